@@ -1,0 +1,55 @@
+# Everything a newcomer or CI needs. `make demo` and `make test` set themselves up first.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format docs bench lock clean
+
+help:  ## show the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
+
+setup: $(READY)  ## a virtual environment in .venv with the locked versions
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "mzseek needs Python 3.11 or later: set PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	@touch $(READY)
+
+demo: setup  ## the main job on simulated data, in a few minutes; ends with where to look
+	$(BIN)/mzseek demo --out demo
+
+test: setup  ## all tests, slow and statistical ones included
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: setup  ## formatting, lint, types, import rules, docs
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/mkdocs build --strict --quiet --site-dir site
+
+format: setup  ## rewrite files to the house style
+	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks
+
+docs: setup  ## serve the docs while writing them
+	$(BIN)/mkdocs serve
+
+bench: setup  ## the benchmarks behind the numbers in the docs
+	$(BIN)/python benchmarks/read.py
+	$(BIN)/python benchmarks/binning.py
+	$(BIN)/python benchmarks/prepare.py
+
+lock: setup  ## write requirements.lock from what pyproject.toml resolves to
+	$(BIN)/python -m pip install --quiet --upgrade --editable '.[dev]'
+	{ head -n 2 requirements.lock; $(BIN)/python -m pip freeze --exclude-editable; } > requirements.lock.new
+	mv requirements.lock.new requirements.lock
+
+clean:  ## remove the environment and everything made
+	rm -rf $(VENV) demo site

@@ -1,0 +1,32 @@
+"""Chemistry: molecules parsed with a reason for each failure, masses, adducts, fingerprints."""
+
+from mzseek.adducts import Adduct, known_adducts, neutral_mass, parse_adduct, precursor_mz
+from mzseek.chem.fingerprints import FINGERPRINTS, fingerprints, pack_rows, unpack_rows
+from mzseek.chem.molecule import (
+    canonical_smiles,
+    exact_mass,
+    formula,
+    inchikey_block,
+    parse_inchi,
+    parse_molecule,
+)
+from mzseek.chem.standardise import standardise
+
+__all__ = [
+    "FINGERPRINTS",
+    "Adduct",
+    "canonical_smiles",
+    "exact_mass",
+    "fingerprints",
+    "formula",
+    "inchikey_block",
+    "known_adducts",
+    "neutral_mass",
+    "pack_rows",
+    "parse_adduct",
+    "parse_inchi",
+    "parse_molecule",
+    "precursor_mz",
+    "standardise",
+    "unpack_rows",
+]

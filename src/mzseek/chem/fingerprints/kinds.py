@@ -1,0 +1,138 @@
+"""The kinds of fingerprint that mzseek knows.
+
+A kind says how many bits it has and how a batch of molecules becomes lists of set bits. RDKit's
+generators work on whole batches with threads of their own; scikit-fingerprints has MAP4.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rdkit.Chem import Mol, rdFingerprintGenerator, rdMolDescriptors
+from rdkit.DataStructs import ExplicitBitVect
+
+from mzseek.errors import MoleculeError
+
+BitRows = list[npt.NDArray[np.uint16]]
+
+
+class Fingerprint(ABC):
+    """One kind: its name, its length, and how it is computed.
+
+    Attributes
+    ----------
+    name : str
+        What the command line and the registry call it.
+    bits : int
+        Length of the bit vector.
+    describes : str
+        What a set bit stands for, for people.
+    """
+
+    name: str
+    bits: int
+    describes: str
+
+    @abstractmethod
+    def rows(self, molecules: Sequence[Mol], threads: int = 1) -> BitRows:
+        """Set bits of each molecule, rising."""
+
+
+class _Generated(Fingerprint):
+    """Kinds for which RDKit has a generator."""
+
+    bits = 4096
+
+    @abstractmethod
+    def _make(self) -> Any:
+        """RDKit's generator."""
+
+    @cached_property
+    def _generator(self) -> Any:
+        return self._make()
+
+    def rows(self, molecules: Sequence[Mol], threads: int = 1) -> BitRows:
+        """See `Fingerprint.rows`."""
+        if not molecules:
+            return []
+        vectors = self._generator.GetFingerprints(tuple(molecules), numThreads=threads)
+        return [_on_bits(vector) for vector in vectors]
+
+
+class Morgan(_Generated):
+    """Circular environments up to a radius (ECFP-like), folded to 4096 bits."""
+
+    def __init__(self, radius: int) -> None:
+        self.radius = radius
+        self.name = f"morgan{radius}"
+        self.describes = f"atom environments up to radius {radius}"
+
+    def _make(self) -> Any:
+        return rdFingerprintGenerator.GetMorganGenerator(radius=self.radius, fpSize=self.bits)
+
+
+class RDKitPaths(_Generated):
+    """RDKit's own: branched subgraphs of up to seven bonds, folded to 4096 bits."""
+
+    name = "rdkit"
+    describes = "subgraphs of up to seven bonds"
+
+    def _make(self) -> Any:
+        return rdFingerprintGenerator.GetRDKitFPGenerator(fpSize=self.bits)
+
+
+class MACCS(Fingerprint):
+    """The 166 public MACCS keys (bit 0 is never set)."""
+
+    name = "maccs"
+    bits = 167
+    describes = "166 chosen substructures"
+
+    def rows(self, molecules: Sequence[Mol], threads: int = 1) -> BitRows:
+        """See `Fingerprint.rows`."""
+        return [
+            _on_bits(rdMolDescriptors.GetMACCSKeysFingerprint(molecule)) for molecule in molecules
+        ]
+
+
+class MAP4(Fingerprint):
+    """Pairs of circular environments with their distance, hashed to 4096 bits."""
+
+    name = "map4"
+    bits = 4096
+    describes = "pairs of atom environments with their distance"
+
+    @cached_property
+    def _transformer(self) -> Any:
+        from skfp.fingerprints import MAPFingerprint  # takes seconds that the others don't need
+
+        return MAPFingerprint(fp_size=self.bits, radius=2, variant="binary")
+
+    def rows(self, molecules: Sequence[Mol], threads: int = 1) -> BitRows:
+        """See `Fingerprint.rows`."""
+        if not molecules:
+            return []
+        dense = self._transformer.transform(list(molecules))
+        return [np.flatnonzero(row).astype(np.uint16) for row in dense]
+
+
+FINGERPRINTS: dict[str, Fingerprint] = {
+    kind.name: kind
+    for kind in (Morgan(2), Morgan(4), Morgan(6), Morgan(8), RDKitPaths(), MAP4(), MACCS())
+}
+
+
+def fingerprint_kind(name: str) -> Fingerprint:
+    """Kind of that name; an unknown one is refused with the list of those there are."""
+    try:
+        return FINGERPRINTS[name]
+    except KeyError:
+        known = ", ".join(FINGERPRINTS)
+        raise MoleculeError(f"fingerprint {name!r} is unknown, expected one of {known}") from None
+
+
+def _on_bits(vector: ExplicitBitVect) -> npt.NDArray[np.uint16]:
+    return np.fromiter(vector.GetOnBits(), dtype=np.uint16)

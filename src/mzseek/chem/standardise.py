@@ -1,0 +1,66 @@
+"""One form for each molecule: its largest fragment, neutral, with or without stereo."""
+
+from functools import lru_cache
+
+from rdkit import Chem, rdBase
+from rdkit.Chem import Mol
+from rdkit.Chem.MolStandardize import rdMolStandardize
+
+from mzseek.errors import MoleculeError
+
+
+@lru_cache(maxsize=1)
+def _uncharger() -> rdMolStandardize.Uncharger:
+    return rdMolStandardize.Uncharger()
+
+
+@lru_cache(maxsize=1)
+def _chooser() -> rdMolStandardize.LargestFragmentChooser:
+    # Organic fragments first: in a hydrochloride of a small amine, Cl is not the molecule.
+    parameters = rdMolStandardize.CleanupParameters()
+    parameters.largestFragmentChooserUseAtomCount = True
+    parameters.preferOrganic = True
+    return rdMolStandardize.LargestFragmentChooser(parameters)
+
+
+def standardise(molecule: Mol, *, keep_stereo: bool = False) -> Mol:
+    """Largest organic fragment in its neutral form.
+
+    Salts lose their counter-ions, acids and amines their charges; charges that no proton can take
+    away (quaternary nitrogen) stay. Isotope labels stay: they change the mass.
+
+    Parameters
+    ----------
+    molecule : rdkit Mol
+    keep_stereo : bool
+        Keep stereo centres and double-bond geometry. MS/MS rarely tells them apart, so they are
+        dropped unless asked for.
+
+    Returns
+    -------
+    rdkit Mol
+        A new molecule.
+
+    Examples
+    --------
+    >>> from mzseek.chem.molecule import parse_molecule
+    >>> Chem.MolToSmiles(standardise(parse_molecule("C[C@H](N)C(=O)[O-].[Na+]")))
+    'CC(N)C(=O)O'
+    """
+    with rdBase.BlockLogs():
+        try:
+            if len(Chem.GetMolFrags(molecule)) > 1:
+                molecule = _chooser().choose(molecule)
+            if any(atom.GetFormalCharge() for atom in molecule.GetAtoms()):
+                molecule = _uncharger().uncharge(molecule)
+            if keep_stereo:
+                return Mol(molecule)
+            molecule = Mol(molecule)
+            Chem.RemoveStereochemistry(molecule)
+            # Re-reading makes the form independent of how the input was written.
+            plain = Chem.MolFromSmiles(Chem.MolToSmiles(molecule))
+        except (ValueError, RuntimeError) as error:
+            raise MoleculeError(f"cannot be standardised ({error})") from error
+    if plain is None:
+        raise MoleculeError("cannot be standardised")
+    return plain

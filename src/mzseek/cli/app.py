@@ -1,0 +1,39 @@
+"""All commands, gathered."""
+
+from typing import Annotated
+
+import typer
+
+from mzseek import __version__
+from mzseek.cli.data import data_app
+from mzseek.cli.demo import demo
+from mzseek.cli.prepare import prepare
+
+app = typer.Typer(
+    name="mzseek",
+    help="Find the molecule behind a tandem mass spectrum.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"mzseek {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+    ] = False,
+) -> None:
+    """Find the molecule behind a tandem mass spectrum."""
+
+
+app.add_typer(data_app, name="data")
+app.command("prepare")(prepare)
+app.command("demo")(demo)

@@ -1,0 +1,115 @@
+"""``mzseek data get|build|check``."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mzseek.cli.show import console, show_check, show_rejects, watched
+from mzseek.data.build import BuildOptions, build_dataset
+from mzseek.data.check import check_dataset
+from mzseek.data.dataset import find_dataset
+from mzseek.data.hub import get_massspecgym
+from mzseek.errors import DatasetError
+
+data_app = typer.Typer(help="Get, build and check data sets.", no_args_is_help=True)
+
+Jobs = Annotated[
+    int | None, typer.Option(min=1, help="Processes; all cores by default.", show_default=False)
+]
+
+
+@data_app.command("get")
+def get(
+    name: Annotated[str, typer.Argument(help="The data set: massspecgym.")],
+    version: Annotated[str, typer.Option(help="1 or 1.5 (canonical SMILES).")] = "1.5",
+    directory: Annotated[
+        Path, typer.Option("--dir", help="Where to put it; files already there are kept.")
+    ] = Path("massspecgym"),
+    revision: Annotated[
+        str | None, typer.Option(help="A commit of the hub's repository, to pin the files.")
+    ] = None,
+) -> None:
+    """Download a public data set (about 1 GB for MassSpecGym).
+
+    Example: mzseek data get massspecgym --version 1.5 --dir massspecgym
+    """
+    if name.lower() != "massspecgym":
+        raise DatasetError(f"data set {name!r} is unknown, expected massspecgym")
+    with watched() as progress:
+        files = get_massspecgym(directory, version, revision=revision, progress=progress)
+    for path in (files.spectra, *files.candidates.values()):
+        console.print(f"{path}  [dim]{path.stat().st_size / 1e6:,.1f} MB[/dim]")
+    lists = " ".join(f"--candidates-{s} {p}" for s, p in files.candidates.items())
+    console.print(f"Next: mzseek prepare {files.spectra} {lists} --out prepared", soft_wrap=True)
+
+
+@data_app.command("build")
+def build(
+    libraries: Annotated[
+        list[Path], typer.Argument(help="Spectrum files, folders or zips, in any known format.")
+    ],
+    molecules: Annotated[
+        Path,
+        typer.Option(help="Molecules to draw candidates from: TSV, CSV or SMILES list, or .gz."),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to make.")],
+    seed: Annotated[int, typer.Option(help="For the split and the candidates.")] = 0,
+    similarity: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Tanimoto at which molecules share a cluster.")
+    ] = 0.6,
+    ppm: Annotated[float, typer.Option(min=0.0, help="Mass window of the candidates.")] = 10.0,
+    precursor_ppm: Annotated[
+        float, typer.Option(min=0.0, help="Largest error of the precursor m/z.")
+    ] = 20.0,
+    max_candidates: Annotated[int, typer.Option(min=1, help="Truth included.")] = 256,
+    keep_stereo: Annotated[bool, typer.Option(help="Keep stereo in SMILES.")] = False,
+    jobs: Jobs = None,
+) -> None:
+    """Make a data set like MassSpecGym from your own annotated spectra.
+
+    Spectra are cleaned and merged, molecules standardised and split by structure clusters, and
+    candidates drawn by mass and by formula, the truth always among them.
+
+    Example: mzseek data build library.msp --molecules pubchem.tsv.gz --out myset
+    """
+    options = BuildOptions(
+        seed=seed,
+        similarity=similarity,
+        candidate_ppm=ppm,
+        precursor_ppm=precursor_ppm,
+        max_candidates=max_candidates,
+        keep_stereo=keep_stereo,
+    )
+    with watched() as progress:
+        manifest = build_dataset(libraries, molecules, out, options, jobs=jobs, progress=progress)
+    counts = manifest["counts"]
+    by_fold = ", ".join(f"{fold} {n:,}" for fold, n in counts["spectra_by_fold"].items())
+    console.print(f"{counts['spectra']:,} spectra ({by_fold}) of {counts['molecules']:,} molecules")
+    lines = (out / "rejects.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    rejects = [(where, reason) for where, _, reason in (line.partition("\t") for line in lines)]
+    show_rejects(rejects, str(out / "rejects.tsv"))
+    console.print(f"Next: mzseek data check {out}")
+
+
+@data_app.command("check")
+def check(
+    directory: Annotated[Path, typer.Argument(help="A folder with a table and candidate lists.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    jobs: Jobs = None,
+) -> None:
+    """Look a data set over: leaks, missing truths, twins, conflicts, with examples.
+
+    Exits with status 1 if there are faults.
+
+    Example: mzseek data check massspecgym
+    """
+    with watched() as progress:
+        report = check_dataset(find_dataset(directory), jobs=jobs, progress=progress)
+    if as_json:
+        print(json.dumps(report.to_dict()))
+    else:
+        show_check(report)
+    if report.faults:
+        raise typer.Exit(1)

@@ -1,0 +1,235 @@
+"""The prepared folder: sparse arrays on disk, opened without being read.
+
+==========================  ===========================================================
+``manifest.json``           what made it: sources with their hashes, options, versions,
+                            counts, and the size of every file
+``peaks.*``                 all peaks of all spectra, concatenated, with row pointers
+``bins.*``                  the same spectra binned, as CSR
+``spectra.*``               one entry a spectrum: molecule, fold, precursor, adduct …
+``molecules.*``             one entry a unique molecule: SMILES, formula, mass, key
+``fingerprints.*``          set bits of each molecule, as row pointers and positions
+``candidates.NAME.*``       lists of molecules, one list a measured molecule
+``rejects.tsv``             what was set aside, and why
+==========================  ===========================================================
+"""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from mzseek.data.dataset import FOLDS
+from mzseek.data.strings import StringColumn
+from mzseek.errors import CacheError
+
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+
+SAME_FINGERPRINT = 1
+SAME_BLOCK = 2
+
+
+@dataclass(frozen=True)
+class CandidateLists:
+    """Candidate lists of one retrieval setting, as indices into the molecule table.
+
+    Attributes
+    ----------
+    indptr : int64 array, shape (lists + 1,)
+        List i is ``molecules[indptr[i]:indptr[i + 1]]``.
+    molecules : int32 array
+    identity : uint8 array, parallel to ``molecules``
+        `SAME_FINGERPRINT` and `SAME_BLOCK` where the candidate is, in that sense, the truth.
+    list_of : int32 array, shape (molecules in the table,)
+        The list of a measured molecule, or -1.
+    """
+
+    indptr: npt.NDArray[np.int64]
+    molecules: npt.NDArray[np.int32]
+    identity: npt.NDArray[np.uint8]
+    list_of: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """Candidates in each list."""
+        return np.diff(self.indptr)
+
+    def of_molecule(self, molecule: int) -> npt.NDArray[np.int32]:
+        """Candidates of a measured molecule (none if it has no list)."""
+        place = int(self.list_of[molecule])
+        if place < 0:
+            return self.molecules[:0]
+        return self.molecules[self.indptr[place] : self.indptr[place + 1]]
+
+
+class Prepared:
+    """A prepared folder, memory-mapped."""
+
+    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
+        self.folder = folder
+        self.manifest = manifest
+
+    @classmethod
+    def open(cls, folder: Path | str) -> "Prepared":
+        """Open a folder that `prepare` has written.
+
+        Raises
+        ------
+        CacheError
+            It is none, of another version, or a file of it is missing or of another size.
+        """
+        folder = Path(folder)
+        manifest = read_manifest(folder)
+        for name, size in manifest["files"].items():
+            path = folder / name
+            if not path.exists():
+                raise CacheError(f"{folder}: {name} is missing; run `mzseek prepare` again")
+            if path.stat().st_size != size:
+                raise CacheError(
+                    f"{folder}: {name} has {path.stat().st_size:,} bytes, expected {size:,}; "
+                    "run `mzseek prepare` again"
+                )
+        return cls(folder, manifest)
+
+    def _array(self, name: str) -> npt.NDArray[Any]:
+        # A damaged header could ask for unpickling, which numpy refuses by default.
+        array: npt.NDArray[Any] = np.load(self.folder / f"{name}.npy", mmap_mode="r")
+        return array
+
+    def __len__(self) -> int:
+        return len(self.molecule)
+
+    @cached_property
+    def bins(self) -> csr_array:
+        """Binned spectra, float32, shape (spectra, bins)."""
+        return csr_array(
+            (self._array("bins.data"), self._array("bins.indices"), self._array("bins.indptr")),
+            shape=tuple(self.manifest["counts"]["bins_shape"]),
+        )
+
+    def peaks(self, spectrum: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float32]]:
+        """m/z and intensities of one spectrum, as cleaned."""
+        start, end = self._array("peaks.indptr")[spectrum : spectrum + 2]
+        return self._array("peaks.mz")[start:end], self._array("peaks.intensities")[start:end]
+
+    @cached_property
+    def identifiers(self) -> StringColumn:
+        """Each spectrum's identifier."""
+        return StringColumn.open(self.folder, "spectra.identifier")
+
+    @cached_property
+    def molecule(self) -> npt.NDArray[np.int32]:
+        """Each spectrum's molecule."""
+        return self._array("spectra.molecule")
+
+    @cached_property
+    def fold(self) -> npt.NDArray[np.int8]:
+        """Each spectrum's fold, an index into `FOLDS`; -1 where the table has none."""
+        return self._array("spectra.fold")
+
+    @cached_property
+    def precursor_mz(self) -> npt.NDArray[np.float64]:
+        """Each spectrum's precursor m/z."""
+        return self._array("spectra.precursor_mz")
+
+    @cached_property
+    def collision_energy(self) -> npt.NDArray[np.float32]:
+        """Each spectrum's collision energy; NaN where it is not a number."""
+        return self._array("spectra.collision_energy")
+
+    def adduct(self, spectrum: int) -> str | None:
+        """A spectrum's adduct."""
+        code = int(self._array("spectra.adduct")[spectrum])
+        return str(self.manifest["adducts"][code]) if code >= 0 else None
+
+    def in_fold(self, fold: str) -> npt.NDArray[np.int64]:
+        """Spectra of a fold."""
+        if fold not in FOLDS:
+            raise CacheError(f"fold {fold!r} is unknown, expected one of {', '.join(FOLDS)}")
+        return np.flatnonzero(self.fold == FOLDS.index(fold))
+
+    @cached_property
+    def smiles(self) -> StringColumn:
+        """Each molecule's canonical SMILES."""
+        return StringColumn.open(self.folder, "molecules.smiles")
+
+    @cached_property
+    def formulas(self) -> StringColumn:
+        """Each molecule's formula."""
+        return StringColumn.open(self.folder, "molecules.formula")
+
+    @cached_property
+    def blocks(self) -> npt.NDArray[np.bytes_]:
+        """Each molecule's first InChIKey block."""
+        return self._array("molecules.block")
+
+    @cached_property
+    def masses(self) -> npt.NDArray[np.float64]:
+        """Each molecule's exact mass."""
+        return self._array("molecules.mass")
+
+    @cached_property
+    def fingerprint_indptr(self) -> npt.NDArray[np.int64]:
+        """Where each molecule's bits begin and end."""
+        return self._array("fingerprints.indptr")
+
+    @cached_property
+    def fingerprint_bits(self) -> npt.NDArray[np.uint16]:
+        """Set bits of all molecules, concatenated."""
+        return self._array("fingerprints.bits")
+
+    def fingerprint_rows(self, molecules: npt.NDArray[np.integer]) -> csr_array:
+        """0/1 rows of the molecules asked for, gathered from the table."""
+        indptr = self.fingerprint_indptr
+        starts, ends = indptr[molecules], indptr[np.asarray(molecules) + 1]
+        counts = ends - starts
+        row_ends = np.cumsum(counts)
+        places = np.arange(int(counts.sum())) + np.repeat(starts - (row_ends - counts), counts)
+        bits = self.fingerprint_bits[places].astype(np.int32)
+        return csr_array(
+            (np.ones(len(bits), np.int32), bits, np.concatenate([[0], row_ends])),
+            shape=(len(counts), int(self.manifest["fingerprint_bits"])),
+        )
+
+    @property
+    def settings(self) -> list[str]:
+        """Names of the candidate lists there are."""
+        return list(self.manifest["candidates"])
+
+    def candidates(self, setting: str) -> CandidateLists:
+        """Candidate lists of a retrieval setting."""
+        if setting not in self.manifest["candidates"]:
+            known = ", ".join(self.settings) or "none"
+            raise CacheError(f"{self.folder}: has no candidates {setting!r}, it has: {known}")
+        return CandidateLists(
+            indptr=self._array(f"candidates.{setting}.indptr"),
+            molecules=self._array(f"candidates.{setting}.molecules"),
+            identity=self._array(f"candidates.{setting}.identity"),
+            list_of=self._array(f"candidates.{setting}.list_of"),
+        )
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Manifest of a prepared folder, checked for its version."""
+    path = folder / MANIFEST
+    if not path.exists():
+        raise CacheError(f"{folder}: is no prepared folder ({MANIFEST} is missing)")
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        version = manifest["format_version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CacheError(f"{path}: cannot be read ({error})") from error
+    if version != FORMAT_VERSION:
+        raise CacheError(
+            f"{folder}: prepared in format {version}, expected {FORMAT_VERSION}; "
+            "run `mzseek prepare` again"
+        )
+    return dict(manifest)

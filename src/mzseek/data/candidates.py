@@ -1,0 +1,61 @@
+"""Candidate lists: JSON objects that map a molecule's SMILES to its candidates' SMILES."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from mzseek.errors import DatasetError, InputError
+from mzseek.files import iter_members, open_source
+from mzseek.files.source import DAMAGE
+
+
+def read_candidates(
+    path: Path, report: Callable[[str, str], object]
+) -> Iterator[tuple[str, list[str]]]:
+    """Each molecule's SMILES with its candidates', streamed.
+
+    Parameters
+    ----------
+    path : Path
+        Plain or gzipped JSON, as MassSpecGym's.
+    report : callable
+        Gets ``(where, reason)`` for each entry set aside.
+
+    Raises
+    ------
+    DatasetError
+        The file is not an object of lists, or is damaged.
+    """
+    source = open_source(path)
+    seen: set[str] = set()
+    with source.open() as stream:
+        try:
+            for count, (kind, text) in enumerate(iter_members(stream, str(path)), 1):
+                if kind == "array":
+                    raise DatasetError(f"{path}: holds an array, expected SMILES: [SMILES, …]")
+                where = f"{path}: entry {count}"
+                try:
+                    ((key, candidates),) = json.loads("{" + text + "}").items()
+                except ValueError as error:
+                    report(where, f"is not valid JSON ({error})")
+                    continue
+                reason = _why_not(key, candidates, seen)
+                if reason:
+                    report(f"{where} ({key[:60]})", reason)
+                    continue
+                seen.add(key)
+                yield key, candidates
+        except InputError as error:
+            raise DatasetError(str(error)) from error
+        except DAMAGE as error:
+            raise DatasetError(f"{path}: damaged or cut short ({error})") from error
+
+
+def _why_not(key: str, candidates: object, seen: set[str]) -> str | None:
+    if key in seen:
+        return "is listed a second time"
+    if not isinstance(candidates, list) or not all(isinstance(c, str) for c in candidates):
+        return "its candidates are not a list of SMILES"
+    if not candidates:
+        return "its candidate list is empty"
+    return None

@@ -1,0 +1,144 @@
+"""A data set on disk: a table of spectra, and candidate lists by name."""
+
+import contextlib
+import gzip
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mzseek.errors import DatasetError
+from mzseek.files import atomic_file, open_source, text_lines
+from mzseek.spectra import Spectrum, read_spectra
+
+FOLDS = ("train", "val", "test")
+COLUMNS = (
+    "identifier",
+    "mzs",
+    "intensities",
+    "smiles",
+    "inchikey",
+    "formula",
+    "precursor_formula",
+    "parent_mass",
+    "precursor_mz",
+    "adduct",
+    "instrument_type",
+    "collision_energy",
+    "fold",
+    "simulation_challenge",
+)
+
+
+@dataclass(frozen=True)
+class DatasetFiles:
+    """Where a data set's parts are.
+
+    Attributes
+    ----------
+    spectra : Path
+        Table in MassSpecGym's columns.
+    candidates : dict of str to Path
+        Candidate file of each retrieval setting (``mass``, ``formula`` …).
+    """
+
+    spectra: Path
+    candidates: dict[str, Path]
+
+
+def find_dataset(folder: Path) -> DatasetFiles:
+    """Recognise a data set in a folder by its files' names.
+
+    One ``*.tsv`` (or ``.tsv.gz``) with MassSpecGym's columns, and any ``*candidates*.json`` whose
+    names tell the setting after ``candidates_``.
+    """
+    if not folder.is_dir():
+        raise DatasetError(f"{folder}: no such folder")
+    tables = [
+        path
+        for path in sorted(folder.rglob("*.tsv")) + sorted(folder.rglob("*.tsv.gz"))
+        if {"mzs", "smiles"} <= set(_columns(path))
+    ]
+    if not tables:
+        raise DatasetError(f"{folder}: holds no table of spectra (*.tsv with mzs, smiles, fold)")
+    if len(tables) > 1:
+        names = ", ".join(path.name for path in tables)
+        raise DatasetError(f"{folder}: holds more than one table of spectra ({names})")
+    candidates: dict[str, Path] = {}
+    for path in sorted(folder.rglob("*candidates*.json")) + sorted(
+        folder.rglob("*candidates*.json.gz")
+    ):
+        setting = path.name.removesuffix(".gz").removesuffix(".json").rpartition("candidates")[2]
+        setting = setting.strip("_-") or "all"
+        if setting in candidates:
+            raise DatasetError(f"{folder}: two candidate files for {setting!r}")
+        candidates[setting] = path
+    return DatasetFiles(tables[0], candidates)
+
+
+def read_table(path: Path, report: Callable[[str, str], object]) -> Iterator[Spectrum]:
+    """Spectra with a molecule each; those without one are set aside.
+
+    ``smiles`` and, where the table has it, ``fold`` stand in each spectrum's metadata.
+    """
+    columns = _columns(path)
+    missing = [name for name in ("mzs", "intensities", "smiles") if name not in columns]
+    if missing:
+        raise DatasetError(
+            f"{path}: lacks the column {missing[0]!r}; it has {', '.join(columns[:12]) or 'none'}"
+        )
+    for spectrum in read_spectra(path, report):
+        fold = spectrum.metadata.get("fold")
+        if "smiles" not in spectrum.metadata:
+            report(f"{path}: {spectrum.identifier}", "has no SMILES")
+        elif fold is not None and fold not in FOLDS:
+            report(
+                f"{path}: {spectrum.identifier}",
+                f"fold {fold!r} is unknown, expected one of {', '.join(FOLDS)}",
+            )
+        else:
+            yield spectrum
+
+
+def write_table(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
+    """Write a table of spectra in MassSpecGym's columns."""
+    with _gzip_writer(path) as stream:
+        stream.write(("\t".join(COLUMNS) + "\n").encode())
+        for row in rows:
+            stream.write(("\t".join(str(row.get(name, "")) for name in COLUMNS) + "\n").encode())
+
+
+def write_candidates(path: Path, lists: Mapping[str, Sequence[str]]) -> None:
+    """Write candidate lists as one JSON object."""
+    with _gzip_writer(path) as stream:
+        stream.write(json.dumps({key: list(values) for key, values in lists.items()}).encode())
+
+
+def write_rejects(path: Path, rejects: Iterable[tuple[str, str]]) -> None:
+    """Write what was set aside: where it was, and why."""
+    with atomic_file(path) as partial, partial.open("w", encoding="utf-8") as stream:
+        stream.write("where\treason\n")
+        for where, reason in rejects:
+            stream.write(f"{_one_line(where)}\t{_one_line(reason)}\n")
+
+
+@contextlib.contextmanager
+def _gzip_writer(path: Path) -> Iterator[gzip.GzipFile]:
+    """Gzip without name and time in its header, so that equal content makes equal files."""
+    with (
+        atomic_file(path) as partial,
+        partial.open("wb") as raw,
+        gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as stream,
+    ):
+        yield stream
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _columns(path: Path) -> list[str]:
+    with open_source(path).open() as stream:
+        for _, line in text_lines(stream):
+            return line.rstrip("\n").split("\t")
+    return []

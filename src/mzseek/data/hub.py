@@ -1,0 +1,93 @@
+"""`data get`: MassSpecGym's files from the Hugging Face hub, or from a folder that has them."""
+
+from pathlib import Path
+
+from mzseek.data.dataset import DatasetFiles
+from mzseek.data.progress import Progress, silent
+from mzseek.errors import DatasetError
+
+REPOSITORY = "roman-bushuiev/MassSpecGym"
+
+# v1.5 has all SMILES in RDKit's canonical form; in v1 keys and candidates are as deposited.
+FILES = {
+    "1": {
+        "spectra": "data/MassSpecGym.tsv",
+        "mass": "data/molecules/MassSpecGym_retrieval_candidates_mass.json",
+        "formula": "data/molecules/MassSpecGym_retrieval_candidates_formula.json",
+    },
+    "1.5": {
+        "spectra": "data/MassSpecGym1.5.tsv",
+        "mass": "data/molecules/MassSpecGym1.5_retrieval_candidates_mass.json",
+        "formula": "data/molecules/MassSpecGym1.5_retrieval_candidates_formula.json",
+    },
+}
+
+
+def get_massspecgym(
+    folder: Path,
+    version: str = "1.5",
+    *,
+    endpoint: str | None = None,
+    revision: str | None = None,
+    progress: Progress = silent,
+) -> DatasetFiles:
+    """MassSpecGym in ``folder``: what is there already stays, the rest is downloaded.
+
+    Parameters
+    ----------
+    folder : Path
+        Files that lie in it, in the hub's subfolders or flat, are taken as they are.
+    version : str
+        ``"1"`` or ``"1.5"``.
+    endpoint : str, optional
+        Address of a hub or mirror; huggingface.co by default, or ``HF_ENDPOINT``.
+    revision : str, optional
+        Commit or tag, for a run that must be repeatable.
+
+    Raises
+    ------
+    DatasetError
+        The version is unknown, or the hub cannot be reached or lacks a file.
+    """
+    if version not in FILES:
+        known = ", ".join(FILES)
+        raise DatasetError(f"MassSpecGym {version!r} is unknown, expected one of {known}")
+    paths: dict[str, Path] = {}
+    for done, (part, name) in enumerate(FILES[version].items(), 1):
+        paths[part] = _present(folder, name) or _download(folder, name, endpoint, revision)
+        progress("files", done, len(FILES[version]))
+    return DatasetFiles(paths.pop("spectra"), paths)
+
+
+def _present(folder: Path, name: str) -> Path | None:
+    for candidate in (folder / name, folder / Path(name).name):
+        for path in (candidate, candidate.with_name(candidate.name + ".gz")):
+            if path.is_file() and path.stat().st_size > 0:
+                return path
+    return None
+
+
+def _download(folder: Path, name: str, endpoint: str | None, revision: str | None) -> Path:
+    from httpx import HTTPError
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        return Path(
+            hf_hub_download(
+                REPOSITORY,
+                name,
+                repo_type="dataset",
+                local_dir=folder,
+                endpoint=endpoint,
+                revision=revision,
+            )
+        )
+    except LocalEntryNotFoundError as error:
+        raise DatasetError(
+            f"{name}: the hub cannot be reached; put the file into {folder} and run this again"
+        ) from error
+    except (HfHubHTTPError, HTTPError, OSError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
+        raise DatasetError(f"{name}: not received from {REPOSITORY} ({reason})") from error

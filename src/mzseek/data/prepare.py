@@ -1,0 +1,268 @@
+"""`prepare`: from a table and its candidate lists to the arrays that training reads.
+
+Done once a data set. The folder's key is a hash of the sources' content and of every option and
+version that shapes the result; a folder that already has the key is left as it is.
+"""
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import rdkit
+
+from mzseek import __version__
+from mzseek.chem.fingerprints import fingerprint_kind
+from mzseek.data.cache import (
+    FORMAT_VERSION,
+    MANIFEST,
+    SAME_BLOCK,
+    SAME_FINGERPRINT,
+    Prepared,
+    read_manifest,
+)
+from mzseek.data.collect import Collected, RawLists, collect
+from mzseek.data.dataset import FOLDS, write_rejects
+from mzseek.data.molecules import MoleculeTable, build_molecule_table
+from mzseek.data.progress import Progress, silent
+from mzseek.data.strings import StringColumn
+from mzseek.errors import CacheError, DatasetError
+from mzseek.files import atomic_directory, content_hash
+from mzseek.spectra.binning import BIN_WIDTH, HIGH, LOW, bin_peaks
+
+
+@dataclass(frozen=True)
+class Options:
+    """What shapes a prepared folder besides its sources."""
+
+    fingerprint: str = "morgan2"
+    bin_width: float = BIN_WIDTH
+    low: float = LOW
+    high: float = HIGH
+    intensity_floor: float = 0.0
+
+
+def prepare(
+    spectra: Path,
+    candidates: Mapping[str, Path],
+    out: Path,
+    options: Options | None = None,
+    *,
+    jobs: int | None = None,
+    progress: Progress = silent,
+) -> tuple[Prepared, bool]:
+    """Write the prepared folder, unless it is there already.
+
+    Parameters
+    ----------
+    spectra : Path
+        Table in MassSpecGym's columns, plain or gzipped.
+    candidates : mapping of str to Path
+        Candidate file of each retrieval setting.
+    out : Path
+        Folder to make. An older prepared folder is replaced; any other is refused.
+    options : Options
+    jobs : int
+        Processes for the molecules; all cores by default.
+    progress : callable
+
+    Returns
+    -------
+    prepared : Prepared
+    made : bool
+        False where the folder had the same key.
+    """
+    options = options or Options()
+    kind = fingerprint_kind(options.fingerprint)
+    sources = {"spectra": spectra, **{f"candidates.{n}": p for n, p in candidates.items()}}
+    for path in sources.values():
+        if not path.is_file():
+            raise DatasetError(f"{path}: no such file")
+    description = _describe(sources, options)
+    if _is_current(out, description["key"]):
+        return Prepared.open(out), False
+    collected = collect(
+        spectra,
+        candidates,
+        low=options.low,
+        high=options.high,
+        intensity_floor=options.intensity_floor,
+        progress=progress,
+    )
+    table = build_molecule_table(list(collected.smiles), options.fingerprint, jobs, progress)
+    with atomic_directory(out) as folder:
+        progress("writing", 0)
+        kept = _keep_spectra(collected, table)
+        counts = _write_spectra(folder, collected, kept, table, options)
+        counts |= _write_molecules(folder, table)
+        settings = {
+            name: _write_lists(folder, name, lists, table, collected)
+            for name, lists in collected.lists.items()
+        }
+        write_rejects(folder / "rejects.tsv", collected.rejects)
+        counts["set_aside"] = len(collected.rejects)
+        manifest = description | {
+            "fingerprint_bits": kind.bits,
+            "folds": list(FOLDS),
+            "adducts": collected.adducts,
+            "counts": counts,
+            "candidates": settings,
+            "files": {path.name: path.stat().st_size for path in sorted(folder.iterdir())},
+        }
+        (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    return Prepared.open(out), True
+
+
+def _describe(sources: Mapping[str, Path], options: Options) -> dict[str, Any]:
+    description: dict[str, Any] = {
+        "format_version": FORMAT_VERSION,
+        "sources": {
+            name: {"file": path.name, "bytes": path.stat().st_size, "sha256": content_hash(path)}
+            for name, path in sources.items()
+        },
+        "options": vars(options),
+        "versions": {
+            "mzseek": __version__,
+            "rdkit": rdkit.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+    }
+    key = hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
+    return description | {"key": key}
+
+
+def _is_current(out: Path, key: str) -> bool:
+    if not out.exists():
+        return False
+    if not (out / MANIFEST).exists():
+        if out.is_dir() and not any(out.iterdir()):
+            return False
+        raise CacheError(f"{out}: exists and is no prepared folder; name another --out")
+    try:
+        if read_manifest(out)["key"] != key:
+            return False
+        Prepared.open(out)
+    except CacheError:
+        return False
+    return True
+
+
+def _keep_spectra(collected: Collected, table: MoleculeTable) -> npt.NDArray[np.int64]:
+    """Spectra whose molecule could be parsed; the others are set aside, and so are candidates."""
+    for number, reason in table.faults.items():
+        collected.set_aside(f"molecule {number + 1} of the data set", reason)
+    molecule = table.index[np.frombuffer(collected.spectrum_smiles, dtype=np.int32)]
+    for spectrum in np.flatnonzero(molecule < 0):
+        collected.set_aside(collected.identifiers[spectrum], "its SMILES was refused")
+    return np.flatnonzero(molecule >= 0)
+
+
+def _write_spectra(
+    folder: Path,
+    collected: Collected,
+    kept: npt.NDArray[np.int64],
+    table: MoleculeTable,
+    options: Options,
+) -> dict[str, Any]:
+    def save(name: str, values: npt.NDArray[Any]) -> None:
+        np.save(folder / f"{name}.npy", values)
+
+    counts = np.frombuffer(collected.peak_counts, dtype=np.int32)
+    keep_peak = np.zeros(len(counts), dtype=bool)
+    keep_peak[kept] = True
+    keep_peak = np.repeat(keep_peak, counts)
+    counts = counts[kept]
+    mz = np.frombuffer(collected.mz, dtype=np.float64)[keep_peak]
+    intensities = np.frombuffer(collected.intensities, dtype=np.float32)[keep_peak]
+    save("peaks.indptr", np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]))
+    save("peaks.mz", mz)
+    save("peaks.intensities", intensities)
+    bins = bin_peaks(
+        mz, intensities, counts, width=options.bin_width, low=options.low, high=options.high
+    )
+    save("bins.indptr", bins.indptr.astype(np.int64))
+    save("bins.indices", bins.indices.astype(np.int32))
+    save("bins.data", bins.data)
+    numbers = np.frombuffer(collected.spectrum_smiles, dtype=np.int32)[kept]
+    folds = np.frombuffer(collected.folds, dtype=np.int8)[kept]
+    save("spectra.molecule", table.index[numbers])
+    save("spectra.fold", folds)
+    save("spectra.precursor_mz", np.frombuffer(collected.precursors, dtype=np.float64)[kept])
+    save("spectra.collision_energy", np.frombuffer(collected.energies, dtype=np.float32)[kept])
+    save("spectra.adduct", np.frombuffer(collected.adduct_codes, dtype=np.int16)[kept])
+    StringColumn.write(folder, "spectra.identifier", [collected.identifiers[i] for i in kept])
+    return {
+        "spectra": len(kept),
+        "spectra_by_fold": {name: int((folds == i).sum()) for i, name in enumerate(FOLDS)},
+        "peaks": len(mz),
+        "bins_shape": list(bins.shape),
+        "bins_filled": int(bins.nnz),
+        "measured_molecules": len(np.unique(table.index[numbers])),
+    }
+
+
+def _write_molecules(folder: Path, table: MoleculeTable) -> dict[str, Any]:
+    StringColumn.write(folder, "molecules.smiles", table.smiles)
+    StringColumn.write(folder, "molecules.formula", table.formulas)
+    np.save(folder / "molecules.block.npy", table.blocks)
+    np.save(folder / "molecules.mass.npy", table.masses)
+    np.save(folder / "fingerprints.indptr.npy", table.fingerprint_indptr)
+    np.save(folder / "fingerprints.bits.npy", table.fingerprint_bits)
+    return {"molecules": len(table), "fingerprint_bits_set": len(table.fingerprint_bits)}
+
+
+def _write_lists(
+    folder: Path, name: str, lists: RawLists, table: MoleculeTable, collected: Collected
+) -> dict[str, Any]:
+    """Lists as indices into the table, each candidate once, marked where it is the truth."""
+    truth = table.index[np.frombuffer(lists.keys, dtype=np.int32)].astype(np.int64)
+    counts = np.frombuffer(lists.counts, dtype=np.int32)
+    owner = np.repeat(np.arange(len(counts)), counts)
+    member = table.index[np.frombuffer(lists.members, dtype=np.int32)].astype(np.int64)
+    valid = (member >= 0) & (truth[owner] >= 0)
+    _, first = np.unique(owner[valid] * len(table) + member[valid], return_index=True)
+    chosen = np.flatnonzero(valid)[np.sort(first)]
+    owner, member = owner[chosen], member[chosen]
+    by_fingerprint, by_block = table.fingerprint_classes(), table.block_classes()
+    identity = np.where(
+        by_fingerprint[member] == by_fingerprint[truth[owner]], SAME_FINGERPRINT, 0
+    ) | np.where(by_block[member] == by_block[truth[owner]], SAME_BLOCK, 0)
+    has_truth = np.zeros(len(counts), dtype=bool)
+    has_truth[owner[identity > 0]] = True
+    smiles = list(collected.smiles)
+    _, first_of_truth = np.unique(truth, return_index=True)
+    usable = np.zeros(len(counts), dtype=bool)
+    usable[first_of_truth] = True
+    usable &= has_truth
+    for place in np.flatnonzero(~usable):
+        where = f"{lists.source}: {smiles[lists.keys[place]][:60]}"
+        if truth[place] < 0:
+            collected.set_aside(where, "its SMILES was refused")
+        elif not has_truth[place]:
+            collected.set_aside(where, "the molecule is not among its candidates")
+        else:
+            collected.set_aside(where, "another key stands for the same molecule")
+    in_use = usable[owner]
+    owner, member, identity = owner[in_use], member[in_use], identity[in_use]
+    sizes = np.bincount(owner, minlength=len(counts))[usable]
+    list_of = np.full(len(table), -1, dtype=np.int32)
+    list_of[truth[usable]] = np.arange(int(usable.sum()))
+    np.save(
+        folder / f"candidates.{name}.indptr.npy",
+        np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]),
+    )
+    np.save(folder / f"candidates.{name}.molecules.npy", member.astype(np.int32))
+    np.save(folder / f"candidates.{name}.identity.npy", identity.astype(np.uint8))
+    np.save(folder / f"candidates.{name}.list_of.npy", list_of)
+    return {
+        "lists": len(sizes),
+        "candidates": len(member),
+        "largest": int(sizes.max()) if len(sizes) else 0,
+        "median": float(np.median(sizes)) if len(sizes) else 0.0,
+    }

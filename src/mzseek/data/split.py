@@ -1,0 +1,83 @@
+"""Splits by structure: clusters of similar molecules, never torn between folds."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+_ROWS = 512
+
+
+def _tanimoto_blocks(rows: csr_array, others: csr_array):  # type: ignore[no-untyped-def]
+    """(first row, dense block of Tanimoto similarities) for consecutive blocks of rows."""
+    row_bits = np.diff(rows.indptr)
+    other_bits = np.diff(others.indptr)
+    transposed = others.astype(np.float32).T.tocsc()
+    for start in range(0, rows.shape[0], _ROWS):
+        block = rows[start : start + _ROWS].astype(np.float32)
+        common = (block @ transposed).toarray()
+        union = row_bits[start : start + _ROWS, None] + other_bits[None, :] - common
+        yield start, np.divide(common, union, out=np.ones_like(common), where=union > 0)
+
+
+def nearest_similarity(rows: csr_array, others: csr_array) -> npt.NDArray[np.float32]:
+    """Largest Tanimoto similarity of each row to any of the others (0 where there are none)."""
+    nearest = np.zeros(rows.shape[0], dtype=np.float32)
+    if others.shape[0]:
+        for start, block in _tanimoto_blocks(rows, others):
+            nearest[start : start + len(block)] = block.max(axis=1)
+    return nearest
+
+
+def structure_clusters(rows: csr_array, threshold: float = 0.6) -> npt.NDArray[np.int64]:
+    """Single-linkage clusters: molecules at least ``threshold`` similar are in one cluster.
+
+    Parameters
+    ----------
+    rows : CSR of 0/1, shape (molecules, bits)
+    threshold : float
+        Tanimoto similarity.
+
+    Returns
+    -------
+    int64 array, shape (molecules,)
+        Cluster numbers, in the order in which clusters are first met.
+    """
+    linked_rows, linked_columns = [], []
+    for start, block in _tanimoto_blocks(rows, rows):
+        row, column = np.nonzero(block >= threshold)
+        linked_rows.append(row + start)
+        linked_columns.append(column)
+    size = rows.shape[0]
+    if size == 0:
+        return np.empty(0, np.int64)
+    row, column = np.concatenate(linked_rows), np.concatenate(linked_columns)
+    graph = csr_array((np.ones(len(row), np.int8), (row, column)), shape=(size, size))
+    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+
+
+def assign_folds(
+    clusters: npt.NDArray[np.int64], fractions: Mapping[str, float], seed: int = 0
+) -> list[str]:
+    """A fold for each molecule, whole clusters at a time.
+
+    Clusters are taken from the largest to the smallest (equal ones in an order drawn from the
+    seed), each by the fold that lacks most of its share.
+
+    Examples
+    --------
+    >>> assign_folds(np.array([0, 0, 0, 1, 2]), {"train": 0.6, "val": 0.2, "test": 0.2}, seed=1)
+    ['train', 'train', 'train', 'test', 'val']
+    """
+    names = list(fractions)
+    sizes = np.bincount(clusters)
+    shuffled = np.random.default_rng(seed).permutation(len(sizes))
+    order = shuffled[np.argsort(-sizes[shuffled], kind="stable")]
+    lacking = np.array([fractions[name] for name in names]) * len(clusters)
+    fold_of = np.zeros(len(sizes), dtype=np.int64)
+    for cluster in order:
+        fold_of[cluster] = int(np.argmax(lacking))
+        lacking[fold_of[cluster]] -= sizes[cluster]
+    return [names[fold_of[cluster]] for cluster in clusters]

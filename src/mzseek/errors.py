@@ -1,0 +1,33 @@
+"""The exceptions that mzseek raises at its boundaries.
+
+Each message is one line that says which input, what was wrong with it, and what was expected.
+The command line prints that line and nothing else.
+"""
+
+
+class MzseekError(Exception):
+    """Anything that the user can mend: the message says how."""
+
+
+class InputError(MzseekError):
+    """A file that is missing, empty, broken or of another kind than it should be."""
+
+
+class SpectrumError(MzseekError):
+    """A record that is no usable tandem spectrum."""
+
+
+class MoleculeError(MzseekError):
+    """A molecule that cannot be parsed, or that lies outside what mzseek handles."""
+
+
+class AdductError(MzseekError):
+    """An adduct that is malformed, unknown, or impossible."""
+
+
+class DatasetError(MzseekError):
+    """A data set that lacks a column, a file, or a consistent content."""
+
+
+class CacheError(MzseekError):
+    """A prepared folder that is incomplete, changed, or of another version."""

@@ -1,0 +1,15 @@
+"""Files: opening what users have, streaming it, and writing so that nothing is left half-made."""
+
+from mzseek.files.atomic import atomic_directory, atomic_file
+from mzseek.files.json_stream import iter_members
+from mzseek.files.source import Source, content_hash, open_source, text_lines
+
+__all__ = [
+    "Source",
+    "atomic_directory",
+    "atomic_file",
+    "content_hash",
+    "iter_members",
+    "open_source",
+    "text_lines",
+]

@@ -1,0 +1,121 @@
+"""Figures as inline SVG: spectra, molecules, distributions."""
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import numpy.typing as npt
+from matplotlib.figure import Figure
+from rdkit.Chem.Draw import rdMolDraw2D
+
+from mzseek.chem import parse_molecule
+
+INK = "#1d2733"
+MUTED = "#7a8794"
+BLUE = "#2f6db3"
+ORANGE = "#d9772b"
+_LABEL_FLOOR = 3.0
+
+# Any: matplotlib types the keys as one literal each.
+_STYLE: Any = {
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "mzseek",  # ids in the SVG, and so the page, are the same every time
+}
+
+
+def spectrum_svg(
+    mz: npt.NDArray[np.floating],
+    intensities: npt.NDArray[np.floating],
+    precursor_mz: float,
+    labels: int = 6,
+) -> str:
+    """Stick spectrum, the highest peaks labelled, the precursor marked."""
+    with plt.rc_context(_STYLE):
+        figure, axes = plt.subplots(figsize=(7.2, 2.5), layout="constrained")
+        relative = 100 * np.asarray(intensities, float) / float(np.max(intensities))
+        near = np.abs(np.asarray(mz) - precursor_mz) < 0.05
+        axes.vlines(mz, 0, relative, color=np.where(near, ORANGE, BLUE), linewidth=1.1)
+        axes.plot([precursor_mz], [0], marker="^", color=ORANGE, markersize=5, clip_on=False)
+        limit = max(float(np.max(mz)), precursor_mz) * 1.06
+        for place in _spread(np.asarray(mz), relative, labels, limit * 0.07):
+            axes.annotate(
+                f"{mz[place]:.3f}",
+                (mz[place], relative[place]),
+                textcoords="offset points",
+                xytext=(0, 2),
+                ha="center",
+                fontsize=7,
+                color=INK,
+            )
+        axes.set(xlim=(max(0, float(np.min(mz)) - limit * 0.06), limit), ylim=(0, 116))
+        axes.set(xlabel="m/z", ylabel="relative intensity (%)", yticks=[0, 50, 100])
+        return _to_svg(figure)
+
+
+def _spread(
+    mz: npt.NDArray[np.floating], relative: npt.NDArray[np.floating], most: int, distance: float
+) -> list[int]:
+    """The highest peaks, down to a few percent, that lie far enough apart for their labels."""
+    chosen: list[int] = []
+    for place in np.argsort(-relative):
+        if len(chosen) == most or relative[place] < _LABEL_FLOOR:
+            break
+        if all(abs(mz[place] - mz[other]) > distance for other in chosen):
+            chosen.append(int(place))
+    return chosen
+
+
+def histogram_svg(
+    groups: Mapping[str, Sequence[int] | npt.NDArray[np.integer]], xlabel: str, ylabel: str
+) -> str:
+    """Distributions of counts, drawn over each other."""
+    with plt.rc_context(_STYLE):
+        figure, axes = plt.subplots(figsize=(7.2, 2.6), layout="constrained")
+        largest = max((int(np.max(values)) for values in groups.values() if len(values)), default=1)
+        edges = np.linspace(0, largest + 1, min(40, largest + 1) + 1)
+        for (name, values), colour in zip(groups.items(), (BLUE, ORANGE, MUTED), strict=False):
+            median = float(np.median(values)) if len(values) else 0.0
+            label = f"{name} (median {median:g})"
+            bins = edges.tolist()
+            axes.hist(values, bins=bins, color=colour, alpha=0.25)
+            axes.hist(values, bins=bins, color=colour, histtype="step", linewidth=1.4, label=label)
+        axes.set(xlabel=xlabel, ylabel=ylabel, xlim=(0, largest + 1))
+        axes.legend(frameon=False)
+        return _to_svg(figure)
+
+
+def molecule_svg(smiles: str, width: int = 220, height: int = 160) -> str:
+    """Structure drawing."""
+    drawing = rdMolDraw2D.MolDraw2DSVG(width, height)
+    drawing.drawOptions().clearBackground = False
+    drawing.drawOptions().padding = 0.06
+    rdMolDraw2D.PrepareAndDrawMolecule(drawing, parse_molecule(smiles))
+    drawing.FinishDrawing()
+    return _inline(drawing.GetDrawingText())
+
+
+def _to_svg(figure: Figure) -> str:
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    plt.close(figure)
+    return _inline(buffer.getvalue())
+
+
+def _inline(svg: str) -> str:
+    """SVG without the XML prologue, which HTML does not take."""
+    return re.sub(r"^.*?(?=<svg)", "", svg, count=1, flags=re.DOTALL)

@@ -1,0 +1,41 @@
+"""One file a format: each splits a stream into records and judges none of them."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from mzseek.files import Source
+from mzseek.spectra.formats import gnps_json, massbank, massspecgym, mgf, msp, sirius, xml
+from mzseek.spectra.record import Record
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a format is recognised, read, and described in messages."""
+
+    label: str
+    suffixes: tuple[str, ...]
+    looks_like: Callable[[str], bool]
+    read: Callable[[Source], Iterator[Record]]
+    record_form: str
+
+
+FORMATS: dict[str, Format] = {
+    "massspecgym": Format(
+        "MassSpecGym table",
+        (".tsv",),
+        massspecgym.looks_like,
+        massspecgym.read,
+        "columns mzs and intensities",
+    ),
+    "mgf": Format("MGF", (".mgf",), mgf.looks_like, mgf.read, "BEGIN IONS … END IONS"),
+    "massbank": Format(
+        "MassBank", (".txt",), massbank.looks_like, massbank.read, "ACCESSION: … //"
+    ),
+    "sirius": Format("SIRIUS", (".ms",), sirius.looks_like, sirius.read, ">compound …"),
+    "mzml": Format("mzML", (".mzml",), xml.looks_like_mzml, xml.read_mzml, "<spectrum>"),
+    "mzxml": Format("mzXML", (".mzxml",), xml.looks_like_mzxml, xml.read_mzxml, "<scan>"),
+    "json": Format(
+        "GNPS JSON", (".json",), gnps_json.looks_like, gnps_json.read, '{"peaks_json": …}'
+    ),
+    "msp": Format("MSP", (".msp",), msp.looks_like, msp.read, "Name: … Num Peaks: …"),
+}

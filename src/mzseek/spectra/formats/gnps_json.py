@@ -1,0 +1,64 @@
+"""GNPS's JSON libraries: an array of objects, each with its peaks under ``peaks_json``."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mzseek.files import Source, iter_members
+from mzseek.spectra.numbers import shorten
+from mzseek.spectra.record import Record
+
+
+def looks_like(head: str) -> bool:
+    """Whether the beginning of a file is JSON."""
+    return head.lstrip("\ufeff \t\r\n")[:1] in {"[", "{"}
+
+
+def read(source: Source) -> Iterator[Record]:
+    """Records of a JSON array of spectra; an object of one spectrum counts as an array of it."""
+    with source.open() as stream:
+        single: list[str] = []
+        for count, (kind, text) in enumerate(iter_members(stream, source.name), 1):
+            if kind == "object":
+                single.append(text)
+                continue
+            record = Record(f"{source.name}: record {count}", fallback_name=f"record {count}")
+            yield _fill(record, text)
+        if single:
+            yield _fill(Record(f"{source.name}: record 1"), "{" + ",".join(single) + "}")
+
+
+def _fill(record: Record, text: str) -> Record:
+    try:
+        entry = json.loads(text)
+        if not isinstance(entry, dict):
+            record.fault = f"is {shorten(text)}, expected an object with peaks_json"
+            return record
+        _read_fields(record, entry)
+        _read_peaks(record, entry)
+    except (ValueError, TypeError, RecursionError) as error:
+        record.fault = f"is not valid JSON ({shorten(str(error))})"
+    return record
+
+
+def _read_fields(record: Record, entry: dict[str, Any]) -> None:
+    for key, value in entry.items():
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            record.add("inchikey" if key == "InChIKey_smiles" else key, str(value))
+
+
+def _read_peaks(record: Record, entry: dict[str, Any]) -> None:
+    peaks = entry.get("peaks_json", entry.get("peaks"))
+    if isinstance(peaks, str):
+        record.fields.pop("peaks_json", None)
+        peaks = json.loads(peaks)
+    if not isinstance(peaks, list):
+        record.fault = "has no list of peaks under peaks_json"
+        return
+    if any(not isinstance(peak, list) or len(peak) < 2 for peak in peaks):
+        record.fault = "has a peak that is not [m/z, intensity]"
+        return
+    values = np.array([peak[:2] for peak in peaks], dtype=np.float64).reshape(-1, 2)
+    record.mz, record.intensities = values[:, 0], values[:, 1]

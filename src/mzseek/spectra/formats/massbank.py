@@ -1,0 +1,92 @@
+"""MassBank records: ``TAG: value`` lines, a peak table, and ``//`` at the end."""
+
+import re
+from collections.abc import Iterator
+
+from mzseek.files import Source, text_lines
+from mzseek.spectra.formats.peak_block import PeakBlock
+from mzseek.spectra.record import Record
+
+_ACCESSION = re.compile(r"^ACCESSION:", re.MULTILINE)
+
+# Tags that hold one value, and tags whose value begins with a subtag, as mzseek names them.
+_FIELDS = {
+    "ACCESSION": "identifier",
+    "CH$NAME": "compound_name",
+    "CH$FORMULA": "formula",
+    "CH$EXACT_MASS": "parent_mass",
+    "CH$SMILES": "smiles",
+    "CH$IUPAC": "inchi",
+    "CH$COMPOUND_CLASS": "compound_class",
+    "CH$LINK INCHIKEY": "inchikey",
+    "AC$INSTRUMENT": "instrument",
+    "AC$INSTRUMENT_TYPE": "instrument_type",
+    "AC$MASS_SPECTROMETRY MS_TYPE": "ms_level",
+    "AC$MASS_SPECTROMETRY ION_MODE": "ionmode",
+    "AC$MASS_SPECTROMETRY COLLISION_ENERGY": "collision_energy",
+    "AC$MASS_SPECTROMETRY FRAGMENTATION_MODE": "fragmentation_mode",
+    "AC$CHROMATOGRAPHY RETENTION_TIME": "retention_time",
+    "MS$FOCUSED_ION PRECURSOR_M/Z": "precursor_mz",
+    "MS$FOCUSED_ION PRECURSOR_TYPE": "adduct",
+    "MS$FOCUSED_ION ION_TYPE": "adduct",
+    "LICENSE": "license",
+    "AUTHORS": "authors",
+    "COPYRIGHT": "copyright",
+    "PK$SPLASH": "splash",
+    "PK$NUM_PEAK": "num_peaks",
+    "DEPRECATED": "deprecated",
+}
+
+
+def looks_like(head: str) -> bool:
+    """Whether the beginning of a file is a MassBank record."""
+    return _ACCESSION.search(head) is not None
+
+
+def read(source: Source) -> Iterator[Record]:
+    """Records of a file in MassBank's format (usually one)."""
+    record: Record | None = None
+    peaks = PeakBlock()
+    in_peaks = False
+    count = 0
+    with source.open() as stream:
+        for number, line in text_lines(stream):
+            if line.startswith("ACCESSION:"):
+                if record is not None:
+                    yield _finish(record, peaks, "has no // at its end: it may have been cut short")
+                count += 1
+                where = source.name if count == 1 else f"{source.name}: record {count}"
+                record, peaks, in_peaks = Record(where), PeakBlock(), False
+            if record is None:
+                continue
+            if line.rstrip() == "//":
+                yield _finish(record, peaks)
+                record = None
+            elif line.startswith("PK$PEAK:"):
+                in_peaks = "N/A" not in line
+            elif line[:1] in {" ", "\t"}:
+                if in_peaks and line.strip():
+                    peaks.add(number, line)
+            else:
+                in_peaks = False
+                _add_line(record, line)
+    if record is not None:
+        yield _finish(record, peaks, "has no // at its end: it may have been cut short")
+
+
+def _add_line(record: Record, line: str) -> None:
+    tag, _, value = line.partition(":")
+    value = value.strip()
+    subtag, _, rest = value.partition(" ")
+    if f"{tag} {subtag}" in _FIELDS:
+        record.add(_FIELDS[f"{tag} {subtag}"], rest)
+    elif tag in _FIELDS:
+        record.add(_FIELDS[tag], value)
+
+
+def _finish(record: Record, peaks: PeakBlock, fault: str | None = None) -> Record:
+    peaks.fill(record)
+    record.fault = record.fault or fault
+    if "deprecated" in record.fields:
+        record.fault = f"is deprecated ({record.fields['deprecated']})"
+    return record

@@ -1,0 +1,53 @@
+"""MassSpecGym's table: tab-separated, a header line, peaks as comma-separated lists."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from mzseek.files import Source, text_lines
+from mzseek.spectra.numbers import shorten
+from mzseek.spectra.peaks import MAX_PEAKS
+from mzseek.spectra.record import Record
+
+_PEAK_COLUMNS = ("mzs", "intensities")
+
+
+def looks_like(head: str) -> bool:
+    """Whether the beginning of a file is such a table."""
+    columns = head.partition("\n")[0].rstrip("\r").split("\t")
+    return all(name in columns for name in _PEAK_COLUMNS)
+
+
+def read(source: Source) -> Iterator[Record]:
+    """One record a row."""
+    with source.open() as stream:
+        lines = text_lines(stream)
+        columns = next(lines)[1].rstrip("\n").split("\t")
+        for number, line in lines:
+            if not line.strip():
+                continue
+            values = line.rstrip("\n").split("\t")
+            record = Record(f"{source.name}: line {number}", fallback_name=f"line {number}")
+            if len(values) != len(columns):
+                record.fault = f"has {len(values)} columns, expected {len(columns)}"
+            else:
+                _fill(record, dict(zip(columns, values, strict=True)))
+            yield record
+
+
+def _fill(record: Record, row: dict[str, str]) -> None:
+    for name, value in row.items():
+        if name not in _PEAK_COLUMNS:
+            record.add(name, value.strip('"'))
+    arrays = []
+    for name in _PEAK_COLUMNS:
+        texts = row[name].strip('"[] ').split(",")
+        if len(texts) > MAX_PEAKS:
+            record.fault = f"has {len(texts):,} peaks, expected at most {MAX_PEAKS:,}"
+            return
+        try:
+            arrays.append(np.array([float(text) for text in texts if text.strip()]))
+        except ValueError as error:
+            record.fault = f"column {name} is not a list of numbers ({shorten(str(error))})"
+            return
+    record.mz, record.intensities = arrays

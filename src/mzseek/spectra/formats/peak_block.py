@@ -1,0 +1,36 @@
+"""Peak lines of one record, kept to a bounded number whatever the file says."""
+
+from mzseek.errors import SpectrumError
+from mzseek.spectra.peaks import MAX_PEAKS, parse_peak_lines
+from mzseek.spectra.record import Record
+
+
+class PeakBlock:
+    """Collects numbered peak lines and gives them to a record.
+
+    Past `MAX_PEAKS` lines they are only counted: the record is refused anyway, and a file of ten
+    million peaks must not fill the memory.
+    """
+
+    def __init__(self) -> None:
+        self._lines: list[tuple[int, str]] = []
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, number: int, line: str) -> None:
+        """Take one line."""
+        self._count += 1
+        if self._count <= MAX_PEAKS:
+            self._lines.append((number, line))
+
+    def fill(self, record: Record) -> None:
+        """Parse the lines into the record, or note why that failed."""
+        if self._count > MAX_PEAKS:
+            record.fault = f"has {self._count:,} peaks, expected at most {MAX_PEAKS:,}"
+            return
+        try:
+            record.mz, record.intensities = parse_peak_lines(self._lines)
+        except SpectrumError as error:
+            record.fault = record.fault or str(error)
