@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from measure import Measure, shared_data
 
+from measure import Measure, shared_data
 from mzseek.data import prepare
 
 SPECTRA, MOLECULES, CANDIDATES = 231_104, 28_929, 256

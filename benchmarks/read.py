@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from measure import Measure
 
+from measure import Measure
 from mzseek.spectra import read_spectra
 
 

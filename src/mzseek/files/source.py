@@ -1,8 +1,8 @@
 """Where bytes come from: plain files, gzip files, and members of zip archives, read alike."""
 
+import codecs
 import gzip
 import hashlib
-import io
 import lzma
 import zipfile
 import zlib
@@ -18,6 +18,7 @@ from mzseek.errors import InputError
 DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile)
 
 MAX_LINE = 4_000_000
+_BLOCK = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -61,49 +62,63 @@ def text_lines(stream: IO[bytes]) -> Iterator[tuple[int, str]]:
 
     UTF-8 is the rule, UTF-16 is recognised by its byte-order mark, and a single line that is
     neither is read as Latin-1, which only free text (names, comments) is ever written in. A line
-    past `MAX_LINE` characters is cut there, so that a binary blob cannot fill the memory; its
-    record will not parse and is set aside.
+    past `MAX_LINE` bytes is broken there, so that a binary blob cannot fill the memory; its record
+    will not parse and is set aside.
     """
-    start = stream.read(2)
-    if start in (b"\xff\xfe", b"\xfe\xff"):
-        encoding = "utf-16-le" if start == b"\xff\xfe" else "utf-16-be"
-        wide = io.TextIOWrapper(io.BufferedReader(_Raw(stream)), encoding=encoding)
-        yield from enumerate(wide, 1)
-        return
-    carried = start
     number = 0
-    while True:
-        raw = carried + stream.readline(MAX_LINE) if not carried.endswith(b"\n") else carried
-        carried = b""
-        if not raw:
-            return
+    pending = b""
+    for block in _utf8_blocks(stream):
+        pending += block
+        end = pending.rfind(b"\n") + 1
+        if end == 0:
+            if len(pending) <= MAX_LINE:
+                continue
+            end = MAX_LINE
+        whole, pending = pending[:end], pending[end:]
+        for line in _split(_decode(whole)):
+            number += 1
+            yield number, line
+    for line in _split(_decode(pending)):
         number += 1
-        while raw[-1:] != b"\n" and len(raw) >= MAX_LINE:
-            rest = stream.readline(MAX_LINE)
-            if not rest or rest.endswith(b"\n"):
-                break
-        if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
-            raw = raw[3:]
-        try:
-            line = raw.decode("utf-8")
-        except UnicodeDecodeError:
-            line = raw.decode("latin-1")
-        yield number, line.rstrip("\r\n") + ("\n" if raw.endswith(b"\n") else "")
+        yield number, line
 
 
-class _Raw(io.RawIOBase):
-    """Adapter: a readable stream as the raw layer that text decoding stands on."""
+def _utf8_blocks(stream: IO[bytes]) -> Iterator[bytes]:
+    """The stream without its byte-order mark; UTF-16 is turned into UTF-8 on the way."""
+    block = stream.read(_BLOCK)
+    if block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
+        while block:
+            yield decoder.decode(block).encode()
+            block = stream.read(_BLOCK)
+        return
+    block = block.removeprefix(codecs.BOM_UTF8)
+    while block:
+        yield block
+        block = stream.read(_BLOCK)
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
 
-    def readable(self) -> bool:
-        return True
+def _decode(data: bytes) -> str:
+    """Text of whole lines; one that is not UTF-8 is taken for Latin-1."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = "\n".join(_decode_line(line) for line in data.split(b"\n"))
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        data = self._stream.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+
+def _decode_line(line: bytes) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        return line.decode("latin-1")
+
+
+def _split(text: str) -> list[str]:
+    """Lines with their ends (`str.splitlines` would also split at form feeds and the like)."""
+    lines = [line + "\n" for line in text.split("\n")]
+    last = lines.pop()[:-1]
+    return [*lines, last] if last else lines
 
 
 def content_hash(path: Path) -> str:

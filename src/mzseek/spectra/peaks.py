@@ -1,5 +1,6 @@
 """Peaks: from lines of text to arrays, and from arrays to clean ones."""
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,21 +15,26 @@ MAX_MZ = 20_000.0
 FloatArray = npt.NDArray[np.float64]
 
 
-def parse_peak_lines(lines: Sequence[tuple[int, str]]) -> tuple[FloatArray, FloatArray]:
-    """m/z and intensity of numbered lines with one peak each; further columns are ignored.
+# Nearly every record: two plain numbers a line. Possessive, so that a long text that is otherwise
+# fails at once.
+_PLAIN = re.compile(r"(?:[ \t]*+[\d.eE+-]++[ \t]++[\d.eE+-]++[ \t]*+\n)*+")
+
+
+def parse_peak_lines(lines: Sequence[str], numbers: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    """m/z and intensity of lines with one peak each; further columns are ignored.
 
     Columns are divided by white space or semicolons, or by a comma where both numbers have
-    decimal points (``100.1,200.5``).
+    decimal points (``100.1,200.5``). ``numbers`` are the lines' numbers in the file, for messages.
     """
-    plain = [line.split() for _, line in lines]
-    if all(len(columns) == 2 for columns in plain) and not any("_" in line for _, line in lines):
+    text = "".join(lines)
+    if _PLAIN.fullmatch(text):
         try:
-            values = np.array([float(text) for columns in plain for text in columns])
-        except ValueError:  # decimal commas and the like: below, with a reason for each failure
+            values = np.array([float(number) for number in text.split()])
+        except ValueError:  # "1-2" and the like: below, with a reason
             pass
         else:
             return values[0::2], values[1::2]
-    pairs = [_parse_peak(number, line) for number, line in lines]
+    pairs = [_parse_peak(n, line) for n, line in zip(numbers, lines, strict=True) if line.strip()]
     values = np.array(pairs, dtype=np.float64).reshape(-1, 2)
     return values[:, 0].copy(), values[:, 1].copy()
 
@@ -81,17 +87,22 @@ def clean_peaks(
         raise SpectrumError("has no peaks")
     if mz.size > MAX_PEAKS:
         raise SpectrumError(f"has {mz.size:,} peaks, expected at most {MAX_PEAKS:,}")
-    _refuse(~np.isfinite(mz) | ~np.isfinite(intensities), mz, intensities, "is not finite")
-    _refuse(mz <= 0, mz, intensities, "has no positive m/z")
-    _refuse(mz > MAX_MZ, mz, intensities, f"is past m/z {MAX_MZ:,.0f}")
-    _refuse(intensities < 0, mz, intensities, "has a negative intensity")
     largest = float(intensities.max())
+    # Four comparisons that a NaN fails too: only a damaged record is looked at more closely.
+    if not (mz.min() > 0 and mz.max() <= MAX_MZ and intensities.min() >= 0 and largest < np.inf):
+        _refuse(~np.isfinite(mz) | ~np.isfinite(intensities), mz, intensities, "is not finite")
+        _refuse(mz <= 0, mz, intensities, "has no positive m/z")
+        _refuse(mz > MAX_MZ, mz, intensities, f"is past m/z {MAX_MZ:,.0f}")
+        _refuse(intensities < 0, mz, intensities, "has a negative intensity")
     if largest == 0:
         raise SpectrumError("has no peak of positive intensity")
-    keep = (intensities > 0) & (intensities >= floor * largest)
-    mz, intensities = mz[keep], intensities[keep]
-    order = np.lexsort((intensities, mz))
-    return mz[order], intensities[order]
+    if floor > 0 or intensities.min() == 0:
+        keep = (intensities > 0) & (intensities >= floor * largest)
+        mz, intensities = mz[keep], intensities[keep]
+    if (mz[1:] <= mz[:-1]).any():
+        order = np.lexsort((intensities, mz))
+        mz, intensities = mz[order], intensities[order]
+    return mz, intensities
 
 
 def _refuse(bad: npt.NDArray[np.bool_], mz: FloatArray, intensities: FloatArray, why: str) -> None:

@@ -1,5 +1,6 @@
 """`read_spectra`: every format, every kind of damage, one iterator."""
 
+import codecs
 import dataclasses
 import warnings
 import zipfile
@@ -75,28 +76,25 @@ def recognise(source: Source) -> Format:
     if not head:
         raise InputError(f"{source.name}: the file is empty")
     text = _decode_head(head)
-    if text is not None:
-        for known in FORMATS.values():
-            if known.looks_like(text):
-                return known
-        if not text.strip():
-            raise InputError(f"{source.name}: the file is empty")
     for known in FORMATS.values():
-        if text is not None and source.suffix in known.suffixes and known.label != "MassBank":
-            raise InputError(
-                f"{source.name}: holds no {known.label} record, expected {known.record_form}"
-            )
-    what = "not a text file" if text is None else "not a spectrum file"
+        if known.looks_like(text):
+            return known
+    if not text.strip():
+        raise InputError(f"{source.name}: the file is empty")
+    if "\0" in text:
+        what = "not a text file"
+    else:
+        # The first record may come after a long preamble.
+        for known in FORMATS.values():
+            if source.suffix in known.suffixes:
+                return known
+        what = "not a spectrum file"
     raise InputError(f"{source.name}: {what}, expected one of {', '.join(known_formats())}")
 
 
-def _decode_head(head: bytes) -> str | None:
-    """Beginning of a file as text, or None if it is binary."""
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return head.decode("utf-16", errors="replace")
-    if b"\0" in head:
-        return None
-    return head.decode("utf-8-sig", errors="replace")
+def _decode_head(head: bytes) -> str:
+    marked = head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    return head.decode("utf-16" if marked else "utf-8-sig", errors="replace")
 
 
 def _folder_sources(folder: Path) -> Iterator[Source | InputError]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -84,6 +85,7 @@ class Record:
             self.fields[name] = value
 
 
+@lru_cache(maxsize=4096)
 def canonical_key(key: str) -> str:
     """Name under which mzseek keeps a field.
 

@@ -57,8 +57,11 @@ def _read_peaks(record: Record, entry: dict[str, Any]) -> None:
     if not isinstance(peaks, list):
         record.fault = "has no list of peaks under peaks_json"
         return
-    if any(not isinstance(peak, list) or len(peak) < 2 for peak in peaks):
+    try:
+        values = np.array(peaks, dtype=np.float64)
+    except (ValueError, TypeError):
+        values = np.empty(0)
+    if peaks and (values.ndim != 2 or values.shape[1] < 2):
         record.fault = "has a peak that is not [m/z, intensity]"
-        return
-    values = np.array([peak[:2] for peak in peaks], dtype=np.float64).reshape(-1, 2)
-    record.mz, record.intensities = values[:, 0], values[:, 1]
+    elif peaks:
+        record.mz, record.intensities = values[:, 0].copy(), values[:, 1].copy()

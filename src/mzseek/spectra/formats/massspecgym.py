@@ -22,7 +22,10 @@ def read(source: Source) -> Iterator[Record]:
     """One record a row."""
     with source.open() as stream:
         lines = text_lines(stream)
-        columns = next(lines)[1].rstrip("\n").split("\t")
+        header = next(lines)[1]
+        if not looks_like(header):
+            return
+        columns = header.rstrip("\n").split("\t")
         for number, line in lines:
             if not line.strip():
                 continue

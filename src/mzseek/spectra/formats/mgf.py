@@ -30,6 +30,9 @@ def read(source: Source) -> Iterator[Record]:
     line = ""
     with source.open() as stream:
         for number, line in text_lines(stream):
+            if line[:1].isdigit() and record is not None:  # most lines are peaks
+                peaks.add(number, line)
+                continue
             text = line.strip()
             upper = text.upper()
             if upper.startswith("BEGIN") and upper.split() == ["BEGIN", "IONS"]:

@@ -13,6 +13,7 @@ _KEY = re.compile(r"\s*([A-Za-z][^:]*):(.*)")
 _QUOTED = re.compile(r'"([^"=]+)=([^"]*)"')
 _BARE = re.compile(r'(?:^|\s)([A-Za-z_][\w/]*)=(?:"([^"]*)"|(\S+))')
 _ANNOTATION = re.compile(r'"[^"]*"?|\'[^\']*\'?')
+_SPECIAL = re.compile(r"[\"';:]")
 _COLON_PEAK = re.compile(r"(?<=\d):(?=\d)")
 
 
@@ -28,6 +29,9 @@ def read(source: Source) -> Iterator[Record]:
     count = 0
     with source.open() as stream:
         for number, line in text_lines(stream):
+            if line[:1].isdigit() and record is not None and not _SPECIAL.search(line):
+                peaks.add(number, line)
+                continue
             if not line.strip():
                 continue
             entry = _KEY.match(line)

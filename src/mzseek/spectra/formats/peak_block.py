@@ -13,17 +13,16 @@ class PeakBlock:
     """
 
     def __init__(self) -> None:
-        self._lines: list[tuple[int, str]] = []
+        self._lines: list[str] = []
+        self._numbers: list[int] = []
         self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
 
     def add(self, number: int, line: str) -> None:
         """Take one line."""
         self._count += 1
         if self._count <= MAX_PEAKS:
-            self._lines.append((number, line))
+            self._lines.append(line if line.endswith("\n") else line + "\n")
+            self._numbers.append(number)
 
     def fill(self, record: Record) -> None:
         """Parse the lines into the record, or note why that failed."""
@@ -31,6 +30,6 @@ class PeakBlock:
             record.fault = f"has {self._count:,} peaks, expected at most {MAX_PEAKS:,}"
             return
         try:
-            record.mz, record.intensities = parse_peak_lines(self._lines)
+            record.mz, record.intensities = parse_peak_lines(self._lines, self._numbers)
         except SpectrumError as error:
             record.fault = record.fault or str(error)

@@ -1,0 +1,82 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mzseek.files import atomic_directory, atomic_file
+
+
+def test_folder_appears_only_when_done(tmp_path: Path) -> None:
+    target = tmp_path / "made"
+    with atomic_directory(target) as partial:
+        (partial / "a").write_text("1")
+        assert not target.exists()
+    assert (target / "a").read_text() == "1"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_an_error_leaves_nothing_and_the_old_stays(tmp_path: Path) -> None:
+    target = tmp_path / "made"
+    with atomic_directory(target) as partial:
+        (partial / "a").write_text("old")
+    with pytest.raises(RuntimeError), atomic_directory(target) as partial:
+        (partial / "a").write_text("new")
+        raise RuntimeError
+    assert (target / "a").read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_process_leaves_no_half_made_folder(tmp_path: Path, kind: signal.Signals) -> None:
+    target = tmp_path / "made"
+    code = (
+        "import sys, time; from pathlib import Path; from mzseek.files import atomic_directory\n"
+        f"with atomic_directory(Path({str(target)!r})) as partial:\n"
+        "    (partial / 'a').write_text('x'); print('ready', flush=True); time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(kind)
+        process.wait(10)
+    assert not target.exists()
+    if kind == signal.SIGTERM:
+        assert list(tmp_path.iterdir()) == []
+    # Whatever kill -9 left is cleared away by the next one.
+    with atomic_directory(target) as partial:
+        (partial / "b").write_text("y")
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_another_process_at_work_is_left_alone(tmp_path: Path) -> None:
+    busy = tmp_path / f".made.partial-{os.getppid()}-abc"
+    busy.mkdir()
+    with atomic_directory(tmp_path / "made"):
+        pass
+    assert busy.exists()
+
+
+def test_file_is_replaced_whole(tmp_path: Path) -> None:
+    target = tmp_path / "file.txt"
+    target.write_text("old")
+    with pytest.raises(RuntimeError), atomic_file(target) as partial:
+        partial.write_text("new")
+        raise RuntimeError
+    assert target.read_text() == "old"
+    with atomic_file(target) as partial:
+        partial.write_text("new")
+    assert target.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_time_does_not_matter_for_leftovers(tmp_path: Path) -> None:
+    leftover = tmp_path / ".made.partial-999999999-abc"
+    leftover.mkdir()
+    os.utime(leftover, (time.time(), time.time()))
+    with atomic_directory(tmp_path / "made"):
+        pass
+    assert not leftover.exists()

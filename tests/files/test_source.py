@@ -1,0 +1,80 @@
+import gzip
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mzseek.errors import InputError
+from mzseek.files import content_hash, open_source, source, text_lines
+
+
+def lines_of(data: bytes) -> list[str]:
+    return [line for _, line in text_lines(io.BytesIO(data))]
+
+
+@given(st.lists(st.text(alphabet="aé \t\x0c\u2028=1", max_size=8), min_size=1, max_size=8))
+def test_lines_are_those_written(texts: list[str]) -> None:
+    assert lines_of(("\n".join(texts) + "\n").encode()) == [text + "\n" for text in texts]
+
+
+def test_line_ends_of_all_systems() -> None:
+    assert lines_of(b"a\r\nb\rc\n") == ["a\n", "b\n", "c\n"]
+
+
+def test_numbers_run_on_across_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "_BLOCK", 3)
+    assert list(text_lines(io.BytesIO(b"one\ntwo\nthree"))) == [
+        (1, "one\n"),
+        (2, "two\n"),
+        (3, "three"),
+    ]
+
+
+def test_a_cut_last_line_has_no_end() -> None:
+    assert lines_of(b"whole\ncu") == ["whole\n", "cu"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+def test_encodings_met_in_the_wild(encoding: str) -> None:
+    assert lines_of("NAME=naïve\nPEPMASS=1\n".encode(encoding)) == ["NAME=naïve\n", "PEPMASS=1\n"]
+
+
+def test_one_latin_1_line_leaves_the_others_utf_8() -> None:
+    data = "é\n".encode() + "é\n".encode("latin-1") + "é\n".encode()
+    assert lines_of(data) == ["é\n", "é\n", "é\n"]
+
+
+def test_an_endless_line_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "MAX_LINE", 10)
+    monkeypatch.setattr(source, "_BLOCK", 4)
+    lines = lines_of(b"x" * 35 + b"\nend\n")
+    assert "".join(lines).replace("\n", "") == "x" * 35 + "end"
+    assert max(map(len, lines)) <= 16
+    assert lines[-1] == "end\n"
+
+
+def test_gzip_is_known_by_content(tmp_path: Path) -> None:
+    path = tmp_path / "file.mgf"  # a wrong name on purpose
+    path.write_bytes(gzip.compress(b"hello"))
+    with open_source(path).open() as stream:
+        assert stream.read() == b"hello"
+    renamed = tmp_path / "file.mgf.gz"
+    path.rename(renamed)
+    assert open_source(renamed).suffix == ".mgf"
+
+
+def test_what_cannot_be_opened_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        open_source(tmp_path / "absent")
+    with pytest.raises(InputError, match="is a folder"):
+        open_source(tmp_path)
+    (tmp_path / "empty").touch()
+    with pytest.raises(InputError, match="empty"):
+        open_source(tmp_path / "empty")
+
+
+def test_hash_is_of_the_content(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    assert content_hash(tmp_path / "a").startswith("ba7816bf8f01cfea")

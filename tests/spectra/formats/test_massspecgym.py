@@ -1,0 +1,28 @@
+from pathlib import Path
+
+from mzseek.spectra import read_spectra
+
+HEADER = "identifier\tmzs\tintensities\tsmiles\tprecursor_mz\tadduct\tfold\n"
+
+
+def test_rows(tmp_path: Path) -> None:
+    rows = [
+        "A\t50.5,40\t1.0,2\tCCO\t195.08\t[M+H]+\ttrain",
+        "B\t50.5\t1.0,2\tCCO\t195.08\t[M+H]+\ttrain",
+        "C\t50.5\t1.0\tCCO\t195.08\t[M+H]+",
+        "D\t50,x\t1,2\tCCO\t195.08\t[M+H]+\tval",
+        "E\t\t\tCCO\t195.08\t[M+H]+\tval",
+        'F\t"[50.5, 60]"\t"[1, 2]"\tCCO\t195.08\t[M+Na]+\ttest',
+    ]
+    path = tmp_path / "set.tsv"
+    path.write_text(HEADER + "\n".join(rows) + "\n\n")
+    rejects: list[tuple[str, str]] = []
+    got = list(read_spectra(path, rejects))
+    assert [s.identifier for s in got] == ["A", "F"]
+    assert got[0].mz.tolist() == [40.0, 50.5]
+    assert got[1].metadata["fold"] == "test"
+    assert [where.rpartition(" ")[2] for where, _ in rejects] == ["3", "4", "5", "6"]
+    assert [reason[:30] for _, reason in rejects] == [
+        "1 m/z values but 2 intensities", "has 6 columns, expected 7",
+        "column mzs is not a list of nu", "has no peaks",
+    ]  # fmt: skip

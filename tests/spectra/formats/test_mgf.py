@@ -1,0 +1,93 @@
+from pathlib import Path
+
+from mzseek.spectra import read_spectra, write_mgf
+
+
+def read(path: Path, text: str):
+    path.write_text(text)
+    rejects: list[tuple[str, str]] = []
+    return list(read_spectra(path, rejects)), rejects
+
+
+def record(body: str, end: str = "END IONS\n") -> str:
+    return f"BEGIN IONS\n{body}\n{end}"
+
+
+def test_fields_and_peaks(tmp_path: Path) -> None:
+    text = "# a comment\n\n" + record(
+        "TITLE=first\nPEPMASS=195.0877 1000 1+\nADDUCT=[M+H]+\nRTINSECONDS=12.5\n"
+        "138.066 100\n42.03 5"
+    )
+    (got,), rejects = read(tmp_path / "a.mgf", text)
+    assert rejects == []
+    assert got.identifier == "first"
+    assert (got.precursor_mz, got.adduct, got.charge) == (195.0877, "[M+H]+", 1)
+    assert got.mz.tolist() == [42.03, 138.066]
+    assert got.intensities.tolist() == [5.0, 100.0]
+    assert got.metadata["retention_time"] == "12.5"
+
+
+def test_missing_end_ions(tmp_path: Path) -> None:
+    text = record("TITLE=a\nPEPMASS=100\n50 1", end="") + record(
+        "TITLE=b\nPEPMASS=200\n60 2\n70 3", end=""
+    )
+    got, rejects = read(tmp_path / "a.mgf", text)
+    assert [(s.identifier, len(s)) for s in got] == [("a", 1), ("b", 2)]
+    assert rejects == []
+
+
+def test_a_file_cut_in_a_line_loses_its_last_record_only(tmp_path: Path) -> None:
+    text = record("TITLE=a\nPEPMASS=100\n50 1") + "BEGIN IONS\nTITLE=b\nPEPMASS=200\n60.1 2"
+    got, rejects = read(tmp_path / "a.mgf", text)
+    assert [s.identifier for s in got] == ["a"]
+    assert "ends in the middle of a line" in rejects[0][1]
+    assert "record 2 (line 6)" in rejects[0][0]
+
+
+def test_decimal_commas_and_pepmass_with_charge(tmp_path: Path) -> None:
+    (got,), _ = read(tmp_path / "a.mgf", record("PEPMASS=445,12 99,5 2-\n100,25 1,5\n200,5 3"))
+    assert got.precursor_mz == 445.12
+    assert got.charge == -2
+    assert got.mz.tolist() == [100.25, 200.5]
+
+
+def test_mascot_header_holds_for_all(tmp_path: Path) -> None:
+    text = (
+        "CHARGE=2+\nCOM=search\n"
+        + record("PEPMASS=100\n50 1")
+        + record("PEPMASS=100\nCHARGE=1+\n50 1")
+    )
+    got, _ = read(tmp_path / "a.mgf", text)
+    assert [s.charge for s in got] == [2, 1]
+
+
+def test_titles_may_repeat_but_identifiers_may_not(tmp_path: Path) -> None:
+    weak = record("TITLE=caffeine\nPEPMASS=195\n50 1")
+    strong = record("SPECTRUMID=X1\nPEPMASS=195\n50 1")
+    got, rejects = read(tmp_path / "a.mgf", weak * 2 + strong * 2)
+    assert [s.identifier for s in got] == ["caffeine", "caffeine #2", "X1"]
+    assert len(rejects) == 1
+    assert "'X1' was used by an earlier record" in rejects[0][1]
+
+
+def test_a_line_that_is_neither_field_nor_peak(tmp_path: Path) -> None:
+    got, rejects = read(
+        tmp_path / "a.mgf", record("PEPMASS=1\nhello world\n50 1") + record("PEPMASS=9\n5 1")
+    )
+    assert len(got) == 1
+    assert "'hello world' is neither KEY=value nor a peak" in rejects[0][1]
+
+
+def test_written_files_read_back_the_same(tmp_path: Path, make_spectrum) -> None:
+    original = make_spectrum([50.123456789, 60.1], [0.1, 1e6], 195.08765, "id 1", smiles="CCO")
+    assert write_mgf(tmp_path / "out.mgf", [original]) == 1
+    (got,) = read_spectra(tmp_path / "out.mgf")
+    assert got.mz.tolist() == original.mz.tolist()
+    assert got.intensities.tolist() == original.intensities.tolist()
+    assert (got.identifier, got.precursor_mz, got.adduct, got.charge) == (
+        "id 1",
+        195.08765,
+        "[M+H]+",
+        1,
+    )
+    assert got.metadata == {"smiles": "CCO"}

@@ -1,0 +1,65 @@
+from pathlib import Path
+
+import pytest
+
+from mzseek.spectra import read_spectra
+
+
+def read(path: Path, text: str):
+    path.write_text(text)
+    rejects: list[tuple[str, str]] = []
+    return list(read_spectra(path, rejects)), rejects
+
+
+def test_fields_and_peaks(tmp_path: Path) -> None:
+    text = (
+        "Name: Caffeine\nDB#: C1\nPrecursorMZ: 195.0877\nPrecursor_type: [M+H]+\nIon_mode: P\n"
+        "Num Peaks: 2\n138.066 999\n42.03 5\n"
+    )
+    (got,), rejects = read(tmp_path / "a.msp", text)
+    assert rejects == []
+    assert (got.identifier, got.precursor_mz, got.adduct) == ("C1", 195.0877, "[M+H]+")
+    assert got.metadata["compound_name"] == "Caffeine"
+    assert got.mz.tolist() == [42.03, 138.066]
+
+
+@pytest.mark.parametrize(
+    "peaks",
+    ["50 1\n60.5 2\n", "50 1; 60.5 2;\n", "50:1 60.5:2\n", '50 1 "a: b"\n60.5\t2 "c=d"\n',
+     "50,0 1\n60,5 2\n", "50 1;\n60.5 2;\n"],
+)  # fmt: skip
+def test_dialects_of_peaks(tmp_path: Path, peaks: str) -> None:
+    (got,), _ = read(tmp_path / "a.msp", f"NAME: x\nPRECURSORMZ: 100\nNUM PEAKS: 2\n{peaks}\n")
+    assert got.mz.tolist() == [50.0, 60.5]
+    assert got.intensities.tolist() == [1.0, 2.0]
+
+
+def test_quoted_comments(tmp_path: Path) -> None:
+    text = (
+        'Name: x\nComments: "SMILES=CC(=O)O=1" "ion mode=positive" Parent=428.31 ce="30 eV"\n'
+        "Num Peaks: 1\n50 1\n"
+    )
+    (got,), _ = read(tmp_path / "a.msp", text)
+    assert got.precursor_mz == 428.31
+    assert got.metadata["smiles"] == "CC(=O)O=1"
+    assert got.metadata["collision_energy"] == "30 eV"
+
+
+def test_records_without_blank_lines_between(tmp_path: Path) -> None:
+    record = "Name: x\nPrecursorMZ: 100\nNum Peaks: 1\n50 1\n"
+    got, _ = read(tmp_path / "a.msp", record * 3)
+    assert len(got) == 3
+
+
+def test_a_wrong_number_of_peaks_is_refused_and_stops_nothing(tmp_path: Path) -> None:
+    record = "Name: {0}\nPrecursorMZ: 100\nNum Peaks: {1}\n50 1\n60 2\n\n"
+    text = record.format("a", 2) + record.format("b", 3) + record.format("c", 2)
+    got, rejects = read(tmp_path / "a.msp", text)
+    assert [s.metadata["compound_name"] for s in got] == ["a", "c"]
+    assert rejects[0][1] == "says it has 3 peaks, but has 2"
+
+
+def test_a_file_cut_short(tmp_path: Path) -> None:
+    got, rejects = read(tmp_path / "a.msp", "Name: a\nPrecursorMZ: 100\nInChIK")
+    assert got == []
+    assert "cut short" in rejects[0][1] or "neither" in rejects[0][1]

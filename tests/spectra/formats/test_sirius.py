@@ -1,0 +1,38 @@
+from pathlib import Path
+
+from mzseek.spectra import read_spectra
+
+TEXT = """>compound Kaempferol
+>parentmass 287.0555
+>ionization [M+H]+
+>formula C15H10O6
+#smiles O=c1c(O)c(-c2ccc(O)cc2)oc2cc(O)cc(O)c12
+
+>collision 35
+153.018 100
+121.028 20
+
+>ms2
+165.018 5
+
+>ms1
+287.055 100
+
+>compound Other
+>parentmass 100.5
+>collision 10
+50 1
+"""
+
+
+def test_blocks_become_spectra(tmp_path: Path) -> None:
+    (tmp_path / "a.ms").write_text(TEXT)
+    rejects: list[tuple[str, str]] = []
+    got = list(read_spectra(tmp_path / "a.ms", rejects))
+    assert [len(s) for s in got] == [2, 1, 1]
+    assert [s.precursor_mz for s in got] == [287.0555, 287.0555, 100.5]
+    assert [s.adduct for s in got] == ["[M+H]+", "[M+H]+", None]
+    assert got[0].metadata["collision_energy"] == "35"
+    assert got[0].metadata["smiles"].startswith("O=c1c(O)")
+    assert len({s.identifier for s in got}) == 3
+    assert [reason for _, reason in rejects] == ["is an MS1 spectrum, expected MS2 or higher"]

@@ -1,0 +1,118 @@
+"""mzML and mzXML made here, small; real files are read in test_shared.py."""
+
+import base64
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mzseek.spectra import read_spectra
+
+
+def encode(values: list[float], kind: str) -> str:
+    return base64.b64encode(np.array(values, dtype=kind).tobytes()).decode()
+
+
+def mzml_spectrum(
+    number: int, level: int = 2, mz: str | None = None, precursor: str = "195.0877"
+) -> str:
+    mz = encode([138.066, 42.03], "<f8") if mz is None else mz
+    selected = (
+        f"""<precursorList count="1"><precursor><selectedIonList count="1"><selectedIon>
+        <cvParam cvRef="MS" accession="MS:1000744" name="selected ion m/z" value="{precursor}"/>
+        <cvParam cvRef="MS" accession="MS:1000041" name="charge state" value="1"/>
+        </selectedIon></selectedIonList><activation>
+        <cvParam cvRef="MS" accession="MS:1000045" name="collision energy" value="30"/>
+        </activation></precursor></precursorList>"""
+        if level > 1
+        else ""
+    )
+    return f"""<spectrum index="{number}" id="scan={number}" defaultArrayLength="2">
+    <cvParam cvRef="MS" accession="MS:1000511" name="ms level" value="{level}"/>
+    <cvParam cvRef="MS" accession="MS:1000130" name="positive scan" value=""/>
+    {selected}
+    <binaryDataArrayList count="2">
+    <binaryDataArray encodedLength="{len(mz)}">
+      <cvParam cvRef="MS" accession="MS:1000523" name="64-bit float" value=""/>
+      <cvParam cvRef="MS" accession="MS:1000576" name="no compression" value=""/>
+      <cvParam cvRef="MS" accession="MS:1000514" name="m/z array" value=""/>
+      <binary>{mz}</binary></binaryDataArray>
+    <binaryDataArray encodedLength="12">
+      <cvParam cvRef="MS" accession="MS:1000521" name="32-bit float" value=""/>
+      <cvParam cvRef="MS" accession="MS:1000576" name="no compression" value=""/>
+      <cvParam cvRef="MS" accession="MS:1000515" name="intensity array" value=""/>
+      <binary>{encode([100.0, 5.0], "<f4")}</binary></binaryDataArray>
+    </binaryDataArrayList></spectrum>"""
+
+
+def mzml(*spectra: str) -> str:
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n<mzML xmlns="http://psi.hupo.org/ms/mzml" '
+        f'version="1.1.0"><run id="r"><spectrumList count="{len(spectra)}">'
+        + "\n".join(spectra)
+        + "</spectrumList></run></mzML>"
+    )
+
+
+def mzxml(*scans: str) -> str:
+    return (
+        '<?xml version="1.0" encoding="ISO-8859-1"?>\n<mzXML xmlns="http://sashimi.sourceforge.net/'
+        'schema_revision/mzXML_2.0"><msRun scanCount="1">' + "\n".join(scans) + "</msRun></mzXML>"
+    )
+
+
+def mzxml_scan(number: int, level: int = 2) -> str:
+    peaks = encode([138.066, 100.0, 42.03, 5.0], ">f4")
+    precursor = '<precursorMz precursorIntensity="1" precursorCharge="1">195.0877</precursorMz>'
+    return f"""<scan num="{number}" msLevel="{level}" peaksCount="2" polarity="+">
+    {precursor if level > 1 else ""}
+    <peaks precision="32" byteOrder="network" pairOrder="m/z-int">{peaks}</peaks></scan>"""
+
+
+def read(path: Path, text: str):
+    path.write_text(text)
+    rejects: list[tuple[str, str]] = []
+    return list(read_spectra(path, rejects)), rejects
+
+
+def test_mzml(tmp_path: Path) -> None:
+    (got,), rejects = read(tmp_path / "a.mzML", mzml(mzml_spectrum(1, level=1), mzml_spectrum(2)))
+    assert got.identifier == "scan=2"
+    assert (got.precursor_mz, got.charge) == (195.0877, 1)
+    assert got.mz.tolist() == [42.03, 138.066]
+    assert got.intensities.tolist() == [5.0, 100.0]
+    assert got.metadata["collision_energy"] == "30.0"
+    assert got.metadata["ionmode"] == "positive"
+    assert [reason for _, reason in rejects] == ["is an MS1 spectrum, expected MS2 or higher"]
+
+
+@pytest.mark.parametrize("damage", ["!!!not base64!!!", "AAAA", ""])
+def test_one_damaged_array_stops_no_other_spectrum(tmp_path: Path, damage: str) -> None:
+    text = mzml(mzml_spectrum(1), mzml_spectrum(2, mz=damage), mzml_spectrum(3))
+    got, rejects = read(tmp_path / "a.mzML", text)
+    assert [s.identifier for s in got] == ["scan=1", "scan=3"]
+    assert len(rejects) == 1
+    assert "record 2 (scan=2)" in rejects[0][0]
+
+
+def test_a_scan_without_precursor_is_set_aside(tmp_path: Path) -> None:
+    text = mzml(mzml_spectrum(1).replace("selected ion m/z", "something else"), mzml_spectrum(2))
+    got, rejects = read(tmp_path / "a.mzML", text)
+    assert [s.identifier for s in got] == ["scan=2"]
+    assert "no precursor" in rejects[0][1]
+
+
+def test_xml_cut_short_keeps_what_was_whole(tmp_path: Path) -> None:
+    text = mzml(*(mzml_spectrum(n) for n in range(1, 5)))
+    got, rejects = read(tmp_path / "a.mzML", text[: text.index('id="scan=4"') + 500])
+    assert [s.identifier for s in got][:3] == ["scan=1", "scan=2", "scan=3"]
+    assert "broken XML after record" in rejects[-1][1]
+
+
+def test_mzxml(tmp_path: Path) -> None:
+    (got,), rejects = read(tmp_path / "a.mzXML", mzxml(mzxml_scan(1, level=1), mzxml_scan(2)))
+    assert got.identifier == "scan=2"
+    assert (got.precursor_mz, got.charge) == (195.0877, 1)
+    np.testing.assert_allclose(got.mz, [42.03, 138.066], rtol=1e-6)
+    assert got.intensities.tolist() == [5.0, 100.0]
+    assert len(rejects) == 1

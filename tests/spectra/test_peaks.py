@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mzseek.errors import SpectrumError
+from mzseek.spectra import clean_peaks
+from mzseek.spectra.peaks import MAX_PEAKS, parse_peak_lines
+
+
+def parse(*lines: str) -> list[tuple[float, float]]:
+    mz, intensities = parse_peak_lines([line + "\n" for line in lines], range(1, len(lines) + 1))
+    return list(zip(mz.tolist(), intensities.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["100.5 20", "100.5\t20", "  100.5   20  ", "100,5 20,0", "100.5;20", "100.5,20.0",
+     "100.5 20 1+", '100.5 20 "y3"', "1.005e2 2E1", "100.5 20;"],
+)  # fmt: skip
+def test_a_peak_in_all_its_spellings(line: str) -> None:
+    assert parse(line) == [(100.5, 20.0)]
+
+
+def test_columns_are_counted_line_by_line() -> None:
+    # Six tokens in three lines, but not two in each: must not be read as three peaks.
+    with pytest.raises(SpectrumError, match=r"line 1: '100.5' is no peak"):
+        parse("100.5", "1 2 3", "4 5")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("100.5", "no peak"), ("100,200", "no peak"), ("1-2 5", "m/z '1-2' is not a number"),
+     ("100.5 1,234.5", "intensity '1,234.5'"), ("1_0 5", "m/z '1_0'")],
+)  # fmt: skip
+def test_what_is_no_peak_is_refused_with_its_line(line: str, message: str) -> None:
+    with pytest.raises(SpectrumError, match=f"line 2:.*{message}"):
+        parse("50 1", line)
+
+
+@given(st.lists(st.tuples(st.floats(1, 2000), st.floats(0, 1e9)), min_size=1, max_size=50))
+def test_clean_peaks_are_sorted_positive_and_all_there(peaks: list[tuple[float, float]]) -> None:
+    positive = sorted(peak for peak in peaks if peak[1] > 0)
+    values = np.array(peaks)
+    if not positive:
+        with pytest.raises(SpectrumError, match="no peak of positive"):
+            clean_peaks(values[:, 0], values[:, 1])
+        return
+    mz, intensities = clean_peaks(values[:, 0], values[:, 1])
+    assert list(zip(mz.tolist(), intensities.tolist(), strict=True)) == positive
+
+
+def test_floor_is_relative_to_the_largest() -> None:
+    mz, _ = clean_peaks([50, 60, 70], [0.9, 1.0, 100.0], floor=0.01)
+    assert mz.tolist() == [60, 70]
+
+
+@pytest.mark.parametrize(
+    ("mz", "intensities", "message"),
+    [
+        ([], [], "has no peaks"),
+        ([50.0], [1.0, 2.0], "1 m/z values but 2 intensities"),
+        ([50.0, np.nan], [1, 1], r"peak 2 \(m/z nan, 1\) is not finite"),
+        ([50.0, 60.0], [1, np.nan], "is not finite"),
+        ([50.0, 60.0], [1, np.inf], "is not finite"),
+        ([0.0], [1], "no positive m/z"),
+        ([-5.0], [1], "no positive m/z"),
+        ([1e9], [1], "past m/z 20,000"),
+        ([50.0], [-1], "negative intensity"),
+        ([50.0], [0], "no peak of positive intensity"),
+        (np.ones(MAX_PEAKS + 1), np.ones(MAX_PEAKS + 1), "at most 100,000"),
+    ],
+)
+def test_what_no_instrument_measures(mz, intensities, message: str) -> None:
+    with pytest.raises(SpectrumError, match=message):
+        clean_peaks(mz, intensities)

@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+
+from mzseek.errors import SpectrumError
+from mzseek.spectra.record import Record, to_spectrum
+
+
+def spectrum(**fields: str):
+    record = Record("test", mz=np.array([50.0, 60.0]), intensities=np.array([1.0, 2.0]))
+    for key, value in fields.items():
+        record.add(key, value)
+    return to_spectrum(record)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"pepmass": "445.12"}, 445.12),
+        ({"pepmass": "445,12 1000"}, 445.12),
+        ({"pepmass": "445.12\t1000\t2+", "charge": "2+"}, 445.12),
+        ({"PrecursorMZ": "445.12", "pepmass": "1.0"}, 445.12),
+        ({"precursor_mz": "0", "pepmass": "445.12"}, 445.12),
+        ({"precursor_mz": "600.1/445.12"}, 445.12),
+        ({"parent_mass": "194.0804", "adduct": "[M+H]+"}, 195.0877),
+        ({"precursor_mz": "n/a", "exactmass": "194.0804", "adduct": "M+H"}, 195.0877),
+    ],
+)
+def test_precursor(fields: dict[str, str], expected: float) -> None:
+    assert spectrum(**fields).precursor_mz == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "has no precursor"),
+        ({"parent_mass": "194.08"}, "no precursor.*only parent_mass 194.08"),
+        ({"adduct": "[M+H]+"}, "no precursor"),
+        ({"pepmass": "-5"}, "PEPMASS -5 is not between"),
+        ({"pepmass": "nan"}, "has no precursor"),
+        ({"pepmass": "1e9"}, "not between 0 and 20,000"),
+        ({"pepmass": "inf"}, "not between"),
+        ({"pepmass": "abc"}, "PEPMASS 'abc' is not a number"),
+        ({"pepmass": "1,234.5"}, "is not a number"),
+        ({"pepmass": "100", "adduct": "[M+Zz]+"}, r"adduct '\[M\+Zz\]\+' has the unknown part"),
+        ({"pepmass": "100", "adduct": "[M+H]-"}, "is impossible"),
+        ({"pepmass": "100", "adduct": "[M+H]+", "ionmode": "negative"}, "contradicts negative"),
+        ({"pepmass": "100", "adduct": "[M+H]+", "charge": "2"}, r"charge 2 contradicts adduct"),
+        ({"pepmass": "100", "adduct": "[M-H]-", "charge": "1+"}, r"charge 1\+ contradicts"),
+        ({"pepmass": "100", "charge": "1+", "ionmode": "negative"}, "contradicts negative"),
+        ({"pepmass": "100", "charge": "2+ and 3+"}, "is not one charge"),
+        ({"pepmass": "100", "ms_level": "1"}, "is an MS1 spectrum"),
+        ({"pepmass": "100", "ms_level": "MS"}, "is an MS1 spectrum"),
+        ({"pepmass": "100", "num_peaks": "7"}, "says it has 7 peaks, but has 2"),
+    ],
+)
+def test_contradictions_are_refused(fields: dict[str, str], message: str) -> None:
+    with pytest.raises(SpectrumError, match=message):
+        spectrum(**fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "charge"),
+    [
+        ({"charge": "1"}, 1),
+        ({"charge": "1", "ionmode": "negative"}, -1),
+        ({"charge": "1", "adduct": "[M-H]-"}, -1),
+        ({"adduct": "[M+2H]2+"}, 2),
+        ({"charge": "0"}, None),
+        ({"ionmode": "positive"}, None),
+        ({"adduct": "[M+?]+"}, 1),
+    ],
+)
+def test_charge(fields: dict[str, str], charge: int | None) -> None:
+    assert spectrum(pepmass="100", **fields).charge == charge
+
+
+def test_an_adduct_that_is_two_is_none_and_is_kept() -> None:
+    got = spectrum(pepmass="100", adduct="[M+CH3COO]-/[M-CH3]-")
+    assert got.adduct is None
+    assert got.metadata["adduct_as_given"] == "[M+CH3COO]-/[M-CH3]-"
+
+
+def test_a_bare_m_takes_its_charge_from_the_ion_mode() -> None:
+    assert spectrum(pepmass="100", adduct="M", ionmode="positive").adduct == "[M]+"
+
+
+def test_names_are_unified_and_the_first_value_stays() -> None:
+    got = spectrum(pepmass="100", **{"Ion Mode": "Positive", "COMPUTED_SMILES": "CCO"})
+    assert got.metadata["ionmode"] == "positive"
+    assert got.metadata["smiles"] == "CCO"
+    record = Record("test")
+    record.add("SMILES", "n/a")
+    record.add("smiles", "CCO")
+    record.add("smiles", "CCC")
+    assert record.fields["smiles"] == "CCO"

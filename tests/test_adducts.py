@@ -1,0 +1,108 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rdkit import Chem
+
+from mzseek.adducts import (
+    ELEMENT_MASSES,
+    known_adducts,
+    neutral_mass,
+    parse_adduct,
+    precursor_mz,
+)
+from mzseek.errors import AdductError
+
+GLUCOSE = 180.06338810
+
+
+@pytest.mark.parametrize(
+    ("adduct", "expected"),
+    [
+        # Calculated by hand from CODATA and AME masses, to 1e-4.
+        ("[M+H]+", 181.0707),
+        ("[M+Na]+", 203.0526),
+        ("[M+K]+", 219.0265),
+        ("[M+NH4]+", 198.0972),
+        ("[M+H-H2O]+", 163.0601),
+        ("[M+2H]2+", 91.0390),
+        ("[2M+H]+", 361.1341),
+        ("[M-H]-", 179.0561),
+        ("[M+Cl]-", 215.0328),
+        ("[M+FA-H]-", 225.0616),
+    ],
+)
+def test_precursor_of_glucose(adduct: str, expected: float) -> None:
+    assert precursor_mz(GLUCOSE, adduct) == pytest.approx(expected, abs=1.1e-4)
+
+
+def test_element_masses_are_rdkits() -> None:
+    table = Chem.GetPeriodicTable()
+    for symbol, mass in ELEMENT_MASSES.items():
+        assert mass == pytest.approx(table.GetMostCommonIsotopeMass(symbol), abs=1e-6), symbol
+
+
+@given(st.sampled_from(known_adducts()), st.floats(50, 2000))
+def test_mass_and_mz_are_inverse(adduct: str, mass: float) -> None:
+    assert neutral_mass(precursor_mz(mass, adduct), adduct) == pytest.approx(mass, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("M+H", "[M+H]+"),
+        ("M-H", "[M-H]-"),
+        ("2M+Na", "[2M+Na]+"),
+        ("[M+2H]++", "[M+2H]2+"),
+        ("[M+2H]+2", "[M+2H]2+"),
+        ("[M-H2O+H]+", "[M+H-H2O]+"),
+        ("[M+HCOO]-", "[M+FA-H]-"),
+        ("[M+HCOOH-H]-", "[M+FA-H]-"),
+        ("[M+CH3COO]-", "[M+HAc-H]-"),
+        ("[M]+*", "[M]+"),
+        (" [M + H]+ ", "[M+H]+"),
+        ("[M+H]1+", "[M+H]+"),
+        ("[M+H-C8H10O]+", "[M+H-C8H10O]+"),
+    ],
+)
+def test_spellings(written: str, name: str) -> None:
+    assert parse_adduct(written).name == name
+
+
+def test_every_known_name_is_its_own_spelling() -> None:
+    assert [parse_adduct(name).name for name in known_adducts()] == list(known_adducts())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "H", "[M+H", "M+H]+", "[M+Zz]+", "[M+H]", "[0M+H]+", "[M+H]0+", "[M+H]-", "[M+Na]2+",
+     "[M+Cl]+", "[M+H]+/[M+Na]+", "[M+?]+", "M", "garbage"],
+)  # fmt: skip
+def test_impossible_adducts_are_refused_in_one_line(text: str) -> None:
+    if text == "[M+H]":  # states no charge, but a proton brings one
+        assert parse_adduct(text).charge == 1
+        return
+    with pytest.raises(AdductError) as caught:
+        parse_adduct(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_unknown_adduct_lists_the_known_ones() -> None:
+    with pytest.raises(AdductError) as caught:
+        parse_adduct("[M+Zz]+")
+    for name in ("[M+H]+", "[M+NH4]+", "[M+FA-H]-", "[2M+H]+"):
+        assert name in str(caught.value)
+
+
+def test_a_molecule_cannot_lose_more_than_it_has() -> None:
+    with pytest.raises(AdductError, match="loses more"):
+        precursor_mz(10.0, "[M+H-H2O]+")
+
+
+@pytest.mark.parametrize("mass", [0.0, -1.0, math.nan, math.inf])
+def test_masses_must_be_positive_numbers(mass: float) -> None:
+    with pytest.raises(AdductError):
+        precursor_mz(mass, "[M+H]+")
+    with pytest.raises(AdductError):
+        neutral_mass(mass, "[M+H]+")
