@@ -1,0 +1,88 @@
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rdkit import Chem
+from rdkit.Chem import MACCSkeys, rdFingerprintGenerator
+from scipy.sparse import csr_array
+
+from mzseek.chem import FINGERPRINTS, fingerprints, pack_rows, unpack_rows
+from mzseek.errors import MoleculeError
+
+SMILES = ["CCO", "Cn1c(=O)c2c(ncn2C)n(C)c1=O", "O=C(O)c1ccccc1O", "C", "NC(Cc1ccccc1)C(=O)O"]
+
+
+def rdkit_bits(kind: str, molecule: Chem.Mol) -> list[int]:
+    """RDKit's (or scikit-fingerprints') own call for one molecule."""
+    if kind.startswith("morgan"):
+        generator = rdFingerprintGenerator.GetMorganGenerator(radius=int(kind[6:]), fpSize=4096)
+        return list(generator.GetFingerprint(molecule).GetOnBits())
+    if kind == "rdkit":
+        generator = rdFingerprintGenerator.GetRDKitFPGenerator(fpSize=4096)
+        return list(generator.GetFingerprint(molecule).GetOnBits())
+    if kind == "maccs":
+        return list(MACCSkeys.GenMACCSKeys(molecule).GetOnBits())
+    from skfp.fingerprints import MAPFingerprint
+
+    return np.flatnonzero(MAPFingerprint(fp_size=4096).transform([molecule])[0]).tolist()
+
+
+@pytest.mark.parametrize("kind", FINGERPRINTS)
+def test_bits_are_the_librarys_own(kind: str) -> None:
+    rows = fingerprints(SMILES, kind)
+    assert rows.shape == (len(SMILES), FINGERPRINTS[kind].bits)
+    for place, smiles in enumerate(SMILES):
+        got = rows.indices[rows.indptr[place] : rows.indptr[place + 1]].tolist()
+        assert got == rdkit_bits(kind, Chem.MolFromSmiles(smiles))
+    assert set(rows.data.tolist()) <= {1}
+
+
+@pytest.mark.shared
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", FINGERPRINTS)
+def test_bits_of_a_thousand_real_molecules(shared: Path, kind: str) -> None:
+    with gzip.open(shared / "data" / "molecules.tsv.gz", "rt") as stream:
+        next(stream)
+        smiles = [line.split("\t")[2] for n, line in enumerate(stream) if n % 2167 == 5][:1000]
+    assert len(smiles) == 1000
+    rows = fingerprints(smiles, kind)
+    for place, text in enumerate(smiles):
+        got = rows.indices[rows.indptr[place] : rows.indptr[place + 1]].tolist()
+        assert got == rdkit_bits(kind, Chem.MolFromSmiles(text)), text
+
+
+def test_threads_and_batches_change_nothing() -> None:
+    many = SMILES * 900  # more than one batch
+    assert (fingerprints(many, threads=1) != fingerprints(many, threads=2)).nnz == 0
+
+
+def test_products_count_common_bits_without_overflow() -> None:
+    rows = fingerprints(["c1ccc2c(c1)Cc1ccccc1C2NCCCCCCCCC(=O)OCC"] * 2, "rdkit")
+    common = (rows @ rows.T).toarray()
+    assert common[0, 1] == rows.sum(axis=1)[0] > 255
+
+
+def test_no_molecules() -> None:
+    assert fingerprints([], "map4").shape == (0, 4096)
+
+
+def test_unknown_kind_lists_the_known_ones() -> None:
+    with pytest.raises(MoleculeError, match="'ecfp' is unknown, expected one of morgan2, morgan4"):
+        fingerprints(["C"], "ecfp")
+
+
+def test_the_bad_molecule_is_named() -> None:
+    with pytest.raises(MoleculeError, match=r"molecule 1: SMILES 'xyz'"):
+        fingerprints(["C", "xyz"])
+
+
+@given(st.integers(1, 30), st.lists(st.sets(st.integers(0, 29)), max_size=6))
+def test_packing_and_back(bits: int, rows: list[set[int]]) -> None:
+    dense = np.array([[i in row for i in range(bits)] for row in rows], dtype=int)
+    matrix = csr_array(dense.reshape(len(rows), bits))
+    packed = pack_rows(matrix)
+    assert np.array_equal(packed, np.packbits(dense.reshape(len(rows), bits), axis=1))
+    assert np.array_equal(unpack_rows(packed, bits).toarray(), matrix.toarray())

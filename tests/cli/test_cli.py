@@ -1,0 +1,154 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from mzseek import __version__
+from mzseek.cli import app, main
+
+COMMANDS = [["data", "get"], ["data", "build"], ["data", "check"], ["prepare"], ["demo"]]
+
+
+def run(*arguments: str, capsys: pytest.CaptureFixture[str], monkeypatch) -> tuple[int, str, str]:
+    """The console script, in this process."""
+    monkeypatch.setattr(sys, "argv", ["mzseek", *arguments])
+    status = 0
+    try:
+        main()
+    except SystemExit as stop:
+        status = int(stop.code or 0)
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+@pytest.fixture
+def mzseek(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    return lambda *arguments: run(*map(str, arguments), capsys=capsys, monkeypatch=monkeypatch)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_has_help_with_an_example(command: list[str]) -> None:
+    result = CliRunner().invoke(app, [*command, "--help"])
+    assert result.exit_code == 0
+    assert f"Example: mzseek {' '.join(command)}" in " ".join(result.output.split())
+
+
+def test_version(mzseek) -> None:
+    assert mzseek("--version") == (0, f"mzseek {__version__}\n", "")
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    header = "identifier\tmzs\tintensities\tsmiles\tprecursor_mz\tadduct\tfold\n"
+    good = "A\t50,60\t1,2\tCCO\t47.0491\t[M+H]+\ttrain\n"
+    (folder / "s.tsv").write_text(header + good + "B\t\t\tCCO\t47.0491\t[M+H]+\ttrain\n")
+    (folder / "candidates_mass.json").write_text('{"CCO": ["COC", "CCO"]}')
+    return folder
+
+
+def test_prepare(mzseek, small: Path, tmp_path: Path) -> None:
+    arguments = ("prepare", small / "s.tsv", "--candidates-mass", small / "candidates_mass.json")
+    status, out, _ = mzseek(*arguments, "--out", tmp_path / "p")
+    assert status == 0
+    assert "1 spectra (train 1, val 0, test 0) of 1 molecules" in out
+    assert "Set aside: 1" in out
+    assert "has no peaks" in out
+    status, out, _ = mzseek(*arguments, "--out", tmp_path / "p")
+    assert "is up to date" in out
+    status, out, _ = mzseek(*arguments, "--out", tmp_path / "p", "--json")
+    assert json.loads(out.splitlines()[-1])["counts"]["spectra"] == 1
+
+
+def test_check_says_faults_by_its_exit_status(mzseek, small: Path) -> None:
+    status, out, _ = mzseek("data", "check", small)
+    assert status == 1
+    assert "records set aside" in out
+    status, out, _ = mzseek("data", "check", small, "--json")
+    assert status == 1
+    assert json.loads(out.splitlines()[-1])["counts"]["spectra"] == 1
+    table = small / "s.tsv"
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[:2]))
+    status, out, _ = mzseek("data", "check", small)
+    assert status == 0
+    assert "None of:" in out
+
+
+def test_build(mzseek, tmp_path: Path) -> None:
+    library = tmp_path / "l.mgf"
+    library.write_text(
+        "BEGIN IONS\nTITLE=a\nPEPMASS=47.0491\nADDUCT=[M+H]+\nSMILES=CCO\n20.5 1\nEND IONS\n"
+        "BEGIN IONS\nTITLE=b\nPEPMASS=47.0491\nADDUCT=[M+H]+\n20.5 1\nEND IONS\n"
+    )
+    (tmp_path / "pool.smi").write_text("COC\nCCO\n")
+    status, out, _ = mzseek(
+        "data", "build", library, "--molecules", tmp_path / "pool.smi", "--out", tmp_path / "out"
+    )
+    assert status == 0
+    assert "1 spectra" in out
+    assert "has no structure" in out
+    status, out, _ = mzseek("data", "check", tmp_path / "out")
+    assert status == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("prepare", "absent.tsv", "--out", "x"), "absent.tsv: no such file"),
+        (("data", "check", "absent"), "absent: no such folder"),
+        (("data", "get", "pubchem"), "data set 'pubchem' is unknown, expected massspecgym"),
+        (("data", "get", "massspecgym", "--version", "7"), "'7' is unknown"),
+        (
+            ("data", "build", "absent.mgf", "--molecules", "m", "--out", "x"),
+            "absent.mgf: no such file",
+        ),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(
+    mzseek, arguments, message: str, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, out, err = mzseek(*arguments)
+    assert status == 2
+    assert out == ""
+    assert err.startswith("mzseek: ")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+def test_bad_options(mzseek, small: Path, tmp_path: Path) -> None:
+    status, _, err = mzseek(
+        "prepare", small / "s.tsv", "--out", tmp_path / "p", "--fingerprint", "ecfp"
+    )
+    assert status == 2
+    assert "fingerprint 'ecfp' is unknown, expected one of morgan2" in err
+    status, _, err = mzseek(
+        "prepare", small / "s.tsv", "--out", tmp_path / "p", "--candidates", "hard"
+    )
+    assert status == 2
+    assert "expected NAME=FILE" in err
+
+
+@pytest.mark.slow
+def test_demo_ends_with_where_to_look(tmp_path: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", "from mzseek.cli import main; main()", "demo", "--out", "made"],
+        capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "Look at made/index.html" in result.stdout
+    page = (tmp_path / "made" / "index.html").read_text()
+    assert page.count("<svg") > 10
+    assert "Simulated" in page
+
+
+def test_a_reader_that_goes_away_is_no_error(small: Path) -> None:
+    command = (
+        f"{sys.executable} -c 'from mzseek.cli import main; main()' data check {small} | head -c 1"
+    )
+    result = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert "Traceback" not in result.stderr

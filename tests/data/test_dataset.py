@@ -1,0 +1,53 @@
+from pathlib import Path
+
+import pytest
+
+from mzseek.data import find_dataset, read_table
+from mzseek.data.dataset import write_candidates, write_rejects, write_table
+from mzseek.errors import DatasetError
+
+from .conftest import row
+
+
+def test_a_set_is_found_by_its_files_names(write_set) -> None:
+    files = write_set()
+    assert find_dataset(files.spectra.parent) == files
+
+
+def test_massspecgyms_layout_is_found(tmp_path: Path) -> None:
+    (tmp_path / "data" / "molecules").mkdir(parents=True)
+    (tmp_path / "data" / "MassSpecGym1.5.tsv").write_text("identifier\tmzs\tintensities\tsmiles\n")
+    (tmp_path / "data" / "other.tsv").write_text("a\tb\n")
+    for setting in ("mass", "formula"):
+        name = f"MassSpecGym1.5_retrieval_candidates_{setting}.json"
+        (tmp_path / "data" / "molecules" / name).write_text("{}")
+    files = find_dataset(tmp_path)
+    assert files.spectra.name == "MassSpecGym1.5.tsv"
+    assert set(files.candidates) == {"mass", "formula"}
+
+
+def test_what_is_no_set(tmp_path: Path, write_set) -> None:
+    with pytest.raises(DatasetError, match="no such folder"):
+        find_dataset(tmp_path / "absent")
+    with pytest.raises(DatasetError, match="holds no table of spectra"):
+        find_dataset(tmp_path)
+    files = write_set()
+    (files.spectra.parent / "second.tsv").write_bytes(files.spectra.read_bytes())
+    with pytest.raises(DatasetError, match="more than one table"):
+        find_dataset(files.spectra.parent)
+
+
+def test_tables_read_back_and_equal_content_makes_equal_files(tmp_path: Path) -> None:
+    rows = [row("A", "CCO", "train")]
+    for name in ("one", "two"):
+        write_table(tmp_path / f"{name}.tsv.gz", rows)
+        write_candidates(tmp_path / f"{name}.json.gz", {"CCO": ["CCO", "COC"]})
+    assert (tmp_path / "one.tsv.gz").read_bytes() == (tmp_path / "two.tsv.gz").read_bytes()
+    assert (tmp_path / "one.json.gz").read_bytes() == (tmp_path / "two.json.gz").read_bytes()
+    (spectrum,) = read_table(tmp_path / "one.tsv.gz", lambda *_: None)
+    assert spectrum.identifier == "A"
+
+
+def test_rejects_stay_one_line_each(tmp_path: Path) -> None:
+    write_rejects(tmp_path / "r.tsv", [("a\nb", "x\ty"), ("c", "z")])
+    assert (tmp_path / "r.tsv").read_text() == "where\treason\na b\tx y\nc\tz\n"

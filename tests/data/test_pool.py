@@ -1,0 +1,55 @@
+import gzip
+from pathlib import Path
+
+import pytest
+
+from mzseek.data.pool import read_pool
+from mzseek.errors import DatasetError
+
+
+def read(path: Path, text: str, **options):
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(text.encode()))
+    else:
+        path.write_text(text)
+    rejects: list[tuple[str, str]] = []
+    return read_pool(path, lambda w, r: rejects.append((w, r)), **options), rejects
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.tsv", "formula\tmass\tsmiles\nC6H6\t78.04695\tc1ccccc1\nC2H6O\t46.04186\tCCO\n"),
+        ("a.tsv.gz", "formula\tmass\tsmiles\nC6H6\t78.04695\tc1ccccc1\nC2H6O\t46.04186\tCCO\n"),
+        ("a.csv", "name,SMILES\nbenzene,c1ccccc1\nethanol,CCO\n"),
+        ("a.smi", "c1ccccc1 benzene\nCCO ethanol\n"),
+        ("a.txt", "c1ccccc1\nCCO\n"),
+    ],
+)
+def test_tables_and_lists(tmp_path: Path, name: str, text: str) -> None:
+    pool, rejects = read(tmp_path / name, text)
+    assert rejects == []
+    assert pool.smiles == ["CCO", "c1ccccc1"]  # by mass
+    assert pool.formulas == ["C2H6O", "C6H6"]
+    assert pool.masses.tolist() == pytest.approx([46.04186, 78.04695], abs=1e-5)
+    assert pool.by_mass(46.0419, 10).tolist() == [0]
+    assert pool.by_mass(46.05, 10).tolist() == []
+    assert pool.by_formula("C6H6").tolist() == [1]
+    assert pool.by_formula("C99").tolist() == []
+
+
+def test_bad_rows_are_set_aside(tmp_path: Path) -> None:
+    text = "smiles\tformula\tmass\nCCO\tC2H6O\t46.04\n\tC\t1\nC\tCH4\theavy\nCC\tC2H6\t-1\n"
+    pool, rejects = read(tmp_path / "a.tsv", text)
+    assert pool.smiles == ["CCO"]
+    assert [where[-6:] for where, _ in rejects] == ["line 3", "line 4", "line 5"]
+    pool, rejects = read(tmp_path / "b.smi", "CCO\nnot-smiles\nC1CC\n")
+    assert pool.smiles == ["CCO"]
+    assert len(rejects) == 2
+
+
+def test_no_molecules_at_all(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="no column is called smiles"):
+        read(tmp_path / "a.csv", "name,weight\nx,1\n")
+    with pytest.raises(DatasetError, match="holds no molecule"):
+        read(tmp_path / "b.tsv", "smiles\tmass\n\t1\n")

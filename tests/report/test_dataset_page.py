@@ -1,0 +1,69 @@
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+
+from mzseek.data import prepare
+from mzseek.data.demo import QUERIES
+from mzseek.report import write_dataset_page
+from mzseek.report.figures import histogram_svg, molecule_svg, spectrum_svg
+
+
+class Balance(HTMLParser):
+    """Counts tags that are opened and not closed."""
+
+    VOID = frozenset({"meta", "br", "img", "path", "use", "rect", "line", "circle", "ellipse"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in self.VOID:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.stack.pop() == tag
+
+
+def test_page(tmp_path: Path) -> None:
+    smiles = ["CC(=O)Oc1ccccc1C(=O)O", "COC(=O)c1ccc(C(=O)O)cc1"]
+    table = tmp_path / "s.tsv"
+    header = "identifier\tmzs\tintensities\tsmiles\tprecursor_mz\tadduct\tfold\n"
+    rows = [f"<S{n}>\t50,60,70\t1,2,3\t{s}\t181.05\t[M+H]+\ttrain\n" for n, s in enumerate(smiles)]
+    table.write_text(header + "".join(rows))
+    lists = tmp_path / "c.json"
+    lists.write_text(f'{{"{smiles[0]}": ["{smiles[0]}", "{smiles[1]}"]}}')
+    prepared, _ = prepare(table, {"formula": lists}, tmp_path / "p")
+    pages = []
+    for name in ("one.html", "two.html"):
+        page = write_dataset_page(prepared, tmp_path / name, queries=QUERIES, simulated=True)
+        pages.append(page.read_text())
+    assert pages[0] == pages[1]
+    text = pages[0]
+    assert "Simulated" in text
+    assert "&lt;S0&gt;" in text  # identifiers are text, never markup
+    assert "<S0>" not in text
+    assert "caffeine" in text
+    assert not re.search(r'(src|href)="http', text)  # nothing is fetched from elsewhere
+    parser = Balance()
+    parser.feed(text)
+    assert parser.stack == []
+    plain = write_dataset_page(prepared, tmp_path / "three.html").read_text()
+    assert "Simulated" not in plain
+
+
+def test_figures_are_svg_alone() -> None:
+    for svg in (
+        spectrum_svg(np.array([50.0, 60.0]), np.array([1.0, 2.0]), 70.0),
+        spectrum_svg(np.array([50.0]), np.array([1.0]), 50.0),
+        histogram_svg({"a": np.array([1, 2, 2]), "b": []}, "x", "y"),
+        molecule_svg("CCO"),
+    ):
+        assert svg.startswith("<svg")
+        assert svg.rstrip().endswith("</svg>")

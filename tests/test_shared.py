@@ -1,0 +1,122 @@
+"""Real files of other programs, and all the MassBank records: every one read or set aside."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mzseek.data import Prepared, prepare, read_candidates
+from mzseek.errors import InputError
+from mzseek.spectra import read_spectra
+
+pytestmark = pytest.mark.shared
+
+# Read, set aside. What is set aside are MS1 scans.
+COUNTS = {
+    "Kaempferol.ms": (3, 1),
+    "example_5_spectra.mgf": (5, 0),
+    "gnps_spectra.json": (5, 0),
+    "massbank_five_spectra.msp": (5, 0),
+    "pesticides.mgf": (76, 0),
+    "testdata.mzXML": (4, 1),
+    "testdata.mzml": (10, 2),
+}
+NO_SPECTRA = {"example_5_spectra_candidates.json", "example_5_spectra_split.tsv"}
+
+
+def read(path: Path):
+    rejects: list[tuple[str, str]] = []
+    return list(read_spectra(path, rejects)), rejects
+
+
+def test_every_file_is_accounted_for(shared: Path) -> None:
+    present = {path.name for path in (shared / "data" / "formats").iterdir()}
+    assert present == set(COUNTS) | NO_SPECTRA
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_read_or_set_aside(shared: Path, name: str) -> None:
+    spectra, rejects = read(shared / "data" / "formats" / name)
+    assert (len(spectra), len(rejects)) == COUNTS[name]
+    assert {reason for _, reason in rejects} <= {"is an MS1 spectrum, expected MS2 or higher"}
+    for spectrum in spectra:
+        assert (np.diff(spectrum.mz) >= 0).all()
+        assert (spectrum.intensities > 0).all()
+        assert np.isfinite(spectrum.precursor_mz)
+
+
+def test_files_that_hold_no_spectra_say_so(shared: Path) -> None:
+    folder = shared / "data" / "formats"
+    spectra, rejects = read(folder / "example_5_spectra_candidates.json")
+    assert (len(spectra), len(rejects)) == (0, 1)
+    assert "no list of peaks" in rejects[0][1]
+    try:
+        spectra, rejects = read(folder / "example_5_spectra_split.tsv")
+    except InputError as error:
+        rejects = [("", str(error))]
+    assert "expected columns mzs and intensities" in rejects[0][1]
+
+
+@pytest.mark.parametrize(
+    "name", ["example_5_spectra.mgf", "pesticides.mgf", "gnps_spectra.json", "testdata.mzml",
+             "massbank_five_spectra.msp", "testdata.mzXML"],
+)  # fmt: skip
+def test_peaks_and_precursors_are_those_of_matchms(shared: Path, name: str) -> None:
+    """matchms is the oracle: another reader, by others."""
+    importing = pytest.importorskip("matchms.importing")
+    path = str(shared / "data" / "formats" / name)
+    suffix = Path(name).suffix.lower()
+    theirs = list(getattr(importing, f"load_from_{suffix[1:]}")(path))
+    if suffix == ".mzxml":
+        theirs += list(importing.load_from_mzxml(path, ms_level=3))
+    ours, _ = read(Path(path))
+    assert len(ours) == len(theirs)
+    for one, other in zip(ours, theirs, strict=True):
+        positive = other.peaks.intensities > 0
+        np.testing.assert_allclose(one.mz, other.peaks.mz[positive])
+        np.testing.assert_allclose(one.intensities, other.peaks.intensities[positive])
+        assert one.precursor_mz == pytest.approx(float(other.get("precursor_mz")))
+
+
+def test_all_massbank_records(shared: Path) -> None:
+    spectra, rejects = read(shared / "data" / "massbank_records.zip")
+    assert len(spectra) + len(rejects) == 2500
+    assert len(spectra) == 2081
+    kinds = Counter(reason.split(" (")[0] for _, reason in rejects)
+    assert kinds == {"is an MS1 spectrum, expected MS2 or higher": 416, "is deprecated": 3}
+    adducts = Counter(s.adduct for s in spectra)
+    assert adducts["[M+H]+"] == 1312
+    assert adducts[None] == 29  # none stated, or two
+    assert all(where.endswith(".txt") for where, _ in rejects)
+
+
+def test_massspecgyms_candidates(shared: Path) -> None:
+    path = shared / "data" / "formats" / "example_5_spectra_candidates.json"
+    lists = dict(read_candidates(path, lambda *_: None))
+    smiles = {
+        s.metadata["smiles"] for s in read_spectra(path.with_name("example_5_spectra.mgf"), [])
+    }
+    assert set(lists) == smiles  # keys as deposited, with stereo
+
+
+@pytest.mark.slow
+def test_massbank_set_prepares_whole(shared: Path, tmp_path: Path) -> None:
+    """A quarter of the lists, to keep it short; the benchmark measures all of it."""
+    import gzip
+    import json
+
+    data = shared / "data"
+    lists = json.loads(gzip.decompress((data / "massbank_candidates_formula.json.gz").read_bytes()))
+    part = {key: lists[key] for key in sorted(lists)[::16]}
+    (tmp_path / "candidates.json").write_text(json.dumps(part))
+    prepared, _ = prepare(
+        data / "massbank.tsv.gz", {"formula": tmp_path / "candidates.json"}, tmp_path / "out"
+    )
+    assert isinstance(prepared, Prepared)
+    assert prepared.manifest["counts"]["spectra_by_fold"] == {
+        "train": 35_531, "val": 5_607, "test": 5_562,
+    }  # fmt: skip
+    assert prepared.manifest["counts"]["measured_molecules"] == 4_406
+    assert prepared.manifest["counts"]["set_aside"] == 0
+    assert len(prepared.candidates("formula")) == len(part)
