@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# The theme's note about its future is no news about these docs.
+export NO_MKDOCS_2_WARNING := 1
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check format docs bench lock clean
 
@@ -47,8 +50,8 @@ bench: setup  ## the benchmarks behind the numbers in the docs
 	$(BIN)/python benchmarks/prepare.py
 
 lock: setup  ## write requirements.lock from what pyproject.toml resolves to
-	$(BIN)/python -m pip install --quiet --upgrade --editable '.[dev]'
-	{ head -n 2 requirements.lock; $(BIN)/python -m pip freeze --exclude-editable; } > requirements.lock.new
+	$(BIN)/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable '.[dev]'
+	{ head -n 1 requirements.lock; $(BIN)/python -m pip freeze --exclude-editable; } > requirements.lock.new
 	mv requirements.lock.new requirements.lock
 
 clean:  ## remove the environment and everything made

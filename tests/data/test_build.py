@@ -128,6 +128,25 @@ def test_same_seed_same_bytes_other_seed_other_split(sources, tmp_path: Path) ->
     ).read_bytes()
 
 
+def test_formulas_can_be_kept_together(tmp_path: Path) -> None:
+    # Four isomers far from each other in structure, and fillers for the folds.
+    isomers = ["CC(=O)Oc1ccccc1C(=O)O", "O=C(O)Cc1ccc2c(c1)OCO2", "COC(=O)c1ccc(C(=O)O)cc1"]
+    others = ["CCO", "c1ccccc1", "CCN", "C1CCCC1", "CCS", "O=CC=O", "CC#N", "NCCN", "OCC(O)CO"]
+    library = "".join(record(f"s{n}", smiles) for n, smiles in enumerate(isomers + others))
+    (tmp_path / "l.mgf").write_text(library)
+    (tmp_path / "pool.smi").write_text("CCO\n")
+    for together in (False, True):
+        folds = set()
+        for seed in range(6):
+            options = BuildOptions(seed=seed, similarity=1.0, keep_formulas_together=together)
+            build_dataset([tmp_path / "l.mgf"], tmp_path / "pool.smi", tmp_path / "out", options)
+            spectra = read_table(find_dataset(tmp_path / "out").spectra, lambda *_: None)
+            folds.add(
+                len({s.metadata["fold"] for s in spectra if s.metadata["formula"] == "C9H8O4"})
+            )
+        assert (max(folds) > 1) != together
+
+
 def test_lists_are_capped_with_the_truth_in(sources, tmp_path: Path) -> None:
     libraries, pool = sources
     build_dataset(libraries, pool, tmp_path / "out", BuildOptions(max_candidates=2))

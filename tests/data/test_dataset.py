@@ -26,6 +26,12 @@ def test_massspecgyms_layout_is_found(tmp_path: Path) -> None:
     assert set(files.candidates) == {"mass", "formula"}
 
 
+def test_lists_with_the_tables_name_are_its_own(write_set) -> None:
+    folder = write_set().spectra.parent
+    (folder / "spectra_candidates_mass.json").write_text("{}")
+    assert find_dataset(folder).candidates == {"mass": folder / "spectra_candidates_mass.json"}
+
+
 def test_what_is_no_set(tmp_path: Path, write_set) -> None:
     with pytest.raises(DatasetError, match="no such folder"):
         find_dataset(tmp_path / "absent")

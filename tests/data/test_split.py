@@ -5,7 +5,12 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from mzseek.data import split
-from mzseek.data.split import assign_folds, nearest_similarity, structure_clusters
+from mzseek.data.split import (
+    assign_folds,
+    join_clusters,
+    nearest_similarity,
+    structure_clusters,
+)
 
 matrices = st.lists(st.sets(st.integers(0, 11)), min_size=1, max_size=14).map(
     lambda rows: np.array([[i in row for i in range(12)] for row in rows], dtype=int)
@@ -31,6 +36,25 @@ def test_clusters_are_what_single_linkage_gives(dense: np.ndarray, threshold: fl
     for i in range(size):
         for j in range(size):
             assert (got[i] == got[j]) == (group[i] == group[j])
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=15))
+def test_joined_clusters_share_neither_cluster_nor_label(pairs: list[tuple[int, int]]) -> None:
+    clusters = np.array([c for c, _ in pairs], dtype=np.int64)
+    labels = np.array([label for _, label in pairs], dtype=np.int64)
+    joined = join_clusters(clusters, labels)
+    for i in range(len(pairs)):
+        for j in range(len(pairs)):
+            if clusters[i] == clusters[j] or labels[i] == labels[j]:
+                assert joined[i] == joined[j]
+    # No more is joined than must be: as many groups as a search from scratch finds.
+    group = list(range(len(pairs)))
+    for i in range(len(pairs)):
+        for j in range(len(pairs)):
+            if pairs[i][0] == pairs[j][0] or pairs[i][1] == pairs[j][1]:
+                old, new = group[i], group[j]
+                group = [new if g == old else g for g in group]
+    assert len(set(group)) == len(set(joined.tolist()))
 
 
 def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:

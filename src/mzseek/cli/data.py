@@ -59,6 +59,9 @@ def build(
     similarity: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Tanimoto at which molecules share a cluster.")
     ] = 0.6,
+    keep_formulas_together: Annotated[
+        bool, typer.Option(help="Never split molecules of one formula between folds.")
+    ] = False,
     ppm: Annotated[float, typer.Option(min=0.0, help="Mass window of the candidates.")] = 10.0,
     precursor_ppm: Annotated[
         float, typer.Option(min=0.0, help="Largest error of the precursor m/z.")
@@ -77,6 +80,7 @@ def build(
     options = BuildOptions(
         seed=seed,
         similarity=similarity,
+        keep_formulas_together=keep_formulas_together,
         candidate_ppm=ppm,
         precursor_ppm=precursor_ppm,
         max_candidates=max_candidates,

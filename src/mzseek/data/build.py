@@ -22,7 +22,7 @@ from mzseek.chem.standardise import standardise
 from mzseek.data.dataset import write_candidates, write_rejects, write_table
 from mzseek.data.pool import MoleculePool, read_pool
 from mzseek.data.progress import Progress, silent
-from mzseek.data.split import assign_folds, structure_clusters
+from mzseek.data.split import assign_folds, join_clusters, structure_clusters
 from mzseek.errors import AdductError, DatasetError, MoleculeError
 from mzseek.files import atomic_directory, content_hash
 from mzseek.spectra import Spectrum, read_spectra
@@ -37,6 +37,7 @@ class BuildOptions:
         default_factory=lambda: {"train": 0.8, "val": 0.1, "test": 0.1}
     )
     similarity: float = 0.6
+    keep_formulas_together: bool = False
     candidate_ppm: float = 10.0
     precursor_ppm: float = 20.0
     max_candidates: int = 256
@@ -206,6 +207,9 @@ def _split(forms: list[_Form], options: BuildOptions, progress: Progress) -> lis
     molecules = [parse_molecule(form.smiles) for form in forms]
     rows = rows_to_csr(molecule_rows(molecules, "morgan2"), 4096)
     clusters = structure_clusters(rows, options.similarity)
+    if options.keep_formulas_together:
+        formulas = np.unique([form.formula for form in forms], return_inverse=True)[1]
+        clusters = join_clusters(clusters, formulas)
     return assign_folds(clusters, options.fractions, options.seed)
 
 

@@ -50,7 +50,8 @@ def find_dataset(folder: Path) -> DatasetFiles:
     """Recognise a data set in a folder by its files' names.
 
     One ``*.tsv`` (or ``.tsv.gz``) with MassSpecGym's columns, and any ``*candidates*.json`` whose
-    names tell the setting after ``candidates_``.
+    names tell the setting after ``candidates_``; where some of them begin with the table's name,
+    only those.
     """
     if not folder.is_dir():
         raise DatasetError(f"{folder}: no such folder")
@@ -64,10 +65,12 @@ def find_dataset(folder: Path) -> DatasetFiles:
     if len(tables) > 1:
         names = ", ".join(path.name for path in tables)
         raise DatasetError(f"{folder}: holds more than one table of spectra ({names})")
+    found = sorted(folder.rglob("*candidates*.json")) + sorted(folder.rglob("*candidates*.json.gz"))
+    # Lists that carry the table's name are its own; a folder may hold others besides.
+    name = tables[0].name.removesuffix(".gz").removesuffix(".tsv")
+    own = [path for path in found if path.name.startswith(f"{name}_")]
     candidates: dict[str, Path] = {}
-    for path in sorted(folder.rglob("*candidates*.json")) + sorted(
-        folder.rglob("*candidates*.json.gz")
-    ):
+    for path in own or found:
         setting = path.name.removesuffix(".gz").removesuffix(".json").rpartition("candidates")[2]
         setting = setting.strip("_-") or "all"
         if setting in candidates:

@@ -58,6 +58,27 @@ def structure_clusters(rows: csr_array, threshold: float = 0.6) -> npt.NDArray[n
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
 
 
+def join_clusters(
+    clusters: npt.NDArray[np.int64], labels: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Clusters united wherever they share a label (a formula, say).
+
+    Examples
+    --------
+    >>> join_clusters(np.array([0, 0, 1, 2]), np.array([5, 6, 6, 7])).tolist()
+    [0, 0, 0, 1]
+    """
+    size = len(clusters)
+    if size == 0:
+        return clusters
+    first = np.unique(clusters, return_inverse=True)[1]
+    second = np.unique(labels, return_inverse=True)[1] + first.max() + 1
+    nodes = int(second.max()) + 1
+    graph = csr_array((np.ones(size, np.int8), (first, second)), shape=(nodes, nodes))
+    component = connected_components(graph, directed=False)[1]
+    return np.unique(component[first], return_inverse=True)[1].astype(np.int64)
+
+
 def assign_folds(
     clusters: npt.NDArray[np.int64], fractions: Mapping[str, float], seed: int = 0
 ) -> list[str]:

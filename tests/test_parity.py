@@ -1,0 +1,72 @@
+"""One file, one registry line, one test of the same name, one line in the docs."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mzseek.adducts import known_adducts
+from mzseek.chem import FINGERPRINTS
+from mzseek.cli import app
+from mzseek.spectra.formats import FORMATS
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+
+
+def modules(folder: str, leave_out: set[str]) -> set[str]:
+    paths = (ROOT / "src" / "mzseek" / folder).glob("*.py")
+    return {path.stem for path in paths} - leave_out - {"__init__"}
+
+
+def test_every_format_has_file_test_and_docs() -> None:
+    read_by = {known.read.__module__.rpartition(".")[2] for known in FORMATS.values()}
+    assert read_by == modules("spectra/formats", {"peak_block"})
+    tests = {path.stem for path in (ROOT / "tests" / "spectra" / "formats").glob("test_*.py")}
+    assert tests == {f"test_{name}" for name in read_by}
+    table = (DOCS / "formats.md").read_text()
+    for known in FORMATS.values():
+        assert f"| {known.label} |" in table
+
+
+def test_every_fingerprint_is_documented_with_its_length() -> None:
+    table = (DOCS / "chemistry.md").read_text()
+    for name, kind in FINGERPRINTS.items():
+        assert kind.name == name
+        assert f"| `{name}` | {kind.bits:,} |" in table
+
+
+def test_every_adduct_is_documented() -> None:
+    text = (DOCS / "chemistry.md").read_text()
+    assert [name for name in known_adducts() if f"`{name}`" not in text] == []
+
+
+def test_every_command_is_documented() -> None:
+    text = "".join(path.read_text() for path in DOCS.rglob("*.md"))
+    names = [command.name for command in app.registered_commands]
+    for group in app.registered_groups:
+        assert group.typer_instance is not None
+        names += [f"{group.name} {c.name}" for c in group.typer_instance.registered_commands]
+    assert len(names) >= 5
+    assert [name for name in names if f"mzseek {name}" not in text] == []
+
+
+@pytest.mark.parametrize("room", ["spectra", "chem", "files"])
+def test_every_module_has_a_test_of_its_name(room: str) -> None:
+    source = modules(room, {"spectrum", "write", "read"})  # tested with the formats
+    tests = {path.stem.removeprefix("test_") for path in (ROOT / "tests" / room).glob("test_*.py")}
+    assert source <= tests
+
+
+def test_tests_that_the_docs_name_exist() -> None:
+    sources = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    for name in re.findall(r"`(test_\w+)`", (DOCS / "paper-notes.md").read_text()):
+        assert f"def {name}(" in sources
+    for path in re.findall(r"`(tests/[\w/.]+)`", (DOCS / "paper-notes.md").read_text()):
+        assert (ROOT / path).exists()
+
+
+def test_the_readme_names_the_two_commands() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert "make demo" in readme
+    assert "make test" in readme
