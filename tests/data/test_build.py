@@ -135,10 +135,13 @@ def test_formulas_can_be_kept_together(tmp_path: Path) -> None:
     library = "".join(record(f"s{n}", smiles) for n, smiles in enumerate(isomers + others))
     (tmp_path / "l.mgf").write_text(library)
     (tmp_path / "pool.smi").write_text("CCO\n")
+    thirds = {"train": 0.34, "val": 0.33, "test": 0.33}
     for together in (False, True):
         folds = set()
         for seed in range(6):
-            options = BuildOptions(seed=seed, similarity=1.0, keep_formulas_together=together)
+            options = BuildOptions(
+                seed=seed, fractions=thirds, similarity=1.0, keep_formulas_together=together
+            )
             build_dataset([tmp_path / "l.mgf"], tmp_path / "pool.smi", tmp_path / "out", options)
             spectra = read_table(find_dataset(tmp_path / "out").spectra, lambda *_: None)
             folds.add(

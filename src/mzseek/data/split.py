@@ -90,7 +90,7 @@ def assign_folds(
     Examples
     --------
     >>> assign_folds(np.array([0, 0, 0, 1, 2]), {"train": 0.6, "val": 0.2, "test": 0.2}, seed=1)
-    ['train', 'train', 'train', 'test', 'val']
+    ['train', 'train', 'train', 'val', 'test']
     """
     names = list(fractions)
     sizes = np.bincount(clusters)
