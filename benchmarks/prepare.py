@@ -53,7 +53,9 @@ def main() -> None:
             "candidates": sum(s["candidates"] for s in prepared.manifest["candidates"].values()),
             "seconds": round(measure.seconds, 1),
             "peak_gigabytes": round(measure.peak_bytes / 1e9, 2),
-            "megabytes_on_disk": round(sum(prepared.manifest["files"].values()) / 1e6, 1),
+            "megabytes_on_disk": round(
+                sum(f["bytes"] for f in prepared.manifest["files"].values()) / 1e6, 1
+            ),
             "set_aside": counts["set_aside"],
         }
     print(

@@ -1,6 +1,7 @@
 """Broken files and records, each beside good ones: one clear line for the bad, nothing lost."""
 
 import gzip
+import io
 import json
 import zipfile
 from collections.abc import Callable
@@ -31,6 +32,9 @@ BAD_RECORDS = {
     "precursor absurd": (mgf("PEPMASS=1e12"), "not between 0 and"),
     "precursor is a word": (mgf("PEPMASS=heavy"), "'heavy' is not a number"),
     "precursor with two separators": (mgf("PEPMASS=1,234.56"), "is not a number"),
+    "two precursors": (mgf("PEPMASS=195.1\nPEPMASS=300"), "states two precursor m/z"),
+    "two adducts": (mgf("PEPMASS=195\nADDUCT=[M+H]+\nADDUCT=[M+Na]+"), "states two adducts"),
+    "thousands or decimals": (mgf("PEPMASS=1,234"), "could be 1234 or a decimal comma"),
     "two charges": (mgf("PEPMASS=195\nCHARGE=2+ and 3+"), "is not one charge"),
     "charge is a word": (mgf("PEPMASS=195\nCHARGE=plus"), "is not one charge"),
     "unknown adduct part": (mgf("PEPMASS=195\nADDUCT=[M+Xx]+"), "unknown part 'Xx'"),
@@ -50,6 +54,7 @@ BAD_RECORDS = {
     "all intensities zero": (mgf(peaks="50 0\n60 0"), "no peak of positive intensity"),
     "absurd m/z": (mgf(peaks="50 1\n1e9 10"), "past m/z 20,000"),
     "m/z without intensity": (mgf(peaks="50.1\n60 5"), "is no peak"),
+    "four numbers a line": (mgf(peaks="50.1 10 60.1 20"), "one peak with more columns"),
     "ambiguous commas": (mgf(peaks="1,234,5 10"), "is not a number"),
     "words among peaks": (mgf(peaks="50.1 10\nlorem ipsum"), "neither KEY=value nor a peak"),
     "intensity is a word": (mgf(peaks="50.1 strong"), "'strong' is not a number"),
@@ -80,6 +85,16 @@ def whole(text: str = GOOD.format(1) + GOOD.format(2)) -> bytes:
     return text.encode()
 
 
+def broken_zip() -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("a.mgf", GOOD.format(1))
+    data = bytearray(buffer.getvalue())
+    data[data.index(b"PK\x01\x02") + 10] = 99  # a compression that nobody knows
+    return bytes(data)
+
+
+BROKEN_ZIP = broken_zip()
 ZIPPED = gzip.compress(whole(), mtime=0)
 
 # Files that are wrong as a whole: name, content, how many good spectra remain, what is said.
@@ -87,7 +102,7 @@ BAD_FILES: dict[str, tuple[str, bytes, int, str]] = {
     "empty": ("a.mgf", b"", 0, "the file is empty"),
     "only blanks": ("a.mgf", b" \n\t\n", 0, "the file is empty"),
     "binary": ("a.mgf", bytes(range(256)) * 50, 0, "not a text file"),
-    "another kind of text": ("a.mgf", b"Dear reader,\na letter.\n", 0, "expected BEGIN IONS"),
+    "another kind of text": ("a.mgf", b"Dear reader,\na letter.\n", 0, "BEGIN IONS"),
     "unknown suffix and content": ("a.xyz", b"hello\n", 0, "not a spectrum file"),
     "a picture": ("a.png", b"\x89PNG\r\n\x1a\n\x00\x00", 0, "not a text file"),
     "a pickle": ("a.pkl", b"\x80\x04\x95\x00\x00", 0, "not a text file"),
@@ -95,6 +110,7 @@ BAD_FILES: dict[str, tuple[str, bytes, int, str]] = {
     "gzip cut short": ("a.mgf.gz", gzip.compress(whole() * 2000, mtime=0)[:-30], -1, "cut short"),
     "gzip with a changed byte": ("a.mgf.gz", ZIPPED[:-6] + b"\xff" * 6, -1, "damaged"),
     "empty zip": ("a.zip", b"PK\x05\x06" + b"\0" * 18, 0, "holds no files"),
+    "zip with a broken directory": ("a.zip", BROKEN_ZIP, -1, ""),
     "zip cut short": ("a.zip", b"PK\x03\x04" + b"\0" * 40, 0, "not a text file"),
     "UTF-16 without a mark": ("a.mgf", GOOD.format(1).encode("utf-16-le"), 0, "not a text file"),
     "mzML cut short": ("a.mzML", b"<mzML><run><spectrumList>", 0, "broken XML"),
@@ -180,6 +196,8 @@ BAD_SMILES: dict[str, tuple[str, str]] = {
     "impossible aromatic": ("c1cccc1", "kekulize"),
     "50,000 characters": ("C" * 50_000, "50,000 characters, expected at most 5,000"),
     "not text in the end": ("CC\x00O", "not valid SMILES"),
+    "with a name behind it": ("CCO ethanol", "white space"),
+    "with an open site": ("CC*", "an atom of no element"),
 }
 
 

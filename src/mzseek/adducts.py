@@ -42,6 +42,7 @@ _ABBREVIATIONS = {
     "Hac": "C2H4O2",
     "AcOH": "C2H4O2",
     "Ac": "C2H3O2",
+    "OAc": "C2H3O2",
 }
 
 # The charge a part brings along, where chemistry leaves no choice. Parts not listed (a lost
@@ -49,6 +50,7 @@ _ABBREVIATIONS = {
 _PART_CHARGES = {
     "H": 1, "Li": 1, "Na": 1, "K": 1, "Rb": 1, "Cs": 1, "Ag": 1, "NH4": 1, "Mg": 2, "Ca": 2,
     "F": -1, "Cl": -1, "Br": -1, "I": -1, "HCOO": -1, "CHO2": -1, "CH3COO": -1, "Ac": -1,
+    "OAc": -1,
     "H2O": 0, "NH3": 0, "CO": 0, "CO2": 0, "FA": 0, "HFA": 0, "HCOOH": 0, "CH2O2": 0, "ACN": 0,
     "C2H3N": 0, "CH3CN": 0, "MeOH": 0, "CH3OH": 0, "CH4O": 0, "EtOH": 0, "IsoProp": 0, "DMSO": 0,
     "TFA": 0, "HAc": 0, "Hac": 0, "AcOH": 0, "CH3COOH": 0, "C2H4O2": 0,
@@ -65,10 +67,15 @@ _KNOWN = (
 )  # fmt: skip
 
 _ADDUCT = re.compile(
-    r"(?P<open>\[)?(?P<count>\d*)M(?P<parts>(?:[+-]\d*[A-Za-z][A-Za-z0-9]*)*)(?P<close>\])?"
-    r"[*.•]?(?P<charge>\d*[+-]|[+-]\d+|\++|-+)?[*.•]?"
+    r"(?P<open>\[)?(?P<count>\d{0,2})M(?P<parts>(?:[+-]\d{0,2}[A-Za-z][A-Za-z0-9]{0,20}){0,8})"
+    r"(?P<close>\])?[*.•]?(?P<charge>\d{0,2}[+-]|[+-]\d{1,2}|\+{1,4}|-{1,4})?[*.•]?"
 )
 _PART = re.compile(r"([+-])(\d*)([A-Za-z][A-Za-z0-9]*)")
+_MARKS = str.maketrans({"⁺": "+", "⁻": "-", "−": "-", "(": "[", ")": "]", " ": None})
+_SHORTHANDS = {"MH+": "[M+H]+", "[MH]+": "[M+H]+", "MNa+": "[M+Na]+", "MNH4+": "[M+NH4]+"}
+
+# More of one part than any ion has: "13C" and "Cl37" mean isotopes, not thirteen or 37 atoms.
+_MOST_OF_ONE = 9
 _ATOM = re.compile(r"([A-Z][a-z]?)(\d*)")
 
 
@@ -156,23 +163,28 @@ def parse_adduct(text: str, mode: str | None = None) -> Adduct:
     >>> round(parse_adduct("[M+2H]++").precursor_mz(300.0), 4)
     151.0073
     """
-    match = _ADDUCT.fullmatch(text.strip().replace(" ", ""))
+    shown = text if len(text) <= 40 else text[:39] + "…"
+    plain = text.strip().translate(_MARKS)
+    match = _ADDUCT.fullmatch(_SHORTHANDS.get(plain, plain))
     if match is None or bool(match["open"]) != bool(match["close"]):
-        raise AdductError(f"{text!r} is not an adduct; {_expectation()}")
+        raise AdductError(f"{shown!r} is not an adduct; {_expectation()}")
     molecules = int(match["count"] or 1)
     if molecules == 0:
-        raise AdductError(f"{text!r} has no molecule in it; {_expectation()}")
-    parts = [
-        ((1 if sign == "+" else -1) * int(number or 1), part)
-        for sign, number, part in _PART.findall(match["parts"])
-    ]
-    shift = sum(number * _part_mass(part, text) for number, part in parts)
+        raise AdductError(f"{shown!r} has no molecule in it; {_expectation()}")
+    parts = _parts(match["parts"])
+    if not match["open"] and match["charge"] and match["parts"][-1:].isdigit():
+        raise AdductError(f"{shown!r} could be read in two ways: put it in brackets, [M+2H]2+")
+    shift = _mass_shift(parts, shown)
     implied = _implied_charge(parts)
     charge = _stated_charge(match["charge"], mode) if match["charge"] else None
     if charge is None:
-        charge = _charge_without_statement(text, parts, implied, mode)
-    if implied is not None and charge != implied and not _is_electron_or_hydride_loss(parts):
-        raise AdductError(f"{text!r} is impossible: its parts make charge {implied:+d}")
+        charge = _charge_without_statement(shown, parts, implied, mode)
+    if (
+        implied is not None
+        and charge != implied
+        and not _is_real_all_the_same(parts, implied, charge)
+    ):
+        raise AdductError(f"{shown!r} is impossible: its parts make no charge of {charge:+d}")
     return Adduct(_usual_name(molecules, parts, shift, charge), molecules, shift, charge)
 
 
@@ -196,6 +208,21 @@ def _expectation() -> str:
     return "expected one like " + ", ".join(_KNOWN)
 
 
+def _parts(text: str) -> list[tuple[int, str]]:
+    """Signed number and name of each part."""
+    return [
+        ((1 if sign == "+" else -1) * int(number or 1), part)
+        for sign, number, part in _PART.findall(text)
+    ]
+
+
+def _mass_shift(parts: list[tuple[int, str]], shown: str) -> float:
+    for number, part in parts:
+        if abs(number) > _MOST_OF_ONE:
+            raise AdductError(f"{shown!r} has {abs(number)} of {part}; isotopes are not understood")
+    return sum(number * _part_mass(part, shown) for number, part in parts)
+
+
 def _part_mass(part: str, text: str) -> float:
     formula = _ABBREVIATIONS.get(part, part)
     atoms = _ATOM.findall(formula)
@@ -205,6 +232,8 @@ def _part_mass(part: str, text: str) -> float:
     for symbol, number in atoms:
         if symbol not in ELEMENT_MASSES:
             raise AdductError(f"{text!r} has the unknown part {part!r}; {_expectation()}")
+        if int(number or 1) > (99 if symbol in "CHNO" else _MOST_OF_ONE):
+            raise AdductError(f"{text!r} has {part!r} in it; isotopes are not understood")
         mass += ELEMENT_MASSES[symbol] * int(number or 1)
     return mass
 
@@ -239,9 +268,15 @@ def _charge_without_statement(
     raise AdductError(f"{text!r} states no charge; {_expectation()}")
 
 
-def _is_electron_or_hydride_loss(parts: list[tuple[int, str]]) -> bool:
-    """Radical ions and hydride abstraction: [M]+, [M-H]+, [M-2H]- are real ions."""
-    return all(part == "H" and number < 0 for number, part in parts)
+def _is_real_all_the_same(parts: list[tuple[int, str]], implied: int, charge: int) -> bool:
+    """Ions whose charge is not brought along by a part.
+
+    Radicals and molecules that are ions themselves ([M]+, [M]2+, [M-H2O]+), and hydride
+    abstraction ([M-H]+, [M-2H]-).
+    """
+    if all(part == "H" and number < 0 for number, part in parts):
+        return abs(charge) <= (1 if parts else 2)
+    return implied == 0 and abs(charge) == 1
 
 
 def _usual_name(molecules: int, parts: list[tuple[int, str]], shift: float, charge: int) -> str:
@@ -267,11 +302,7 @@ def _known_by_charge() -> dict[tuple[int, int], list[Adduct]]:
     for name in _KNOWN:
         match = _ADDUCT.fullmatch(name)
         assert match is not None, name
-        molecules = int(match["count"] or 1)
-        charge = _stated_charge(match["charge"], None)
-        shift = sum(
-            (1 if sign == "+" else -1) * int(number or 1) * _part_mass(part, name)
-            for sign, number, part in _PART.findall(match["parts"])
-        )
+        molecules, charge = int(match["count"] or 1), _stated_charge(match["charge"], None)
+        shift = _mass_shift(_parts(match["parts"]), name)
         table.setdefault((molecules, charge), []).append(Adduct(name, molecules, shift, charge))
     return table

@@ -10,7 +10,18 @@ class MzseekError(Exception):
 
 
 class InputError(MzseekError):
-    """A file that is missing, empty, broken or of another kind than it should be."""
+    """A file that is missing, empty, broken or of another kind than it should be.
+
+    Attributes
+    ----------
+    where, reason : str
+        The file, and what is wrong with it; the message is both.
+    """
+
+    def __init__(self, where: object, reason: str) -> None:
+        super().__init__(f"{where}: {reason}")
+        self.where = str(where)
+        self.reason = reason
 
 
 class SpectrumError(MzseekError):

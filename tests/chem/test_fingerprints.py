@@ -74,6 +74,13 @@ def test_unknown_kind_lists_the_known_ones() -> None:
         fingerprints(["C"], "ecfp")
 
 
+def test_what_is_no_list_of_smiles() -> None:
+    with pytest.raises(MoleculeError, match="expected a list of SMILES"):
+        fingerprints("CCO")
+    with pytest.raises(MoleculeError, match="molecule 1: None is no SMILES"):
+        fingerprints(["CCO", None])  # type: ignore[list-item]
+
+
 def test_the_bad_molecule_is_named() -> None:
     with pytest.raises(MoleculeError, match=r"molecule 1: SMILES 'xyz'"):
         fingerprints(["C", "xyz"])

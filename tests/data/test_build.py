@@ -73,7 +73,7 @@ def test_build(sources, tmp_path: Path) -> None:
     assert "not valid SMILES" in reasons["broken structure"]
     assert reasons["no adduct"] == "has no (single) adduct"
     assert "ppm from 47.04" in reasons["wrong precursor"]
-    assert reasons["a1"] == "identifier was used by an earlier spectrum"
+    assert reasons["a1"] == "is a duplicate of a1"
     assert "not valid SMILES" in reasons["line 11"]
     assert manifest["counts"]["spectra"] == 13
     assert manifest["counts"]["molecules"] == 11  # stereo twins are one
@@ -176,3 +176,91 @@ def test_nothing_to_build_from(tmp_path: Path, sources) -> None:
     (tmp_path / "mine" / "x").touch()
     with pytest.raises(DatasetError, match="exists and is no data set"):
         build_dataset([tmp_path / "bare.mgf"], pool, tmp_path / "mine")
+
+
+def test_only_its_own_folders_are_replaced(sources, tmp_path: Path) -> None:
+    libraries, pool = sources
+    out = tmp_path / "out"
+    build_dataset(libraries, pool, out)
+    build_dataset(libraries, pool, out)  # its own: replaced
+    (out / "thesis.tex").write_text("precious")
+    with pytest.raises(DatasetError, match=r"holds thesis\.tex, which is not its own"):
+        build_dataset(libraries, pool, out)
+    assert (out / "thesis.tex").read_text() == "precious"
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "manifest.json").write_text('{"name": "my web app"}')
+    (project / "app.js").touch()
+    with pytest.raises(DatasetError, match="is no data set"):
+        build_dataset(libraries, pool, project)
+    assert (project / "app.js").exists()
+    with pytest.raises(DatasetError, match=r"holds the source first\.mgf"):
+        build_dataset(libraries, pool, tmp_path)
+    with pytest.raises(DatasetError, match="is a file, expected a folder"):
+        build_dataset(libraries, pool, pool)
+
+
+def test_isotope_labels_make_another_molecule_in_the_same_fold(tmp_path: Path) -> None:
+    plain, labelled = "Cn1c(=O)c2c(ncn2C)n(C)c1=O", "[2H]C([2H])([2H])n1cnc2c1c(=O)n(C)c(=O)n2C"
+    others = ["CCO", "c1ccccc1", "CCN", "C1CCCC1", "CCS", "CC#N"]
+    library = record("plain", plain) + record("labelled", labelled)
+    library += "".join(record(f"s{n}", smiles) for n, smiles in enumerate(others))
+    (tmp_path / "l.mgf").write_text(library)
+    (tmp_path / "pool.smi").write_text("CCO\n")
+    thirds = {"train": 0.34, "val": 0.33, "test": 0.33}
+    for seed in range(4):
+        options = BuildOptions(seed=seed, fractions=thirds, similarity=1.0)
+        build_dataset([tmp_path / "l.mgf"], tmp_path / "pool.smi", tmp_path / "out", options)
+        files = find_dataset(tmp_path / "out")
+        by_name = {s.identifier: s for s in read_table(files.spectra, lambda *_: None)}
+        assert "[2H]" not in by_name["plain"].metadata["smiles"]
+        assert "[2H]" in by_name["labelled"].metadata["smiles"]
+        assert by_name["plain"].metadata["fold"] == by_name["labelled"].metadata["fold"]
+    assert check_dataset(files).faults == 0
+
+
+def test_structures_from_inchi_are_written_as_chemists_do(tmp_path: Path) -> None:
+    inchi = "InChI=1S/C8H9NO2/c1-6(10)9-7-2-4-8(11)5-3-7/h2-5,11H,1H3,(H,9,10)"
+    library = record("paracetamol", "CC(=O)Nc1ccc(O)cc1", SMILES="", INCHI=inchi)
+    (tmp_path / "l.mgf").write_text(library)
+    (tmp_path / "pool.smi").write_text("CC(=O)Nc1ccc(O)cc1\nCNC(=O)c1ccc(O)cc1\n")
+    build_dataset([tmp_path / "l.mgf"], tmp_path / "pool.smi", tmp_path / "out")
+    path = find_dataset(tmp_path / "out").candidates["formula"]
+    ((truth, candidates),) = json.loads(gzip.decompress(path.read_bytes())).items()
+    assert truth == "CC(=O)Nc1ccc(O)cc1"
+    assert sorted(candidates) == sorted([truth, "CNC(=O)c1ccc(O)cc1"])
+
+
+def test_names_that_are_unique_in_a_file_only(tmp_path: Path) -> None:
+    for name, smiles in (("one", "CCO"), ("two", "CCN")):
+        text = record("x", smiles).replace("SPECTRUM_ID=x", "SCANS=1")
+        (tmp_path / f"{name}.mgf").write_text(text)
+    (tmp_path / "pool.smi").write_text("COC\n")
+    libraries = [tmp_path / "one.mgf", tmp_path / "two.mgf"]
+    build_dataset(libraries, tmp_path / "pool.smi", tmp_path / "out")
+    spectra = list(read_table(find_dataset(tmp_path / "out").spectra, lambda *_: None))
+    assert [s.identifier for s in spectra] == ["1", "two 1"]
+
+
+def test_tabs_in_fields_do_not_break_the_table(tmp_path: Path) -> None:
+    (tmp_path / "l.mgf").write_text(record("x", "CCO", INSTRUMENT_TYPE="Q\tTOF"))
+    (tmp_path / "pool.smi").write_text("COC\n")
+    build_dataset([tmp_path / "l.mgf"], tmp_path / "pool.smi", tmp_path / "out")
+    (spectrum,) = read_table(find_dataset(tmp_path / "out").spectra, lambda *_: None)
+    assert spectrum.metadata["instrument_type"] == "Q TOF"
+
+
+def test_lists_are_filled_though_many_in_the_pool_are_the_same(tmp_path: Path) -> None:
+    (tmp_path / "l.mgf").write_text(record("x", "CCCCCO"))
+    copies = [f"CC{'(C)' * 0}COCC" for _ in range(3)] + ["C(C)(C)CCO", "CCC(C)CO", "CCCC(C)O"]
+    spellings = ["CCC(C)CO", "C(O)C(C)CC", "OCC(CC)C", "OCC(C)CC", "C(C(C)CC)O"]
+    (tmp_path / "pool.smi").write_text("\n".join(spellings * 200 + copies) + "\n")
+    build_dataset(
+        [tmp_path / "l.mgf"],
+        tmp_path / "pool.smi",
+        tmp_path / "out",
+        BuildOptions(max_candidates=5),
+    )
+    path = find_dataset(tmp_path / "out").candidates["formula"]
+    ((_, candidates),) = json.loads(gzip.decompress(path.read_bytes())).items()
+    assert len(candidates) == 5

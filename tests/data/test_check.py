@@ -1,6 +1,9 @@
 import json
 
+import pytest
+
 from mzseek.data.check import check_dataset
+from mzseek.errors import DatasetError
 
 from .conftest import ISOMERS, MEASURED, row
 
@@ -69,6 +72,22 @@ def test_every_kind_of_trouble_is_counted_with_an_example(write_set) -> None:
     assert examples["missing truths (mass)"] == ["CCOC(=O)c1ccccc1O"]
     assert report.faults == sum(f.count for f in report.findings if f.level == "fault") > 0
     assert json.loads(json.dumps(report.to_dict()))["findings"]
+
+
+def test_a_truth_that_its_form_gives_away(write_set) -> None:
+    lists = {s: [s, *ISOMERS[s]] for s in MEASURED}
+    chiral = "N[C@@H](Cc1ccccc1)C(=O)O"
+    lists[chiral] = [chiral, *ISOMERS[PHENYLALANINE]]
+    del lists[PHENYLALANINE]
+    rows = [row(f"S{n}", s, f) for n, (s, f) in enumerate(MEASURED.items()) if s != PHENYLALANINE]
+    report = check_dataset(write_set(rows=[*rows, row("x", chiral, "test")], lists=lists))
+    assert counts(report) == {f"truths told by their form ({s})": 1 for s in ("mass", "formula")}
+
+
+def test_no_molecule_at_all(write_set) -> None:
+    files = write_set(rows=[row("a", "CCO", "train", smiles="C1CC")], lists={})
+    with pytest.raises(DatasetError, match="no molecule could be parsed"):
+        check_dataset(files)
 
 
 def test_near_duplicates_across_folds(write_set) -> None:

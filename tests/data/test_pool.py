@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from mzseek.data.pool import read_pool
-from mzseek.errors import DatasetError
+from mzseek.errors import DatasetError, MzseekError
 
 
 def read(path: Path, text: str, **options):
@@ -48,8 +48,36 @@ def test_bad_rows_are_set_aside(tmp_path: Path) -> None:
     assert len(rejects) == 2
 
 
+def test_columns_by_preference_quoted_commas_and_formulas_in_any_order(tmp_path: Path) -> None:
+    text = "structure,name,smiles,formula,mass\n"
+    text += 'picture.png,"butane, 2-methyl-",CCC(C)C,H12C5,72.0939\n'
+    pool, rejects = read(tmp_path / "a.csv", text)
+    assert rejects == []
+    assert pool.smiles == ["CCC(C)C"]
+    assert pool.by_formula("C5H12").tolist() == [0]
+
+
+def test_salts_are_found_in_their_neutral_form(tmp_path: Path) -> None:
+    text = (
+        "smiles\tformula\tmass\n[Na+].O=Cc1cccc([O-])c1\tC7H5NaO2\t144.0187\nCCO\tC2H6O\t46.0419\n"
+    )
+    pool, _ = read(tmp_path / "a.tsv", text)
+    assert [pool.smiles[i] for i in pool.by_formula("C7H6O2")] == ["[Na+].O=Cc1cccc([O-])c1"]
+    assert pool.by_mass(122.0368, 10).size == 1
+
+
+def test_repeated_lines_count_once(tmp_path: Path) -> None:
+    pool, rejects = read(tmp_path / "a.smi", "CCO\nCCO\nCCN\n")
+    assert (len(pool), rejects) == (2, [])
+
+
 def test_no_molecules_at_all(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="no column is called smiles"):
         read(tmp_path / "a.csv", "name,weight\nx,1\n")
     with pytest.raises(DatasetError, match="holds no molecule"):
         read(tmp_path / "b.tsv", "smiles\tmass\n\t1\n")
+    with pytest.raises(DatasetError, match="has no header and no molecules"):
+        read(tmp_path / "c.tsv.gz", "")
+    with pytest.raises(MzseekError, match="damaged or cut short"):
+        (tmp_path / "d.tsv.gz").write_bytes(gzip.compress(b"smiles\n" + b"CCO\n" * 9999)[:-20])
+        read_pool(tmp_path / "d.tsv.gz", lambda *_: None)

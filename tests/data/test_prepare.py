@@ -105,18 +105,19 @@ def test_what_cannot_be_used_is_set_aside_and_listed(write_set, tmp_path: Path) 
     lists = {s: [s, *ISOMERS[s]] for s in MEASURED}
     lists["NC(Cc1ccccc1)C(=O)O"] = ["CCO"]  # the truth is missing
     lists["CCOC(=O)c1ccccc1O"] = []
-    lists["Cn1c(=O)c2c(ncn2C)n(C)c1=O"].append("not a molecule")
+    lists["Cn1c(=O)c2c(ncn2C)n(C)c1=O"].append("caffeine")
     files = write_set(rows=rows + bad, lists=lists)
     prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out")
     assert list(prepared.identifiers) == [f"good{n}" for n in range(4)]
     listed = (tmp_path / "out" / "rejects.tsv").read_text()
     for reason in (
-        "has no peaks", "has no peak between m/z 10 and 1005", "its SMILES was refused",
+        "has no peaks", "has no peak between m/z 10 and 1005", "'C1CC': not valid SMILES",
         "has no SMILES", "fold 'holdout' is unknown", "unknown part 'Xx'", "used by an earlier",
         "the molecule is not among its candidates", "its candidate list is empty",
-        "'not a molecule': not valid SMILES",
+        "'caffeine': not valid SMILES",
     ):  # fmt: skip
         assert reason in listed
+    assert listed.count("C1CC") == 1  # one record, one line
     mass = prepared.candidates("mass")
     with_list = {prepared.smiles[m] for m in np.flatnonzero(mass.list_of >= 0)}
     assert with_list == {ASPIRIN, "Cn1c(=O)c2c(ncn2C)n(C)c1=O"}
@@ -156,6 +157,8 @@ def test_two_runs_give_the_same_bytes(write_set, tmp_path: Path) -> None:
         (lambda f: (f / "manifest.json").unlink(), "is no prepared folder"),
         (lambda f: (f / "manifest.json").write_text("{"), "cannot be read"),
         (lambda f: (f / "manifest.json").write_text('{"format_version": 0}'), "in format 0"),
+        (lambda f: (f / "manifest.json").write_text('{"format_version": 1}'), "lacks 'candidates'"),
+        (lambda f: (f / "manifest.json").write_text("[]"), "cannot be read"),
     ],
 )
 def test_damage_is_noticed(write_set, tmp_path: Path, damage, message: str) -> None:
@@ -179,9 +182,66 @@ def test_a_folder_of_someone_elses_is_not_touched(write_set, tmp_path: Path) -> 
     files = write_set()
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.txt").write_text("precious")
-    with pytest.raises(CacheError, match="is no prepared folder; name another"):
+    with pytest.raises(DatasetError, match="is no prepared folder; name another"):
         prepare(files.spectra, files.candidates, tmp_path / "out")
     assert (tmp_path / "out" / "thesis.txt").read_text() == "precious"
+    with pytest.raises(DatasetError, match=r"holds the source spectra\.tsv"):
+        prepare(files.spectra, files.candidates, files.spectra.parent)
+    assert files.spectra.exists()
+
+
+def test_a_changed_byte_is_found_by_its_checksum(write_set, tmp_path: Path) -> None:
+    files = write_set()
+    out = tmp_path / "out"
+    prepare(files.spectra, files.candidates, out)
+    whole = (out / "bins.indices.npy").read_bytes()
+    (out / "bins.indices.npy").write_bytes(whole[:-1] + bytes([whole[-1] ^ 255]))
+    Prepared.open(out)  # sizes are right
+    with pytest.raises(CacheError, match=r"bins\.indices\.npy has changed"):
+        Prepared.open(out, verify=True)
+    _, made = prepare(files.spectra, files.candidates, out)
+    assert made
+    assert (out / "bins.indices.npy").read_bytes() == whole
+    (out / "bins.data.npy").write_bytes(b"\0" * (out / "bins.data.npy").stat().st_size)
+    with pytest.raises(CacheError, match="cannot be read"):
+        _ = Prepared.open(out).bins
+
+
+def test_the_key_is_of_the_content_not_of_names(write_set, tmp_path: Path) -> None:
+    files = write_set()
+    first, _ = prepare(files.spectra, {}, tmp_path / "out")
+    renamed = files.spectra.with_name("renamed.tsv")
+    files.spectra.rename(renamed)
+    second, made = prepare(renamed, {}, tmp_path / "out")
+    assert not made
+    assert second.manifest["key"] == first.manifest["key"]
+
+
+def test_of_two_keys_for_a_molecule_the_one_with_the_truth_counts(
+    write_set, tmp_path: Path
+) -> None:
+    rows = [row("a", "CCO", "train")]
+    files = write_set(rows=rows, lists={"OCC": ["CCN"], "CCO": ["CCO", "CCN"]})
+    prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out")
+    assert len(prepared.candidates("mass")) == 1
+    assert len(prepared.candidates("mass").of_molecule(int(prepared.molecule[0]))) == 2
+
+
+def test_no_parsable_molecule_is_an_error(write_set, tmp_path: Path) -> None:
+    files = write_set(rows=[row("a", "CCO", "train", smiles="C1CC")], lists={})
+    with pytest.raises(DatasetError, match="no spectrum's molecule could be parsed"):
+        prepare(files.spectra, files.candidates, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_link_to_the_folder_stays_a_link(write_set, tmp_path: Path) -> None:
+    files = write_set()
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    prepare(files.spectra, {}, tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / "manifest.json").exists()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "real", "set"]
 
 
 def test_nothing_usable_is_an_error(write_set, tmp_path: Path) -> None:

@@ -80,3 +80,24 @@ def test_time_does_not_matter_for_leftovers(tmp_path: Path) -> None:
     with atomic_directory(tmp_path / "made"):
         pass
     assert not leftover.exists()
+
+
+def test_what_a_killed_process_had_moved_away_is_put_back(tmp_path: Path) -> None:
+    # Killed between its two renames: the old folder has another name, the new one has none.
+    old = tmp_path / ".made[1].partial-999999999-abc-old"
+    old.mkdir()
+    (old / "a").write_text("old")
+    (tmp_path / ".made[1].partial-999999999-abc").mkdir()
+    target = tmp_path / "made[1]"
+    with pytest.raises(RuntimeError), atomic_directory(target):
+        assert (target / "a").read_text() == "old"
+        raise RuntimeError
+    assert (target / "a").read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_leftovers_of_files_are_cleared_too(tmp_path: Path) -> None:
+    (tmp_path / ".f.txt.partial-999999999-f.txt").touch()
+    with atomic_file(tmp_path / "f.txt") as partial:
+        partial.write_text("x")
+    assert [p.name for p in tmp_path.iterdir()] == ["f.txt"]

@@ -36,6 +36,10 @@ def test_object_members_are_jsons_own(items: dict[str, object], chunk: int) -> N
     assert found == items
 
 
+def test_utf_16_is_known_by_its_mark() -> None:
+    assert [text for _, text in members('["é", 2]'.encode("utf-16"), 5)] == ['"é"', "2"]
+
+
 def test_a_broken_member_does_not_take_the_others_along() -> None:
     texts = [text for _, text in members(b'[{"a": 1}, {"a": nonsense}, {"a": 3}]', 7)]
     assert texts == ['{"a": 1}', '{"a": nonsense}', '{"a": 3}']
@@ -49,6 +53,8 @@ def test_a_broken_member_does_not_take_the_others_along() -> None:
         (b"BEGIN IONS", "not a JSON array"),
         (b'[{"a": 1}, {"a":', "ends in the middle of member 2"),
         (b'["unclosed]', "ends in the middle of member 1"),
+        (b'{"a": 1}\n{"a": 2}\n', "goes on after its end"),
+        (b"[1][2]", "goes on after its end"),
     ],
 )
 def test_what_is_no_json_is_said_in_one_line(data: bytes, message: str) -> None:

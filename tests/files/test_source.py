@@ -1,5 +1,6 @@
 import gzip
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,32 @@ def test_what_cannot_be_opened_is_said(tmp_path: Path) -> None:
         open_source(tmp_path / "empty")
 
 
+def test_pipes_are_refused_since_their_head_would_be_lost(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="is a pipe or device"):
+        open_source(tmp_path / "pipe")
+
+
+def test_damage_met_while_reading_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(os.urandom(5000))[:-100])
+    with (
+        pytest.raises(InputError, match="damaged or cut short") as caught,
+        open_source(path).open() as stream,
+    ):
+        stream.read()
+    assert caught.value.where == str(path)
+
+
+def test_lines_that_end_in_cr_alone_are_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "MAX_LINE", 10)
+    monkeypatch.setattr(source, "_BLOCK", 7)
+    assert lines_of(b"abcdef\r" * 9) == ["abcdef\n"] * 9
+
+
 def test_hash_is_of_the_content(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc")
     assert content_hash(tmp_path / "a").startswith("ba7816bf8f01cfea")
+    one = content_hash(tmp_path)
+    (tmp_path / "b").write_bytes(b"x")
+    assert content_hash(tmp_path) != one

@@ -21,6 +21,15 @@ def test_what_could_mean_two_things_is_refused(text: str) -> None:
         parse_number(text, "x")
 
 
+def test_thousands_or_decimals() -> None:
+    with pytest.raises(SpectrumError, match="could be 1234 or a decimal comma"):
+        parse_number("1,234", "x")
+    assert parse_number("1,234", "x", decimal_comma=True) == 1.234
+    assert parse_number("445,123", "x", limit=20_000) == 445.123  # no m/z of 445,123
+    with pytest.raises(SpectrumError):
+        parse_number("1,234", "x", limit=20_000)
+
+
 def test_not_a_number_is_passed_on_to_the_peak_check() -> None:
     assert math.isnan(parse_number("NaN", "x"))
     assert parse_number("inf", "x") == math.inf
@@ -35,14 +44,14 @@ def test_charges(text: str, expected: tuple[int, bool] | None) -> None:
     assert parse_charge(text) == expected
 
 
-@pytest.mark.parametrize("text", ["1+ and 2+", "one", "+-", "1.5", "2+,3+"])
+@pytest.mark.parametrize("text", ["1+ and 2+", "one", "+-", "1.5", "2+,3+", "9" * 5000])
 def test_charges_that_are_not_one(text: str) -> None:
     with pytest.raises(SpectrumError, match="is not one charge"):
         parse_charge(text)
 
 
 def test_ion_modes() -> None:
-    assert [parse_ion_mode(t) for t in ("Positive", "P", "+", "NEGATIVE", "-", "", "both")] == [
+    assert [parse_ion_mode(t) for t in ("Positive ESI", "P", "+", "NEGATIVE", "-", "", "both")] == [
         "positive", "positive", "positive", "negative", "negative", None, None,
     ]  # fmt: skip
 

@@ -22,6 +22,18 @@ def test_a_peak_in_all_its_spellings(line: str) -> None:
     assert parse(line) == [(100.5, 20.0)]
 
 
+def test_a_record_with_decimal_commas_has_them_throughout() -> None:
+    assert parse("100,1234 1,234", "50,5 987") == [(100.1234, 1.234), (50.5, 987.0)]
+    with pytest.raises(SpectrumError, match="could be 1234 or a decimal comma"):
+        parse("100.5 1,234", "150.2 987")
+
+
+def test_four_numbers_could_be_two_peaks() -> None:
+    with pytest.raises(SpectrumError, match="one peak with more columns, or several"):
+        parse("100.0 1 150.0 2")
+    assert parse("100.0 1 150.0") == [(100.0, 1.0)]
+
+
 def test_columns_are_counted_line_by_line() -> None:
     # Six tokens in three lines, but not two in each: must not be read as three peaks.
     with pytest.raises(SpectrumError, match=r"line 1: '100.5' is no peak"):

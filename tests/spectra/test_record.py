@@ -18,7 +18,7 @@ def spectrum(**fields: str):
         ({"pepmass": "445.12"}, 445.12),
         ({"pepmass": "445,12 1000"}, 445.12),
         ({"pepmass": "445.12\t1000\t2+", "charge": "2+"}, 445.12),
-        ({"PrecursorMZ": "445.12", "pepmass": "1.0"}, 445.12),
+        ({"PrecursorMZ": "445.12", "pepmass": "445"}, 445.12),
         ({"precursor_mz": "0", "pepmass": "445.12"}, 445.12),
         ({"precursor_mz": "600.1/445.12"}, 445.12),
         ({"parent_mass": "194.0804", "adduct": "[M+H]+"}, 195.0877),
@@ -51,6 +51,13 @@ def test_precursor(fields: dict[str, str], expected: float) -> None:
         ({"pepmass": "100", "ms_level": "1"}, "is an MS1 spectrum"),
         ({"pepmass": "100", "ms_level": "MS"}, "is an MS1 spectrum"),
         ({"pepmass": "100", "num_peaks": "7"}, "says it has 7 peaks, but has 2"),
+        ({"pepmass": "100", "num_peaks": "9" * 5000}, "says it has 999"),
+        ({"pepmass": "200.1", "precursor_mz": "400"}, "states two precursor m/z, 200.1 and 400"),
+        ({"pepmass": "100", "adduct": "[M+?]-", "ionmode": "positive"}, "contradicts positive"),
+        ({"pepmass": "100", "adduct": "[M+?]-", "charge": "2+"}, "contradicts"),
+        ({"pepmass": "100", "adduct": "[M-H]-", "ionmode": "Positive ESI"}, "contradicts positive"),
+        ({"pepmass": "100", "ms_level": "1.0"}, "is an MS1 spectrum"),
+        ({"pepmass": "100", "ms_level": "MS1 scan"}, "is an MS1 spectrum"),
     ],
 )
 def test_contradictions_are_refused(fields: dict[str, str], message: str) -> None:
@@ -72,6 +79,21 @@ def test_contradictions_are_refused(fields: dict[str, str], message: str) -> Non
 )
 def test_charge(fields: dict[str, str], charge: int | None) -> None:
     assert spectrum(pepmass="100", **fields).charge == charge
+
+
+def test_two_values_of_one_field() -> None:
+    record = Record("test", mz=np.array([50.0]), intensities=np.array([1.0]))
+    for key, value in (("pepmass", "100"), ("adduct", "M+H"), ("adduct", "[M+H]+")):
+        record.add(key, value)
+    assert to_spectrum(record).adduct == "[M+H]+"  # the same, spelt twice
+    record.add("adduct", "[M+Na]+")
+    with pytest.raises(SpectrumError, match="states two adducts"):
+        to_spectrum(record)
+
+
+def test_the_word_ionization_is_no_adduct() -> None:
+    got = spectrum(pepmass="100", ionization="ESI", precursor_type="[M+H]+")
+    assert got.adduct == "[M+H]+"
 
 
 def test_an_adduct_that_is_two_is_none_and_is_kept() -> None:

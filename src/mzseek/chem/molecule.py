@@ -28,6 +28,8 @@ def parse_molecule(smiles: str) -> Mol:
     mzseek.errors.MoleculeError: SMILES 'C(C)(C)(C)(C)C': Explicit valence for atom # 0 C, 5, is \
 greater than permitted
     """
+    if not isinstance(smiles, str):
+        raise MoleculeError(f"{smiles!r} is no SMILES, expected text")
     text = smiles.strip()
     if not text:
         raise MoleculeError("SMILES is empty")
@@ -36,12 +38,16 @@ greater than permitted
         raise MoleculeError(
             f"SMILES {shown!r} has {len(text):,} characters, expected at most {MAX_SMILES:,}"
         )
+    if len(text.split()) > 1:
+        raise MoleculeError(f"SMILES {shown!r} has white space in it")
     with rdBase.BlockLogs():
         molecule = Chem.MolFromSmiles(text)
         if molecule is None:
             raise MoleculeError(f"SMILES {shown!r}: {_why_not(text)}")
     if molecule.GetNumAtoms() == 0:
         raise MoleculeError(f"SMILES {shown!r} has no atoms")
+    if "*" in text and any(atom.GetAtomicNum() == 0 for atom in molecule.GetAtoms()):
+        raise MoleculeError(f"SMILES {shown!r} has an atom of no element (*)")
     return molecule
 
 

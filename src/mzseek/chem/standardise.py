@@ -15,6 +15,24 @@ def _uncharger() -> rdMolStandardize.Uncharger:
 
 
 @lru_cache(maxsize=1)
+def _tautomers() -> rdMolStandardize.TautomerEnumerator:
+    return rdMolStandardize.TautomerEnumerator()
+
+
+def usual_tautomer(molecule: Mol) -> Mol:
+    """The tautomer that chemists draw, for a molecule that was read from InChI.
+
+    InChI does not say where mobile hydrogens sit, and RDKit reads amides from it as iminols:
+    beside candidates drawn as amides, that would give the molecule away.
+    """
+    with rdBase.BlockLogs():
+        try:
+            return _tautomers().Canonicalize(molecule)
+        except (ValueError, RuntimeError) as error:
+            raise MoleculeError(f"cannot be standardised ({error})") from error
+
+
+@lru_cache(maxsize=1)
 def _chooser() -> rdMolStandardize.LargestFragmentChooser:
     # Organic fragments first: in a hydrochloride of a small amine, Cl is not the molecule.
     parameters = rdMolStandardize.CleanupParameters()
@@ -53,10 +71,9 @@ def standardise(molecule: Mol, *, keep_stereo: bool = False) -> Mol:
                 molecule = _chooser().choose(molecule)
             if any(atom.GetFormalCharge() for atom in molecule.GetAtoms()):
                 molecule = _uncharger().uncharge(molecule)
-            if keep_stereo:
-                return Mol(molecule)
             molecule = Mol(molecule)
-            Chem.RemoveStereochemistry(molecule)
+            if not keep_stereo:
+                Chem.RemoveStereochemistry(molecule)
             # Re-reading makes the form independent of how the input was written.
             plain = Chem.MolFromSmiles(Chem.MolToSmiles(molecule))
         except (ValueError, RuntimeError) as error:

@@ -14,13 +14,16 @@ def main() -> None:
     except MzseekError as error:
         print(f"mzseek: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            # Whoever read the output has gone; Python would complain once more when it flushes.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(1)
+        print(f"mzseek: {error.filename or 'system'}: {error.strerror or error}", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         print("mzseek: interrupted", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:
-        # Whoever read the output has gone; Python would complain once more when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
 
 
 __all__ = ["app", "main"]

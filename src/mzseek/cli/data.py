@@ -9,7 +9,7 @@ import typer
 from mzseek.cli.show import console, show_check, show_rejects, watched
 from mzseek.data.build import BuildOptions, build_dataset
 from mzseek.data.check import check_dataset
-from mzseek.data.dataset import find_dataset
+from mzseek.data.dataset import find_dataset, read_rejects
 from mzseek.data.hub import get_massspecgym
 from mzseek.errors import DatasetError
 
@@ -91,9 +91,7 @@ def build(
     counts = manifest["counts"]
     by_fold = ", ".join(f"{fold} {n:,}" for fold, n in counts["spectra_by_fold"].items())
     console.print(f"{counts['spectra']:,} spectra ({by_fold}) of {counts['molecules']:,} molecules")
-    lines = (out / "rejects.tsv").read_text(encoding="utf-8").splitlines()[1:]
-    rejects = [(where, reason) for where, _, reason in (line.partition("\t") for line in lines)]
-    show_rejects(rejects, str(out / "rejects.tsv"))
+    show_rejects(read_rejects(out / "rejects.tsv"), str(out / "rejects.tsv"))
     console.print(f"Next: mzseek data check {out}")
 
 

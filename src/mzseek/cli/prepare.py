@@ -10,6 +10,7 @@ from mzseek.chem.fingerprints import FINGERPRINTS
 from mzseek.cli.data import Jobs
 from mzseek.cli.show import console, show_rejects, watched
 from mzseek.data.cache import Prepared
+from mzseek.data.dataset import read_rejects
 from mzseek.data.prepare import Options
 from mzseek.data.prepare import prepare as prepare_dataset
 from mzseek.errors import DatasetError
@@ -61,7 +62,7 @@ def prepare(
 def show_prepared(prepared: Prepared, made: bool) -> None:
     """What a prepared folder holds."""
     counts = prepared.manifest["counts"]
-    size = sum(prepared.manifest["files"].values())
+    size = sum(facts["bytes"] for facts in prepared.manifest["files"].values())
     if not made:
         console.print(f"{prepared.folder} is up to date.")
     folds = ", ".join(f"{fold} {n:,}" for fold, n in counts["spectra_by_fold"].items())
@@ -74,6 +75,5 @@ def show_prepared(prepared: Prepared, made: bool) -> None:
             f"{name} candidates: {lists['lists']:,} lists, median {lists['median']:g}, "
             f"largest {lists['largest']}"
         )
-    lines = (prepared.folder / "rejects.tsv").read_text(encoding="utf-8").splitlines()[1:]
-    rejects = [(where, reason) for where, _, reason in (line.partition("\t") for line in lines)]
-    show_rejects(rejects, str(prepared.folder / "rejects.tsv"))
+    rejects = prepared.folder / "rejects.tsv"
+    show_rejects(read_rejects(rejects), str(rejects))

@@ -24,11 +24,13 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from mzseek.data.dataset import FOLDS
+from mzseek.data.owned import MANIFEST
 from mzseek.data.strings import StringColumn
 from mzseek.errors import CacheError
+from mzseek.files import content_hash
 
 FORMAT_VERSION = 1
-MANIFEST = "manifest.json"
+KIND = "prepared folder"
 
 SAME_FINGERPRINT = 1
 SAME_BLOCK = 2
@@ -44,7 +46,8 @@ class CandidateLists:
         List i is ``molecules[indptr[i]:indptr[i + 1]]``.
     molecules : int32 array
     identity : uint8 array, parallel to ``molecules``
-        `SAME_FINGERPRINT` and `SAME_BLOCK` where the candidate is, in that sense, the truth.
+        `SAME_FINGERPRINT` and `SAME_BLOCK` where the candidate is, in that sense, the truth. Each
+        list has at least one candidate that is it in one of the two.
     list_of : int32 array, shape (molecules in the table,)
         The list of a measured molecule, or -1.
     """
@@ -78,30 +81,42 @@ class Prepared:
         self.manifest = manifest
 
     @classmethod
-    def open(cls, folder: Path | str) -> "Prepared":
+    def open(cls, folder: Path | str, *, verify: bool = False) -> "Prepared":
         """Open a folder that `prepare` has written.
+
+        Parameters
+        ----------
+        folder : Path
+        verify : bool
+            Read every file and compare its checksum, not only its size.
 
         Raises
         ------
         CacheError
-            It is none, of another version, or a file of it is missing or of another size.
+            It is none, of another version, or a file of it is missing or changed.
         """
         folder = Path(folder)
         manifest = read_manifest(folder)
-        for name, size in manifest["files"].items():
+        for name, facts in manifest["files"].items():
             path = folder / name
             if not path.exists():
                 raise CacheError(f"{folder}: {name} is missing; run `mzseek prepare` again")
-            if path.stat().st_size != size:
+            if path.stat().st_size != facts["bytes"]:
                 raise CacheError(
-                    f"{folder}: {name} has {path.stat().st_size:,} bytes, expected {size:,}; "
-                    "run `mzseek prepare` again"
+                    f"{folder}: {name} has {path.stat().st_size:,} bytes, "
+                    f"expected {facts['bytes']:,}; run `mzseek prepare` again"
                 )
+            if verify and content_hash(path) != facts["sha256"]:
+                raise CacheError(f"{folder}: {name} has changed; run `mzseek prepare` again")
         return cls(folder, manifest)
 
     def _array(self, name: str) -> npt.NDArray[Any]:
         # A damaged header could ask for unpickling, which numpy refuses by default.
-        array: npt.NDArray[Any] = np.load(self.folder / f"{name}.npy", mmap_mode="r")
+        path = self.folder / f"{name}.npy"
+        try:
+            array: npt.NDArray[Any] = np.load(path, mmap_mode="r")
+        except (OSError, ValueError) as error:
+            raise CacheError(f"{path}: cannot be read ({error})") from error
         return array
 
     def __len__(self) -> int:
@@ -225,11 +240,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         version = manifest["format_version"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise CacheError(f"{path}: cannot be read ({error})") from error
     if version != FORMAT_VERSION:
         raise CacheError(
             f"{folder}: prepared in format {version}, expected {FORMAT_VERSION}; "
             "run `mzseek prepare` again"
         )
+    missing = {"key", "files", "counts", "candidates"} - set(manifest)
+    if missing:
+        raise CacheError(f"{path}: lacks {min(missing)!r}; run `mzseek prepare` again")
     return dict(manifest)

@@ -1,17 +1,15 @@
 """Candidate lists: JSON objects that map a molecule's SMILES to its candidates' SMILES."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from mzseek.errors import DatasetError, InputError
 from mzseek.files import iter_members, open_source
-from mzseek.files.source import DAMAGE
+from mzseek.rejects import Report
 
 
-def read_candidates(
-    path: Path, report: Callable[[str, str], object]
-) -> Iterator[tuple[str, list[str]]]:
+def read_candidates(path: Path, report: Report) -> Iterator[tuple[str, list[str]]]:
     """Each molecule's SMILES with its candidates', streamed.
 
     Parameters
@@ -36,7 +34,7 @@ def read_candidates(
                 where = f"{path}: entry {count}"
                 try:
                     ((key, candidates),) = json.loads("{" + text + "}").items()
-                except ValueError as error:
+                except (ValueError, RecursionError) as error:
                     report(where, f"is not valid JSON ({error})")
                     continue
                 reason = _why_not(key, candidates, seen)
@@ -47,8 +45,6 @@ def read_candidates(
                 yield key, candidates
         except InputError as error:
             raise DatasetError(str(error)) from error
-        except DAMAGE as error:
-            raise DatasetError(f"{path}: damaged or cut short ({error})") from error
 
 
 def _why_not(key: str, candidates: object, seen: set[str]) -> str | None:

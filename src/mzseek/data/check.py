@@ -4,6 +4,7 @@ Findings are *faults* (numbers computed on the set would be wrong or missing), *
 would be right but may not mean what one thinks), or *notes*.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ from mzseek.data.dataset import FOLDS, DatasetFiles
 from mzseek.data.molecules import MoleculeTable, build_molecule_table
 from mzseek.data.progress import Progress, silent
 from mzseek.data.split import nearest_similarity
+from mzseek.errors import DatasetError
 
 PRECURSOR_PPM = 20.0
 CANDIDATE_PPM = 10.0
@@ -60,6 +62,8 @@ def check_dataset(
     data = collect(files.spectra, files.candidates, progress=progress)
     smiles = list(data.smiles)
     table = build_molecule_table(smiles, "morgan2", jobs, progress)
+    if not len(table):
+        raise DatasetError(f"{files.spectra}: no molecule could be parsed")
     findings = [
         *_set_aside(data, table, smiles),
         *_spectrum_conflicts(data, table),
@@ -228,6 +232,9 @@ def _list_findings(
     repeated[np.unique(owner * len(table) + member, return_index=True)[1]] = False
     meaning = "a candidate stands in its list more than once"
     yield of_candidates("repeated candidates", "warning", repeated, meaning)
+    told = _told_by_form(owner, member, target, table)
+    meaning = "no other candidate has the truth's form (stereo, charges, isotopes, salt)"
+    yield of_lists("truths told by their form", "warning", told, meaning)
     single = np.flatnonzero(counts == 1)
     yield of_lists("single-candidate lists", "note", single, "hit rate 1 whatever the model")
     changed = [i for i in np.flatnonzero(truth >= 0) if smiles[keys[i]] != table.smiles[truth[i]]]
@@ -243,3 +250,25 @@ def _list_findings(
         meaning = f"more than {CANDIDATE_PPM:g} ppm from the truth's mass"
         stray = ppm > CANDIDATE_PPM * 1.05  # lists are drawn by rounded masses
         yield of_candidates("candidates of another mass", "warning", stray, meaning)
+
+
+def _told_by_form(
+    owner: npt.NDArray[np.int64],
+    member: npt.NDArray[np.int64],
+    target: npt.NDArray[np.int64],
+    table: MoleculeTable,
+) -> npt.NDArray[np.int64]:
+    """Lists of several candidates in which the truth is written like no other."""
+    codes: dict[tuple[bool, ...], int] = {}
+    used = np.unique(np.concatenate([member, target]))
+    form = np.zeros(len(table), dtype=np.int64)
+    form[used] = [codes.setdefault(_form(table.smiles[i]), len(codes)) for i in used]
+    lists = np.unique(owner[member != target])
+    alike = np.unique(owner[(member != target) & (form[member] == form[target])])
+    return np.setdiff1d(lists, alike)
+
+
+def _form(smiles: str) -> tuple[bool, ...]:
+    has_isotope = re.search(r"\[\d", smiles) is not None
+    has_charge = re.search(r"[+-]\d*\]", smiles) is not None
+    return "@" in smiles or "/" in smiles, has_charge, has_isotope, "." in smiles

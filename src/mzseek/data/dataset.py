@@ -3,12 +3,13 @@
 import contextlib
 import gzip
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mzseek.errors import DatasetError
 from mzseek.files import atomic_file, open_source, text_lines
+from mzseek.rejects import Report
 from mzseek.spectra import Spectrum, read_spectra
 
 FOLDS = ("train", "val", "test")
@@ -79,7 +80,7 @@ def find_dataset(folder: Path) -> DatasetFiles:
     return DatasetFiles(tables[0], candidates)
 
 
-def read_table(path: Path, report: Callable[[str, str], object]) -> Iterator[Spectrum]:
+def read_table(path: Path, report: Report) -> Iterator[Spectrum]:
     """Spectra with a molecule each; those without one are set aside.
 
     ``smiles`` and, where the table has it, ``fold`` stand in each spectrum's metadata.
@@ -108,7 +109,8 @@ def write_table(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
     with _gzip_writer(path) as stream:
         stream.write(("\t".join(COLUMNS) + "\n").encode())
         for row in rows:
-            stream.write(("\t".join(str(row.get(name, "")) for name in COLUMNS) + "\n").encode())
+            cells = (_one_line(str(row.get(name, ""))) for name in COLUMNS)
+            stream.write(("\t".join(cells) + "\n").encode())
 
 
 def write_candidates(path: Path, lists: Mapping[str, Sequence[str]]) -> None:
@@ -123,6 +125,12 @@ def write_rejects(path: Path, rejects: Iterable[tuple[str, str]]) -> None:
         stream.write("where\treason\n")
         for where, reason in rejects:
             stream.write(f"{_one_line(where)}\t{_one_line(reason)}\n")
+
+
+def read_rejects(path: Path) -> list[tuple[str, str]]:
+    """What `write_rejects` wrote."""
+    lines = path.read_text(encoding="utf-8").splitlines()[1:]
+    return [(where, reason) for where, _, reason in (line.partition("\t") for line in lines)]
 
 
 @contextlib.contextmanager

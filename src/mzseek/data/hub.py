@@ -54,7 +54,9 @@ def get_massspecgym(
         raise DatasetError(f"MassSpecGym {version!r} is unknown, expected one of {known}")
     paths: dict[str, Path] = {}
     for done, (part, name) in enumerate(FILES[version].items(), 1):
-        paths[part] = _present(folder, name) or _download(folder, name, endpoint, revision)
+        # A pinned revision is for the hub to compare with what is there.
+        at_hand = _present(folder, name) if revision is None else None
+        paths[part] = at_hand or _download(folder, name, endpoint, revision)
         progress("files", done, len(FILES[version]))
     return DatasetFiles(paths.pop("spectra"), paths)
 

@@ -1,12 +1,11 @@
 """One table of unique molecules, described once, in parallel."""
 
 import itertools
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 
-import joblib
 import numpy as np
 import numpy.typing as npt
 from rdkit import Chem
@@ -15,6 +14,7 @@ from scipy.sparse import csr_array
 
 from mzseek.chem.fingerprints import fingerprint_kind, molecule_rows
 from mzseek.chem.molecule import block_of, parse_molecule
+from mzseek.data.parallel import in_batches
 from mzseek.data.progress import Progress, silent
 from mzseek.errors import MoleculeError
 
@@ -82,17 +82,9 @@ def describe_all(
     progress: Progress = silent,
 ) -> Iterator[Described]:
     """Batches in order, computed by ``jobs`` processes (all cores by default)."""
-    batches = [smiles[start : start + _BATCH] for start in range(0, len(smiles), _BATCH)]
-    jobs = min(jobs or os.cpu_count() or 1, len(batches))
-    results: Iterator[Described]
-    if jobs <= 1:
-        results = (describe(batch, kind) for batch in batches)
-    else:
-        parallel = joblib.Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="4*n_jobs")
-        results = parallel(joblib.delayed(describe)(batch, kind) for batch in batches)
     done = 0
-    for result in results:
-        done += len(result.smiles)
+    for batch, result in in_batches(partial(describe, kind=kind), smiles, _BATCH, jobs):
+        done += len(batch)
         progress("molecules", done, len(smiles))
         yield result
 

@@ -1,24 +1,33 @@
 """A list of molecules to draw candidates from, looked up by mass or formula."""
 
-from collections.abc import Callable, Iterator
+import csv
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
-import joblib
 import numpy as np
 import numpy.typing as npt
 from rdkit.Chem import rdMolDescriptors
 
 from mzseek.chem.molecule import parse_molecule
+from mzseek.chem.standardise import standardise
+from mzseek.data.parallel import in_batches
 from mzseek.data.progress import Progress, silent
 from mzseek.errors import DatasetError, MoleculeError
 from mzseek.files import open_source, text_lines
+from mzseek.rejects import Report
 
 _BATCH = 2_000
-_SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "structure")
-_MASS_NAMES = ("mass", "exact_mass", "exactmass", "monoisotopic_mass")
-_FORMULA_NAMES = ("formula", "molecular_formula")
+# By preference.
+_COLUMN_NAMES = {
+    "smiles": ("smiles", "canonical_smiles", "isomeric_smiles", "structure"),
+    "mass": ("exact_mass", "exactmass", "monoisotopic_mass", "mass"),
+    "formula": ("formula", "molecular_formula"),
+}
+_ATOM = re.compile(r"([A-Z][a-z]?)(\d*)")
+_CHARGE = re.compile(r"([+-])(\d?)\]")
 
 
 @dataclass(frozen=True)
@@ -52,51 +61,53 @@ class MoleculePool:
 
 def read_pool(
     path: Path,
-    report: Callable[[str, str], object],
+    report: Report,
     *,
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> MoleculePool:
     """Molecules of a table (tab or comma separated, with a header) or a plain list of SMILES.
 
-    Columns ``formula`` and ``mass`` are taken as they are where both are there; otherwise they
-    are computed.
+    Columns ``formula`` and ``mass`` are taken as they are where both are there. Otherwise, and for
+    salts and ions, which are looked up in their neutral form, they are computed. Lines with the
+    same SMILES count once.
     """
     columns, rows = _read_rows(path)
+    is_weighed = "formula" in columns and "mass" in columns
     smiles: list[str] = []
     formulas: list[str] = []
     masses: list[float] = []
-    missing: list[tuple[int, str]] = []
+    unweighed: list[tuple[int, str]] = []
+    seen: set[int] = set()
     for number, row in rows:
         text = row[columns["smiles"]].strip()
         if not text:
             report(f"{path}: line {number}", "has no SMILES")
             continue
-        if "formula" not in columns or "mass" not in columns:
-            missing.append((number, text))
+        if hash(text) in seen:
             continue
-        try:
-            mass = float(row[columns["mass"]])
-        except ValueError:
-            report(f"{path}: line {number}", f"mass {row[columns['mass']]!r} is not a number")
+        seen.add(hash(text))
+        if not is_weighed or _changes_when_standardised(text):
+            unweighed.append((number, text))
             continue
-        if not (np.isfinite(mass) and mass > 0):
-            report(f"{path}: line {number}", f"mass {mass:g} is not positive")
+        mass = _positive(row[columns["mass"]])
+        if mass is None:
+            report(f"{path}: line {number}", f"mass {row[columns['mass']]!r} is no positive number")
             continue
         smiles.append(text)
-        formulas.append(row[columns["formula"]].strip())
+        formulas.append(hill_formula(row[columns["formula"]].strip()))
         masses.append(mass)
-    batches = [missing[start : start + _BATCH] for start in range(0, len(missing), _BATCH)]
-    parallel = joblib.Parallel(n_jobs=_workers(jobs, len(batches)), return_as="generator")
-    for done, batch in enumerate(parallel(joblib.delayed(_weigh)(b) for b in batches), 1):
-        for number, text, formula, mass, reason in batch:
+    done = 0
+    for batch, weighed in in_batches(_weigh, unweighed, _BATCH, jobs):
+        for (number, text), (formula, mass, reason) in zip(batch, weighed, strict=True):
             if reason:
                 report(f"{path}: line {number}", reason)
                 continue
             smiles.append(text)
             formulas.append(formula)
             masses.append(mass)
-        progress("molecule pool", min(done * _BATCH, len(missing)), len(missing))
+        done += len(batch)
+        progress("molecule pool", done, len(unweighed))
     if not smiles:
         raise DatasetError(f"{path}: holds no molecule")
     order = np.argsort(np.array(masses), kind="stable")
@@ -105,55 +116,91 @@ def read_pool(
     )
 
 
-def _workers(jobs: int | None, batches: int) -> int:
-    return max(1, min(jobs or joblib.cpu_count(), batches))
+@lru_cache(maxsize=1 << 16)
+def hill_formula(formula: str) -> str:
+    """Formula in Hill order: carbon, hydrogen, then the alphabet.
+
+    Examples
+    --------
+    >>> hill_formula("H6C2O"), hill_formula("ClNa"), hill_formula("odd")
+    ('C2H6O', 'ClNa', 'odd')
+    """
+    atoms = _ATOM.findall(formula)
+    if "".join(symbol + count for symbol, count in atoms) != formula:
+        return formula  # charges and isotopes: nothing to reorder with certainty
+    counts: dict[str, int] = {}
+    for symbol, count in atoms:
+        counts[symbol] = counts.get(symbol, 0) + int(count or 1)
+    first = ["C", "H"] if "C" in counts else []
+    order = [*(s for s in first if s in counts), *sorted(set(counts) - set(first))]
+    return "".join(s + (str(counts[s]) if counts[s] > 1 else "") for s in order)
 
 
-def _weigh(rows: list[tuple[int, str]]) -> list[tuple[int, str, str, float, str]]:
+def _changes_when_standardised(smiles: str) -> bool:
+    """Whether the neutral largest fragment may weigh something else: salts and net charges."""
+    charge = 0
+    for sign, size in _CHARGE.findall(smiles):
+        charge += (1 if sign == "+" else -1) * int(size or 1)
+    return "." in smiles or charge != 0
+
+
+def _positive(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if np.isfinite(value) and value > 0 else None
+
+
+def _weigh(rows: Sequence[tuple[int, str]]) -> list[tuple[str, float, str]]:
+    """Formula, mass and, where there are none, the reason."""
     weighed = []
-    for number, text in rows:
+    for _, text in rows:
         try:
             molecule = parse_molecule(text)
+            if _changes_when_standardised(text):
+                molecule = standardise(molecule)
         except MoleculeError as error:
-            weighed.append((number, text, "", 0.0, str(error)))
+            weighed.append(("", 0.0, str(error)))
             continue
-        formula = rdMolDescriptors.CalcMolFormula(molecule)
-        weighed.append((number, text, formula, rdMolDescriptors.CalcExactMolWt(molecule), ""))
+        mass = rdMolDescriptors.CalcExactMolWt(molecule)
+        weighed.append((rdMolDescriptors.CalcMolFormula(molecule), mass, ""))
     return weighed
 
 
 def _read_rows(path: Path) -> tuple[dict[str, int], Iterator[tuple[int, list[str]]]]:
-    """Where the columns are, and the rows below the header."""
+    """Where the columns are, and the numbered rows below the header."""
     source = open_source(path)
     with source.open() as stream:
-        header = next(text_lines(stream))[1].rstrip("\n")
+        header = next(text_lines(stream), (0, ""))[1].rstrip("\n")
+    if not header.strip():
+        raise DatasetError(f"{path}: has no header and no molecules")
     delimiter = "\t" if "\t" in header else "," if "," in header else None
-    names = [name.strip().strip('"').lower() for name in header.split(delimiter)]
-    columns = {
-        meaning: names.index(name)
-        for meaning, known in (
-            ("smiles", _SMILES_NAMES),
-            ("mass", _MASS_NAMES),
-            ("formula", _FORMULA_NAMES),
-        )
-        for name in known
-        if name in names
-    }
+    names = [name.strip().lower() for name in _cells(header, delimiter)]
+    columns: dict[str, int] = {}
+    for meaning, known in _COLUMN_NAMES.items():
+        place = next((names.index(name) for name in known if name in names), None)
+        if place is not None:
+            columns[meaning] = place
     has_header = "smiles" in columns
     if not has_header:
         if delimiter == ",":
-            raise DatasetError(
-                f"{path}: no column is called {' or '.join(_SMILES_NAMES)}; it has {names[:8]}"
-            )
+            wanted = " or ".join(_COLUMN_NAMES["smiles"])
+            raise DatasetError(f"{path}: no column is called {wanted}; it has {names[:8]}")
         columns = {"smiles": 0}  # a .smi file: SMILES, then perhaps a name
 
     def rows() -> Iterator[tuple[int, list[str]]]:
         with source.open() as stream:
             for number, line in text_lines(stream):
-                values = line.rstrip("\n").split(delimiter)
                 if (number == 1 and has_header) or not line.strip():
                     continue
-                values += [""] * (len(names) - len(values))
-                yield number, [value.strip().strip('"') for value in values]
+                values = _cells(line.rstrip("\n"), delimiter)
+                yield number, values + [""] * (len(names) - len(values))
 
     return columns, rows()
+
+
+def _cells(line: str, delimiter: str | None) -> list[str]:
+    if delimiter == ",":
+        return next(csv.reader([line]), [])
+    return [cell.strip().strip('"') for cell in line.split(delimiter)]

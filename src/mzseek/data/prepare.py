@@ -9,6 +9,7 @@ import json
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from mzseek import __version__
 from mzseek.chem.fingerprints import fingerprint_kind
 from mzseek.data.cache import (
     FORMAT_VERSION,
-    MANIFEST,
+    KIND,
     SAME_BLOCK,
     SAME_FINGERPRINT,
     Prepared,
@@ -29,6 +30,7 @@ from mzseek.data.cache import (
 from mzseek.data.collect import Collected, RawLists, collect
 from mzseek.data.dataset import FOLDS, write_rejects
 from mzseek.data.molecules import MoleculeTable, build_molecule_table
+from mzseek.data.owned import MANIFEST, ensure_replaceable
 from mzseek.data.progress import Progress, silent
 from mzseek.data.strings import StringColumn
 from mzseek.errors import CacheError, DatasetError
@@ -84,6 +86,7 @@ def prepare(
         if not path.is_file():
             raise DatasetError(f"{path}: no such file")
     description = _describe(sources, options)
+    ensure_replaceable(out, KIND, sources.values())
     if _is_current(out, description["key"]):
         return Prepared.open(out), False
     collected = collect(
@@ -97,7 +100,7 @@ def prepare(
     table = build_molecule_table(list(collected.smiles), options.fingerprint, jobs, progress)
     with atomic_directory(out) as folder:
         progress("writing", 0)
-        kept = _keep_spectra(collected, table)
+        kept = _keep_spectra(collected, table, spectra)
         counts = _write_spectra(folder, collected, kept, table, options)
         counts |= _write_molecules(folder, table)
         settings = {
@@ -112,55 +115,64 @@ def prepare(
             "adducts": collected.adducts,
             "counts": counts,
             "candidates": settings,
-            "files": {path.name: path.stat().st_size for path in sorted(folder.iterdir())},
+            "files": {
+                path.name: {"bytes": path.stat().st_size, "sha256": content_hash(path)}
+                for path in sorted(folder.iterdir())
+            },
         }
         (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     return Prepared.open(out), True
 
 
 def _describe(sources: Mapping[str, Path], options: Options) -> dict[str, Any]:
-    description: dict[str, Any] = {
+    hashes = {name: content_hash(path) for name, path in sources.items()}
+    shaping: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
-        "sources": {
-            name: {"file": path.name, "bytes": path.stat().st_size, "sha256": content_hash(path)}
-            for name, path in sources.items()
-        },
         "options": vars(options),
         "versions": {
             "mzseek": __version__,
             "rdkit": rdkit.__version__,
             "numpy": np.__version__,
+            "scikit-fingerprints": version("scikit-fingerprints"),
             "python": platform.python_version(),
         },
     }
-    key = hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
-    return description | {"key": key}
+    key = hashlib.sha256(json.dumps([hashes, shaping], sort_keys=True).encode()).hexdigest()
+    described = {
+        name: {"file": path.name, "bytes": path.stat().st_size, "sha256": hashes[name]}
+        for name, path in sources.items()
+    }
+    return {"kind": KIND, "key": key, "sources": described} | shaping
 
 
 def _is_current(out: Path, key: str) -> bool:
-    if not out.exists():
-        return False
-    if not (out / MANIFEST).exists():
-        if out.is_dir() and not any(out.iterdir()):
-            return False
-        raise CacheError(f"{out}: exists and is no prepared folder; name another --out")
+    """Whether the folder is there, whole, and made from the same."""
     try:
         if read_manifest(out)["key"] != key:
             return False
-        Prepared.open(out)
+        Prepared.open(out, verify=True)
     except CacheError:
         return False
     return True
 
 
-def _keep_spectra(collected: Collected, table: MoleculeTable) -> npt.NDArray[np.int64]:
+def _keep_spectra(
+    collected: Collected, table: MoleculeTable, source: Path
+) -> npt.NDArray[np.int64]:
     """Spectra whose molecule could be parsed; the others are set aside, and so are candidates."""
-    for number, reason in table.faults.items():
-        collected.set_aside(f"molecule {number + 1} of the data set", reason)
-    molecule = table.index[np.frombuffer(collected.spectrum_smiles, dtype=np.int32)]
+    smiles = np.frombuffer(collected.spectrum_smiles, dtype=np.int32)
+    molecule = table.index[smiles]
     for spectrum in np.flatnonzero(molecule < 0):
-        collected.set_aside(collected.identifiers[spectrum], "its SMILES was refused")
-    return np.flatnonzero(molecule >= 0)
+        where = f"{source}: {collected.identifiers[spectrum]}"
+        collected.set_aside(where, table.faults[int(smiles[spectrum])])
+    measured = set(smiles.tolist())
+    for number, reason in table.faults.items():
+        if number not in measured:
+            collected.set_aside("a candidate", reason)
+    kept = np.flatnonzero(molecule >= 0)
+    if not kept.size:
+        raise DatasetError(f"{source}: no spectrum's molecule could be parsed")
+    return kept
 
 
 def _write_spectra(
@@ -236,14 +248,14 @@ def _write_lists(
     has_truth = np.zeros(len(counts), dtype=bool)
     has_truth[owner[identity > 0]] = True
     smiles = list(collected.smiles)
-    _, first_of_truth = np.unique(truth, return_index=True)
+    # Of several keys for one molecule, the first whose list has the truth.
+    places = np.flatnonzero(has_truth)
     usable = np.zeros(len(counts), dtype=bool)
-    usable[first_of_truth] = True
-    usable &= has_truth
+    usable[places[np.unique(truth[places], return_index=True)[1]]] = True
     for place in np.flatnonzero(~usable):
         where = f"{lists.source}: {smiles[lists.keys[place]][:60]}"
         if truth[place] < 0:
-            collected.set_aside(where, "its SMILES was refused")
+            collected.set_aside(where, "its key was refused")
         elif not has_truth[place]:
             collected.set_aside(where, "the molecule is not among its candidates")
         else:

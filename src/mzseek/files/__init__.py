@@ -2,7 +2,7 @@
 
 from mzseek.files.atomic import atomic_directory, atomic_file
 from mzseek.files.json_stream import iter_members
-from mzseek.files.source import Source, content_hash, open_source, text_lines
+from mzseek.files.source import Source, content_hash, member_source, open_source, text_lines
 
 __all__ = [
     "Source",
@@ -10,6 +10,7 @@ __all__ = [
     "atomic_file",
     "content_hash",
     "iter_members",
+    "member_source",
     "open_source",
     "text_lines",
 ]

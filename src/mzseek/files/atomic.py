@@ -1,6 +1,7 @@
 """Writing that ends whole or not at all."""
 
 import contextlib
+import glob
 import os
 import shutil
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 _PARTIAL = ".partial-"
+_OLD = "-old"
 
 
 @contextlib.contextmanager
@@ -20,34 +22,35 @@ def atomic_directory(target: Path) -> Iterator[Path]:
     ``target`` exists it is replaced. What a process killed outright left behind is removed when
     the next one begins.
     """
-    target = target.absolute()
+    target = target.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     _remove_leftovers(target)
     partial = Path(
         tempfile.mkdtemp(prefix=f".{target.name}{_PARTIAL}{os.getpid()}-", dir=target.parent)
     )
+    replaced = partial.with_name(partial.name + _OLD)
     try:
         with _terminate_as_interrupt():
             yield partial
-        partial.chmod(0o755)  # mkdtemp makes folders that only their owner can read
-        if target.exists():
-            replaced = partial.with_name(partial.name + "-old")
-            target.rename(replaced)
-            partial.rename(target)
-            shutil.rmtree(replaced)
-        else:
+            partial.chmod(0o755)  # mkdtemp makes folders that only their owner can read
+            if target.exists():
+                target.rename(replaced)
             partial.rename(target)
     finally:
+        if replaced.exists() and not target.exists():
+            replaced.rename(target)
+        shutil.rmtree(replaced, ignore_errors=True)
         shutil.rmtree(partial, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def atomic_file(target: Path) -> Iterator[Path]:
     """A path to write to, renamed to ``target`` when the block has ended without an error."""
-    target = target.absolute()
+    target = target.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
+    _remove_leftovers(target)
     # The suffix stays, since writers choose compression by it.
-    partial = target.with_name(f".{os.getpid()}{_PARTIAL}{target.name}")
+    partial = target.with_name(f".{target.name}{_PARTIAL}{os.getpid()}-{target.name}")
     try:
         yield partial
         partial.replace(target)
@@ -56,10 +59,17 @@ def atomic_file(target: Path) -> Iterator[Path]:
 
 
 def _remove_leftovers(target: Path) -> None:
-    for leftover in target.parent.glob(f".{target.name}{_PARTIAL}*"):
+    """Clear away what killed processes left, and put back what one had moved out of its way."""
+    for leftover in sorted(target.parent.glob(f".{glob.escape(target.name)}{_PARTIAL}*")):
         owner = leftover.name.partition(_PARTIAL)[2].partition("-")[0]
-        if not (owner.isdigit() and _is_running(int(owner))):
+        if owner.isdigit() and _is_running(int(owner)):
+            continue
+        if leftover.name.endswith(_OLD) and not target.exists():
+            leftover.rename(target)
+        elif leftover.is_dir():
             shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            leftover.unlink(missing_ok=True)
 
 
 def _is_running(process: int) -> bool:

@@ -3,9 +3,9 @@
 import codecs
 import re
 from collections.abc import Iterator
-from typing import IO
 
 from mzseek.errors import InputError
+from mzseek.files.source import Readable
 
 MAX_MEMBER = 512 * 1024 * 1024
 
@@ -14,7 +14,7 @@ MAX_MEMBER = 512 * 1024 * 1024
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?P<closed>"|\\?\Z)|[\[\]{},]', re.DOTALL)
 
 
-def iter_members(stream: IO[bytes], name: str, chunk: int = 1 << 20) -> Iterator[tuple[str, str]]:
+def iter_members(stream: Readable, name: str, chunk: int = 1 << 20) -> Iterator[tuple[str, str]]:
     """Raw text of each member of the top-level array or object.
 
     Yields ``("array", text)`` or ``("object", '"key": value')``. Members are split by their
@@ -24,18 +24,20 @@ def iter_members(stream: IO[bytes], name: str, chunk: int = 1 << 20) -> Iterator
     Raises
     ------
     InputError
-        The text is no array or object, or ends before it is closed.
+        The text is no array or object, ends before it is closed, or goes on after that.
     """
-    decode = codecs.getincrementaldecoder("utf-8-sig")(errors="replace").decode
-    buffer = ""
+    data = stream.read(max(chunk, 4))
+    wide = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    decode = codecs.getincrementaldecoder("utf-16" if wide else "utf-8-sig")("replace").decode
+    buffer = decode(data)
     while not buffer.strip():
         data = stream.read(chunk)
         if not data:
-            raise InputError(f"{name}: no JSON in it")
+            raise InputError(name, "no JSON in it")
         buffer += decode(data)
     buffer = buffer.lstrip()
     if buffer[0] not in "[{":
-        raise InputError(f"{name}: not a JSON array or object (it begins with {buffer[:20]!r})")
+        raise InputError(name, f"not a JSON array or object (it begins with {buffer[:20]!r})")
     kind = "array" if buffer[0] == "[" else "object"
     closing = "]" if kind == "array" else "}"
     depth, start, position, members = 0, 1, 1, 0
@@ -59,13 +61,23 @@ def iter_members(stream: IO[bytes], name: str, chunk: int = 1 << 20) -> Iterator
                     members += 1
                     yield kind, text
                 if mark == closing:
+                    _refuse_more(buffer[resume:] + decode(stream.read(chunk)), name, members)
                     return
                 start = resume
         buffer, position, start = buffer[start:], resume - start, 0
         if len(buffer) > MAX_MEMBER:
-            raise InputError(f"{name}: member {members + 1} is larger than {MAX_MEMBER:,} bytes")
+            raise InputError(name, f"member {members + 1} is larger than {MAX_MEMBER:,} bytes")
         # Reading as much again as is pending keeps the work linear in a member's size.
         data = stream.read(max(chunk, len(buffer)))
         if not data:
-            raise InputError(f"{name}: ends in the middle of member {members + 1}")
+            raise InputError(name, f"ends in the middle of member {members + 1}")
         buffer += decode(data)
+
+
+def _refuse_more(rest: str, name: str, members: int) -> None:
+    if rest.strip():
+        raise InputError(
+            name,
+            f"goes on after its end, at member {members} ({rest.strip()[:20]!r}); "
+            "expected one JSON array or object",
+        )

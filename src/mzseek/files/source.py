@@ -3,32 +3,51 @@
 import codecs
 import gzip
 import hashlib
-import lzma
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Protocol, cast
 
 from mzseek.errors import InputError
 
 # What reading damaged compressed data raises; each means "the file ends here, broken".
-DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile)
+_DAMAGE = (
+    EOFError,
+    zlib.error,
+    gzip.BadGzipFile,
+    zipfile.BadZipFile,
+    RuntimeError,  # an encrypted member of a zip archive
+    NotImplementedError,  # one compressed in a way that Python does not know
+)
 
 MAX_LINE = 4_000_000
 _BLOCK = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
+class Readable(Protocol):
+    """Anything that gives bytes."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Next bytes, none at the end."""
+
+
 @dataclass(frozen=True)
 class Source:
-    """Something that can be opened for reading bytes, with the name that messages use."""
+    """Something that can be read, with the name that messages use."""
 
     name: str
     suffix: str
-    open: Callable[[], AbstractContextManager[IO[bytes]]]
+    _opener: Callable[[], IO[bytes]]
+
+    def open(self) -> "Stream":
+        """Open it; damage that is met while reading is an `InputError`."""
+        try:
+            return Stream(self._opener(), self.name)
+        except (*_DAMAGE, OSError) as error:
+            raise InputError(self.name, f"cannot be opened ({error})") from error
 
     def head(self, size: int = 65536) -> bytes:
         """First bytes, for recognising the format."""
@@ -36,28 +55,67 @@ class Source:
             return stream.read(size)
 
 
+class Stream:
+    """A stream of bytes that names its file when it is damaged."""
+
+    def __init__(self, stream: IO[bytes], name: str) -> None:
+        self._stream = stream
+        self._name = name
+
+    def read(self, size: int = -1) -> bytes:
+        """Next bytes, none at the end."""
+        try:
+            return self._stream.read(size)
+        except _DAMAGE as error:
+            raise InputError(self._name, f"damaged or cut short ({error})") from error
+
+    def tell(self) -> int:
+        """Where reading has got to (XML parsers ask)."""
+        return self._stream.tell()
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        """Go elsewhere (XML parsers go back to the start)."""
+        return self._stream.seek(place, whence)
+
+    def __enter__(self) -> "Stream":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+
 def open_source(path: Path) -> Source:
     """Source for a plain or gzip file; the latter is recognised by content, not by name."""
     if not path.exists():
-        raise InputError(f"{path}: no such file")
+        raise InputError(path, "no such file")
     if path.is_dir():
-        raise InputError(f"{path}: is a folder, expected a file")
-    try:
-        with path.open("rb") as stream:
-            magic = stream.read(2)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+        raise InputError(path, "is a folder, expected a file")
+    if not path.is_file():
+        # It is opened more than once, and what a pipe has given is gone.
+        raise InputError(path, "is a pipe or device, expected a file")
+    return _packed_or_plain(str(path), path.suffix, Path(path.stem).suffix, lambda: path.open("rb"))
+
+
+def member_source(name: str, member: str, opener: Callable[[], IO[bytes]]) -> Source:
+    """Source for a member of an archive, plain or gzipped."""
+    path = Path(member)
+    return _packed_or_plain(name, path.suffix, Path(path.stem).suffix, opener)
+
+
+def _packed_or_plain(
+    name: str, suffix: str, inner_suffix: str, opener: Callable[[], IO[bytes]]
+) -> Source:
+    source = Source(name, suffix.lower(), opener)
+    magic = source.head(2)
     if not magic:
-        raise InputError(f"{path}: the file is empty")
-    if magic == _GZIP_MAGIC:
-        inner = path.with_suffix("") if path.suffix.lower() == ".gz" else path
-        return Source(
-            str(path), inner.suffix.lower(), lambda: cast(IO[bytes], gzip.open(path, "rb"))
-        )
-    return Source(str(path), path.suffix.lower(), lambda: path.open("rb"))
+        raise InputError(name, "the file is empty")
+    if magic != _GZIP_MAGIC:
+        return source
+    inner = inner_suffix if suffix.lower() == ".gz" else suffix
+    return Source(name, inner.lower(), lambda: cast(IO[bytes], gzip.open(opener(), "rb")))
 
 
-def text_lines(stream: IO[bytes]) -> Iterator[tuple[int, str]]:
+def text_lines(stream: Readable) -> Iterator[tuple[int, str]]:
     r"""Numbered lines, decoded one by one; a last line that was cut short lacks its ``\n``.
 
     UTF-8 is the rule, UTF-16 is recognised by its byte-order mark, and a single line that is
@@ -69,7 +127,7 @@ def text_lines(stream: IO[bytes]) -> Iterator[tuple[int, str]]:
     pending = b""
     for block in _utf8_blocks(stream):
         pending += block
-        end = pending.rfind(b"\n") + 1
+        end = pending.rfind(b"\n") + 1 or pending.rfind(b"\r", 0, -1) + 1
         if end == 0:
             if len(pending) <= MAX_LINE:
                 continue
@@ -83,7 +141,7 @@ def text_lines(stream: IO[bytes]) -> Iterator[tuple[int, str]]:
         yield number, line
 
 
-def _utf8_blocks(stream: IO[bytes]) -> Iterator[bytes]:
+def _utf8_blocks(stream: Readable) -> Iterator[bytes]:
     """The stream without its byte-order mark; UTF-16 is turned into UTF-8 on the way."""
     block = stream.read(_BLOCK)
     if block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
@@ -122,8 +180,12 @@ def _split(text: str) -> list[str]:
 
 
 def content_hash(path: Path) -> str:
-    """SHA-256 of a file's bytes."""
+    """SHA-256 of a file's bytes, or of all files below a folder in the order of their names."""
     digest = hashlib.sha256()
+    if path.is_dir():
+        for file in sorted(file for file in path.rglob("*") if file.is_file()):
+            digest.update(f"{file.relative_to(path)}\0{content_hash(file)}\0".encode())
+        return digest.hexdigest()
     with path.open("rb") as stream:
         while block := stream.read(1 << 20):
             digest.update(block)

@@ -6,9 +6,10 @@ from mzseek.errors import SpectrumError
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?")
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf(?:inity)?)", re.IGNORECASE)
-_CHARGE = re.compile(r"(?:([+-])(\d+)|(\d+)([+-]?)|(\++)|(-+))")
-_POSITIVE_MODES = {"positive", "pos", "p", "+", "1+", "+1"}
-_NEGATIVE_MODES = {"negative", "neg", "n", "-", "1-", "-1"}
+_MAYBE_THOUSANDS = re.compile(r"[+-]?\d{1,3},\d{3}")
+_CHARGE = re.compile(r"(?:([+-])(\d{1,3})|(\d{1,3})([+-]?)|(\+{1,4})|(-{1,4}))")
+_POSITIVE_MODE = re.compile(r"pos\w*\b.*|p|\+|1\+|\+1", re.IGNORECASE)
+_NEGATIVE_MODE = re.compile(r"neg\w*\b.*|n|-|1-|-1", re.IGNORECASE)
 
 # What files write where they know nothing.
 _NOTHING = {"", "n/a", "na", "null", "none", "unknown", "nan", "-", "?"}
@@ -19,18 +20,28 @@ def is_nothing(text: str) -> bool:
     return text.strip().lower() in _NOTHING
 
 
-def parse_number(text: str, what: str) -> float:
+def parse_number(
+    text: str, what: str, *, decimal_comma: bool = False, limit: float | None = None
+) -> float:
     """Number with a decimal point or a decimal comma.
 
-    A lone comma is a decimal comma (``445,12``). With more than one separator
-    (``1,234.5``, ``1,234,567``) the meaning is open, and the record is refused.
+    A comma is a decimal comma (``445,12``), unless it could stand between thousands (``1,234``):
+    then it is one only where ``decimal_comma`` says that the record writes them so, or where
+    thousands would lie beyond ``limit``. What stays open, and what has two separators
+    (``1,234.5``), is refused.
 
     Examples
     --------
     >>> parse_number("445,12", "precursor m/z")
     445.12
+    >>> parse_number("445,123", "precursor m/z", limit=20_000)
+    445.123
     """
     text = text.strip()
+    if _MAYBE_THOUSANDS.fullmatch(text) and not decimal_comma:
+        thousands = float(text.replace(",", ""))
+        if limit is None or thousands <= limit:
+            raise SpectrumError(f"{what} {text!r} could be {thousands:g} or a decimal comma")
     if _NUMBER.fullmatch(text):
         return float(text.replace(",", "."))
     if _NOT_FINITE.fullmatch(text):
@@ -38,10 +49,21 @@ def parse_number(text: str, what: str) -> float:
     raise SpectrumError(f"{what} {shorten(text)!r} is not a number")
 
 
+def has_decimal_comma(text: str) -> bool:
+    """Whether a number is written with a comma that cannot stand between thousands."""
+    return "," in text and bool(_NUMBER.fullmatch(text)) and not _MAYBE_THOUSANDS.fullmatch(text)
+
+
+def is_number(text: str) -> bool:
+    """Whether a word is a number in one of the usual spellings."""
+    return bool(_NUMBER.fullmatch(text) or _NOT_FINITE.fullmatch(text))
+
+
 def parse_charge(text: str) -> tuple[int, bool] | None:
     """Size and whether a sign was written, of ``1+``, ``+1``, ``1``, ``2-``, ``--``.
 
-    Returns ``(signed charge, sign was written)``, or None where the charge is unknown (0).
+    Returns ``(charge, sign was written)``, or None where the charge is unknown (0). A charge
+    without a sign is positive, unless the ion mode or the adduct says otherwise.
     """
     text = text.strip().replace(" ", "")
     match = _CHARGE.fullmatch(text)
@@ -59,10 +81,10 @@ def parse_charge(text: str) -> tuple[int, bool] | None:
 
 def parse_ion_mode(text: str) -> str | None:
     """``"positive"``, ``"negative"``, or None where the text tells neither."""
-    text = text.strip().lower()
-    if text in _POSITIVE_MODES:
+    text = text.strip()
+    if _POSITIVE_MODE.fullmatch(text):
         return "positive"
-    if text in _NEGATIVE_MODES:
+    if _NEGATIVE_MODE.fullmatch(text):
         return "negative"
     return None
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.errors import SpectrumError
-from mzseek.spectra.numbers import parse_number, shorten
+from mzseek.spectra.numbers import has_decimal_comma, is_number, parse_number, shorten
 
 MAX_PEAKS = 100_000
 MAX_MZ = 20_000.0
@@ -34,21 +34,29 @@ def parse_peak_lines(lines: Sequence[str], numbers: Sequence[int]) -> tuple[Floa
             pass
         else:
             return values[0::2], values[1::2]
-    pairs = [_parse_peak(n, line) for n, line in zip(numbers, lines, strict=True) if line.strip()]
+    decimal_comma = "." not in text and any(
+        has_decimal_comma(word) for word in text.replace(";", " ").split()
+    )
+    pairs = [
+        _parse_peak(number, line, decimal_comma)
+        for number, line in zip(numbers, lines, strict=True)
+        if line.strip()
+    ]
     values = np.array(pairs, dtype=np.float64).reshape(-1, 2)
     return values[:, 0].copy(), values[:, 1].copy()
 
 
-def _parse_peak(number: int, line: str) -> tuple[float, float]:
+def _parse_peak(number: int, line: str, decimal_comma: bool) -> tuple[float, float]:
     columns = line.replace(";", " ").split()
     if len(columns) == 1 and columns[0].count(",") == 1 and "." in columns[0]:
         columns = columns[0].split(",")
-    if len(columns) < 2:
-        raise SpectrumError(
-            f"line {number}: {shorten(line)!r} is no peak, expected m/z and intensity"
-        )
     where = f"line {number}:"
-    return parse_number(columns[0], f"{where} m/z"), parse_number(columns[1], f"{where} intensity")
+    if len(columns) < 2:
+        raise SpectrumError(f"{where} {shorten(line)!r} is no peak, expected m/z and intensity")
+    if len(columns) >= 4 and len(columns) % 2 == 0 and all(is_number(word) for word in columns):
+        raise SpectrumError(f"{where} {shorten(line)!r}: one peak with more columns, or several?")
+    mz = parse_number(columns[0], f"{where} m/z", decimal_comma=decimal_comma, limit=MAX_MZ)
+    return mz, parse_number(columns[1], f"{where} intensity", decimal_comma=decimal_comma)
 
 
 def clean_peaks(

@@ -2,20 +2,18 @@
 
 import codecs
 import dataclasses
+import functools
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from mzseek.errors import InputError, SpectrumError
-from mzseek.files import Source, open_source
-from mzseek.files.source import DAMAGE
+from mzseek.files import Source, member_source, open_source
+from mzseek.rejects import Rejects, Report, reporter
 from mzseek.spectra.formats import FORMATS, Format
 from mzseek.spectra.record import Record, identifier_of, to_spectrum
 from mzseek.spectra.spectrum import Spectrum
-
-Report = Callable[[str, str], object]
-Rejects = list[tuple[str, str]] | Report | None
 
 
 def known_formats() -> list[str]:
@@ -24,7 +22,7 @@ def known_formats() -> list[str]:
 
 
 def read_spectra(
-    path: str | Path, rejects: Rejects = None, *, intensity_floor: float = 0.0
+    path: str | Path, rejects: Rejects | None = None, *, intensity_floor: float = 0.0
 ) -> Iterator[Spectrum]:
     """Tandem spectra of a file, a folder, or a zip archive.
 
@@ -69,18 +67,12 @@ def read_spectra(
 
 def recognise(source: Source) -> Format:
     """Format of a source: by its content, else by its name."""
-    try:
-        head = source.head()
-    except DAMAGE as error:
-        raise InputError(f"{source.name}: damaged compressed file ({error})") from error
-    if not head:
-        raise InputError(f"{source.name}: the file is empty")
-    text = _decode_head(head)
+    text = _decode_head(source.head())
     for known in FORMATS.values():
         if known.looks_like(text):
             return known
     if not text.strip():
-        raise InputError(f"{source.name}: the file is empty")
+        raise InputError(source.name, "the file is empty")
     if "\0" in text:
         what = "not a text file"
     else:
@@ -89,7 +81,7 @@ def recognise(source: Source) -> Format:
             if source.suffix in known.suffixes:
                 return known
         what = "not a spectrum file"
-    raise InputError(f"{source.name}: {what}, expected one of {', '.join(known_formats())}")
+    raise InputError(source.name, f"{what}, expected one of {', '.join(known_formats())}")
 
 
 def _decode_head(head: bytes) -> str:
@@ -98,39 +90,54 @@ def _decode_head(head: bytes) -> str:
 
 
 def _folder_sources(folder: Path) -> Iterator[Source | InputError]:
-    files = sorted(
-        file
-        for file in folder.rglob("*")
-        if file.is_file() and not any(p.startswith(".") for p in file.relative_to(folder).parts)
-    )
+    files = sorted(_walk(folder, set()))
     if not files:
-        raise InputError(f"{folder}: the folder holds no files")
-    return _open_each(files)
+        raise InputError(folder, "the folder holds no files")
+    return _open_each(functools.partial(open_source, file) for file in files)
 
 
-def _open_each(files: list[Path]) -> Iterator[Source | InputError]:
-    for file in files:
-        try:
-            yield open_source(file)
-        except InputError as error:
-            yield error
+def _walk(folder: Path, seen: set[Path]) -> Iterator[Path]:
+    """Files below a folder, hidden ones left out, links followed but never in circles."""
+    real = folder.resolve()
+    if real in seen:
+        return
+    seen.add(real)
+    for entry in folder.iterdir():
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir():
+            yield from _walk(entry, seen)
+        else:
+            yield entry
 
 
 def _zip_sources(path: Path) -> Iterator[Source | InputError]:
-    with zipfile.ZipFile(path) as archive:
-        members = sorted(
-            (info for info in archive.infolist() if not info.is_dir()), key=lambda i: i.filename
-        )
+    try:
+        archive = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError) as error:
+        raise InputError(path, f"damaged archive ({error})") from error
+    members = sorted(
+        info.filename
+        for info in archive.infolist()
+        if not info.is_dir()
+        and not any(part.startswith((".", "__MACOSX")) for part in Path(info.filename).parts)
+    )
     if not members:
-        raise InputError(f"{path}: the archive holds no files")
-    return _open_members(path, members)
+        raise InputError(path, "the archive holds no files")
+    return _open_each(
+        functools.partial(
+            member_source, f"{path}: {member}", member, functools.partial(archive.open, member)
+        )
+        for member in members
+    )
 
 
-def _open_members(path: Path, members: list[zipfile.ZipInfo]) -> Iterator[Source | InputError]:
-    with zipfile.ZipFile(path) as archive:
-        for info in members:
-            suffix = Path(info.filename).suffix.lower()
-            yield Source(f"{path}: {info.filename}", suffix, lambda i=info: archive.open(i))  # type: ignore[misc]
+def _open_each(openers: Iterable[Callable[[], Source]]) -> Iterator[Source | InputError]:
+    for opener in openers:
+        try:
+            yield opener()
+        except InputError as error:
+            yield error
 
 
 def _read_many(sources: Iterator[Source | InputError]) -> Iterator[Record]:
@@ -156,53 +163,65 @@ def _read_one(source: Source, known: Format) -> Iterator[Record]:
     except InputError as error:
         yield _fault(error)
         return
-    except DAMAGE as error:
-        reason = f"damaged or cut short after record {count} ({error})"
-        yield Record(source.name, fault=reason)
-        return
     if count == 0:
         yield Record(source.name, fault=f"holds no record, expected {known.record_form}")
 
 
 def _fault(error: InputError) -> Record:
-    where, _, reason = str(error).rpartition(": ")
-    return Record(where, fault=reason)
+    return Record(error.where, fault=error.reason)
 
 
 def _guarded(
-    records: Iterator[Record], path: Path, rejects: Rejects, intensity_floor: float
+    records: Iterator[Record], path: Path, rejects: Rejects | None, intensity_floor: float
 ) -> Iterator[Spectrum]:
     if rejects is None:
         return _warn_at_end(records, path, intensity_floor)
-    report: Report = (
-        (lambda where, reason: rejects.append((where, reason)))
-        if isinstance(rejects, list)
-        else rejects
-    )
-    return _judge(records, report, intensity_floor)
+    return _judge(records, reporter(rejects), intensity_floor)
 
 
 def _judge(records: Iterator[Record], report: Report, intensity_floor: float) -> Iterator[Spectrum]:
-    stated: set[int] = set()  # hashes: a few bytes a record, whatever the identifiers' length
-    seen: dict[int, int] = {}
+    names = Names()
     for record in records:
         try:
             spectrum = to_spectrum(record, intensity_floor)
             name, is_stated = identifier_of(record)
-            key = hash(name)
-            if is_stated and key in stated:
+            if is_stated and name in names:
                 raise SpectrumError(f"identifier {name!r} was used by an earlier record")
         except SpectrumError as error:
             report(record.where, str(error))
             continue
-        if is_stated:
-            stated.add(key)
-        else:
-            # Titles and scan numbers repeat in good files: number the later ones.
-            seen[key] = seen.get(key, 0) + 1
-            if seen[key] > 1:
-                spectrum = dataclasses.replace(spectrum, identifier=f"{name} #{seen[key]}")
-        yield spectrum
+        unique = names.take(name)
+        yield spectrum if unique == name else dataclasses.replace(spectrum, identifier=unique)
+
+
+class Names:
+    """Identifiers in use; titles and scan numbers repeat in good files, and are then numbered.
+
+    Keeps hashes: a few bytes a name, whatever its length.
+
+    Examples
+    --------
+    >>> names = Names()
+    >>> [names.take(name) for name in ("a", "a", "a #2", "a")]
+    ['a', 'a #2', 'a #2 #2', 'a #3']
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[int, int] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return hash(name) in self._last
+
+    def take(self, name: str) -> str:
+        """The name, or the first of ``name #2``, ``name #3`` … that is free."""
+        unique = name
+        number = self._last.get(hash(name), 1)
+        while unique in self:
+            number += 1
+            unique = f"{name} #{number}"
+        self._last[hash(name)] = number
+        self._last.setdefault(hash(unique), 1)
+        return unique
 
 
 def _warn_at_end(

@@ -1,5 +1,6 @@
 """From what a record says to a spectrum: one set of rules for all formats."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -30,7 +31,7 @@ _SYNONYMS = {
     "feature_id": "featureid",
     "precursor_mz": "precursormz precursor_m/z precursor_mass parent",
     "parent_mass": "exactmass exact_mass parentmass monoisotopic_mass",
-    "adduct": "precursor_type precursortype ion_type ionization ion",
+    "adduct": "precursor_type precursortype",
     "charge": "precursor_charge precursorcharge",
     "ionmode": "ion_mode polarity",
     "ms_level": "mslevel ms_type spectrum_type",
@@ -51,6 +52,11 @@ _KEY_MARKS = str.maketrans({" ": "_", ".": "_", "-": "_"})
 # compound's name, and may repeat).
 _WEAK_NAMES = ("title", "feature_id", "scans")
 
+_MUST_AGREE = {"precursor_mz", "pepmass", "adduct", "charge"}
+_PRECURSOR_AGREEMENT = 0.5  # some files state the nominal m/z beside the measured one
+_MS1 = re.compile(r"(?:MS)?\s*1(?:\.0)?\b.*|MS", re.IGNORECASE)
+_SIGN_OF_UNKNOWN = re.compile(r".*\](\d{0,2}[+-])")
+
 
 @dataclass
 class Record:
@@ -68,6 +74,8 @@ class Record:
         Why the reader could not take the record apart; it is then set aside.
     fallback_name : str
         Identifier for a record that names itself in no way.
+    others : dict
+        Further values of fields that were given more than once.
     """
 
     where: str
@@ -76,13 +84,27 @@ class Record:
     intensities: npt.ArrayLike = field(default_factory=lambda: _NO_PEAKS)
     fault: str | None = None
     fallback_name: str = ""
+    others: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, key: str, value: str) -> None:
-        """Note a field under its canonical name; the first of several values stays."""
+        """Note a field under its canonical name.
+
+        The first of several values stays; others of what must not be two things (precursor,
+        adduct, charge) are kept for the judgement.
+        """
         value = value.strip()
         name = canonical_key(key)
-        if value and (name not in self.fields or is_nothing(self.fields[name])):
+        if not value or not name:
+            return
+        if name not in self.fields or is_nothing(self.fields[name]):
             self.fields[name] = value
+        elif name in _MUST_AGREE and not is_nothing(value):
+            self.others.setdefault(name, []).append(value)
+
+    def values(self, name: str) -> list[str]:
+        """All values that a field was given, those that mean nothing left out."""
+        given = [self.fields.get(name, ""), *self.others.get(name, [])]
+        return [value for value in given if not is_nothing(value)]
 
 
 @lru_cache(maxsize=4096)
@@ -113,9 +135,9 @@ def to_spectrum(record: Record, intensity_floor: float = 0.0) -> Spectrum:
     _check_peak_count(record)
     mz, intensities = clean_peaks(record.mz, record.intensities, intensity_floor)
     mode = parse_ion_mode(fields.get("ionmode", ""))
-    adduct = _adduct(fields, mode)
-    charge = _charge(fields, adduct, mode)
-    precursor_mz = _precursor_mz(fields, adduct)
+    adduct = _adduct(record, mode)
+    charge = _charge(record, adduct, mode)
+    precursor_mz = _precursor_mz(record, adduct)
     metadata = {
         name: value
         for name, value in fields.items()
@@ -150,25 +172,34 @@ def identifier_of(record: Record) -> tuple[str, bool]:
 
 
 def _check_level(fields: Mapping[str, str]) -> None:
-    if fields.get("ms_level", "").strip().upper() in {"MS", "MS1", "1"}:
+    if _MS1.fullmatch(fields.get("ms_level", "").strip()):
         raise SpectrumError("is an MS1 spectrum, expected MS2 or higher")
 
 
 def _check_peak_count(record: Record) -> None:
-    stated = record.fields.get("num_peaks", "")
-    found = np.size(record.mz)
-    if stated.isdigit() and int(stated) != found:
-        raise SpectrumError(f"says it has {stated} peaks, but has {found}")
+    stated = record.fields.get("num_peaks", "").strip()
+    found = str(np.size(record.mz))
+    if stated.isdecimal() and (stated.lstrip("0") or "0") != found:
+        raise SpectrumError(f"says it has {shorten(stated)} peaks, but has {found}")
 
 
-def _adduct(fields: Mapping[str, str], mode: str | None) -> Adduct | None:
-    text = fields.get("adduct", "")
-    if is_nothing(text) or "?" in text or "/" in text:
-        # "[M+?]+" (SIRIUS) knows the charge only; "[M+CH3COO]-/[M-CH3]-" (MassBank) leaves open
-        # which of two it is. Neither is an error, and neither is an adduct.
-        return None
+def _adduct(record: Record, mode: str | None) -> Adduct | None:
+    found: dict[str, Adduct] = {}
+    for text in record.values("adduct"):
+        if "?" in text or "/" in text:
+            # "[M+?]+" (SIRIUS) knows the charge only; "[M+CH3COO]-/[M-CH3]-" (MassBank) leaves
+            # open which of two it is. Neither is an error, and neither is an adduct.
+            continue
+        adduct = _parse_adduct(text, mode)
+        found[adduct.name] = adduct
+    if len(found) > 1:
+        raise SpectrumError(f"states two adducts, {' and '.join(found)}")
+    return next(iter(found.values()), None)
+
+
+def _parse_adduct(text: str, mode: str | None) -> Adduct:
     try:
-        adduct = parse_adduct(text, None)
+        adduct = parse_adduct(text)
     except AdductError as error:
         if mode is None:
             raise SpectrumError(f"adduct {error}") from error
@@ -181,41 +212,52 @@ def _adduct(fields: Mapping[str, str], mode: str | None) -> Adduct | None:
     return adduct
 
 
-def _charge(fields: Mapping[str, str], adduct: Adduct | None, mode: str | None) -> int | None:
-    text = fields.get("charge", "")
-    stated = None if is_nothing(text) else parse_charge(text)
+def _charge(record: Record, adduct: Adduct | None, mode: str | None) -> int | None:
+    """Charge on which all that the record says agrees; None where it says nothing."""
+    statements: list[tuple[str, int, bool]] = []  # what, charge, whether its sign was written
     if adduct is not None:
-        if stated is not None:
-            charge, signed = stated
-            wrong_sign = signed and (charge > 0) != (adduct.charge > 0)
-            if abs(charge) != abs(adduct.charge) or wrong_sign:
-                raise SpectrumError(f"charge {text} contradicts adduct {adduct.name}")
-        return adduct.charge
-    if stated is None:
-        # The sign and size that an otherwise unknown adduct such as "[M+?]+" still states.
-        tail = fields.get("adduct", "").rpartition("]")[2]
-        return parse_charge(tail)[0] if tail in {"+", "-"} else None  # type: ignore[index]
-    charge, signed = stated
-    if mode is not None and signed and (charge > 0) != (mode == "positive"):
-        raise SpectrumError(f"charge {text} contradicts {mode} ion mode")
-    return -abs(charge) if mode == "negative" else charge
+        statements.append((f"adduct {adduct.name}", adduct.charge, True))
+    else:
+        for text in record.values("adduct"):
+            if "?" in text and (tail := _SIGN_OF_UNKNOWN.fullmatch(text)):
+                unknown = parse_charge(tail[1])
+                statements += [(f"adduct {shorten(text)}", *unknown)] if unknown else []
+    for text in record.values("charge"):
+        stated = parse_charge(text)
+        statements += [(f"charge {text}", *stated)] if stated else []
+    if not statements:
+        return None
+    for what, charge, _ in statements[1:]:
+        if abs(charge) != abs(statements[0][1]):
+            raise SpectrumError(f"{what} contradicts {statements[0][0]}")
+    signs = [(f"{mode} ion mode", mode == "positive")] if mode is not None else []
+    signs += [(what, charge > 0) for what, charge, signed in statements if signed]
+    for what, positive in signs[1:]:
+        if positive != signs[0][1]:
+            raise SpectrumError(f"{what} contradicts {signs[0][0]}")
+    size = abs(statements[0][1])
+    return size if not signs or signs[0][1] else -size
 
 
-def _precursor_mz(fields: Mapping[str, str], adduct: Adduct | None) -> float:
+def _precursor_mz(record: Record, adduct: Adduct | None) -> float:
+    found: list[float] = []
     for name, what in (("precursor_mz", "precursor m/z"), ("pepmass", "PEPMASS")):
-        text = fields.get(name, "").replace("\t", " ")
-        if is_nothing(text):
-            continue
-        # "mz intensity charge" (Mascot); "m1/m2" (MS3: the last one is what was fragmented)
-        value = parse_number(text.split()[0].rpartition("/")[2], what)
-        if value == 0:
-            continue
-        if not 0 < value <= MAX_MZ:
-            raise SpectrumError(f"{what} {value:g} is not between 0 and {MAX_MZ:,.0f}")
-        return value
+        for text in record.values(name):
+            # "mz intensity charge" (Mascot); "m1/m2" (MS3: the last is what was fragmented)
+            value = parse_number(text.split()[0].rpartition("/")[2], what, limit=MAX_MZ)
+            if value == 0:
+                continue
+            if not 0 < value <= MAX_MZ:
+                raise SpectrumError(f"{what} {value:g} is not between 0 and {MAX_MZ:,.0f}")
+            found.append(value)
+    if found:
+        if max(found) - min(found) > _PRECURSOR_AGREEMENT:
+            raise SpectrumError(f"states two precursor m/z, {min(found):g} and {max(found):g}")
+        return found[0]
+    fields = record.fields
     mass_text = fields.get("parent_mass", "")
     if adduct is not None and not is_nothing(mass_text):
-        mass = parse_number(mass_text, "parent mass")
+        mass = parse_number(mass_text, "parent mass", limit=MAX_MZ)
         if 0 < mass <= MAX_MZ:
             try:
                 return adduct.precursor_mz(mass)

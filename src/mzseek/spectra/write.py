@@ -12,7 +12,8 @@ _NAMES = {"compound_name": "NAME", "ms_level": "MSLEVEL"}
 def write_mgf(path: Path, spectra: Iterable[Spectrum]) -> int:
     """Write spectra as MGF; returns how many there were.
 
-    Reading the file back gives the same peaks, precursor, adduct and metadata.
+    Reading the file back gives the same peaks, precursor, adduct and metadata, but for white space
+    and for the few names that MGF cannot hold.
     """
     count = 0
     with atomic_file(path) as partial, partial.open("w", encoding="utf-8") as stream:
@@ -25,7 +26,9 @@ def write_mgf(path: Path, spectra: Iterable[Spectrum]) -> int:
             if spectrum.adduct is not None:
                 lines.append(f"ADDUCT={spectrum.adduct}")
             for name, value in spectrum.metadata.items():
-                lines.append(f"{_NAMES.get(name, name.upper())}={' '.join(value.split())}")
+                key = _NAMES.get(name, name.upper())
+                key = key if key[:1].isalpha() else f"X_{key}"  # a digit would begin a peak
+                lines.append(f"{key.replace('=', '_')}={' '.join(value.split())}")
             for mz, intensity in zip(
                 spectrum.mz.tolist(), spectrum.intensities.tolist(), strict=True
             ):

@@ -53,3 +53,21 @@ def test_an_array_cut_short_keeps_what_was_whole(tmp_path: Path) -> None:
     got, rejects = read(tmp_path / "a.json", text)
     assert [s.identifier for s in got] == ["A"]
     assert rejects[0][1] == "ends in the middle of member 2"
+
+
+def test_json_lines_are_not_half_read_in_silence(tmp_path: Path) -> None:
+    text = "\n".join(json.dumps(entry(name, [[50, 1]])) for name in "ABC")
+    got, rejects = read(tmp_path / "a.json", text)
+    assert len(got) <= 1
+    assert "goes on after its end" in rejects[0][1]
+
+
+def test_a_large_object_of_something_else(tmp_path: Path) -> None:
+    got, rejects = read(tmp_path / "a.json", json.dumps({str(n): n for n in range(5000)}))
+    assert got == []
+    assert "expected an array" in rejects[0][1]
+
+
+def test_a_single_spectrum_without_a_name(tmp_path: Path) -> None:
+    (got,), _ = read(tmp_path / "a.json", '{"Precursor_MZ": 100, "peaks": [[50, 1]]}')
+    assert got.identifier == "record 1"

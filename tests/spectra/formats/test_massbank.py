@@ -1,3 +1,4 @@
+import gzip
 import zipfile
 from pathlib import Path
 
@@ -73,6 +74,21 @@ def test_folder_and_zip_read_alike(tmp_path: Path) -> None:
         assert reasons[0] == "is an MS1 spectrum, expected MS2 or higher"
         assert reasons[1].startswith("not a spectrum file")
         assert len(rejects) == 2
+
+
+def test_linked_folders_gzip_in_zips_and_apples_extras(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a.txt").write_text(text("A"))
+    (tmp_path / "real" / "loop").symlink_to(tmp_path / "real")
+    (tmp_path / "top").mkdir()
+    (tmp_path / "top" / "link").symlink_to(tmp_path / "real")
+    got, rejects = read(tmp_path / "top")
+    assert ([s.identifier for s in got], rejects) == (["A"], [])
+    with zipfile.ZipFile(tmp_path / "z.zip", "w") as archive:
+        archive.writestr("b.txt.gz", gzip.compress(text("B").encode()))
+        archive.writestr("__MACOSX/._b.txt.gz", b"\0\5\x16\7")
+    got, rejects = read(tmp_path / "z.zip")
+    assert ([s.identifier for s in got], rejects) == (["B"], [])
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ def test_rows(tmp_path: Path) -> None:
         "C\t50.5\t1.0\tCCO\t195.08\t[M+H]+",
         "D\t50,x\t1,2\tCCO\t195.08\t[M+H]+\tval",
         "E\t\t\tCCO\t195.08\t[M+H]+\tval",
+        "G\t100,,300\t1,2,\tCCO\t195.08\t[M+H]+\tval",
+        "H\t1_00\t1\tCCO\t195.08\t[M+H]+\tval",
         'F\t"[50.5, 60]"\t"[1, 2]"\tCCO\t195.08\t[M+Na]+\ttest',
     ]
     path = tmp_path / "set.tsv"
@@ -21,8 +23,9 @@ def test_rows(tmp_path: Path) -> None:
     assert [s.identifier for s in got] == ["A", "F"]
     assert got[0].mz.tolist() == [40.0, 50.5]
     assert got[1].metadata["fold"] == "test"
-    assert [where.rpartition(" ")[2] for where, _ in rejects] == ["3", "4", "5", "6"]
+    assert [where.rpartition(" ")[2] for where, _ in rejects] == ["3", "4", "5", "6", "7", "8"]
     assert [reason[:30] for _, reason in rejects] == [
         "1 m/z values but 2 intensities", "has 6 columns, expected 7",
-        "column mzs is not a list of nu", "has no peaks",
+        "column mzs is not a list of nu", "has no peaks", "column mzs is not a list of nu",
+        "column mzs is not a list of nu",
     ]  # fmt: skip

@@ -91,3 +91,38 @@ def test_written_files_read_back_the_same(tmp_path: Path, make_spectrum) -> None
         1,
     )
     assert got.metadata == {"smiles": "CCO"}
+
+
+def test_a_record_without_begin_ions_is_reported_and_colours_no_other(tmp_path: Path) -> None:
+    lost = "PEPMASS=300.5\nSMILES=CCO\n60 1\nEND IONS\n"
+    text = record("TITLE=a\nPEPMASS=100\n50 1") + lost + record("TITLE=c\n50 1")
+    text += record("TITLE=d\nPEPMASS=1\n50 1") + "70 1\n"
+    got, rejects = read(tmp_path / "a.mgf", text)
+    assert [s.identifier for s in got] == ["a", "d"]
+    assert [reason[:17] for _, reason in rejects] == [
+        "has no BEGIN IONS", "has no precursor ", "has no BEGIN IONS",
+    ]  # fmt: skip
+
+
+def test_charge_of_pepmass_before_the_header(tmp_path: Path) -> None:
+    text = "CHARGE=1+\n" + record("PEPMASS=200.1 1000 2+\n50 1")
+    text += record("PEPMASS=200.1 1000 3+\nCHARGE=0\n50 1", end="END  IONS\n")
+    got, _ = read(tmp_path / "a.mgf", text)
+    assert [s.charge for s in got] == [2, 3]
+
+
+def test_names_stay_unique(tmp_path: Path) -> None:
+    titles = ["a", "a", "a #2", "a"]
+    text = "".join(record(f"TITLE={t}\nPEPMASS=100\n50 1") for t in titles)
+    got, _ = read(tmp_path / "a.mgf", text)
+    assert len({s.identifier for s in got}) == 4
+
+
+def test_fields_that_mgf_cannot_name_are_written_all_the_same(
+    tmp_path: Path, make_spectrum
+) -> None:
+    write_mgf(
+        tmp_path / "a.mgf", [make_spectrum([50], [1], **{"1st": "x", "_id": "y", "a=b": "z"})]
+    )
+    (got,) = read_spectra(tmp_path / "a.mgf")
+    assert got.metadata == {"x_1st": "x", "x__id": "y", "a_b": "z"}

@@ -59,7 +59,59 @@ def test_a_wrong_number_of_peaks_is_refused_and_stops_nothing(tmp_path: Path) ->
     assert rejects[0][1] == "says it has 3 peaks, but has 2"
 
 
+def test_fields_may_come_before_the_name(tmp_path: Path) -> None:
+    text = "".join(
+        f"PRECURSORMZ: {n}00.1\nSMILES: {'C' * n}\nNAME: {n}\nNum Peaks: 1\n50 1\n"
+        for n in (1, 2, 3)
+    )
+    got, rejects = read(tmp_path / "a.msp", text)
+    assert rejects == []
+    assert [(s.precursor_mz, s.metadata["smiles"]) for s in got] == [
+        (100.1, "C"), (200.1, "CC"), (300.1, "CCC"),
+    ]  # fmt: skip
+
+
+def test_a_block_without_name_is_its_own(tmp_path: Path) -> None:
+    text = "Name: a\nPrecursorMZ: 100\nNum Peaks: 1\n50 1\n\nPrecursorMZ: 200\nNum Peaks: 1\n60 1\n"
+    got, rejects = read(tmp_path / "a.msp", text)
+    assert [s.precursor_mz for s in got] == [100.0]
+    assert [reason for _, reason in rejects] == ["has no Name"]
+
+
+def test_several_peaks_a_line_are_told_by_their_number(tmp_path: Path) -> None:
+    text = "Name: {0}\nPrecursorMZ: 100\n{1}50 1 60 2\n70 3 80 4\n\n"
+    got, rejects = read(
+        tmp_path / "a.msp",
+        text.format("a", "Num Peaks: 4\n")
+        + text.format("b", "")
+        + text.format("c", "Num Peaks: 2\n"),
+    )
+    assert [s.mz.tolist() for s in got] == [[50, 60, 70, 80]]
+    assert "no Num Peaks to tell" in rejects[0][1]
+    assert "says it has 2 peaks, but has 4" in rejects[1][1]
+
+
+def test_annotations_with_colons(tmp_path: Path) -> None:
+    text = 'Name: a\nPrecursorMZ: 100\nNum Peaks: 2\n50 1 C4H9+ err:0.5\n60 2 1 "a:b"\n'
+    (got,), _ = read(tmp_path / "a.msp", text)
+    assert got.mz.tolist() == [50.0, 60.0]
+
+
+def test_an_accession_does_not_make_it_massbank(tmp_path: Path) -> None:
+    text = "Name: a\nACCESSION: X1\nPrecursorMZ: 100\nNum Peaks: 1\n50 1\n"
+    (got,), _ = read(tmp_path / "a.msp", text)
+    assert got.identifier == "X1"
+
+
+def test_the_last_record_may_lack_its_number_of_peaks(tmp_path: Path) -> None:
+    record = "Name: a\nPrecursorMZ: 100\n50 1\n\n"
+    got, _ = read(tmp_path / "a.msp", record * 2)
+    assert len(got) == 2
+
+
 def test_a_file_cut_short(tmp_path: Path) -> None:
     got, rejects = read(tmp_path / "a.msp", "Name: a\nPrecursorMZ: 100\nInChIK")
     assert got == []
-    assert "cut short" in rejects[0][1] or "neither" in rejects[0][1]
+    assert "neither" in rejects[0][1]
+    _, rejects = read(tmp_path / "b.msp", "Name: a\nPrecursorMZ: 100\n50.1 1\n60.2 3")
+    assert "ends in the middle of a line" in rejects[0][1]

@@ -6,7 +6,7 @@ TEXT = """>compound Kaempferol
 >parentmass 287.0555
 >ionization [M+H]+
 >formula C15H10O6
-#smiles O=c1c(O)c(-c2ccc(O)cc2)oc2cc(O)cc(O)c12
+>smiles O=c1c(O)c(-c2ccc(O)cc2)oc2cc(O)cc(O)c12
 
 >collision 35
 153.018 100
@@ -18,8 +18,9 @@ TEXT = """>compound Kaempferol
 >ms1
 287.055 100
 
->compound Other
->parentmass 100.5
+# a comment: >compound is not here
+>compound	Other
+>parentmass	100.5
 >collision 10
 50 1
 """
@@ -36,3 +37,15 @@ def test_blocks_become_spectra(tmp_path: Path) -> None:
     assert got[0].metadata["smiles"].startswith("O=c1c(O)")
     assert len({s.identifier for s in got}) == 3
     assert [reason for _, reason in rejects] == ["is an MS1 spectrum, expected MS2 or higher"]
+
+
+def test_nothing_vanishes(tmp_path: Path) -> None:
+    text = ">compound A\n>parentmass 100\n"
+    text += ">compound B\n>parentmass 200\n50 1\n>ms2\n60 1\n>compound C\n"
+    (tmp_path / "a.ms").write_text(text)
+    rejects: list[tuple[str, str]] = []
+    got = list(read_spectra(tmp_path / "a.ms", rejects))
+    assert [s.mz.tolist() for s in got] == [[60.0]]
+    assert [reason[:21] for _, reason in rejects] == [
+        "has no block of peaks", "has peaks that belong", "has no block of peaks",
+    ]  # fmt: skip

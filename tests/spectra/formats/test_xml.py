@@ -1,6 +1,8 @@
 """mzML and mzXML made here, small; real files are read in test_shared.py."""
 
 import base64
+import gzip
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -116,3 +118,24 @@ def test_mzxml(tmp_path: Path) -> None:
     np.testing.assert_allclose(got.mz, [42.03, 138.066], rtol=1e-6)
     assert got.intensities.tolist() == [5.0, 100.0]
     assert len(rejects) == 1
+    assert got.metadata.get("centroided") is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('msLevel="2"', 'msLevel="x"'), (">195.0877<", ">abc<"), ('num="2" ', "")],
+)
+def test_one_unreadable_scan_stops_no_other(tmp_path: Path, old: str, new: str) -> None:
+    text = mzxml(mzxml_scan(1), mzxml_scan(2).replace(old, new), mzxml_scan(3))
+    got, rejects = read(tmp_path / "a.mzXML", text)
+    assert {"scan=1", "scan=3"} <= {s.identifier for s in got}
+    assert len(got) + len(rejects) == 3
+
+
+def test_gzipped_and_zipped(tmp_path: Path) -> None:
+    text = mzml(mzml_spectrum(1)).encode()
+    (tmp_path / "a.mzML.gz").write_bytes(gzip.compress(text))
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("a.mzML", text)
+    for name in ("a.mzML.gz", "a.zip"):
+        assert [s.identifier for s in read_spectra(tmp_path / name, [])] == ["scan=1"]

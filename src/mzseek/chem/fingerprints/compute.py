@@ -1,7 +1,7 @@
 """Fingerprints of long lists of molecules."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from rdkit.Chem import Mol
@@ -11,6 +11,7 @@ from mzseek.chem.fingerprints.kinds import BitRows, fingerprint_kind
 from mzseek.chem.fingerprints.rows import rows_to_csr
 from mzseek.chem.molecule import parse_molecule
 from mzseek.errors import MoleculeError
+from mzseek.rejects import Rejects, reporter
 
 _BATCH = 2_000
 
@@ -19,7 +20,7 @@ def fingerprints(
     smiles: Sequence[str],
     kind: str = "morgan2",
     *,
-    rejects: list[tuple[str, str]] | Callable[[str, str], object] | None = None,
+    rejects: Rejects | None = None,
     threads: int | None = None,
 ) -> csr_array:
     """Fingerprint bits of molecules, one row each.
@@ -49,6 +50,8 @@ def fingerprints(
     >>> fingerprints(["CCO", "c1ccccc1"]).sum(axis=1).tolist()
     [6, 3]
     """
+    if isinstance(smiles, str):
+        raise MoleculeError("expected a list of SMILES, got a single text")
     chosen = fingerprint_kind(kind)
     rows: BitRows = []
     for molecules in _batches(smiles, rejects):
@@ -66,10 +69,7 @@ def molecule_rows(
     return [np.empty(0, np.uint16) if m is None else next(computed) for m in molecules]
 
 
-def _batches(
-    smiles: Sequence[str],
-    rejects: list[tuple[str, str]] | Callable[[str, str], object] | None,
-) -> Iterator[list[Mol | None]]:
+def _batches(smiles: Sequence[str], rejects: Rejects | None) -> Iterator[list[Mol | None]]:
     for start in range(0, len(smiles), _BATCH):
         batch: list[Mol | None] = []
         for place, text in enumerate(smiles[start : start + _BATCH], start):
@@ -78,9 +78,6 @@ def _batches(
             except MoleculeError as error:
                 if rejects is None:
                     raise MoleculeError(f"molecule {place}: {error}") from error
-                if isinstance(rejects, list):
-                    rejects.append((f"molecule {place}", str(error)))
-                else:
-                    rejects(f"molecule {place}", str(error))
+                reporter(rejects)(f"molecule {place}", str(error))
                 batch.append(None)
         yield batch

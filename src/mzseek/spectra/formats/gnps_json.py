@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from mzseek.errors import InputError
 from mzseek.files import Source, iter_members
 from mzseek.spectra.numbers import shorten
 from mzseek.spectra.record import Record
+
+_MOST_FIELDS = 500
 
 
 def looks_like(head: str) -> bool:
@@ -23,11 +26,17 @@ def read(source: Source) -> Iterator[Record]:
         for count, (kind, text) in enumerate(iter_members(stream, source.name), 1):
             if kind == "object":
                 single.append(text)
+                if len(single) > _MOST_FIELDS:
+                    raise InputError(
+                        source.name,
+                        f"is one object of over {_MOST_FIELDS} fields, expected an array",
+                    )
                 continue
             record = Record(f"{source.name}: record {count}", fallback_name=f"record {count}")
             yield _fill(record, text)
         if single:
-            yield _fill(Record(f"{source.name}: record 1"), "{" + ",".join(single) + "}")
+            record = Record(f"{source.name}: record 1", fallback_name="record 1")
+            yield _fill(record, "{" + ",".join(single) + "}")
 
 
 def _fill(record: Record, text: str) -> Record:

@@ -8,6 +8,7 @@ from mzseek.spectra.formats.peak_block import PeakBlock
 from mzseek.spectra.record import Record
 
 _ACCESSION = re.compile(r"^ACCESSION:", re.MULTILINE)
+_OWN_TAGS = re.compile(r"^(?:RECORD_TITLE:|CH\$|AC\$|PK\$)", re.MULTILINE)
 
 # Tags that hold one value, and tags whose value begins with a subtag, as mzseek names them.
 _FIELDS = {
@@ -40,7 +41,7 @@ _FIELDS = {
 
 def looks_like(head: str) -> bool:
     """Whether the beginning of a file is a MassBank record."""
-    return _ACCESSION.search(head) is not None
+    return bool(_ACCESSION.search(head) and _OWN_TAGS.search(head))
 
 
 def read(source: Source) -> Iterator[Record]:
@@ -56,7 +57,7 @@ def read(source: Source) -> Iterator[Record]:
                     yield _finish(record, peaks, "has no // at its end: it may have been cut short")
                 count += 1
                 where = source.name if count == 1 else f"{source.name}: record {count}"
-                record, peaks, in_peaks = Record(where), PeakBlock(), False
+                record, peaks, in_peaks = Record(where, fallback_name=where), PeakBlock(), False
             if record is None:
                 continue
             if line.rstrip() == "//":
@@ -64,7 +65,7 @@ def read(source: Source) -> Iterator[Record]:
                 record = None
             elif line.startswith("PK$PEAK:"):
                 in_peaks = "N/A" not in line
-            elif line[:1] in {" ", "\t"}:
+            elif line[:1] in {" ", "\t"} or (in_peaks and line[:1].isdigit()):
                 if in_peaks and line.strip():
                     peaks.add(number, line)
             else:

@@ -44,12 +44,14 @@ def _fill(record: Record, row: dict[str, str]) -> None:
             record.add(name, value.strip('"'))
     arrays = []
     for name in _PEAK_COLUMNS:
-        texts = row[name].strip('"[] ').split(",")
+        texts = row[name].strip('"[] ').removesuffix(",").split(",")
         if len(texts) > MAX_PEAKS:
             record.fault = f"has {len(texts):,} peaks, expected at most {MAX_PEAKS:,}"
             return
         try:
-            arrays.append(np.array([float(text) for text in texts if text.strip()]))
+            if "_" in row[name]:  # Python reads "1_0" as 10
+                raise ValueError("'_' in a number")
+            arrays.append(np.array([float(text) for text in texts] if texts != [""] else []))
         except ValueError as error:
             record.fault = f"column {name} is not a list of numbers ({shorten(str(error))})"
             return

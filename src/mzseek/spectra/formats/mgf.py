@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from mzseek.files import Source, text_lines
 from mzseek.spectra.formats.peak_block import PeakBlock
 from mzseek.spectra.numbers import shorten
-from mzseek.spectra.record import Record
+from mzseek.spectra.record import Record, canonical_key
 
-_BEGIN = re.compile(r"^\s*BEGIN\s+IONS\s*$", re.IGNORECASE | re.MULTILINE)
-_KEY = re.compile(r"^[A-Za-z][^=]*=")
+_BEGIN = re.compile(r"^[ \t]*BEGIN[ \t]+IONS[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_KEY = re.compile(r"[A-Za-z_][^=]*=")
 
 
 def looks_like(head: str) -> bool:
@@ -21,7 +21,8 @@ def read(source: Source) -> Iterator[Record]:
     """Records of an MGF file.
 
     A record without END IONS ends where the next begins, or with the file. Parameters before the
-    first record hold for all that do not set them (Mascot's header).
+    first record hold for all that do not set them (Mascot's header). What stands between records
+    belongs to one that lacks its BEGIN IONS, and is reported as such.
     """
     header: dict[str, str] = {}
     record: Record | None = None
@@ -34,29 +35,27 @@ def read(source: Source) -> Iterator[Record]:
                 peaks.add(number, line)
                 continue
             text = line.strip()
-            upper = text.upper()
-            if upper.startswith("BEGIN") and upper.split() == ["BEGIN", "IONS"]:
+            if not text or text[0] in "#;!/":
+                continue
+            border = text.upper().split() if text[:1] in "bBeE" else []
+            if border == ["BEGIN", "IONS"]:
                 if record is not None:
                     yield _finish(record, peaks, header)
                 count += 1
-                where = f"{source.name}: record {count} (line {number})"
-                record, peaks = Record(where, fallback_name=f"record {count}"), PeakBlock()
-            elif upper == "END IONS":
+                record, peaks = _begin(source, count, number), PeakBlock()
+            elif border == ["END", "IONS"]:
                 if record is not None:
                     yield _finish(record, peaks, header)
                 record = None
-            elif not text or text[0] in "#;!/":
-                continue
-            elif record is None:
+            elif record is None and count == 0 and _KEY.match(text):
                 key, _, value = text.partition("=")
                 header[key] = value
-            elif text[0].isalpha() and _KEY.match(text):
-                key, _, value = text.partition("=")
-                record.add(key, value)
-            elif text[0].isalpha() and text[:3].lower() not in {"nan", "inf"}:
-                record.fault = f"line {number}: {shorten(text)!r} is neither KEY=value nor a peak"
             else:
-                peaks.add(number, line)
+                if record is None:
+                    count += 1
+                    record, peaks = _begin(source, count, number), PeakBlock()
+                    record.fault = "has no BEGIN IONS"
+                _add_line(record, peaks, number, text)
     if record is not None:
         if not line.endswith("\n"):
             # With a whole last line only END IONS was forgotten; without one the file was cut.
@@ -64,11 +63,29 @@ def read(source: Source) -> Iterator[Record]:
         yield _finish(record, peaks, header)
 
 
+def _begin(source: Source, count: int, number: int) -> Record:
+    return Record(f"{source.name}: record {count} (line {number})", fallback_name=f"record {count}")
+
+
+def _add_line(record: Record, peaks: PeakBlock, number: int, text: str) -> None:
+    if _KEY.match(text):
+        key, _, value = text.partition("=")
+        record.add(key, value)
+    elif text[0].isalpha() and text[:3].lower() not in {"nan", "inf"}:
+        reason = f"line {number}: {shorten(text)!r} is neither KEY=value nor a peak"
+        record.fault = record.fault or reason
+    else:
+        peaks.add(number, text)
+
+
 def _finish(record: Record, peaks: PeakBlock, header: dict[str, str]) -> Record:
     peaks.fill(record)
-    for key, value in header.items():
-        record.add(key, value)
+    if record.fields.get("charge") in {"0", "0+", "0-"}:
+        del record.fields["charge"]
     mass = record.fields.get("pepmass", "").split()
     if len(mass) == 3:
         record.add("charge", mass[2])
+    for key, value in header.items():
+        if canonical_key(key) not in record.fields:
+            record.add(key, value)
     return record

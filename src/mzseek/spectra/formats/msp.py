@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 from mzseek.files import Source, text_lines
 from mzseek.spectra.formats.peak_block import PeakBlock
-from mzseek.spectra.numbers import shorten
+from mzseek.spectra.numbers import is_number, shorten
 from mzseek.spectra.record import Record
 
-_NAME = re.compile(r"^\s*NAME\s*:", re.IGNORECASE | re.MULTILINE)
-_KEY = re.compile(r"\s*([A-Za-z][^:]*):(.*)")
+_NAME = re.compile(r"^[ \t]*NAME[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_KEY = re.compile(r"[ \t]*([A-Za-z_][^:]*):(.*)")
 _QUOTED = re.compile(r'"([^"=]+)=([^"]*)"')
 _BARE = re.compile(r'(?:^|\s)([A-Za-z_][\w/]*)=(?:"([^"]*)"|(\S+))')
 _ANNOTATION = re.compile(r'"[^"]*"?|\'[^\']*\'?')
@@ -23,37 +23,57 @@ def looks_like(head: str) -> bool:
 
 
 def read(source: Source) -> Iterator[Record]:
-    """Records of an MSP file; each begins with its ``Name`` line."""
+    """Records of an MSP file.
+
+    Fields come before peaks. So a record ends at a blank line after its peaks, at the first field
+    after them, or at a second ``Name``.
+    """
     record: Record | None = None
     peaks = PeakBlock()
     count = 0
+    line = ""
     with source.open() as stream:
         for number, line in text_lines(stream):
             if line[:1].isdigit() and record is not None and not _SPECIAL.search(line):
-                peaks.add(number, line)
-                continue
-            if not line.strip():
+                _add_peaks(record, peaks, number, line)
                 continue
             entry = _KEY.match(line)
-            is_name = entry is not None and entry[1].strip().lower() == "name"
-            if is_name:
-                if record is not None:
-                    peaks.fill(record)
-                    yield record
+            if record is not None and _ends_before(record, peaks, line, entry):
+                yield _finish(record, peaks)
+                record = None
+            if not line.strip():
+                continue
+            if record is None:
                 count += 1
                 where = f"{source.name}: record {count} (line {number})"
                 record, peaks = Record(where, fallback_name=f"record {count}"), PeakBlock()
-            if record is None:
-                continue  # a preamble before the first record
             if entry is not None:
                 _add_entry(record, entry[1], entry[2])
             else:
                 _add_peaks(record, peaks, number, line)
     if record is not None:
-        peaks.fill(record)
-        if "num_peaks" not in record.fields and record.fault is None:
-            record.fault = "the file ends before its number of peaks: it may have been cut short"
-        yield record
+        if "num_peaks" not in record.fields and not line.endswith("\n"):
+            reason = "the file ends in the middle of a line, before its number of peaks"
+            record.fault = record.fault or reason
+        yield _finish(record, peaks)
+
+
+def _ends_before(record: Record, peaks: PeakBlock, line: str, entry: re.Match[str] | None) -> bool:
+    """Whether the record is over when this line comes."""
+    over = len(peaks) > 0 or record.fields.get("num_peaks", "").strip() == "0"
+    if not line.strip():
+        return over
+    if entry is None:
+        return False
+    is_name = entry[1].strip().lower() == "name"
+    return over or (is_name and "compound_name" in record.fields)
+
+
+def _finish(record: Record, peaks: PeakBlock) -> Record:
+    peaks.fill(record)
+    if "compound_name" not in record.fields:
+        record.fault = record.fault or "has no Name"
+    return record
 
 
 def _add_entry(record: Record, key: str, value: str) -> None:
@@ -71,14 +91,19 @@ def _add_entry(record: Record, key: str, value: str) -> None:
 
 
 def _add_peaks(record: Record, peaks: PeakBlock, number: int, line: str) -> None:
-    """Peaks of a line: ``mz intensity "note"``, ``mz intensity; mz intensity;`` or ``mz:int``."""
+    """Peaks of a line: ``mz intensity "note"``, ``mz intensity; mz intensity`` or ``mz:int``."""
     text = _COLON_PEAK.sub(" ", _ANNOTATION.sub(" ", line))
     if ";" in text:
         for part in filter(str.strip, text.split(";")):
             peaks.add(number, part)
         return
     columns = text.split()
-    if len(columns) > 2 and len(columns) % 2 == 0 and ":" in line:
+    if len(columns) == 2:
+        peaks.add(number, text)
+    elif len(columns) > 2 and len(columns) % 2 == 0 and all(map(is_number, columns)):
+        # NIST allows several peaks a line. Whether this is meant shows in their number.
+        if not record.fields.get("num_peaks"):
+            record.fault = f"line {number}: several numbers, and no Num Peaks to tell what they are"
         for i in range(0, len(columns), 2):
             peaks.add(number, f"{columns[i]} {columns[i + 1]}")
     elif columns and columns[0][0].isalpha() and columns[0][:3].lower() not in {"nan", "inf"}:

@@ -17,6 +17,9 @@ class PeakBlock:
         self._numbers: list[int] = []
         self._count = 0
 
+    def __len__(self) -> int:
+        return self._count
+
     def add(self, number: int, line: str) -> None:
         """Take one line."""
         self._count += 1

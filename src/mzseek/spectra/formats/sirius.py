@@ -29,35 +29,52 @@ def read(source: Source) -> Iterator[Record]:
     shared: dict[str, str] = {}
     block: Record | None = None
     peaks = PeakBlock()
-    compound, blocks = "", 0
+    blocks = blocks_of_compound = 0
+    begun = 0
     with source.open() as stream:
         for number, line in text_lines(stream):
             text = line.strip()
-            if not text:
+            if not text or text[0] == "#":
                 continue
-            if text[0] not in ">#":
-                if block is not None:
-                    peaks.add(number, text)
+            if text[0] != ">":
+                if block is None:
+                    blocks += 1
+                    block, peaks = _begin(source, blocks, number, shared), PeakBlock()
+                    block.fault = "has peaks that belong to no block (>ms2, >collision)"
+                peaks.add(number, text)
                 continue
-            key, _, value = text.lstrip(">#").partition(" ")
-            key = key.lower()
-            begins_block = text[0] == ">" and key in _MS1_BLOCKS | _MS2_BLOCKS
-            if block is not None and (begins_block or key == "compound"):
+            key, _, value = text[1:].replace("\t", " ").partition(" ")
+            key, value = key.lower(), value.strip()
+            is_block = key in _MS1_BLOCKS or key in _MS2_BLOCKS
+            if block is not None and (is_block or key == "compound"):
                 yield _finish(block, peaks, shared)
                 block = None
-            if begins_block:
+            if is_block:
                 blocks += 1
-                block, peaks = Record(f"{source.name}: block {blocks} (line {number})"), PeakBlock()
+                blocks_of_compound += 1
+                block, peaks = _begin(source, blocks, number, shared), PeakBlock()
                 block.fields["ms_level"] = "1" if key in _MS1_BLOCKS else "2"
-                block.fallback_name = f"{compound or 'compound'} block {blocks}"
-                if key in _MS2_BLOCKS and value.strip():
+                if key in _MS2_BLOCKS:
                     block.add("collision_energy", value)
             elif key == "compound":
-                shared, compound, blocks = {"compound_name": value.strip()}, value.strip(), blocks
-            elif value.strip():
-                shared.setdefault(_NAMES.get(key, key), value.strip())
+                if begun and not blocks_of_compound:
+                    yield _without_peaks(source, begun)
+                shared, begun, blocks_of_compound = {"compound_name": value}, number, 0
+            elif value:
+                shared.setdefault(_NAMES.get(key, key), value)
     if block is not None:
         yield _finish(block, peaks, shared)
+    elif begun and not blocks_of_compound:
+        yield _without_peaks(source, begun)
+
+
+def _begin(source: Source, blocks: int, number: int, shared: dict[str, str]) -> Record:
+    name = f"{shared.get('compound_name') or 'compound'} block {blocks}"
+    return Record(f"{source.name}: block {blocks} (line {number})", fallback_name=name)
+
+
+def _without_peaks(source: Source, number: int) -> Record:
+    return Record(f"{source.name}: compound (line {number})", fault="has no block of peaks")
 
 
 def _finish(block: Record, peaks: PeakBlock, shared: dict[str, str]) -> Record:

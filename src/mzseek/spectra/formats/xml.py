@@ -1,6 +1,6 @@
 """mzML and mzXML, through pyteomics."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from mzseek.errors import InputError
@@ -33,33 +33,49 @@ def read_mzxml(source: Source) -> Iterator[Record]:
     return _read(source, mzxml.MzXML, _mzxml_fields)
 
 
-def _read(source: Source, reader: Any, fields: Any) -> Iterator[Record]:
+def _read(source: Source, reader: Any, fill: Callable[[Record, Any], None]) -> Iterator[Record]:
     from lxml.etree import XMLSyntaxError
+
+    class Tolerant(reader):  # type: ignore[misc]
+        """Gives the reason where an element cannot be read, instead of ending the file with it."""
+
+        def _get_info_smart(self, element: Any, **options: Any) -> Any:
+            try:
+                info = super()._get_info_smart(element, **options)
+            except XMLSyntaxError:
+                raise
+            except Exception as error:  # numbers that are none, attributes that are missing
+                name = element.get("id") or element.get("num")
+                info = {"id": name, "fault": f"cannot be read ({shorten(str(error))})"}
+            if element.tag.rpartition("}")[2] == "scan":
+                # pyteomics arranges scans by these two.
+                info.setdefault("num", "without number")
+                info.setdefault("msLevel", 2)
+            return info
 
     count = 0
     with source.open() as stream:
         # Binary arrays are decoded one record at a time, so that a damaged one stops no other;
         # without an index nothing is read ahead.
-        scans = iter(reader(stream, use_index=False, decode_binary=False))
+        scans = iter(Tolerant(stream, use_index=False, decode_binary=False))
         while True:
             try:
                 scan = next(scans)
             except StopIteration:
                 return
             except XMLSyntaxError as error:
-                raise InputError(
-                    f"{source.name}: broken XML after record {count} ({shorten(str(error), 90)})"
-                ) from error
+                reason = f"broken XML after record {count} ({shorten(str(error), 90)})"
+                raise InputError(source.name, reason) from error
             count += 1
-            record = Record(
-                f"{source.name}: record {count} ({scan.get('id')})",
-                fallback_name=str(scan.get("id")),
-            )
-            try:
-                fields(record, scan)
-            except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
-                record.fault = f"lacks what a scan must say ({shorten(repr(error))})"
-            _decode(record, scan)
+            name = str(scan.get("id") or scan.get("num") or f"record {count}")
+            record = Record(f"{source.name}: record {count} ({name})", fallback_name=name)
+            record.fault = scan.get("fault")
+            if record.fault is None:
+                try:
+                    fill(record, scan)
+                except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
+                    record.fault = f"lacks what a scan must say ({shorten(repr(error))})"
+                _decode(record, scan)
             yield record
 
 
@@ -81,10 +97,14 @@ def _mzml_fields(record: Record, scan: dict[str, Any]) -> None:
         if f"{mode} scan" in scan:
             record.add("ionmode", mode)
     record.add("title", str(scan.get("id", "")))
-    record.add("centroided", "no" if "profile spectrum" in scan else "yes")
+    if "profile spectrum" in scan or "centroid spectrum" in scan:
+        record.add("centroided", "no" if "profile spectrum" in scan else "yes")
     scans = scan.get("scanList", {}).get("scan", [{}])
     if "scan start time" in scans[0]:
-        record.add("retention_time", str(float(scans[0]["scan start time"])))
+        start = scans[0]["scan start time"]
+        in_minutes = getattr(start, "unit_info", None) == "minute"
+        record.add("retention_time", f"{float(start) * (60 if in_minutes else 1):g} s")
+    # Of several precursors (MS3) the first is what was isolated last.
     for precursor in scan.get("precursorList", {}).get("precursor", [])[:1]:
         ion = precursor.get("selectedIonList", {}).get("selectedIon", [{}])[0]
         window = precursor.get("isolationWindow", {})
@@ -103,7 +123,9 @@ def _mzxml_fields(record: Record, scan: dict[str, Any]) -> None:
     record.add("ionmode", str(scan.get("polarity", "")))
     record.add("title", f"scan={scan.get('num', '')}")
     if "retentionTime" in scan:
-        record.add("retention_time", str(float(scan["retentionTime"])))
+        record.add("retention_time", f"{float(scan['retentionTime']) * 60:g} s")
+    if "centroided" in scan:
+        record.add("centroided", "yes" if str(scan["centroided"]) in {"1", "True"} else "no")
     if "collisionEnergy" in scan:
         record.add("collision_energy", str(float(scan["collisionEnergy"])))
     for precursor in scan.get("precursorMz", [])[:1]:
