@@ -49,7 +49,7 @@ def _read(source: Source, reader: Any, fill: Callable[[Record, Any], None]) -> I
                 info = {"id": name, "fault": f"cannot be read ({shorten(str(error))})"}
             if element.tag.rpartition("}")[2] == "scan":
                 # pyteomics arranges scans by these two.
-                info.setdefault("num", "without number")
+                info.setdefault("num", "0")
                 info.setdefault("msLevel", 2)
             return info
 
