@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -86,7 +87,9 @@ def show_rejects(rejects: Sequence[tuple[str, str]], listed_in: str | None = Non
     console.print(f"[yellow]Set aside: {len(rejects):,}[/yellow]")
     for kind, count in groups.most_common(8):
         where, reason = next((w, r) for w, r in rejects if _kind(r) == kind)
-        console.print(f"  {count:,} × {_plain(reason)}  [dim]({_plain(where)})[/dim]")
+        place = where if len(where) <= 60 else "…" + where[-59:]
+        line = f"  {count:,} × {_plain(reason, 120)}  [dim]({_plain(place)})[/dim]"
+        console.print(line, soft_wrap=True)
     if len(groups) > 8:
         console.print(f"  … and {len(groups) - 8} other reasons")
     if listed_in:
@@ -99,7 +102,6 @@ def _kind(reason: str) -> str:
     return "".join(c for c in "'".join(quoted[::2]) if not c.isdigit())[:50]
 
 
-def _plain(text: str) -> str:
+def _plain(text: str, limit: int = 160) -> str:
     """Text in which square brackets (adducts, SMILES) are not taken for markup."""
-    text = text if len(text) <= 160 else text[:159] + "…"
-    return text.replace("[", r"\[")
+    return escape(text if len(text) <= limit else text[: limit - 1] + "…")

@@ -157,7 +157,7 @@ def _conflict(spectrum: Spectrum, form: Form, options: BuildOptions) -> str | No
     if ppm > options.precursor_ppm:
         return (
             f"precursor m/z {spectrum.precursor_mz:.4f} is {ppm:.0f} ppm from {expected:.4f}, "
-            f"which {form.smiles} has as {spectrum.adduct}"
+            f"where its structure's {spectrum.adduct} lies"
         )
     return None
 

@@ -224,7 +224,9 @@ def _list_findings(
     missing = np.flatnonzero(~found & (truth >= 0))
     yield of_lists("missing truths", "fault", missing, "the truth is not among its candidates")
     other = member != target
-    meaning = "another candidate has the truth's fingerprint (morgan2), which no model can tell"
+    meaning = (
+        "another candidate has the truth's fingerprint (morgan2): no model of it tells them apart"
+    )
     yield of_candidates("fingerprint twins", "warning", same_print & other, meaning)
     meaning = "another candidate has the truth's first InChIKey block"
     yield of_candidates("InChIKey twins", "warning", same_block & other, meaning)
