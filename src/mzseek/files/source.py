@@ -18,8 +18,7 @@ _DAMAGE = (
     zlib.error,
     gzip.BadGzipFile,
     zipfile.BadZipFile,
-    RuntimeError,  # an encrypted member of a zip archive
-    NotImplementedError,  # one compressed in a way that Python does not know
+    RuntimeError,  # a member of a zip archive that is encrypted, or packed in an unknown way
 )
 
 MAX_LINE = 4_000_000

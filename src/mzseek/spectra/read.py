@@ -57,7 +57,7 @@ def read_spectra(
     path = Path(path)
     if path.is_dir():
         sources = _folder_sources(path)
-    elif path.exists() and zipfile.is_zipfile(path):
+    elif path.is_file() and zipfile.is_zipfile(path):
         sources = _zip_sources(path)
     else:
         source = open_source(path)
