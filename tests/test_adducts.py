@@ -115,3 +115,10 @@ def test_masses_must_be_positive_numbers(mass: float) -> None:
         precursor_mz(mass, "[M+H]+")
     with pytest.raises(AdductError):
         neutral_mass(mass, "[M+H]+")
+
+
+def test_what_is_no_text_or_number() -> None:
+    with pytest.raises(AdductError, match="None is no adduct"):
+        precursor_mz(100.0, None)  # type: ignore[arg-type]
+    with pytest.raises(AdductError, match="exact mass 'CCO' is not a positive number"):
+        precursor_mz("CCO", "[M+H]+")  # type: ignore[arg-type]

@@ -94,6 +94,13 @@ def broken_zip() -> bytes:
     return bytes(data)
 
 
+def office_document() -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+    return buffer.getvalue()
+
+
 BROKEN_ZIP = broken_zip()
 ZIPPED = gzip.compress(whole(), mtime=0)
 
@@ -111,6 +118,7 @@ BAD_FILES: dict[str, tuple[str, bytes, int, str]] = {
     "gzip with a changed byte": ("a.mgf.gz", ZIPPED[:-6] + b"\xff" * 6, -1, "damaged"),
     "empty zip": ("a.zip", b"PK\x05\x06" + b"\0" * 18, 0, "holds no files"),
     "zip with a broken directory": ("a.zip", BROKEN_ZIP, -1, ""),
+    "an Office document": ("a.xlsx", office_document(), 0, "is an Office document"),
     "zip cut short": ("a.zip", b"PK\x03\x04" + b"\0" * 40, 0, "not a text file"),
     "UTF-16 without a mark": ("a.mgf", GOOD.format(1).encode("utf-16-le"), 0, "not a text file"),
     "mzML cut short": ("a.mzML", b"<mzML><run><spectrumList>", 0, "broken XML"),

@@ -112,8 +112,7 @@ class Adduct:
 
     def precursor_mz(self, mass: float) -> float:
         """m/z of this ion of a molecule of exact mass ``mass``."""
-        if not math.isfinite(mass) or mass <= 0:
-            raise AdductError(f"exact mass {mass!r} is not a positive number")
+        _require_positive(mass, "exact mass")
         mz = self.slope * mass + self.offset
         if mz <= 0:
             raise AdductError(f"{self.name} loses more than a molecule of mass {mass:.4f} has")
@@ -121,8 +120,7 @@ class Adduct:
 
     def neutral_mass(self, mz: float) -> float:
         """Exact mass of the molecule whose ion of this form has this m/z."""
-        if not math.isfinite(mz) or mz <= 0:
-            raise AdductError(f"m/z {mz!r} is not a positive number")
+        _require_positive(mz, "m/z")
         mass = (mz - self.offset) / self.slope
         if mass <= 0:
             raise AdductError(f"m/z {mz:.4f} is too small for {self.name}")
@@ -163,6 +161,8 @@ def parse_adduct(text: str, mode: str | None = None) -> Adduct:
     >>> round(parse_adduct("[M+2H]++").precursor_mz(300.0), 4)
     151.0073
     """
+    if not isinstance(text, str):
+        raise AdductError(f"{text!r} is no adduct; {_expectation()}")
     shown = text if len(text) <= 40 else text[:39] + "…"
     plain = text.strip().translate(_MARKS)
     match = _ADDUCT.fullmatch(_SHORTHANDS.get(plain, plain))
@@ -202,6 +202,15 @@ def precursor_mz(mass: float, adduct: str) -> float:
 def neutral_mass(mz: float, adduct: str) -> float:
     """Exact mass of the molecule whose ``adduct`` ion has this m/z."""
     return parse_adduct(adduct).neutral_mass(mz)
+
+
+def _require_positive(value: float, what: str) -> None:
+    try:
+        positive = math.isfinite(value) and value > 0
+    except TypeError:
+        positive = False
+    if not positive:
+        raise AdductError(f"{what} {value!r} is not a positive number")
 
 
 def _expectation() -> str:

@@ -40,3 +40,7 @@ def test_the_input_is_left_alone() -> None:
     molecule = parse_molecule("C[C@H](O)CC")
     standardise(molecule)
     assert Chem.MolToSmiles(molecule) == Chem.CanonSmiles("C[C@H](O)CC")
+
+
+def test_smiles_are_taken_too() -> None:
+    assert Chem.MolToSmiles(standardise("CC(=O)[O-].[Na+]")) == "CC(=O)O"

@@ -55,7 +55,7 @@ def test_prepare(mzseek, small: Path, tmp_path: Path) -> None:
     arguments = ("prepare", small / "s.tsv", "--candidates-mass", small / "candidates_mass.json")
     status, out, _ = mzseek(*arguments, "--out", tmp_path / "p")
     assert status == 0
-    assert "1 spectra (train 1, val 0, test 0) of 1 molecules" in out
+    assert "1 spectrum (train 1, val 0, test 0) of 1 molecule," in out
     assert "Set aside: 1" in out
     assert "has no peaks" in out
     status, out, _ = mzseek(*arguments, "--out", tmp_path / "p")
@@ -64,10 +64,26 @@ def test_prepare(mzseek, small: Path, tmp_path: Path) -> None:
     assert json.loads(out.splitlines()[-1])["counts"]["spectra"] == 1
 
 
+def test_prepare_takes_a_folder(mzseek, small: Path, tmp_path: Path) -> None:
+    status, out, _ = mzseek("prepare", small, "--out", tmp_path / "p")
+    assert status == 0
+    assert "mass candidates: 1 list, median 2" in out
+    status, out, _ = mzseek("prepare", small / "s.tsv", "--out", tmp_path / "p")
+    assert "was made anew" in out
+    assert "No candidate lists were given" in out
+
+
+def test_lists_of_another_set_are_noticed(mzseek, small: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.json").write_text('{"CCN": ["CCN", "CNC"]}')
+    arguments = ("prepare", small / "s.tsv", "--candidates-mass", tmp_path / "other.json")
+    _, out, _ = mzseek(*arguments, "--out", tmp_path / "p")
+    assert "1 molecule has no list" in out
+
+
 def test_check_says_faults_by_its_exit_status(mzseek, small: Path) -> None:
     status, out, _ = mzseek("data", "check", small)
     assert status == 1
-    assert "records set aside" in out
+    assert "unreadable records" in out
     status, out, _ = mzseek("data", "check", small, "--json")
     assert status == 1
     assert json.loads(out.splitlines()[-1])["counts"]["spectra"] == 1
@@ -89,7 +105,7 @@ def test_build(mzseek, tmp_path: Path) -> None:
         "data", "build", library, "--molecules", tmp_path / "pool.smi", "--out", tmp_path / "out"
     )
     assert status == 0
-    assert "1 spectra" in out
+    assert "1 spectrum" in out
     assert "has no structure" in out
     status, out, _ = mzseek("data", "check", tmp_path / "out")
     assert status == 0
@@ -100,6 +116,11 @@ def test_build(mzseek, tmp_path: Path) -> None:
     [
         (("prepare", "absent.tsv", "--out", "x"), "absent.tsv: no such file"),
         (("data", "check", "absent"), "absent: no such folder"),
+        (("data", "check", "file.txt"), "file.txt: is a file, expected a folder"),
+        (("prepare", "library.msp", "--out", "x"), "is MSP, expected a table; `mzseek data build`"),
+        (("demo", "--out", "mine"), "mine: exists and is no demo"),
+        (("demo", "--out", "file.txt"), "file.txt: is a file"),
+        (("prepare", "set.tsv", "--out", "/proc/nowhere/x"), "/proc/nowhere/x: cannot be made"),
         (("data", "get", "pubchem"), "data set 'pubchem' is unknown, expected massspecgym"),
         (("data", "get", "massspecgym", "--version", "7"), "'7' is unknown"),
         (
@@ -112,7 +133,14 @@ def test_bad_input_is_one_line_and_status_2(
     mzseek, arguments, message: str, tmp_path, monkeypatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "file.txt").write_text("hello")
+    (tmp_path / "library.msp").write_text("Name: a\nPrecursorMZ: 100\nNum Peaks: 1\n50 1\n")
+    header = "identifier\tmzs\tintensities\tsmiles\tprecursor_mz\n"
+    (tmp_path / "set.tsv").write_text(header + "A\t50\t1\tCCO\t47.05\n")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "index.html").write_text("my homepage")
     status, out, err = mzseek(*arguments)
+    assert (tmp_path / "mine" / "index.html").read_text() == "my homepage"
     assert status == 2
     assert out == ""
     assert err.startswith("mzseek: ")

@@ -44,7 +44,7 @@ def test_every_kind_of_trouble_is_counted_with_an_example(write_set) -> None:
     report = check_dataset(write_set(rows=rows, lists=lists))
     found = counts(report)
     assert found == {
-        "records set aside": 1,
+        "unreadable records": 1,
         "empty candidate lists": 2,  # in both settings
         "unparsable molecules": 1,
         "precursor conflicts": 1,
@@ -96,4 +96,7 @@ def test_near_duplicates_across_folds(write_set) -> None:
     report = check_dataset(write_set(rows=rows, lists={chain: [chain], "C" + chain: ["C" + chain]}))
     found = counts(report)
     assert found["near-duplicates across folds"] == 1
+    assert found["empty folds"] == 1
+    levels = {f.name: f.level for f in report.findings}
+    assert levels["single-candidate lists (mass)"] == "warning"  # all of them
     assert "leaks across folds" not in found

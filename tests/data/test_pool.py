@@ -22,6 +22,7 @@ def read(path: Path, text: str, **options):
         ("a.tsv", "formula\tmass\tsmiles\nC6H6\t78.04695\tc1ccccc1\nC2H6O\t46.04186\tCCO\n"),
         ("a.tsv.gz", "formula\tmass\tsmiles\nC6H6\t78.04695\tc1ccccc1\nC2H6O\t46.04186\tCCO\n"),
         ("a.csv", "name,SMILES\nbenzene,c1ccccc1\nethanol,CCO\n"),
+        ("excel.csv", "\ufeffName;SMILES;CAS\r\nbenzene;c1ccccc1;71-43-2\r\nethanol;CCO;\r\n"),
         ("a.smi", "c1ccccc1 benzene\nCCO ethanol\n"),
         ("a.txt", "c1ccccc1\nCCO\n"),
     ],
@@ -76,6 +77,11 @@ def test_no_molecules_at_all(tmp_path: Path) -> None:
         read(tmp_path / "a.csv", "name,weight\nx,1\n")
     with pytest.raises(DatasetError, match="holds no molecule"):
         read(tmp_path / "b.tsv", "smiles\tmass\n\t1\n")
+    with pytest.raises(DatasetError, match=r"line 1: SMILES 'caffeine'.*expected a table with"):
+        read(tmp_path / "e.txt", "caffeine\n")
+    (tmp_path / "f.xlsx").write_bytes(b"PK\x03\x04\0\0")
+    with pytest.raises(DatasetError, match="is not a text file"):
+        read_pool(tmp_path / "f.xlsx", lambda *_: None)
     with pytest.raises(DatasetError, match="has no header and no molecules"):
         read(tmp_path / "c.tsv.gz", "")
     with pytest.raises(MzseekError, match="damaged or cut short"):

@@ -39,6 +39,7 @@ def test_what_is_prepared_is_what_was_read(write_set, tmp_path: Path) -> None:
     assert prepared.in_fold("train").tolist() == [0, 1, 2, 3]
     assert prepared.in_fold("test").tolist() == [6, 7]
     assert prepared.manifest["counts"]["set_aside"] == 0
+    assert "8 spectra" in repr(prepared)
 
 
 def test_fingerprint_rows_are_gathered(write_set, tmp_path: Path) -> None:
@@ -159,6 +160,10 @@ def test_two_runs_give_the_same_bytes(write_set, tmp_path: Path) -> None:
         (lambda f: (f / "manifest.json").write_text('{"format_version": 0}'), "in format 0"),
         (lambda f: (f / "manifest.json").write_text('{"format_version": 1}'), "lacks 'candidates'"),
         (lambda f: (f / "manifest.json").write_text("[]"), "cannot be read"),
+        (
+            lambda f: (f / "manifest.json").write_text('{"kind": "data set"}'),
+            "is a data set, not a prepared folder",
+        ),
     ],
 )
 def test_damage_is_noticed(write_set, tmp_path: Path, damage, message: str) -> None:

@@ -6,6 +6,7 @@ from rdkit import Chem, rdBase
 from rdkit.Chem import Mol
 from rdkit.Chem.MolStandardize import rdMolStandardize
 
+from mzseek.chem.molecule import parse_molecule
 from mzseek.errors import MoleculeError
 
 
@@ -41,7 +42,7 @@ def _chooser() -> rdMolStandardize.LargestFragmentChooser:
     return rdMolStandardize.LargestFragmentChooser(parameters)
 
 
-def standardise(molecule: Mol, *, keep_stereo: bool = False) -> Mol:
+def standardise(molecule: Mol | str, *, keep_stereo: bool = False) -> Mol:
     """Largest organic fragment in its neutral form.
 
     Salts lose their counter-ions, acids and amines their charges; charges that no proton can take
@@ -49,7 +50,7 @@ def standardise(molecule: Mol, *, keep_stereo: bool = False) -> Mol:
 
     Parameters
     ----------
-    molecule : rdkit Mol
+    molecule : rdkit Mol, or SMILES
     keep_stereo : bool
         Keep stereo centres and double-bond geometry. MS/MS rarely tells them apart, so they are
         dropped unless asked for.
@@ -61,10 +62,11 @@ def standardise(molecule: Mol, *, keep_stereo: bool = False) -> Mol:
 
     Examples
     --------
-    >>> from mzseek.chem.molecule import parse_molecule
-    >>> Chem.MolToSmiles(standardise(parse_molecule("C[C@H](N)C(=O)[O-].[Na+]")))
+    >>> Chem.MolToSmiles(standardise("C[C@H](N)C(=O)[O-].[Na+]"))
     'CC(N)C(=O)O'
     """
+    if not isinstance(molecule, Mol):
+        molecule = parse_molecule(molecule)
     with rdBase.BlockLogs():
         try:
             if len(Chem.GetMolFrags(molecule)) > 1:

@@ -11,7 +11,6 @@ from mzseek.cli.prepare import prepare
 
 app = typer.Typer(
     name="mzseek",
-    help="Find the molecule behind a tandem mass spectrum.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -28,10 +27,16 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
-    """Find the molecule behind a tandem mass spectrum."""
+    """Find the molecule behind a tandem mass spectrum.
+
+    This version reads spectra and makes data sets of them; models that search come later.
+    """
 
 
 app.add_typer(data_app, name="data")

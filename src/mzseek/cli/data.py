@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mzseek.cli.show import console, show_check, show_rejects, watched
+from mzseek.cli.show import counted, say, show_check, show_rejects, watched
 from mzseek.data.build import BuildOptions, build_dataset
 from mzseek.data.check import check_dataset
 from mzseek.data.dataset import find_dataset, read_rejects
@@ -40,9 +40,9 @@ def get(
     with watched() as progress:
         files = get_massspecgym(directory, version, revision=revision, progress=progress)
     for path in (files.spectra, *files.candidates.values()):
-        console.print(f"{path}  [dim]{path.stat().st_size / 1e6:,.1f} MB[/dim]")
+        say(f"{path}  [dim]{path.stat().st_size / 1e6:,.1f} MB[/dim]")
     lists = " ".join(f"--candidates-{s} {p}" for s, p in files.candidates.items())
-    console.print(f"Next: mzseek prepare {files.spectra} {lists} --out prepared", soft_wrap=True)
+    say(f"Next: mzseek prepare {files.spectra} {lists} --out prepared")
 
 
 @data_app.command("build")
@@ -86,13 +86,23 @@ def build(
         max_candidates=max_candidates,
         keep_stereo=keep_stereo,
     )
+    replaces = out.exists() and any(out.iterdir()) if out.is_dir() else False
     with watched() as progress:
         manifest = build_dataset(libraries, molecules, out, options, jobs=jobs, progress=progress)
+    if replaces:
+        say(f"{out} was replaced.")
     counts = manifest["counts"]
     by_fold = ", ".join(f"{fold} {n:,}" for fold, n in counts["spectra_by_fold"].items())
-    console.print(f"{counts['spectra']:,} spectra ({by_fold}) of {counts['molecules']:,} molecules")
+    spectra = counted(counts["spectra"], "spectrum", "spectra")
+    of_molecules = counted(counts["molecules"], "molecule", "molecules")
+    say(f"{spectra} ({by_fold}) of {of_molecules}")
+    for setting, facts in counts["candidates"].items():
+        say(f"{setting} candidates: median {facts['median']:g}, largest {facts['largest']}")
+        if facts["molecules_alone"]:
+            alone = counted(facts["molecules_alone"], "molecule has", "molecules have")
+            say(f"  [yellow]{alone} no rival: any model ranks them first[/yellow]")
     show_rejects(read_rejects(out / "rejects.tsv"), str(out / "rejects.tsv"))
-    console.print(f"Next: mzseek data check {out}")
+    say(f"Next: mzseek data check {out}")
 
 
 @data_app.command("check")

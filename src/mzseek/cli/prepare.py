@@ -8,16 +8,19 @@ import typer
 
 from mzseek.chem.fingerprints import FINGERPRINTS
 from mzseek.cli.data import Jobs
-from mzseek.cli.show import console, show_rejects, watched
+from mzseek.cli.show import counted, say, show_rejects, watched
 from mzseek.data.cache import Prepared
-from mzseek.data.dataset import read_rejects
+from mzseek.data.dataset import find_dataset, read_rejects
 from mzseek.data.prepare import Options
 from mzseek.data.prepare import prepare as prepare_dataset
 from mzseek.errors import DatasetError
 
 
 def prepare(
-    spectra: Annotated[Path, typer.Argument(help="Table in MassSpecGym's columns, or .gz.")],
+    spectra: Annotated[
+        Path,
+        typer.Argument(help="Table in MassSpecGym's columns, or .gz; or a folder with its lists."),
+    ],
     out: Annotated[Path, typer.Option(help="Folder to make.")],
     candidates_mass: Annotated[
         Path | None, typer.Option(help="JSON of candidates of equal mass, or .gz.")
@@ -39,7 +42,7 @@ def prepare(
 
     Done once: if nothing has changed since, the folder is left as it is.
 
-    Example: mzseek prepare MassSpecGym.tsv --candidates-mass mass.json --out prepared
+    Example: mzseek prepare myset --out prepared
     """
     settings = {"mass": candidates_mass, "formula": candidates_formula}
     for text in candidates or []:
@@ -48,6 +51,10 @@ def prepare(
             raise DatasetError(f"--candidates {text!r}: expected NAME=FILE")
         settings[name] = Path(path)
     chosen = {name: path for name, path in settings.items() if path is not None}
+    if spectra.is_dir():
+        files = find_dataset(spectra)
+        spectra, chosen = files.spectra, files.candidates | chosen
+    was_there = out.is_dir() and any(out.iterdir())
     options = Options(fingerprint=fingerprint, intensity_floor=intensity_floor)
     with watched() as progress:
         prepared, made = prepare_dataset(
@@ -55,8 +62,10 @@ def prepare(
         )
     if as_json:
         print(json.dumps(prepared.manifest))
-    else:
-        show_prepared(prepared, made)
+        return
+    if made and was_there:
+        say(f"{out} was made anew: its sources, options or versions have changed.")
+    show_prepared(prepared, made)
 
 
 def show_prepared(prepared: Prepared, made: bool) -> None:
@@ -64,16 +73,23 @@ def show_prepared(prepared: Prepared, made: bool) -> None:
     counts = prepared.manifest["counts"]
     size = sum(facts["bytes"] for facts in prepared.manifest["files"].values())
     if not made:
-        console.print(f"{prepared.folder} is up to date.")
+        say(f"{prepared.folder} is up to date.")
     folds = ", ".join(f"{fold} {n:,}" for fold, n in counts["spectra_by_fold"].items())
-    console.print(
-        f"{counts['spectra']:,} spectra ({folds}) of {counts['measured_molecules']:,} molecules, "
-        f"{counts['molecules']:,} molecules in all, {size / 1e6:,.0f} MB"
+    spectra = counted(counts["spectra"], "spectrum", "spectra")
+    measured = counted(counts["measured_molecules"], "molecule", "molecules")
+    say(
+        f"{spectra} ({folds}) of {measured}, {counts['molecules']:,} molecules with all "
+        f"candidates, {size / 1e6:,.1f} MB"
     )
     for name, lists in prepared.manifest["candidates"].items():
-        console.print(
-            f"{name} candidates: {lists['lists']:,} lists, median {lists['median']:g}, "
-            f"largest {lists['largest']}"
+        say(
+            f"{name} candidates: {counted(lists['lists'], 'list', 'lists')}, "
+            f"median {lists['median']:g}, largest {lists['largest']}"
         )
+        if lists["molecules_without"]:
+            without = counted(lists["molecules_without"], "molecule has", "molecules have")
+            say(f"  [yellow]{without} no list[/yellow]")
+    if not prepared.manifest["candidates"]:
+        say("[yellow]No candidate lists were given: nothing to rank.[/yellow]")
     rejects = prepared.folder / "rejects.tsv"
     show_rejects(read_rejects(rejects), str(rejects))

@@ -1,8 +1,8 @@
 """What people see: progress while they wait, tables when it is done."""
 
 import contextlib
+import os
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
@@ -12,19 +12,27 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.table import Table
 
-from mzseek.data.check import CheckReport
+from mzseek.data.check import CheckReport, Finding
 from mzseek.data.progress import Progress as ProgressCallback
 from mzseek.data.progress import silent
+from mzseek.rejects import grouped
 
-# Plain width where the output is a file: tables then don't wrap at 80 columns.
-console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+# A fixed width where the output is a file, so that tables don't wrap at 80 columns.
+_width = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS") or 110)
+console = Console(width=_width, highlight=False)
 _LEVEL_STYLE = {"fault": "bold red", "warning": "yellow", "note": "dim"}
+
+
+def say(text: str) -> None:
+    """Print a sentence; the terminal wraps it, and a file keeps it on one line."""
+    console.print(text, soft_wrap=True)
 
 
 @contextlib.contextmanager
@@ -42,64 +50,83 @@ def watched() -> Iterator[ProgressCallback]:
         TimeRemainingColumn(),
         console=Console(stderr=True),
     )
-    tasks: dict[str, object] = {}
+    tasks: dict[str, TaskID] = {}
     with bars:
 
         def note(stage: str, done: int, total: int | None = None) -> None:
             if stage not in tasks:
+                for earlier in bars.tasks:  # a stage of unknown length is over when another begins
+                    bars.update(earlier.id, total=earlier.total or earlier.completed or 1)
                 tasks[stage] = bars.add_task(stage, total=total)
-            bars.update(tasks[stage], completed=done, total=total)  # type: ignore[arg-type]
+            bars.update(tasks[stage], completed=done, total=total)
 
         yield note
 
 
 def show_check(report: CheckReport) -> None:
-    """Findings of a data check, worst first; what was not met is one line."""
+    """Findings of a data check, worst first; those of several candidate lists in one row."""
     counts = ", ".join(f"{count:,} {what}" for what, count in report.counts.items())
-    console.print(f"Looked at {counts}.")
-    met = sorted(
-        (f for f in report.findings if f.count),
-        key=lambda f: ("fault", "warning", "note").index(f.level),
-    )
-    if met:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        table.add_column("level")
-        table.add_column("count", justify="right")
-        table.add_column("what it means, and examples")
-        for finding in met:
-            style = _LEVEL_STYLE[finding.level]
-            text = f"[bold]{finding.name}[/bold]: {finding.meaning}"
-            text += "".join(f"\n  [dim]{_plain(example)}[/dim]" for example in finding.examples)
-            table.add_row(
-                f"[{style}]{finding.level}[/{style}]", f"{finding.count:,}/{finding.out_of:,}", text
-            )
+    say(f"Looked at {counts}.")
+    rows: dict[tuple[str, str], list[tuple[str, Finding]]] = {}
+    for finding in report.findings:
+        name, _, setting = finding.name.rstrip(")").partition(" (")
+        rows.setdefault((finding.level, name), []).append((setting, finding))
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("level", "count", "what it means, and examples"):
+        table.add_column(column)
+    tally = dict.fromkeys(_LEVEL_STYLE, 0)
+    absent = []
+    for level in _LEVEL_STYLE:
+        for (row_level, name), found in rows.items():
+            met = [(setting, finding) for setting, finding in found if finding.count]
+            if row_level != level:
+                continue
+            if not met:
+                absent.append(name)
+                continue
+            tally[level] += 1
+            table.add_row(*_check_row(level, name, met))
+    verdict = [f"{n} kind{'s' if n != 1 else ''} of {level}" for level, n in tally.items() if n]
+    say(f"[bold]{' and '.join(verdict) or 'Nothing'} found.[/bold]")
+    if verdict:
         console.print(table)
-    absent = [f.name for f in report.findings if not f.count]
+    met_names = {name for (_, name), found in rows.items() if any(f.count for _, f in found)}
+    absent = [name for name in dict.fromkeys(absent) if name not in met_names]
     if absent:
-        console.print(f"[green]None of:[/green] {', '.join(absent)}.")
+        say(f"[green]None of:[/green] {', '.join(absent)}.")
+
+
+def _check_row(level: str, name: str, met: list[tuple[str, Finding]]) -> tuple[str, str, str]:
+    count = "\n".join(f"{f.count:,}/{f.out_of:,} {setting}".rstrip() for setting, f in met)
+    text = f"[bold]{name}[/bold]: {met[0][1].meaning}"
+    examples = dict.fromkeys(example for _, finding in met for example in finding.examples)
+    text += "".join(f"\n  [dim]{_plain(example)}[/dim]" for example in list(examples)[:3])
+    style = _LEVEL_STYLE[level]
+    return f"[{style}]{level}[/{style}]", count, text
 
 
 def show_rejects(rejects: Sequence[tuple[str, str]], listed_in: str | None = None) -> None:
-    """Records set aside, grouped by reason, with one example each."""
+    """Records set aside, by kind, each with an example."""
     if not rejects:
         return
-    groups = Counter(_kind(reason) for _, reason in rejects)
-    console.print(f"[yellow]Set aside: {len(rejects):,}[/yellow]")
-    for kind, count in groups.most_common(8):
-        where, reason = next((w, r) for w, r in rejects if _kind(r) == kind)
-        place = where if len(where) <= 60 else "…" + where[-59:]
-        line = f"  {count:,} × {_plain(reason, 120)}  [dim]({_plain(place)})[/dim]"
-        console.print(line, soft_wrap=True)
+    say(f"[yellow]Set aside: {len(rejects):,}[/yellow]")
+    groups = grouped(rejects)
+    for group in groups[:8]:
+        place = group.where if len(group.where) <= 60 else "…" + group.where[-59:]
+        rest = group.reason.removeprefix(group.kind).strip()
+        example = f"e.g. {place}: {rest}" if rest else f"e.g. {place}"
+        line = f"  {group.count:,} × {_plain(group.kind)}  [dim]{_plain(example)}[/dim]"
+        say(line)
     if len(groups) > 8:
-        console.print(f"  … and {len(groups) - 8} other reasons")
+        rest_count = sum(group.count for group in groups[8:])
+        say(f"  {rest_count:,} for other reasons")
     if listed_in:
-        console.print(f"  all in {listed_in}")
+        say(f"  all in {listed_in}")
 
 
-def _kind(reason: str) -> str:
-    """Reason without its numbers and quotations, for grouping."""
-    quoted = reason.split("'")
-    return "".join(c for c in "'".join(quoted[::2]) if not c.isdigit())[:50]
+def counted(number: int, one: str, many: str) -> str:
+    """A number with its noun."""
+    return f"{number:,} {one if number == 1 else many}"
 
 
 def _plain(text: str, limit: int = 160) -> str:

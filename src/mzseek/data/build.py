@@ -23,7 +23,7 @@ from mzseek.data.progress import Progress, silent
 from mzseek.data.split import assign_folds, join_clusters, structure_clusters
 from mzseek.errors import AdductError, DatasetError
 from mzseek.files import atomic_directory, content_hash
-from mzseek.rejects import Report
+from mzseek.rejects import Report, grouped
 from mzseek.spectra import Spectrum, read_spectra
 from mzseek.spectra.read import Names
 
@@ -84,8 +84,8 @@ def build_dataset(
 
     entries, forms = _read_libraries(libraries, options, report, progress)
     if not entries:
-        first = f" (the first set aside: {rejects[0][0]}: {rejects[0][1]})" if rejects else ""
-        raise DatasetError(f"no library holds a usable annotated spectrum{first}")
+        reasons = "; ".join(f"{g.count} × {g.reason}" for g in grouped(rejects)[:3])
+        raise DatasetError(f"no usable annotated spectrum in the libraries ({reasons})")
     folds = _split(forms, options, progress)
     pool = read_pool(molecules, report, jobs=jobs, progress=progress)
     drawing = DrawOptions(
@@ -128,7 +128,7 @@ def _read_libraries(
                 continue
             key = _duplicate_key(spectrum, form)
             if key in seen:
-                report(where, f"is a duplicate of {seen[key]}")
+                report(where, f"is a duplicate (of {seen[key]})")
                 continue
             # Scan numbers and titles are unique in a file only.
             name = spectrum.identifier
@@ -148,7 +148,8 @@ def _read_libraries(
 
 def _conflict(spectrum: Spectrum, form: Form, options: BuildOptions) -> str | None:
     if spectrum.adduct is None:
-        return "has no (single) adduct"
+        given = spectrum.metadata.get("adduct_as_given")
+        return f"has no single adduct ({given})" if given else "has no adduct"
     try:
         expected = parse_adduct(spectrum.adduct).precursor_mz(form.mass)
     except AdductError as error:
@@ -156,8 +157,8 @@ def _conflict(spectrum: Spectrum, form: Form, options: BuildOptions) -> str | No
     ppm = abs(spectrum.precursor_mz - expected) / expected * 1e6
     if ppm > options.precursor_ppm:
         return (
-            f"precursor m/z {spectrum.precursor_mz:.4f} is {ppm:.0f} ppm from {expected:.4f}, "
-            f"where its structure's {spectrum.adduct} lies"
+            f"precursor disagrees with structure and adduct ({spectrum.precursor_mz:.4f}, expected "
+            f"{expected:.4f} as {spectrum.adduct}: {ppm:.0f} ppm off)"
         )
     return None
 
@@ -219,6 +220,7 @@ def _manifest(
     lists: dict[str, dict[str, list[str]]],
     rejects: list[tuple[str, str]],
 ) -> dict[str, Any]:
+    spectra_of = Counter(folds[entry.molecule] for entry in entries)
     return {
         "kind": KIND,
         "made_by": f"mzseek {__version__} data build",
@@ -229,11 +231,15 @@ def _manifest(
         "counts": {
             "spectra": len(entries),
             "molecules": len(forms),
-            "spectra_by_fold": dict(Counter(folds[entry.molecule] for entry in entries)),
-            "molecules_by_fold": dict(Counter(folds)),
+            "spectra_by_fold": {f: spectra_of[f] for f in options.fractions},
+            "molecules_by_fold": {f: folds.count(f) for f in options.fractions},
             "set_aside": len(rejects),
-            "mean_candidates": {
-                setting: round(float(np.mean([len(c) for c in by_molecule.values()])), 1)
+            "candidates": {
+                setting: {
+                    "median": float(np.median([len(c) for c in by_molecule.values()])),
+                    "largest": max(len(c) for c in by_molecule.values()),
+                    "molecules_alone": sum(len(c) == 1 for c in by_molecule.values()),
+                }
                 for setting, by_molecule in lists.items()
             },
         },

@@ -122,6 +122,14 @@ class Prepared:
     def __len__(self) -> int:
         return len(self.molecule)
 
+    def __repr__(self) -> str:
+        counts = self.manifest["counts"]
+        lists = ", ".join(self.settings) or "no"
+        return (
+            f"Prepared({str(self.folder)!r}, {counts['spectra']:,} spectra, "
+            f"{counts['molecules']:,} molecules, {lists} candidates)"
+        )
+
     @cached_property
     def bins(self) -> csr_array:
         """Binned spectra, float32, shape (spectra, bins)."""
@@ -239,8 +247,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise CacheError(f"{folder}: is no prepared folder ({MANIFEST} is missing)")
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
+        kind = manifest.get("kind", KIND)
+        if kind != KIND:
+            raise CacheError(f"{folder}: is a {kind}, not a {KIND}; run `mzseek prepare` on it")
         version = manifest["format_version"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CacheError(f"{path}: cannot be read ({error})") from error
     if version != FORMAT_VERSION:
         raise CacheError(

@@ -24,6 +24,7 @@ PRECURSOR_PPM = 20.0
 CANDIDATE_PPM = 10.0
 NEAR_DUPLICATE = 0.9
 _EXAMPLES = 3
+_MANY = 0.05
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def _set_aside(data: Collected, table: MoleculeTable, smiles: list[str]) -> Iter
     other = [(w, r) for w, r in data.rejects if r != "its candidate list is empty"]
     total = len(data.identifiers) + len(data.rejects)
     yield _finding(
-        "records set aside", "fault", other, total, "unreadable or unusable records",
+        "unreadable records", "fault", other, total, "rows and entries that cannot be used",
         lambda pair: f"{pair[0]}: {pair[1]}",
     )  # fmt: skip
     yield _finding(
@@ -164,6 +165,9 @@ def _leaks(data: Collected, table: MoleculeTable) -> Iterable[Finding]:
         "the same molecule (first InChIKey block) is in more than one fold",
         lambda c: table.smiles[representative[int(c)]],
     )  # fmt: skip
+    empty = [name for i, name in enumerate(FOLDS) if usable.any() and not (folds == i).any()]
+    meaning = "nothing to train, choose or report on"
+    yield _finding("empty folds", "warning", empty, len(FOLDS), meaning, str)
     fold_molecules = [np.unique(molecule[usable & (folds == i)]) for i in range(len(FOLDS))]
     train, held_out = fold_molecules[0], np.unique(np.concatenate(fold_molecules[1:]))
     rows = table.fingerprints()
@@ -238,7 +242,8 @@ def _list_findings(
     meaning = "no other candidate has the truth's form (stereo, charges, isotopes, salt)"
     yield of_lists("truths told by their form", "warning", told, meaning)
     single = np.flatnonzero(counts == 1)
-    yield of_lists("single-candidate lists", "note", single, "hit rate 1 whatever the model")
+    level = "warning" if len(single) > _MANY * len(keys) else "note"
+    yield of_lists("single-candidate lists", level, single, "hit rate 1 whatever the model")
     changed = [i for i in np.flatnonzero(truth >= 0) if smiles[keys[i]] != table.smiles[truth[i]]]
     meaning = "keys are matched by their canonical form"
     yield of_lists("non-canonical keys", "note", changed, meaning)

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mzseek.errors import DatasetError
+from mzseek.errors import DatasetError, InputError
 from mzseek.files import atomic_file, open_source, text_lines
 from mzseek.rejects import Report
 from mzseek.spectra import Spectrum, read_spectra
+from mzseek.spectra.read import recognise
 
 FOLDS = ("train", "val", "test")
 COLUMNS = (
@@ -55,7 +56,8 @@ def find_dataset(folder: Path) -> DatasetFiles:
     only those.
     """
     if not folder.is_dir():
-        raise DatasetError(f"{folder}: no such folder")
+        what = "is a file, expected a folder" if folder.exists() else "no such folder"
+        raise DatasetError(f"{folder}: {what}")
     tables = [
         path
         for path in sorted(folder.rglob("*.tsv")) + sorted(folder.rglob("*.tsv.gz"))
@@ -88,9 +90,7 @@ def read_table(path: Path, report: Report) -> Iterator[Spectrum]:
     columns = _columns(path)
     missing = [name for name in ("mzs", "intensities", "smiles") if name not in columns]
     if missing:
-        raise DatasetError(
-            f"{path}: lacks the column {missing[0]!r}; it has {', '.join(columns[:12]) or 'none'}"
-        )
+        raise DatasetError(f"{path}: {_why_no_table(path, missing[0], columns)}")
     for spectrum in read_spectra(path, report):
         fold = spectrum.metadata.get("fold")
         if "smiles" not in spectrum.metadata:
@@ -142,6 +142,16 @@ def _gzip_writer(path: Path) -> Iterator[gzip.GzipFile]:
         gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as stream,
     ):
         yield stream
+
+
+def _why_no_table(path: Path, missing: str, columns: list[str]) -> str:
+    try:
+        label = recognise(open_source(path)).label
+    except InputError:
+        label = ""
+    if label and not label.startswith("MassSpecGym"):
+        return f"is {label}, expected a table; `mzseek data build` makes one of it"
+    return f"lacks the column {missing!r}; it has {', '.join(columns[:12]) or 'none'}"
 
 
 def _one_line(text: str) -> str:

@@ -1,5 +1,6 @@
 """`data get`: MassSpecGym's files from the Hugging Face hub, or from a folder that has them."""
 
+import logging
 from pathlib import Path
 
 from mzseek.data.dataset import DatasetFiles
@@ -56,7 +57,7 @@ def get_massspecgym(
     for done, (part, name) in enumerate(FILES[version].items(), 1):
         # A pinned revision is for the hub to compare with what is there.
         at_hand = _present(folder, name) if revision is None else None
-        paths[part] = at_hand or _download(folder, name, endpoint, revision)
+        paths[part] = at_hand or _download(folder, version, name, endpoint, revision)
         progress("files", done, len(FILES[version]))
     return DatasetFiles(paths.pop("spectra"), paths)
 
@@ -69,12 +70,15 @@ def _present(folder: Path, name: str) -> Path | None:
     return None
 
 
-def _download(folder: Path, name: str, endpoint: str | None, revision: str | None) -> Path:
+def _download(
+    folder: Path, version: str, name: str, endpoint: str | None, revision: str | None
+) -> Path:
     from httpx import HTTPError
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     folder.mkdir(parents=True, exist_ok=True)
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # its retries are no news
     try:
         return Path(
             hf_hub_download(
@@ -87,8 +91,10 @@ def _download(folder: Path, name: str, endpoint: str | None, revision: str | Non
             )
         )
     except LocalEntryNotFoundError as error:
+        names = ", ".join(Path(file).name for file in FILES[version].values())
         raise DatasetError(
-            f"{name}: the hub cannot be reached; put the file into {folder} and run this again"
+            f"the hub cannot be reached; put {names} into {folder} by hand "
+            f"(they are in the data set {REPOSITORY} on huggingface.co)"
         ) from error
     except (HfHubHTTPError, HTTPError, OSError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)

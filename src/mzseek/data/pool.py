@@ -26,6 +26,7 @@ _COLUMN_NAMES = {
     "mass": ("exact_mass", "exactmass", "monoisotopic_mass", "mass"),
     "formula": ("formula", "molecular_formula"),
 }
+_EXPECTED = "expected a table with a smiles column, or a list of SMILES"
 _ATOM = re.compile(r"([A-Z][a-z]?)(\d*)")
 _CHARGE = re.compile(r"([+-])(\d?)\]")
 
@@ -98,10 +99,12 @@ def read_pool(
         formulas.append(hill_formula(row[columns["formula"]].strip()))
         masses.append(mass)
     done = 0
+    first_fault = ""
     for batch, weighed in in_batches(_weigh, unweighed, _BATCH, jobs):
         for (number, text), (formula, mass, reason) in zip(batch, weighed, strict=True):
             if reason:
                 report(f"{path}: line {number}", reason)
+                first_fault = first_fault or f" (line {number}: {reason})"
                 continue
             smiles.append(text)
             formulas.append(formula)
@@ -109,7 +112,7 @@ def read_pool(
         done += len(batch)
         progress("molecule pool", done, len(unweighed))
     if not smiles:
-        raise DatasetError(f"{path}: holds no molecule")
+        raise DatasetError(f"{path}: holds no molecule{first_fault}; {_EXPECTED}")
     order = np.argsort(np.array(masses), kind="stable")
     return MoleculePool(
         [smiles[i] for i in order], [formulas[i] for i in order], np.array(masses)[order]
@@ -175,7 +178,9 @@ def _read_rows(path: Path) -> tuple[dict[str, int], Iterator[tuple[int, list[str
         header = next(text_lines(stream), (0, ""))[1].rstrip("\n")
     if not header.strip():
         raise DatasetError(f"{path}: has no header and no molecules")
-    delimiter = "\t" if "\t" in header else "," if "," in header else None
+    if "\0" in header or header.startswith("PK"):
+        raise DatasetError(f"{path}: is not a text file; {_EXPECTED}")
+    delimiter = next((mark for mark in "\t;," if mark in header), None)
     names = [name.strip().lower() for name in _cells(header, delimiter)]
     columns: dict[str, int] = {}
     for meaning, known in _COLUMN_NAMES.items():
@@ -184,7 +189,7 @@ def _read_rows(path: Path) -> tuple[dict[str, int], Iterator[tuple[int, list[str
             columns[meaning] = place
     has_header = "smiles" in columns
     if not has_header:
-        if delimiter == ",":
+        if delimiter in {",", ";"}:
             wanted = " or ".join(_COLUMN_NAMES["smiles"])
             raise DatasetError(f"{path}: no column is called {wanted}; it has {names[:8]}")
         columns = {"smiles": 0}  # a .smi file: SMILES, then perhaps a name
@@ -201,6 +206,6 @@ def _read_rows(path: Path) -> tuple[dict[str, int], Iterator[tuple[int, list[str
 
 
 def _cells(line: str, delimiter: str | None) -> list[str]:
-    if delimiter == ",":
-        return next(csv.reader([line]), [])
+    if delimiter in {",", ";"}:
+        return next(csv.reader([line], delimiter=delimiter), [])
     return [cell.strip().strip('"') for cell in line.split(delimiter)]

@@ -84,7 +84,8 @@ def prepare(
     sources = {"spectra": spectra, **{f"candidates.{n}": p for n, p in candidates.items()}}
     for path in sources.values():
         if not path.is_file():
-            raise DatasetError(f"{path}: no such file")
+            what = "is a folder, expected a file" if path.is_dir() else "no such file"
+            raise DatasetError(f"{path}: {what}")
     description = _describe(sources, options)
     ensure_replaceable(out, KIND, sources.values())
     if _is_current(out, description["key"]):
@@ -272,7 +273,9 @@ def _write_lists(
     np.save(folder / f"candidates.{name}.molecules.npy", member.astype(np.int32))
     np.save(folder / f"candidates.{name}.identity.npy", identity.astype(np.uint8))
     np.save(folder / f"candidates.{name}.list_of.npy", list_of)
+    measured = np.unique(table.index[np.frombuffer(collected.spectrum_smiles, dtype=np.int32)])
     return {
+        "molecules_without": int((list_of[measured[measured >= 0]] < 0).sum()),
         "lists": len(sizes),
         "candidates": len(member),
         "largest": int(sizes.max()) if len(sizes) else 0,

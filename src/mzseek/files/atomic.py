@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
+from mzseek.errors import InputError
+
 _PARTIAL = ".partial-"
 _OLD = "-old"
 
@@ -23,11 +25,13 @@ def atomic_directory(target: Path) -> Iterator[Path]:
     the next one begins.
     """
     target = target.resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    _remove_leftovers(target)
-    partial = Path(
-        tempfile.mkdtemp(prefix=f".{target.name}{_PARTIAL}{os.getpid()}-", dir=target.parent)
-    )
+    prefix = f".{target.name}{_PARTIAL}{os.getpid()}-"
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(target)
+        partial = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
+    except OSError as error:
+        raise InputError(target, f"cannot be made ({error.strerror})") from error
     replaced = partial.with_name(partial.name + _OLD)
     try:
         with _terminate_as_interrupt():

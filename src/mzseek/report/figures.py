@@ -85,16 +85,24 @@ def histogram_svg(
 ) -> str:
     """Distributions of counts, drawn over each other."""
     with plt.rc_context(_STYLE):
-        figure, axes = plt.subplots(figsize=(7.2, 2.6), layout="constrained")
+        figure, axes = plt.subplots(figsize=(9.4, 2.7), layout="constrained")
         largest = max((int(np.max(values)) for values in groups.values() if len(values)), default=1)
-        edges = np.linspace(0, largest + 1, min(40, largest + 1) + 1)
+        step = -(-largest // 50)  # whole numbers, so that a bar is a count or a run of them
+        edges = (np.arange(0, largest + step + 1, step) + 0.5).tolist()
         for (name, values), colour in zip(groups.items(), (BLUE, ORANGE, MUTED), strict=False):
             median = float(np.median(values)) if len(values) else 0.0
             label = f"{name} (median {median:g})"
-            bins = edges.tolist()
-            axes.hist(values, bins=bins, color=colour, alpha=0.25)
-            axes.hist(values, bins=bins, color=colour, histtype="step", linewidth=1.4, label=label)
-        axes.set(xlabel=xlabel, ylabel=ylabel, xlim=(0, largest + 1))
+            first = colour == BLUE
+            axes.hist(
+                values,
+                bins=edges,
+                color=colour,
+                histtype="stepfilled" if first else "step",
+                alpha=0.35 if first else 1.0,
+                linewidth=1.4,
+                label=label,
+            )
+        axes.set(xlabel=xlabel, ylabel=ylabel, xlim=(0, edges[-1] + 0.5))
         axes.legend(frameon=False)
         return _to_svg(figure)
 

@@ -124,6 +124,8 @@ def _zip_sources(path: Path) -> Iterator[Source | InputError]:
     )
     if not members:
         raise InputError(path, "the archive holds no files")
+    if "[Content_Types].xml" in members:
+        raise InputError(path, "is an Office document; export it as text first")
     return _open_each(
         functools.partial(
             member_source, f"{path}: {member}", member, functools.partial(archive.open, member)

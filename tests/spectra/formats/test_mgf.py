@@ -126,3 +126,13 @@ def test_fields_that_mgf_cannot_name_are_written_all_the_same(
     )
     (got,) = read_spectra(tmp_path / "a.mgf")
     assert got.metadata == {"x_1st": "x", "x__id": "y", "a_b": "z"}
+
+
+def test_gnps_writes_the_adduct_behind_the_name(tmp_path: Path) -> None:
+    names = ["Fuberidazole M-H", "Vitamin M", "Something [M+H]+", "Odd M+Xx", "Plain"]
+    text = "".join(record(f"PEPMASS=183.057\nNAME={name}\n50 1") for name in names)
+    text += record("PEPMASS=183.057\nNAME=x M-H\nADDUCT=[M+FA-H]-\n50 1")
+    got, rejects = read(tmp_path / "a.mgf", text)
+    assert rejects == []
+    assert [s.adduct for s in got] == ["[M-H]-", None, "[M+H]+", None, None, "[M+FA-H]-"]
+    assert [s.metadata.get("adduct_from") for s in got[:2]] == ["name", None]

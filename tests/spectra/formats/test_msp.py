@@ -51,6 +51,12 @@ def test_records_without_blank_lines_between(tmp_path: Path) -> None:
     assert len(got) == 3
 
 
+def test_records_without_an_identifier_are_called_by_their_name(tmp_path: Path) -> None:
+    record = "Name: x\nPrecursorMZ: 100\nNum Peaks: 1\n50 1\n"
+    got, _ = read(tmp_path / "a.msp", record * 2)
+    assert [s.identifier for s in got] == ["x", "x #2"]
+
+
 def test_a_wrong_number_of_peaks_is_refused_and_stops_nothing(tmp_path: Path) -> None:
     record = "Name: {0}\nPrecursorMZ: 100\nNum Peaks: {1}\n50 1\n60 2\n\n"
     text = record.format("a", 2) + record.format("b", 3) + record.format("c", 2)

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from mzseek.adducts import parse_adduct
+from mzseek.errors import AdductError
 from mzseek.files import Source, text_lines
 from mzseek.spectra.formats.peak_block import PeakBlock
 from mzseek.spectra.numbers import shorten
@@ -10,6 +12,7 @@ from mzseek.spectra.record import Record, canonical_key
 
 _BEGIN = re.compile(r"^[ \t]*BEGIN[ \t]+IONS[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _KEY = re.compile(r"[A-Za-z_][^=]*=")
+_ADDUCT_WORD = re.compile(r"\[?\d?M(?:[+-]\d?[A-Z][A-Za-z0-9]*)+(?:\]\d?[+-])?")
 
 
 def looks_like(head: str) -> bool:
@@ -85,7 +88,21 @@ def _finish(record: Record, peaks: PeakBlock, header: dict[str, str]) -> Record:
     mass = record.fields.get("pepmass", "").split()
     if len(mass) == 3:
         record.add("charge", mass[2])
+    if not record.values("adduct"):
+        _take_adduct_from_name(record)
     for key, value in header.items():
         if canonical_key(key) not in record.fields:
             record.add(key, value)
     return record
+
+
+def _take_adduct_from_name(record: Record) -> None:
+    """GNPS libraries write the adduct as the last word of the name: ``NAME=Fuberidazole M-H``."""
+    word = record.fields.get("compound_name", "").rpartition(" ")[2]
+    if _ADDUCT_WORD.fullmatch(word):
+        try:
+            parse_adduct(word)
+        except AdductError:
+            return
+        record.add("adduct", word)
+        record.add("adduct_from", "name")

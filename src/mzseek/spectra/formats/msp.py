@@ -73,6 +73,8 @@ def _finish(record: Record, peaks: PeakBlock) -> Record:
     peaks.fill(record)
     if "compound_name" not in record.fields:
         record.fault = record.fault or "has no Name"
+    else:
+        record.fallback_name = record.fields["compound_name"]
     return record
 
 
