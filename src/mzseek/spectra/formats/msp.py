@@ -35,7 +35,10 @@ def read(source: Source) -> Iterator[Record]:
     with source.open() as stream:
         for number, line in text_lines(stream):
             if line[:1].isdigit() and record is not None and not _SPECIAL.search(line):
-                _add_peaks(record, peaks, number, line)
+                if len(line.split()) == 2:  # most lines
+                    peaks.add(number, line)
+                else:
+                    _add_peaks(record, peaks, number, line)
                 continue
             entry = _KEY.match(line)
             if record is not None and _ends_before(record, peaks, line, entry):

@@ -55,15 +55,19 @@ def _read(source: Source, reader: Any, fill: Callable[[Record, Any], None]) -> I
 
     count = 0
     with source.open() as stream:
-        # Binary arrays are decoded one record at a time, so that a damaged one stops no other;
-        # without an index nothing is read ahead.
-        scans = iter(Tolerant(stream, use_index=False, decode_binary=False))
+        scans = None
         while True:
             try:
+                if scans is None:
+                    # Binary arrays are decoded one record at a time, so that a damaged one stops no
+                    # other; without an index nothing is read ahead.
+                    scans = iter(Tolerant(stream, use_index=False, decode_binary=False))
                 scan = next(scans)
             except StopIteration:
                 return
-            except XMLSyntaxError as error:
+            except InputError:
+                raise
+            except Exception as error:  # lxml's syntax errors, and whatever pyteomics trips over
                 reason = f"broken XML after record {count} ({shorten(str(error), 90)})"
                 raise InputError(source.name, reason) from error
             count += 1

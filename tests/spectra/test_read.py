@@ -1,0 +1,119 @@
+"""Whatever is done to a file: spectra that are sound, reasons in one line, and no other error."""
+
+import contextlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mzseek.errors import MzseekError
+from mzseek.spectra import known_formats, read_spectra
+from mzseek.spectra.read import Names
+
+SAMPLES: dict[str, bytes] = {
+    "a.mgf": b"CHARGE=1+\nBEGIN IONS\nTITLE=a\nPEPMASS=195.0877 100 1+\nADDUCT=[M+H]+\n50.1 10\n"
+    b"138.066 100\nEND IONS\nBEGIN IONS\nSPECTRUMID=b\nPEPMASS=200,5\n60,25 1\nEND IONS\n",
+    "a.msp": b'Name: a\nDB#: 1\nPrecursorMZ: 195.0877\nComments: "SMILES=CCO" Parent=195\n'
+    b"Num Peaks: 2\n50.1 10; 60 20;\n\nName: b\nPrecursorMZ: 100\nNum Peaks: 1\n50 1 \"x\"\n",
+    "a.txt": b"ACCESSION: A\nRECORD_TITLE: a\nCH$EXACT_MASS: 194.0804\n"
+    b"AC$MASS_SPECTROMETRY: MS_TYPE MS2\nMS$FOCUSED_ION: PRECURSOR_TYPE [M+H]+\n"
+    b"PK$NUM_PEAK: 2\nPK$PEAK: m/z int. rel.int.\n"
+    b"  42.03 5 1\n  138.066 100 999\n//\n",
+    "a.ms": b">compound A\n>parentmass 287.05\n>ionization [M+H]+\n\n>collision 35\n153.018 100\n"
+    b"121.028 20\n\n>ms1\n287 1\n",
+    "a.json": json.dumps(
+        [{"spectrum_id": "A", "Precursor_MZ": "195", "Adduct": "M+H", "peaks_json": "[[50,1]]"}]
+    ).encode(),
+    "a.tsv": b"identifier\tmzs\tintensities\tprecursor_mz\tadduct\nA\t50,60\t1,2\t195.1\t[M+H]+\n",
+    "a.mzML": b'<mzML xmlns="http://psi.hupo.org/ms/mzml"><run><spectrumList count="1">'
+    b'<spectrum index="0" id="s=1" defaultArrayLength="1"><cvParam cvRef="MS" '
+    b'accession="MS:1000511" name="ms level" '
+    b'value="2"/></spectrum></spectrumList></run></mzML>',
+}  # fmt: skip
+
+edits = st.lists(
+    st.tuples(
+        st.sampled_from(["delete", "insert", "replace", "repeat"]),
+        st.integers(0, 10_000),
+        st.integers(1, 40),
+        st.binary(min_size=1, max_size=6)
+        | st.sampled_from(
+            [b"\n", b",", b"nan", b"-", b"9" * 30, b"]", b'"', b"\xff\xfe", b"\r", b"=", b":"]
+        ),
+    ),
+    max_size=6,
+)
+
+
+def damaged(data: bytes, changes: list[tuple[str, int, int, bytes]]) -> bytes:
+    for kind, place, length, text in changes:
+        place %= len(data) + 1
+        if kind == "delete":
+            data = data[:place] + data[place + length :]
+        elif kind == "insert":
+            data = data[:place] + text + data[place:]
+        elif kind == "replace":
+            data = data[:place] + text + data[place + len(text) :]
+        else:
+            data = data[:place] + data[place : place + length] * 3 + data[place + length :]
+    return data
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_samples_are_read_whole(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(SAMPLES[name])
+    rejects: list[tuple[str, str]] = []
+    got = list(read_spectra(tmp_path / name, rejects))
+    if name == "a.mzML":  # it has no peaks
+        assert (len(got), len(rejects)) == (0, 1)
+    else:
+        assert got
+        assert all("MS1" in reason for _, reason in rejects)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SAMPLES)
+@settings(
+    max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
+@given(changes=edits)
+def test_damage_never_makes_an_unsound_spectrum_or_a_stack_trace(
+    tmp_path: Path, name: str, changes: list[tuple[str, int, int, bytes]]
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(damaged(SAMPLES[name], changes))
+    rejects: list[tuple[str, str]] = []
+    got = []
+    with contextlib.suppress(MzseekError):  # the file as a whole was refused
+        got = list(read_spectra(path, rejects))
+        assert got or rejects
+    for spectrum in got:
+        assert len(spectrum) > 0
+        assert np.isfinite(spectrum.mz).all()
+        assert (np.diff(spectrum.mz) >= 0).all()
+        assert (spectrum.mz > 0).all()
+        assert (spectrum.intensities > 0).all()
+        assert np.isfinite(spectrum.intensities).all()
+        assert 0 < spectrum.precursor_mz <= 20_000
+    assert len({s.identifier for s in got}) == len(got)
+    for where, reason in rejects:
+        assert name in where
+        assert reason
+        assert "\n" not in reason
+
+
+def test_every_format_is_announced() -> None:
+    assert {"MGF", "MSP", "mzML", "mzXML", "MassBank", "SIRIUS", "GNPS JSON"} <= set(
+        known_formats()
+    )
+
+
+@given(st.lists(st.sampled_from(["a", "a #2", "b", "a #3", "a #2 #2"]), max_size=30))
+def test_names_are_never_given_twice(wanted: list[str]) -> None:
+    names = Names()
+    given_names = [names.take(name) for name in wanted]
+    assert len(set(given_names)) == len(given_names)
+    assert all(name in names for name in given_names)
