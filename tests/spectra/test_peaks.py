@@ -24,8 +24,11 @@ def test_a_peak_in_all_its_spellings(line: str) -> None:
 
 def test_a_record_with_decimal_commas_has_them_throughout() -> None:
     assert parse("100,1234 1,234", "50,5 987") == [(100.1234, 1.234), (50.5, 987.0)]
+    assert parse("100,123 1,234") == [(100.123, 1.234)]  # no m/z of 100,123
     with pytest.raises(SpectrumError, match="could be 1234 or a decimal comma"):
         parse("100.5 1,234", "150.2 987")
+    with pytest.raises(SpectrumError, match="could be"):
+        parse("1,123 1,234")
 
 
 def test_four_numbers_could_be_two_peaks() -> None:

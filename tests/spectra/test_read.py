@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -103,6 +104,42 @@ def test_damage_never_makes_an_unsound_spectrum_or_a_stack_trace(
         assert name in where
         assert reason
         assert "\n" not in reason
+
+
+def written(name: str, count: int) -> bytes:
+    """A file of many records, each with sixty peaks."""
+    peaks = [(50 + n * 1.5, n + 1.0) for n in range(60)]
+    lines = "".join(f"{mz} {i}\n" for mz, i in peaks)
+    if name == "a.mgf":
+        text = "".join(
+            f"BEGIN IONS\nTITLE={n}\nPEPMASS=200\n{lines}END IONS\n" for n in range(count)
+        )
+    elif name == "a.msp":
+        head = "PrecursorMZ: 200\nNum Peaks: 60\n"
+        text = "".join(f"Name: {n}\n{head}{lines}\n" for n in range(count))
+    elif name == "a.json":
+        entries = ({"id": n, "precursor_mz": 200, "peaks_json": str(peaks)} for n in range(count))
+        text = json.dumps(list(entries)).replace("(", "[").replace(")", "]")
+    else:
+        mzs, heights = (",".join(map(str, column)) for column in zip(*peaks, strict=True))
+        rows = "".join(f"{n}\t{mzs}\t{heights}\t200\n" for n in range(count))
+        text = "identifier\tmzs\tintensities\tprecursor_mz\n" + rows
+    return text.encode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["a.mgf", "a.msp", "a.json", "a.tsv"])
+def test_memory_does_not_grow_with_the_file(tmp_path: Path, name: str) -> None:
+    peaks_of_memory = []
+    for count in (3_000, 12_000):
+        (tmp_path / name).write_bytes(written(name, count))
+        tracemalloc.start()
+        assert sum(1 for _ in read_spectra(tmp_path / name, [])) == count
+        peaks_of_memory.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    grown = peaks_of_memory[1] - peaks_of_memory[0]
+    assert grown < 9_000 * 250, f"{grown / 9_000:.0f} bytes a record"  # names, not peaks (1 KB)
+    assert peaks_of_memory[1] < 25e6
 
 
 def test_every_format_is_announced() -> None:

@@ -49,9 +49,11 @@ def parse_number(
     raise SpectrumError(f"{what} {shorten(text)!r} is not a number")
 
 
-def has_decimal_comma(text: str) -> bool:
-    """Whether a number is written with a comma that cannot stand between thousands."""
-    return "," in text and bool(_NUMBER.fullmatch(text)) and not _MAYBE_THOUSANDS.fullmatch(text)
+def has_decimal_comma(text: str, limit: float = float("inf")) -> bool:
+    """Whether a number's comma can only be a decimal one: thousands would lie beyond ``limit``."""
+    if "," not in text or not _NUMBER.fullmatch(text):
+        return False
+    return not _MAYBE_THOUSANDS.fullmatch(text) or float(text.replace(",", "")) > limit
 
 
 def is_number(text: str) -> bool:

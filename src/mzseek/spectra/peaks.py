@@ -34,8 +34,11 @@ def parse_peak_lines(lines: Sequence[str], numbers: Sequence[int]) -> tuple[Floa
             pass
         else:
             return values[0::2], values[1::2]
+    words = [line.replace(";", " ").split() for line in lines]
     decimal_comma = "." not in text and any(
-        has_decimal_comma(word) for word in text.replace(";", " ").split()
+        has_decimal_comma(word, MAX_MZ if place == 0 else np.inf)
+        for line in words
+        for place, word in enumerate(line)
     )
     pairs = [
         _parse_peak(number, line, decimal_comma)
