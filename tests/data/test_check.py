@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from mzseek.data.check import check_dataset
+from mzseek.data.check import Finding, check_dataset
 from mzseek.errors import DatasetError
 
 from .conftest import ISOMERS, MEASURED, row
@@ -12,7 +12,11 @@ PHENYLALANINE = "NC(Cc1ccccc1)C(=O)O"
 
 
 def counts(report) -> dict[str, int]:
-    return {f.name: f.count for f in report.findings if f.count}
+    return {full_name(f): f.count for f in report.findings if f.count}
+
+
+def full_name(finding: Finding) -> str:
+    return f"{finding.name} ({finding.setting})" if finding.setting else finding.name
 
 
 def test_a_clean_set_has_no_findings(write_set) -> None:
@@ -64,7 +68,7 @@ def test_every_kind_of_trouble_is_counted_with_an_example(write_set) -> None:
         "candidates of another formula (formula)": 2,
         "candidates of another mass (mass)": 2,
     }
-    examples = {f.name: f.examples for f in report.findings}
+    examples = {full_name(f): f.examples for f in report.findings}
     assert examples["leaks across folds"] == [ASPIRIN]
     assert examples["precursor conflicts"][0].startswith(
         "wrong precursor: 181.2000, expected 181.04"
@@ -97,6 +101,6 @@ def test_near_duplicates_across_folds(write_set) -> None:
     found = counts(report)
     assert found["near-duplicates across folds"] == 1
     assert found["empty folds"] == 1
-    levels = {f.name: f.level for f in report.findings}
+    levels = {full_name(f): f.level for f in report.findings}
     assert levels["single-candidate lists (mass)"] == "warning"  # all of them
     assert "leaks across folds" not in found

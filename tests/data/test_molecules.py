@@ -45,4 +45,4 @@ def test_classes_are_equal_exactly_for_equal_rows() -> None:
 def test_molecules_without_a_key_are_nobodys_twin() -> None:
     table = build_molecule_table(["C", "[Og]", "[Ts]"])
     table.blocks = np.array([b"AAAA", b"", b""], dtype="S14")
-    assert len(set(table.block_classes().tolist())) == 3
+    assert len(set(table.block_classes.tolist())) == 3

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from mzseek.data import split
+from mzseek import similarity
 from mzseek.data.split import (
     assign_folds,
     join_clusters,
@@ -61,7 +61,7 @@ def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     dense = (rng.random((50, 30)) < 0.2).astype(int)
     whole = structure_clusters(csr_array(dense), 0.4)
-    monkeypatch.setattr(split, "_ROWS", 7)
+    monkeypatch.setattr(similarity, "_ROWS", 7)
     assert np.array_equal(structure_clusters(csr_array(dense), 0.4), whole)
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
@@ -67,39 +68,30 @@ def show_check(report: CheckReport) -> None:
     """Findings of a data check, worst first; those of several candidate lists in one row."""
     counts = ", ".join(f"{count:,} {what}" for what, count in report.counts.items())
     say(f"Looked at {counts}.")
-    rows: dict[tuple[str, str], list[tuple[str, Finding]]] = {}
-    for finding in report.findings:
-        name, _, setting = finding.name.rstrip(")").partition(" (")
-        rows.setdefault((finding.level, name), []).append((setting, finding))
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("level", "count", "what it means, and examples"):
-        table.add_column(column)
-    tally = dict.fromkeys(_LEVEL_STYLE, 0)
-    absent = []
-    for level in _LEVEL_STYLE:
-        for (row_level, name), found in rows.items():
-            met = [(setting, finding) for setting, finding in found if finding.count]
-            if row_level != level:
-                continue
-            if not met:
-                absent.append(name)
-                continue
-            tally[level] += 1
-            table.add_row(*_check_row(level, name, met))
-    verdict = [f"{n} kind{'s' if n != 1 else ''} of {level}" for level, n in tally.items() if n]
+    met: dict[tuple[str, str], list[Finding]] = {}
+    for finding in sorted(report.findings, key=lambda f: list(_LEVEL_STYLE).index(f.level)):
+        if finding.count:
+            met.setdefault((finding.level, finding.name), []).append(finding)
+    tally = Counter(level for level, _ in met)
+    verdict = [f"{n} kind{'s' if n != 1 else ''} of {level}" for level, n in tally.items()]
     say(f"[bold]{' and '.join(verdict) or 'Nothing'} found.[/bold]")
-    if verdict:
+    if met:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for column in ("level", "count", "what it means, and examples"):
+            table.add_column(column)
+        for (level, name), findings in met.items():
+            table.add_row(*_check_row(level, name, findings))
         console.print(table)
-    met_names = {name for (_, name), found in rows.items() if any(f.count for _, f in found)}
-    absent = [name for name in dict.fromkeys(absent) if name not in met_names]
+    names = {name for _, name in met}
+    absent = dict.fromkeys(f.name for f in report.findings if f.name not in names)
     if absent:
         say(f"[green]None of:[/green] {', '.join(absent)}.")
 
 
-def _check_row(level: str, name: str, met: list[tuple[str, Finding]]) -> tuple[str, str, str]:
-    count = "\n".join(f"{f.count:,}/{f.out_of:,} {setting}".rstrip() for setting, f in met)
-    text = f"[bold]{name}[/bold]: {met[0][1].meaning}"
-    examples = dict.fromkeys(example for _, finding in met for example in finding.examples)
+def _check_row(level: str, name: str, findings: list[Finding]) -> tuple[str, str, str]:
+    count = "\n".join(f"{f.count:,}/{f.out_of:,} {f.setting or ''}".rstrip() for f in findings)
+    text = f"[bold]{name}[/bold]: {findings[0].meaning}"
+    examples = dict.fromkeys(example for finding in findings for example in finding.examples)
     text += "".join(f"\n  [dim]{_plain(example)}[/dim]" for example in list(examples)[:3])
     style = _LEVEL_STYLE[level]
     return f"[{style}]{level}[/{style}]", count, text

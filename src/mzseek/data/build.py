@@ -122,9 +122,12 @@ def _read_libraries(
             if structure not in known:
                 known[structure] = standard_form(structure, options.keep_stereo)
             form = known[structure]
-            reason = form if isinstance(form, str) else _conflict(spectrum, form, options)
-            if isinstance(form, str) or reason is not None:
-                report(where, reason or "")
+            if isinstance(form, str):
+                report(where, form)
+                continue
+            conflict = _conflict(spectrum, form, options)
+            if conflict is not None:
+                report(where, conflict)
                 continue
             key = _duplicate_key(spectrum, form)
             if key in seen:
@@ -134,12 +137,11 @@ def _read_libraries(
             name = spectrum.identifier
             name = names.take(f"{library.stem} {name}" if name in names else name)
             seen[key] = name
-            identity = (form.block, round(form.mass, 3))
-            if identity not in place_of:
-                place_of[identity] = len(forms)
+            if form.identity not in place_of:
+                place_of[form.identity] = len(forms)
                 forms.append(form)
             spectrum = dataclasses.replace(spectrum, identifier=name)
-            entries.append(_Entry(spectrum, place_of[identity]))
+            entries.append(_Entry(spectrum, place_of[form.identity]))
             if len(entries) % 500 == 0:
                 progress("spectra", len(entries))
     progress("spectra", len(entries))
@@ -168,7 +170,7 @@ def _duplicate_key(spectrum: Spectrum, form: Form) -> tuple[object, ...]:
     relative = np.round(spectrum.intensities / spectrum.intensities.max(), 2)
     strong = relative > 0
     return (
-        form.block,
+        form.identity,
         spectrum.adduct,
         spectrum.metadata.get("collision_energy"),
         np.round(spectrum.mz[strong], 2).tobytes(),

@@ -79,6 +79,7 @@ class Prepared:
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
         self.folder = folder
         self.manifest = manifest
+        self._arrays: dict[str, npt.NDArray[Any]] = {}
 
     @classmethod
     def open(cls, folder: Path | str, *, verify: bool = False) -> "Prepared":
@@ -112,12 +113,13 @@ class Prepared:
 
     def _array(self, name: str) -> npt.NDArray[Any]:
         # A damaged header could ask for unpickling, which numpy refuses by default.
-        path = self.folder / f"{name}.npy"
-        try:
-            array: npt.NDArray[Any] = np.load(path, mmap_mode="r")
-        except (OSError, ValueError) as error:
-            raise CacheError(f"{path}: cannot be read ({error})") from error
-        return array
+        if name not in self._arrays:
+            path = self.folder / f"{name}.npy"
+            try:
+                self._arrays[name] = np.load(path, mmap_mode="r")
+            except (OSError, ValueError) as error:
+                raise CacheError(f"{path}: cannot be read ({error})") from error
+        return self._arrays[name]
 
     def __len__(self) -> int:
         return len(self.molecule)

@@ -17,6 +17,7 @@ from mzseek.data.collect import Collected, RawLists, collect
 from mzseek.data.dataset import FOLDS, DatasetFiles
 from mzseek.data.molecules import MoleculeTable, build_molecule_table
 from mzseek.data.progress import Progress, silent
+from mzseek.data.resolve import ResolvedLists, resolve
 from mzseek.data.split import nearest_similarity
 from mzseek.errors import DatasetError
 
@@ -37,6 +38,7 @@ class Finding:
     out_of: int
     meaning: str
     examples: list[str] = field(default_factory=list)
+    setting: str | None = None  # the candidate lists it is about
 
 
 @dataclass(frozen=True)
@@ -80,10 +82,10 @@ def check_dataset(
 
 def _finding(
     name: str, level: str, places: Sequence[Any] | npt.NDArray[Any], out_of: int, meaning: str,
-    show: Any,
+    show: Any, setting: str | None = None,
 ) -> Finding:  # fmt: skip
     examples = [show(place) for place in list(places[:_EXAMPLES])]
-    return Finding(name, level, len(places), out_of, meaning, examples)
+    return Finding(name, level, len(places), out_of, meaning, examples, setting)
 
 
 def _set_aside(data: Collected, table: MoleculeTable, smiles: list[str]) -> Iterable[Finding]:
@@ -155,7 +157,7 @@ def _leaks(data: Collected, table: MoleculeTable) -> Iterable[Finding]:
     folds = np.frombuffer(data.folds, dtype=np.int8)
     molecule = table.index[np.frombuffer(data.spectrum_smiles, dtype=np.int32)]
     usable = (folds >= 0) & (molecule >= 0)
-    classes = table.block_classes()
+    classes = table.block_classes
     pairs = np.unique(np.stack([classes[molecule[usable]], folds[usable]]), axis=1)
     skeletons, folds_of = np.unique(pairs[0], return_counts=True)
     leaked = skeletons[folds_of > 1]
@@ -193,52 +195,42 @@ def _list_findings(
 ) -> Iterable[Finding]:
     keys = np.frombuffer(lists.keys, dtype=np.int32)
     counts = np.frombuffer(lists.counts, dtype=np.int32)
-    owner = np.repeat(np.arange(len(keys)), counts)
-    truth = table.index[keys].astype(np.int64)
-    member = table.index[np.frombuffer(lists.members, dtype=np.int32)].astype(np.int64)
-    valid = (member >= 0) & (truth[owner] >= 0)
-    owner, member = owner[valid], member[valid]
-    target = truth[owner]
-    prints, blocks = table.fingerprint_classes(), table.block_classes()
-    same_print = prints[member] == prints[target]
-    same_block = blocks[member] == blocks[target]
+    resolved = resolve(lists, table)
+    truth, member, target = resolved.truth, resolved.member, resolved.target
 
     def of_lists(what: str, level: str, places: Any, meaning: str) -> Finding:
         def show(place: int) -> str:
             return smiles[int(keys[place])]
 
-        return _finding(f"{what} ({name})", level, places, len(keys), meaning, show)
+        return _finding(what, level, places, len(keys), meaning, show, name)
 
     def of_candidates(what: str, level: str, marked: Any, meaning: str) -> Finding:
         def show(place: int) -> str:
             return f"{table.smiles[member[place]]} for {table.smiles[target[place]]}"
 
         places = np.flatnonzero(marked)
-        return _finding(f"{what} ({name})", level, places, len(member), meaning, show)
+        return _finding(what, level, places, len(member), meaning, show, name)
 
     measured = np.unique(table.index[np.frombuffer(data.spectrum_smiles, dtype=np.int32)])
     without = np.setdiff1d(measured[measured >= 0], truth)
     meaning = "measured molecules that no key stands for"
     yield _finding(
-        f"molecules without a list ({name})", "fault", without, len(measured), meaning,
-        lambda molecule: table.smiles[molecule],
+        "molecules without a list", "fault", without, len(measured), meaning,
+        lambda molecule: table.smiles[molecule], name,
     )  # fmt: skip
-    found = np.zeros(len(keys), dtype=bool)
-    found[owner[same_print | same_block]] = True
-    missing = np.flatnonzero(~found & (truth >= 0))
+    missing = np.flatnonzero(~resolved.has_truth & (truth >= 0))
     yield of_lists("missing truths", "fault", missing, "the truth is not among its candidates")
     other = member != target
     meaning = (
         "another candidate has the truth's fingerprint (morgan2): no model of it tells them apart"
     )
-    yield of_candidates("fingerprint twins", "warning", same_print & other, meaning)
+    yield of_candidates("fingerprint twins", "warning", resolved.same_fingerprint & other, meaning)
     meaning = "another candidate has the truth's first InChIKey block"
-    yield of_candidates("InChIKey twins", "warning", same_block & other, meaning)
-    repeated = np.ones(len(member), dtype=bool)
-    repeated[np.unique(owner * len(table) + member, return_index=True)[1]] = False
+    yield of_candidates("InChIKey twins", "warning", resolved.same_block & other, meaning)
+    repeated = ~resolved.is_first(len(table))
     meaning = "a candidate stands in its list more than once"
     yield of_candidates("repeated candidates", "warning", repeated, meaning)
-    told = _told_by_form(owner, member, target, table)
+    told = _told_by_form(resolved, table)
     meaning = "no other candidate has the truth's form (stereo, charges, isotopes, salt)"
     yield of_lists("truths told by their form", "warning", told, meaning)
     single = np.flatnonzero(counts == 1)
@@ -259,20 +251,16 @@ def _list_findings(
         yield of_candidates("candidates of another mass", "warning", stray, meaning)
 
 
-def _told_by_form(
-    owner: npt.NDArray[np.int64],
-    member: npt.NDArray[np.int64],
-    target: npt.NDArray[np.int64],
-    table: MoleculeTable,
-) -> npt.NDArray[np.int64]:
+def _told_by_form(resolved: ResolvedLists, table: MoleculeTable) -> npt.NDArray[np.int64]:
     """Lists of several candidates in which the truth is written like no other."""
+    owner, member, target = resolved.owner, resolved.member, resolved.target
     codes: dict[tuple[bool, ...], int] = {}
     used = np.unique(np.concatenate([member, target]))
     form = np.zeros(len(table), dtype=np.int64)
     form[used] = [codes.setdefault(_form(table.smiles[i]), len(codes)) for i in used]
-    lists = np.unique(owner[member != target])
-    alike = np.unique(owner[(member != target) & (form[member] == form[target])])
-    return np.setdiff1d(lists, alike)
+    other = member != target
+    alike = owner[other & (form[member] == form[target])]
+    return np.setdiff1d(owner[other], alike)
 
 
 def _form(smiles: str) -> tuple[bool, ...]:

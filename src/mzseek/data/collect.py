@@ -109,13 +109,12 @@ def _collect_spectra(
     progress: Progress,
 ) -> None:
     adduct_code: dict[str, int] = {}
-    for spectrum in read_table(path, collected.set_aside):
+    for spectrum in read_table(path, collected.set_aside, intensity_floor):
         if not ((spectrum.mz >= low) & (spectrum.mz <= high)).any():
             reason = f"has no peak between m/z {low:g} and {high:g}"
             collected.set_aside(f"{path}: {spectrum.identifier}", reason)
             continue
         stated = spectrum.metadata
-        keep = spectrum.intensities >= intensity_floor * spectrum.intensities.max()
         fold = stated.get("fold")
         adduct = spectrum.adduct
         collected.identifiers.append(spectrum.identifier)
@@ -129,9 +128,9 @@ def _collect_spectra(
         collected.stated_formulas.append(stated.get("formula", ""))
         collected.stated_masses.append(_first_number(stated.get("parent_mass", "")))
         collected.stated_blocks.append(stated.get("inchikey", "")[:14])
-        collected.peak_counts.append(int(keep.sum()))
-        collected.mz.frombytes(spectrum.mz[keep].tobytes())
-        collected.intensities.frombytes(spectrum.intensities[keep].astype(np.float32).tobytes())
+        collected.peak_counts.append(len(spectrum))
+        collected.mz.frombytes(spectrum.mz.tobytes())
+        collected.intensities.frombytes(spectrum.intensities.astype(np.float32).tobytes())
         if len(collected.identifiers) % 1000 == 0:
             progress("spectra", len(collected.identifiers))
     collected.adducts = list(adduct_code)

@@ -82,7 +82,7 @@ def find_dataset(folder: Path) -> DatasetFiles:
     return DatasetFiles(tables[0], candidates)
 
 
-def read_table(path: Path, report: Report) -> Iterator[Spectrum]:
+def read_table(path: Path, report: Report, intensity_floor: float = 0.0) -> Iterator[Spectrum]:
     """Spectra with a molecule each; those without one are set aside.
 
     ``smiles`` and, where the table has it, ``fold`` stand in each spectrum's metadata.
@@ -91,7 +91,7 @@ def read_table(path: Path, report: Report) -> Iterator[Spectrum]:
     missing = [name for name in ("mzs", "intensities", "smiles") if name not in columns]
     if missing:
         raise DatasetError(f"{path}: {_why_no_table(path, missing[0], columns)}")
-    for spectrum in read_spectra(path, report):
+    for spectrum in read_spectra(path, report, intensity_floor=intensity_floor):
         fold = spectrum.metadata.get("fold")
         if "smiles" not in spectrum.metadata:
             report(f"{path}: {spectrum.identifier}", "has no SMILES")

@@ -35,7 +35,7 @@ class _List:
         self._setting = setting
         self._options = options
         self._rng = np.random.default_rng(
-            [options.seed, zlib.crc32(f"{truth.block}{truth.mass:.3f}{setting}".encode())]
+            [options.seed, zlib.crc32(f"{truth.identity}{setting}".encode())]
         )
         self._left = self._rng.permutation(found)
         self._blocks = {truth.block}

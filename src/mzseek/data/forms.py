@@ -20,6 +20,11 @@ class Form:
     mass: float
     block: str
 
+    @property
+    def identity(self) -> tuple[str, float]:
+        """What makes it the same molecule: the skeleton, and the mass, which isotopes change."""
+        return self.block, round(self.mass, 3)
+
 
 def standard_form(structure: str, keep_stereo: bool) -> Form | str:
     """Standard form of a SMILES or InChI, or the reason why it has none."""

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from hashlib import blake2b
 
 import numpy as np
@@ -122,10 +122,12 @@ class MoleculeTable:
         shape = (len(self), fingerprint_kind(self.kind).bits)
         return csr_array((np.ones(len(bits), np.int32), bits, self.fingerprint_indptr), shape=shape)
 
+    @cached_property
     def fingerprint_classes(self) -> npt.NDArray[np.int64]:
         """A number for each molecule; equal numbers mean equal fingerprints."""
         return row_classes(self.fingerprint_bits, self.fingerprint_indptr)
 
+    @cached_property
     def block_classes(self) -> npt.NDArray[np.int64]:
         """A number for each molecule; equal numbers mean equal first InChIKey blocks.
 

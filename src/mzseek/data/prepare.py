@@ -32,6 +32,7 @@ from mzseek.data.dataset import FOLDS, write_rejects
 from mzseek.data.molecules import MoleculeTable, build_molecule_table
 from mzseek.data.owned import MANIFEST, ensure_replaceable
 from mzseek.data.progress import Progress, silent
+from mzseek.data.resolve import resolve
 from mzseek.data.strings import StringColumn
 from mzseek.errors import CacheError, DatasetError
 from mzseek.files import atomic_directory, content_hash
@@ -234,24 +235,17 @@ def _write_lists(
     folder: Path, name: str, lists: RawLists, table: MoleculeTable, collected: Collected
 ) -> dict[str, Any]:
     """Lists as indices into the table, each candidate once, marked where it is the truth."""
-    truth = table.index[np.frombuffer(lists.keys, dtype=np.int32)].astype(np.int64)
-    counts = np.frombuffer(lists.counts, dtype=np.int32)
-    owner = np.repeat(np.arange(len(counts)), counts)
-    member = table.index[np.frombuffer(lists.members, dtype=np.int32)].astype(np.int64)
-    valid = (member >= 0) & (truth[owner] >= 0)
-    _, first = np.unique(owner[valid] * len(table) + member[valid], return_index=True)
-    chosen = np.flatnonzero(valid)[np.sort(first)]
-    owner, member = owner[chosen], member[chosen]
-    by_fingerprint, by_block = table.fingerprint_classes(), table.block_classes()
-    identity = np.where(
-        by_fingerprint[member] == by_fingerprint[truth[owner]], SAME_FINGERPRINT, 0
-    ) | np.where(by_block[member] == by_block[truth[owner]], SAME_BLOCK, 0)
-    has_truth = np.zeros(len(counts), dtype=bool)
-    has_truth[owner[identity > 0]] = True
+    resolved = resolve(lists, table)
+    truth, has_truth = resolved.truth, resolved.has_truth
+    first = resolved.is_first(len(table))
+    owner, member = resolved.owner[first], resolved.member[first]
+    identity = (SAME_FINGERPRINT * resolved.same_fingerprint + SAME_BLOCK * resolved.same_block)[
+        first
+    ]
     smiles = list(collected.smiles)
     # Of several keys for one molecule, the first whose list has the truth.
     places = np.flatnonzero(has_truth)
-    usable = np.zeros(len(counts), dtype=bool)
+    usable = np.zeros(len(truth), dtype=bool)
     usable[places[np.unique(truth[places], return_index=True)[1]]] = True
     for place in np.flatnonzero(~usable):
         where = f"{lists.source}: {smiles[lists.keys[place]][:60]}"
@@ -263,7 +257,7 @@ def _write_lists(
             collected.set_aside(where, "another key stands for the same molecule")
     in_use = usable[owner]
     owner, member, identity = owner[in_use], member[in_use], identity[in_use]
-    sizes = np.bincount(owner, minlength=len(counts))[usable]
+    sizes = np.bincount(owner, minlength=len(truth))[usable]
     list_of = np.full(len(table), -1, dtype=np.int32)
     list_of[truth[usable]] = np.arange(int(usable.sum()))
     np.save(

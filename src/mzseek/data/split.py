@@ -7,26 +7,14 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-_ROWS = 512
-
-
-def _tanimoto_blocks(rows: csr_array, others: csr_array):  # type: ignore[no-untyped-def]
-    """(first row, dense block of Tanimoto similarities) for consecutive blocks of rows."""
-    row_bits = np.diff(rows.indptr)
-    other_bits = np.diff(others.indptr)
-    transposed = others.astype(np.float32).T.tocsc()
-    for start in range(0, rows.shape[0], _ROWS):
-        block = rows[start : start + _ROWS].astype(np.float32)
-        common = (block @ transposed).toarray()
-        union = row_bits[start : start + _ROWS, None] + other_bits[None, :] - common
-        yield start, np.divide(common, union, out=np.ones_like(common), where=union > 0)
+from mzseek.similarity import tanimoto_blocks
 
 
 def nearest_similarity(rows: csr_array, others: csr_array) -> npt.NDArray[np.float32]:
     """Largest Tanimoto similarity of each row to any of the others (0 where there are none)."""
     nearest = np.zeros(rows.shape[0], dtype=np.float32)
     if others.shape[0]:
-        for start, block in _tanimoto_blocks(rows, others):
+        for start, block in tanimoto_blocks(rows, others):
             nearest[start : start + len(block)] = block.max(axis=1)
     return nearest
 
@@ -46,7 +34,7 @@ def structure_clusters(rows: csr_array, threshold: float = 0.6) -> npt.NDArray[n
         Cluster numbers, in the order in which clusters are first met.
     """
     linked_rows, linked_columns = [], []
-    for start, block in _tanimoto_blocks(rows, rows):
+    for start, block in tanimoto_blocks(rows, rows):
         row, column = np.nonzero(block >= threshold)
         linked_rows.append(row + start)
         linked_columns.append(column)

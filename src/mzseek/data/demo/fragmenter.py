@@ -23,6 +23,8 @@ import numpy as np
 import numpy.typing as npt
 from rdkit import Chem
 
+from mzseek.adducts import parse_adduct
+
 ADDUCTS = ("[M+H]+", "[M+Na]+")
 MAX_ATOMS = 63
 MAX_PEAKS = 60
@@ -31,7 +33,6 @@ MIN_FRAGMENT_ATOMS = 3
 MIN_MZ = 50.0
 SHIFTS = np.array([-2, -1, 0, 1])
 
-ELECTRON = 0.000548579909
 PPM_NOISE = 3.0
 INTENSITY_NOISE = 0.25
 NOISE_PEAKS = 2.0
@@ -216,8 +217,7 @@ def _carrier(adduct: str) -> float:
     """Mass that the adduct's charge carrier adds, or the reason why it is refused."""
     if adduct not in ADDUCTS:
         raise ValueError(f"unknown adduct {adduct!r}; known: {', '.join(ADDUCTS)}")
-    element = "H" if adduct == "[M+H]+" else "Na"
-    return float(Chem.GetPeriodicTable().GetMostCommonIsotopeMass(element)) - ELECTRON
+    return parse_adduct(adduct).offset
 
 
 @lru_cache(maxsize=16)
