@@ -144,8 +144,9 @@ def test_a_second_run_does_nothing_and_a_change_does(write_set, tmp_path: Path) 
 
 def test_two_runs_give_the_same_bytes(write_set, tmp_path: Path) -> None:
     files = write_set()
-    for name in ("one", "two"):
-        prepare(files.spectra, files.candidates, tmp_path / name, jobs=1 if name == "one" else 2)
+    backwards = dict(reversed(files.candidates.items()))
+    for name, lists in (("one", files.candidates), ("two", backwards)):
+        prepare(files.spectra, lists, tmp_path / name, jobs=1 if name == "one" else 2)
     for path in sorted((tmp_path / "one").iterdir()):
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
 

@@ -81,6 +81,7 @@ def prepare(
         False where the folder had the same key.
     """
     options = options or Options()
+    candidates = dict(sorted(candidates.items()))  # their order numbers the molecules
     kind = fingerprint_kind(options.fingerprint)
     sources = {"spectra": spectra, **{f"candidates.{n}": p for n, p in candidates.items()}}
     for path in sources.values():
