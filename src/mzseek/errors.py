@@ -42,3 +42,11 @@ class DatasetError(MzseekError):
 
 class CacheError(MzseekError):
     """A prepared folder that is incomplete, changed, or of another version."""
+
+
+class SimilarityError(MzseekError, ValueError):
+    """Rows that cannot be compared, or a similarity that is unknown."""
+
+
+class MetricError(MzseekError, ValueError):
+    """Scores, labels, bits or options from which no metric can be computed."""

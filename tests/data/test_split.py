@@ -4,13 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from mzseek import similarity
 from mzseek.data.split import (
     assign_folds,
     join_clusters,
     nearest_similarity,
     structure_clusters,
 )
+from mzseek.similarity import blocks
 
 matrices = st.lists(st.sets(st.integers(0, 11)), min_size=1, max_size=14).map(
     lambda rows: np.array([[i in row for i in range(12)] for row in rows], dtype=int)
@@ -61,7 +61,7 @@ def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     dense = (rng.random((50, 30)) < 0.2).astype(int)
     whole = structure_clusters(csr_array(dense), 0.4)
-    monkeypatch.setattr(similarity, "_ROWS", 7)
+    monkeypatch.setattr(blocks, "_ROWS", 7)
     assert np.array_equal(structure_clusters(csr_array(dense), 0.4), whole)
 
 

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from mzseek import similarity
-from mzseek.similarity import tanimoto_blocks
+from mzseek.similarity import blocks, tanimoto_blocks
 
 matrices = st.lists(st.sets(st.integers(0, 9)), min_size=1, max_size=9).map(
     lambda rows: np.array([[i in row for i in range(10)] for row in rows], dtype=int)
@@ -15,10 +14,10 @@ matrices = st.lists(st.sets(st.integers(0, 9)), min_size=1, max_size=9).map(
 @given(matrices, matrices, st.integers(1, 4))
 def test_tanimoto_is_intersection_over_union(one: np.ndarray, other: np.ndarray, size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(similarity, "_ROWS", size)
-        blocks = list(tanimoto_blocks(csr_array(one), csr_array(other)))
-    assert [start for start, _ in blocks] == list(range(0, len(one), size))
-    got = np.concatenate([block for _, block in blocks])
+        patch.setattr(blocks, "_ROWS", size)
+        got_blocks = list(tanimoto_blocks(csr_array(one), csr_array(other)))
+    assert [start for start, _ in got_blocks] == list(range(0, len(one), size))
+    got = np.concatenate([block for _, block in got_blocks])
     for i, row in enumerate(one):
         for j, column in enumerate(other):
             union = int((row | column).sum())

@@ -1,0 +1,303 @@
+"""Similarities of one set of rows with another, row by row, dense or sparse.
+
+Each function takes two matrices of the same shape and returns one value a row. The formulas are
+those of `mzseek.similarity.formulas`; here the statistics are counted.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, issparse
+
+from mzseek.errors import SimilarityError
+from mzseek.similarity.formulas import cosine_of, f1_of, minmax_of, tanimoto_of
+
+Rows = Any  # a dense array or scipy's CSR, whose types say nothing to a checker
+Values = npt.NDArray[np.float64]
+RowSimilarity = Callable[[Rows, Rows], Values]
+
+# Rows become float64 so many at a time: 128 dense rows of 4,096 bits are 4 MB.
+_DENSE_ROWS = 128
+_SPARSE_ROWS = 65_536
+
+
+class Overlap(NamedTuple):
+    """What the similarities of 0/1 rows are made of, one value a row each.
+
+    Attributes
+    ----------
+    dot : float64 array
+        Bits that both rows have.
+    size_a, size_b : float64 array
+        Bits of the one, and of the other.
+    """
+
+    dot: Values
+    size_a: Values
+    size_b: Values
+
+
+def overlap(rows: Rows, others: Rows) -> Overlap:
+    """Common bits and bits of each pair of rows; whatever is not 0 is a set bit.
+
+    Parameters
+    ----------
+    rows, others : dense array or CSR, shape (n, bits)
+
+    Returns
+    -------
+    Overlap
+        Three arrays of shape (n,).
+
+    Examples
+    --------
+    >>> overlap([[1, 1, 0]], csr_array([[0, 1, 1]]))
+    Overlap(dot=array([1.]), size_a=array([2.]), size_b=array([2.]))
+    """
+    return Overlap(*_statistics(rows, others, _dot, _size, _size_of_other, binary=True))
+
+
+def tanimoto(rows: Rows, others: Rows) -> Values:
+    """Tanimoto similarity of 0/1 rows; whatever is not 0 is a set bit.
+
+    ``|a ∩ b| / |a ∪ b|``
+
+    Probabilities are to be thresholded first, `mzseek.metrics.binarise` does that; their
+    similarity without a threshold is `soft_tanimoto` or `minmax_tanimoto`.
+
+    Parameters
+    ----------
+    rows, others : dense array or CSR of 0/1, shape (n, bits)
+        One-dimensional arrays are taken as one row.
+
+    Returns
+    -------
+    float64 array, shape (n,)
+        The similarity of each row with the other of its number. Two rows without bits are equal
+        and have 1; one without bits has 0 with any other.
+
+    Examples
+    --------
+    >>> tanimoto([[1, 1, 0], [0, 0, 0]], csr_array([[0, 1, 1], [0, 0, 0]])).round(3).tolist()
+    [0.333, 1.0]
+    """
+    return tanimoto_of(*overlap(rows, others))
+
+
+def f1(rows: Rows, others: Rows) -> Values:
+    """F1 score (Dice) of 0/1 rows; whatever is not 0 is a set bit.
+
+    ``2 |a ∩ b| / (|a| + |b|)``
+
+    Parameters and zero rows are as in `tanimoto`.
+
+    Returns
+    -------
+    float64 array, shape (n,)
+        The similarity of each row with the other of its number.
+
+    Examples
+    --------
+    >>> f1([1, 1, 0], [0, 1, 1]).tolist()
+    [0.5]
+    """
+    return f1_of(*overlap(rows, others))
+
+
+def soft_tanimoto(rows: Rows, others: Rows) -> Values:
+    """Tanimoto similarity in its product form, for rows with values in [0, 1].
+
+    ``a·b / (‖a‖₁ + ‖b‖₁ − a·b)``
+
+    This is the similarity of the IoU loss. A row that is not 0/1 has less than 1 with itself.
+
+    Parameters
+    ----------
+    rows, others : dense array or CSR, shape (n, bits)
+        Values in [0, 1]; one-dimensional arrays are taken as one row.
+
+    Returns
+    -------
+    float64 array, shape (n,)
+        The similarity of each row with the other of its number; zero rows as in `tanimoto`.
+
+    Examples
+    --------
+    >>> soft_tanimoto([0.5, 0.5, 0.0], [0, 1, 1]).tolist()
+    [0.2]
+    """
+    return tanimoto_of(*_statistics(rows, others, _dot, _size, _size_of_other))
+
+
+def minmax_tanimoto(rows: Rows, others: Rows) -> Values:
+    """Tanimoto similarity as Σmin/Σmax, for rows without negative values.
+
+    ``Σmin(aᵢ, bᵢ) / Σmax(aᵢ, bᵢ)``
+
+    It equals `soft_tanimoto` where one of the two rows is 0/1 and the other in [0, 1], since
+    min(a, b) is then ab; it differs where neither is.
+
+    Parameters
+    ----------
+    rows, others : dense array or CSR, shape (n, bits)
+        No negative values; one-dimensional arrays are taken as one row.
+
+    Returns
+    -------
+    float64 array, shape (n,)
+        The similarity of each row with the other of its number; zero rows as in `tanimoto`.
+
+    Examples
+    --------
+    >>> minmax_tanimoto([0.5, 0.5, 0.0], [0, 1, 1]).tolist()
+    [0.2]
+    >>> half = [0.5, 0.5, 0.0]
+    >>> minmax_tanimoto(half, half).item(), round(soft_tanimoto(half, half).item(), 3)
+    (1.0, 0.333)
+    """
+    size_a, size_b, difference = _statistics(rows, others, _size, _size_of_other, _difference)
+    return minmax_of(size_a + size_b, difference)
+
+
+def cosine(rows: Rows, others: Rows) -> Values:
+    """Cosine similarity of rows with any values.
+
+    ``a·b / (‖a‖₂ ‖b‖₂)``
+
+    Parameters
+    ----------
+    rows, others : dense array or CSR, shape (n, bits)
+        One-dimensional arrays are taken as one row.
+
+    Returns
+    -------
+    float64 array, shape (n,)
+        The similarity of each row with the other of its number; zero rows as in `tanimoto`.
+
+    Examples
+    --------
+    >>> cosine([[3, 4], [0, 0], [0, 0]], [[4, 3], [1, 0], [0, 0]]).tolist()
+    [0.96, 0.0, 1.0]
+    """
+    return cosine_of(*_statistics(rows, others, _dot, _squared, _squared_of_other))
+
+
+SIMILARITIES: dict[str, RowSimilarity] = {
+    "cosine": cosine,
+    "tanimoto": tanimoto,
+    "soft-tanimoto": soft_tanimoto,
+    "minmax-tanimoto": minmax_tanimoto,
+    "f1": f1,
+}
+
+
+def similarity(name: str) -> RowSimilarity:
+    """Similarity of that name; an unknown one is refused with the list of those there are.
+
+    Returns
+    -------
+    callable
+        From two matrices of the same shape to one value a row.
+
+    Examples
+    --------
+    >>> similarity("f1")([1, 1, 0], [0, 1, 1]).tolist()
+    [0.5]
+    """
+    try:
+        return SIMILARITIES[name]
+    except KeyError:
+        known = ", ".join(SIMILARITIES)
+        raise SimilarityError(f"similarity {name!r} is unknown, expected one of {known}") from None
+
+
+def checked_rows(values: Rows, name: str = "rows") -> Rows:
+    """Matrix of numbers as a dense array or `csr_array`, without a copy where it is one already.
+
+    Returns
+    -------
+    2-D array or csr_array
+        A one-dimensional argument becomes one row.
+
+    Raises
+    ------
+    SimilarityError
+        For anything that is no matrix of numbers, under the name given.
+    """
+    matrix = values if issparse(values) else np.asarray(values)
+    if matrix.ndim == 1:
+        matrix = matrix.reshape(1, -1)
+    if matrix.ndim != 2:
+        raise SimilarityError(f"{name} have {matrix.ndim} dimensions, expected 2 (or 1: one row)")
+    if matrix.dtype.kind not in "biuf":
+        raise SimilarityError(f"{name} hold values of type {matrix.dtype}, expected numbers")
+    return csr_array(matrix) if issparse(matrix) else matrix
+
+
+# Statistics of a block: two matrices of float64, both dense or both sparse, to one value a row.
+
+
+def _dot(a: Rows, b: Rows) -> Values:
+    if issparse(a):
+        return _size(a.multiply(b), b)
+    return np.asarray(np.einsum("ij,ij->i", a, b))
+
+
+def _size(a: Rows, _: Rows) -> Values:
+    return np.asarray(a.sum(axis=1), dtype=np.float64).reshape(-1)
+
+
+def _size_of_other(_: Rows, b: Rows) -> Values:
+    return _size(b, b)
+
+
+def _squared(a: Rows, _: Rows) -> Values:
+    return _dot(a, a)
+
+
+def _squared_of_other(_: Rows, b: Rows) -> Values:
+    return _dot(b, b)
+
+
+def _difference(a: Rows, b: Rows) -> Values:
+    return _size(abs(a - b), b)
+
+
+def _statistics(
+    rows: Rows, others: Rows, *statistics: Callable[[Rows, Rows], Values], binary: bool = False
+) -> list[Values]:
+    found = [
+        [statistic(a, b) for statistic in statistics] for a, b in _blocks(rows, others, binary)
+    ]
+    return [
+        np.concatenate([block[i] for block in found]) if found else np.empty(0)
+        for i in range(len(statistics))
+    ]
+
+
+def _blocks(rows: Rows, others: Rows, binary: bool) -> Iterator[tuple[Rows, Rows]]:
+    """Pairs of blocks in float64, sparse where both are, so that memory stays bounded."""
+    rows, others = checked_rows(rows), checked_rows(others, "others")
+    if rows.shape != others.shape:
+        raise SimilarityError(
+            f"rows have shape {rows.shape} and others {others.shape}, expected the same"
+        )
+    sparse = issparse(rows) and issparse(others)
+    step = _SPARSE_ROWS if sparse else _DENSE_ROWS
+    for start in range(0, rows.shape[0], step):
+        part = slice(start, start + step)
+        yield _as_float(rows[part], sparse, binary), _as_float(others[part], sparse, binary)
+
+
+def _as_float(block: Rows, sparse: bool, binary: bool) -> Rows:
+    if binary and not issparse(block):
+        block = block != 0
+    block = block.astype(np.float64)
+    if issparse(block):
+        # Entries given twice are a sum, which products and signs of entries would miss.
+        block.sum_duplicates()
+        if binary:
+            block.data = (block.data != 0).astype(np.float64)
+    return block if sparse or not issparse(block) else block.toarray()
