@@ -51,7 +51,7 @@ def test_every_command_is_documented() -> None:
     assert [name for name in names if f"mzseek {name}" not in text] == []
 
 
-@pytest.mark.parametrize("room", ["spectra", "chem", "files"])
+@pytest.mark.parametrize("room", ["spectra", "chem", "files", "similarity", "metrics"])
 def test_every_module_has_a_test_of_its_name(room: str) -> None:
     source = modules(room, {"spectrum", "write", "read"})  # tested with the formats
     tests = {path.stem.removeprefix("test_") for path in (ROOT / "tests" / room).glob("test_*.py")}

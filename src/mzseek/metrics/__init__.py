@@ -1,0 +1,48 @@
+"""Numbers that are reported: hit rates, fingerprint quality, intervals. Pure functions.
+
+Each returns one value a query, so that means, intervals and paired comparisons come after.
+"""
+
+from mzseek.metrics.bootstrap import Interval, bootstrap, bootstrap_difference
+from mzseek.metrics.facts import METRICS, Metric, metric
+from mzseek.metrics.fingerprint import (
+    binarise,
+    bit_accuracy,
+    cosine,
+    f1,
+    soft_tanimoto,
+    tanimoto,
+)
+from mzseek.metrics.hit_rate import (
+    RankCounts,
+    Ties,
+    expected_rank,
+    hit_rate,
+    hit_rate_from_counts,
+    rank_counts,
+    tie_share,
+)
+from mzseek.metrics.mces import mces_at_1
+
+__all__ = [
+    "METRICS",
+    "Interval",
+    "Metric",
+    "RankCounts",
+    "Ties",
+    "binarise",
+    "bit_accuracy",
+    "bootstrap",
+    "bootstrap_difference",
+    "cosine",
+    "expected_rank",
+    "f1",
+    "hit_rate",
+    "hit_rate_from_counts",
+    "mces_at_1",
+    "metric",
+    "rank_counts",
+    "soft_tanimoto",
+    "tanimoto",
+    "tie_share",
+]

@@ -1,0 +1,269 @@
+"""Hit rate at k: is the true molecule among the first k candidates, and what if scores are tied.
+
+Candidates with equal scores have no order, so a rule has to say what a hit is. All of it follows
+from three counts a query. Take the best-scored candidate that is labelled as the truth: b
+candidates are strictly better, t have its score (itself included), and q of those are labelled.
+
+- ``expected``: the mean over all orders of the tied ones. The first k places hold
+  j = min(k − b, t) of them, and all j are wrong with probability C(t−q, j) / C(t, j).
+- ``optimistic``: a labelled one comes first among the tied ones.
+- ``pessimistic``: all unlabelled ones come first.
+"""
+
+from operator import index
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from mzseek.errors import MetricError
+
+Ties = Literal["expected", "optimistic", "pessimistic"]
+Values = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+
+class RankCounts(NamedTuple):
+    """Where the best-scored labelled candidate of each query stands.
+
+    Attributes
+    ----------
+    better : int64 array, shape (queries,)
+        Candidates with a strictly better score.
+    tied : int64 array, shape (queries,)
+        Candidates with the same score, itself included: at least 1.
+    tied_labelled : int64 array, shape (queries,)
+        Labelled ones among the tied, itself included: at least 1.
+    """
+
+    better: Counts
+    tied: Counts
+    tied_labelled: Counts
+
+
+def hit_rate(
+    scores: npt.ArrayLike,
+    counts: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    k: int,
+    ties: Ties = "expected",
+) -> Values:
+    """Hit rate at k of each query: 1, 0, or between the two where scores are tied.
+
+    Parameters
+    ----------
+    scores : array, shape (candidates of all queries,)
+        Higher is better. The lists stand one after the other.
+    counts : int array, shape (queries,)
+        Candidates of each query, at least 1 each.
+    labels : bool array, shape (candidates of all queries,)
+        Marks every candidate that is identical to the truth, at least one a query.
+    k : int
+        How many candidates are looked at.
+    ties : "expected", "optimistic" or "pessimistic"
+        What equal scores count for.
+
+    Returns
+    -------
+    float64 array, shape (queries,)
+        The (expected) hit of each query; its mean is the hit rate of the model. A list with a
+        single candidate has 1.
+
+    Raises
+    ------
+    MetricError
+        Where a score is not a number, lengths do not fit, or a list has no candidates or no label.
+
+    Examples
+    --------
+    >>> scores = [0.9, 0.5, 0.1, 0.7, 0.7]
+    >>> labels = [False, True, False, True, False]
+    >>> hit_rate(scores, [3, 2], labels, k=1).tolist()
+    [0.0, 0.5]
+    >>> hit_rate(scores, [3, 2], labels, k=1, ties="pessimistic").tolist()
+    [0.0, 0.0]
+    >>> hit_rate(scores, [3, 2], labels, k=2).tolist()
+    [1.0, 1.0]
+    """
+    return hit_rate_from_counts(rank_counts(scores, counts, labels), k, ties)
+
+
+def hit_rate_from_counts(ranks: RankCounts, k: int, ties: Ties = "expected") -> Values:
+    """Hit rate at k of each query, from `rank_counts`: one count serves every k and tie rule.
+
+    Returns
+    -------
+    float64 array, shape (queries,)
+        As `hit_rate` returns it.
+
+    Examples
+    --------
+    >>> ranks = rank_counts([2.0, 2.0, 2.0, 1.0], [4], [True, False, False, False])
+    >>> [hit_rate_from_counts(ranks, k).round(3).item() for k in (1, 2, 3)]
+    [0.333, 0.667, 1.0]
+    """
+    k = _checked_k(k)
+    if ties not in get_args(Ties):
+        known = ", ".join(get_args(Ties))
+        raise MetricError(f"tie rule {ties!r} is unknown, expected one of {known}")
+    better, tied, tied_labelled = ranks
+    if ties == "optimistic":
+        return (better < k).astype(np.float64)
+    if ties == "pessimistic":
+        return (better + tied - tied_labelled < k).astype(np.float64)
+    places = np.clip(k - better, 0, tied)
+    return 1.0 - _all_wrong(places, tied, tied_labelled)
+
+
+def expected_rank(scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayLike) -> Values:
+    """Expected rank of the first labelled candidate of each query, from 1.
+
+    Over all orders of t tied candidates, the first of q labelled ones stands at (t+1)/(q+1).
+
+    Parameters are those of `hit_rate`.
+
+    Returns
+    -------
+    float64 array, shape (queries,)
+
+    Examples
+    --------
+    >>> expected_rank([0.9, 0.5, 0.7, 0.7], [2, 2], [False, True, True, False]).tolist()
+    [2.0, 1.5]
+    """
+    better, tied, tied_labelled = rank_counts(scores, counts, labels)
+    return better + (tied + 1) / (tied_labelled + 1)
+
+
+def tie_share(scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayLike) -> float:
+    """Share of queries whose best labelled candidate is tied with one that is not labelled.
+
+    Where it is not small, the tie rule decides the hit rate. Parameters are those of `hit_rate`.
+
+    Returns
+    -------
+    float
+        In [0, 1]; 0 where there are no queries.
+
+    Examples
+    --------
+    >>> tie_share([0.9, 0.5, 0.7, 0.7], [2, 2], [False, True, True, False])
+    0.5
+    """
+    _, tied, tied_labelled = rank_counts(scores, counts, labels)
+    return float(np.mean(tied > tied_labelled)) if len(tied) else 0.0
+
+
+def rank_counts(scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayLike) -> RankCounts:
+    """The three counts a query from which every hit rate and rank follows.
+
+    Parameters are those of `hit_rate`.
+
+    Returns
+    -------
+    RankCounts
+        The arrays ``better``, ``tied`` and ``tied_labelled``, one value a query each.
+
+    Examples
+    --------
+    >>> ranks = rank_counts([0.9, 0.5, 0.7, 0.7], [2, 2], [False, True, True, False])
+    >>> [each.tolist() for each in ranks]
+    [[1, 0], [1, 2], [1, 1]]
+    """
+    scores, counts, labels = _checked(scores, counts, labels)
+    if not len(counts):
+        return RankCounts(*(np.zeros(0, dtype=np.int64) for _ in range(3)))
+    starts = np.cumsum(counts) - counts
+    best = np.maximum.reduceat(np.where(labels, scores, -np.inf), starts)
+    level = np.repeat(best, counts)
+    tied = scores == level
+    # No labelled candidate is better than the best labelled one, so these are all unlabelled.
+    better = scores > level
+    return RankCounts(
+        *(np.add.reduceat(each, starts, dtype=np.int64) for each in (better, tied, tied & labels))
+    )
+
+
+def _all_wrong(places: Counts, tied: Counts, labelled: Counts) -> Values:
+    """Probability C(t−q, j) / C(t, j) that j places hold none of q labelled among t tied."""
+    # As a product it has j factors, or q with j and q exchanged, which leaves it the same. The
+    # loop runs over factors, of which there are as few as k or as the twins of a molecule.
+    fewer, more = np.minimum(places, labelled), np.maximum(places, labelled)
+    wrong = np.ones(len(tied))
+    for i in range(int(fewer.max(initial=0))):
+        left = np.maximum(tied - more - i, 0) / np.maximum(tied - i, 1)
+        wrong = np.where(i < fewer, wrong * left, wrong)
+    return wrong
+
+
+def _checked(
+    scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayLike
+) -> tuple[npt.NDArray[np.floating], Counts, npt.NDArray[np.bool_]]:
+    scores, counts, labels = np.asarray(scores), np.asarray(counts), np.asarray(labels)
+    for name, array in (("scores", scores), ("counts", counts), ("labels", labels)):
+        if array.ndim != 1:
+            raise MetricError(f"{name} have {array.ndim} dimensions, expected 1")
+    counts = _checked_counts(counts)
+    total = int(counts.sum())
+    for name, array in (("scores", scores), ("labels", labels)):
+        if len(array) != total:
+            raise MetricError(f"{len(array):,} {name} for counts that sum to {total:,}")
+    if scores.dtype.kind != "f":
+        if scores.dtype.kind not in "biu" and total:
+            raise MetricError(f"scores are of type {scores.dtype}, expected numbers")
+        scores = scores.astype(np.float64)
+    return _without_nan(scores, counts), counts, _checked_labels(labels, counts)
+
+
+def _checked_counts(counts: npt.NDArray[np.generic]) -> Counts:
+    if counts.dtype.kind not in "iu" and len(counts):
+        raise MetricError(f"counts are of type {counts.dtype}, expected whole numbers")
+    whole = counts.astype(np.int64)
+    short = np.flatnonzero(whole < 1)
+    if len(short):
+        raise MetricError(
+            f"query {short[0]} has {whole[short[0]]} candidates, expected at least 1{_more(short)}"
+        )
+    return whole
+
+
+def _without_nan(scores: npt.NDArray[np.floating], counts: Counts) -> npt.NDArray[np.floating]:
+    missing = np.isnan(scores)
+    if missing.any():
+        first = int(missing.argmax())
+        query = int(np.searchsorted(np.cumsum(counts), first, side="right"))
+        place = first - int(counts[:query].sum())
+        raise MetricError(
+            f"query {query}, candidate {place}: the score is NaN, expected a number "
+            f"({int(missing.sum()):,} such in all)"
+        )
+    return scores
+
+
+def _checked_labels(labels: npt.NDArray[np.generic], counts: Counts) -> npt.NDArray[np.bool_]:
+    marked = labels.astype(np.bool_) if labels.dtype.kind in "biuf" or not len(labels) else None
+    if marked is None or not np.array_equal(marked, labels):
+        raise MetricError(
+            "labels hold other values than True and False, expected a mark for each candidate"
+        )
+    if len(counts):
+        bare = np.flatnonzero(~np.logical_or.reduceat(marked, np.cumsum(counts) - counts))
+        if len(bare):
+            raise MetricError(
+                f"query {bare[0]} has no labelled candidate, expected at least 1{_more(bare)}"
+            )
+    return marked
+
+
+def _checked_k(k: int) -> int:
+    try:
+        whole = index(k)
+    except TypeError:
+        raise MetricError(f"k is {k!r}, expected a whole number") from None
+    if whole < 1:
+        raise MetricError(f"k is {whole}, expected at least 1")
+    return whole
+
+
+def _more(queries: npt.NDArray[np.int64]) -> str:
+    return f" (as do {len(queries) - 1:,} more)" if len(queries) > 1 else ""

@@ -1,0 +1,187 @@
+import json
+from itertools import permutations
+from math import comb
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mzseek.errors import MetricError, MzseekError
+from mzseek.metrics import (
+    RankCounts,
+    expected_rank,
+    hit_rate,
+    hit_rate_from_counts,
+    rank_counts,
+    tie_share,
+)
+
+RULES = ("pessimistic", "expected", "optimistic")
+
+# One list: (score, label) of each candidate; few different scores, so that many are tied.
+candidate = st.tuples(st.integers(-3, 3), st.booleans())
+one_list = st.lists(candidate, min_size=1, max_size=12).filter(lambda c: any(x[1] for x in c))
+some_lists = st.lists(one_list, min_size=1, max_size=6)
+
+
+def flat(lists) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Arguments of `hit_rate`."""
+    scores = np.array([float(score) for each in lists for score, _ in each])
+    labels = np.array([label for each in lists for _, label in each])
+    return scores, np.array([len(each) for each in lists]), labels
+
+
+def orders(candidates) -> list[tuple]:
+    """All orders of the candidates that the scores allow, each as often."""
+    return [o for o in permutations(candidates) if [-c[0] for c in o] == sorted(-c[0] for c in o)]
+
+
+@given(st.lists(one_list.filter(lambda c: len(c) <= 6), min_size=1, max_size=3), st.integers(1, 7))
+def test_every_rule_is_what_all_orders_of_the_tied_say(lists, k: int) -> None:
+    hits = [[any(c[1] for c in order[:k]) for order in orders(each)] for each in lists]
+    assert hit_rate(*flat(lists), k) == pytest.approx([np.mean(h) for h in hits], abs=1e-12)
+    assert hit_rate(*flat(lists), k, ties="optimistic").tolist() == [max(h) for h in hits]
+    assert hit_rate(*flat(lists), k, ties="pessimistic").tolist() == [min(h) for h in hits]
+
+
+@given(st.lists(one_list.filter(lambda c: len(c) <= 6), min_size=1, max_size=3))
+def test_the_expected_rank_is_the_mean_over_all_orders(lists) -> None:
+    ranks = [[[c[1] for c in o].index(True) + 1 for o in orders(each)] for each in lists]
+    assert expected_rank(*flat(lists)) == pytest.approx([np.mean(r) for r in ranks], abs=1e-12)
+
+
+@given(some_lists, st.integers(1, 15), st.randoms(use_true_random=False), st.sampled_from(RULES))
+def test_the_order_of_candidates_does_not_matter(lists, k: int, random, ties) -> None:
+    shuffled = [random.sample(each, len(each)) for each in lists]
+    assert hit_rate(*flat(lists), k, ties).tolist() == hit_rate(*flat(shuffled), k, ties).tolist()
+
+
+@given(some_lists, st.integers(1, 15), st.integers(-1000, 1000), st.sampled_from(RULES))
+def test_a_constant_added_to_the_scores_does_not_matter(lists, k: int, constant: int, ties) -> None:
+    scores, counts, labels = flat(lists)
+    moved = hit_rate(scores + constant, counts, labels, k, ties)
+    assert moved.tolist() == hit_rate(scores, counts, labels, k, ties).tolist()
+
+
+@given(some_lists, st.integers(1, 15))
+def test_pessimists_expect_no_more_than_optimists(lists, k: int) -> None:
+    low, middle, high = (hit_rate(*flat(lists), k, ties) for ties in RULES)
+    assert (low <= middle).all()
+    assert (middle <= high).all()
+    assert ((low >= 0) & (high <= 1)).all()
+
+
+@given(some_lists, st.integers(1, 15), st.sampled_from(RULES))
+def test_more_places_hold_no_fewer_hits(lists, k: int, ties) -> None:
+    fewer, more = (hit_rate(*flat(lists), places, ties) for places in (k, k + 1))
+    assert (fewer <= more + 1e-15).all()
+    assert hit_rate(*flat(lists), 12, ties).tolist() == [1] * len(lists)
+
+
+@given(st.lists(st.floats(allow_nan=False), min_size=1), st.integers(1, 3), st.sampled_from(RULES))
+def test_single_candidates_are_hits(scores, k: int, ties) -> None:
+    ones = np.ones(len(scores), dtype=int)
+    assert hit_rate(scores, ones, ones.astype(bool), k, ties).tolist() == ones.tolist()
+
+
+@given(some_lists)
+def test_counts_are_those_of_a_plain_loop(lists) -> None:
+    got = rank_counts(*flat(lists))
+    for i, each in enumerate(lists):
+        best = max(score for score, label in each if label)
+        assert got.better[i] == sum(score > best for score, _ in each)
+        assert got.tied[i] == sum(score == best for score, _ in each)
+        assert got.tied_labelled[i] == sum(score == best and label for score, label in each)
+    wanted = [t > q for t, q in zip(got.tied, got.tied_labelled, strict=True)]
+    assert tie_share(*flat(lists)) == pytest.approx(np.mean(wanted))
+
+
+@given(st.integers(0, 50), st.integers(1, 3000), st.integers(1, 3000), st.integers(1, 4000))
+def test_the_formula_is_exact_where_many_are_tied(b: int, t: int, q: int, k: int) -> None:
+    q = min(q, t)
+    j = min(k - b, t)
+    wanted = 0.0 if k <= b else 1 - comb(t - q, j) / comb(t, j)
+    got = hit_rate_from_counts(RankCounts(*(np.array([n]) for n in (b, t, q))), k)
+    assert got.item() == pytest.approx(wanted, abs=1e-12)
+
+
+def test_one_label_shares_its_places() -> None:
+    scores = [2.0, *[1.0] * 8]
+    labels = [False, True, *[False] * 7]
+    got = [hit_rate(scores, [9], labels, k).item() for k in (1, 2, 5, 9, 20)]
+    assert got == pytest.approx([0, 1 / 8, 4 / 8, 1, 1])
+
+
+def test_infinite_scores_are_scores() -> None:
+    scores = [-np.inf, -np.inf, np.inf, np.inf]
+    assert hit_rate(scores, [2, 2], [True, False] * 2, 1).tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8, bool])
+def test_scores_of_any_type(dtype) -> None:
+    scores = np.array([0, 1, 1, 0], dtype=dtype)
+    assert hit_rate(scores, [2, 2], np.array([0, 1, 0, 1]), 1).tolist() == [1, 0]
+
+
+def test_no_queries_have_no_hits() -> None:
+    assert hit_rate([], [], [], 1).shape == (0,)
+    assert expected_rank([], [], []).shape == (0,)
+    assert tie_share([], [], []) == 0
+
+
+@pytest.mark.parametrize(
+    ("scores", "counts", "labels", "reason"),
+    [
+        ([1, 2, np.nan], [2, 1], [1, 0, 1], "query 1, candidate 0: the score is NaN"),
+        ([1, 2, 3], [2, 2], [1, 0, 1], "3 scores for counts that sum to 4"),
+        ([1, 2, 3], [2, 1], [1, 0], "2 labels for counts that sum to 3"),
+        ([1, 2, 3], [2, 1], [1, 0, 0], "query 1 has no labelled candidate"),
+        ([1, 2, 3, 4], [2, 1, 1], [1, 0, 0, 0], r"query 1 has no .* \(as do 1 more\)"),
+        ([1, 2, 3], [2, 0, 1], [1, 0, 1], "query 1 has 0 candidates, expected at least 1"),
+        ([1, 2], [3, -1], [1, 0], "query 1 has -1 candidates"),
+        ([1, 2, 3], [1.5, 1.5], [1, 0, 1], "expected whole numbers"),
+        ([1, 2, 3], [2, 1], [0, 7, 1], "other values than True and False"),
+        ([1, 2, 3], [2, 1], ["a", "b", "c"], "other values than True and False"),
+        (["a", "b"], [2], [1, 0], "expected numbers"),
+        ([[1, 2]], [2], [1, 0], "scores have 2 dimensions"),
+        ([1, 2], 2, [1, 0], "counts have 0 dimensions"),
+    ],
+)
+def test_what_has_no_hit_rate_is_refused(scores, counts, labels, reason: str) -> None:
+    with pytest.raises(MetricError, match=reason):
+        hit_rate(scores, counts, labels, 1)
+
+
+def test_unknown_options_are_refused() -> None:
+    with pytest.raises(MzseekError, match="k is 0, expected at least 1"):
+        hit_rate([1.0], [1], [True], 0)
+    with pytest.raises(MzseekError, match=r"k is 1\.5, expected a whole number"):
+        hit_rate([1.0], [1], [True], 1.5)
+    with pytest.raises(ValueError, match="'random' is unknown, expected one of expected, optim"):
+        hit_rate([1.0], [1], [True], 1, ties="random")
+
+
+def test_millions_of_candidates_take_a_moment() -> None:
+    rng = np.random.default_rng(0)
+    counts = rng.integers(1, 513, size=17_556)
+    scores = rng.integers(0, 5000, size=counts.sum()).astype(np.float32)
+    labels = rng.random(counts.sum()) < 0.01
+    labels[np.cumsum(counts) - counts] = True
+    start = perf_counter()
+    ranks = rank_counts(scores, counts, labels)
+    for k in (1, 5, 20):
+        hit_rate_from_counts(ranks, k)
+    assert perf_counter() - start < 5, "a loop over queries has crept in"
+
+
+@pytest.mark.shared
+def test_hit_rate_as_published(shared: Path) -> None:
+    arrays = np.load(shared / "golden" / "losses_public.npz")
+    published = json.loads((shared / "golden" / "losses_public.json").read_text())
+    for k, wanted in published["hit_rate_from_scores_fp_cos_tau1"].items():
+        lists = arrays["scores_fp_cos_tau1.0"], arrays["candidate_counts"], arrays["labels"]
+        for ties in RULES:
+            assert hit_rate(*lists, int(k), ties).tolist() == wanted
