@@ -50,3 +50,15 @@ class SimilarityError(MzseekError, ValueError):
 
 class MetricError(MzseekError, ValueError):
     """Scores, labels, bits or options from which no metric can be computed."""
+
+
+class LossError(MzseekError):
+    """Arguments of a loss that do not fit together, or a loss that is unknown."""
+
+
+class ModelError(MzseekError):
+    """A model file or part that is unknown, damaged, or does not fit its data."""
+
+
+class RunError(MzseekError):
+    """A run folder that is missing, incomplete, or made with other options or data."""

@@ -1,0 +1,47 @@
+"""Listwise contrastive loss."""
+
+import torch
+from torch import Tensor
+
+from mzseek.losses.lists import read_lists
+
+
+def contrastive(scores: Tensor, counts: Tensor, labels: Tensor, temperature: float = 1.0) -> Tensor:
+    r"""Cross entropy of the truth among its candidates, the mean over lists.
+
+    .. math:: -\log \frac{e^{g(x, y)/τ}}{\sum_{c_j} e^{g(x, c_j)/τ}}
+
+    The first labelled candidate of a list is its positive; its twins (labelled too) are left out of
+    the sum, being no negatives. A list with one candidate has loss 0.
+
+    Parameters
+    ----------
+    scores : float tensor, shape (candidates,)
+        Of all candidates of all queries, concatenated.
+    counts : int tensor, shape (queries,)
+        Candidates of each query.
+    labels : bool tensor, shape (candidates,)
+        Every candidate that is identical to the truth.
+    temperature : float
+        τ; the paper's choice depends on the score (1/256 for the cosine of fingerprints).
+
+    Returns
+    -------
+    scalar tensor
+
+    Examples
+    --------
+    >>> scores, labels = torch.tensor([0.0, 0.0, 7.0]), torch.tensor([True, False, True])
+    >>> round(contrastive(scores, torch.tensor([2, 1]), labels).item(), 4)   # (log 2 + 0) / 2
+    0.3466
+    """
+    lists = read_lists(scores, counts, labels, temperature)
+    scaled = scores / temperature
+    # Relative to the positive: the loss is log(1 + Σ exp(difference)), of which each list's largest
+    # difference (or 0, the positive's own) is taken out first, so that nothing overflows.
+    difference = scaled - scaled[lists.positive][lists.query]
+    difference = difference.masked_fill(~lists.negative, -torch.inf)
+    largest = difference.detach().new_zeros(len(lists.positive))
+    largest.scatter_reduce_(0, lists.query, difference.detach(), "amax")
+    total = lists.total(torch.exp(difference - largest[lists.query]))
+    return (largest + torch.log(total + torch.exp(-largest))).mean()

@@ -1,0 +1,34 @@
+"""What an encoder is."""
+
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from mzseek.tensors import PeakLists, SparseRows
+
+SpectrumInput = SparseRows | PeakLists
+
+
+class Encoder(nn.Module):
+    """Reads a batch of spectra, gives embeddings.
+
+    Attributes
+    ----------
+    reads : str
+        ``bins`` (`SparseRows`) or ``peaks`` (`PeakLists`): what a batch must carry for it.
+    sees_spectrum : bool
+        False for the controls, which must do without the peaks.
+    width : int
+        Length of an embedding.
+    """
+
+    reads: ClassVar[str]
+    sees_spectrum: ClassVar[bool] = True
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def forward(self, spectra: SpectrumInput) -> Tensor:
+        """Embeddings, shape (batch, width)."""
+        raise NotImplementedError

@@ -1,0 +1,43 @@
+"""The paper's encoder: an MLP on binned spectra."""
+
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from mzseek.models.blocks import Block
+from mzseek.models.encoders.base import Encoder, SpectrumInput
+from mzseek.models.linear import Linear, SparseLinear
+from mzseek.tensors import SparseRows
+
+
+class BinnedMlp(Encoder):
+    """``E(x) = W4 B(W3 B(W2 B(W1 x)))`` with three blocks B.
+
+    Parameters
+    ----------
+    bins : int
+        10,050 in the paper.
+    width : int
+        1,024 in the paper.
+    blocks : int
+        3 is the paper's equation; its published runs used 2.
+    dropout : float
+    """
+
+    reads: ClassVar[str] = "bins"
+
+    def __init__(
+        self, bins: int = 10_050, width: int = 1024, blocks: int = 3, dropout: float = 0.25
+    ) -> None:
+        super().__init__(width)
+        self.first = SparseLinear(bins, width, row_sparse=True)
+        layers: list[nn.Module] = []
+        for _ in range(blocks):
+            layers += [Block(width, dropout), Linear(width, width)]
+        self.rest = nn.Sequential(*layers)
+
+    def forward(self, spectra: SpectrumInput) -> Tensor:
+        """Embeddings of binned spectra, shape (batch, width)."""
+        assert isinstance(spectra, SparseRows)  # the batch maker asks `reads`
+        result: Tensor = self.rest(self.first(spectra))
+        return result

@@ -1,0 +1,167 @@
+"""Scorers g(x, c): how well a candidate fits a spectrum. The paper's four."""
+
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from mzseek.models.blocks import Block
+from mzseek.models.linear import Linear, SparseLinear
+from mzseek.similarity.soft import candidate_similarity
+from mzseek.tensors import SparseRows, product, query_index, weighted_product
+
+
+class Scorer(nn.Module):
+    """Scores the candidates of each spectrum.
+
+    Attributes
+    ----------
+    reads_fingerprint : bool
+        Does it read the predicted fingerprint (or the embedding)?
+    """
+
+    reads_fingerprint: ClassVar[bool]
+
+    def forward(self, spectra: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
+        """Scores, shape (candidates,).
+
+        Parameters
+        ----------
+        spectra : tensor, shape (batch, bits or width)
+            Predicted fingerprints within [0, 1], or embeddings.
+        candidates : SparseRows of ones, shape (candidates, bits)
+            Of all spectra, concatenated.
+        counts : int tensor, shape (batch,)
+            Candidates of each spectrum.
+        """
+        raise NotImplementedError
+
+
+class FpCos(Scorer):
+    """``cos(ŷ, c)``, in the space of fingerprints; it has no parameters."""
+
+    reads_fingerprint: ClassVar[bool] = True
+
+    def forward(self, spectra: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
+        """Cosines, shape (candidates,)."""
+        return candidate_similarity(spectra, candidates, counts, "cosine")
+
+
+class _Projected(Scorer):
+    """What the two scorers on learned projections share: W_sp and W_c."""
+
+    reads_fingerprint: ClassVar[bool] = False
+
+    def __init__(self, width: int, bits: int, projected: int) -> None:
+        super().__init__()
+        self.spectrum = Linear(width, projected)
+        self.candidate = SparseLinear(bits, projected)
+
+
+class EmbCos(_Projected):
+    """``cos(W_sp e, W_c c)``, in a learned space.
+
+    Parameters
+    ----------
+    width, bits : int
+        Length of an embedding, and of a fingerprint.
+    projected : int
+        Dimensions of the learned space, 256 in the paper.
+    """
+
+    def __init__(self, width: int = 1024, bits: int = 4096, projected: int = 256) -> None:
+        super().__init__(width, bits, projected)
+
+    def forward(self, spectra: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
+        """Cosines, shape (candidates,)."""
+        spectrum = F.normalize(self.spectrum(spectra), dim=1)
+        candidate = self.candidate(candidates)
+        length = torch.linalg.vector_norm(candidate, dim=1).clamp(min=1e-12)
+        dot = (candidate * spectrum[query_index(counts)]).sum(1)
+        return dot / length
+
+
+def _mlp(width: int, dropout: float) -> nn.Sequential:
+    """The scorer's layers after its first: B, W2, B, W3."""
+    return nn.Sequential(
+        Block(width, dropout),
+        Linear(width, width // 2),
+        Block(width // 2, dropout),
+        Linear(width // 2, 1),
+    )
+
+
+class EmbMlp(_Projected):
+    """``MLP(e_sp ‖ e_c ‖ e_sp ⊙ e_c)`` on the learned projections: 768 → 96 → 48 → 1.
+
+    Parameters
+    ----------
+    width, bits, projected : int
+        As in `EmbCos`.
+    dropout : float
+    """
+
+    def __init__(
+        self, width: int = 1024, bits: int = 4096, projected: int = 256, dropout: float = 0.25
+    ) -> None:
+        super().__init__(width, bits, projected)
+        hidden = 3 * projected // 8
+        self.first = Linear(3 * projected, hidden)
+        self.rest = _mlp(hidden, dropout)
+
+    def forward(self, spectra: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
+        """Scores, shape (candidates,)."""
+        lists = query_index(counts)
+        spectrum, candidate = self.spectrum(spectra), self.candidate(candidates)
+        # W1 (a ‖ b ‖ a⊙b) = Wa a + Wb b + Wp (a⊙b): the first term once a spectrum.
+        h = spectrum.shape[1]
+        once = F.linear(spectrum, self.first.weight[:, :h], self.first.bias)
+        both = torch.cat([candidate, candidate * spectrum[lists]], 1)
+        first = once[lists] + F.linear(both, self.first.weight[:, h:])
+        result: Tensor = self.rest(first)
+        return result.squeeze(1)
+
+
+class FpMlp(Scorer):
+    """``MLP(ŷ ‖ c ‖ ŷ ⊙ c)`` in the space of fingerprints: 12,288 → 1,536 → 768 → 1.
+
+    Parameters
+    ----------
+    bits : int
+        Length of a fingerprint.
+    dropout : float
+    """
+
+    reads_fingerprint: ClassVar[bool] = True
+
+    def __init__(self, bits: int = 4096, dropout: float = 0.25) -> None:
+        super().__init__()
+        hidden = 3 * bits // 8
+        # The first layer's weight in its three parts; each starts as a part of one layer would.
+        self.predicted = Linear(bits, hidden)
+        self.candidate = nn.Parameter(torch.empty(bits, hidden))
+        self.common = nn.Parameter(torch.empty(bits, hidden))
+        bound = (3 * bits) ** -0.5
+        for part in (self.predicted.weight, self.predicted.bias, self.candidate, self.common):
+            nn.init.uniform_(part, -bound, bound)
+        self.rest = _mlp(hidden, dropout)
+
+    def forward(self, spectra: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
+        """Scores, shape (candidates,)."""
+        # W1 (ŷ ‖ c ‖ ŷ⊙c) = Wa ŷ + Wb c + Wp (ŷ⊙c): the first term once a spectrum, the other two
+        # sums over the candidate's bits.
+        candidates = candidates.ready() if torch.is_grad_enabled() else candidates
+        first = product(candidates, self.candidate)
+        first = first + weighted_product(spectra, candidates, counts, self.common)
+        first = first + self.predicted(spectra)[query_index(counts)]
+        result: Tensor = self.rest(first)
+        return result.squeeze(1)
+
+
+SCORERS: dict[str, type[Scorer]] = {
+    "fp-cos": FpCos,
+    "emb-cos": EmbCos,
+    "fp-mlp": FpMlp,
+    "emb-mlp": EmbMlp,
+}

@@ -1,0 +1,94 @@
+"""A model's make-up as plain data: what a run folder and a model file carry."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from mzseek.errors import ModelError
+from mzseek.models.encoders import encoder_named
+from mzseek.models.head import FingerprintHead
+from mzseek.models.model import Retriever
+from mzseek.models.scorers import SCORERS, Scorer
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """Everything that is needed to build a model, apart from its weights.
+
+    Attributes
+    ----------
+    encoder, scorer : str
+        Names in `ENCODERS` and `SCORERS`.
+    bins, bits : int
+        Lengths of a binned spectrum and of a fingerprint.
+    width, projected : int
+        Lengths of an embedding and of a learned projection.
+    blocks : int
+        Of the MLP encoder.
+    dropout : float
+    """
+
+    encoder: str = "mlp"
+    scorer: str = "fp-cos"
+    bins: int = 10_050
+    bits: int = 4096
+    width: int = 1024
+    projected: int = 256
+    blocks: int = 3
+    dropout: float = 0.25
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, facts: dict[str, Any]) -> "ModelSpec":
+        """From plain data; unknown or missing names are refused."""
+        try:
+            return cls(**facts)
+        except TypeError as error:
+            raise ModelError(f"model description does not fit: {error}") from error
+
+
+def build(spec: ModelSpec, *, seed: int | None = None) -> Retriever:
+    """A model with fresh weights.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    seed : int, optional
+        Of the weights; the global random state is left as it was.
+
+    Returns
+    -------
+    Retriever
+    """
+    if spec.scorer not in SCORERS:
+        raise ModelError(
+            f"scorer {spec.scorer!r} is unknown, expected one of: {', '.join(SCORERS)}"
+        )
+    with torch.random.fork_rng(devices=[], enabled=seed is not None):
+        if seed is not None:
+            torch.manual_seed(seed)
+        encoder_class = encoder_named(spec.encoder)
+        options: dict[str, Any] = {"width": spec.width}
+        if spec.encoder != "blind":
+            options["dropout"] = spec.dropout
+        if spec.encoder == "mlp":
+            options |= {"bins": spec.bins, "blocks": spec.blocks}
+        encoder = encoder_class(**options)
+        scorer = _scorer(spec)
+        head = FingerprintHead(spec.width, spec.bits) if scorer.reads_fingerprint else None
+        return Retriever(encoder, head, scorer)
+
+
+def _scorer(spec: ModelSpec) -> Scorer:
+    known = {"width": spec.width, "bits": spec.bits, "projected": spec.projected}
+    options: dict[str, dict[str, Any]] = {
+        "fp-cos": {},
+        "emb-cos": known,
+        "emb-mlp": known | {"dropout": spec.dropout},
+        "fp-mlp": {"bits": spec.bits, "dropout": spec.dropout},
+    }
+    return SCORERS[spec.scorer](**options[spec.scorer])

@@ -1,0 +1,105 @@
+"""Similarities of soft predictions with 0/1 fingerprints, as tensors with gradients."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from mzseek.tensors import SparseRows, gather_dot, query_index
+
+Target = Tensor | SparseRows
+
+
+def dot_rows(prediction: Tensor, target: Target) -> Tensor:
+    """Row by row, the dot product with a dense or a sparse target, shape (rows,)."""
+    if isinstance(target, SparseRows):
+        return gather_dot(prediction, target, torch.ones_like(target.starts))
+    return (prediction * target).sum(1)
+
+
+def size_rows(target: Target, dtype: torch.dtype) -> Tensor:
+    """Row by row, the sum of a target's entries: how many bits are set."""
+    if isinstance(target, SparseRows):
+        return target.sizes.to(dtype)
+    return target.sum(1).to(dtype)
+
+
+def soft_cosine(prediction: Tensor, target: Target) -> Tensor:
+    """Cosine of each prediction with its 0/1 target, shape (rows,).
+
+    Of two zero vectors it is 1, of one 0.
+    """
+    size = size_rows(target, prediction.dtype)
+    return cosine_of(dot_rows(prediction, target), prediction.square().sum(1), size)
+
+
+def soft_tanimoto(prediction: Tensor, target: Target) -> Tensor:
+    """Product form ``ŷᵀy / (‖ŷ‖₁ + ‖y‖₁ − ŷᵀy)`` of each prediction with its target."""
+    size = size_rows(target, prediction.dtype)
+    return tanimoto_of(dot_rows(prediction, target), prediction.sum(1), size)
+
+
+def cosine_of(dot: Tensor, squared: Tensor, size: Tensor) -> Tensor:
+    """Cosine from a dot product, a squared norm, and the bits of a fingerprint."""
+    return _ratio(dot, (squared * size).sqrt_(), both_zero=(squared == 0) & (size == 0))
+
+
+def tanimoto_of(dot: Tensor, total: Tensor, size: Tensor) -> Tensor:
+    """Tanimoto from a dot product and the two sums."""
+    return _ratio(dot, total + size - dot, both_zero=(total == 0) & (size == 0))
+
+
+def _ratio(above: Tensor, below: Tensor, *, both_zero: Tensor) -> Tensor:
+    # Dividing by one where the answer is known keeps NaN out of the gradient.
+    safe = torch.where(below > 0, below, torch.ones_like(below))
+    return torch.where(both_zero, torch.ones_like(above), above / safe)
+
+
+def _candidate_cosine(prediction: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
+    lists = query_index(counts)
+    # The norm is that of the prediction: one root a list, then one look-up a candidate.
+    squared = prediction.square().sum(1)[lists]
+    dot = gather_dot(prediction, candidates, counts)
+    return cosine_of(dot, squared, candidates.sizes.to(dot.dtype))
+
+
+def _candidate_tanimoto(prediction: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
+    lists = query_index(counts)
+    dot = gather_dot(prediction, candidates, counts)
+    return tanimoto_of(dot, prediction.sum(1)[lists], candidates.sizes.to(dot.dtype))
+
+
+def _thresholded_tanimoto(prediction: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
+    return _candidate_tanimoto((prediction > 0.5).to(prediction.dtype), candidates, counts)
+
+
+# Of a 0/1 candidate and a prediction within [0, 1] the smaller of two entries is their product, so
+# Σmin/Σmax is the product form: two names, one function (a test compares it with Σmin/Σmax).
+CANDIDATE_SIMILARITIES: dict[str, Callable[[Tensor, SparseRows, Tensor], Tensor]] = {
+    "cosine": _candidate_cosine,
+    "tanimoto": _thresholded_tanimoto,
+    "soft-tanimoto": _candidate_tanimoto,
+    "minmax-tanimoto": _candidate_tanimoto,
+}
+
+
+def candidate_similarity(
+    prediction: Tensor, candidates: SparseRows, counts: Tensor, kind: str = "cosine"
+) -> Tensor:
+    """Similarity of each predicted fingerprint with each candidate of its own list.
+
+    Parameters
+    ----------
+    prediction : float tensor, shape (lists, bits)
+        Within [0, 1].
+    candidates : SparseRows of ones, shape (candidates, bits)
+    counts : int tensor, shape (lists,)
+    kind : str
+        ``cosine``, ``tanimoto`` (the prediction thresholded at > 0.5), ``soft-tanimoto`` (the
+        product form) or ``minmax-tanimoto`` (Σmin/Σmax).
+
+    Returns
+    -------
+    tensor, shape (candidates,)
+    """
+    return CANDIDATE_SIMILARITIES[kind](prediction, candidates, counts)

@@ -1,0 +1,17 @@
+"""Sparse rows and peak lists as tensors, and their products with dense weights."""
+
+from mzseek.tensors.gather import gather_dot
+from mzseek.tensors.peaks import PeakLists
+from mzseek.tensors.product import product
+from mzseek.tensors.rows import SparseRows, Transposed, query_index
+from mzseek.tensors.weighted import weighted_product
+
+__all__ = [
+    "PeakLists",
+    "SparseRows",
+    "Transposed",
+    "gather_dot",
+    "product",
+    "query_index",
+    "weighted_product",
+]

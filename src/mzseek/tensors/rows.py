@@ -1,0 +1,176 @@
+"""Rows of which few entries are set, as tensors."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.sparse import csr_array
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Transposed:
+    """The columns of a sparse matrix as rows, for the backward pass of a product.
+
+    Attributes
+    ----------
+    columns : int64 tensor, shape (columns that have entries,)
+        Which columns these are, rising.
+    starts : int32 tensor, shape (columns that have entries,)
+        Where each column's entries begin.
+    indices : int32 tensor
+        The row of each entry.
+    values : float tensor or None
+        The entries; None means ones.
+    """
+
+    columns: Tensor
+    starts: Tensor
+    indices: Tensor
+    values: Tensor | None
+
+    def to(self, device: torch.device | str) -> "Transposed":
+        """The same on another device."""
+        return Transposed(
+            self.columns.to(device),
+            self.starts.to(device),
+            self.indices.to(device),
+            None if self.values is None else self.values.to(device),
+        )
+
+
+@dataclass(frozen=True)
+class SparseRows:
+    """A batch of sparse rows: spectra in bins, or fingerprints in bits.
+
+    Attributes
+    ----------
+    indptr : int32 tensor, shape (rows + 1,)
+        Row i has the entries ``indptr[i]`` to ``indptr[i + 1]``.
+    indices : int32 tensor, shape (entries,)
+        The column of each entry.
+    values : float tensor, shape (entries,), or None
+        The entries; None means that all are one, as in a fingerprint.
+    width : int
+        Columns there are.
+    transposed : Transposed or None
+        Ready for the backward pass of `product`; made there if it is missing.
+
+    Examples
+    --------
+    >>> rows = SparseRows.from_csr(csr_array(np.array([[0, 1, 1], [0, 0, 0]])), binary=True)
+    >>> rows.shape, rows.sizes.tolist(), rows.dense().tolist()
+    ((2, 3), [2, 0], [[0.0, 1.0, 1.0], [0.0, 0.0, 0.0]])
+    """
+
+    indptr: Tensor
+    indices: Tensor
+    values: Tensor | None
+    width: int
+    transposed: Transposed | None = None
+
+    @classmethod
+    def from_arrays(
+        cls,
+        indptr: npt.NDArray[np.integer],
+        indices: npt.NDArray[np.integer],
+        values: npt.NDArray[np.floating] | None,
+        width: int,
+        *,
+        transpose: bool = False,
+    ) -> "SparseRows":
+        """Rows from the arrays of a CSR matrix; with ``transpose``, ready for a backward pass."""
+        indptr = np.ascontiguousarray(indptr, np.int32)
+        indices = np.ascontiguousarray(indices, np.int32)
+        return cls(
+            indptr=torch.from_numpy(indptr),
+            indices=torch.from_numpy(indices),
+            values=None if values is None else torch.from_numpy(np.ascontiguousarray(values)),
+            width=width,
+            transposed=_transpose(indptr, indices, values, width) if transpose else None,
+        )
+
+    @classmethod
+    def from_csr(
+        cls, matrix: csr_array, *, binary: bool = False, transpose: bool = False
+    ) -> "SparseRows":
+        """Rows of a scipy matrix; ``binary`` says that every stored entry is a one."""
+        matrix = csr_array(matrix)
+        values = None if binary else matrix.data
+        return cls.from_arrays(
+            matrix.indptr, matrix.indices, values, matrix.shape[1], transpose=transpose
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self.indptr) - 1, self.width
+
+    @property
+    def starts(self) -> Tensor:
+        """Where each row's entries begin."""
+        return self.indptr[:-1]
+
+    @property
+    def sizes(self) -> Tensor:
+        """Entries in each row."""
+        return self.indptr.diff()
+
+    def ready(self) -> "SparseRows":
+        """The same rows with their transpose."""
+        if self.transposed is not None:
+            return self
+        values = None if self.values is None else self.values.detach().cpu().numpy()
+        made = _transpose(self.indptr.cpu().numpy(), self.indices.cpu().numpy(), values, self.width)
+        return SparseRows(
+            self.indptr, self.indices, self.values, self.width, made.to(self.indices.device)
+        )
+
+    def to(self, device: torch.device | str) -> "SparseRows":
+        """The same on another device."""
+        return SparseRows(
+            self.indptr.to(device),
+            self.indices.to(device),
+            None if self.values is None else self.values.to(device),
+            self.width,
+            None if self.transposed is None else self.transposed.to(device),
+        )
+
+    def dense(self, dtype: torch.dtype = torch.float32) -> Tensor:
+        """The rows with all their zeros, shape (rows, width)."""
+        rows = query_index(self.sizes)
+        values = self.values if self.values is not None else torch.ones_like(rows, dtype=dtype)
+        full = torch.zeros(self.shape, dtype=dtype, device=self.indices.device)
+        return full.index_put_((rows, self.indices.long()), values.to(dtype), accumulate=True)
+
+
+def query_index(counts: Tensor) -> Tensor:
+    """For each entry of ragged lists, the list that it is in.
+
+    Examples
+    --------
+    >>> query_index(torch.tensor([2, 0, 1])).tolist()
+    [0, 0, 2]
+    """
+    places = torch.arange(len(counts), device=counts.device)
+    return torch.repeat_interleave(places, counts)
+
+
+def _transpose(
+    indptr: npt.NDArray[np.int32],
+    indices: npt.NDArray[np.int32],
+    values: npt.NDArray[np.floating] | None,
+    width: int,
+) -> Transposed:
+    # scipy's conversion is a counting sort, which beats any sort by key here. It carries values
+    # along; where all are one, the smallest type stands in.
+    data = np.ones(len(indices), np.int8) if values is None else values
+    turned = csr_array((data, indices, indptr), shape=(len(indptr) - 1, width)).tocsc()
+    columns = np.flatnonzero(np.diff(turned.indptr))
+    return Transposed(
+        columns=torch.from_numpy(columns),
+        starts=torch.from_numpy(turned.indptr[columns].astype(np.int32, copy=False)),
+        indices=torch.from_numpy(turned.indices.astype(np.int32, copy=False)),
+        values=None if values is None else torch.from_numpy(turned.data),
+    )
