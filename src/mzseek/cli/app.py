@@ -7,7 +7,9 @@ import typer
 from mzseek import __version__
 from mzseek.cli.data import data_app
 from mzseek.cli.demo import demo
+from mzseek.cli.evaluate import evaluate
 from mzseek.cli.prepare import prepare
+from mzseek.cli.train import train
 
 app = typer.Typer(
     name="mzseek",
@@ -35,10 +37,13 @@ def _root(
 ) -> None:
     """Find the molecule behind a tandem mass spectrum.
 
-    This version reads spectra and makes data sets of them; models that search come later.
+    This version makes data sets, trains models on them and measures them; searching one's own
+    spectra comes later.
     """
 
 
 app.add_typer(data_app, name="data")
 app.command("prepare")(prepare)
+app.command("train")(train)
+app.command("evaluate")(evaluate)
 app.command("demo")(demo)

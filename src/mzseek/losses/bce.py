@@ -3,7 +3,8 @@
 import torch.nn.functional as F
 from torch import Tensor
 
-from mzseek.losses.bits import Target, at_set_bits, check_target
+from mzseek.losses.bits import at_set_bits, check_target
+from mzseek.similarity.soft import Target
 
 # Above it, log(1 + exp(z)) is z to the last digit, also in float64.
 LINEAR_FROM = 40.0

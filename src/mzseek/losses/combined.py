@@ -3,9 +3,9 @@
 from torch import Tensor
 
 from mzseek.errors import LossError
-from mzseek.losses.bits import Target
 from mzseek.losses.contrastive import contrastive
 from mzseek.losses.iou import iou
+from mzseek.similarity.soft import Target
 
 
 def combined(

@@ -6,7 +6,8 @@ from torch import Tensor
 
 from mzseek.errors import LossError
 from mzseek.losses.bce import LINEAR_FROM
-from mzseek.losses.bits import Target, at_set_bits, check_target
+from mzseek.losses.bits import at_set_bits, check_target
+from mzseek.similarity.soft import Target
 
 
 def focal(logits: Tensor, target: Target, gamma: float = 2.0) -> Tensor:

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from mzseek.losses.bits import Target, check_target
-from mzseek.similarity.soft import soft_tanimoto
+from mzseek.losses.bits import check_target
+from mzseek.similarity.soft import Target, soft_tanimoto
 
 
 def iou(logits: Tensor, target: Target) -> Tensor:

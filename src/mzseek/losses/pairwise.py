@@ -1,6 +1,5 @@
 """Pairwise contrastive loss."""
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 

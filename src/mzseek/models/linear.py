@@ -1,6 +1,7 @@
 """Linear layers through the faster of torch's two CPU matrix libraries."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -27,15 +28,14 @@ class _OneDnnLinear(torch.autograd.Function):
         gradient = gradients[0].contiguous()
         for_x = _onednn(gradient, weight.T) if ctx.needs_input_grad[0] else None
         # With few rows oneDNN is ahead, with many MKL, which needs no transposed copy.
-        if len(x) <= 1024:
-            for_weight = _onednn(gradient.T.contiguous(), x.T)
-        else:
-            for_weight = gradient.T @ x
+        few = len(x) <= 1024
+        for_weight = _onednn(gradient.T.contiguous(), x.T) if few else gradient.T @ x
         return for_x, for_weight, gradient.sum(0)
 
 
 def _has_onednn() -> bool:
-    return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    available: Callable[[], bool] = torch.backends.mkldnn.is_available
+    return available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
 _ONEDNN = _has_onednn()

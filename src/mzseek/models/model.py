@@ -62,6 +62,6 @@ class Retriever(nn.Module):
         logits = None if self.head is None else self.head(embedding)
         scores = None
         if candidates is not None and counts is not None:
-            read = torch.sigmoid(logits) if self.scorer.reads_fingerprint else embedding
+            read = embedding if logits is None else torch.sigmoid(logits)
             scores = self.scorer(read, candidates, counts)
         return Output(embedding, logits, scores)

@@ -9,7 +9,14 @@ from torch import Tensor, nn
 from mzseek.models.blocks import Block
 from mzseek.models.linear import Linear, SparseLinear
 from mzseek.similarity.soft import candidate_similarity
-from mzseek.tensors import SparseRows, product, query_index, weighted_product
+from mzseek.tensors import (
+    SparseRows,
+    gather_dot,
+    mapped_norm,
+    product,
+    query_index,
+    weighted_product,
+)
 
 
 class Scorer(nn.Module):
@@ -19,9 +26,12 @@ class Scorer(nn.Module):
     ----------
     reads_fingerprint : bool
         Does it read the predicted fingerprint (or the embedding)?
+    maps_candidates : bool
+        Does it have weights that candidates pick rows of? Then their transpose is worth making.
     """
 
     reads_fingerprint: ClassVar[bool]
+    maps_candidates: ClassVar[bool] = True
 
     def forward(self, spectra: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
         """Scores, shape (candidates,).
@@ -42,6 +52,7 @@ class FpCos(Scorer):
     """``cos(ŷ, c)``, in the space of fingerprints; it has no parameters."""
 
     reads_fingerprint: ClassVar[bool] = True
+    maps_candidates: ClassVar[bool] = False
 
     def forward(self, spectra: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
         """Cosines, shape (candidates,)."""
@@ -76,10 +87,12 @@ class EmbCos(_Projected):
     def forward(self, spectra: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
         """Cosines, shape (candidates,)."""
         spectrum = F.normalize(self.spectrum(spectra), dim=1)
-        candidate = self.candidate(candidates)
-        length = torch.linalg.vector_norm(candidate, dim=1).clamp(min=1e-12)
-        dot = (candidate * spectrum[query_index(counts)]).sum(1)
-        return dot / length
+        weight, bias = self.candidate.weight, self.candidate.bias
+        # a·(c W + b) = (W a)·c + a·b: with W a at hand, once a spectrum, a candidate's product is a
+        # sum over its bits. Only its norm needs the projection itself.
+        dot = gather_dot(F.linear(spectrum, weight), candidates, counts)
+        dot = dot + (spectrum @ bias)[query_index(counts)]
+        return dot / mapped_norm(candidates, weight, bias).clamp(min=1e-12)
 
 
 def _mlp(width: int, dropout: float) -> nn.Sequential:

@@ -1,6 +1,7 @@
 """Sparse rows and peak lists as tensors, and their products with dense weights."""
 
 from mzseek.tensors.gather import gather_dot
+from mzseek.tensors.norm import mapped_norm
 from mzseek.tensors.peaks import PeakLists
 from mzseek.tensors.product import product
 from mzseek.tensors.rows import SparseRows, Transposed, query_index
@@ -11,6 +12,7 @@ __all__ = [
     "SparseRows",
     "Transposed",
     "gather_dot",
+    "mapped_norm",
     "product",
     "query_index",
     "weighted_product",

@@ -81,14 +81,14 @@ class SparseRows:
         transpose: bool = False,
     ) -> "SparseRows":
         """Rows from the arrays of a CSR matrix; with ``transpose``, ready for a backward pass."""
-        indptr = np.ascontiguousarray(indptr, np.int32)
-        indices = np.ascontiguousarray(indices, np.int32)
+        starts = np.ascontiguousarray(indptr, np.int32)
+        columns = np.ascontiguousarray(indices, np.int32)
         return cls(
-            indptr=torch.from_numpy(indptr),
-            indices=torch.from_numpy(indices),
+            indptr=torch.from_numpy(starts),
+            indices=torch.from_numpy(columns),
             values=None if values is None else torch.from_numpy(np.ascontiguousarray(values)),
             width=width,
-            transposed=_transpose(indptr, indices, values, width) if transpose else None,
+            transposed=_transpose(starts, columns, values, width) if transpose else None,
         )
 
     @classmethod

@@ -1,0 +1,105 @@
+"""``mzseek evaluate``."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from mzseek.cli.show import console, say, watched
+from mzseek.metrics import METRICS
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="Run folder that `mzseek train` has made.")],
+    fold: Annotated[str, typer.Option(help="train, val or test.")] = "test",
+    candidates: Annotated[
+        str | None, typer.Option(help="Candidate lists; those it was trained with by default.")
+    ] = None,
+    similarity: Annotated[
+        str | None,
+        typer.Option(
+            help="Rank by cosine, tanimoto, soft-tanimoto or minmax-tanimoto of the predicted "
+            "fingerprint; by default as the model was trained."
+        ),
+    ] = None,
+    ties: Annotated[
+        str, typer.Option(help="Equal scores: expected, optimistic or pessimistic.")
+    ] = "expected",
+    identity: Annotated[
+        str,
+        typer.Option(help="A hit has the same fingerprint, or the same inchikey (first block)."),
+    ] = "fingerprint",
+    control: Annotated[
+        Path | None, typer.Option(help="Another run, to state the gain over it.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The prepared folder, if it has been moved.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="End with a JSON object.")] = False,
+) -> None:
+    """Score a run, from its saved predictions where there are any.
+
+    Each metric comes from the checkpoint that was best by it on validation; intervals are
+    bootstrapped over molecules. The row "random" is what an order by chance would reach.
+
+    Example: mzseek evaluate runs/emb-cos --candidates formula --control runs/blind
+    """
+    from mzseek.training.evaluate import How  # torch takes a second to load
+    from mzseek.training.evaluate import evaluate as score
+    from mzseek.training.run import Run
+
+    opened = Run.open(run)
+    how = How(fold, candidates or opened.options.candidates, similarity, ties, identity)  # type: ignore[arg-type]
+    with watched() as progress:
+        found = score(opened, how, data=data, progress=progress)
+        other = Run.open(control) if control else None
+        against = score(other, how, data=data, progress=progress) if other else None
+    gains = found.gain_over(against) if against else {}
+    if as_json:
+        facts = found.to_dict()
+        if against:
+            facts["control"] = against.to_dict()
+            facts["gain"] = {name: [g.mean, g.low, g.high] for name, g in gains.items()}
+        print(json.dumps(facts))
+        return
+    for warning in opened.facts["warnings"]:
+        say(f"[yellow]warning:[/yellow] {warning}")
+    _show(str(run), found, str(control), against, gains)
+
+
+def _show(name: str, found: Any, control: str, against: Any, gains: dict[str, Any]) -> None:
+    how = found.how
+    count = len(found.values["hit_rate@1"])
+    groups = found.intervals()["hit_rate@1"].groups
+    say(
+        f"{count:,} {how.fold} spectra of {groups:,} molecules, {how.candidates} candidates, "
+        f"identity by {how.identity}, ties {how.ties}"
+    )
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("%")
+    for metric in found.values:
+        table.add_column(METRICS[metric].label, justify="right")
+    table.add_row(name, *(_cell(interval) for interval in found.intervals().values()))
+    if against:
+        inside = against.intervals()
+        table.add_row(control, *(_cell(inside.get(metric)) for metric in found.values))
+        table.add_row("gain over it", *(_cell(gains.get(m), signed=True) for m in found.values))
+    table.add_row("random", *(_percent(found.chance.get(metric)) for metric in found.values))
+    console.print(table)
+    say("[dim]Below each number: its 95 % interval over molecules.[/dim]")
+
+
+def _cell(interval: Any, signed: bool = False) -> str:
+    if interval is None:
+        return "–"
+    sign = "+" if signed else ""
+    return (
+        f"{100 * interval.mean:{sign}.1f}\n"
+        f"[dim]{100 * interval.low:{sign}.1f} to {100 * interval.high:{sign}.1f}[/dim]"
+    )
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f}"

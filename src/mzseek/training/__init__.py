@@ -1,0 +1,1 @@
+"""Training: the loop, checkpoints by metric, resuming, predictions, and evaluation of runs."""

@@ -1,0 +1,270 @@
+"""Scores of a run on a fold, from its predictions."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.sparse import csr_array
+
+from mzseek.data.batch import IDENTITIES, BatchMaker
+from mzseek.data.cache import Prepared
+from mzseek.data.dataset import FOLDS
+from mzseek.errors import RunError
+from mzseek.metrics import (
+    Interval,
+    binarise,
+    bit_accuracy,
+    bootstrap,
+    bootstrap_difference,
+    cosine,
+    soft_tanimoto,
+    tanimoto,
+)
+from mzseek.metrics.hit_rate import Ties
+from mzseek.similarity.soft import CANDIDATE_SIMILARITIES, candidate_similarity
+from mzseek.training.checkpoint import load_weights
+from mzseek.training.options import BASELINES
+from mzseek.training.predictions import ListScores, Predictions
+from mzseek.training.run import Run
+from mzseek.training.train import predict_fold, random_fold
+from mzseek.training.validation import HITS, hit_rates
+
+_ROWS = 512
+_Values = npt.NDArray[np.float64]
+FINGERPRINT_METRICS = ("tanimoto", "soft_tanimoto", "cosine", "bit_accuracy")
+
+
+@dataclass(frozen=True)
+class How:
+    """How a run is to be scored.
+
+    Attributes
+    ----------
+    fold : str
+    candidates : str
+        Retrieval setting; any that the data have, not only the one trained with.
+    similarity : str or None
+        Score candidates by this similarity of the predicted fingerprint; None takes the model's own
+        score.
+    ties, identity : str
+        The rule for equal scores, and when a candidate is the truth.
+    """
+
+    fold: str = "test"
+    candidates: str = "mass"
+    similarity: str | None = None
+    ties: Ties = "expected"
+    identity: str = "fingerprint"
+
+    def check(self) -> None:
+        """Refuse what is unknown, with what is known."""
+        known: tuple[tuple[str, Any, Any], ...] = (
+            ("fold", self.fold, FOLDS),
+            ("similarity", self.similarity, (None, *CANDIDATE_SIMILARITIES)),
+            ("ties", self.ties, ("expected", "optimistic", "pessimistic")),
+            ("identity", self.identity, tuple(IDENTITIES)),
+        )
+        for name, value, allowed in known:
+            if value not in allowed:
+                listed = ", ".join(str(a) for a in allowed if a is not None)
+                raise RunError(f"{name} {value!r} is unknown, expected one of: {listed}")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A run's scores.
+
+    Attributes
+    ----------
+    how : How
+    values : dict of str to float64 array
+        One value a spectrum for each metric.
+    molecule : dict of str to int array
+        The molecule of each.
+    steps : dict of str to int
+        The checkpoint that each metric was taken from: the best by it on validation.
+    chance : dict of str to float
+        Expected hit rates of an order at random.
+    """
+
+    how: How
+    values: dict[str, _Values]
+    molecule: dict[str, npt.NDArray[np.int32]]
+    steps: dict[str, int]
+    chance: dict[str, float]
+
+    def intervals(self, level: float = 0.95) -> dict[str, Interval]:
+        """Means with bootstrap intervals over molecules."""
+        return {
+            name: bootstrap(values, self.molecule[name], level=level)
+            for name, values in self.values.items()
+        }
+
+    def gain_over(self, control: "Evaluation", level: float = 0.95) -> dict[str, Interval]:
+        """Differences to another evaluation of the same spectra, paired by spectrum."""
+        if control.how != replace(self.how, similarity=control.how.similarity):
+            raise RunError("the control was scored in another way")
+        return {
+            name: bootstrap_difference(
+                self.values[name], control.values[name], self.molecule[name], level=level
+            )
+            for name in self.values
+            if name in control.values and len(self.values[name]) == len(control.values[name])
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: means by metric, and all that is needed to read them."""
+        intervals = self.intervals()
+        return {
+            **{name: interval.mean for name, interval in intervals.items()},
+            "intervals": {name: [i.low, i.high] for name, i in intervals.items()},
+            "random": self.chance,
+            "steps": self.steps,
+            **vars(self.how),
+            "spectra": {name: len(values) for name, values in self.values.items()},
+            "molecules": {name: i.groups for name, i in intervals.items()},
+        }
+
+
+def evaluate(
+    run: Run,
+    how: How | None = None,
+    *,
+    data: Path | None = None,
+    progress: Callable[[str, int, int | None], None] = lambda stage, done, total: None,
+) -> Evaluation:
+    """Score a run, from its saved predictions where there are any.
+
+    Each metric is taken from the checkpoint that was best by that metric on validation.
+
+    Parameters
+    ----------
+    run : Run
+    how : How
+    data : Path, optional
+        The prepared folder, if it is no longer where it was.
+    progress : callable of (stage, done, total)
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    RunError
+        The run has not ended, the data have changed, or the model has no fingerprint to compare.
+    """
+    how = how or How(candidates=run.options.candidates)
+    how.check()
+    if not run.best:
+        raise RunError(f"{run.folder}: has no checkpoint yet; train it first, or --resume it")
+    prepared = run.open_data(data)
+    prepared.candidates(how.candidates)  # says which there are, if not this
+    if how.similarity and not _predicts_fingerprint(run):
+        raise RunError(
+            f"{run.folder}: --similarity needs a predicted fingerprint, and {run.options.loss} "
+            "predicts none; leave it out to score by the model itself"
+        )
+    values: dict[str, _Values] = {}
+    molecule: dict[str, npt.NDArray[np.int32]] = {}
+    steps: dict[str, int] = {}
+    chance: dict[str, float] = {}
+    opened: dict[int, Predictions] = {}
+    rated: dict[int, Any] = {}
+
+    def at(step: int) -> Predictions:
+        if step not in opened:
+            opened[step] = _predictions(run, prepared, step, how.fold, progress)
+        return opened[step]
+
+    for k in HITS:
+        name = f"hit_rate@{k}"
+        step = _best_step(run, f"{name}/{how.candidates}", name)
+        if step not in rated:
+            rated[step] = hit_rates(_scored(at(step), prepared, how), how.ties, how.identity)
+        values[name], molecule[name], steps[name] = rated[step][0][name], rated[step][1], step
+    if not len(molecule["hit_rate@1"]):
+        raise RunError(
+            f"{prepared.folder}: no {how.fold} spectrum has its molecule among its "
+            f"{how.candidates} candidates in the sense of {how.identity}"
+        )
+    lists = at(steps["hit_rate@1"]).lists[how.candidates]
+    even, _ = hit_rates(
+        replace(lists, scores=np.zeros_like(lists.scores)), "expected", how.identity
+    )
+    chance = {name: float(rates.mean()) for name, rates in even.items()}
+    if _predicts_fingerprint(run):
+        step = _best_step(run, "tanimoto", "tanimoto")
+        for name, found in _fingerprint_metrics(at(step), prepared).items():
+            values[name], molecule[name], steps[name] = found, np.asarray(at(step).molecule), step
+    return Evaluation(how, values, molecule, steps, chance)
+
+
+def _predicts_fingerprint(run: Run) -> bool:
+    return run.options.facts.predicts_fingerprint and run.options.model not in BASELINES
+
+
+def _best_step(run: Run, wanted: str, kind: str) -> int:
+    """Step of the checkpoint to read a metric from; of another setting if this has none."""
+    best = run.best
+    for name in (wanted, *(name for name in best if name.partition("/")[0] == kind), *best):
+        if name in best:
+            return int(best[name]["step"])
+    raise RunError(f"{run.folder}: has no checkpoint")
+
+
+def _predictions(run: Run, prepared: Prepared, step: int, fold: str, progress: Any) -> Predictions:
+    """Saved predictions of a checkpoint, or new ones, which are saved."""
+    folder = run.predictions(step, fold)
+    if not folder.is_dir():
+        if not len(prepared.in_fold(fold)):
+            raise RunError(f"{prepared.folder}: has no {fold} spectra")
+        if run.options.model in BASELINES:
+            made = random_fold(prepared, fold, run.options.seed)
+        else:
+            metric = next(name for name, facts in run.best.items() if facts["step"] == step)
+            model, _, _ = load_weights(run.checkpoint(metric))
+            made = predict_fold(
+                model, prepared, fold, lambda done, total: progress("predicting", done, total)
+            )
+        made.save(folder)
+    return Predictions.open(folder)
+
+
+def _scored(predictions: Predictions, prepared: Prepared, how: How) -> ListScores:
+    """Candidates with the scores asked for."""
+    if how.candidates not in predictions.lists:
+        raise RunError(f"the saved predictions have no candidates {how.candidates!r}")
+    lists = predictions.lists[how.candidates]
+    if how.similarity is None:
+        return lists
+    assert predictions.fingerprints is not None
+    maker = BatchMaker(prepared, "bins", (how.candidates,), lists.queries, backward=False)
+    rows = np.searchsorted(predictions.queries, lists.queries)
+    found = []
+    for start in range(0, len(rows), _ROWS):
+        here = slice(start, start + _ROWS)
+        predicted = torch.from_numpy(predictions.fingerprints[rows[here]].astype(np.float32))
+        part = maker.lists(lists.queries[here], how.candidates)
+        scores = candidate_similarity(predicted, part.rows, part.counts, how.similarity)
+        found.append(scores.numpy())
+    return replace(lists, scores=np.concatenate(found))
+
+
+def _fingerprint_metrics(predictions: Predictions, prepared: Prepared) -> dict[str, _Values]:
+    found: dict[str, list[_Values]] = {name: [] for name in FINGERPRINT_METRICS}
+    assert predictions.fingerprints is not None
+    for start in range(0, len(predictions.queries), _ROWS):
+        here = slice(start, start + _ROWS)
+        soft = predictions.fingerprints[here].astype(np.float32)
+        bits = csr_array(binarise(soft))
+        truth = prepared.fingerprint_rows(predictions.molecule[here])
+        found["tanimoto"].append(tanimoto(bits, truth))
+        found["soft_tanimoto"].append(soft_tanimoto(soft, truth))
+        found["cosine"].append(cosine(soft, truth))
+        found["bit_accuracy"].append(bit_accuracy(bits, truth))
+    return {name: np.concatenate(parts) for name, parts in found.items()}

@@ -1,0 +1,175 @@
+"""What happens between steps: validation, checkpoints by metric, state, early stopping."""
+
+import os
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import lightning
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+from mzseek.data.batch import Batch, BatchMaker
+from mzseek.data.progress import Progress
+from mzseek.files import atomic_file
+from mzseek.metrics import metric
+from mzseek.models import ModelSpec
+from mzseek.training.checkpoint import save_state, save_weights
+from mzseek.training.collapse import collapse_warning, spread
+from mzseek.training.learner import Learner
+from mzseek.training.order import TrainingOrder
+from mzseek.training.predictions import predict
+from mzseek.training.run import Run
+from mzseek.training.validation import validation_means
+
+Say = Callable[[str], None]
+
+
+class Keeper(lightning.Callback):
+    """Validates every so many steps and keeps what is best by each metric.
+
+    Parameters
+    ----------
+    run : Run
+    spec : ModelSpec
+    order : TrainingOrder
+    maker : BatchMaker
+        Of the validation spectra.
+    queries : int64 array
+        Validation spectra.
+    progress : callable of (stage, done, total)
+    say : callable of str
+        Gets a line a validation, and warnings.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        spec: ModelSpec,
+        order: TrainingOrder,
+        maker: BatchMaker,
+        queries: npt.NDArray[np.int64],
+        progress: Progress,
+        say: Say,
+    ) -> None:
+        self.run, self.spec, self.order = run, spec, order
+        self.maker, self.queries = maker, queries
+        self.progress, self.say = progress, say
+        self.history: list[dict[str, Any]] = []
+        self.best: dict[str, dict[str, Any]] = {}
+        self.waited = 0
+        self.stopped = False
+        self._losses: list[float] = []
+
+    def facts(self, step: int) -> dict[str, Any]:
+        """What beside tensors is needed to go on."""
+        return {
+            "step": step,
+            "history": self.history,
+            "best": self.best,
+            "waited": self.waited,
+            "stopped": self.stopped,
+        }
+
+    def restore(self, facts: dict[str, Any]) -> None:
+        """Take up where a saved state left off."""
+        self.history, self.best = list(facts["history"]), dict(facts["best"])
+        self.waited, self.stopped = int(facts["waited"]), bool(facts["stopped"])
+
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Batch, batch_idx: int
+    ) -> None:
+        """Note the loss; validate when it is time."""
+        learner: Learner = pl_module
+        step = learner.step
+        loss = outputs["loss"] if isinstance(outputs, dict) else outputs
+        self._losses.append(float(loss.detach() if isinstance(loss, Tensor) else loss))
+        self.progress("training", step, self.order.steps)
+        if step % learner.options.validate_every == 0 or step == self.order.steps:
+            self.validate(learner, trainer)
+
+    def validate(self, learner: Learner, trainer: Any) -> None:
+        """Measure on the validation fold, keep what is best, save the state."""
+        step = learner.step
+        predictions = predict(learner.model, self.maker, self.queries, device=learner.device)
+        means = validation_means(predictions, self.maker.prepared)
+        loss = float(np.mean(self._losses)) if self._losses else float("nan")
+        self._losses = []
+        epoch = step / self.order.steps_per_epoch
+        row = {"step": step, "epoch": round(epoch, 3), "loss": loss, **means}
+        if predictions.fingerprints is not None:
+            row["spread"] = spread(predictions.fingerprints)
+        self.history.append(row)
+        better = [name for name, value in means.items() if self._is_better(name, value)]
+        for name in better:
+            self.best[name] = {"step": step, "value": means[name]}
+        self._write_checkpoints(learner, better)
+        self._count_patience(learner, better, trainer)
+        self.run.facts["best"] = self.best
+        self.run.write_history(self.history)
+        self.run.save()
+        for name, value in (("loss", loss), *means.items()):
+            for logger in trainer.loggers:
+                logger.log_metrics({name: value}, step=step)
+        self.say(_line(step, self.order.steps, epoch, loss, means, learner.options.candidates))
+        self._warn_of_collapse(learner, predictions.fingerprints)
+        save_state(self.run.state, learner.model, learner.optimizer, self.facts(step))
+
+    def _is_better(self, name: str, value: float) -> bool:
+        return name not in self.best or metric(name.partition("/")[0]).improves(
+            value, self.best[name]["value"]
+        )
+
+    def _write_checkpoints(self, learner: Learner, better: list[str]) -> None:
+        written = None
+        for name in better:
+            path = self.run.checkpoint(name)
+            if written is None:
+                save_weights(learner.model, self.spec, path, {"step": learner.step})
+                written = path
+                continue
+            with atomic_file(path) as partial:  # the same weights under another name
+                try:
+                    os.link(written, partial)
+                except OSError:
+                    shutil.copyfile(written, partial)
+
+    def _count_patience(self, learner: Learner, better: list[str], trainer: Any) -> None:
+        patience = learner.options.patience
+        if patience is None:
+            return
+        self.waited = 0 if watched_metric(learner.options) in better else self.waited + 1
+        if self.waited >= patience:
+            self.stopped = True
+            trainer.should_stop = True
+
+    def _warn_of_collapse(
+        self, learner: Learner, fingerprints: npt.NDArray[np.float16] | None
+    ) -> None:
+        if not learner.model.encoder.sees_spectrum:
+            return  # a control says the same about every spectrum by design
+        warning = collapse_warning(fingerprints, learner.options.loss)
+        self.run.facts["warnings"] = [warning] if warning else []
+        self.run.save()
+        if warning:
+            self.say(f"warning: {warning}")
+
+
+def watched_metric(options: Any) -> str:
+    """The validation metric that early stopping looks at: what the loss stands for."""
+    stands_for = options.facts.stands_for
+    if stands_for.startswith("hit_rate"):
+        return f"{stands_for}/{options.candidates}"
+    return "tanimoto"
+
+
+def _line(
+    step: int, steps: int, epoch: float, loss: float, means: dict[str, float], setting: str
+) -> str:
+    numbers = [
+        f"{name.partition('/')[0].replace('hit_rate', 'HR')} {100 * value:.1f}"
+        for name, value in means.items()
+        if "/" not in name or name.endswith(f"/{setting}")
+    ]
+    return f"step {step:,} of {steps:,}, epoch {epoch:.1f}: loss {loss:.4g}, {', '.join(numbers)}"

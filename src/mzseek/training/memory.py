@@ -1,0 +1,29 @@
+"""Keeping the memory that a step frees for the next step."""
+
+import ctypes
+import platform
+
+# Parameters of glibc's mallopt.
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
+
+
+def keep_freed_memory() -> bool:
+    """Ask the C library to reuse large blocks instead of handing them back to the system.
+
+    By default glibc maps every tensor above 32 MB anew, and the system fills it with zeros page by
+    page: that made a gradient of 41 MB cost 25 ms where writing it takes 1. Memory stays with the
+    process until it ends; its peak is the same.
+
+    Returns
+    -------
+    bool
+        Whether this C library could be asked. Elsewhere nothing changes but the speed.
+    """
+    if platform.libc_ver()[0] != "glibc":
+        return False
+    try:
+        mallopt = ctypes.CDLL("libc.so.6").mallopt
+    except (OSError, AttributeError):
+        return False
+    settings = ((_M_MMAP_MAX, 0), (_M_TRIM_THRESHOLD, 2**31 - 1), (_M_TOP_PAD, 64 << 20))
+    return all(mallopt(name, value) for name, value in settings)

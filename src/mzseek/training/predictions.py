@@ -1,0 +1,208 @@
+"""What a model says about a fold, kept on disk: every table reads these, not the model."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from mzseek.data.batch import BatchMaker
+from mzseek.errors import RunError
+from mzseek.files import atomic_directory
+from mzseek.models import Retriever
+
+_BATCH = 64
+
+
+@dataclass(frozen=True)
+class ListScores:
+    """Scores of the candidates of one retrieval setting.
+
+    Attributes
+    ----------
+    queries : int64 array, shape (n,)
+        Spectra that have a list, in the order of the prepared folder.
+    molecule : int32 array, shape (n,)
+        Their true molecules.
+    counts : int64 array, shape (n,)
+        Candidates of each.
+    candidates : int32 array
+        Molecules, all lists concatenated.
+    identity : uint8 array
+        Beside each, in what sense it is the truth (see `mzseek.data.cache`).
+    scores : float32 array
+        Beside each, the model's score.
+    """
+
+    queries: npt.NDArray[np.int64]
+    molecule: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int64]
+    candidates: npt.NDArray[np.int32]
+    identity: npt.NDArray[np.uint8]
+    scores: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """A model's word on a fold.
+
+    Attributes
+    ----------
+    queries : int64 array, shape (spectra,)
+    molecule : int32 array, shape (spectra,)
+    fingerprints : float16 array, shape (spectra, bits), or None
+        Where the model predicts one. An entry is above one half exactly where the model's was.
+    lists : dict of str to ListScores
+    """
+
+    queries: npt.NDArray[np.int64]
+    molecule: npt.NDArray[np.int32]
+    fingerprints: npt.NDArray[np.float16] | None
+    lists: dict[str, ListScores] = field(default_factory=dict)
+
+    def save(self, folder: Path) -> None:
+        """Write to a folder, whole or not at all."""
+        with atomic_directory(folder) as partial:
+            np.save(partial / "queries.npy", self.queries)
+            np.save(partial / "molecule.npy", self.molecule)
+            if self.fingerprints is not None:
+                np.save(partial / "fingerprints.npy", self.fingerprints)
+            for name, part in self.lists.items():
+                for what, array in vars(part).items():
+                    np.save(partial / f"{name}.{what}.npy", array)
+
+    @classmethod
+    def open(cls, folder: Path) -> "Predictions":
+        """Open what `save` wrote, memory-mapped.
+
+        Raises
+        ------
+        RunError
+            A file is missing or cannot be read.
+        """
+        fingerprints = folder / "fingerprints.npy"
+        names = sorted(
+            path.name.removesuffix(".scores.npy") for path in folder.glob("*.scores.npy")
+        )
+        return cls(
+            queries=_load(folder / "queries.npy"),
+            molecule=_load(folder / "molecule.npy"),
+            fingerprints=_load(fingerprints) if fingerprints.exists() else None,
+            lists={
+                name: ListScores(
+                    *(_load(folder / f"{name}.{what}.npy") for what in ListScores.__annotations__)
+                )
+                for name in names
+            },
+        )
+
+
+def predict(
+    model: Retriever,
+    maker: BatchMaker,
+    queries: npt.NDArray[np.int64],
+    *,
+    fingerprints: bool = True,
+    device: torch.device | str = "cpu",
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Predictions:
+    """Run a model over spectra and all candidate lists that the batch maker has.
+
+    Parameters
+    ----------
+    model : Retriever
+    maker : BatchMaker
+    queries : int64 array
+    fingerprints : bool
+        Keep predicted fingerprints, where there are any.
+    device : str
+    progress : callable of (spectra done, spectra in all)
+
+    Returns
+    -------
+    Predictions
+    """
+    usable = {name: np.isin(queries, maker.with_lists(queries, name)) for name in maker.stores}
+    kept: list[npt.NDArray[np.float16]] = []
+    scores: dict[str, list[npt.NDArray[np.float32]]] = {name: [] for name in maker.stores}
+    was_training = model.training
+    model.eval()
+    with torch.inference_mode():
+        for start in range(0, len(queries), _BATCH):
+            here = slice(start, start + _BATCH)
+            batch = maker.make(queries[here], ()).to(device)
+            embedding = model.encoder(batch.spectra)
+            logits = None if model.head is None else model.head(embedding)
+            read = embedding if logits is None else torch.sigmoid(logits)
+            if logits is not None and fingerprints:
+                kept.append(to_half(read.cpu().numpy()))
+            for name, rows in usable.items():
+                with_list = rows[here]
+                if not with_list.any():
+                    continue
+                lists = maker.lists(queries[here][with_list], name).to(device)
+                mask = torch.from_numpy(with_list).to(device)
+                found = model.scorer(read[mask], lists.rows, lists.counts)
+                scores[name].append(found.float().cpu().numpy())
+            progress(min(start + _BATCH, len(queries)), len(queries))
+    model.train(was_training)
+    return Predictions(
+        queries=queries,
+        molecule=np.asarray(maker.prepared.molecule[queries]),
+        fingerprints=np.concatenate(kept) if kept else None,
+        lists={
+            name: list_scores(maker, name, queries[rows], _joined(scores[name]))
+            for name, rows in usable.items()
+        },
+    )
+
+
+def list_scores(
+    maker: BatchMaker,
+    setting: str,
+    queries: npt.NDArray[np.int64],
+    scores: npt.NDArray[np.float32],
+) -> ListScores:
+    """Scores beside the candidates that they belong to."""
+    molecule = np.asarray(maker.prepared.molecule[queries])
+    store = maker.stores[setting]
+    candidates, identity = store.members(molecule)
+    return ListScores(
+        queries=queries,
+        molecule=molecule,
+        counts=store.counts(molecule),
+        candidates=candidates,
+        identity=identity,
+        scores=scores,
+    )
+
+
+def to_half(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float16]:
+    """Half precision that keeps every value on its side of one half.
+
+    Rounding alone would take 0.5001 to 0.5, and with it a bit out of the thresholded prediction.
+
+    Examples
+    --------
+    >>> (to_half(np.array([0.5, 0.50001, 0.25])) > 0.5).tolist()
+    [False, True, False]
+    """
+    half = values.astype(np.float16)
+    return np.where(
+        (values > 0.5) & (half <= 0.5), np.nextafter(np.float16(0.5), np.float16(1)), half
+    )
+
+
+def _joined(parts: list[npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
+    return np.concatenate(parts) if parts else np.empty(0, np.float32)
+
+
+def _load(path: Path) -> npt.NDArray[Any]:
+    try:
+        array: npt.NDArray[Any] = np.load(path, mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path}: cannot be read ({error})") from error
+    return array

@@ -1,0 +1,311 @@
+"""Training a run from a prepared folder."""
+
+import logging
+import os
+import shutil
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from mzseek.data.batch import BatchMaker
+from mzseek.data.cache import Prepared
+from mzseek.data.progress import Progress, silent
+from mzseek.errors import RunError
+from mzseek.models import ModelSpec, Retriever, build
+from mzseek.training.checkpoint import load_state, load_weights, start_from
+from mzseek.training.memory import keep_freed_memory
+from mzseek.training.options import BASELINES, Options
+from mzseek.training.order import Batches, TrainingOrder
+from mzseek.training.predictions import Predictions, list_scores, predict
+from mzseek.training.run import Run
+from mzseek.training.validation import validation_means
+
+PREDICTED = ("val", "test")
+
+
+def train(
+    prepared: Prepared,
+    options: Options,
+    out: Path,
+    *,
+    resume: bool = False,
+    tensorboard: bool = False,
+    progress: Progress = silent,
+    say: Any = lambda line: None,
+) -> Run:
+    """Train a model, validate it, keep its best weights by each metric, and its predictions.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    options : Options
+    out : Path
+        Run folder to make, or to go on with.
+    resume : bool
+        Go on with a run that was interrupted: the result is what it would have been without.
+    tensorboard : bool
+        Write TensorBoard's event files too.
+    progress : callable of (stage, done, total)
+    say : callable of str
+        Gets a line a validation, and warnings.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    RunError
+        Options that don't fit, an empty fold, a folder that is in use.
+    """
+    options = options.resolved()
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    if resume and (out / "run.json").exists():
+        run = _reopened(out, options, prepared)
+        if run.finished:
+            say(f"{out} has ended already.")
+            return run
+    else:
+        _check_data(prepared, options)
+        run = Run.create(out, options, prepared)
+    keep_freed_memory()
+    if options.model in BASELINES:
+        _guess(run, prepared, options)
+    else:
+        _fit(run, prepared, options, tensorboard, progress, say)
+        _predict(run, prepared, options, progress)
+    run.facts["status"] = "finished"
+    run.save()
+    shutil.rmtree(run.state, ignore_errors=True)
+    return run
+
+
+def spec_for(prepared: Prepared, options: Options) -> ModelSpec:
+    """The model that the options ask for, in the sizes of the data."""
+    return ModelSpec(
+        encoder=options.model,
+        scorer=options.facts.scorer,
+        bins=int(prepared.bins.shape[1]),
+        bits=int(prepared.manifest["fingerprint_bits"]),
+        width=options.width,
+        projected=options.projected,
+        blocks=options.blocks,
+        dropout=options.dropout,
+    )
+
+
+def _fit(
+    run: Run,
+    prepared: Prepared,
+    options: Options,
+    tensorboard: bool,
+    progress: Progress,
+    say: Any,
+) -> None:
+    with _quiet_lightning():
+        import lightning
+
+        from mzseek.training.keeper import Keeper
+        from mzseek.training.learner import Learner
+
+        spec = spec_for(prepared, options)
+        model = build(spec, seed=options.seed)
+        torch.manual_seed(options.seed)
+        settings = (options.candidates,) if options.facts.reads_candidates else ()
+        queries = prepared.in_fold("train")
+        maker = BatchMaker(
+            prepared,
+            model.encoder.reads,
+            settings,
+            queries,
+            backward_lists=model.scorer.maps_candidates,
+        )
+        usable = (
+            maker.with_lists(queries, options.candidates, "fingerprint") if settings else queries
+        )
+        if len(usable) < len(queries):
+            say(
+                f"{len(queries) - len(usable):,} of {len(queries):,} training spectra have no "
+                f"{options.candidates} list with their molecule in it: left out"
+            )
+        if not len(usable):
+            raise RunError(f"{prepared.folder}: no training spectrum has a list of candidates")
+        _start(model, run, prepared, options, say)
+        order = TrainingOrder(usable, options.batch_size, options.epochs, options.seed)
+        watched = prepared.in_fold("val")
+        validator = BatchMaker(
+            prepared, model.encoder.reads, tuple(prepared.settings), watched, backward=False
+        )
+        keeper = Keeper(run, spec, order, validator, watched, progress, say)
+        learner = Learner(model, options)
+        if run.state.exists():
+            facts = load_state(run.state, model, learner.optimizer)
+            keeper.restore(facts)
+            learner.first_step = int(facts["step"])
+            say(f"going on at step {learner.first_step:,}")
+        if learner.first_step >= order.steps or keeper.stopped:
+            return
+        started = time.perf_counter()
+        trainer = lightning.Trainer(
+            max_epochs=1,  # ours are counted by the order of batches, which knows where to go on
+            accelerator="auto",
+            devices=1,
+            logger=_loggers(run, tensorboard),
+            callbacks=[keeper],
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            limit_val_batches=0,
+        )
+        trainer.fit(learner, Batches(order, maker, settings, learner.first_step))
+        run.facts["steps"] = learner.step
+        run.facts["seconds"] = round(
+            run.facts.get("seconds", 0.0) + time.perf_counter() - started, 1
+        )
+        run.save()
+
+
+def _start(model: Retriever, run: Run, prepared: Prepared, options: Options, say: Any) -> None:
+    """Where training begins: another run's weights, each bit's base rate, or neither."""
+    if options.start_from:
+        source = Run.open(options.start_from)
+        weights = source.checkpoint(_first_stage_metric(source))
+        taken = start_from(model, weights)
+        say(f"{len(taken)} weights taken from {weights}")
+    if options.bias == "log-odds" and model.head is not None:
+        frequency, count = bit_frequency(prepared)
+        model.head.start_at(torch.from_numpy(frequency), count)
+
+
+def bit_frequency(prepared: Prepared) -> tuple[npt.NDArray[np.float64], int]:
+    """Share of training spectra whose molecule has each bit, and how many spectra there are."""
+    molecules, counts = np.unique(prepared.molecule[prepared.in_fold("train")], return_counts=True)
+    rows = prepared.fingerprint_rows(molecules)
+    total = int(counts.sum())
+    return np.asarray(rows.T @ counts, np.float64) / total, total
+
+
+def _first_stage_metric(source: Run) -> str:
+    """The checkpoint of a first stage that a second one starts from."""
+    best = source.best
+    if not best:
+        raise RunError(f"{source.folder}: has no checkpoint to start from")
+    return "tanimoto" if "tanimoto" in best else next(iter(best))
+
+
+def _predict(run: Run, prepared: Prepared, options: Options, progress: Progress) -> None:
+    """Predictions of every checkpoint that is the best of some metric."""
+    steps = {facts["step"]: metric for metric, facts in run.best.items()}
+    for step, metric in steps.items():
+        model, _, _ = load_weights(run.checkpoint(metric))
+        for fold in PREDICTED:
+            folder = run.predictions(step, fold)
+            queries = prepared.in_fold(fold)
+            if folder.exists() or not len(queries):
+                continue
+            stage = f"predicting {fold}, step {step:,}"
+            predict_fold(
+                model,
+                prepared,
+                fold,
+                progress=lambda done, total, s=stage: progress(s, done, total),
+            ).save(folder)
+
+
+def predict_fold(
+    model: Retriever, prepared: Prepared, fold: str, progress: Any = lambda done, total: None
+) -> Predictions:
+    """A model's word on a fold, with candidates of every setting there is."""
+    queries = prepared.in_fold(fold)
+    maker = BatchMaker(
+        prepared, model.encoder.reads, tuple(prepared.settings), queries, backward=False
+    )
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return predict(model.to(device), maker, queries, device=device, progress=progress)
+
+
+def _guess(run: Run, prepared: Prepared, options: Options) -> None:
+    """The random baseline: a run like others, with scores drawn at random."""
+    best: dict[str, dict[str, Any]] = {}
+    for fold in PREDICTED:
+        queries = prepared.in_fold(fold)
+        if not len(queries):
+            continue
+        predictions = random_fold(prepared, fold, options.seed)
+        predictions.save(run.predictions(0, fold))
+        if fold == "val":
+            means = validation_means(predictions, prepared)
+            best = {name: {"step": 0, "value": value} for name, value in means.items()}
+            run.write_history([{"step": 0, "epoch": 0.0, **means}])
+    run.facts |= {"best": best, "steps": 0, "seconds": 0.0}
+
+
+def random_fold(prepared: Prepared, fold: str, seed: int) -> Predictions:
+    """Random scores for every candidate of a fold."""
+    queries = prepared.in_fold(fold)
+    maker = BatchMaker(prepared, "bins", tuple(prepared.settings), queries, backward=False)
+    lists = {}
+    for place, setting in enumerate(sorted(maker.stores)):
+        usable = maker.with_lists(queries, setting)
+        count = int(maker.stores[setting].counts(prepared.molecule[usable]).sum())
+        rng = np.random.default_rng([seed, place, len(queries)])
+        scores = rng.random(count, dtype=np.float32)
+        lists[setting] = list_scores(maker, setting, usable, scores)
+    return Predictions(queries, np.asarray(prepared.molecule[queries]), None, lists)
+
+
+def _check_data(prepared: Prepared, options: Options) -> None:
+    for fold in ("train", "val"):
+        if not len(prepared.in_fold(fold)):
+            raise RunError(f"{prepared.folder}: has no {fold} spectra, expected some of each fold")
+    if options.facts.reads_candidates or options.model in BASELINES:
+        prepared.candidates(options.candidates)  # says which there are, if not this
+
+
+def _reopened(out: Path, options: Options, prepared: Prepared) -> Run:
+    run = Run.open(out)
+    if run.options != options:
+        then, now = run.options.to_dict(), options.to_dict()
+        name = next(name for name in now if then[name] != now[name])
+        raise RunError(
+            f"{out}: was begun with {name} {then[name]}, not {now[name]}; resume it with the same "
+            "options, or name another --out"
+        )
+    if run.facts["data"]["key"] != prepared.manifest["key"]:
+        raise RunError(f"{out}: was begun on other data than {prepared.folder} holds now")
+    return run
+
+
+def _loggers(run: Run, tensorboard: bool) -> Any:
+    if not tensorboard:
+        return False
+    try:
+        from lightning.pytorch.loggers import TensorBoardLogger
+
+        return TensorBoardLogger(os.fspath(run.folder), name="tensorboard", version="")
+    except ModuleNotFoundError as error:
+        raise RunError("--tensorboard needs it: pip install 'mzseek[tensorboard]'") from error
+
+
+@contextmanager
+def _quiet_lightning() -> Iterator[None]:
+    """Lightning without its remarks on hardware, workers and itself."""
+    for name in (
+        "lightning",
+        "lightning.pytorch",
+        "lightning.fabric",
+        "lightning.pytorch.utilities",
+    ):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"lightning\..*")
+        warnings.filterwarnings("ignore", message=".*beta state.*")
+        yield
