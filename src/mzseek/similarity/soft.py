@@ -30,7 +30,7 @@ def soft_cosine(prediction: Tensor, target: Target) -> Tensor:
     Of two zero vectors it is 1, of one 0.
     """
     size = size_rows(target, prediction.dtype)
-    return cosine_of(dot_rows(prediction, target), prediction.square().sum(1), size)
+    return cosine_of(dot_rows(prediction, target), torch.linalg.vector_norm(prediction, dim=1), size)
 
 
 def soft_tanimoto(prediction: Tensor, target: Target) -> Tensor:
@@ -39,9 +39,10 @@ def soft_tanimoto(prediction: Tensor, target: Target) -> Tensor:
     return tanimoto_of(dot_rows(prediction, target), prediction.sum(1), size)
 
 
-def cosine_of(dot: Tensor, squared: Tensor, size: Tensor) -> Tensor:
-    """Cosine from a dot product, a squared norm, and the bits of a fingerprint."""
-    return _ratio(dot, (squared * size).sqrt_(), both_zero=(squared == 0) & (size == 0))
+def cosine_of(dot: Tensor, length: Tensor, size: Tensor) -> Tensor:
+    """Cosine from a dot product, a prediction's norm, and the bits of a fingerprint."""
+    # The root of a product of the two squares would have a gradient of 0/0 at a zero vector.
+    return _ratio(dot, length * size.sqrt(), both_zero=(length == 0) & (size == 0))
 
 
 def tanimoto_of(dot: Tensor, total: Tensor, size: Tensor) -> Tensor:
@@ -58,9 +59,9 @@ def _ratio(above: Tensor, below: Tensor, *, both_zero: Tensor) -> Tensor:
 def _candidate_cosine(prediction: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
     lists = query_index(counts)
     # The norm is that of the prediction: one root a list, then one look-up a candidate.
-    squared = prediction.square().sum(1)[lists]
+    length = torch.linalg.vector_norm(prediction, dim=1)[lists]
     dot = gather_dot(prediction, candidates, counts)
-    return cosine_of(dot, squared, candidates.sizes.to(dot.dtype))
+    return cosine_of(dot, length, candidates.sizes.to(dot.dtype))
 
 
 def _candidate_tanimoto(prediction: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
