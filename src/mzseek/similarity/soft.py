@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from mzseek.errors import SimilarityError
 from mzseek.tensors import SparseRows, gather_dot, query_index
 
 Target = Tensor | SparseRows
@@ -103,4 +104,7 @@ def candidate_similarity(
     -------
     tensor, shape (candidates,)
     """
+    if kind not in CANDIDATE_SIMILARITIES:
+        known = ", ".join(CANDIDATE_SIMILARITIES)
+        raise SimilarityError(f"similarity {kind!r} is unknown, expected one of {known}")
     return CANDIDATE_SIMILARITIES[kind](prediction, candidates, counts)
