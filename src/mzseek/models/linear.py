@@ -50,7 +50,8 @@ class Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """``x Wᵀ + b``."""
-        if _ONEDNN and x.device.type == "cpu" and x.dtype == torch.float32 and x.ndim == 2:
+        fits = x.device.type == "cpu" and x.dtype == torch.float32 and x.ndim == 2
+        if _ONEDNN and fits and len(x) and self.bias is not None:
             result: Tensor = _OneDnnLinear.apply(x, self.weight, self.bias)  # type: ignore[no-untyped-call]
             return result
         return F.linear(x, self.weight, self.bias)
