@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mzseek.errors import ModelError
+
 
 class _ByteDropout(torch.autograd.Function):
     @staticmethod
@@ -31,6 +33,8 @@ class Dropout(nn.Module):
 
     def __init__(self, rate: float) -> None:
         super().__init__()
+        if not 0 <= rate < 1:
+            raise ModelError(f"dropout is {rate:g}, expected at least 0 and less than 1")
         self.rate = rate
 
     def forward(self, x: Tensor) -> Tensor:
