@@ -39,7 +39,7 @@ def focal(logits: Tensor, target: Target, gamma: float = 2.0) -> Tensor:
     0.3466
     """
     check_target(logits, target)
-    if gamma < 0:
+    if not gamma >= 0:
         raise LossError(f"gamma is {gamma:g}, expected 0 or more")
     where_zero = _term(logits, gamma)
     if isinstance(target, Tensor):

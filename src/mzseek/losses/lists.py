@@ -49,7 +49,11 @@ def read_lists(scores: Tensor, counts: Tensor, labels: Tensor, temperature: floa
             f"scores {tuple(scores.shape)} and labels {tuple(labels.shape)}: expected two equal "
             "lengths, all candidates of all queries concatenated"
         )
-    if not len(counts) or int(counts.sum()) != len(scores):
+    if not len(counts):
+        raise LossError("counts are empty, expected at least one list")
+    if bool((counts < 0).any()):
+        raise LossError(f"counts hold {int(counts.min())}, expected 0 or more")
+    if int(counts.sum()) != len(scores):
         raise LossError(
             f"counts add up to {int(counts.sum())}, expected the {len(scores)} scores there are"
         )
