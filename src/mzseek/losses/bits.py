@@ -23,6 +23,12 @@ def check_target(logits: Tensor, target: Target) -> None:
             f"logits {tuple(logits.shape)} and target {tuple(target.shape)}: "
             "expected two equal shapes (batch, bits)"
         )
+    if (
+        isinstance(target, SparseRows)
+        and target.values is not None
+        and bool((target.values != 1).any())
+    ):
+        raise LossError("sparse target holds values other than 1, expected a 0/1 fingerprint")
     if not logits.numel():
         raise LossError("logits are empty, expected at least one row and one bit")
     if not torch.is_floating_point(logits):
