@@ -1,6 +1,6 @@
 """A model's make-up as plain data: what a run folder and a model file carry."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import torch
@@ -45,10 +45,11 @@ class ModelSpec:
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> "ModelSpec":
         """From plain data; unknown or missing names are refused."""
-        try:
-            return cls(**facts)
-        except TypeError as error:
-            raise ModelError(f"model description does not fit: {error}") from error
+        names = [field.name for field in fields(cls)]
+        if set(facts) != set(names):
+            odd = ", ".join(sorted(set(facts) ^ set(names)))
+            raise ModelError(f"model description differs in {odd}, expected {', '.join(names)}")
+        return cls(**facts)
 
 
 def build(spec: ModelSpec, *, seed: int | None = None) -> Retriever:

@@ -31,7 +31,9 @@ def soft_cosine(prediction: Tensor, target: Target) -> Tensor:
     Of two zero vectors it is 1, of one 0.
     """
     size = size_rows(target, prediction.dtype)
-    return cosine_of(dot_rows(prediction, target), torch.linalg.vector_norm(prediction, dim=1), size)
+    return cosine_of(
+        dot_rows(prediction, target), torch.linalg.vector_norm(prediction, dim=1), size
+    )
 
 
 def soft_tanimoto(prediction: Tensor, target: Target) -> Tensor:
