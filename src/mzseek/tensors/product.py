@@ -13,14 +13,14 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight: Tensor, rows: SparseRows, row_sparse: bool) -> Tensor:
         if ctx.needs_input_grad[0]:
-            ctx.rows = rows.ready()
+            ctx.rows = rows
             ctx.height = len(weight)
             ctx.row_sparse = row_sparse
         return _bags(weight, rows.indices, rows.starts, rows.values)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, None, None]:
-        turned = ctx.rows.transposed
+        turned = ctx.rows.ready().transposed
         gradient = gradients[0].contiguous()
         touched = _bags(gradient, turned.indices, turned.starts, turned.values)
         width = gradient.shape[1]

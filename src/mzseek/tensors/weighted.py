@@ -17,15 +17,15 @@ class _WeightedProduct(torch.autograd.Function):
     ) -> Tensor:
         places = entry_places(rows, counts, dense.shape[1])
         values = dense.reshape(-1)[places]
-        ctx.rows, ctx.shape = rows.ready(), dense.shape
-        ctx.save_for_backward(places, values, counts, weight, dense)
+        ctx.rows, ctx.shape = rows, dense.shape
+        ctx.save_for_backward(places, counts, weight, dense)
         return F.embedding_bag(
             rows.indices, weight, rows.starts, mode="sum", per_sample_weights=values
         )
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, None, None, Tensor | None]:
-        places, _, counts, weight, dense = ctx.saved_tensors
+        places, counts, weight, dense = ctx.saved_tensors
         gradient = gradients[0].contiguous()
         for_dense = for_weight = None
         if ctx.needs_input_grad[0]:
@@ -37,7 +37,7 @@ class _WeightedProduct(torch.autograd.Function):
             flat = gradient.new_zeros(ctx.shape[0] * ctx.shape[1])
             for_dense = flat.index_add_(0, places, of_entry).view(ctx.shape)
         if ctx.needs_input_grad[3]:
-            turned = ctx.rows.transposed
+            turned = ctx.rows.ready().transposed
             column = torch.repeat_interleave(
                 turned.columns, _lengths(turned.starts, len(turned.indices))
             )
