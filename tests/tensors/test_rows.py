@@ -1,0 +1,105 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.sparse import csr_array
+
+from mzseek.tensors import SparseRows, query_index
+
+matrices = st.tuples(st.integers(0, 5), st.integers(1, 6)).flatmap(
+    lambda shape: arrays(np.float64, shape, elements=st.sampled_from([0.0, 0.0, 1.0, -2.5]))
+)
+unhurried = settings(deadline=None)
+
+
+def turned_back(rows: SparseRows) -> np.ndarray:
+    """The dense matrix, read from the transpose alone."""
+    turned = rows.transposed
+    assert turned is not None
+    full = np.zeros(rows.shape)
+    borders = [*turned.starts.tolist(), len(turned.indices)]
+    for column, (start, end) in zip(turned.columns, pairwise(borders), strict=True):
+        for entry in range(start, end):
+            value = 1.0 if turned.values is None else turned.values[entry]
+            full[turned.indices[entry], column] += value
+    return full
+
+
+@unhurried
+@given(matrices)
+def test_dense_gives_back_the_matrix(matrix: np.ndarray) -> None:
+    rows = SparseRows.from_csr(csr_array(matrix))
+    assert rows.shape == matrix.shape
+    assert rows.sizes.tolist() == np.count_nonzero(matrix, axis=1).tolist()
+    assert (rows.dense(torch.float64).numpy() == matrix).all()
+    assert rows.dense().dtype == torch.float32
+
+
+@unhurried
+@given(matrices, st.booleans())
+def test_the_transpose_has_the_same_entries(matrix: np.ndarray, binary: bool) -> None:
+    rows = SparseRows.from_csr(csr_array(matrix), binary=binary, transpose=True)
+    assert (turned_back(rows) == (matrix != 0 if binary else matrix)).all()
+    assert rows.transposed.columns.tolist() == np.flatnonzero(matrix.any(0)).tolist()
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_ready_is_the_transpose_made_later_and_once(matrix, sparse, binary: bool) -> None:
+    later = sparse(matrix, binary=binary).ready()
+    wanted = sparse(matrix, binary=binary, transpose=True)
+    assert later.ready() is later
+    assert wanted.ready() is wanted
+    assert (turned_back(later) == turned_back(wanted)).all()
+    assert (later.transposed.values is None) == binary
+
+
+def test_making_ready_leaves_the_rows_as_they_were(matrix, sparse) -> None:
+    rows = sparse(matrix)
+    rows.ready()
+    assert rows.transposed is None
+    assert (rows.dense(torch.float64).numpy() == matrix).all()
+
+
+def test_binary_rows_are_ones_whatever_the_matrix_stores() -> None:
+    rows = SparseRows.from_csr(csr_array(np.array([[0, 7], [0, 0]])), binary=True)
+    assert rows.values is None
+    assert rows.dense().tolist() == [[0, 1], [0, 0]]
+
+
+def test_entries_given_twice_add_up(sparse) -> None:
+    rows = SparseRows.from_arrays(
+        np.array([0, 3]), np.array([1, 1, 2]), np.array([0.5, 0.25, 2.0]), 4, transpose=True
+    )
+    assert rows.dense().tolist() == [[0, 0.75, 2, 0]]
+    assert turned_back(rows).tolist() == [[0, 0.75, 2, 0]]
+
+
+def test_indices_are_small_integers_whatever_they_were() -> None:
+    rows = SparseRows.from_arrays(np.array([0, 1]), np.array([2]), None, 3, transpose=True)
+    assert {rows.indptr.dtype, rows.indices.dtype, rows.transposed.indices.dtype} == {torch.int32}
+
+
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize("transpose", [True, False])
+def test_another_device_gets_everything(matrix, sparse, binary: bool, transpose: bool) -> None:
+    moved = sparse(matrix, binary=binary, transpose=transpose).to("meta")
+    tensors = [moved.indptr, moved.indices, moved.values]
+    if transpose:
+        turned = moved.transposed
+        tensors += [turned.columns, turned.starts, turned.indices, turned.values]
+    assert (moved.transposed is not None) == transpose
+    assert {t.device.type for t in tensors if t is not None} == {"meta"}
+    assert (moved.values is None) == binary
+
+
+@unhurried
+@given(st.lists(st.integers(0, 4), max_size=6), st.sampled_from([torch.int32, torch.int64]))
+def test_query_index_names_the_list_of_each_entry(counts: list[int], dtype: torch.dtype) -> None:
+    wanted = [i for i, count in enumerate(counts) for _ in range(count)]
+    got = query_index(torch.tensor(counts, dtype=dtype))
+    assert got.dtype == torch.int64
+    assert got.tolist() == wanted
