@@ -56,7 +56,7 @@ class PeakTransformer(Encoder):
         features = torch.cat(
             [self.fourier(mz), intensities[..., None], is_precursor[..., None]], -1
         )
-        padded = torch.cat([torch.zeros_like(peaks.real[:, :1]), ~peaks.real], 1)
+        padded = torch.cat([peaks.real.new_zeros(len(peaks.real), 1), ~peaks.real], 1)
         states = self.layers(self.embed(features), src_key_padding_mask=padded)
         result: Tensor = self.out(states[:, 0])
         return result
