@@ -22,7 +22,9 @@ class FourierFeatures(nn.Module):
 
     def __init__(self, waves: int = 64, longest: float = 1000.0, shortest: float = 0.02) -> None:
         super().__init__()
-        lengths = torch.logspace(math.log10(longest), math.log10(shortest), waves).double()
+        lengths = torch.logspace(
+            math.log10(longest), math.log10(shortest), waves, dtype=torch.float64
+        )
         self.register_buffer("frequencies", 2 * math.pi / lengths, persistent=False)
         self.width = 2 * waves
 
