@@ -1,0 +1,39 @@
+import pytest
+import torch
+
+from mzseek.models import ModelSpec
+from mzseek.models.encoders import ENCODERS, BinnedMlp
+
+
+@pytest.mark.parametrize("blocks", [0, 1, 2, 3])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_equals_the_dense_equation(blocks, seed, make_batch, assert_equals_twin) -> None:
+    spec = ModelSpec(scorer="emb-cos", bins=50, width=16, bits=8, projected=4, blocks=blocks)
+    batch = make_batch(spec, [1, 1, 1, 1], seed=seed)
+    assert_equals_twin(spec, batch, outputs=("embedding",))
+
+
+@pytest.mark.parametrize("blocks", [2, 3])
+def test_the_paper_s_layers(blocks: int) -> None:
+    with torch.device("meta"):
+        encoder = BinnedMlp(blocks=blocks)
+    matrices = [tuple(p.shape) for p in encoder.parameters() if p.ndim == 2]
+    assert matrices == [(10_050, 1024)] + [(1024, 1024)] * blocks
+    biases_and_norms = (blocks + 1) * 1024 + blocks * 2 * 1024
+    assert sum(p.numel() for p in encoder.parameters()) == (
+        10_050 * 1024 + blocks * 1024**2 + biases_and_norms
+    )
+
+
+def test_the_equation_s_three_blocks_are_the_default() -> None:
+    assert repr(BinnedMlp(bins=5, width=4)).count("rate=0.25") == 3
+    assert ENCODERS["mlp"] is BinnedMlp
+    assert (BinnedMlp.reads, BinnedMlp.sees_spectrum) == ("bins", True)
+
+
+def test_dropout_acts_in_training_alone(make_batch) -> None:
+    spectra = make_batch(ModelSpec(bins=50, bits=8), [1, 1]).spectra
+    encoder = BinnedMlp(bins=50, width=16).eval()
+    assert torch.equal(encoder(spectra), encoder(spectra))
+    encoder.train()
+    assert not torch.equal(encoder(spectra), encoder(spectra))

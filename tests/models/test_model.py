@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+
+from mzseek.models import ENCODERS, SCORERS, ModelSpec, build
+from mzseek.tensors import PeakLists, SparseRows
+
+SMALL = ModelSpec(bins=40, bits=32, width=16, projected=16)
+
+
+def small(**changes) -> ModelSpec:
+    return ModelSpec(**SMALL.to_dict() | changes)
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+@pytest.mark.parametrize("blocks", [0, 2, 3])
+def test_equals_the_dense_model(scorer, blocks, make_batch, assert_equals_twin) -> None:
+    spec = small(scorer=scorer, blocks=blocks)
+    outputs = ("embedding", "scores") if scorer.startswith("emb-") else ("logits", "scores")
+    assert_equals_twin(spec, make_batch(spec, [1, 5, 3]), outputs=outputs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_equals_the_dense_model_at_the_paper_s_size(
+    scorer: str, make_batch, assert_equals_twin
+) -> None:
+    spec = ModelSpec(scorer=scorer)
+    assert_equals_twin(spec, make_batch(spec, [20] * 4, entries=50), outputs=("scores",))
+
+
+@pytest.mark.slow
+def test_fingerprints_equal_the_dense_model_s_at_the_paper_s_size(
+    make_batch, assert_equals_twin
+) -> None:
+    spec = ModelSpec(scorer="fp-cos")
+    assert_equals_twin(spec, make_batch(spec, [1] * 4, entries=50), outputs=("logits",))
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_fingerprints_are_predicted_where_there_is_a_head(scorer: str, make_batch) -> None:
+    spec = small(scorer=scorer)
+    batch = make_batch(spec, [2, 3])
+    output = build(spec, seed=0)(batch.spectra)
+    assert output.embedding.shape == (2, 16)
+    assert output.scores is None
+    if scorer.startswith("fp-"):
+        assert torch.equal(output.prediction, torch.sigmoid(output.logits))
+        assert output.prediction.shape == (2, 32)
+    else:
+        assert output.prediction is output.logits is None
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_every_encoder_goes_with_every_scorer(encoder: str, scorer: str, make_batch) -> None:
+    spec = small(encoder=encoder, scorer=scorer)
+    batch = make_batch(spec, [1, 4, 2])
+    spectra = batch.spectra
+    if ENCODERS[encoder].reads == "peaks":
+        real = torch.tensor([[True] * 4, [True, False, False, False], [True, True, False, False]])
+        mz = torch.rand(3, 4) * 500 * real
+        spectra = PeakLists(mz, torch.rand(3, 4) * real, real, torch.tensor([90.0, 500, 1000]))
+    model = build(spec, seed=0)
+    output = model(spectra, batch.candidates, batch.counts)
+    assert output.scores.shape == (7,)
+    output.scores.square().sum().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.to_dense().isfinite().all(), name
+
+
+def test_without_gradients_the_scores_are_the_same(make_batch) -> None:
+    for scorer in SCORERS:
+        spec = small(scorer=scorer)
+        model, batch = build(spec, seed=0).eval(), make_batch(spec, [1, 4, 2])
+        arguments = batch.spectra, batch.candidates, batch.counts
+        with torch.no_grad():
+            without = model(*arguments).scores
+        assert torch.equal(without, model(*arguments).scores.detach())
+
+
+def test_a_loss_on_the_truth_alone_reaches_the_first_layer(make_batch) -> None:
+    """The first layer's gradient has the rows of the bins that the batch has peaks in."""
+    matrix = np.zeros((2, 40), np.float32)
+    matrix[0, [3, 17]] = matrix[1, 17] = 1
+    model = build(SMALL, seed=0)
+    model(SparseRows.from_csr(csr_array(matrix))).logits.square().sum().backward()
+    gradient = model.encoder.first.weight.grad
+    assert gradient.is_sparse
+    assert gradient.coalesce().indices()[0].tolist() == [3, 17]
