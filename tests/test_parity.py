@@ -8,10 +8,23 @@ import pytest
 from mzseek.adducts import known_adducts
 from mzseek.chem import FINGERPRINTS
 from mzseek.cli import app
+from mzseek.losses import LOSSES
+from mzseek.models import ENCODERS
 from mzseek.spectra.formats import FORMATS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
+ROOMS = [
+    "spectra",
+    "chem",
+    "files",
+    "similarity",
+    "metrics",
+    "tensors",
+    "losses",
+    "models",
+    "models/encoders",
+]
 
 
 def modules(folder: str, leave_out: set[str]) -> set[str]:
@@ -51,9 +64,21 @@ def test_every_command_is_documented() -> None:
     assert [name for name in names if f"mzseek {name}" not in text] == []
 
 
-@pytest.mark.parametrize("room", ["spectra", "chem", "files", "similarity", "metrics"])
+def test_every_encoder_is_a_file_and_a_registry_line() -> None:
+    files = {name: kind.__module__.rpartition(".")[2] for name, kind in ENCODERS.items()}
+    assert files == {name: name for name in modules("models/encoders", {"base", "fourier"})}
+
+
+def test_every_loss_is_a_file_and_a_registry_line() -> None:
+    shared = {"bits", "lists", "registry"}
+    own = {name for name, fact in LOSSES.items() if fact.kind != "listwise"}
+    assert modules("losses", shared) == own | {"contrastive", "pairwise"}
+
+
+@pytest.mark.parametrize("room", ROOMS)
 def test_every_module_has_a_test_of_its_name(room: str) -> None:
-    source = modules(room, {"spectrum", "write", "read"})  # tested with the formats
+    # Tested with the formats, and with each encoder.
+    source = modules(room, {"spectrum", "write", "read", "base"})
     tests = {path.stem.removeprefix("test_") for path in (ROOT / "tests" / room).glob("test_*.py")}
     assert source <= tests
 
