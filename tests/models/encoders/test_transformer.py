@@ -77,3 +77,9 @@ def test_dropout_acts_in_training_alone(encoder, peaks) -> None:
     assert torch.equal(encoder(peaks), encoder(peaks))
     encoder.train()
     assert not torch.equal(encoder(peaks), encoder(peaks))
+
+
+def test_the_precursor_is_marked_as_such(encoder, peaks) -> None:
+    """The last feature is one for it alone, so that its weights learn."""
+    encoder(peaks).square().sum().backward()
+    assert encoder.embed.weight.grad[:, -1].any()
