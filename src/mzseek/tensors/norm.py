@@ -15,14 +15,14 @@ class _MappedNorm(torch.autograd.Function):
         mapped = F.embedding_bag(rows.indices, weight, rows.starts, mode="sum").add_(bias)
         norm: Tensor = torch.linalg.vector_norm(mapped, dim=1)
         if any(ctx.needs_input_grad):
-            ctx.rows, ctx.height = rows.ready(), len(weight)
+            ctx.rows, ctx.height = rows, len(weight)
             ctx.save_for_backward(mapped, norm)
         return norm
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
         mapped, norm = ctx.saved_tensors
-        turned = ctx.rows.transposed
+        turned = ctx.rows.ready().transposed
         # d‖v‖ = v/‖v‖, and none where v is zero. As a weight of the bags it costs no pass over v.
         share = torch.where(norm > 0, gradients[0] / norm, torch.zeros_like(norm))
         touched = F.embedding_bag(
