@@ -27,6 +27,7 @@ def pairwise(scores: Tensor, counts: Tensor, labels: Tensor, temperature: float 
 
     Examples
     --------
+    >>> import torch
     >>> scores, labels = torch.tensor([0.0, 0.0, 7.0]), torch.tensor([True, False, True])
     >>> round(pairwise(scores, torch.tensor([2, 1]), labels).item(), 4)   # (log 2 + 0) / 2
     0.3466
