@@ -1,13 +1,17 @@
 """``mzseek demo``: the main job on data that mzseek makes itself."""
 
+import os
+import shutil
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
 from mzseek.cli.prepare import show_prepared
-from mzseek.cli.show import say, show_check, watched
+from mzseek.cli.show import console, say, show_check, watched
+from mzseek.data.cache import Prepared
 from mzseek.data.check import check_dataset
 from mzseek.data.dataset import find_dataset
 from mzseek.data.demo import QUERIES, write_demo
@@ -16,17 +20,19 @@ from mzseek.errors import DatasetError
 from mzseek.files import atomic_file
 
 _MARK = "MADE-BY-MZSEEK-DEMO.txt"
+_CONTROL = "emb-cos, spectrum-blind"
+_SETTING = "formula"
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for everything that is made.")] = Path("demo"),
     seed: Annotated[int, typer.Option(help="Another seed makes another simulated set.")] = 0,
 ) -> None:
-    """Make a simulated data set, check it, prepare it, and draw a page about it.
+    """Make a simulated data set, train three models on it, and show what each is good at.
 
     Example: mzseek demo --out demo
     """
-    from mzseek.report import write_dataset_page  # plotting takes a second to load
+    from mzseek.report import write_dataset_page, write_runs_page  # torch takes a second to load
 
     start = time.perf_counter()
     _claim(out)
@@ -48,14 +54,69 @@ def demo(
             files.spectra, files.candidates, out / "prepared", progress=progress
         )
     show_prepared(prepared, made)
-    _step(4, "Drawing a page")
-    page = write_dataset_page(prepared, out / "index.html", queries=QUERIES, simulated=True)
+    _step(4, "Training three models and a control that never sees the spectrum")
+    runs = _train(prepared, out / "runs", seed)
+    _step(5, "What each is good at")
+    found = _evaluate(runs)
+    _show_tradeoff(found)
+    data_page = write_dataset_page(prepared, out / "data.html", queries=QUERIES, simulated=True)
+    page = write_runs_page(
+        runs, found, out / "index.html", controls=(_CONTROL,), simulated=True,
+        data_page=data_page.name,
+    )  # fmt: skip
     say(
         f"\nDone in {time.perf_counter() - start:.0f} s. The data are simulated: what they show is "
         f"how mzseek works,\nnot how well. [bold]Look at {page}[/bold] in a browser."
     )
     if report.faults:
         raise typer.Exit(1)
+
+
+def _train(prepared: Prepared, out: Path, seed: int) -> dict[str, Any]:
+    from mzseek.training.options import Options
+    from mzseek.training.several import train_several
+
+    shutil.rmtree(out, ignore_errors=True)  # of an earlier demo, whose folder this is
+    common: dict[str, Any] = {
+        "candidates": _SETTING, "epochs": 24, "lr": 3e-4, "warmup": 100, "validate_every": 152,
+        "seed": seed,
+    }  # fmt: skip
+    wanted = {
+        "bce": Options(loss="bce", **common),
+        "iou": Options(loss="iou", bias="log-odds", **common),
+        "emb-cos": Options(loss="emb-cos", **common),
+        _CONTROL: Options(loss="emb-cos", model="blind", **common),
+    }
+    with watched() as progress:
+        runs: dict[str, Any] = train_several(
+            prepared.folder, wanted, out,
+            processes=min(len(wanted), os.cpu_count() or 1), progress=progress, say=say,
+        )  # fmt: skip
+    for name, run in runs.items():
+        say(f"{name}: {run.facts['steps']:,} steps in {run.facts['seconds']:.0f} s")
+    return runs
+
+
+def _evaluate(runs: dict[str, Any]) -> dict[str, Any]:
+    from mzseek.training.evaluate import How, evaluate
+
+    return {name: evaluate(run, How(candidates=_SETTING)) for name, run in runs.items()}
+
+
+def _show_tradeoff(found: dict[str, Any]) -> None:
+    from mzseek.report.tradeoff import METRICS, tradeoff_rows
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(f"%, test fold, {_SETTING} candidates")
+    for metric in METRICS:
+        table.add_column(
+            metric.replace("hit_rate", "HR").replace("tanimoto", "Tanimoto"), justify="right"
+        )
+    for row in tradeoff_rows(found, (_CONTROL,)):
+        cells = [row.values[metric] for metric in METRICS]
+        shown = ["–" if value is None else f"{100 * value:.1f}" for value in cells]
+        table.add_row(row.name, *shown, style="dim" if row.control else None)
+    console.print(table)
 
 
 def _claim(out: Path) -> None:

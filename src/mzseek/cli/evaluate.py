@@ -10,6 +10,8 @@ from rich.table import Table
 from mzseek.cli.show import console, say, watched
 from mzseek.metrics import METRICS
 
+_HEADS = {"soft_tanimoto": "soft Tan.", "bit_accuracy": "bits"}
+
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="Run folder that `mzseek train` has made.")],
@@ -66,7 +68,7 @@ def evaluate(
         return
     for warning in opened.facts["warnings"]:
         say(f"[yellow]warning:[/yellow] {warning}")
-    _show(str(run), found, str(control), against, gains)
+    _show(run.name, found, control.name if control else "", against, gains)
 
 
 def _show(name: str, found: Any, control: str, against: Any, gains: dict[str, Any]) -> None:
@@ -78,9 +80,9 @@ def _show(name: str, found: Any, control: str, against: Any, gains: dict[str, An
         f"identity by {how.identity}, ties {how.ties}"
     )
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("%")
+    table.add_column("%", overflow="fold")
     for metric in found.values:
-        table.add_column(METRICS[metric].label, justify="right")
+        table.add_column(_HEADS.get(metric, METRICS[metric].label), justify="right", no_wrap=True)
     table.add_row(name, *(_cell(interval) for interval in found.intervals().values()))
     if against:
         inside = against.intervals()
@@ -97,7 +99,7 @@ def _cell(interval: Any, signed: bool = False) -> str:
     sign = "+" if signed else ""
     return (
         f"{100 * interval.mean:{sign}.1f}\n"
-        f"[dim]{100 * interval.low:{sign}.1f} to {100 * interval.high:{sign}.1f}[/dim]"
+        f"[dim]{100 * interval.low:{sign}.1f}…{100 * interval.high:{sign}.1f}[/dim]"
     )
 
 

@@ -1,17 +1,14 @@
 """A page about a prepared data set: what its spectra, molecules and candidate lists look like."""
 
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, select_autoescape
 from markupsafe import Markup
 
-from mzseek import __version__
 from mzseek.data import Prepared
-from mzseek.files import atomic_file
 from mzseek.report.figures import histogram_svg, molecule_svg, spectrum_svg
+from mzseek.report.page import write_page
 from mzseek.spectra import read_spectra
 
 _SHOWN = 4
@@ -33,32 +30,23 @@ def write_dataset_page(
     simulated : bool
         Whether the page must say that the set is simulated.
     """
-    template = _environment().from_string(
-        files("mzseek.report").joinpath("templates/dataset.html").read_text(encoding="utf-8")
-    )
     counts = prepared.manifest["counts"]
-    text = template.render(
-        version=__version__,
-        simulated=simulated,
-        counts=counts,
-        fingerprint=prepared.manifest["options"]["fingerprint"],
-        bits_per_molecule=counts["fingerprint_bits_set"] / max(1, counts["molecules"]),
-        bins_per_spectrum=counts["bins_filled"] / max(1, counts["spectra"]),
-        examples=[_example(prepared, i) for i in _examples(prepared)],
-        settings=prepared.manifest["candidates"],
-        histogram=Markup(_candidate_histogram(prepared)),
-        queries=_queries(queries) if queries else [],
-        key=prepared.manifest["key"][:12],
+    return write_page(
+        "dataset.html",
+        path,
+        {
+            "simulated": simulated,
+            "counts": counts,
+            "fingerprint": prepared.manifest["options"]["fingerprint"],
+            "bits_per_molecule": counts["fingerprint_bits_set"] / max(1, counts["molecules"]),
+            "bins_per_spectrum": counts["bins_filled"] / max(1, counts["spectra"]),
+            "examples": [_example(prepared, i) for i in _examples(prepared)],
+            "settings": prepared.manifest["candidates"],
+            "histogram": Markup(_candidate_histogram(prepared)),
+            "queries": _queries(queries) if queries else [],
+            "key": prepared.manifest["key"][:12],
+        },
     )
-    with atomic_file(path) as partial:
-        partial.write_text(text, encoding="utf-8")
-    return path
-
-
-def _environment() -> Environment:
-    environment = Environment(autoescape=select_autoescape(default=True, default_for_string=True))
-    environment.filters["thousands"] = lambda value: f"{value:,}"
-    return environment
 
 
 def _examples(prepared: Prepared) -> list[int]:

@@ -24,7 +24,7 @@ ORANGE = "#d9772b"
 _LABEL_FLOOR = 3.0
 
 # Any: matplotlib types the keys as one literal each.
-_STYLE: Any = {
+STYLE: Any = {
     "font.family": "sans-serif",
     "font.size": 9,
     "axes.edgecolor": MUTED,
@@ -45,7 +45,7 @@ def spectrum_svg(
     labels: int = 6,
 ) -> str:
     """Stick spectrum, the highest peaks labelled, the precursor marked."""
-    with plt.rc_context(_STYLE):
+    with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(7.2, 2.5), layout="constrained")
         relative = 100 * np.asarray(intensities, float) / float(np.max(intensities))
         near = np.abs(np.asarray(mz) - precursor_mz) < 0.05
@@ -64,7 +64,7 @@ def spectrum_svg(
             )
         axes.set(xlim=(max(0, float(np.min(mz)) - limit * 0.06), limit), ylim=(0, 116))
         axes.set(xlabel="m/z", ylabel="relative intensity (%)", yticks=[0, 50, 100])
-        return _to_svg(figure)
+        return to_svg(figure)
 
 
 def _spread(
@@ -84,7 +84,7 @@ def histogram_svg(
     groups: Mapping[str, Sequence[int] | npt.NDArray[np.integer]], xlabel: str, ylabel: str
 ) -> str:
     """Distributions of counts, drawn over each other."""
-    with plt.rc_context(_STYLE):
+    with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(9.4, 2.7), layout="constrained")
         largest = max((int(np.max(values)) for values in groups.values() if len(values)), default=1)
         step = -(-largest // 50)  # whole numbers, so that a bar is a count or a run of them
@@ -104,7 +104,21 @@ def histogram_svg(
             )
         axes.set(xlabel=xlabel, ylabel=ylabel, xlim=(0, edges[-1] + 0.5))
         axes.legend(frameon=False)
-        return _to_svg(figure)
+        return to_svg(figure)
+
+
+def curves_svg(
+    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], xlabel: str, ylabel: str
+) -> str:
+    """Lines by name, each labelled at its end."""
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=(4.6, 2.7), layout="constrained")
+        colours = (BLUE, ORANGE, "#3d8f6b", MUTED, "#8a5fb0")
+        for (name, (x, y)), colour in zip(curves.items(), colours * len(curves), strict=False):
+            axes.plot(x, y, color=colour, marker=".", linewidth=1.4, label=name)
+        axes.set(xlabel=xlabel, ylabel=ylabel)
+        axes.legend(frameon=False, fontsize=8)
+        return to_svg(figure)
 
 
 def molecule_svg(smiles: str, width: int = 220, height: int = 160) -> str:
@@ -117,7 +131,8 @@ def molecule_svg(smiles: str, width: int = 220, height: int = 160) -> str:
     return _inline(drawing.GetDrawingText())
 
 
-def _to_svg(figure: Figure) -> str:
+def to_svg(figure: Figure) -> str:
+    """The figure as SVG that can stand in a page; the figure is closed."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     plt.close(figure)

@@ -25,6 +25,10 @@ from mzseek.training.validation import validation_means
 
 Say = Callable[[str], None]
 
+# Epochs before which a model may well say nearly the same about every spectrum: with a warm-up of
+# 500 steps, bce on MassBank does so through its first.
+_SETTLED = 2
+
 
 class Keeper(lightning.Callback):
     """Validates every so many steps and keeps what is best by each metric.
@@ -149,6 +153,9 @@ class Keeper(lightning.Callback):
     ) -> None:
         if not learner.model.encoder.sees_spectrum:
             return  # a control says the same about every spectrum by design
+        last = self.stopped or learner.step == self.order.steps
+        if self.order.epoch(learner.step) < _SETTLED and not last:
+            return
         warning = collapse_warning(fingerprints, learner.options.loss)
         self.run.facts["warnings"] = [warning] if warning else []
         self.run.save()

@@ -1,0 +1,23 @@
+"""Pages: self-contained HTML from the templates of this room."""
+
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+from mzseek import __version__
+from mzseek.files import atomic_file
+
+
+def write_page(template: str, path: Path, facts: dict[str, Any]) -> Path:
+    """Fill a template and write it; returns the path."""
+    environment = Environment(
+        loader=PackageLoader("mzseek.report"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+    )
+    environment.filters["thousands"] = lambda value: f"{value:,}"
+    text = environment.get_template(template).render(version=__version__, **facts)
+    with atomic_file(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+    return path

@@ -1,0 +1,114 @@
+"""A page about runs: what each loss is good at, beside what needs no spectrum at all."""
+
+from pathlib import Path
+
+from markupsafe import Markup
+
+from mzseek.report.figures import curves_svg
+from mzseek.report.page import write_page
+from mzseek.report.tradeoff import METRICS, Row, tradeoff_rows, tradeoff_svg
+from mzseek.training.evaluate import Evaluation
+from mzseek.training.run import Run
+
+_LABELS = {
+    "hit_rate@1": "HR@1",
+    "hit_rate@5": "HR@5",
+    "hit_rate@20": "HR@20",
+    "tanimoto": "Tanimoto",
+}
+
+
+def write_runs_page(
+    runs: dict[str, Run],
+    found: dict[str, Evaluation],
+    path: Path,
+    *,
+    controls: tuple[str, ...] = (),
+    simulated: bool = False,
+    data_page: str | None = None,
+) -> Path:
+    """Write one self-contained HTML file.
+
+    Parameters
+    ----------
+    runs, found : dict
+        Runs and their evaluations, by the name to show.
+    path : Path
+        Where the page goes.
+    controls : tuple of str
+        Names of the runs that never see the spectrum.
+    simulated : bool
+        Whether the page must say that the data are simulated.
+    data_page : str, optional
+        Link to a page about the data.
+    """
+    rows = tradeoff_rows(found, controls)
+    first = next(iter(found.values()))
+    setting = first.how.candidates
+    curves = {
+        name: {
+            metric: _curve(run, metric)
+            for metric in (f"hit_rate@1/{setting}", "tanimoto")
+            if _curve(run, metric)[0]
+        }
+        for name, run in runs.items()
+    }
+    return write_page(
+        "runs.html",
+        path,
+        {
+            "simulated": simulated,
+            "data_page": data_page,
+            "how": first.how,
+            "spectra": len(first.values["hit_rate@1"]),
+            "molecules": first.intervals()["hit_rate@1"].groups,
+            "metrics": [_LABELS[metric] for metric in METRICS],
+            "rows": [_cells(row) for row in rows],
+            "picture": Markup(tradeoff_svg(rows)),
+            "curves": [
+                Markup(curves_svg(_of(curves, f"hit_rate@1/{setting}"), "epoch", "HR@1 on val, %")),
+                Markup(curves_svg(_of(curves, "tanimoto"), "epoch", "Tanimoto on val, %")),
+            ],
+            "warnings": [
+                f"{name}: {w}" for name, run in runs.items() for w in run.facts["warnings"]
+            ],
+            "made": [
+                {
+                    "name": name,
+                    "loss": run.options.loss,
+                    "model": run.options.model,
+                    "steps": run.facts["steps"],
+                    "seconds": run.facts["seconds"],
+                    "lr": run.options.lr,
+                    "seed": run.options.seed,
+                }
+                for name, run in runs.items()
+            ],
+            "key": next(iter(runs.values())).facts["data"]["key"][:12],
+        },
+    )
+
+
+def _cells(row: Row) -> dict[str, object]:
+    cells = []
+    for metric in METRICS:
+        value = row.values[metric]
+        low, high = row.intervals.get(metric, (None, None))
+        cells.append(
+            {
+                "value": "–" if value is None else f"{100 * value:.1f}",
+                "interval": "" if low is None else f"{100 * low:.1f} to {100 * (high or 0.0):.1f}",
+            }
+        )
+    return {"name": row.name, "cells": cells, "control": row.control}
+
+
+def _curve(run: Run, metric: str) -> tuple[list[float], list[float]]:
+    rows = [row for row in run.history() if metric in row]
+    return [row["epoch"] for row in rows], [100 * row[metric] for row in rows]
+
+
+def _of(
+    curves: dict[str, dict[str, tuple[list[float], list[float]]]], metric: str
+) -> dict[str, tuple[list[float], list[float]]]:
+    return {name: found[metric] for name, found in curves.items() if metric in found}
