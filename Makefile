@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Named, since a later one may bring gigabytes of GPU libraries along.
+TORCH := 2.13.0
 
 # The theme's note about its future is no news about these docs.
 export NO_MKDOCS_2_WARNING := 1
@@ -27,8 +29,9 @@ $(READY): requirements.lock pyproject.toml
 demo: setup  ## the main job on simulated data, in a few minutes; ends with where to look
 	$(BIN)/mzseek demo --out demo
 
+# One thread a process: two processes with two threads each would wait for one another on two cores.
 test: setup  ## all tests, slow and statistical ones included
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: setup  ## formatting, lint, types, import rules, docs
 	$(BIN)/ruff format --check src tests benchmarks
@@ -44,14 +47,16 @@ format: setup  ## rewrite files to the house style
 docs: setup  ## serve the docs while writing them
 	$(BIN)/mkdocs serve
 
-bench: setup  ## the benchmarks behind the numbers in the docs
+bench: setup  ## benchmarks that need no data set; the docs name the others
 	$(BIN)/python benchmarks/read.py
 	$(BIN)/python benchmarks/binning.py
 	$(BIN)/python benchmarks/prepare.py
+	$(BIN)/python benchmarks/train_step.py
 
 lock: setup  ## write requirements.lock from what pyproject.toml resolves to
-	$(BIN)/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable '.[dev]'
-	{ head -n 1 requirements.lock; $(BIN)/python -m pip freeze --exclude-editable; } > requirements.lock.new
+	$(BIN)/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable '.[dev]' torch==$(TORCH)
+	{ head -n 1 requirements.lock; $(BIN)/python -m pip freeze --exclude-editable \
+		| sed 's/^torch==.*/torch==$(TORCH)/'; } > requirements.lock.new
 	mv requirements.lock.new requirements.lock
 
 clean:  ## remove the environment and everything made

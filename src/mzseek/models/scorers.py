@@ -26,10 +26,13 @@ class Scorer(nn.Module):
     ----------
     reads_fingerprint : bool
         Does it read the predicted fingerprint (or the embedding)?
+    options : tuple of str
+        Fields of a `ModelSpec` that it is built from.
     maps_candidates : bool
         Does it have weights that candidates pick rows of? Then their transpose is worth making.
     """
 
+    options: ClassVar[tuple[str, ...]] = ()
     reads_fingerprint: ClassVar[bool]
     maps_candidates: ClassVar[bool] = True
 
@@ -62,6 +65,7 @@ class FpCos(Scorer):
 class _Projected(Scorer):
     """What the two scorers on learned projections share: W_sp and W_c."""
 
+    options: ClassVar[tuple[str, ...]] = ("width", "bits", "projected")
     reads_fingerprint: ClassVar[bool] = False
 
     def __init__(self, width: int, bits: int, projected: int) -> None:
@@ -115,6 +119,8 @@ class EmbMlp(_Projected):
     dropout : float
     """
 
+    options: ClassVar[tuple[str, ...]] = ("width", "bits", "projected", "dropout")
+
     def __init__(
         self, width: int = 1024, bits: int = 4096, projected: int = 256, dropout: float = 0.25
     ) -> None:
@@ -146,6 +152,7 @@ class FpMlp(Scorer):
     dropout : float
     """
 
+    options: ClassVar[tuple[str, ...]] = ("bits", "dropout")
     reads_fingerprint: ClassVar[bool] = True
 
     def __init__(self, bits: int = 4096, dropout: float = 0.25) -> None:

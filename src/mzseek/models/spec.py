@@ -1,15 +1,17 @@
 """A model's make-up as plain data: what a run folder and a model file carry."""
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from mzseek.errors import ModelError
-from mzseek.models.encoders import encoder_named
+from mzseek.models.encoders import Encoder, encoder_named
 from mzseek.models.head import FingerprintHead
 from mzseek.models.model import Retriever
 from mzseek.models.scorers import SCORERS, Scorer
+
+Part = TypeVar("Part", Encoder, Scorer)
 
 
 @dataclass(frozen=True)
@@ -72,24 +74,12 @@ def build(spec: ModelSpec, *, seed: int | None = None) -> Retriever:
     with torch.random.fork_rng(devices=[], enabled=seed is not None):
         if seed is not None:
             torch.manual_seed(seed)
-        encoder_class = encoder_named(spec.encoder)
-        options: dict[str, Any] = {"width": spec.width}
-        if spec.encoder != "blind":
-            options["dropout"] = spec.dropout
-        if spec.encoder == "mlp":
-            options |= {"bins": spec.bins, "blocks": spec.blocks}
-        encoder = encoder_class(**options)
-        scorer = _scorer(spec)
+        encoder = _made(encoder_named(spec.encoder), spec)
+        scorer = _made(SCORERS[spec.scorer], spec)
         head = FingerprintHead(spec.width, spec.bits) if scorer.reads_fingerprint else None
         return Retriever(encoder, head, scorer)
 
 
-def _scorer(spec: ModelSpec) -> Scorer:
-    known = {"width": spec.width, "bits": spec.bits, "projected": spec.projected}
-    options: dict[str, dict[str, Any]] = {
-        "fp-cos": {},
-        "emb-cos": known,
-        "emb-mlp": known | {"dropout": spec.dropout},
-        "fp-mlp": {"bits": spec.bits, "dropout": spec.dropout},
-    }
-    return SCORERS[spec.scorer](**options[spec.scorer])
+def _made(part: type[Part], spec: ModelSpec) -> Part:
+    """A part, built from the fields that it says it needs."""
+    return part(**{name: getattr(spec, name) for name in part.options})

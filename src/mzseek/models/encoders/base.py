@@ -18,10 +18,13 @@ class Encoder(nn.Module):
         ``bins`` (`SparseRows`) or ``peaks`` (`PeakLists`): what a batch must carry for it.
     sees_spectrum : bool
         False for the controls, which must do without the peaks.
+    options : tuple of str
+        Fields of a `ModelSpec` that it is built from.
     width : int
         Length of an embedding.
     """
 
+    options: ClassVar[tuple[str, ...]] = ("width", "dropout")
     reads: ClassVar[str]
     sees_spectrum: ClassVar[bool] = True
 

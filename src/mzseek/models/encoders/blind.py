@@ -18,6 +18,7 @@ class BlindEncoder(Encoder):
         Length of an embedding.
     """
 
+    options: ClassVar[tuple[str, ...]] = ("width",)
     reads: ClassVar[str] = "bins"
     sees_spectrum: ClassVar[bool] = False
 

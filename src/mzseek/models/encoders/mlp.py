@@ -24,6 +24,7 @@ class BinnedMlp(Encoder):
     dropout : float
     """
 
+    options: ClassVar[tuple[str, ...]] = ("bins", "width", "blocks", "dropout")
     reads: ClassVar[str] = "bins"
 
     def __init__(

@@ -1,0 +1,68 @@
+"""What loading adds to a training step, on a prepared set.
+
+usage: load.py PREPARED [LOSS ...]
+
+The batch is gathered in the training process, so its time comes on top of the step's.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from mzseek.data.batch import BatchMaker
+from mzseek.data.cache import Prepared
+from mzseek.models import build
+from mzseek.training.learner import Learner
+from mzseek.training.memory import keep_freed_memory
+from mzseek.training.options import Options
+from mzseek.training.order import Batches, TrainingOrder
+from mzseek.training.train import spec_for
+
+STEPS, WARM = 200, 10
+# The published code on the shared MassBank set: ms to load a batch, and to train on it.
+PUBLISHED = {"bce": (225, 172), "emb-cos": (225, 483), "fp-cos": (225, 928)}
+
+
+def measure(prepared, loss):
+    options = Options(loss=loss, epochs=1).resolved()
+    model = build(spec_for(prepared, options), seed=0).train()
+    learner = Learner(model, options)
+    settings = ("mass",) if options.facts.reads_candidates else ()
+    queries = prepared.in_fold("train")
+    maker = BatchMaker(
+        prepared, "bins", settings, queries, backward_lists=model.scorer.maps_candidates
+    )
+    batches = iter(Batches(TrainingOrder(queries, 64, 1, 0), maker, settings, 0))
+    loading, stepping, candidates = [], [], []
+    for _ in range(WARM + STEPS):
+        start = time.perf_counter()
+        batch = next(batches)
+        loaded = time.perf_counter()
+        learner.optimizer.zero_grad()
+        learner.training_step(batch, 0).backward()
+        learner.optimizer.step()
+        loading.append(loaded - start)
+        stepping.append(time.perf_counter() - loaded)
+        candidates.append(batch.lists["mass"].rows.shape[0] if settings else 0)
+    return 1000 * np.median(loading[WARM:]), 1000 * np.median(stepping[WARM:]), np.mean(candidates)
+
+
+def main():
+    if len(sys.argv) < 2 or not Path(sys.argv[1]).is_dir():
+        sys.exit("usage: load.py PREPARED [LOSS ...]   (a folder that `mzseek prepare` has made)")
+    torch.set_num_threads(2)
+    keep_freed_memory()
+    prepared = Prepared.open(sys.argv[1])
+    for loss in sys.argv[2:] or ["bce", "emb-cos", "fp-cos"]:
+        load, step, candidates = measure(prepared, loss)
+        line = f"{loss:8s} load {load:5.2f} ms, step {step:6.1f} ms: loading adds {load / step:.1%}"
+        if loss in PUBLISHED:
+            line += f"; published code {sum(PUBLISHED[loss]) / (load + step):.1f} × as long"
+        print(f"{line}   ({candidates:,.0f} candidates a batch)", flush=True)
+
+
+if __name__ == "__main__":
+    main()
