@@ -20,12 +20,18 @@ from mzseek.training.options import Options
 from mzseek.training.run import Run
 from mzseek.training.several import train_several
 
+# Learning rate and temperature of emb-cos by the hit rate at 1 on validation, seed 0.
 RUNS = {
+    "emb-cos": {
+        "loss": "emb-cos", "epochs": 5, "lr": 5e-5, "temperature": 1 / 16, "validate_every": 500,
+    },
     "bce": {"loss": "bce", "epochs": 10, "lr": 1e-4},
     "iou": {"loss": "iou", "epochs": 10, "lr": 1e-4, "bias": "log-odds"},
-    "emb-cos": {"loss": "emb-cos", "epochs": 10, "lr": 5e-5},
-    "spectrum-blind": {"loss": "emb-cos", "model": "blind", "epochs": 5, "lr": 1e-3},
-}
+    "spectrum-blind": {
+        "loss": "emb-cos", "model": "blind", "epochs": 5, "lr": 1e-3, "temperature": 1 / 16,
+        "validate_every": 500,
+    },
+}  # fmt: skip
 METRICS = ("hit_rate@1", "hit_rate@5", "hit_rate@20", "tanimoto")
 
 

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from mzseek.cli.show import console, say, watched
-from mzseek.metrics import METRICS
+from mzseek.metrics import METRICS, bootstrap
 
 _HEADS = {"soft_tanimoto": "soft Tan.", "bit_accuracy": "bits"}
 
@@ -36,6 +36,12 @@ def evaluate(
     control: Annotated[
         Path | None, typer.Option(help="Another run, to state the gain over it.")
     ] = None,
+    mces: Annotated[
+        int,
+        typer.Option(
+            help="Also MCES@1, for one spectrum of so many molecules; slow, needs mzseek[mces]."
+        ),
+    ] = 0,
     data: Annotated[
         Path | None, typer.Option(help="The prepared folder, if it has been moved.")
     ] = None,
@@ -48,7 +54,7 @@ def evaluate(
 
     Example: mzseek evaluate runs/emb-cos --candidates formula --control runs/blind
     """
-    from mzseek.training.evaluate import How  # torch takes a second to load
+    from mzseek.training.evaluate import How, mces_of_best  # torch takes a second to load
     from mzseek.training.evaluate import evaluate as score
     from mzseek.training.run import Run
 
@@ -58,9 +64,15 @@ def evaluate(
         found = score(opened, how, data=data, progress=progress)
         other = Run.open(control) if control else None
         against = score(other, how, data=data, progress=progress) if other else None
+    distance = None
+    if mces:
+        distance = bootstrap(mces_of_best(opened, how, molecules=mces, data=data)[0])
     gains = found.gain_over(against) if against else {}
     if as_json:
         facts = found.to_dict()
+        if distance:
+            facts["mces@1"] = distance.mean
+            facts["intervals"]["mces@1"] = [distance.low, distance.high]
         if against:
             facts["control"] = against.to_dict()
             facts["gain"] = {name: [g.mean, g.low, g.high] for name, g in gains.items()}
@@ -69,6 +81,11 @@ def evaluate(
     for warning in opened.facts["warnings"]:
         say(f"[yellow]warning:[/yellow] {warning}")
     _show(run.name, found, control.name if control else "", against, gains)
+    if distance:
+        say(
+            f"MCES@1: {distance.mean:.2f} ({distance.low:.2f}…{distance.high:.2f}), "
+            f"{distance.values:,} molecules, distances above 15 as lower bounds"
+        )
 
 
 def _show(name: str, found: Any, control: str, against: Any, gains: dict[str, Any]) -> None:

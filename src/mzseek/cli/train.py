@@ -79,12 +79,16 @@ def train(
     )  # fmt: skip
     prepared = Prepared.open(data)
     started = time.perf_counter()
-    with watched() as progress:
-        run = fit(
-            prepared, options, out,
-            resume=resume, tensorboard=tensorboard, progress=progress,
-            say=lambda line: console.print(line, soft_wrap=True, markup=False),
-        )  # fmt: skip
+    try:
+        with watched() as progress:
+            run = fit(
+                prepared, options, out,
+                resume=resume, tensorboard=tensorboard, progress=progress,
+                say=lambda line: console.print(line, soft_wrap=True, markup=False),
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        say("Interrupted. The same command with --resume goes on from the last validation.")
+        raise typer.Exit(130) from None
     if as_json:
         print(json.dumps({"out": str(out), "best": run.best, "warnings": run.facts["warnings"]}))
         return

@@ -21,6 +21,7 @@ from mzseek.metrics import (
     bootstrap,
     bootstrap_difference,
     cosine,
+    mces_at_1,
     soft_tanimoto,
     tanimoto,
 )
@@ -202,6 +203,54 @@ def evaluate(
         for name, found in _fingerprint_metrics(at(step), prepared).items():
             values[name], molecule[name], steps[name] = found, np.asarray(at(step).molecule), step
     return Evaluation(how, values, molecule, steps, chance)
+
+
+def mces_of_best(
+    run: Run,
+    how: How | None = None,
+    *,
+    molecules: int,
+    data: Path | None = None,
+    threshold: int = 15,
+) -> tuple[_Values, npt.NDArray[np.int32]]:
+    """MCES distance of the best-scored candidate to the truth, for one spectrum a molecule.
+
+    An exact distance takes a solver seconds, so it is measured for some molecules, evenly spaced.
+
+    Parameters
+    ----------
+    run, how, data
+        As in `evaluate`.
+    molecules : int
+        At most this many.
+    threshold : int
+        Distances beyond it are lower bounds.
+
+    Returns
+    -------
+    distances : float64 array
+    molecule : int array
+        The true molecule of each.
+    """
+    how = how or How(candidates=run.options.candidates)
+    how.check()
+    prepared = run.open_data(data)
+    step = _best_step(run, f"hit_rate@1/{how.candidates}", "hit_rate@1")
+    lists = _scored(_predictions(run, prepared, step, how.fold, lambda *told: None), prepared, how)
+    _, first = np.unique(lists.molecule, return_index=True)
+    chosen = first[np.unique(np.linspace(0, len(first) - 1, molecules).astype(int))]
+    starts = np.cumsum(lists.counts) - lists.counts
+    best = [
+        int(lists.candidates[start + np.argmax(lists.scores[start : start + count])])
+        for start, count in zip(starts[chosen], lists.counts[chosen], strict=True)
+    ]
+    truth = np.asarray(lists.molecule[chosen])
+    distances = mces_at_1(
+        [prepared.smiles[molecule] for molecule in best],
+        [prepared.smiles[int(molecule)] for molecule in truth],
+        threshold=threshold,
+    )
+    return np.asarray(distances, np.float64), truth
 
 
 def _predicts_fingerprint(run: Run) -> bool:

@@ -3,6 +3,7 @@
 import logging
 import os
 import shutil
+import signal
 import time
 import warnings
 from collections.abc import Iterator
@@ -165,7 +166,8 @@ def _fit(
             enable_model_summary=False,
             limit_val_batches=0,
         )
-        trainer.fit(learner, Batches(order, maker, settings, learner.first_step))
+        with _interruptible():
+            trainer.fit(learner, Batches(order, maker, settings, learner.first_step))
         run.facts["steps"] = learner.step
         run.facts["seconds"] = round(
             run.facts.get("seconds", 0.0) + time.perf_counter() - started, 1
@@ -293,6 +295,17 @@ def _loggers(run: Run, tensorboard: bool) -> Any:
         return TensorBoardLogger(os.fspath(run.folder), name="tensorboard", version="")
     except ModuleNotFoundError as error:
         raise RunError("--tensorboard needs it: pip install 'mzseek[tensorboard]'") from error
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C as Python has it: Lightning would exit without a word, deaf to a second one."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except SystemExit as error:
+        signal.signal(signal.SIGINT, handler)
+        raise KeyboardInterrupt from error
 
 
 @contextmanager
