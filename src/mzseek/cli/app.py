@@ -37,8 +37,7 @@ def _root(
 ) -> None:
     """Find the molecule behind a tandem mass spectrum.
 
-    This version makes data sets, trains models on them and measures them; searching one's own
-    spectra comes later.
+    This version makes data sets, trains models and measures them; it does not annotate yet.
     """
 
 

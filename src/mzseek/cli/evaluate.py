@@ -49,8 +49,8 @@ def evaluate(
 ) -> None:
     """Score a run, from its saved predictions where there are any.
 
-    Each metric comes from the checkpoint that was best by it on validation; intervals are
-    bootstrapped over molecules. The row "random" is what an order by chance would reach.
+    Each metric comes from the checkpoint that was best by it on validation.
+    Intervals are over molecules; the row "random" is what an order by chance reaches.
 
     Example: mzseek evaluate runs/emb-cos --candidates formula --control runs/blind
     """

@@ -63,10 +63,9 @@ def train(
 ) -> None:
     """Train a model on a prepared data set.
 
-    The run folder gets the weights that were best on validation by each metric, their predictions
-    for the val and test folds, and a record of what made it.
+    The run folder gets the best weights by each metric, their predictions, and what made it.
 
-    Example: mzseek train prepared --loss emb-cos --epochs 5 --lr 3e-4 --out runs/emb-cos
+    Example: mzseek train prepared --loss emb-cos --epochs 10 --lr 5e-5 --out runs/emb-cos
     """
     from mzseek.training.options import Options  # torch takes a second to load
     from mzseek.training.train import train as fit

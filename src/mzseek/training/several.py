@@ -1,6 +1,7 @@
 """Several runs side by side, each in a process of its own."""
 
 import multiprocessing
+import os
 import queue
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -67,7 +68,11 @@ def _train_one(data: Path, options: Options, out: Path, told: Any) -> None:
     from mzseek.data.cache import Prepared
     from mzseek.training.train import train
 
+    parent = os.getppid()
+
     def note(stage: str, done: int, total: int | None = None) -> None:
+        if os.getppid() != parent:  # killed outright, it could not tell its children
+            os._exit(1)
         if stage == "training" and (done % 20 == 0 or done == total):
             told.put(("step", out.name, done, total))
 
