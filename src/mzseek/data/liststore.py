@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.data.cache import Prepared
+from mzseek.errors import CacheError
 
 _CANDIDATES_AT_A_TIME = 200_000
 
@@ -44,6 +45,7 @@ class ListStore:
     def __init__(
         self, prepared: Prepared, setting: str, molecules: npt.NDArray[np.integer]
     ) -> None:
+        self._prepared, self._setting = prepared, setting
         lists = prepared.candidates(setting)
         numbers = np.asarray(lists.list_of)[molecules]
         numbers = numbers[numbers >= 0]
@@ -74,6 +76,16 @@ class ListStore:
             found[has] = hits[self._indptr[place + 1]] > hits[self._indptr[place]]
         return found
 
+    def _places(self, molecules: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+        place: npt.NDArray[np.int64] = self._place[molecules]
+        if place.min(initial=0) < 0:
+            smiles = self._prepared.smiles[int(molecules[int(place.argmin())])]
+            raise CacheError(
+                f"{self._prepared.folder}: {smiles} has no {self._setting} candidates, or they "
+                "were not asked for"
+            )
+        return place
+
     def of(
         self, molecules: npt.NDArray[np.integer]
     ) -> tuple[
@@ -83,7 +95,7 @@ class ListStore:
         npt.NDArray[np.uint8],
     ]:
         """Lists of the molecules asked for: counts, bits a candidate, the bits, identities."""
-        place = self._place[molecules]
+        place = self._places(molecules)
         starts, ends = self._indptr[place], self._indptr[place + 1]
         spans = [slice(s, e) for s, e in zip(starts.tolist(), ends.tolist(), strict=True)]
         first, last = self._bit_indptr[starts].tolist(), self._bit_indptr[ends].tolist()
@@ -96,14 +108,14 @@ class ListStore:
 
     def counts(self, molecules: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
         """Candidates in the list of each of the molecules."""
-        place = self._place[molecules]
+        place = self._places(molecules)
         return np.asarray(self._indptr[place + 1] - self._indptr[place])
 
     def members(
         self, molecules: npt.NDArray[np.integer]
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
         """The lists of the molecules strung together: candidates, and in what sense each is it."""
-        place = self._place[molecules]
+        place = self._places(molecules)
         ends = zip(self._indptr[place].tolist(), self._indptr[place + 1].tolist(), strict=True)
         spans = [slice(start, end) for start, end in ends]
         return (
