@@ -1,10 +1,19 @@
 """What several tests need."""
 
+import csv
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from mzseek.chem import exact_mass, fingerprints, precursor_mz
+from mzseek.data import Prepared, prepare
+from mzseek.data.demo import molecules as demo_tables
+from mzseek.data.prepare import Options as PrepareOptions
 from mzseek.spectra import Spectrum
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -35,3 +44,143 @@ def make_spectrum():
         )  # fmt: skip
 
     return make
+
+
+@dataclass(frozen=True)
+class SmallSet:
+    """What was written into the small prepared folder.
+
+    Attributes
+    ----------
+    folder : Path
+        The prepared folder.
+    peaks : dict of str to (list of float, list of float)
+        m/z and intensities by identifier, as written.
+    smiles, folds : dict of str to str
+        Molecule and fold by identifier.
+    lists : dict of str to (dict of str to list of str)
+        Candidates by setting and measured molecule.
+    """
+
+    folder: Path
+    peaks: dict[str, tuple[list[float], list[float]]]
+    smiles: dict[str, str]
+    folds: dict[str, str]
+    lists: dict[str, dict[str, list[str]]]
+
+
+UNLISTED = {"train": "CCOC(=O)c1ccccc1O", "test": "CN(C)C(=O)c1cccc(O)c1"}
+SINGLE = {"train": "COc1ccc(CC(=O)O)cc1", "test": "CC(N)(C(=O)O)c1ccccc1"}
+# Two acids of the same MACCS keys; and one molecule drawn as two tautomers, whose keys differ.
+OCTANOIC, NONANOIC = "CCCCCCCC(=O)O", "CCCCCCCCC(=O)O"
+HYDROXYPYRIDINE, PYRIDONE = "Oc1ccccn1", "O=c1cccc[nH]1"
+MANY_PEAKS = "S0-1"
+
+
+@pytest.fixture(scope="session")
+def small_set(tmp_path_factory: pytest.TempPathFactory) -> SmallSet:
+    """44 molecules, two spectra each: a peak for every MACCS key that a molecule has.
+
+    In the train and test folds one molecule has no list, and one a list of itself alone. In the
+    test fold octanoic acid has its fingerprint twin beside it, and the mass list of hydroxypyridine
+    has its tautomer alone.
+    """
+    folder = tmp_path_factory.mktemp("small")
+    known = [row["smiles"] for row in demo_tables.read_table("known.tsv")]
+    _, first = np.unique(fingerprints(known, "maccs").toarray(), axis=0, return_index=True)
+    known = [known[i] for i in sorted(first)]
+    folds = ["train"] * 24 + ["val"] * 8 + ["test"] * 6
+    measured = dict(zip(known, folds, strict=False))
+    for special in (UNLISTED, SINGLE):
+        measured |= {smiles: fold for fold, smiles in special.items()}
+    measured |= {OCTANOIC: "test", HYDROXYPYRIDINE: "test"}
+    rng = np.random.default_rng(0)
+    lists: dict[str, dict[str, list[str]]] = {"mass": {}, "formula": {}}
+    for setting, size in (("mass", 8), ("formula", 5)):
+        for smiles in measured:
+            if smiles in UNLISTED.values():
+                continue
+            decoys = rng.permutation([s for s in known if s != smiles])[: size - 1].tolist()
+            if smiles in SINGLE.values():
+                decoys = []
+            elif smiles == OCTANOIC:
+                decoys[0] = NONANOIC
+            truth = PYRIDONE if (smiles, setting) == (HYDROXYPYRIDINE, "mass") else smiles
+            lists[setting][smiles] = rng.permutation([truth, *decoys]).tolist()
+    keys = fingerprints(list(measured), "maccs")
+    written, rows = SmallSet(folder / "prepared", {}, {}, {}, lists), []
+    for number, (smiles, fold) in enumerate(measured.items()):
+        for replicate in (1, 2):
+            identifier = f"S{number}-{replicate}"
+            bits = keys[[number]].indices
+            bits = np.sort(rng.permutation(bits)[: len(bits) * (1 if replicate == 1 else 3) // 3])
+            bits = bits if len(bits) else keys[[number]].indices
+            mz = np.round(20.5 + 2.0 * bits, 2)
+            intensities = np.round(rng.uniform(0.5, 1.0, len(bits)), 3)
+            if identifier == MANY_PEAKS:
+                noise = np.arange(400.05, 600.05)
+                mz = np.concatenate([mz, noise])
+                intensities = np.concatenate([intensities, np.linspace(0.001, 0.2, len(noise))])
+            written.peaks[identifier] = (mz.tolist(), intensities.tolist())
+            written.smiles[identifier], written.folds[identifier] = smiles, fold
+            rows.append(
+                {
+                    "identifier": identifier,
+                    "mzs": ",".join(map(str, mz)),
+                    "intensities": ",".join(map(str, intensities)),
+                    "smiles": smiles,
+                    "precursor_mz": f"{precursor_mz(exact_mass(smiles), '[M+H]+'):.5f}",
+                    "adduct": "[M+H]+",
+                    "fold": fold,
+                }
+            )
+    with (folder / "spectra.tsv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), delimiter="\t")
+        writer.writeheader()
+        writer.writerows(rows)
+    for setting, each in lists.items():
+        (folder / f"candidates_{setting}.json").write_text(json.dumps(each))
+    paths = {setting: folder / f"candidates_{setting}.json" for setting in lists}
+    options = PrepareOptions(fingerprint="maccs", bin_width=1.0)
+    prepare(folder / "spectra.tsv", paths, written.folder, options, jobs=1)
+    return written
+
+
+@pytest.fixture
+def small(small_set: SmallSet) -> Prepared:
+    """The small prepared folder."""
+    return Prepared.open(small_set.folder)
+
+
+@pytest.fixture(scope="session")
+def small_options() -> Callable[..., Any]:
+    """Options of a training that takes a blink, changed as a test wants."""
+    from mzseek.training.options import Options
+
+    def make(loss: str = "bce", **changes: Any) -> Options:
+        common: dict[str, Any] = {
+            "epochs": 6, "batch_size": 16, "lr": 3e-3, "warmup": 5, "width": 32, "projected": 16,
+            "blocks": 1, "validate_every": 5, "threads": 1,
+        }  # fmt: skip
+        return Options(**{"loss": loss, **common, **changes})
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def trained(
+    small_set: SmallSet, small_options: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Any]:
+    """Runs on the small folder, each trained once; tests must leave them as they are."""
+    made: dict[Any, Any] = {}
+
+    def get(loss: str = "bce", **changes: Any) -> Any:
+        from mzseek.training.train import train
+
+        options = small_options(loss, **changes)
+        if options not in made:
+            out = tmp_path_factory.mktemp("runs") / f"{loss}-{options.model}"
+            made[options] = train(Prepared.open(small_set.folder), options, out)
+        return made[options]
+
+    return get
