@@ -1,5 +1,6 @@
 """What a training run is asked to do."""
 
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -116,6 +117,11 @@ class Options:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise RunError(f"{name} is {value}, expected more than 0")
+        for name in ("lr", "temperature", "gamma"):
+            if getattr(self, name) == math.inf:
+                raise RunError(f"{name} is inf, expected a finite number")
+        if self.seed >= 2**64:
+            raise RunError(f"seed is {self.seed}, expected less than 2^64")
         if not 0 <= self.dropout < 1:
             raise RunError(f"dropout is {self.dropout}, expected 0 to less than 1")
         if not 0 <= self.weight <= 1:
