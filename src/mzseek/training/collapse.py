@@ -21,6 +21,8 @@ def spread(predictions: npt.NDArray[np.floating], most: int = 2000) -> float:
     >>> spread(np.array([[1.0, 0.0], [1.0, 0.0]])), spread(np.array([[1.0, 0.0], [0.0, 1.0]]))
     (0.0, 1.0)
     """
+    if not len(predictions):
+        return 0.0
     rows = np.asarray(predictions[:: -(-len(predictions) // most)], np.float32)
     mean = rows.mean(axis=0)
     length = float(np.linalg.norm(mean))
