@@ -12,7 +12,8 @@ def keep_freed_memory() -> bool:
 
     By default glibc maps every tensor above 32 MB anew, and the system fills it with zeros page by
     page: that made a gradient of 41 MB cost 25 ms where writing it takes 1. Memory stays with the
-    process until it ends; its peak is the same.
+    process until it ends, and its peak is higher by a few of the largest tensors: blocks are asked
+    for aligned, and a freed one of just that size leaves no room for the alignment.
 
     Returns
     -------
