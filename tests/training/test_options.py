@@ -1,0 +1,104 @@
+import dataclasses
+import json
+import math
+
+import pytest
+
+from mzseek.errors import LossError, RunError
+from mzseek.losses import LOSSES
+from mzseek.models import ENCODERS
+from mzseek.training.options import MODELS, Options
+
+TEMPERATURES = {
+    "fp-cos": 1 / 256, "emb-cos": 1 / 64, "fp-mlp": 1 / 16, "emb-mlp": 1 / 16, "combined": 1 / 256,
+}  # fmt: skip
+
+
+def test_the_protocol_is_the_paper_s() -> None:
+    options = Options().resolved()
+    protocol = (options.epochs, options.batch_size, options.warmup, options.clip)
+    assert protocol == (50, 64, 500, 1.0)
+    assert (options.model, options.blocks, options.width, options.projected) == (
+        "mlp", 3, 1024, 256,
+    )  # fmt: skip
+    assert (options.gamma, options.bias, options.start_from) == (2.0, "zero", None)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_each_loss_resolves_to_its_tuned_temperature(loss: str) -> None:
+    assert Options(loss=loss).resolved().temperature == TEMPERATURES.get(loss)
+
+
+def test_a_temperature_that_is_asked_for_is_kept() -> None:
+    assert Options(loss="fp-cos", temperature=4.0).resolved().temperature == 4.0
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_resolving_twice_changes_nothing(loss: str) -> None:
+    once = Options(loss=loss).resolved()
+    assert once.resolved() == once
+
+
+def test_models_are_the_encoders_and_the_baselines() -> None:
+    assert set(MODELS) == {*ENCODERS, "random"}
+    for model in MODELS:
+        assert Options(model=model).resolved().model == model
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": "gpt"}, "model 'gpt' is unknown, expected one of: mlp"),
+        ({"bias": "one"}, "bias 'one' is unknown, expected one of: zero, log-odds"),
+        ({"epochs": 0}, "epochs is 0, expected more than 0"),
+        ({"batch_size": -1}, "batch_size is -1"),
+        ({"lr": 0.0}, "lr is 0.0"),
+        ({"lr": math.nan}, "lr is nan"),
+        ({"lr": math.inf}, "lr is inf"),
+        ({"width": 0}, "width is 0"),
+        ({"projected": 0}, "projected is 0"),
+        ({"clip": 0.0}, "clip is 0.0"),
+        ({"validate_every": 0}, "validate_every is 0"),
+        ({"warmup": -1}, "warmup is -1, expected 0 or more"),
+        ({"blocks": -1}, "blocks is -1"),
+        ({"seed": -1}, "seed is -1"),
+        ({"seed": 2**64}, "seed is 18446744073709551616"),
+        ({"loss": "focal", "gamma": -0.5}, "gamma is -0.5"),
+        ({"loss": "focal", "gamma": math.nan}, "gamma is nan"),
+        ({"patience": 0}, "patience is 0, expected more than 0"),
+        ({"threads": 0}, "threads is 0"),
+        ({"loss": "fp-cos", "temperature": 0.0}, "temperature is 0.0"),
+        ({"loss": "fp-cos", "temperature": math.nan}, "temperature is nan"),
+        ({"dropout": 1.0}, "dropout is 1.0, expected 0 to less than 1"),
+        ({"dropout": -0.1}, "dropout is -0.1"),
+        ({"loss": "combined", "weight": 1.5}, "weight is 1.5, expected 0 to 1"),
+        ({"temperature": 1.0}, "--temperature: the loss bce has none"),
+        ({"loss": "iou", "gamma": 1.0}, "--gamma: the loss iou has none"),
+        ({"loss": "emb-cos", "weight": 0.1}, "--weight: the loss emb-cos has none"),
+        ({"pairwise": True}, "--pairwise: the loss bce reads no pairs"),
+        ({"loss": "combined", "pairwise": True}, "--pairwise: the loss combined reads no pairs"),
+        ({"loss": "emb-cos", "bias": "log-odds"}, "emb-cos predicts no fingerprint"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
+)
+def test_what_does_not_fit_is_refused_in_one_line(changes, message: str) -> None:
+    with pytest.raises(RunError) as refused:
+        Options(**changes).resolved()
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_unknown_loss_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(LossError, match="loss 'mse' is unknown, expected one of: bce"):
+        Options(loss="mse").resolved()
+
+
+def test_options_survive_json() -> None:
+    options = Options(loss="combined", patience=3, start_from="runs/a", clip=math.inf).resolved()
+    assert Options.from_dict(json.loads(json.dumps(options.to_dict()))) == options
+    assert set(options.to_dict()) == {field.name for field in dataclasses.fields(Options)}
+
+
+def test_facts_of_another_version_are_refused() -> None:
+    with pytest.raises(RunError, match="options do not fit"):
+        Options.from_dict({"loss": "bce", "colour": "red"})
