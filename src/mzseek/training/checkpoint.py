@@ -38,9 +38,10 @@ def load_weights(path: Path) -> tuple[Retriever, ModelSpec, dict[str, Any]]:
     try:
         spec = ModelSpec.from_dict(json.loads(metadata["model"]))
         facts = dict(json.loads(metadata["facts"]))
-    except (KeyError, ValueError) as error:
-        raise ModelError(f"{path}: its description cannot be read ({error})") from error
-    model = build(spec)
+        model = build(spec)
+    except (KeyError, ValueError, TypeError, ModelError) as error:
+        reason = " ".join(str(error).split())
+        raise ModelError(f"{path}: its description cannot be read ({reason})") from error
     load_into(model, tensors, path)
     return model.eval(), spec, facts
 

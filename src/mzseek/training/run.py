@@ -104,6 +104,9 @@ class Run:
                 f"{folder}: written in format {facts.get('format_version')}, "
                 f"expected {FORMAT_VERSION}"
             )
+        missing = {"options", "data", "status", "best", "warnings"} - set(facts)
+        if missing:
+            raise RunError(f"{path}: lacks {min(missing)!r}")
         return cls(folder, facts)
 
     def save(self) -> None:
