@@ -1,5 +1,6 @@
 """The step that Lightning repeats."""
 
+import math
 from typing import Any
 
 import lightning
@@ -74,8 +75,9 @@ class Learner(lightning.LightningModule):
         loss = self.objective(
             output, batch.target, lists.counts if lists else None, lists.labels if lists else None
         )
-        if not bool(torch.isfinite(loss)):
-            raise RunError(f"the loss is {float(loss)} at step {self.step + 1}; try a smaller --lr")
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise RunError(f"the loss is {value} at step {self.step + 1}; try a smaller --lr")
         return loss
 
     def transfer_batch_to_device(
