@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -65,6 +66,8 @@ class Keeper(lightning.Callback):
         self.waited = 0
         self.stopped = False
         self._losses: list[float] = []
+        # As if the run had begun when it began, less the time in which it stood still.
+        self._began = time.perf_counter() - float(run.facts.get("seconds", 0.0))
 
     def facts(self, step: int) -> dict[str, Any]:
         """What beside tensors is needed to go on."""
@@ -110,7 +113,8 @@ class Keeper(lightning.Callback):
             self.best[name] = {"step": step, "value": means[name]}
         self._write_checkpoints(learner, better)
         self._count_patience(learner, better, trainer)
-        self.run.facts["best"] = self.best
+        seconds = round(time.perf_counter() - self._began, 1)
+        self.run.facts |= {"best": self.best, "steps": step, "seconds": seconds}
         self.run.write_history(self.history)
         self.run.save()
         for name, value in (("loss", loss), *means.items()):

@@ -4,7 +4,6 @@ import logging
 import os
 import shutil
 import signal
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -154,7 +153,6 @@ def _fit(
             say(f"going on at step {learner.first_step:,}")
         if learner.first_step >= order.steps or keeper.stopped:
             return
-        started = time.perf_counter()
         trainer = lightning.Trainer(
             max_epochs=1,  # ours are counted by the order of batches, which knows where to go on
             accelerator="auto",
@@ -168,11 +166,6 @@ def _fit(
         )
         with _interruptible():
             trainer.fit(learner, Batches(order, maker, settings, learner.first_step))
-        run.facts["steps"] = learner.step
-        run.facts["seconds"] = round(
-            run.facts.get("seconds", 0.0) + time.perf_counter() - started, 1
-        )
-        run.save()
 
 
 def _start(model: Retriever, run: Run, prepared: Prepared, options: Options, say: Any) -> None:
