@@ -138,7 +138,8 @@ def _fit(
             )
         if not len(usable):
             raise RunError(f"{prepared.folder}: no training spectrum has a list of candidates")
-        _start(model, run, prepared, options, say)
+        if not run.state.exists():
+            _start(model, prepared, options, say)
         order = TrainingOrder(usable, options.batch_size, options.epochs, options.seed)
         watched = prepared.in_fold("val")
         validator = BatchMaker(
@@ -168,7 +169,7 @@ def _fit(
             trainer.fit(learner, Batches(order, maker, settings, learner.first_step))
 
 
-def _start(model: Retriever, run: Run, prepared: Prepared, options: Options, say: Any) -> None:
+def _start(model: Retriever, prepared: Prepared, options: Options, say: Any) -> None:
     """Where training begins: another run's weights, each bit's base rate, or neither."""
     if options.start_from:
         source = Run.open(options.start_from)
