@@ -1,0 +1,532 @@
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file
+
+from mzseek.data import Prepared
+from mzseek.errors import CacheError, MzseekError, RunError
+from mzseek.losses import LOSSES
+from mzseek.models import ENCODERS
+from mzseek.training.checkpoint import load_weights
+from mzseek.training.optimizer import ClippedAdam
+from mzseek.training.options import Options
+from mzseek.training.predictions import Predictions
+from mzseek.training.run import Run
+from mzseek.training.train import bit_frequency, predict_fold, random_fold, spec_for, train
+from mzseek.training.validation import hit_rates
+
+LISTWISE = [name for name in LOSSES if LOSSES[name].kind == "listwise"]
+
+
+class Stop(Exception):
+    """Stands for whatever ends a process."""
+
+
+def stop_at(step: int) -> Callable[[str, int, int | None], None]:
+    def progress(stage: str, done: int, total: int | None) -> None:
+        if stage == "training" and done == step:
+            raise Stop
+
+    return progress
+
+
+def contents(run: Run) -> dict[str, object]:
+    """Every file of a run, by name; without what depends on time, and the order of names."""
+    return {
+        str(path.relative_to(run.folder)): content(path)
+        for path in sorted(run.folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def content(path: Path) -> object:
+    if path.name == "run.json":
+        return json.loads(path.read_text()) | {"seconds": None}
+    if path.suffix == ".safetensors":
+        with safe_open(path, framework="np") as file:
+            names = sorted(file.keys())
+            tensors = [(name, file.get_tensor(name).tobytes()) for name in names]
+            return tensors, file.metadata()
+    return path.read_bytes()
+
+
+def assert_same(run: Run, other: Run) -> None:
+    one, two = contents(run), contents(other)
+    assert set(one) == set(two)
+    assert [name for name in one if one[name] != two[name]] == []
+
+
+def interrupted(prepared: Prepared, options: Options, out: Path, step: int) -> None:
+    with pytest.raises(Stop):
+        train(prepared, options, out, progress=stop_at(step))
+
+
+# What a run leaves behind.
+
+
+@pytest.mark.parametrize("loss", ["bce", "emb-cos"])
+def test_a_run_folder_has_what_is_promised(loss: str, trained, small: Prepared) -> None:
+    run = Run.open(trained(loss).folder)
+    assert run.finished
+    assert {path.name for path in run.folder.iterdir()} == {
+        "run.json", "history.csv", "checkpoints", "predictions",
+    }  # fmt: skip
+    steps = {facts["step"] for facts in run.best.values()}
+    assert {path.name for path in (run.folder / "predictions").iterdir()} == {
+        f"step-{step}" for step in steps
+    }
+    for step in steps:
+        for fold in ("val", "test"):
+            found = Predictions.open(run.predictions(step, fold))
+            assert found.queries.tolist() == small.in_fold(fold).tolist()
+            assert set(found.lists) == {"mass", "formula"}
+            assert (found.fingerprints is not None) == LOSSES[loss].predicts_fingerprint
+    assert run.facts["steps"] == 24
+    assert run.facts["seconds"] >= 0
+    assert run.options.temperature == LOSSES[loss].temperature  # defaults are written out
+
+
+def test_saved_predictions_are_those_of_their_checkpoint(trained, small: Prepared) -> None:
+    run = trained("bce")
+    for metric, facts in run.best.items():
+        saved = Predictions.open(run.predictions(facts["step"], "test"))
+        made = predict_fold(load_weights(run.checkpoint(metric))[0], small, "test")
+        assert saved.fingerprints.tolist() == made.fingerprints.tolist()
+        assert saved.lists["mass"].scores.tolist() == made.lists["mass"].scores.tolist()
+
+
+# Every loss and every model.
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_loss_goes_down_in_training(loss: str, trained) -> None:
+    history = trained(loss).history()
+    assert history[-1]["loss"] < history[0]["loss"]
+    assert all(0 <= row["hit_rate@5/mass"] <= 1 for row in history)
+
+
+@pytest.mark.parametrize("loss", LISTWISE)
+def test_the_pairwise_form_goes_down_in_training(loss: str, trained) -> None:
+    history = trained(loss, pairwise=True).history()
+    assert history[-1]["loss"] < history[0]["loss"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ENCODERS)
+def test_every_encoder_trains(model: str, trained) -> None:
+    run = trained("emb-cos", model=model, epochs=3, validate_every=6)
+    assert run.history()[-1]["loss"] < run.history()[0]["loss"]
+    assert run.facts["steps"] == 12
+
+
+def test_a_model_finds_molecules_that_it_was_trained_on(trained, small: Prepared) -> None:
+    """Spectra of the small set tell their molecules' bits, which a model can learn."""
+    run = trained("emb-cos", epochs=40, validate_every=200)
+    model, _, _ = load_weights(run.checkpoint("hit_rate@1/mass"))
+    rates, _ = hit_rates(predict_fold(model, small, "train").lists["mass"])
+    assert rates["hit_rate@1"].mean() > 0.9
+
+
+# Seeds.
+
+
+@pytest.mark.parametrize("loss", ["bce", "emb-cos", "emb-mlp"])
+def test_the_same_seed_gives_the_same_run_bit_by_bit(
+    loss: str, trained, small: Prepared, small_options, tmp_path: Path
+) -> None:
+    torch.manual_seed(123)  # whatever was drawn before
+    assert_same(train(small, small_options(loss), tmp_path / "run"), trained(loss))
+
+
+def test_another_seed_gives_other_weights(trained) -> None:
+    one, two = trained("bce"), trained("bce", seed=1)
+    first, second = (load_file(run.checkpoint("tanimoto")) for run in (one, two))
+    assert all((first[name] != second[name]).any() for name in first)
+
+
+# Going on.
+
+
+@pytest.mark.parametrize("loss", ["bce", "emb-cos"])
+@pytest.mark.parametrize("step", [3, 5, 7, 13, 23, 24])
+def test_a_run_goes_on_as_if_it_had_never_stopped(
+    loss: str, step: int, trained, small: Prepared, small_options, tmp_path: Path
+) -> None:
+    interrupted(small, small_options(loss), tmp_path / "run", step)
+    assert (tmp_path / "run" / "state").exists() == (step > 5)
+    lines: list[str] = []
+    run = train(small, small_options(loss), tmp_path / "run", resume=True, say=lines.append)
+    reached = (step - 1) // 5 * 5
+    assert (f"going on at step {reached}" in lines) == (reached > 0)
+    assert_same(run, trained(loss))
+
+
+def test_a_run_may_be_stopped_again_and_again(
+    trained, small: Prepared, small_options, tmp_path: Path
+) -> None:
+    interrupted(small, small_options("bce"), tmp_path / "run", 8)
+    for step in (9, 12, 19):
+        with pytest.raises(Stop):
+            train(
+                small, small_options("bce"), tmp_path / "run", resume=True, progress=stop_at(step)
+            )
+    assert_same(train(small, small_options("bce"), tmp_path / "run", resume=True), trained("bce"))
+
+
+def test_a_stopped_run_has_its_count_of_steps_and_seconds(
+    small: Prepared, small_options, tmp_path: Path
+) -> None:
+    interrupted(small, small_options(), tmp_path / "run", 12)
+    run = Run.open(tmp_path / "run")
+    assert (run.facts["status"], run.facts["steps"]) == ("training", 10)
+    run.facts["seconds"] = 1000.0
+    run.save()
+    run = train(small, small_options(), tmp_path / "run", resume=True)
+    assert run.facts["steps"] == 24
+    assert 1000 <= run.facts["seconds"] < 1100
+
+
+@pytest.mark.parametrize("where", ["predict_fold", "load_weights"])
+def test_a_run_stopped_while_predicting_goes_on(
+    where: str, trained, small: Prepared, small_options, tmp_path: Path, monkeypatch
+) -> None:
+    def stop(*arguments: object, **options: object) -> None:
+        raise Stop
+
+    with monkeypatch.context() as patched:
+        patched.setattr(f"mzseek.training.train.{where}", stop)
+        with pytest.raises(Stop):
+            train(small, small_options(), tmp_path / "run")
+    assert not Run.open(tmp_path / "run").finished
+    assert_same(train(small, small_options(), tmp_path / "run", resume=True), trained("bce"))
+
+
+def test_a_run_that_patience_ended_stays_ended(
+    small: Prepared, small_options, tmp_path: Path, monkeypatch
+) -> None:
+    options = small_options("bce", lr=1e-12, validate_every=2, patience=1)
+    with monkeypatch.context() as patched:
+        patched.setattr("mzseek.training.train.predict_fold", lambda *a, **o: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            train(small, options, tmp_path / "run")
+    run = train(small, options, tmp_path / "run", resume=True)
+    assert [row["step"] for row in run.history()] == [2, 4]
+    assert run.facts["steps"] == 4
+
+
+def test_going_on_with_a_run_that_has_ended_does_nothing(
+    trained, small: Prepared, tmp_path: Path
+) -> None:
+    shutil.copytree(trained("bce").folder, tmp_path / "run")
+    before = contents(Run.open(tmp_path / "run"))
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
+    lines: list[str] = []
+    options = trained("bce").options
+    run = train(small, options, tmp_path / "run", resume=True, say=lines.append)
+    assert contents(run) == before
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")} == times
+    assert lines == [f"{tmp_path / 'run'} has ended already."]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("lr", 1e-5), ("loss", "iou"), ("seed", 4), ("patience", 2)]
+)
+def test_going_on_with_other_options_is_refused(
+    name: str, value, trained, small: Prepared, small_options
+) -> None:
+    options = small_options(**{"loss": "bce", name: value})
+    with pytest.raises(RunError, match=f"was begun with {name} .*, not {value}; resume it"):
+        train(small, options, trained("bce").folder, resume=True)
+
+
+def test_going_on_with_other_data_is_refused(
+    trained, small: Prepared, small_options, tmp_path: Path
+) -> None:
+    shutil.copytree(small.folder, tmp_path / "other")
+    other = Prepared.open(tmp_path / "other")
+    other.manifest["key"] = "0" * 64
+    with pytest.raises(RunError, match="was begun on other data"):
+        train(other, small_options("bce"), trained("bce").folder, resume=True)
+
+
+def test_without_resume_a_run_is_left_alone(trained, small: Prepared, small_options) -> None:
+    before = contents(trained("bce"))
+    with pytest.raises(RunError, match="holds a run already; go on with --resume"):
+        train(small, small_options("bce"), trained("bce").folder)
+    assert contents(trained("bce")) == before
+
+
+def test_resume_of_what_is_not_there_begins(
+    small: Prepared, small_options, trained, tmp_path: Path
+) -> None:
+    assert_same(train(small, small_options(), tmp_path / "new", resume=True), trained("bce"))
+
+
+# Real processes, really killed.
+
+CLI = [sys.executable, "-c", "from mzseek.cli import main; main()"]
+
+
+def command(loss: str, prepared: Prepared, out: Path) -> tuple[list[str], Options]:
+    """A run of some seconds on the command line, and the same options in Python."""
+    given = {
+        "loss": loss, "epochs": 30, "lr": 3e-3, "warmup": 5, "width": 32, "blocks": 1,
+        "batch_size": 16, "validate_every": 13, "threads": 1,
+    }  # fmt: skip
+    flags = [text for name, v in given.items() for text in (f"--{name.replace('_', '-')}", str(v))]
+    return [*CLI, "train", str(prepared.folder), "--out", str(out), *flags], Options(**given)
+
+
+def wait_for_state(process: subprocess.Popen, out: Path) -> None:
+    until = time.monotonic() + 120
+    while not (out / "state" / "state.json").exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["bce", "emb-cos"])
+def test_a_killed_run_ends_bit_by_bit_like_one_that_was_not(
+    loss: str, small: Prepared, tmp_path: Path, monkeypatch
+) -> None:
+    arguments, options = command(loss, small, tmp_path / "killed")
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        wait_for_state(process, tmp_path / "killed")
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+    run = Run.open(tmp_path / "killed")
+    assert not run.finished
+    assert run.facts["steps"] < 120
+    # Weights, moments and the random state of the last step are kept, to be compared.
+    keep = SimpleNamespace(rmtree=lambda *arguments, **options: None)
+    monkeypatch.setattr("mzseek.training.train.shutil", keep)
+    resumed = train(small, options, tmp_path / "killed", resume=True)
+    whole = train(small, options, tmp_path / "whole")
+    assert resumed.facts["steps"] == 120
+    assert (whole.state / "state.safetensors").exists()
+    assert_same(resumed, whole)
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_says_so_and_goes_on(small: Prepared, tmp_path: Path) -> None:
+    arguments, options = command("bce", small, tmp_path / "run")
+    with subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        wait_for_state(process, tmp_path / "run")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert not Run.open(tmp_path / "run").finished
+    assert train(small, options, tmp_path / "run", resume=True).finished
+
+
+def test_an_interrupt_is_one_in_python_too(small: Prepared, small_options, tmp_path: Path) -> None:
+    def interrupt(stage: str, done: int, total: int | None) -> None:
+        if done == 7:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        train(small, small_options(), tmp_path / "run", progress=interrupt)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+# Where training begins.
+
+
+def test_the_learning_rate_warms_up(
+    small: Prepared, small_options, tmp_path: Path, monkeypatch
+) -> None:
+    rates: list[float] = []
+    step = ClippedAdam.step
+
+    def noted(self: ClippedAdam, closure=None):
+        rates.append(self.param_groups[0]["lr"])
+        return step(self, closure)
+
+    monkeypatch.setattr(ClippedAdam, "step", noted)
+    train(small, small_options(warmup=8, lr=1e-3, epochs=3), tmp_path / "run")
+    assert rates == pytest.approx([1e-3 * min(1, n / 8) for n in range(1, 13)])
+
+
+def test_bit_frequencies_are_those_of_the_training_spectra(small: Prepared) -> None:
+    frequency, count = bit_frequency(small)
+    molecules = small.molecule[small.in_fold("train")]
+    assert count == len(molecules) == 52
+    np.testing.assert_allclose(frequency, small.fingerprint_rows(molecules).toarray().mean(0))
+
+
+def test_log_odds_start_each_bit_at_its_base_rate(
+    small: Prepared, small_options, tmp_path: Path
+) -> None:
+    options = small_options("iou", bias="log-odds", lr=1e-12, epochs=1)
+    run = train(small, options, tmp_path / "run")
+    bias = load_weights(run.checkpoint("tanimoto"))[0].head.bias.detach().numpy()
+    frequency, count = bit_frequency(small)
+    rate = np.clip(frequency, 0.5 / count, 1 - 0.5 / count)
+    np.testing.assert_allclose(bias, np.log(rate / (1 - rate)), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("second", ["emb-cos", "fp-cos"])
+def test_a_second_stage_starts_from_the_first_one_s_weights(
+    second: str, trained, small: Prepared, small_options, tmp_path: Path
+) -> None:
+    first = trained("bce")
+    lines: list[str] = []
+    options = small_options(second, lr=1e-12, epochs=1, start_from=str(first.folder))
+    run = train(small, options, tmp_path / "run", say=lines.append)
+    source = load_file(first.checkpoint("tanimoto"))
+    taken = {n for n in source if n.startswith("encoder.") or second == "fp-cos"}
+    assert any(line.startswith(f"{len(taken)} weights taken from") for line in lines)
+    found = load_file(run.checkpoint("hit_rate@1/mass"))
+    for name in taken:
+        torch.testing.assert_close(found[name], source[name], atol=1e-8, rtol=0)
+
+
+def test_a_second_stage_goes_on_without_the_first(
+    trained, small: Prepared, small_options, tmp_path: Path
+) -> None:
+    shutil.copytree(trained("bce").folder, tmp_path / "first")
+    options = small_options("emb-cos", start_from=str(tmp_path / "first"))
+    whole = train(small, options, tmp_path / "whole")
+    interrupted(small, options, tmp_path / "run", 12)
+    shutil.rmtree(tmp_path / "first")
+    assert_same(train(small, options, tmp_path / "run", resume=True), whole)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [("nowhere", "is no run folder"), ("random", "no such file"), ("deepsets", "none of its wei")],
+)
+def test_a_first_stage_that_does_not_fit_is_refused(
+    source: str, message: str, trained, small: Prepared, small_options, tmp_path: Path
+) -> None:
+    folder = tmp_path / "nowhere" if source == "nowhere" else trained("bce", model=source).folder
+    options = small_options("emb-cos", start_from=str(folder))
+    with pytest.raises(MzseekError, match=message):
+        train(small, options, tmp_path / "run")
+
+
+def test_the_model_has_the_sizes_of_the_data(small: Prepared, small_options) -> None:
+    spec = spec_for(small, small_options("emb-cos", width=48, blocks=2, dropout=0.1))
+    assert (spec.bins, spec.bits, spec.scorer, spec.encoder) == (1005, 167, "emb-cos", "mlp")
+    assert (spec.width, spec.blocks, spec.projected, spec.dropout) == (48, 2, 16, 0.1)
+
+
+# What is refused.
+
+
+def test_a_loss_that_runs_away_is_one_line(small: Prepared, small_options, tmp_path: Path) -> None:
+    options = small_options("bce", lr=1e36, warmup=0)
+    with pytest.raises(
+        RunError, match=r"the loss is (nan|inf) at step .*; try a smaller --lr"
+    ) as e:
+        train(small, options, tmp_path / "run")
+    assert "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize("fold", ["train", "val"])
+def test_a_set_without_a_fold_is_refused(
+    fold: str, small: Prepared, small_options, tmp_path: Path, monkeypatch
+) -> None:
+    inside = Prepared.in_fold
+    monkeypatch.setattr(
+        Prepared, "in_fold", lambda self, name: inside(self, name)[: 0 if name == fold else None]
+    )
+    with pytest.raises(RunError, match=f"has no {fold} spectra"):
+        train(small, small_options(), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("loss", "model"), [("emb-cos", "mlp"), ("bce", "random")])
+def test_unknown_candidates_are_refused_before_anything_is_made(
+    loss: str, model: str, small: Prepared, small_options, tmp_path: Path
+) -> None:
+    options = small_options(loss, model=model, candidates="hard")
+    with pytest.raises(CacheError, match="has no candidates 'hard', it has: formula, mass"):
+        train(small, options, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_threads_are_those_asked_for(small: Prepared, small_options, tmp_path: Path) -> None:
+    torch.set_num_threads(2)
+    run = train(small, small_options(epochs=1), tmp_path / "run")
+    assert torch.get_num_threads() == run.facts["machine"]["threads"] == 1
+
+
+def test_tensorboard_s_files_are_written_when_asked_for(
+    small: Prepared, small_options, tmp_path: Path
+) -> None:
+    pytest.importorskip("tensorboard")
+    options = small_options("emb-cos", epochs=2)
+    run = train(small, options, tmp_path / "run", tensorboard=True)
+    assert list((run.folder / "tensorboard").glob("events.out.tfevents.*"))
+
+
+# Controls.
+
+
+def test_random_scores_hit_as_often_as_chance(small: Prepared) -> None:
+    found, chance = [], []
+    for seed in range(150):
+        lists = random_fold(small, "test", seed).lists["mass"]
+        rates, _ = hit_rates(lists)
+        found.append(rates["hit_rate@1"])
+        if not seed:
+            even = hit_rates(type(lists)(**vars(lists) | {"scores": np.zeros_like(lists.scores)}))
+            chance = even[0]["hit_rate@1"]
+    rates = np.array(found)
+    deviation = np.sqrt((chance * (1 - chance)).sum() / len(found)) / len(chance)
+    assert abs(rates.mean() - chance.mean()) < 4 * deviation
+
+
+def test_the_random_baseline_is_a_run_like_others(trained, small: Prepared) -> None:
+    run = trained("bce", model="random")
+    assert run.finished
+    assert set(run.best) == {f"hit_rate@{k}/{s}" for k in (1, 5, 20) for s in ("mass", "formula")}
+    saved = Predictions.open(run.predictions(0, "test"))
+    again = random_fold(small, "test", 0)
+    assert saved.fingerprints is None
+    assert saved.lists["mass"].scores.tolist() == again.lists["mass"].scores.tolist()
+    other = random_fold(small, "test", 1).lists["mass"].scores
+    assert saved.lists["mass"].scores.tolist() != other.tolist()
+    assert run.history()[0]["step"] == 0
+
+
+@pytest.mark.parametrize("loss", ["emb-cos", "bce"])
+def test_a_blind_model_scores_a_candidate_alike_whatever_the_spectrum(
+    loss: str, trained, small: Prepared
+) -> None:
+    run = trained(loss, model="blind")
+    saved = Predictions.open(run.predictions(run.best["hit_rate@1/mass"]["step"], "test"))
+    scores: dict[int, list[float]] = {}
+    for part in saved.lists.values():
+        for candidate, score in zip(part.candidates, part.scores, strict=True):
+            scores.setdefault(int(candidate), []).append(float(score))
+    assert max(map(len, scores.values())) > 2
+    assert all(max(each) - min(each) < 1e-6 for each in scores.values())
+    assert len({round(each[0], 5) for each in scores.values()}) > 10
+
+
+def test_a_model_that_sees_tells_spectra_apart(trained) -> None:
+    run = trained("emb-cos")
+    step = run.best["hit_rate@1/mass"]["step"]
+    part = Predictions.open(run.predictions(step, "val")).lists["mass"]
+    first, second = part.scores[:8], part.scores[8:16]  # two spectra of one molecule
+    assert part.candidates[:8].tolist() == part.candidates[8:16].tolist()
+    assert first.tolist() != second.tolist()
