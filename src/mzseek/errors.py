@@ -23,6 +23,10 @@ class InputError(MzseekError):
         self.where = str(where)
         self.reason = reason
 
+    def __reduce__(self) -> tuple[type["InputError"], tuple[str, str]]:
+        """Both parts, so that it can come back from another process."""
+        return type(self), (self.where, self.reason)
+
 
 class SpectrumError(MzseekError):
     """A record that is no usable tandem spectrum."""
