@@ -109,12 +109,14 @@ class Evaluation:
         """Differences to another evaluation of the same spectra, paired by spectrum."""
         if control.how != replace(self.how, similarity=control.how.similarity):
             raise RunError("the control was scored in another way")
+        shared = [name for name in self.values if name in control.values]
+        if not all(np.array_equal(self.molecule[name], control.molecule[name]) for name in shared):
+            raise RunError("the control was scored on other spectra")
         return {
             name: bootstrap_difference(
                 self.values[name], control.values[name], self.molecule[name], level=level
             )
-            for name in self.values
-            if name in control.values and len(self.values[name]) == len(control.values[name])
+            for name in shared
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -167,7 +169,7 @@ def evaluate(
     prepared.candidates(how.candidates)  # says which there are, if not this
     if how.similarity and not _predicts_fingerprint(run):
         raise RunError(
-            f"{run.folder}: --similarity needs a predicted fingerprint, and {run.options.loss} "
+            f"{run.folder}: --similarity needs a predicted fingerprint, and {_name(run)} "
             "predicts none; leave it out to score by the model itself"
         )
     values: dict[str, _Values] = {}
@@ -257,6 +259,10 @@ def _predicts_fingerprint(run: Run) -> bool:
     return run.options.facts.predicts_fingerprint and run.options.model not in BASELINES
 
 
+def _name(run: Run) -> str:
+    return run.options.model if run.options.model in BASELINES else run.options.loss
+
+
 def _best_step(run: Run, wanted: str, kind: str) -> int:
     """Step of the checkpoint to read a metric from; of another setting if this has none."""
     best = run.best
@@ -294,7 +300,7 @@ def _scored(predictions: Predictions, prepared: Prepared, how: How) -> ListScore
     assert predictions.fingerprints is not None
     maker = BatchMaker(prepared, "bins", (how.candidates,), lists.queries, backward=False)
     rows = np.searchsorted(predictions.queries, lists.queries)
-    found = []
+    found = [np.empty(0, np.float32)]
     for start in range(0, len(rows), _ROWS):
         here = slice(start, start + _ROWS)
         predicted = torch.from_numpy(predictions.fingerprints[rows[here]].astype(np.float32))
