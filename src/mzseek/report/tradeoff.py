@@ -55,24 +55,29 @@ def tradeoff_svg(rows: list[Row], x: str = "hit_rate@1", title: str | None = Non
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(6.4, 3.9), layout="constrained")
         drawn = [row for row in rows if row.values[x] is not None]
-        points = [row for row in drawn if row.values["tanimoto"] is not None]
+        points = [row for row in drawn if _is_point(row)]
         for row in points:
             _point(axes, row, x)
         values = [100 * (row.values["tanimoto"] or 0.0) for row in points]
         low, high = (min(values), max(values)) if values else (0.0, 1.0)
         margin = max(1.0, 0.35 * (high - low))
         axes.set_ylim(low - 2 * margin, high + margin)
-        places = [100 * (row.values[x] or 0.0) for row in drawn]
-        spread = max(places) - min(places) if places else 1.0
-        axes.set_xlim(max(0.0, min(places) - 0.12 * spread), max(places) + 0.12 * spread)
+        places = [100 * (row.values[x] or 0.0) for row in drawn] or [0.0]
+        room = max(1.0, 0.12 * (max(places) - min(places)))
+        axes.set_xlim(max(0.0, min(places) - room), max(places) + room)
         for row in drawn:
-            if row.values["tanimoto"] is None:
+            if not _is_point(row):
                 _line(axes, row, x)
         axes.set_xlabel(f"{x.replace('hit_rate', 'hit rate ')}, %")
         axes.set_ylabel("Tanimoto of the predicted fingerprint, %")
         if title:
             axes.set_title(title, fontsize=10, color=INK, loc="left")
         return to_svg(figure)
+
+
+def _is_point(row: Row) -> bool:
+    """Controls have a place on one axis only, also where they predict a fingerprint."""
+    return row.values["tanimoto"] is not None and not row.control
 
 
 def _point(axes: Any, row: Row, x: str) -> None:
