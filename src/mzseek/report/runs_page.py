@@ -66,8 +66,9 @@ def write_runs_page(
             "rows": [_cells(row) for row in rows],
             "picture": Markup(tradeoff_svg(rows)),
             "curves": [
-                Markup(curves_svg(_of(curves, f"hit_rate@1/{setting}"), "epoch", "HR@1 on val, %")),
-                Markup(curves_svg(_of(curves, "tanimoto"), "epoch", "Tanimoto on val, %")),
+                Markup(curves_svg(_of(curves, metric), "epoch", f"{label} on val, %"))
+                for metric, label in ((f"hit_rate@1/{setting}", "HR@1"), ("tanimoto", "Tanimoto"))
+                if _of(curves, metric)
             ],
             "warnings": [
                 f"{name}: {w}" for name, run in runs.items() for w in run.facts["warnings"]
