@@ -1,0 +1,119 @@
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+
+from mzseek.report import write_runs_page
+from mzseek.report.tradeoff import METRICS
+from mzseek.training.evaluate import How, evaluate
+from mzseek.training.run import Run
+
+
+@pytest.fixture(autouse=True)
+def _no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+@pytest.fixture
+def write(trained, tmp_path: Path):
+    """A page about runs of the small set, by name to show and loss."""
+
+    def make(wanted: dict[str, str], blind: str | None = None, **options) -> str:
+        runs = {name: trained(loss) for name, loss in wanted.items()}
+        if blind:
+            runs[blind] = trained("emb-cos", model="blind")
+            options["controls"] = (blind,)
+        found = {name: evaluate(run, How()) for name, run in runs.items()}
+        return write_runs_page(runs, found, tmp_path / "page.html", **options).read_text()
+
+    return make
+
+
+def test_every_name_and_number_is_there(write, trained, read_page) -> None:
+    page = write({"first": "bce", "second": "emb-cos"}, blind="the blind one")
+    text = read_page(page)
+    for run in (trained("bce"), trained("emb-cos"), trained("emb-cos", model="blind")):
+        found = evaluate(run)
+        for metric, interval in found.intervals().items():
+            if metric in METRICS:
+                assert f"{100 * interval.mean:.1f}" in text
+                assert f"{100 * interval.low:.1f} to {100 * interval.high:.1f}" in text
+        assert f"{100 * found.chance['hit_rate@1']:.1f}" in text
+    for name in ("first", "second", "the blind one", "random"):
+        assert re.search(rf"<td>{name}</td>", page)
+    for label in ("HR@1", "HR@5", "HR@20", "Tanimoto"):
+        assert f"<th>{label}</th>" in page
+    assert "16 spectra of 8 molecules" in text
+    assert trained("bce").facts["data"]["key"][:12] in text
+    assert page.count('<tr class="control">') == 2
+    assert "–" in text  # no Tanimoto where there is no fingerprint
+
+
+def test_the_page_is_whole_and_fetches_nothing(write, read_page) -> None:
+    page = write({"bce": "bce"}, data_page="data.html")
+    assert not re.search(r'(src|href)="http', page)
+    assert '<a href="data.html">' in page
+    assert read_page(page)
+    assert page == write({"bce": "bce"}, data_page="data.html")
+
+
+def test_names_are_text_and_never_markup(write, read_page) -> None:
+    page = write({"<b>bce</b>": "bce", "R&D": "emb-cos"})
+    assert "<b>bce</b>" not in page
+    text = read_page(page)
+    assert "<b>bce</b>" in text
+    assert "R&D" in text
+
+
+@pytest.mark.parametrize("simulated", [True, False])
+def test_simulated_data_are_said_to_be(write, simulated: bool) -> None:
+    assert (
+        "<strong>Simulated.</strong>" in write({"bce": "bce"}, simulated=simulated)
+    ) is simulated
+
+
+def test_without_any_fingerprint_there_is_no_curve_of_tanimoto(write, read_page) -> None:
+    page = write({"emb-cos": "emb-cos"}, blind="blind")
+    assert "Tanimoto on val, %" not in page
+    assert "HR@1 on val, %" in page
+    assert page.count("<svg") == 2
+    assert "no fingerprint" in read_page(page)
+
+
+def test_one_run_makes_a_page(write, read_page) -> None:
+    page = write({"bce": "bce"})
+    assert "Tanimoto on val, %" in page
+    assert page.count("<svg") == 3
+    assert read_page(page).count("random") >= 2
+
+
+def test_warnings_of_the_runs_are_shown(write, trained, read_page) -> None:
+    assert trained("iou").facts["warnings"]
+    text = read_page(write({"my iou": "iou"}))
+    assert "Warning. my iou: the model predicts nearly the same fingerprint" in text
+
+
+def test_the_random_baseline_has_a_row_of_its_own(trained, tmp_path: Path, read_page) -> None:
+    run = trained("bce", model="random")
+    runs, found = {"drawn": run}, {"drawn": evaluate(run)}
+    page = write_runs_page(runs, found, tmp_path / "p.html", controls=("drawn",)).read_text()
+    assert read_page(page).count("drawn") >= 2
+
+
+def test_a_run_that_is_still_training_makes_a_page(
+    small, small_options, tmp_path: Path, read_page
+) -> None:
+    from mzseek.training.train import train
+
+    def stop(stage: str, done: int, total: int | None) -> None:
+        if done == 7:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        train(small, small_options("emb-cos"), tmp_path / "run", progress=stop)
+    run = Run.open(tmp_path / "run")
+    page = write_runs_page({"half": run}, {"half": evaluate(run)}, tmp_path / "p.html")
+    assert "half" in read_page(page.read_text())
