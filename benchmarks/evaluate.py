@@ -2,8 +2,8 @@
 
 usage: evaluate.py PREPARED [SCORER ...]
 
-The set is made of a prepared one: its spectra drawn again, lists of 256 of its molecules. Timed is
-all that `mzseek evaluate` does with a model: batches, encoder, scores, hit rates.
+The set is made of a prepared one: its spectra drawn again, lists of 256 of its molecules. Timed
+from the model to the numbers: gathering lists, batches, encoder, scores, hit rates, Tanimoto.
 """
 
 import json
@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from mzseek.data.cache import Prepared
 from mzseek.data.dataset import FOLDS
@@ -65,6 +66,7 @@ def make(source, folder):
 def main():
     if len(sys.argv) < 2 or not Path(sys.argv[1]).is_dir():
         sys.exit("usage: evaluate.py PREPARED [SCORER ...]")
+    torch.set_num_threads(2)
     keep_freed_memory()
     with tempfile.TemporaryDirectory() as scratch:
         prepared = make(Path(sys.argv[1]), Path(scratch) / "set")

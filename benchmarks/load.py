@@ -35,7 +35,10 @@ def measure(prepared, loss):
     maker = BatchMaker(
         prepared, "bins", settings, queries, backward_lists=model.scorer.maps_candidates
     )
-    batches = iter(Batches(TrainingOrder(queries, 64, 1, 0), maker, settings, 0))
+    for setting in settings:
+        queries = maker.with_lists(queries, setting, "fingerprint")
+    order = TrainingOrder(queries, 64, 1 + 64 * (WARM + STEPS) // len(queries), 0)
+    batches = iter(Batches(order, maker, settings, 0))
     loading, stepping, candidates = [], [], []
     for _ in range(WARM + STEPS):
         start = time.perf_counter()

@@ -35,7 +35,7 @@ def random_rows(rng, rows, width, entries, values):
     return indptr, np.sort(indices, axis=1).ravel(), values
 
 
-def make_batch(rng, loss):
+def make_batch(rng):
     """Sparse arrays as a prepared folder has them, before anything is derived."""
     spectra = random_rows(rng, BATCH, BINS, PEAKS, rng.random(BATCH * PEAKS).astype(np.float32))
     parts = [
@@ -53,7 +53,7 @@ def measure(name):
     """Milliseconds of a step: the median, and the medians of its parts."""
     rng = np.random.default_rng(0)
     loss = loss_named(name)
-    spectra, candidates, truth, labels = make_batch(rng, loss)
+    spectra, candidates, truth, labels = make_batch(rng)
     model = build(ModelSpec(scorer=loss.scorer), seed=0).train()
     optimizer = ClippedAdam(model.parameters(), lr=1e-4)
     objective = Objective(loss, temperature=loss.temperature or 1.0)

@@ -160,8 +160,10 @@ def small_options() -> Callable[..., Any]:
     def make(loss: str = "bce", **changes: Any) -> Options:
         common: dict[str, Any] = {
             "epochs": 6, "batch_size": 16, "lr": 3e-3, "warmup": 5, "width": 32, "projected": 16,
-            "blocks": 1, "validate_every": 5, "threads": 1,
+            "validate_every": 5, "threads": 1,
         }  # fmt: skip
+        if changes.get("model", "mlp") == "mlp":
+            common["blocks"] = 1
         return Options(**{"loss": loss, **common, **changes})
 
     return make

@@ -93,7 +93,7 @@ def test_one_run_makes_a_page(write, read_page) -> None:
 def test_warnings_of_the_runs_are_shown(write, trained, read_page) -> None:
     assert trained("iou").facts["warnings"]
     text = read_page(write({"my iou": "iou"}))
-    assert "Warning. my iou: the model predicts nearly the same fingerprint" in text
+    assert "Warning. my iou: the model says nearly the same about every spectrum" in text
 
 
 def test_the_random_baseline_has_a_row_of_its_own(trained, tmp_path: Path, read_page) -> None:

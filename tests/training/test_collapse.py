@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mzseek.training.collapse import COLLAPSED_BELOW, collapse_warning, spread
+from mzseek.training.collapse import COLLAPSED_BELOW, collapse_warning, kept_warning, spread
 
 
 @pytest.mark.parametrize("row", [[0.2, 0.9, 0.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
@@ -44,3 +44,9 @@ def test_fewer_than_two_predictions_say_nothing(rows) -> None:
 
 def test_no_predictions_have_no_spread() -> None:
     assert spread(np.empty((0, 4))) == 0
+
+
+def test_a_kept_checkpoint_that_had_collapsed_is_named() -> None:
+    best = {"hit_rate@1/mass": {"spread": 0.9}, "tanimoto": {"spread": COLLAPSED_BELOW / 2}}
+    assert "best by tanimoto is from before" in str(kept_warning(best))
+    assert kept_warning({"tanimoto": {"spread": 0.9}}) is None

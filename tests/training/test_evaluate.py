@@ -324,3 +324,31 @@ def test_data_that_have_moved_can_be_named(trained, small: Prepared, tmp_path: P
         evaluate(run)
     there = evaluate(run, data=tmp_path / "moved")
     assert there.to_dict() == evaluate(trained("bce")).to_dict()
+
+
+def test_the_model_s_own_cosine_is_not_rounded(trained) -> None:
+    run = trained("bce")
+    own, asked = (evaluate(run, How(similarity=kind)) for kind in (None, "cosine"))
+    for name in ("hit_rate@1", "hit_rate@5", "hit_rate@20"):
+        assert own.values[name].tolist() == asked.values[name].tolist()
+
+
+def test_an_unfinished_run_is_measured_and_nothing_is_kept(trained, tmp_path: Path) -> None:
+    shutil.copytree(trained("bce").folder, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "predictions")
+    run = Run.open(tmp_path / "run")
+    run.facts["status"] = "training"
+    found = evaluate(run, How())
+    for name, values in evaluate(trained("bce"), How()).values.items():
+        assert found.values[name] == pytest.approx(values, abs=1e-6)
+    assert not (run.folder / "predictions").exists()
+    for facts in run.facts["best"].values():  # as if training had gone on meanwhile
+        facts["step"] += 1
+    with pytest.raises(RunError, match="is being trained"):
+        evaluate(run, How())
+
+
+def test_spectra_without_a_list_are_counted(trained, small) -> None:
+    found = evaluate(trained("bce"), How(fold="train"))
+    assert found.without_list == len(small.in_fold("train")) - len(found.values["hit_rate@1"])
+    assert found.to_dict()["without_list"] == found.without_list

@@ -102,3 +102,10 @@ def test_options_survive_json() -> None:
 def test_facts_of_another_version_are_refused() -> None:
     with pytest.raises(RunError, match="options do not fit"):
         Options.from_dict({"loss": "bce", "colour": "red"})
+
+
+def test_options_of_other_parts_are_refused() -> None:
+    with pytest.raises(RunError, match="--blocks: the model transformer has none"):
+        Options(model="transformer", blocks=6).resolved()
+    with pytest.raises(RunError, match="the bias comes from the run that --start-from names"):
+        Options(loss="fp-cos", start_from="runs/cosine", bias="log-odds").resolved()

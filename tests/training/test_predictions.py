@@ -96,10 +96,14 @@ def test_predicting_leaves_the_model_as_it_was(small, maker: BatchMaker, small_m
         assert one.tolist() == two.tolist()  # no dropout, in either mode
 
 
-def test_fingerprints_can_be_left_out(small, maker: BatchMaker, small_model) -> None:
-    found = predict(small_model("bce"), maker, small.in_fold("val"), fingerprints=False)
+def test_a_model_without_a_fingerprint_gives_its_embeddings(
+    small, maker: BatchMaker, small_model, tmp_path: Path
+) -> None:
+    found = predict(small_model("emb-cos"), maker, small.in_fold("val"))
     assert found.fingerprints is None
-    assert len(found.lists["mass"].scores)
+    assert found.embeddings.shape == (16, small_model("emb-cos").encoder.width)
+    found.save(tmp_path / "p")
+    assert Predictions.open(tmp_path / "p").embeddings is None  # they are for validation only
 
 
 def test_progress_ends_at_all_spectra(small, maker: BatchMaker, small_model, monkeypatch) -> None:

@@ -411,7 +411,11 @@ def test_a_second_stage_goes_on_without_the_first(
 
 @pytest.mark.parametrize(
     ("source", "message"),
-    [("nowhere", "is no run folder"), ("random", "no such file"), ("deepsets", "none of its wei")],
+    [
+        ("nowhere", "is no run folder"),
+        ("random", "has model random"),
+        ("deepsets", "model deepsets"),
+    ],
 )
 def test_a_first_stage_that_does_not_fit_is_refused(
     source: str, message: str, trained, small: Prepared, small_options, tmp_path: Path
@@ -420,6 +424,28 @@ def test_a_first_stage_that_does_not_fit_is_refused(
     options = small_options("emb-cos", start_from=str(folder))
     with pytest.raises(MzseekError, match=message):
         train(small, options, tmp_path / "run")
+    assert not (tmp_path / "run").exists()  # nothing in the way of the corrected command
+
+
+def test_a_first_stage_on_other_data_is_refused(
+    trained, small: Prepared, small_options, tmp_path: Path
+) -> None:
+    shutil.copytree(trained("bce").folder, tmp_path / "first")
+    first = Run.open(tmp_path / "first")
+    first.facts["data"]["key"] = "0" * 64
+    first.save()
+    options = small_options("emb-cos", start_from=str(first.folder))
+    with pytest.raises(RunError, match="was trained on other data"):
+        train(small, options, tmp_path / "run")
+
+
+def test_candidates_that_are_not_there_are_refused_for_every_loss(
+    small: Prepared, small_options, tmp_path: Path
+) -> None:
+    for loss in ("bce", "emb-cos"):
+        with pytest.raises(MzseekError, match="has no candidates 'typo', it has: formula, mass"):
+            train(small, small_options(loss, candidates="typo"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_model_has_the_sizes_of_the_data(small: Prepared, small_options) -> None:

@@ -18,6 +18,7 @@ from mzseek.data.demo import QUERIES, write_demo
 from mzseek.data.prepare import prepare
 from mzseek.errors import DatasetError
 from mzseek.files import atomic_file
+from mzseek.metrics import METRICS as FACTS
 
 _MARK = "MADE-BY-MZSEEK-DEMO.txt"
 _CONTROL = "emb-cos, spectrum-blind"
@@ -109,9 +110,7 @@ def _show_tradeoff(found: dict[str, Any]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(f"%, test fold, {_SETTING} candidates")
     for metric in METRICS:
-        table.add_column(
-            metric.replace("hit_rate", "HR").replace("tanimoto", "Tanimoto"), justify="right"
-        )
+        table.add_column(FACTS[metric].label, justify="right")
     for row in tradeoff_rows(found, (_CONTROL,)):
         cells = [row.values[metric] for metric in METRICS]
         shown = ["–" if value is None else f"{100 * value:.1f}" for value in cells]

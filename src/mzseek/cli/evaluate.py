@@ -1,6 +1,7 @@
 """``mzseek evaluate``."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,7 +40,8 @@ def evaluate(
     mces: Annotated[
         int,
         typer.Option(
-            help="Also MCES@1, for one spectrum of so many molecules; slow, needs mzseek[mces]."
+            min=0,
+            help="Also MCES@1, for one spectrum of so many molecules; slow, needs mzseek[mces].",
         ),
     ] = 0,
     data: Annotated[
@@ -54,7 +56,11 @@ def evaluate(
 
     Example: mzseek evaluate runs/emb-cos --candidates formula --control runs/blind
     """
-    from mzseek.training.evaluate import How, mces_of_best  # torch takes a second to load
+    from mzseek.training.evaluate import (
+        How,
+        mces_of_best,
+        predicts_fingerprint,
+    )  # torch takes a second to load
     from mzseek.training.evaluate import evaluate as score
     from mzseek.training.run import Run
 
@@ -63,7 +69,11 @@ def evaluate(
     with watched() as progress:
         found = score(opened, how, data=data, progress=progress)
         other = Run.open(control) if control else None
-        against = score(other, how, data=data, progress=progress) if other else None
+        against = None
+        if other:
+            # A control without a fingerprint is scored as it was trained.
+            fair = how if predicts_fingerprint(other) else replace(how, similarity=None)
+            against = score(other, fair, data=data, progress=progress)
     distance = None
     if mces:
         distance = bootstrap(mces_of_best(opened, how, molecules=mces, data=data)[0])
@@ -96,6 +106,11 @@ def _show(name: str, found: Any, control: str, against: Any, gains: dict[str, An
         f"{count:,} {how.fold} spectra of {groups:,} molecules, {how.candidates} candidates, "
         f"identity by {how.identity}, ties {how.ties}"
     )
+    if found.without_list:
+        say(
+            f"[yellow]{found.without_list:,} spectra have no {how.candidates} list with their "
+            "molecule in it: left out of the hit rates[/yellow]"
+        )
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("%", overflow="fold")
     for metric in found.values:

@@ -43,7 +43,10 @@ def train(
     warmup: Annotated[int, typer.Option(help="Steps until the full learning rate.")] = 500,
     batch_size: Annotated[int, typer.Option(help="Spectra a step.")] = 64,
     bias: Annotated[
-        str, typer.Option(help="Start of the fingerprint's bias: zero or log-odds.")
+        str,
+        typer.Option(
+            help="Start of the fingerprint's bias: zero (small, as published) or log-odds."
+        ),
     ] = "zero",
     validate_every: Annotated[int, typer.Option(help="Steps between validations.")] = 1000,
     patience: Annotated[

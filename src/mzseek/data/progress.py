@@ -1,6 +1,9 @@
 """How long work tells whoever watches how far it has got."""
 
+from collections.abc import Callable
 from typing import Protocol
+
+Say = Callable[[str], None]  # gets a line at a time
 
 
 class Progress(Protocol):
@@ -12,3 +15,7 @@ class Progress(Protocol):
 
 def silent(stage: str, done: int, total: int | None = None) -> None:
     """Nobody watches."""
+
+
+def unheard(line: str) -> None:
+    """Nobody listens."""

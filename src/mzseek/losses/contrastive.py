@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from mzseek.losses.lists import read_lists
+from mzseek.tensors import spread
 
 
 def contrastive(scores: Tensor, counts: Tensor, labels: Tensor, temperature: float = 1.0) -> Tensor:
@@ -39,7 +40,7 @@ def contrastive(scores: Tensor, counts: Tensor, labels: Tensor, temperature: flo
     scaled = scores / temperature
     # Relative to the positive: the loss is log(1 + Σ exp(difference)), of which each list's largest
     # difference (or 0, the positive's own) is taken out first, so that nothing overflows.
-    difference = scaled - scaled[lists.positive][lists.query]
+    difference = scaled - spread(scaled[lists.positive], lists.counts)
     difference = difference.masked_fill(~lists.negative, -torch.inf)
     largest = difference.detach().new_zeros(len(lists.positive))
     largest.scatter_reduce_(0, lists.query, difference.detach(), "amax")

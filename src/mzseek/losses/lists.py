@@ -15,6 +15,8 @@ class Lists:
 
     Attributes
     ----------
+    counts : int64 tensor, shape (lists,)
+        Candidates in each list.
     query : int64 tensor, shape (candidates,)
         The list that each candidate is in.
     positive : int64 tensor, shape (lists,)
@@ -23,6 +25,7 @@ class Lists:
         Neither the positive nor a twin of it.
     """
 
+    counts: Tensor
     query: Tensor
     positive: Tensor
     negative: Tensor
@@ -64,4 +67,4 @@ def read_lists(scores: Tensor, counts: Tensor, labels: Tensor, temperature: floa
     if bool((positive < 0).any()):
         which = int((positive < 0).nonzero()[0])
         raise LossError(f"list {which} has no labelled candidate, expected the truth in each list")
-    return Lists(query, positive, ~labels)
+    return Lists(counts, query, positive, ~labels)

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from mzseek.losses.bce import LINEAR_FROM
 from mzseek.losses.lists import read_lists
+from mzseek.tensors import spread
 
 
 def pairwise(scores: Tensor, counts: Tensor, labels: Tensor, temperature: float = 1.0) -> Tensor:
@@ -33,7 +34,7 @@ def pairwise(scores: Tensor, counts: Tensor, labels: Tensor, temperature: float 
     0.3466
     """
     lists = read_lists(scores, counts, labels, temperature)
-    difference = (scores - scores[lists.positive][lists.query]) / temperature
+    difference = (scores - spread(scores[lists.positive], lists.counts)) / temperature
     cost = F.softplus(difference, threshold=LINEAR_FROM) * lists.negative
     negatives = lists.total(lists.negative.to(scores.dtype))
     return (lists.total(cost) / negatives.clamp(min=1)).mean()

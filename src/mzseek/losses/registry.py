@@ -1,8 +1,17 @@
 """The losses by name, with the facts that the rest of mzseek asks for."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from mzseek.errors import LossError
+from mzseek.losses.bce import bce
+from mzseek.losses.combined import combined
+from mzseek.losses.contrastive import contrastive
+from mzseek.losses.cosine import cosine
+from mzseek.losses.focal import focal
+from mzseek.losses.iou import iou
 
 
 @dataclass(frozen=True)
@@ -12,6 +21,9 @@ class Loss:
     Attributes
     ----------
     name : str
+    function : callable
+        Called with logits and target if it reads a target, scores, counts and labels if it reads
+        candidates, and its options by name.
     kind : str
         ``bitwise``, ``vectorwise``, ``listwise`` or ``mixture``, as the paper groups them.
     scorer : str
@@ -31,6 +43,7 @@ class Loss:
     """
 
     name: str
+    function: Callable[..., Tensor]
     kind: str
     scorer: str
     reads_target: bool
@@ -41,28 +54,31 @@ class Loss:
     temperature: float | None = None
 
 
-def _fingerprint_loss(name: str, kind: str, stands_for: str, *options: str) -> Loss:
-    return Loss(name, kind, "fp-cos", True, False, True, stands_for, frozenset(options))
+def _fingerprint_loss(
+    function: Callable[..., Tensor], kind: str, stands_for: str, *options: str
+) -> Loss:
+    name = function.__name__
+    return Loss(name, function, kind, "fp-cos", True, False, True, stands_for, frozenset(options))
 
 
 def _listwise(name: str, temperature: float) -> Loss:
     return Loss(
-        name, "listwise", name, False, True, name.startswith("fp-"), "hit_rate@1",
+        name, contrastive, "listwise", name, False, True, name.startswith("fp-"), "hit_rate@1",
         frozenset({"temperature"}), temperature,
     )  # fmt: skip
 
 
 LOSSES: dict[str, Loss] = {
-    "bce": _fingerprint_loss("bce", "bitwise", "bit_accuracy"),
-    "focal": _fingerprint_loss("focal", "bitwise", "bit_accuracy", "gamma"),
-    "cosine": _fingerprint_loss("cosine", "vectorwise", "cosine"),
-    "iou": _fingerprint_loss("iou", "vectorwise", "tanimoto"),
+    "bce": _fingerprint_loss(bce, "bitwise", "bit_accuracy"),
+    "focal": _fingerprint_loss(focal, "bitwise", "bit_accuracy", "gamma"),
+    "cosine": _fingerprint_loss(cosine, "vectorwise", "cosine"),
+    "iou": _fingerprint_loss(iou, "vectorwise", "tanimoto"),
     "fp-cos": _listwise("fp-cos", 1 / 256),
     "emb-cos": _listwise("emb-cos", 1 / 64),
     "fp-mlp": _listwise("fp-mlp", 1 / 16),
     "emb-mlp": _listwise("emb-mlp", 1 / 16),
     "combined": Loss(
-        "combined", "mixture", "fp-cos", True, True, True, "hit_rate@1",
+        "combined", combined, "mixture", "fp-cos", True, True, True, "hit_rate@1",
         frozenset({"temperature", "weight"}), 1 / 256,
     ),
 }  # fmt: skip

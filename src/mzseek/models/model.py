@@ -1,6 +1,6 @@
 """The model: an encoder, perhaps a fingerprint head, and a scorer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +33,11 @@ class Output:
         """The predicted fingerprint, within [0, 1]."""
         return None if self.logits is None else torch.sigmoid(self.logits)
 
+    @property
+    def read(self) -> Tensor:
+        """What a scorer reads: the predicted fingerprint, or the embedding where there is none."""
+        return self.embedding if self.logits is None else torch.sigmoid(self.logits)
+
 
 class Retriever(nn.Module):
     """Scores candidates for spectra.
@@ -60,8 +65,7 @@ class Retriever(nn.Module):
         """Embeddings, logits if there is a head, scores if there are candidates."""
         embedding = self.encoder(spectra)
         logits = None if self.head is None else self.head(embedding)
-        scores = None
-        if candidates is not None and counts is not None:
-            read = embedding if logits is None else torch.sigmoid(logits)
-            scores = self.scorer(read, candidates, counts)
-        return Output(embedding, logits, scores)
+        output = Output(embedding, logits, None)
+        if candidates is None or counts is None:
+            return output
+        return replace(output, scores=self.scorer(output.read, candidates, counts))

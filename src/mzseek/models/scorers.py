@@ -14,7 +14,7 @@ from mzseek.tensors import (
     gather_dot,
     mapped_norm,
     product,
-    query_index,
+    spread,
     weighted_product,
 )
 
@@ -95,7 +95,7 @@ class EmbCos(_Projected):
         # a·(c W + b) = (W a)·c + a·b: with W a at hand, once a spectrum, a candidate's product is a
         # sum over its bits. Only its norm needs the projection itself.
         dot = gather_dot(F.linear(spectrum, weight), candidates, counts)
-        dot = dot + (spectrum @ bias)[query_index(counts)]
+        dot = dot + spread(spectrum @ bias, counts)
         return dot / mapped_norm(candidates, weight, bias).clamp(min=1e-12)
 
 
@@ -131,13 +131,12 @@ class EmbMlp(_Projected):
 
     def forward(self, spectra: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
         """Scores, shape (candidates,)."""
-        lists = query_index(counts)
         spectrum, candidate = self.spectrum(spectra), self.candidate(candidates)
         # W1 (a ‖ b ‖ a⊙b) = Wa a + Wb b + Wp (a⊙b): the first term once a spectrum.
         h = spectrum.shape[1]
         once = F.linear(spectrum, self.first.weight[:, :h], self.first.bias)
-        both = torch.cat([candidate, candidate * spectrum[lists]], 1)
-        first = once[lists] + F.linear(both, self.first.weight[:, h:])
+        both = torch.cat([candidate, candidate * spread(spectrum, counts)], 1)
+        first = spread(once, counts) + F.linear(both, self.first.weight[:, h:])
         result: Tensor = self.rest(first)
         return result.squeeze(1)
 
@@ -174,7 +173,7 @@ class FpMlp(Scorer):
         candidates = candidates.ready() if torch.is_grad_enabled() else candidates
         first = product(candidates, self.candidate)
         first = first + weighted_product(spectra, candidates, counts, self.common)
-        first = first + self.predicted(spectra)[query_index(counts)]
+        first = first + spread(self.predicted(spectra), counts)
         result: Tensor = self.rest(first)
         return result.squeeze(1)
 

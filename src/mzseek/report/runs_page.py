@@ -4,18 +4,12 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from mzseek.metrics import METRICS as FACTS
 from mzseek.report.figures import curves_svg
 from mzseek.report.page import write_page
 from mzseek.report.tradeoff import METRICS, Row, tradeoff_rows, tradeoff_svg
 from mzseek.training.evaluate import Evaluation
 from mzseek.training.run import Run
-
-_LABELS = {
-    "hit_rate@1": "HR@1",
-    "hit_rate@5": "HR@5",
-    "hit_rate@20": "HR@20",
-    "tanimoto": "Tanimoto",
-}
 
 
 def write_runs_page(
@@ -62,7 +56,7 @@ def write_runs_page(
             "how": first.how,
             "spectra": len(first.values["hit_rate@1"]),
             "molecules": first.intervals()["hit_rate@1"].groups,
-            "metrics": [_LABELS[metric] for metric in METRICS],
+            "metrics": [FACTS[metric].label for metric in METRICS],
             "rows": [_cells(row) for row in rows],
             "picture": Markup(tradeoff_svg(rows)),
             "curves": [

@@ -50,7 +50,7 @@ def tradeoff_rows(found: dict[str, Evaluation], controls: tuple[str, ...] = ()) 
     return rows
 
 
-def tradeoff_svg(rows: list[Row], x: str = "hit_rate@1", title: str | None = None) -> str:
+def tradeoff_svg(rows: list[Row], x: str = "hit_rate@1") -> str:
     """Retrieval against fingerprint similarity, one point a model, the controls as lines."""
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(6.4, 3.9), layout="constrained")
@@ -70,8 +70,6 @@ def tradeoff_svg(rows: list[Row], x: str = "hit_rate@1", title: str | None = Non
                 _line(axes, row, x)
         axes.set_xlabel(f"{x.replace('hit_rate', 'hit rate ')}, %")
         axes.set_ylabel("Tanimoto of the predicted fingerprint, %")
-        if title:
-            axes.set_title(title, fontsize=10, color=INK, loc="left")
         return to_svg(figure)
 
 

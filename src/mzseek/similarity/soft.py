@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from mzseek.errors import SimilarityError
-from mzseek.tensors import SparseRows, gather_dot, query_index
+from mzseek.tensors import SparseRows, gather_dot, spread
 
 Target = Tensor | SparseRows
 
@@ -31,7 +31,7 @@ def soft_cosine(prediction: Tensor, target: Target) -> Tensor:
     Of two zero vectors it is 1, of one 0.
     """
     size = size_rows(target, prediction.dtype)
-    return cosine_of(
+    return _cosine_from(
         dot_rows(prediction, target), torch.linalg.vector_norm(prediction, dim=1), size
     )
 
@@ -39,16 +39,16 @@ def soft_cosine(prediction: Tensor, target: Target) -> Tensor:
 def soft_tanimoto(prediction: Tensor, target: Target) -> Tensor:
     """Product form ``ŷᵀy / (‖ŷ‖₁ + ‖y‖₁ − ŷᵀy)`` of each prediction with its target."""
     size = size_rows(target, prediction.dtype)
-    return tanimoto_of(dot_rows(prediction, target), prediction.sum(1), size)
+    return _tanimoto_from(dot_rows(prediction, target), prediction.sum(1), size)
 
 
-def cosine_of(dot: Tensor, length: Tensor, size: Tensor) -> Tensor:
+def _cosine_from(dot: Tensor, length: Tensor, size: Tensor) -> Tensor:
     """Cosine from a dot product, a prediction's norm, and the bits of a fingerprint."""
     # The root of a product of the two squares would have a gradient of 0/0 at a zero vector.
     return _ratio(dot, length * size.sqrt(), both_zero=(length == 0) & (size == 0))
 
 
-def tanimoto_of(dot: Tensor, total: Tensor, size: Tensor) -> Tensor:
+def _tanimoto_from(dot: Tensor, total: Tensor, size: Tensor) -> Tensor:
     """Tanimoto from a dot product and the two sums."""
     return _ratio(dot, total + size - dot, both_zero=(total == 0) & (size == 0))
 
@@ -60,17 +60,14 @@ def _ratio(above: Tensor, below: Tensor, *, both_zero: Tensor) -> Tensor:
 
 
 def _candidate_cosine(prediction: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
-    lists = query_index(counts)
-    # The norm is that of the prediction: one root a list, then one look-up a candidate.
-    length = torch.linalg.vector_norm(prediction, dim=1)[lists]
+    length = spread(torch.linalg.vector_norm(prediction, dim=1), counts)
     dot = gather_dot(prediction, candidates, counts)
-    return cosine_of(dot, length, candidates.sizes.to(dot.dtype))
+    return _cosine_from(dot, length, candidates.sizes.to(dot.dtype))
 
 
 def _candidate_tanimoto(prediction: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
-    lists = query_index(counts)
     dot = gather_dot(prediction, candidates, counts)
-    return tanimoto_of(dot, prediction.sum(1)[lists], candidates.sizes.to(dot.dtype))
+    return _tanimoto_from(dot, spread(prediction.sum(1), counts), candidates.sizes.to(dot.dtype))
 
 
 def _thresholded_tanimoto(prediction: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:

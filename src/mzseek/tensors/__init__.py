@@ -5,6 +5,7 @@ from mzseek.tensors.norm import mapped_norm
 from mzseek.tensors.peaks import PeakLists
 from mzseek.tensors.product import product
 from mzseek.tensors.rows import SparseRows, Transposed, query_index
+from mzseek.tensors.spread import spread
 from mzseek.tensors.weighted import weighted_product
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "mapped_norm",
     "product",
     "query_index",
+    "spread",
     "weighted_product",
 ]

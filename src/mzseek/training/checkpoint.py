@@ -56,12 +56,17 @@ def load_into(model: Retriever, tensors: dict[str, Tensor], path: Path) -> None:
 
 
 def start_from(model: Retriever, path: Path) -> list[str]:
-    """Take over from another model's file every weight of the same name and shape.
+    """Take over another model's encoder, and every other weight of the same name and shape.
 
     Returns
     -------
     list of str
         Names of the weights that were taken.
+
+    Raises
+    ------
+    ModelError
+        A weight of this model's encoder is not there, or of another shape.
     """
     tensors, _ = _read(path)
     own = model.state_dict()
@@ -70,8 +75,12 @@ def start_from(model: Retriever, path: Path) -> list[str]:
         for name, value in tensors.items()
         if name in own and own[name].shape == value.shape
     }
-    if not any(name.startswith("encoder.") for name in fitting):
-        raise ModelError(f"{path}: none of its weights fit this model's encoder")
+    missing = [name for name in own if name.startswith("encoder.") and name not in fitting]
+    if missing:
+        raise ModelError(
+            f"{path}: has another encoder than this model ({len(missing)} of its weights do not "
+            f"fit, {missing[0]} first)"
+        )
     model.load_state_dict(fitting, strict=False)
     return sorted(fitting)
 

@@ -1,5 +1,7 @@
 """Noticing a model that says the same about every spectrum."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -40,7 +42,18 @@ def collapse_warning(predictions: npt.NDArray[np.floating] | None, loss: str) ->
     if found >= COLLAPSED_BELOW:
         return None
     return (
-        f"the model predicts nearly the same fingerprint for every spectrum (spread {found:.3f}, "
-        f"expected at least {COLLAPSED_BELOW:g}): {loss} has collapsed. Its Tanimoto similarity "
-        "can look fine; its hit rates cannot. Start again with --bias log-odds, or a smaller --lr"
+        f"the model says nearly the same about every spectrum (spread {found:.3f}, expected at "
+        f"least {COLLAPSED_BELOW:g}): {loss} has collapsed. Its Tanimoto similarity can look "
+        "fine; its hit rates cannot. Start again with --bias log-odds, or a smaller --lr"
+    )
+
+
+def kept_warning(best: dict[str, dict[str, Any]]) -> str | None:
+    """What to tell the user if a checkpoint that was kept had collapsed, or None."""
+    kept = [name for name, facts in best.items() if facts["spread"] < COLLAPSED_BELOW]
+    if not kept:
+        return None
+    return (
+        f"the checkpoint that is best by {', '.join(kept)} is from before the model told spectra "
+        "apart: it says nearly the same about each"
     )

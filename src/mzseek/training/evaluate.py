@@ -36,6 +36,7 @@ from mzseek.training.validation import HITS, hit_rates
 
 _ROWS = 512
 _Values = npt.NDArray[np.float64]
+_MOST_TIED = 5
 FINGERPRINT_METRICS = ("tanimoto", "soft_tanimoto", "cosine", "bit_accuracy")
 
 
@@ -90,6 +91,8 @@ class Evaluation:
         The checkpoint that each metric was taken from: the best by it on validation.
     chance : dict of str to float
         Expected hit rates of an order at random.
+    without_list : int
+        Spectra of the fold that are not in the hit rates, having no list with the truth in it.
     """
 
     how: How
@@ -97,6 +100,7 @@ class Evaluation:
     molecule: dict[str, npt.NDArray[np.int32]]
     steps: dict[str, int]
     chance: dict[str, float]
+    without_list: int = 0
 
     def intervals(self, level: float = 0.95) -> dict[str, Interval]:
         """Means with bootstrap intervals over molecules."""
@@ -127,6 +131,7 @@ class Evaluation:
             "intervals": {name: [i.low, i.high] for name, i in intervals.items()},
             "random": self.chance,
             "steps": self.steps,
+            "without_list": self.without_list,
             **vars(self.how),
             "spectra": {name: len(values) for name, values in self.values.items()},
             "molecules": {name: i.groups for name, i in intervals.items()},
@@ -142,7 +147,8 @@ def evaluate(
 ) -> Evaluation:
     """Score a run, from its saved predictions where there are any.
 
-    Each metric is taken from the checkpoint that was best by that metric on validation.
+    Each metric is taken from the checkpoint that was best by that metric on validation; what else
+    is measured of fingerprints, from the checkpoint that was best by Tanimoto.
 
     Parameters
     ----------
@@ -159,7 +165,8 @@ def evaluate(
     Raises
     ------
     RunError
-        The run has not ended, the data have changed, or the model has no fingerprint to compare.
+        The run has no checkpoint yet, the data have changed, or the model has no fingerprint to
+        compare.
     """
     how = how or How(candidates=run.options.candidates)
     how.check()
@@ -167,7 +174,7 @@ def evaluate(
         raise RunError(f"{run.folder}: has no checkpoint yet; train it first, or --resume it")
     prepared = run.open_data(data)
     prepared.candidates(how.candidates)  # says which there are, if not this
-    if how.similarity and not _predicts_fingerprint(run):
+    if how.similarity and not predicts_fingerprint(run):
         raise RunError(
             f"{run.folder}: --similarity needs a predicted fingerprint, and {_name(run)} "
             "predicts none; leave it out to score by the model itself"
@@ -186,9 +193,11 @@ def evaluate(
 
     for k in HITS:
         name = f"hit_rate@{k}"
-        step = _best_step(run, f"{name}/{how.candidates}", name)
+        step = _best_step(run, f"{name}/{how.candidates}")
         if step not in rated:
-            rated[step] = hit_rates(_scored(at(step), prepared, how), how.ties, how.identity)
+            rated[step] = hit_rates(
+                _scored(at(step), prepared, how, _by_cosine(run)), how.ties, how.identity
+            )
         values[name], molecule[name], steps[name] = rated[step][0][name], rated[step][1], step
     if not len(molecule["hit_rate@1"]):
         raise RunError(
@@ -200,11 +209,12 @@ def evaluate(
         replace(lists, scores=np.zeros_like(lists.scores)), "expected", how.identity
     )
     chance = {name: float(rates.mean()) for name, rates in even.items()}
-    if _predicts_fingerprint(run):
-        step = _best_step(run, "tanimoto", "tanimoto")
+    if predicts_fingerprint(run):
+        step = _best_step(run, "tanimoto")
         for name, found in _fingerprint_metrics(at(step), prepared).items():
             values[name], molecule[name], steps[name] = found, np.asarray(at(step).molecule), step
-    return Evaluation(how, values, molecule, steps, chance)
+    without = len(prepared.in_fold(how.fold)) - len(values["hit_rate@1"])
+    return Evaluation(how, values, molecule, steps, chance, without)
 
 
 def mces_of_best(
@@ -218,6 +228,7 @@ def mces_of_best(
     """MCES distance of the best-scored candidate to the truth, for one spectrum a molecule.
 
     An exact distance takes a solver seconds, so it is measured for some molecules, evenly spaced.
+    Of candidates that share the first place, the mean (of the first five by SMILES).
 
     Parameters
     ----------
@@ -237,25 +248,36 @@ def mces_of_best(
     how = how or How(candidates=run.options.candidates)
     how.check()
     prepared = run.open_data(data)
-    step = _best_step(run, f"hit_rate@1/{how.candidates}", "hit_rate@1")
-    lists = _scored(_predictions(run, prepared, step, how.fold, lambda *told: None), prepared, how)
+    step = _best_step(run, f"hit_rate@1/{how.candidates}")
+    predictions = _predictions(run, prepared, step, how.fold, lambda *told: None)
+    lists = _scored(predictions, prepared, how, _by_cosine(run))
     _, first = np.unique(lists.molecule, return_index=True)
     chosen = first[np.unique(np.linspace(0, len(first) - 1, molecules).astype(int))]
     starts = np.cumsum(lists.counts) - lists.counts
-    best = [
-        int(lists.candidates[start + np.argmax(lists.scores[start : start + count])])
-        for start, count in zip(starts[chosen], lists.counts[chosen], strict=True)
-    ]
+    first_places = []
+    for start, count in zip(starts[chosen], lists.counts[chosen], strict=True):
+        scores = lists.scores[start : start + count]
+        tied = lists.candidates[start : start + count][scores == scores.max()]
+        # In the order of their SMILES, since that of the list may put the truth first.
+        first_places.append(sorted(prepared.smiles[int(c)] for c in tied)[:_MOST_TIED])
     truth = np.asarray(lists.molecule[chosen])
+    each = [len(tied) for tied in first_places]
     distances = mces_at_1(
-        [prepared.smiles[molecule] for molecule in best],
-        [prepared.smiles[int(molecule)] for molecule in truth],
+        [smiles for tied in first_places for smiles in tied],
+        [prepared.smiles[int(m)] for m in np.repeat(truth, each)],
         threshold=threshold,
     )
-    return np.asarray(distances, np.float64), truth
+    starts = np.cumsum(each) - np.asarray(each)
+    return np.add.reduceat(np.asarray(distances, np.float64), starts) / each, truth
 
 
-def _predicts_fingerprint(run: Run) -> bool:
+def _by_cosine(run: Run) -> bool:
+    """Whether a model scores by the cosine of its predicted fingerprint."""
+    return run.options.facts.scorer == "fp-cos" and predicts_fingerprint(run)
+
+
+def predicts_fingerprint(run: Run) -> bool:
+    """Whether a run's model predicts a fingerprint."""
     return run.options.facts.predicts_fingerprint and run.options.model not in BASELINES
 
 
@@ -263,40 +285,47 @@ def _name(run: Run) -> str:
     return run.options.model if run.options.model in BASELINES else run.options.loss
 
 
-def _best_step(run: Run, wanted: str, kind: str) -> int:
+def _best_step(run: Run, wanted: str) -> int:
     """Step of the checkpoint to read a metric from; of another setting if this has none."""
     best = run.best
-    for name in (wanted, *(name for name in best if name.partition("/")[0] == kind), *best):
+    kind = wanted.partition("/")[0]
+    for name in (wanted, *(name for name in best if name.partition("/")[0] == kind)):
         if name in best:
             return int(best[name]["step"])
-    raise RunError(f"{run.folder}: has no checkpoint")
+    raise RunError(f"{run.folder}: has no checkpoint that was chosen by {wanted}")
 
 
 def _predictions(run: Run, prepared: Prepared, step: int, fold: str, progress: Any) -> Predictions:
-    """Saved predictions of a checkpoint, or new ones, which are saved."""
+    """Saved predictions of a checkpoint, or new ones, which are saved once the run has ended."""
     folder = run.predictions(step, fold)
-    if not folder.is_dir():
-        if not len(prepared.in_fold(fold)):
-            raise RunError(f"{prepared.folder}: has no {fold} spectra")
-        if run.options.model in BASELINES:
-            made = random_fold(prepared, fold, run.options.seed)
-        else:
-            metric = next(name for name, facts in run.best.items() if facts["step"] == step)
-            model, _, _ = load_weights(run.checkpoint(metric))
-            made = predict_fold(
-                model, prepared, fold, lambda done, total: progress("predicting", done, total)
-            )
+    if folder.is_dir():
+        return Predictions.open(folder)
+    if not len(prepared.in_fold(fold)):
+        raise RunError(f"{prepared.folder}: has no {fold} spectra")
+    if run.options.model in BASELINES:
+        made = random_fold(prepared, fold, run.options.seed)
+    else:
+        metric = next(name for name, facts in run.best.items() if facts["step"] == step)
+        model, _, facts = load_weights(run.checkpoint(metric))
+        if facts["step"] != step:  # a run that goes on has replaced it since
+            raise RunError(f"{run.folder}: is being trained; evaluate it when it has ended")
+        made = predict_fold(
+            model, prepared, fold, lambda done, total: progress("predicting", done, total)
+        )
+    if run.finished:
         made.save(folder)
-    return Predictions.open(folder)
+    return made
 
 
-def _scored(predictions: Predictions, prepared: Prepared, how: How) -> ListScores:
+def _scored(
+    predictions: Predictions, prepared: Prepared, how: How, own_is_cosine: bool
+) -> ListScores:
     """Candidates with the scores asked for."""
     if how.candidates not in predictions.lists:
         raise RunError(f"the saved predictions have no candidates {how.candidates!r}")
     lists = predictions.lists[how.candidates]
-    if how.similarity is None:
-        return lists
+    if how.similarity is None or (how.similarity == "cosine" and own_is_cosine):
+        return lists  # not from the saved fingerprints, whose half precision could flip near ties
     assert predictions.fingerprints is not None
     maker = BatchMaker(prepared, "bins", (how.candidates,), lists.queries, backward=False)
     rows = np.searchsorted(predictions.queries, lists.queries)

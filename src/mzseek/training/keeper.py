@@ -3,7 +3,6 @@
 import os
 import shutil
 import time
-from collections.abc import Callable
 from typing import Any
 
 import lightning
@@ -12,19 +11,18 @@ import numpy.typing as npt
 from torch import Tensor
 
 from mzseek.data.batch import Batch, BatchMaker
-from mzseek.data.progress import Progress
+from mzseek.data.progress import Progress, Say
 from mzseek.files import atomic_file
 from mzseek.metrics import metric
 from mzseek.models import ModelSpec
 from mzseek.training.checkpoint import save_state, save_weights
-from mzseek.training.collapse import collapse_warning, spread
+from mzseek.training.collapse import collapse_warning, kept_warning, spread
 from mzseek.training.learner import Learner
+from mzseek.training.options import Options
 from mzseek.training.order import TrainingOrder
 from mzseek.training.predictions import predict
 from mzseek.training.run import Run
 from mzseek.training.validation import validation_means
-
-Say = Callable[[str], None]
 
 # Epochs before which a model may well say nearly the same about every spectrum: with a warm-up of
 # 500 steps, bce on MassBank does so through its first.
@@ -104,13 +102,16 @@ class Keeper(lightning.Callback):
         loss = float(np.mean(self._losses)) if self._losses else float("nan")
         self._losses = []
         epoch = step / self.order.steps_per_epoch
-        row = {"step": step, "epoch": round(epoch, 3), "loss": loss, **means}
+        said = predictions.embeddings
         if predictions.fingerprints is not None:
-            row["spread"] = spread(predictions.fingerprints)
-        self.history.append(row)
+            said = predictions.fingerprints
+        apart = spread(said) if said is not None else 0.0
+        self.history.append(
+            {"step": step, "epoch": round(epoch, 3), "loss": loss, **means, "spread": apart}
+        )
         better = [name for name, value in means.items() if self._is_better(name, value)]
         for name in better:
-            self.best[name] = {"step": step, "value": means[name]}
+            self.best[name] = {"step": step, "value": means[name], "spread": apart}
         self._write_checkpoints(learner, better)
         self._count_patience(learner, better, trainer)
         seconds = round(time.perf_counter() - self._began, 1)
@@ -121,7 +122,7 @@ class Keeper(lightning.Callback):
             for logger in trainer.loggers:
                 logger.log_metrics({name: value}, step=step)
         self.say(_line(step, self.order.steps, epoch, loss, means, learner.options.candidates))
-        self._warn_of_collapse(learner, predictions.fingerprints)
+        self._warn_of_collapse(learner, said)
         save_state(self.run.state, learner.model, learner.optimizer, self.facts(step))
 
     def _is_better(self, name: str, value: float) -> bool:
@@ -152,22 +153,20 @@ class Keeper(lightning.Callback):
             self.stopped = True
             trainer.should_stop = True
 
-    def _warn_of_collapse(
-        self, learner: Learner, fingerprints: npt.NDArray[np.float16] | None
-    ) -> None:
+    def _warn_of_collapse(self, learner: Learner, said: npt.NDArray[np.float16] | None) -> None:
         if not learner.model.encoder.sees_spectrum:
             return  # a control says the same about every spectrum by design
         last = self.stopped or learner.step == self.order.steps
         if self.order.epoch(learner.step) < _SETTLED and not last:
             return
-        warning = collapse_warning(fingerprints, learner.options.loss)
+        warning = collapse_warning(said, learner.options.loss) or kept_warning(self.best)
         self.run.facts["warnings"] = [warning] if warning else []
         self.run.save()
         if warning:
             self.say(f"warning: {warning}")
 
 
-def watched_metric(options: Any) -> str:
+def watched_metric(options: Options) -> str:
     """The validation metric that early stopping looks at: what the loss stands for."""
     stands_for = options.facts.stands_for
     if stands_for.startswith("hit_rate"):

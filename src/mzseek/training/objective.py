@@ -1,6 +1,8 @@
 """From a model's output and a batch to the number that is minimised."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
@@ -34,27 +36,15 @@ class Objective:
         self, output: Output, target: Target, counts: Tensor | None, labels: Tensor | None
     ) -> Tensor:
         """The loss of a batch, a scalar."""
-        if self.loss.kind == "listwise":
-            listwise = losses.pairwise if self.pairwise else losses.contrastive
-            return listwise(*self._lists(output, counts, labels), self.temperature)
-        logits = output.logits
-        if logits is None:
-            raise LossError(f"{self.loss.name} needs a model that predicts a fingerprint")
-        match self.loss.name:
-            case "bce":
-                return losses.bce(logits, target)
-            case "focal":
-                return losses.focal(logits, target, self.gamma)
-            case "cosine":
-                return losses.cosine(logits, target)
-            case "iou":
-                return losses.iou(logits, target)
-        lists = self._lists(output, counts, labels)
-        return losses.combined(logits, target, *lists, self.temperature, self.weight)
-
-    def _lists(
-        self, output: Output, counts: Tensor | None, labels: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        if output.scores is None or counts is None or labels is None:
-            raise LossError(f"{self.loss.name} needs candidates")
-        return output.scores, counts, labels
+        loss = self.loss
+        read: list[Any] = []
+        if loss.reads_target:
+            if output.logits is None:
+                raise LossError(f"{loss.name} needs a model that predicts a fingerprint")
+            read += [output.logits, target]
+        if loss.reads_candidates:
+            if output.scores is None or counts is None or labels is None:
+                raise LossError(f"{loss.name} needs candidates")
+            read += [output.scores, counts, labels]
+        function: Callable[..., Tensor] = losses.pairwise if self.pairwise else loss.function
+        return function(*read, **{name: getattr(self, name) for name in loss.options})

@@ -82,6 +82,8 @@ class ClippedAdam(torch.optim.Optimizer):
                 state["step"] = torch.zeros((), device=parameter.device)
                 state["exp_avg"] = torch.zeros_like(parameter)
                 state["exp_avg_sq"] = torch.zeros_like(parameter)
+            if state["step"].device != parameter.device:  # Lightning leaves it behind when it moves
+                state["step"] = state["step"].to(parameter.device)
             state["step"] += 1
             if parameter.grad is not None and parameter.grad.is_sparse:
                 self._update_rows(group, parameter, divisor)

@@ -98,6 +98,12 @@ class Options:
             raise RunError(f"--pairwise: the loss {loss.name} reads no pairs of candidates")
         if self.bias == "log-odds" and not loss.predicts_fingerprint:
             raise RunError(f"--bias log-odds: {loss.name} predicts no fingerprint")
+        if self.start_from and self.bias == "log-odds":
+            raise RunError(
+                "--bias log-odds: the bias comes from the run that --start-from names; leave it out"
+            )
+        if self.blocks != 3 and self.model != "mlp":
+            raise RunError(f"--blocks: the model {self.model} has none")
         temperature = loss.temperature if self.temperature is None else self.temperature
         return replace(self, temperature=temperature)
 

@@ -56,12 +56,15 @@ class Predictions:
     fingerprints : float16 array, shape (spectra, bits), or None
         Where the model predicts one. An entry is above one half exactly where the model's was.
     lists : dict of str to ListScores
+    embeddings : float16 array, shape (spectra, width), or None
+        Where the model predicts no fingerprint; they are not saved.
     """
 
     queries: npt.NDArray[np.int64]
     molecule: npt.NDArray[np.int32]
     fingerprints: npt.NDArray[np.float16] | None
     lists: dict[str, ListScores] = field(default_factory=dict)
+    embeddings: npt.NDArray[np.float16] | None = None
 
     def save(self, folder: Path) -> None:
         """Write to a folder, whole or not at all."""
@@ -105,7 +108,6 @@ def predict(
     maker: BatchMaker,
     queries: npt.NDArray[np.int64],
     *,
-    fingerprints: bool = True,
     device: torch.device | str = "cpu",
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Predictions:
@@ -116,8 +118,6 @@ def predict(
     model : Retriever
     maker : BatchMaker
     queries : int64 array
-    fingerprints : bool
-        Keep predicted fingerprints, where there are any.
     device : str
     progress : callable of (spectra done, spectra in all)
 
@@ -134,11 +134,8 @@ def predict(
         for start in range(0, len(queries), _BATCH):
             here = slice(start, start + _BATCH)
             batch = maker.make(queries[here], ()).to(device)
-            embedding = model.encoder(batch.spectra)
-            logits = None if model.head is None else model.head(embedding)
-            read = embedding if logits is None else torch.sigmoid(logits)
-            if logits is not None and fingerprints:
-                kept.append(to_half(read.cpu().numpy()))
+            read = model(batch.spectra).read
+            kept.append(to_half(read.cpu().numpy()))
             for name, rows in usable.items():
                 with_list = rows[here]
                 if not with_list.any():
@@ -149,10 +146,12 @@ def predict(
                 scores[name].append(found.float().cpu().numpy())
             progress(min(start + _BATCH, len(queries)), len(queries))
     model.train(was_training)
+    said = np.concatenate(kept) if kept else None
     return Predictions(
         queries=queries,
         molecule=np.asarray(maker.prepared.molecule[queries]),
-        fingerprints=np.concatenate(kept) if kept else None,
+        fingerprints=None if model.head is None else said,
+        embeddings=said if model.head is None else None,
         lists={
             name: list_scores(maker, name, queries[rows], _joined(scores[name]))
             for name, rows in usable.items()
@@ -203,6 +202,6 @@ def _joined(parts: list[npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
 def _load(path: Path) -> npt.NDArray[Any]:
     try:
         array: npt.NDArray[Any] = np.load(path, mmap_mode="r")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError) as error:
         raise RunError(f"{path}: cannot be read ({error})") from error
     return array

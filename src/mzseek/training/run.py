@@ -24,6 +24,7 @@ from mzseek import __version__
 from mzseek.data.cache import Prepared
 from mzseek.errors import RunError
 from mzseek.files import atomic_file
+from mzseek.training.device import device
 from mzseek.training.options import Options
 
 KIND = "run folder"
@@ -70,7 +71,7 @@ class Run:
                 "machine": {
                     "platform": platform.platform(),
                     "threads": torch.get_num_threads(),
-                    "device": "cuda" if torch.cuda.is_available() else "cpu",
+                    "device": device(),
                 },
                 "status": "training",
                 "best": {},

@@ -3,13 +3,14 @@
 import multiprocessing
 import os
 import queue
-from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mzseek.data.progress import Progress, silent
+from mzseek.data.progress import Progress, Say, silent, unheard
+from mzseek.errors import RunError
 from mzseek.training.options import Options
 from mzseek.training.run import Run
 
@@ -23,7 +24,7 @@ def train_several(
     *,
     processes: int,
     progress: Progress = silent,
-    say: Callable[[str], None] = lambda line: None,
+    say: Say = unheard,
 ) -> dict[str, Run]:
     """Train runs side by side, one thread each.
 
@@ -56,10 +57,16 @@ def train_several(
                 name: pool.submit(_train_one, data, replace(options, threads=1), out / name, told)
                 for name, options in wanted.items()
             }
-            while not all(job.done() for job in pending.values()):
-                _pass_on(told, progress, say)
-            for job in pending.values():
-                job.result()
+            try:
+                while not all(job.done() for job in pending.values()):
+                    _pass_on(told, progress, say)
+                    for job in pending.values():
+                        if job.done():
+                            job.result()  # a run that has failed ends the others' wait
+            except BrokenProcessPool as error:
+                raise RunError("a run was killed from outside (is there enough memory?)") from error
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
             _pass_on(told, progress, say)
     return {name: Run.open(out / name) for name in wanted}
 
@@ -83,7 +90,7 @@ def _train_one(data: Path, options: Options, out: Path, told: Any) -> None:
     train(Prepared.open(data), options, out, resume=True, progress=note, say=say)
 
 
-def _pass_on(told: Any, progress: Progress, say: Callable[[str], None]) -> None:
+def _pass_on(told: Any, progress: Progress, say: Say) -> None:
     """Hand what the processes have told to whoever watches."""
     while True:
         try:

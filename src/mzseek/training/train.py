@@ -7,6 +7,7 @@ import signal
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ import torch
 
 from mzseek.data.batch import BatchMaker
 from mzseek.data.cache import Prepared
-from mzseek.data.progress import Progress, silent
+from mzseek.data.progress import Progress, Say, silent, unheard
 from mzseek.errors import RunError
 from mzseek.models import ModelSpec, Retriever, build
 from mzseek.training.checkpoint import load_state, load_weights, start_from
+from mzseek.training.device import device
 from mzseek.training.memory import keep_freed_memory
 from mzseek.training.options import BASELINES, Options
 from mzseek.training.order import Batches, TrainingOrder
@@ -38,7 +40,7 @@ def train(
     resume: bool = False,
     tensorboard: bool = False,
     progress: Progress = silent,
-    say: Any = lambda line: None,
+    say: Say = unheard,
 ) -> Run:
     """Train a model, validate it, keep its best weights by each metric, and its predictions.
 
@@ -74,7 +76,7 @@ def train(
             say(f"{out} has ended already.")
             return run
     else:
-        _check_data(prepared, options)
+        _check(prepared, options, tensorboard)
         run = Run.create(out, options, prepared)
     keep_freed_memory()
     if options.model in BASELINES:
@@ -103,12 +105,7 @@ def spec_for(prepared: Prepared, options: Options) -> ModelSpec:
 
 
 def _fit(
-    run: Run,
-    prepared: Prepared,
-    options: Options,
-    tensorboard: bool,
-    progress: Progress,
-    say: Any,
+    run: Run, prepared: Prepared, options: Options, tensorboard: bool, progress: Progress, say: Say
 ) -> None:
     with _quiet_lightning():
         import lightning
@@ -120,27 +117,7 @@ def _fit(
         model = build(spec, seed=options.seed)
         torch.manual_seed(options.seed)
         settings = (options.candidates,) if options.facts.reads_candidates else ()
-        queries = prepared.in_fold("train")
-        maker = BatchMaker(
-            prepared,
-            model.encoder.reads,
-            settings,
-            queries,
-            backward_lists=model.scorer.maps_candidates,
-        )
-        usable = (
-            maker.with_lists(queries, options.candidates, "fingerprint") if settings else queries
-        )
-        if len(usable) < len(queries):
-            say(
-                f"{len(queries) - len(usable):,} of {len(queries):,} training spectra have no "
-                f"{options.candidates} list with their molecule in it: left out"
-            )
-        if not len(usable):
-            raise RunError(f"{prepared.folder}: no training spectrum has a list of candidates")
-        if not run.state.exists():
-            _start(model, prepared, options, say)
-        order = TrainingOrder(usable, options.batch_size, options.epochs, options.seed)
+        maker, order = _training_set(prepared, options, model, settings, say)
         watched = prepared.in_fold("val")
         validator = BatchMaker(
             prepared, model.encoder.reads, tuple(prepared.settings), watched, backward=False
@@ -152,11 +129,13 @@ def _fit(
             keeper.restore(facts)
             learner.first_step = int(facts["step"])
             say(f"going on at step {learner.first_step:,}")
+        else:
+            _start(model, prepared, options, say)
         if learner.first_step >= order.steps or keeper.stopped:
             return
         trainer = lightning.Trainer(
             max_epochs=1,  # ours are counted by the order of batches, which knows where to go on
-            accelerator="auto",
+            accelerator=device(),
             devices=1,
             logger=_loggers(run, tensorboard),
             callbacks=[keeper],
@@ -169,13 +148,38 @@ def _fit(
             trainer.fit(learner, Batches(order, maker, settings, learner.first_step))
 
 
-def _start(model: Retriever, prepared: Prepared, options: Options, say: Any) -> None:
+def _training_set(
+    prepared: Prepared, options: Options, model: Retriever, settings: tuple[str, ...], say: Say
+) -> tuple[BatchMaker, TrainingOrder]:
+    """What batches are made of, and in which order."""
+    queries = prepared.in_fold("train")
+    maker = BatchMaker(
+        prepared,
+        model.encoder.reads,
+        settings,
+        queries,
+        backward_lists=model.scorer.maps_candidates,
+    )
+    usable = queries
+    for setting in settings:
+        usable = maker.with_lists(usable, setting, "fingerprint")
+    if len(usable) < len(queries):
+        say(
+            f"{len(queries) - len(usable):,} of {len(queries):,} training spectra have no "
+            f"{options.candidates} list with their molecule in it: left out"
+        )
+    return maker, TrainingOrder(usable, options.batch_size, options.epochs, options.seed)
+
+
+def _start(model: Retriever, prepared: Prepared, options: Options, say: Say) -> None:
     """Where training begins: another run's weights, each bit's base rate, or neither."""
     if options.start_from:
-        source = Run.open(options.start_from)
-        weights = source.checkpoint(_first_stage_metric(source))
+        weights = _first_stage(options, prepared)
         taken = start_from(model, weights)
+        left = sorted(set(model.state_dict()) - set(taken))
         say(f"{len(taken)} weights taken from {weights}")
+        if left:
+            say(f"{len(left)} weights begin anew: {', '.join(left)}")
     if options.bias == "log-odds" and model.head is not None:
         frequency, count = bit_frequency(prepared)
         model.head.start_at(torch.from_numpy(frequency), count)
@@ -189,12 +193,26 @@ def bit_frequency(prepared: Prepared) -> tuple[npt.NDArray[np.float64], int]:
     return np.asarray(rows.T @ counts, np.float64) / total, total
 
 
-def _first_stage_metric(source: Run) -> str:
-    """The checkpoint of a first stage that a second one starts from."""
-    best = source.best
-    if not best:
+def _first_stage(options: Options, prepared: Prepared) -> Path:
+    """The checkpoint of a first stage that a second one starts from.
+
+    Raises
+    ------
+    RunError
+        There is none, its encoder is another, or it was trained on other data: their training
+        fold may hold our test molecules, and their bits may mean something else.
+    """
+    source = Run.open(options.start_from or "")
+    for name in ("model", "width", "blocks"):
+        theirs, ours = getattr(source.options, name), getattr(options, name)
+        if theirs != ours:
+            raise RunError(f"{source.folder}: has {name} {theirs}, expected {ours} as asked for")
+    if not source.best:
         raise RunError(f"{source.folder}: has no checkpoint to start from")
-    return "tanimoto" if "tanimoto" in best else next(iter(best))
+    if source.facts["data"]["key"] != prepared.manifest["key"]:
+        raise RunError(f"{source.folder}: was trained on other data than {prepared.folder} holds")
+    metric = "tanimoto" if "tanimoto" in source.best else next(iter(source.best))
+    return source.checkpoint(metric)
 
 
 def _predict(run: Run, prepared: Prepared, options: Options, progress: Progress) -> None:
@@ -224,8 +242,7 @@ def predict_fold(
     maker = BatchMaker(
         prepared, model.encoder.reads, tuple(prepared.settings), queries, backward=False
     )
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    return predict(model.to(device), maker, queries, device=device, progress=progress)
+    return predict(model.to(device()), maker, queries, device=device(), progress=progress)
 
 
 def _guess(run: Run, prepared: Prepared, options: Options) -> None:
@@ -258,12 +275,28 @@ def random_fold(prepared: Prepared, fold: str, seed: int) -> Predictions:
     return Predictions(queries, np.asarray(prepared.molecule[queries]), None, lists)
 
 
-def _check_data(prepared: Prepared, options: Options) -> None:
+def _check(prepared: Prepared, options: Options, tensorboard: bool) -> None:
+    """Refuse what could not be trained, before a folder is made for it."""
     for fold in ("train", "val"):
         if not len(prepared.in_fold(fold)):
             raise RunError(f"{prepared.folder}: has no {fold} spectra, expected some of each fold")
-    if options.facts.reads_candidates or options.model in BASELINES:
+    if prepared.settings or options.facts.reads_candidates:
         prepared.candidates(options.candidates)  # says which there are, if not this
+    needed = ["train"] if options.facts.reads_candidates else []
+    if not options.facts.predicts_fingerprint:
+        needed.append("val")  # its only metrics are hit rates
+    for fold in needed:
+        queries = prepared.in_fold(fold)
+        maker = BatchMaker(prepared, "bins", (options.candidates,), queries, backward=False)
+        if not len(maker.with_lists(queries, options.candidates, "fingerprint")):
+            raise RunError(
+                f"{prepared.folder}: no {fold} spectrum has a {options.candidates} list with its "
+                "molecule in it"
+            )
+    if options.start_from:
+        _first_stage(options, prepared)
+    if tensorboard and not (find_spec("tensorboard") or find_spec("tensorboardX")):
+        raise RunError("--tensorboard needs it: pip install 'mzseek[tensorboard]'")
 
 
 def _reopened(out: Path, options: Options, prepared: Prepared) -> Run:
@@ -283,12 +316,9 @@ def _reopened(out: Path, options: Options, prepared: Prepared) -> Run:
 def _loggers(run: Run, tensorboard: bool) -> Any:
     if not tensorboard:
         return False
-    try:
-        from lightning.pytorch.loggers import TensorBoardLogger
+    from lightning.pytorch.loggers import TensorBoardLogger
 
-        return TensorBoardLogger(os.fspath(run.folder), name="tensorboard", version="")
-    except ModuleNotFoundError as error:
-        raise RunError("--tensorboard needs it: pip install 'mzseek[tensorboard]'") from error
+    return TensorBoardLogger(os.fspath(run.folder), name="tensorboard", version="")
 
 
 @contextmanager
