@@ -117,7 +117,8 @@ def curves_svg(
         for (name, (x, y)), colour in zip(curves.items(), colours * len(curves), strict=False):
             axes.plot(x, y, color=colour, marker=".", linewidth=1.4, label=name)
         axes.set(xlabel=xlabel, ylabel=ylabel)
-        axes.legend(frameon=False, fontsize=8)
+        if curves:
+            axes.legend(frameon=False, fontsize=8)
         return to_svg(figure)
 
 
