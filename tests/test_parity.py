@@ -8,9 +8,11 @@ import pytest
 from mzseek.adducts import known_adducts
 from mzseek.chem import FINGERPRINTS
 from mzseek.cli import app
+from mzseek.cli.train import LOSS_NAMES, MODEL_NAMES
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS
 from mzseek.spectra.formats import FORMATS
+from mzseek.training.options import MODELS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -24,6 +26,8 @@ ROOMS = [
     "losses",
     "models",
     "models/encoders",
+    "training",
+    "report",
 ]
 
 
@@ -73,6 +77,11 @@ def test_every_loss_is_a_file_and_a_registry_line() -> None:
     shared = {"bits", "lists", "registry"}
     own = {name for name, fact in LOSSES.items() if fact.kind != "listwise"}
     assert modules("losses", shared) == own | {"contrastive", "pairwise"}
+
+
+def test_the_command_line_names_what_the_registries_hold() -> None:
+    assert LOSS_NAMES.split() == list(LOSSES)
+    assert MODEL_NAMES.split() == list(MODELS)
 
 
 @pytest.mark.parametrize("room", ROOMS)

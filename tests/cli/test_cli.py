@@ -7,26 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from mzseek import __version__
-from mzseek.cli import app, main
+from mzseek.cli import app
 
-COMMANDS = [["data", "get"], ["data", "build"], ["data", "check"], ["prepare"], ["demo"]]
-
-
-def run(*arguments: str, capsys: pytest.CaptureFixture[str], monkeypatch) -> tuple[int, str, str]:
-    """The console script, in this process."""
-    monkeypatch.setattr(sys, "argv", ["mzseek", *arguments])
-    status = 0
-    try:
-        main()
-    except SystemExit as stop:
-        status = int(stop.code or 0)
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
-
-
-@pytest.fixture
-def mzseek(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-    return lambda *arguments: run(*map(str, arguments), capsys=capsys, monkeypatch=monkeypatch)
+COMMANDS = [["data", "get"], ["data", "build"], ["data", "check"], ["prepare"]]
+COMMANDS += [["train"], ["evaluate"], ["demo"]]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -165,13 +149,18 @@ def test_bad_options(mzseek, small: Path, tmp_path: Path) -> None:
 def test_demo_ends_with_where_to_look(tmp_path: Path) -> None:
     result = subprocess.run(
         [sys.executable, "-c", "from mzseek.cli import main; main()", "demo", "--out", "made"],
-        capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False,
+        capture_output=True, text=True, cwd=tmp_path, timeout=900, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert "Look at made/index.html" in result.stdout
     page = (tmp_path / "made" / "index.html").read_text()
-    assert page.count("<svg") > 10
+    assert page.count("<svg") == 3
+    for name in ("bce", "iou", "emb-cos", "emb-cos, spectrum-blind", "random"):
+        assert f"<td>{name}</td>" in page
+    data = (tmp_path / "made" / "data.html").read_text()
+    assert data.count("<svg") > 10
     assert "Simulated" in page
+    assert "Simulated" in data
 
 
 def test_a_reader_that_goes_away_is_no_error(small: Path) -> None:

@@ -1,12 +1,9 @@
 import re
 from pathlib import Path
 
-import numpy as np
-
 from mzseek.data import prepare
 from mzseek.data.demo import QUERIES
 from mzseek.report import write_dataset_page
-from mzseek.report.figures import histogram_svg, molecule_svg, spectrum_svg
 
 
 def test_page(tmp_path: Path, read_page) -> None:
@@ -31,14 +28,3 @@ def test_page(tmp_path: Path, read_page) -> None:
     assert "caffeine" in read_page(text)
     plain = write_dataset_page(prepared, tmp_path / "three.html").read_text()
     assert "Simulated" not in plain
-
-
-def test_figures_are_svg_alone() -> None:
-    for svg in (
-        spectrum_svg(np.array([50.0, 60.0]), np.array([1.0, 2.0]), 70.0),
-        spectrum_svg(np.array([50.0]), np.array([1.0]), 50.0),
-        histogram_svg({"a": np.array([1, 2, 2]), "b": []}, "x", "y"),
-        molecule_svg("CCO"),
-    ):
-        assert svg.startswith("<svg")
-        assert svg.rstrip().endswith("</svg>")

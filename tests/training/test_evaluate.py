@@ -13,7 +13,7 @@ from mzseek.data.batch import IDENTITIES
 from mzseek.errors import CacheError, RunError
 from mzseek.metrics import binarise, bit_accuracy, cosine, hit_rate, soft_tanimoto, tanimoto
 from mzseek.metrics.hit_rate import Ties
-from mzseek.training.evaluate import FINGERPRINT_METRICS, Evaluation, How, evaluate
+from mzseek.training.evaluate import FINGERPRINT_METRICS, Evaluation, How, evaluate, mces_of_best
 from mzseek.training.predictions import Predictions
 from mzseek.training.run import Run
 
@@ -261,6 +261,33 @@ def test_a_control_on_other_spectra_is_refused(trained) -> None:
     molecule = {name: each[::-1] for name, each in found.molecule.items()}
     with pytest.raises(RunError, match="other spectra"):
         found.gain_over(replace(found, molecule=molecule))
+
+
+# MCES of the best candidate.
+
+
+@pytest.mark.parametrize("molecules", [1, 4, 100])
+def test_mces_compares_the_best_candidate_with_the_truth(
+    molecules: int, trained, small: Prepared, monkeypatch
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def distances(found, truth, threshold: int):
+        asked.extend(zip(found, truth, strict=True))
+        return np.arange(len(found))
+
+    monkeypatch.setattr("mzseek.training.evaluate.mces_at_1", distances)
+    run = trained("emb-cos")
+    found, molecule = mces_of_best(run, molecules=molecules)
+    part = saved(run, "hit_rate@1/mass").lists["mass"]
+    assert len(set(molecule.tolist())) == len(molecule) == min(molecules, 9)
+    assert found.tolist() == list(range(len(molecule)))
+    best = {}
+    for true, count, end in zip(part.molecule, part.counts, np.cumsum(part.counts), strict=True):
+        here = slice(end - count, end)
+        best.setdefault(int(true), int(part.candidates[here][np.argmax(part.scores[here])]))
+    smiles = small.smiles
+    assert asked == [(smiles[best[int(m)]], smiles[int(m)]) for m in molecule]
 
 
 # What comes out, and what is refused.

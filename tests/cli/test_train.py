@@ -1,0 +1,141 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from mzseek.data import Prepared
+from mzseek.training.options import Options
+from mzseek.training.run import Run
+
+QUICK = [
+    "--epochs", "2", "--lr", "3e-3", "--width", "32", "--blocks", "1", "--batch-size", "16",
+    "--warmup", "5", "--validate-every", "4", "--threads", "1",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _threads():
+    import torch
+
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def test_a_run_ends_with_what_comes_next(mzseek, small: Prepared, tmp_path: Path) -> None:
+    out = tmp_path / "runs" / "emb-cos"
+    arguments = ("train", small.folder, "--loss", "emb-cos", "--candidates", "formula")
+    status, text, err = mzseek(*arguments, *QUICK, "--out", out)
+    assert (status, err) == (0, "")
+    assert "step 4 of 8, epoch 1.0: loss " in text
+    assert "Trained 8 steps in " in text
+    assert text.splitlines()[-1] == f"Next: mzseek evaluate {out} --candidates formula"
+    run = Run.open(out)
+    assert run.finished
+    assert (run.options.loss, run.options.candidates) == ("emb-cos", "formula")
+    status, text, _ = mzseek(*arguments, *QUICK, "--out", out, "--resume")
+    assert status == 0
+    assert f"{out} has ended already." in text
+
+
+def test_json_is_the_last_line(mzseek, small: Prepared, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    status, text, _ = mzseek("train", small.folder, "--loss", "bce", *QUICK, "--out", out, "--json")
+    assert status == 0
+    facts = json.loads(text.splitlines()[-1])
+    assert facts["out"] == str(out)
+    assert facts["best"] == Run.open(out).best
+    assert set(facts["best"]["tanimoto"]) == {"step", "value"}
+
+
+def test_every_option_reaches_the_run(mzseek, small: Prepared, tmp_path: Path) -> None:
+    mzseek("train", small.folder, "--loss", "bce", *QUICK, "--out", tmp_path / "first")
+    given = {
+        "candidates": "formula", "epochs": 1, "batch_size": 13, "lr": 0.002, "seed": 5,
+        "temperature": 0.5, "weight": 0.25, "blocks": 1, "width": 32, "warmup": 3,
+        "bias": "log-odds", "validate_every": 2, "patience": 7, "threads": 1,
+        "start_from": str(tmp_path / "first"),
+    }  # fmt: skip
+    flags = [text for name, v in given.items() for text in (f"--{name.replace('_', '-')}", v)]
+    out = tmp_path / "run"
+    status, _, err = mzseek("train", small.folder, "--loss", "combined", *flags, "--out", out)
+    assert (status, err) == (0, "")
+    assert Run.open(out).options == Options(loss="combined", **given)
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        ["--loss", "focal", "--gamma", "1"],
+        ["--loss", "emb-cos", "--pairwise", "--model", "blind"],
+    ],
+    ids=" ".join,
+)
+def test_options_of_one_loss_reach_the_run(
+    flag: list[str], mzseek, small: Prepared, tmp_path: Path
+) -> None:
+    status, _, err = mzseek("train", small.folder, *flag, *QUICK, "--out", tmp_path / "run")
+    assert (status, err) == (0, "")
+    options = Run.open(tmp_path / "run").options
+    assert (options.gamma, options.pairwise) == ((1, False) if "focal" in flag else (2, True))
+
+
+def test_defaults_are_those_of_the_options(mzseek, small: Prepared, monkeypatch, tmp_path) -> None:
+    asked: list[Options] = []
+
+    def fit(prepared: Prepared, options: Options, out: Path, **others: object) -> Run:
+        asked.append(options)
+        return Run(out, {"best": {}, "warnings": [], "options": options.to_dict()})
+
+    monkeypatch.setattr("mzseek.training.train.train", fit)
+    status, _, _ = mzseek("train", small.folder, "--loss", "bce", "--out", tmp_path / "run")
+    assert status == 0
+    assert asked == [Options(loss="bce")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["absent", "--loss", "bce"], "absent: is no prepared folder"),
+        (["DATA", "--loss", "mse"], "loss 'mse' is unknown, expected one of: bce, focal"),
+        (["DATA", "--loss", "bce", "--model", "gpt"], "model 'gpt' is unknown, expected one of"),
+        (["DATA", "--loss", "fp-cos", "--candidates", "hard"], "it has: formula, mass"),
+        (["DATA", "--loss", "bce", "--epochs", "0"], "epochs is 0, expected more than 0"),
+        (["DATA", "--loss", "bce", "--temperature", "1"], "--temperature: the loss bce has none"),
+        (["DATA", "--loss", "bce", "--bias", "one"], "bias 'one' is unknown"),
+        (["DATA", "--loss", "bce", "--start-from", "nowhere"], "nowhere: is no run folder"),
+        (["DATA", "--loss", "bce", "--lr", "1e36", "--warmup", "0"], "try a smaller --lr"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else "-".join(value[2:]),
+)
+def test_bad_input_is_one_line_and_status_2(
+    arguments: list[str], message: str, mzseek, small: Prepared, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = [str(small.folder) if text == "DATA" else text for text in arguments]
+    quick = ["--width", "32", "--threads", "1"]
+    status, _, err = mzseek("train", *given, *quick, "--out", "run")
+    assert status == 2
+    assert err.startswith("mzseek: ")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+def test_a_folder_in_use_is_refused(mzseek, trained, small: Prepared, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("x")
+    for out, message in (
+        (trained("bce").folder, "holds a run already; go on with --resume"),
+        (tmp_path / "mine", "exists and is no run"),
+    ):
+        status, text, err = mzseek("train", small.folder, "--loss", "bce", "--out", out)
+        assert (status, text, err.count("\n")) == (2, "", 1)
+        assert message in err
+
+
+def test_going_on_with_other_options_names_the_option(mzseek, trained, small: Prepared) -> None:
+    status, _, err = mzseek(
+        "train", small.folder, "--loss", "bce", *QUICK, "--out", trained("bce").folder, "--resume"
+    )
+    assert status == 2
+    assert "was begun with epochs 6, not 2" in err
