@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import queue
+import threading
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
@@ -15,6 +16,7 @@ from mzseek.training.options import Options
 from mzseek.training.run import Run
 
 _POLL = 0.2  # seconds
+_told: Any = None  # in each process, the queue to whoever watches
 
 
 def train_several(
@@ -50,42 +52,53 @@ def train_several(
     dict of str to Run
     """
     context = multiprocessing.get_context("spawn")
-    with context.Manager() as manager:
-        told: Any = manager.Queue()
-        with ProcessPoolExecutor(processes, mp_context=context) as pool:
-            pending: dict[str, Future[None]] = {
-                name: pool.submit(_train_one, data, replace(options, threads=1), out / name, told)
-                for name, options in wanted.items()
-            }
-            try:
-                while not all(job.done() for job in pending.values()):
-                    _pass_on(told, progress, say)
-                    for job in pending.values():
-                        if job.done():
-                            job.result()  # a run that has failed ends the others' wait
-            except BrokenProcessPool as error:
-                raise RunError("a run was killed from outside (is there enough memory?)") from error
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
-            _pass_on(told, progress, say)
+    told = context.Queue()
+    with ProcessPoolExecutor(
+        processes, mp_context=context, initializer=_begin, initargs=(told,)
+    ) as pool:
+        pending: dict[str, Future[None]] = {
+            name: pool.submit(_train_one, data, replace(options, threads=1), out / name)
+            for name, options in wanted.items()
+        }
+        try:
+            while not all(job.done() for job in pending.values()):
+                _pass_on(told, progress, say)
+                for job in pending.values():
+                    if job.done():
+                        job.result()  # a run that has failed keeps the next from being begun
+        except BrokenProcessPool as error:
+            raise RunError("a run was killed from outside (is there enough memory?)") from error
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+    _pass_on(told, progress, say)  # what they said last is there once they have ended
     return {name: Run.open(out / name) for name in wanted}
 
 
-def _train_one(data: Path, options: Options, out: Path, told: Any) -> None:
+def _begin(told: Any) -> None:
+    """Make a process ready: it tells by a queue, and ends with its parent, also a killed one."""
+    global _told
+    _told = told
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _train_one(data: Path, options: Options, out: Path) -> None:
     from mzseek.data.cache import Prepared
     from mzseek.training.train import train
 
-    parent = os.getppid()
-
     def note(stage: str, done: int, total: int | None = None) -> None:
-        if os.getppid() != parent:  # killed outright, it could not tell its children
-            os._exit(1)
         if stage == "training" and (done % 20 == 0 or done == total):
-            told.put(("step", out.name, done, total))
+            _told.put(("step", out.name, done, total))
 
     def say(line: str) -> None:
         if line.startswith("warning"):
-            told.put(("say", f"{out.name}: {line}", 0, 0))
+            _told.put(("say", f"{out.name}: {line}", 0, 0))
 
     train(Prepared.open(data), options, out, resume=True, progress=note, say=say)
 
