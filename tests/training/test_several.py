@@ -1,5 +1,11 @@
 import os
 import pickle
+import queue
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +13,7 @@ import pytest
 from mzseek import errors
 from mzseek.data import Prepared
 from mzseek.errors import RunError
+from mzseek.training import several
 from mzseek.training.checkpoint import load_weights
 from mzseek.training.run import Run
 from mzseek.training.several import train_several
@@ -16,7 +23,7 @@ from mzseek.training.several import train_several
 def test_two_runs_in_two_processes_are_what_each_would_be_alone(
     trained, small: Prepared, small_options, tmp_path: Path
 ) -> None:
-    wanted = {"bitwise": small_options("bce"), "blind, listwise": small_options("iou")}
+    wanted = {"bitwise": small_options("bce"), "vector, wise": small_options("iou")}
     told: list[tuple[str, int, int]] = []
     lines: list[str] = []
     runs = train_several(
@@ -31,15 +38,65 @@ def test_two_runs_in_two_processes_are_what_each_would_be_alone(
         one, two = (load_weights(r.checkpoint("tanimoto"))[0].state_dict() for r in (run, alone))
         assert all((one[key] == two[key]).all() for key in one)
         assert (name, 24, 24) in told
-    assert any(line.startswith("blind, listwise: warning: ") for line in lines)
-    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    again = train_several(small.folder, wanted, tmp_path, processes=1)  # have ended already
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == times
-    assert again["bitwise"].best == runs["bitwise"].best
-    other = {"bitwise": small_options("bce", seed=3)}
+    assert any(line.startswith("vector, wise: warning: ") for line in lines)
+
+
+def test_a_run_that_has_ended_is_left_as_it_is(trained, small: Prepared, monkeypatch) -> None:
+    told: queue.Queue = queue.Queue()
+    monkeypatch.setattr(several, "_told", told)
+    run = trained("bce")
+    times = {path: path.stat().st_mtime_ns for path in run.folder.rglob("*")}
+    several._train_one(small.folder, run.options, run.folder)
     with pytest.raises(RunError, match="was begun with seed 0, not 3"):
-        train_several(small.folder, other, tmp_path, processes=1)
-    assert Run.open(tmp_path / "bitwise").options.seed == 0
+        several._train_one(small.folder, replace(run.options, seed=3), run.folder)
+    assert {path: path.stat().st_mtime_ns for path in run.folder.rglob("*")} == times
+    assert told.empty()
+
+
+SEVERAL = """
+import sys
+from pathlib import Path
+from mzseek.training.options import Options
+from mzseek.training.several import train_several
+
+if __name__ == "__main__":
+    small = {"width": 32, "blocks": 1, "batch_size": 16, "validate_every": 5}
+    wanted = {"short": Options(epochs=1, **small), "long": Options(epochs=5000, **small)}
+    train_several(Path(sys.argv[1]), wanted, Path(sys.argv[2]), processes=2)
+"""
+
+
+def is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc")
+def test_no_process_outlives_the_one_that_began_it(small: Prepared, tmp_path: Path) -> None:
+    script = tmp_path / "several.py"
+    script.write_text(SEVERAL)
+    arguments = [sys.executable, str(script), str(small.folder), str(tmp_path / "runs")]
+    with subprocess.Popen(arguments) as parent:
+        until = time.monotonic() + 120
+        # One trains, the other has nothing left to do.
+        while not (
+            (tmp_path / "runs" / "long" / "state").exists()
+            and (tmp_path / "runs" / "short" / "run.json").exists()
+            and Run.open(tmp_path / "runs" / "short").finished
+        ):
+            assert parent.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+        assert len(children) >= 2
+        parent.send_signal(signal.SIGKILL)
+    until = time.monotonic() + 20
+    while any(is_running(int(child)) for child in children):
+        assert time.monotonic() < until
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("name", [n for n in dir(errors) if n.endswith("Error")])
