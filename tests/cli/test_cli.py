@@ -148,8 +148,9 @@ def test_bad_options(mzseek, small: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_demo_ends_with_where_to_look(tmp_path: Path) -> None:
     result = subprocess.run(
-        [sys.executable, "-c", "from mzseek.cli import main; main()", "demo", "--out", "made"],
-        capture_output=True, text=True, cwd=tmp_path, timeout=900, check=False,
+        [sys.executable, "-c", "from mzseek.cli import main; main()", "demo", "--out", "made",
+         "--epochs", "1"],
+        capture_output=True, text=True, cwd=tmp_path, timeout=600, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert "Look at made/index.html" in result.stdout

@@ -28,6 +28,7 @@ _SETTING = "formula"
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for everything that is made.")] = Path("demo"),
     seed: Annotated[int, typer.Option(help="Another seed makes another simulated set.")] = 0,
+    epochs: Annotated[int, typer.Option(min=1, help="Of training; 1 for a quick look.")] = 24,
 ) -> None:
     """Make a simulated data set, train three models on it, and show what each is good at.
 
@@ -56,7 +57,7 @@ def demo(
         )
     show_prepared(prepared, made)
     _step(4, "Training three models and a control that never sees the spectrum")
-    runs = _train(prepared, out / "runs", seed)
+    runs = _train(prepared, out / "runs", seed, epochs)
     _step(5, "What each is good at")
     found = _evaluate(runs)
     _show_tradeoff(found)
@@ -73,13 +74,13 @@ def demo(
         raise typer.Exit(1)
 
 
-def _train(prepared: Prepared, out: Path, seed: int) -> dict[str, Any]:
+def _train(prepared: Prepared, out: Path, seed: int, epochs: int) -> dict[str, Any]:
     from mzseek.training.options import Options
     from mzseek.training.several import train_several
 
     shutil.rmtree(out, ignore_errors=True)  # of an earlier demo, whose folder this is
     common: dict[str, Any] = {
-        "candidates": _SETTING, "epochs": 24, "lr": 3e-4, "warmup": 100, "validate_every": 152,
+        "candidates": _SETTING, "epochs": epochs, "lr": 3e-4, "warmup": 100, "validate_every": 152,
         "seed": seed,
     }  # fmt: skip
     wanted = {

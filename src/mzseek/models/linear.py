@@ -19,6 +19,7 @@ def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 class _OneDnnLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        x = x.contiguous()  # rows that are one row expanded send oneDNN to its slowest loops
         ctx.save_for_backward(x, weight)
         return _onednn(x, weight, bias)
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 _ROWS = 512
 
 # The moments of a row that is not touched for long fade by 0.9 a step, until they are denormal
-# numbers, with which a CPU computes a hundred times slower. Below this they move no weight any
+# numbers, with which many CPUs compute far slower. Below this they move no weight any
 # more (1e-30 over the eps of 1e-8, times the learning rate), and in 100 steps they can fade only by
 # 3e-5, so that clearing them every 100 steps keeps all above 1e-38.
 _NEGLIGIBLE = 1e-30
