@@ -50,7 +50,7 @@ def make_batch(rng):
 
 
 def measure(name):
-    """Milliseconds of a step: the median, and the medians of its parts."""
+    """Milliseconds of the parts of each of half the steps."""
     rng = np.random.default_rng(0)
     loss = loss_named(name)
     spectra, candidates, truth, labels = make_batch(rng)
@@ -61,7 +61,7 @@ def measure(name):
     labelled = torch.from_numpy(labels)
     needs_transpose = loss.scorer != "fp-cos"
     parts = {"rows": [], "forward": [], "backward": [], "clip and Adam": [], "step": []}
-    for _ in range(WARM + STEPS):
+    for _ in range(WARM + STEPS // 2):
         times = [time.perf_counter()]
         x = SparseRows.from_arrays(*spectra, BINS, transpose=True)
         y = SparseRows.from_arrays(*truth, BITS)
@@ -79,7 +79,7 @@ def measure(name):
         times.append(time.perf_counter())
         for part, taken in zip(parts, [*np.diff(times), times[-1] - times[0]], strict=True):
             parts[part].append(1000 * taken)
-    return {part: float(np.median(taken[WARM:])) for part, taken in parts.items()}
+    return {part: taken[WARM:] for part, taken in parts.items()}
 
 
 def dense_steps(script, names):
@@ -97,9 +97,12 @@ def main():
     torch.set_num_threads(2)
     keep_freed_memory()
     for name in options.loss:
-        # The yardstick right beside, since a shared machine changes its speed by the minute.
+        # Half of the steps before the yardstick and half after it, since a shared machine changes
+        # its speed by the minute.
+        before = measure(name)
         dense = dense_steps(options.dense, [name])[name] if options.dense.exists() else None
-        parts = measure(name)
+        after = measure(name)
+        parts = {part: float(np.median(before[part] + after[part])) for part in before}
         result = {
             "loss": name,
             "ms_per_step": round(parts["step"], 2),
