@@ -24,9 +24,9 @@ from mzseek.training.predictions import predict
 from mzseek.training.run import Run
 from mzseek.training.validation import validation_means
 
-# Epochs before which a model may well say nearly the same about every spectrum: with a warm-up of
-# 500 steps, bce on MassBank does so through its first.
-_SETTLED = 2
+# Epochs, and warm-ups, before which a model may well say nearly the same about every spectrum: bce
+# on MassBank, with 500 steps of warm-up, does so through its first epoch of 556 steps.
+_SETTLED_EPOCHS, _SETTLED_WARMUPS = 2, 3
 
 
 class Keeper(lightning.Callback):
@@ -157,9 +157,12 @@ class Keeper(lightning.Callback):
         if not learner.model.encoder.sees_spectrum:
             return  # a control says the same about every spectrum by design
         last = self.stopped or learner.step == self.order.steps
-        if self.order.epoch(learner.step) < _SETTLED and not last:
+        early = learner.step < _SETTLED_WARMUPS * learner.options.warmup
+        if not last and (early or self.order.epoch(learner.step) < _SETTLED_EPOCHS):
             return
-        warning = collapse_warning(said, learner.options.loss) or kept_warning(self.best)
+        warning = collapse_warning(said, learner.options.loss)
+        if warning is None and last:
+            warning = kept_warning(self.best)
         self.run.facts["warnings"] = [warning] if warning else []
         self.run.save()
         if warning:
