@@ -19,7 +19,9 @@ def test_numbers_are_shown_in_percent(mzseek, trained) -> None:
     for label in ("HR@1", "HR@5", "HR@20", "Tanimoto", "Cosine", "random"):
         assert label in text
     assert f"{100 * found.chance['hit_rate@1']:.1f}" in text
-    assert "nearly the same fingerprint" in " ".join(text.split())  # its warning comes along
+    assert "nearly the same about every spectrum" in " ".join(
+        text.split()
+    )  # its warning comes along
 
 
 @pytest.mark.parametrize("loss", ["bce", "emb-cos"])
@@ -65,7 +67,7 @@ def test_the_gain_over_a_control_is_stated(mzseek, trained) -> None:
     assert status == 0
     assert "gain over it" in text
     assert f"{100 * gains['hit_rate@1'].mean:+.1f}" in text
-    assert control.folder.name in text
+    assert control.folder.name[:12] in text
 
 
 def test_data_that_have_moved_can_be_named(mzseek, trained, small, tmp_path: Path) -> None:

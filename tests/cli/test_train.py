@@ -45,7 +45,7 @@ def test_json_is_the_last_line(mzseek, small: Prepared, tmp_path: Path) -> None:
     facts = json.loads(text.splitlines()[-1])
     assert facts["out"] == str(out)
     assert facts["best"] == Run.open(out).best
-    assert set(facts["best"]["tanimoto"]) == {"step", "value"}
+    assert set(facts["best"]["tanimoto"]) == {"step", "value", "spread"}
 
 
 def test_every_option_reaches_the_run(mzseek, small: Prepared, tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_every_option_reaches_the_run(mzseek, small: Prepared, tmp_path: Path) -
     given = {
         "candidates": "formula", "epochs": 1, "batch_size": 13, "lr": 0.002, "seed": 5,
         "temperature": 0.5, "weight": 0.25, "blocks": 1, "width": 32, "warmup": 3,
-        "bias": "log-odds", "validate_every": 2, "patience": 7, "threads": 1,
+        "validate_every": 2, "patience": 7, "threads": 1,
         "start_from": str(tmp_path / "first"),
     }  # fmt: skip
     flags = [text for name, v in given.items() for text in (f"--{name.replace('_', '-')}", v)]
@@ -67,7 +67,7 @@ def test_every_option_reaches_the_run(mzseek, small: Prepared, tmp_path: Path) -
     "flag",
     [
         ["--loss", "focal", "--gamma", "1"],
-        ["--loss", "emb-cos", "--pairwise", "--model", "blind"],
+        ["--loss", "emb-cos", "--pairwise"],
     ],
     ids=" ".join,
 )

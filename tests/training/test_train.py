@@ -323,9 +323,11 @@ def test_a_killed_run_ends_bit_by_bit_like_one_that_was_not(
 @pytest.mark.slow
 def test_an_interrupted_run_says_so_and_goes_on(small: Prepared, tmp_path: Path) -> None:
     arguments, options = command("bce", small, tmp_path / "run")
+    # Whoever runs the tests in the background may have had SIGINT ignored, which children inherit.
     with subprocess.Popen(
-        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:  # fmt: skip
         wait_for_state(process, tmp_path / "run")
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
@@ -340,10 +342,13 @@ def test_an_interrupt_is_one_in_python_too(small: Prepared, small_options, tmp_p
         if done == 7:
             os.kill(os.getpid(), signal.SIGINT)
 
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):
-        train(small, small_options(), tmp_path / "run", progress=interrupt)
-    assert signal.getsignal(signal.SIGINT) is before
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            train(small, small_options(), tmp_path / "run", progress=interrupt)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 # Where training begins.

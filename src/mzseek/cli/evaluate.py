@@ -11,8 +11,6 @@ from rich.table import Table
 from mzseek.cli.show import console, say, watched
 from mzseek.metrics import METRICS, bootstrap
 
-_HEADS = {"soft_tanimoto": "soft Tan.", "bit_accuracy": "bits"}
-
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="Run folder that `mzseek train` has made.")],
@@ -112,17 +110,21 @@ def _show(name: str, found: Any, control: str, against: Any, gains: dict[str, An
             "molecule in it: left out of the hit rates[/yellow]"
         )
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("%", overflow="fold")
-    for metric in found.values:
-        table.add_column(_HEADS.get(metric, METRICS[metric].label), justify="right", no_wrap=True)
-    table.add_row(name, *(_cell(interval) for interval in found.intervals().values()))
+    table.add_column("%", no_wrap=True)
+    columns = {name: found.intervals()}
     if against:
-        inside = against.intervals()
-        table.add_row(control, *(_cell(inside.get(metric)) for metric in found.values))
-        table.add_row("gain over it", *(_cell(gains.get(m), signed=True) for m in found.values))
-    table.add_row("random", *(_percent(found.chance.get(metric)) for metric in found.values))
+        columns |= {control: against.intervals(), "gain over it": gains}
+    for head in columns:
+        table.add_column(head, justify="right", overflow="fold")
+    table.add_column("random", justify="right")
+    for metric in found.values:
+        cells = [
+            _cell(values.get(metric), signed=head == "gain over it")
+            for head, values in columns.items()
+        ]
+        table.add_row(METRICS[metric].label, *cells, _percent(found.chance.get(metric)))
     console.print(table)
-    say("[dim]Below each number: its 95 % interval over molecules.[/dim]")
+    say("[dim]In brackets: 95 % intervals over molecules.[/dim]")
 
 
 def _cell(interval: Any, signed: bool = False) -> str:
@@ -130,8 +132,8 @@ def _cell(interval: Any, signed: bool = False) -> str:
         return "–"
     sign = "+" if signed else ""
     return (
-        f"{100 * interval.mean:{sign}.1f}\n"
-        f"[dim]{100 * interval.low:{sign}.1f}…{100 * interval.high:{sign}.1f}[/dim]"
+        f"{100 * interval.mean:{sign}.1f} "
+        f"[dim]({100 * interval.low:{sign}.1f}…{100 * interval.high:{sign}.1f})[/dim]"
     )
 
 
