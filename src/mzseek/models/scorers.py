@@ -1,5 +1,6 @@
 """Scorers g(x, c): how well a candidate fits a spectrum. The paper's four."""
 
+from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import torch
@@ -19,7 +20,7 @@ from mzseek.tensors import (
 )
 
 
-class Scorer(nn.Module):
+class Scorer(nn.Module, ABC):
     """Scores the candidates of each spectrum.
 
     Attributes
@@ -36,6 +37,7 @@ class Scorer(nn.Module):
     reads_fingerprint: ClassVar[bool]
     maps_candidates: ClassVar[bool] = True
 
+    @abstractmethod
     def forward(self, spectra: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
         """Scores, shape (candidates,).
 
@@ -48,7 +50,6 @@ class Scorer(nn.Module):
         counts : int tensor, shape (batch,)
             Candidates of each spectrum.
         """
-        raise NotImplementedError
 
 
 class FpCos(Scorer):

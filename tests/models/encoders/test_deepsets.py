@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 import torch
 
@@ -13,70 +11,8 @@ def encoder() -> DeepSets:
     return DeepSets(width=6, hidden=10).eval()
 
 
-def value_and_gradients(encoder, peaks: PeakLists) -> list[torch.Tensor]:
-    out = encoder(peaks)
-    weights = torch.linspace(-1, 2, out.numel()).view_as(out)
-    gradients = torch.autograd.grad((out * weights).sum(), list(encoder.parameters()))
-    return [out.detach(), *gradients]
-
-
-def assert_same(encoder, peaks: PeakLists, same: PeakLists) -> None:
-    for wanted, got in zip(*[value_and_gradients(encoder, p) for p in (peaks, same)], strict=True):
-        torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-5 * float(wanted.abs().max()))
-
-
-def test_an_embedding_a_spectrum(encoder, peaks) -> None:
-    assert encoder(peaks).shape == (3, encoder.width) == (3, 6)
-    assert (encoder.reads, encoder.sees_spectrum) == ("peaks", True)
+def test_it_is_found_by_name() -> None:
     assert ENCODERS["deepsets"] is DeepSets
-
-
-def test_the_order_of_peaks_does_not_matter(encoder, peaks, reordered) -> None:
-    assert_same(encoder, peaks, reordered(peaks))
-
-
-def test_padding_does_not_matter(encoder, peaks, padded) -> None:
-    assert_same(encoder, peaks, padded(peaks))
-    assert_same(encoder, peaks, padded(padded(peaks)))
-
-
-def test_a_spectrum_is_read_apart_from_its_batch(encoder, peaks) -> None:
-    together = encoder(peaks)
-    for n, length in enumerate([5, 2, 0]):
-        alone = PeakLists(
-            peaks.mz[n : n + 1, :length],
-            peaks.intensities[n : n + 1, :length],
-            peaks.real[n : n + 1, :length],
-            peaks.precursor_mz[n : n + 1],
-        )
-        torch.testing.assert_close(encoder(alone)[0], together[n], rtol=1e-5, atol=1e-5)
-
-
-def test_without_gradients_the_embeddings_are_the_same(encoder, peaks, padded) -> None:
-    wanted = encoder(peaks).detach()
-    with torch.no_grad():
-        for same in (peaks, padded(peaks)):
-            torch.testing.assert_close(encoder(same), wanted, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda p: replace(p, mz=torch.where(p.real, p.mz + 0.01, 0)),
-        lambda p: replace(p, intensities=p.intensities**2),
-        lambda p: replace(p, precursor_mz=p.precursor_mz + 0.01),
-    ],
-    ids=["mz", "intensities", "precursor"],
-)
-def test_whatever_a_peak_list_says_is_read(encoder, peaks, change) -> None:
-    difference = (encoder(change(peaks)) - encoder(peaks)).abs()[:2].amax(1)
-    assert (difference > 1e-4).all()
-
-
-def test_dropout_acts_in_training_alone(encoder, peaks) -> None:
-    assert torch.equal(encoder(peaks), encoder(peaks))
-    encoder.train()
-    assert not torch.equal(encoder(peaks), encoder(peaks))
 
 
 def test_peaks_weigh_by_their_share_of_the_intensity(encoder, peaks) -> None:

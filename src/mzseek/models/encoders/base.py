@@ -1,5 +1,6 @@
 """What an encoder is."""
 
+from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from torch import Tensor, nn
@@ -9,7 +10,7 @@ from mzseek.tensors import PeakLists, SparseRows
 SpectrumInput = SparseRows | PeakLists
 
 
-class Encoder(nn.Module):
+class Encoder(nn.Module, ABC):
     """Reads a batch of spectra, gives embeddings.
 
     Attributes
@@ -32,6 +33,6 @@ class Encoder(nn.Module):
         super().__init__()
         self.width = width
 
+    @abstractmethod
     def forward(self, spectra: SpectrumInput) -> Tensor:
         """Embeddings, shape (batch, width)."""
-        raise NotImplementedError
