@@ -68,7 +68,7 @@ def test_every_encoder_goes_with_every_scorer(encoder: str, scorer: str, make_ba
     output.scores.square().sum().backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
-        assert parameter.grad.to_dense().isfinite().all(), name
+        assert parameter.grad.isfinite().all(), name
 
 
 def test_without_gradients_the_scores_are_the_same(make_batch) -> None:
@@ -88,5 +88,4 @@ def test_a_loss_on_the_truth_alone_reaches_the_first_layer(make_batch) -> None:
     model = build(SMALL, seed=0)
     model(SparseRows.from_csr(csr_array(matrix))).logits.square().sum().backward()
     gradient = model.encoder.first.weight.grad
-    assert gradient.is_sparse
-    assert gradient.coalesce().indices()[0].tolist() == [3, 17]
+    assert gradient.any(1).nonzero().ravel().tolist() == [3, 17]

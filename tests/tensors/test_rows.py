@@ -90,7 +90,7 @@ def test_another_device_gets_everything(matrix, sparse, binary: bool, transpose:
     tensors = [moved.indptr, moved.indices, moved.values]
     if transpose:
         turned = moved.transposed
-        tensors += [turned.columns, turned.starts, turned.indices, turned.values]
+        tensors += [turned.indptr, turned.columns, turned.starts, turned.indices, turned.values]
     assert (moved.transposed is not None) == transpose
     assert {t.device.type for t in tensors if t is not None} == {"meta"}
     assert (moved.values is None) == binary

@@ -68,19 +68,19 @@ class SparseLinear(nn.Module):
     ----------
     width, d : int
         Columns of the rows, and outputs.
-    row_sparse : bool
-        Give the weight a gradient with only the rows that were touched.
+    may_defer : bool
+        Leave the weight's gradient as two factors where its optimiser accepts that.
     """
 
-    def __init__(self, width: int, d: int, *, row_sparse: bool = False) -> None:
+    def __init__(self, width: int, d: int, *, may_defer: bool = False) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(width, d))
         self.bias = nn.Parameter(torch.empty(d))
-        self.row_sparse = row_sparse
+        self.may_defer = may_defer
         bound = 1 / math.sqrt(width)
         nn.init.uniform_(self.weight, -bound, bound)
         nn.init.uniform_(self.bias, -bound, bound)
 
     def forward(self, rows: SparseRows) -> Tensor:
         """``rows W + b``, shape (rows, d)."""
-        return product(rows, self.weight, row_sparse=self.row_sparse) + self.bias
+        return product(rows, self.weight, may_defer=self.may_defer) + self.bias

@@ -1,5 +1,6 @@
 """Sparse rows and peak lists as tensors, and their products with dense weights."""
 
+from mzseek.tensors.deferred import Deferred, accept_deferred, deferred, forget_deferred
 from mzseek.tensors.gather import gather_dot
 from mzseek.tensors.norm import mapped_norm
 from mzseek.tensors.peaks import PeakLists
@@ -9,9 +10,13 @@ from mzseek.tensors.spread import spread
 from mzseek.tensors.weighted import weighted_product
 
 __all__ = [
+    "Deferred",
     "PeakLists",
     "SparseRows",
     "Transposed",
+    "accept_deferred",
+    "deferred",
+    "forget_deferred",
     "gather_dot",
     "mapped_norm",
     "product",

@@ -6,49 +6,47 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mzseek.tensors.deferred import Deferred, accepts_deferred, defer
 from mzseek.tensors.rows import SparseRows
 
 
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, rows: SparseRows, row_sparse: bool) -> Tensor:
+    def forward(ctx: Any, weight: Tensor, rows: SparseRows, may_defer: bool) -> Tensor:
         if ctx.needs_input_grad[0]:
             ctx.rows = rows
             ctx.height = len(weight)
-            ctx.row_sparse = row_sparse
+            # A GPU has the memory speed to write the gradient out, and dislikes many small calls.
+            may_defer = may_defer and weight.device.type == "cpu" and accepts_deferred(weight)
+            ctx.weight = weight if may_defer else None
         return _bags(weight, rows.indices, rows.starts, rows.values)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, None, None]:
-        turned = ctx.rows.ready().transposed
+        rows = ctx.rows.ready()
         gradient = gradients[0].contiguous()
+        if ctx.weight is not None:
+            defer(ctx.weight, Deferred(rows, gradient))
+            return None, None, None
+        turned = rows.transposed
         touched = _bags(gradient, turned.indices, turned.starts, turned.values)
-        width = gradient.shape[1]
-        if ctx.row_sparse:
-            sparse = torch.sparse_coo_tensor(
-                turned.columns[None],
-                touched,
-                (ctx.height, width),
-                is_coalesced=True,
-                check_invariants=False,
-            )
-            return sparse, None, None
         if len(turned.columns) == ctx.height:
             return touched, None, None
-        full = gradient.new_zeros((ctx.height, width))
+        full = gradient.new_zeros((ctx.height, gradient.shape[1]))
         return full.index_copy_(0, turned.columns, touched), None, None
 
 
-def product(rows: SparseRows, weight: Tensor, *, row_sparse: bool = False) -> Tensor:
+def product(rows: SparseRows, weight: Tensor, *, may_defer: bool = False) -> Tensor:
     """Rows times a matrix: for each row, the sum of the matrix rows where it has an entry.
 
     Parameters
     ----------
     rows : SparseRows, shape (n, width)
     weight : float tensor, shape (width, d)
-    row_sparse : bool
-        Give the weight a gradient with only the rows that were touched (a sparse COO tensor), as
-        `mzseek.training` 's optimiser takes it. Of the 10,050 bins, a batch touches some 2,000.
+    may_defer : bool
+        Leave the weight's gradient as its two factors (`Deferred`) where the weight's optimiser
+        accepts that, as `mzseek.training` 's does. It pays for a weight with many more rows than a
+        batch touches: of the 10,050 bins, some 3,000.
 
     Returns
     -------
@@ -67,7 +65,7 @@ def product(rows: SparseRows, weight: Tensor, *, row_sparse: bool = False) -> Te
     >>> product(rows, torch.tensor([[9.0, 9.0], [1.0, 0.0], [0.0, 5.0]])).tolist()
     [[2.0, 5.0]]
     """
-    result: Tensor = _Product.apply(weight, rows, row_sparse)  # type: ignore[no-untyped-call]
+    result: Tensor = _Product.apply(weight, rows, may_defer)  # type: ignore[no-untyped-call]
     return result
 
 

@@ -15,16 +15,19 @@ class Transposed:
 
     Attributes
     ----------
+    indptr : int32 tensor, shape (width + 1,)
+        Column i has the entries ``indptr[i]`` to ``indptr[i + 1]``.
     columns : int64 tensor, shape (columns that have entries,)
         Which columns these are, rising.
     starts : int32 tensor, shape (columns that have entries,)
-        Where each column's entries begin.
+        Where their entries begin.
     indices : int32 tensor
         The row of each entry.
     values : float tensor or None
         The entries; None means ones.
     """
 
+    indptr: Tensor
     columns: Tensor
     starts: Tensor
     indices: Tensor
@@ -33,6 +36,7 @@ class Transposed:
     def to(self, device: torch.device | str) -> "Transposed":
         """The same on another device."""
         return Transposed(
+            self.indptr.to(device),
             self.columns.to(device),
             self.starts.to(device),
             self.indices.to(device),
@@ -168,9 +172,11 @@ def _transpose(
     data = np.ones(len(indices), np.int8) if values is None else values
     turned = csr_array((data, indices, indptr), shape=(len(indptr) - 1, width)).tocsc()
     columns = np.flatnonzero(np.diff(turned.indptr))
+    borders = turned.indptr.astype(np.int32, copy=False)
     return Transposed(
+        indptr=torch.from_numpy(borders),
         columns=torch.from_numpy(columns),
-        starts=torch.from_numpy(turned.indptr[columns].astype(np.int32, copy=False)),
+        starts=torch.from_numpy(borders[columns]),
         indices=torch.from_numpy(turned.indices.astype(np.int32, copy=False)),
         values=None if values is None else torch.from_numpy(turned.data),
     )

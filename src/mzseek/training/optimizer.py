@@ -1,14 +1,15 @@
-"""Adam with clipping, for dense gradients and for gradients of few rows."""
+"""Adam with clipping, for gradients that are written out and for those that are not."""
 
 from collections.abc import Callable, Iterable
-from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-# Rows of a weight that are updated at a time: with 1,024 columns their gradient is 2 MB and stays
-# in cache, so that the zeros between the touched rows are never written to memory nor read back.
+from mzseek.tensors import Deferred, accept_deferred, deferred, forget_deferred
+
+# Rows of a weight whose gradient is made and used at a time: with 1,024 columns that is 2 MB, which
+# stays in cache and is never written to memory nor read back.
 _ROWS = 512
 
 # The moments of a row that is not touched for long fade by 0.9 a step, until they are denormal
@@ -24,8 +25,8 @@ class ClippedAdam(torch.optim.Optimizer):
 
     Two things make it faster than ``clip_grad_norm_`` and ``torch.optim.Adam`` in turn. The scaling
     by the norm is done inside the fused update, and only if the norm is too large. And a weight
-    that spectra pick rows of may have a sparse gradient (the rows that were touched): its moments
-    decay and its other rows move on as Adam wants it, but the zeros are never made in memory.
+    that spectra pick rows of may have its gradient deferred (`mzseek.tensors.Deferred`): the norm
+    comes from the two factors, and each block of rows is made just before it is used.
 
     Parameters
     ----------
@@ -48,7 +49,9 @@ class ClippedAdam(torch.optim.Optimizer):
         super().__init__(parameters, {"lr": lr, "betas": betas, "eps": eps})
         self.clip = clip
         self.norm = 0.0  # of the last gradient, before clipping
-        self._rows: Tensor | None = None
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                accept_deferred(parameter)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -58,78 +61,82 @@ class ClippedAdam(torch.optim.Optimizer):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            trained = [p for p in group["params"] if p.grad is not None]
-            if trained:
-                self._update(group, trained, self._divisor(trained))
+            _write_out_what_has_both(group["params"])
+            written = [p for p in group["params"] if p.grad is not None]
+            left = [(p, d) for p in group["params"] if (d := deferred(p)) is not None]
+            if written or left:
+                divisor = self._divisor(written, left)
+                self._update_written(group, written, divisor)
+                for parameter, gradient in left:
+                    self._update_deferred(group, parameter, gradient, divisor)
+                self._clear_negligible([*written, *(p for p, _ in left)])
         return loss
 
-    def _divisor(self, trained: list[nn.Parameter]) -> Tensor | None:
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget all gradients, the deferred ones included."""
+        super().zero_grad(set_to_none)
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                forget_deferred(parameter)
+
+    def _divisor(
+        self, written: list[nn.Parameter], left: list[tuple[nn.Parameter, Deferred]]
+    ) -> Tensor | None:
         """What the gradient is to be divided by, or None."""
-        squares = [_square(p.grad) for p in trained if p.grad is not None]
+        squares = [_square(p.grad) for p in written if p.grad is not None]
+        squares += [gradient.square().to(gradient.outer.dtype) for _, gradient in left]
         norm = torch.stack(squares).sum().sqrt()
         self.norm = float(norm)
         if not self.norm > self.clip:
             return None
         return (norm + 1e-6) / self.clip  # the same small term as in clip_grad_norm_
 
-    def _update(
-        self, group: dict[str, Any], trained: list[nn.Parameter], divisor: Tensor | None
-    ) -> None:
-        dense: list[nn.Parameter] = []
-        for parameter in trained:
-            state = self.state[parameter]
-            if not state:
-                state["step"] = torch.zeros((), device=parameter.device)
-                state["exp_avg"] = torch.zeros_like(parameter)
-                state["exp_avg_sq"] = torch.zeros_like(parameter)
-            if state["step"].device != parameter.device:  # Lightning leaves it behind when it moves
-                state["step"] = state["step"].to(parameter.device)
-            state["step"] += 1
-            if parameter.grad is not None and parameter.grad.is_sparse:
-                self._update_rows(group, parameter, divisor)
-            else:
-                dense.append(parameter)
-        if dense:
-            states = [self.state[p] for p in dense]
-            _fused(
-                group,
-                [p.data for p in dense],
-                [p.grad for p in dense if p.grad is not None],
-                [s["exp_avg"] for s in states],
-                [s["exp_avg_sq"] for s in states],
-                [s["step"] for s in states],
-                divisor,
-            )
-        if int(self.state[trained[0]]["step"]) % _CLEAR_EVERY == 0:
-            for parameter in trained:
-                for moment in ("exp_avg", "exp_avg_sq"):
-                    values = self.state[parameter][moment]
-                    torch.ops.aten.hardshrink.out(values, _NEGLIGIBLE, out=values)
-
-    def _update_rows(
-        self, group: dict[str, Any], parameter: nn.Parameter, divisor: Tensor | None
-    ) -> None:
+    def _next_state(self, parameter: nn.Parameter) -> tuple[Tensor, Tensor, Tensor]:
+        """Both moments and the count of steps, this one included."""
         state = self.state[parameter]
-        gradient = parameter.grad
-        assert gradient is not None
-        touched, values = _touched_rows(gradient)
-        height = min(_ROWS, len(parameter))
-        if self._rows is None or self._rows.shape != (height, parameter.shape[1]):
-            self._rows = torch.zeros((height, parameter.shape[1]), device=parameter.device)
-        borders = torch.arange(0, len(parameter) + height, height, device=touched.device)
-        cuts = torch.searchsorted(touched, borders).tolist()
-        for place, (low, high) in enumerate(pairwise(cuts)):
-            start = place * height
-            end = min(start + height, len(parameter))
-            block = self._rows[: end - start]
-            here = touched[low:high] - start
-            block.index_copy_(0, here, values[low:high])
-            moments = state["exp_avg"][start:end], state["exp_avg_sq"][start:end]
-            _fused(
-                group, [parameter.data[start:end]], [block], [moments[0]], [moments[1]],
-                [state["step"]], divisor,
-            )  # fmt: skip
-            block.index_fill_(0, here, 0.0)
+        if not state:
+            state["step"] = torch.zeros((), device=parameter.device)
+            state["exp_avg"] = torch.zeros_like(parameter)
+            state["exp_avg_sq"] = torch.zeros_like(parameter)
+        if state["step"].device != parameter.device:  # Lightning leaves it behind when it moves
+            state["step"] = state["step"].to(parameter.device)
+        state["step"] += 1
+        return state["exp_avg"], state["exp_avg_sq"], state["step"]
+
+    def _update_written(
+        self, group: dict[str, Any], written: list[nn.Parameter], divisor: Tensor | None
+    ) -> None:
+        if not written:
+            return
+        means, squares, steps = zip(*[self._next_state(p) for p in written], strict=True)
+        gradients = [p.grad for p in written if p.grad is not None]
+        _fused(group, [p.data for p in written], gradients, [*means], [*squares], [*steps], divisor)
+
+    def _update_deferred(
+        self,
+        group: dict[str, Any],
+        parameter: nn.Parameter,
+        gradient: Deferred,
+        divisor: Tensor | None,
+    ) -> None:
+        mean, square, step = self._next_state(parameter)
+        blocks = zip(
+            gradient.blocks(_ROWS),
+            torch.split(parameter.data, _ROWS),
+            torch.split(mean, _ROWS),
+            torch.split(square, _ROWS),
+            strict=True,
+        )
+        for block, weights, means, squares in blocks:
+            _fused(group, [weights], [block], [means], [squares], [step], divisor)
+
+    def _clear_negligible(self, trained: list[nn.Parameter]) -> None:
+        if int(self.state[trained[0]]["step"]) % _CLEAR_EVERY:
+            return
+        for parameter in trained:
+            for moment in ("exp_avg", "exp_avg_sq"):
+                values = self.state[parameter][moment]
+                torch.ops.aten.hardshrink.out(values, _NEGLIGIBLE, out=values)
 
 
 def _fused(
@@ -149,17 +156,15 @@ def _fused(
     )  # fmt: skip
 
 
-def _touched_rows(gradient: Tensor) -> tuple[Tensor, Tensor]:
-    """Which rows a sparse gradient has, rising, and their values."""
-    rows = gradient._indices()[0]
-    # torch forgets that a gradient it has stored is in order; looking is cheaper than sorting.
-    if not bool((rows[1:] > rows[:-1]).all()):
-        gradient = gradient.coalesce()
-        rows = gradient._indices()[0]
-    return rows, gradient._values()
+def _write_out_what_has_both(parameters: list[nn.Parameter]) -> None:
+    """A weight that was also used by other means than a sparse product has two gradients."""
+    for parameter in parameters:
+        left = deferred(parameter)
+        if left is not None and parameter.grad is not None:
+            parameter.grad += left.dense()
+            forget_deferred(parameter)
 
 
 def _square(gradient: Tensor) -> Tensor:
-    values = _touched_rows(gradient)[1] if gradient.is_sparse else gradient
-    flat = values.reshape(-1)
+    flat = gradient.reshape(-1)
     return torch.dot(flat, flat)  # reads once and writes nothing, unlike a norm by way of powers

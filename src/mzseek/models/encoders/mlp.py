@@ -31,7 +31,7 @@ class BinnedMlp(Encoder):
         self, bins: int = 10_050, width: int = 1024, blocks: int = 3, dropout: float = 0.25
     ) -> None:
         super().__init__(width)
-        self.first = SparseLinear(bins, width, row_sparse=True)
+        self.first = SparseLinear(bins, width, may_defer=True)
         layers: list[nn.Module] = []
         for _ in range(blocks):
             layers += [Block(width, dropout), Linear(width, width)]
