@@ -56,6 +56,10 @@ class MetricError(MzseekError, ValueError):
     """Scores, labels, bits or options from which no metric can be computed."""
 
 
+class DecisionError(MzseekError, ValueError):
+    """Candidates, probabilities or options from which no decision can be made."""
+
+
 class LossError(MzseekError):
     """Arguments of a loss that do not fit together, or a loss that is unknown."""
 

@@ -1,0 +1,85 @@
+"""Decisions from probabilities: Bayes decoders, bands, regret, calibration, prediction sets.
+
+Pure functions. Fingerprints are 0/1 arrays or scipy CSR, rows are candidates; lists of candidates
+are 1-D arrays over all candidates of all queries, with counts.
+"""
+
+from mzseek.decision.bands import (
+    BAND_SIMILARITIES,
+    Band,
+    Bands,
+    bands_of_lists,
+    similarity_band,
+)
+from mzseek.decision.bounds import (
+    Bounds,
+    agreement_guaranteed,
+    bound_hit_under_similarity,
+    bound_similarity_under_hit,
+    regret_bounds,
+    regrets_from_similarities,
+    tight_similarities,
+)
+from mzseek.decision.calibration import (
+    Reliability,
+    calibration_error,
+    first_places,
+    fit_temperature,
+    posterior,
+    reliability,
+)
+from mzseek.decision.decide import (
+    WITHIN,
+    Decision,
+    Decomposition,
+    bayes_decision,
+    decompose,
+    regret,
+    top_k,
+)
+from mzseek.decision.distribution import Distribution, distribution
+from mzseek.decision.selective import RiskCoverage, abstention_threshold, risk_coverage
+from mzseek.decision.sets import fit_set_threshold, prediction_sets
+from mzseek.decision.utilities import UTILITIES, Utility, expected_utility, utility_named
+from mzseek.decision.worst import WorstCase, worst_case
+
+__all__ = [
+    "BAND_SIMILARITIES",
+    "UTILITIES",
+    "WITHIN",
+    "Band",
+    "Bands",
+    "Bounds",
+    "Decision",
+    "Decomposition",
+    "Distribution",
+    "Reliability",
+    "RiskCoverage",
+    "Utility",
+    "WorstCase",
+    "abstention_threshold",
+    "agreement_guaranteed",
+    "bands_of_lists",
+    "bayes_decision",
+    "bound_hit_under_similarity",
+    "bound_similarity_under_hit",
+    "calibration_error",
+    "decompose",
+    "distribution",
+    "expected_utility",
+    "first_places",
+    "fit_set_threshold",
+    "fit_temperature",
+    "posterior",
+    "prediction_sets",
+    "regret",
+    "regret_bounds",
+    "regrets_from_similarities",
+    "reliability",
+    "risk_coverage",
+    "similarity_band",
+    "tight_similarities",
+    "top_k",
+    "utility_named",
+    "worst_case",
+]

@@ -1,0 +1,188 @@
+"""Similarity bands: how alike the candidates of a list are."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from mzseek.decision.distribution import Distribution, Floats, Ints, binary_rows
+from mzseek.decision.utilities import UTILITIES
+from mzseek.errors import DecisionError
+
+BAND_SIMILARITIES = tuple(name for name, each in UTILITIES.items() if each.vectorwise)
+
+
+@dataclass(frozen=True)
+class Band:
+    """The similarity band of a set of candidates.
+
+    Attributes
+    ----------
+    low, high : float
+        Smallest and largest similarity of two different candidates: σ_min and σ_max.
+    """
+
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """``high − low``."""
+        return self.high - self.low
+
+
+def similarity_band(
+    fingerprints: Any, similarity: str = "tanimoto", reference: int | None = None
+) -> Band:
+    """Smallest and largest similarity among candidates.
+
+    Parameters
+    ----------
+    fingerprints : 0/1 array or CSR, shape (candidates, bits)
+        At least two. Equal rows are different candidates here: they make ``high`` 1.
+    similarity : str
+        "tanimoto", "cosine" or "f1".
+    reference : int, optional
+        Compare this row with all others, as the paper's figures do with the truth. By default all
+        pairs are compared, as its theorems need it.
+
+    Returns
+    -------
+    Band
+
+    Examples
+    --------
+    >>> rows = [[1, 1, 0], [1, 0, 0], [0, 1, 1]]
+    >>> similarity_band(rows)
+    Band(low=0.0, high=0.5)
+    >>> band = similarity_band(rows, reference=0)
+    >>> round(band.low, 3), band.high
+    (0.333, 0.5)
+    """
+    check_similarity(similarity)
+    indptr, indices, width = binary_rows(fingerprints)
+    count = len(indptr) - 1
+    if count < 2:
+        raise DecisionError("a similarity band needs at least two candidates, got 1")
+    if reference is not None and not 0 <= reference < count:
+        raise DecisionError(f"reference is {reference}, expected a row from 0 to {count - 1}")
+    rows = csr_array((np.ones(len(indices), np.float32), indices, indptr), shape=(count, width))
+    sizes = np.diff(indptr).astype(np.float64)
+    of = UTILITIES[similarity].of
+    if reference is not None:
+        bits = np.zeros(width, np.float32)
+        bits[indices[indptr[reference] : indptr[reference + 1]]] = 1
+        values = np.delete(of(rows @ bits, sizes[reference], sizes, width), reference)
+        return Band(float(values.min()), float(values.max()))
+    low, high = np.inf, -np.inf
+    turned = rows.T.tocsc()
+    for start in range(0, count, 512):  # lists of any length, in bounded memory
+        here = np.arange(start, min(start + 512, count))
+        values = of((rows[here] @ turned).toarray(), sizes[here, None], sizes, width)
+        values[np.arange(len(here)), here] = np.nan
+        low, high = min(low, float(np.nanmin(values))), max(high, float(np.nanmax(values)))
+    return Band(low, high)
+
+
+def band_of(known: Distribution, similarity: str = "tanimoto") -> Band:
+    """Band over all pairs of the distinct candidates of a distribution with at least two."""
+    check_similarity(similarity)
+    sizes = known.sizes
+    values = UTILITIES[similarity].of(known.overlaps, sizes[:, None], sizes, known.width)
+    above = values[np.triu_indices(len(known), 1)]
+    return Band(float(above.min()), float(above.max()))
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Similarity bands of many lists.
+
+    Attributes
+    ----------
+    low, high : float64 arrays, shape (lists,)
+        NaN for a list in which there is nothing to compare.
+    """
+
+    low: Floats
+    high: Floats
+
+    @property
+    def usable(self) -> npt.NDArray[np.bool_]:
+        """Lists in which there was something to compare."""
+        return np.isfinite(self.low)
+
+    def medians(self) -> dict[str, float]:
+        """Medians of σ_min, σ_max and of the width, as in the paper's table."""
+        low, high = self.low[self.usable], self.high[self.usable]
+        if not len(low):
+            raise DecisionError("no list has two candidates to compare")
+        return {
+            "low": float(np.median(low)),
+            "high": float(np.median(high)),
+            "width": float(np.median(high - low)),
+        }
+
+
+def bands_of_lists(
+    fingerprints: csr_array,
+    candidates: Ints,
+    counts: Ints,
+    references: Ints | None,
+    similarity: str = "tanimoto",
+) -> Bands:
+    """Bands of many candidate lists.
+
+    Parameters
+    ----------
+    fingerprints : CSR of 0/1, shape (molecules, bits)
+    candidates : int array
+        Rows of ``fingerprints``, all lists concatenated.
+    counts : int array, shape (lists,)
+    references : int array, shape (lists,), or None
+        The row to compare each list's candidates with, itself left out where it is among them; None
+        compares all pairs of each list.
+    similarity : str
+        "tanimoto", "cosine" or "f1".
+
+    Returns
+    -------
+    Bands
+    """
+    check_similarity(similarity)
+    indptr, indices, width = binary_rows(fingerprints)
+    ends = np.cumsum(counts)
+    low, high = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
+    of = UTILITIES[similarity].of
+    flags = np.zeros(width, np.float64)
+    for place, (end, count) in enumerate(zip(ends, counts, strict=True)):
+        members = np.asarray(candidates[end - count : end], np.int64)
+        if references is None:
+            if count > 1:
+                band = similarity_band(fingerprints[members], similarity)
+                low[place], high[place] = band.low, band.high
+            continue
+        reference = int(references[place])
+        members = members[members != reference]
+        if not len(members):
+            continue
+        mine = indices[indptr[reference] : indptr[reference + 1]]
+        flags[mine] = 1
+        sizes = indptr[members + 1] - indptr[members]
+        starts = np.cumsum(sizes) - sizes
+        take = np.arange(sizes.sum()) + np.repeat(indptr[members] - starts, sizes)
+        list_of = np.repeat(np.arange(len(members)), sizes)
+        common = np.bincount(list_of, weights=flags[indices[take]], minlength=len(members))
+        values = of(common, float(len(mine)), sizes.astype(np.float64), width)
+        flags[mine] = 0
+        low[place], high[place] = values.min(), values.max()
+    return Bands(low, high)
+
+
+def check_similarity(similarity: str) -> None:
+    """Refuse what is no similarity of vectors."""
+    if similarity not in BAND_SIMILARITIES:
+        raise DecisionError(
+            f"similarity {similarity!r} is unknown, expected one of {', '.join(BAND_SIMILARITIES)}"
+        )

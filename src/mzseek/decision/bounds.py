@@ -1,0 +1,269 @@
+"""Bounds on regret from the similarity band: the paper's two theorems, and when rules agree.
+
+They hold for decisions **within the candidates**, with the band over all pairs of distinct
+candidates. Over all of {0,1}^m they do not (100, 010, 001, equally probable, under cosine: both
+bounds are 0 while the regrets are 0.244 and 0.333), and nothing here states them there.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mzseek.decision.bands import band_of, check_similarity
+from mzseek.decision.decide import Within, check_within
+from mzseek.decision.distribution import Distribution, Floats, distribution
+from mzseek.decision.utilities import expected_of_candidates
+from mzseek.errors import DecisionError
+
+
+def bound_hit_under_similarity(
+    low: float, high: float, p_star: float, p_similarity: float
+) -> float:
+    r"""Largest regret, under a similarity, of deciding for HR@1 (theorem 4.2).
+
+    :math:`[(\sigma_{max} - \sigma_{min})(1 - p_\star - p_{Sim})
+    - (1 - \sigma_{max})(p_\star - p_{Sim})]_+`; it is tight.
+
+    Parameters
+    ----------
+    low, high : float
+        Similarity band over all pairs of distinct candidates.
+    p_star : float
+        Probability of the mode.
+    p_similarity : float
+        Probability of the candidate that is best under the similarity.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(bound_hit_under_similarity(0.1, 0.4, p_star=0.3, p_similarity=0.2), 3)
+    0.09
+    """
+    _check_band(low, high)
+    _check_unit(p_star=p_star, p_similarity=p_similarity)
+    if p_similarity > p_star:
+        raise DecisionError(
+            f"p_similarity {p_similarity:g} is above p_star {p_star:g}, which is the largest"
+        )
+    spread = (high - low) * (1 - p_star - p_similarity)
+    return max(0.0, spread - (1 - high) * (p_star - p_similarity))
+
+
+def bound_similarity_under_hit(low: float, high: float, p_star: float) -> float:
+    r"""Largest regret, under HR@1, of deciding for a similarity (theorem 4.3).
+
+    :math:`\min\{p_\star, (\sigma_{max} - \sigma_{min}) / (1 - \sigma_{max}) (1 - p_\star)\}`;
+    :math:`p_\star` alone where :math:`\sigma_{max} = 1`.
+
+    Parameters
+    ----------
+    low, high : float
+        Similarity band over all pairs of distinct candidates.
+    p_star : float
+        Probability of the mode.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(bound_similarity_under_hit(0.1, 0.4, p_star=0.8), 3)
+    0.1
+    >>> bound_similarity_under_hit(0.1, 1.0, p_star=0.8)
+    0.8
+    """
+    _check_band(low, high)
+    _check_unit(p_star=p_star)
+    if high == 1:
+        return p_star
+    return min(p_star, (high - low) / (1 - high) * (1 - p_star))
+
+
+def agreement_guaranteed(low: float, high: float, p_star: float, margin: float) -> bool:
+    r"""Whether the mode is sure to be among the best candidates under a similarity.
+
+    :math:`\Delta \ge (\sigma_{max} - \sigma_{min}) / (1 - \sigma_{max}) (1 - p_\star)`. Others may
+    be as good; and where :math:`\sigma_{max} = 1` the theorem says nothing.
+
+    Parameters
+    ----------
+    low, high, p_star
+        As in `bound_similarity_under_hit`.
+    margin : float
+        Probability of the mode less that of the next candidate.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> agreement_guaranteed(0.1, 0.4, p_star=0.8, margin=0.7)
+    True
+    >>> agreement_guaranteed(0.1, 1.0, p_star=0.8, margin=0.7)
+    False
+    """
+    _check_band(low, high)
+    _check_unit(p_star=p_star, margin=margin)
+    if high == 1:
+        return False
+    return margin >= (high - low) / (1 - high) * (1 - p_star)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What the theorems say about one candidate list.
+
+    Attributes
+    ----------
+    low, high : float
+        Band over all pairs of distinct candidates; NaN where there is only one.
+    p_star, p_similarity, margin : float
+    hit_under_similarity, similarity_under_hit : float
+        The two bounds.
+    agreement : bool
+    """
+
+    low: float
+    high: float
+    p_star: float
+    p_similarity: float
+    margin: float
+    hit_under_similarity: float
+    similarity_under_hit: float
+    agreement: bool
+
+
+def regret_bounds(
+    similarity: str,
+    fingerprints: Any,
+    probabilities: npt.ArrayLike,
+    within: Within = "candidates",
+) -> Bounds:
+    """Both bounds and the agreement condition for a list of candidates.
+
+    Parameters
+    ----------
+    similarity : str
+        "tanimoto", "cosine" or "f1".
+    fingerprints : 0/1 array or CSR, shape (candidates, bits)
+        Equal rows are merged first, so that they do not make the band reach 1.
+    probabilities : array, shape (candidates,)
+    within : "candidates"
+        Anything else is refused: the theorems do not hold over all fingerprints.
+
+    Returns
+    -------
+    Bounds
+    """
+    check_within(within)
+    if within != "candidates":
+        raise DecisionError(
+            "the bounds hold for decisions within the candidates alone; over all fingerprints "
+            "they fail (100, 010, 001, equally probable, under cosine)"
+        )
+    return bounds_under(similarity, distribution(fingerprints, probabilities))
+
+
+def bounds_under(similarity: str, known: Distribution) -> Bounds:
+    """`regret_bounds` of a checked distribution."""
+    check_similarity(similarity)
+    p = known.probabilities
+    p_star = float(p.max())
+    if len(known) == 1:
+        return Bounds(np.nan, np.nan, p_star, p_star, p_star, 0.0, 0.0, True)
+    best = int(np.argmax(expected_of_candidates(similarity, known)))
+    second = float(np.partition(p, -2)[-2])
+    band = band_of(known, similarity)
+    return Bounds(
+        low=band.low,
+        high=band.high,
+        p_star=p_star,
+        p_similarity=float(p[best]),
+        margin=p_star - second,
+        hit_under_similarity=bound_hit_under_similarity(
+            band.low, band.high, p_star, float(p[best])
+        ),
+        similarity_under_hit=bound_similarity_under_hit(band.low, band.high, p_star),
+        agreement=agreement_guaranteed(band.low, band.high, p_star, p_star - second),
+    )
+
+
+def regrets_from_similarities(
+    similarities: npt.ArrayLike, probabilities: npt.ArrayLike
+) -> tuple[float, float]:
+    """Both regrets of candidates of which only the similarities are given.
+
+    Parameters
+    ----------
+    similarities : array, shape (candidates, candidates)
+        Symmetric, ones on the diagonal.
+    probabilities : array, shape (candidates,)
+
+    Returns
+    -------
+    hit_under_similarity, similarity_under_hit : float
+        What deciding for HR@1 loses in similarity, and what deciding for similarity loses in HR@1.
+        Of several best under the similarity, the most probable is taken.
+    """
+    s = np.asarray(similarities, np.float64)
+    p = np.asarray(probabilities, np.float64)
+    if s.shape != (len(p), len(p)) or not np.allclose(s, s.T) or not np.allclose(np.diag(s), 1):
+        raise DecisionError(
+            f"similarities have shape {s.shape}, expected a symmetric ({len(p)}, {len(p)}) "
+            "with ones on its diagonal"
+        )
+    expected = s @ p
+    mode = int(np.argmax(p))
+    best = int(np.lexsort((-p, -expected))[0])
+    return float(expected[best] - expected[mode]), float(p[mode] - p[best])
+
+
+def tight_similarities(
+    low: float, high: float, p_star: float, p_similarity: float, others: int = 1000
+) -> tuple[Floats, Floats]:
+    """Similarities and probabilities for which the first bound is attained.
+
+    The mode is row 0, the best under the similarity row 1, and the rest share what is left. It is
+    a matrix of similarities: fingerprints that have them need not exist.
+
+    Parameters
+    ----------
+    low, high, p_star, p_similarity
+        As in `bound_hit_under_similarity`.
+    others : int
+        Candidates that share the remaining probability; many, so that each is small.
+
+    Returns
+    -------
+    similarities : float64 array, shape (others + 2, others + 2)
+    probabilities : float64 array, shape (others + 2,)
+    """
+    bound_hit_under_similarity(low, high, p_star, p_similarity)  # checks all four
+    rest = 1 - p_star - p_similarity
+    if rest < -1e-12:
+        raise DecisionError(f"p_star and p_similarity sum to {1 - rest:g}, expected at most 1")
+    p = np.full(others + 2, max(rest, 0.0) / others)
+    p[0], p[1] = p_star, p_similarity
+    s = np.full((others + 2, others + 2), low)
+    s[1, :] = s[:, 1] = high
+    np.fill_diagonal(s, 1)
+    return s, p
+
+
+def _check_band(low: float, high: float) -> None:
+    _check_unit(low=low, high=high)
+    if low > high:
+        raise DecisionError(f"the band is {low:g} to {high:g}, expected low at most high")
+
+
+def _check_unit(**values: float) -> None:
+    for name, value in values.items():
+        if not 0 <= value <= 1:
+            raise DecisionError(f"{name} is {value:g}, expected 0 to 1")

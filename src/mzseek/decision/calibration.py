@@ -1,0 +1,201 @@
+"""From scores to probabilities that mean what they say."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize_scalar
+
+from mzseek.decision.distribution import Floats, Ints
+from mzseek.decision.lists import checked_labels, checked_lists, list_weights
+from mzseek.errors import DecisionError
+
+# Temperatures are looked for between these multiples of the scores' spread. At the lower one, the
+# best candidate has all the probability; at the upper, all are equally probable.
+_COLDEST, _HOTTEST = 1e-4, 1e4
+
+
+def posterior(scores: npt.ArrayLike, counts: npt.ArrayLike, temperature: float = 1.0) -> Floats:
+    """Probabilities of the candidates of each list: ``softmax(score / T)``.
+
+    Parameters
+    ----------
+    scores : array
+        Over all candidates of all lists, concatenated.
+    counts : int array
+        Candidates a list.
+    temperature : float
+        Above 0; infinity gives the uniform posterior.
+
+    Returns
+    -------
+    float64 array
+        Summing to 1 in each list.
+
+    Examples
+    --------
+    >>> posterior([1.0, 1.0, 0.0, 5.0], [3, 1], temperature=0.5).round(3).tolist()
+    [0.468, 0.468, 0.063, 1.0]
+    """
+    if not temperature > 0:
+        raise DecisionError(f"temperature is {temperature:g}, expected above 0")
+    flat, lengths, starts = checked_lists(scores, counts, "scores")
+    scaled = np.exp((flat - np.repeat(np.maximum.reduceat(flat, starts), lengths)) / temperature)
+    return np.asarray(scaled / np.repeat(np.add.reduceat(scaled, starts), lengths))
+
+
+def fit_temperature(
+    scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayLike, groups: Any = None
+) -> float:
+    """The temperature under which the truth is most probable: that of the best log-likelihood.
+
+    Parameters
+    ----------
+    scores, counts
+        As in `posterior`; of a validation fold.
+    labels : bool array
+        Every candidate that is identical to the truth; at least one a list.
+    groups : array, shape (lists,), optional
+        The molecule of each list: each molecule then counts once, however many spectra it has.
+
+    Returns
+    -------
+    float
+        1 where the scores say nothing (all equal, or lists of one).
+
+    Examples
+    --------
+    >>> fit_temperature([2.0, 0.0] * 4, [2] * 4, [1, 0, 1, 0, 1, 0, 0, 1])  # right in 3 of 4
+    1.82...
+    """
+    flat, lengths, starts = checked_lists(scores, counts, "scores")
+    truth = checked_labels(labels, lengths, starts)
+    weights = list_weights(groups, len(lengths))
+    centred = flat - np.repeat(np.maximum.reduceat(flat, starts), lengths)
+    spread = float(-centred.min())
+    if spread == 0:
+        return 1.0
+
+    def loss(log_t: float) -> float:
+        scaled = np.exp(centred / np.exp(log_t))
+        all_of_it = np.add.reduceat(scaled, starts)
+        of_truth = np.add.reduceat(np.where(truth, scaled, 0), starts)
+        return float(weights @ (np.log(all_of_it) - np.log(np.maximum(of_truth, 1e-300))))
+
+    edges = np.log(spread * _COLDEST), np.log(spread * _HOTTEST)
+    grid = np.linspace(*edges, 41)
+    best = int(np.argmin([loss(at) for at in grid]))
+    near = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+    found = minimize_scalar(loss, bounds=near, method="bounded", options={"xatol": 1e-7})
+    return float(np.exp(found.x))
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """How often the first candidate is right, by how sure the posterior is of it.
+
+    Attributes
+    ----------
+    edges : float64 array, shape (bins + 1,)
+    confidence, accuracy : float64 arrays, shape (bins,)
+        Means in each bin; NaN in an empty one.
+    share : float64 array, shape (bins,)
+        Share of the lists in each bin.
+    """
+
+    edges: Floats
+    confidence: Floats
+    accuracy: Floats
+    share: Floats
+
+    @property
+    def error(self) -> float:
+        """Expected calibration error: ``Σ share · |accuracy − confidence|``."""
+        filled = self.share > 0
+        gap = np.abs(self.accuracy[filled] - self.confidence[filled])
+        return float(self.share[filled] @ gap)
+
+
+def reliability(
+    probabilities: npt.ArrayLike,
+    counts: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    bins: int = 15,
+    groups: Any = None,
+) -> Reliability:
+    """Confidence in the first candidate against how often it is right.
+
+    Parameters
+    ----------
+    probabilities, counts, labels
+        Over all candidates of all lists, concatenated. Candidates that count as the same answer
+        should have been merged, or the confidence is too low.
+    bins : int
+        Of equal width, from 0 to 1.
+    groups : array, shape (lists,), optional
+        The molecule of each list, so that each molecule counts once.
+
+    Returns
+    -------
+    Reliability
+    """
+    if bins < 1:
+        raise DecisionError(f"bins is {bins}, expected at least 1")
+    confidence, right = first_places(probabilities, counts, labels)
+    weights = list_weights(groups, len(confidence))
+    weights = weights / weights.sum()
+    place = np.minimum((confidence * bins).astype(int), bins - 1)
+    share = np.bincount(place, weights=weights, minlength=bins).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        mean_confidence = np.bincount(place, weights=weights * confidence, minlength=bins) / share
+        accuracy = np.bincount(place, weights=weights * right, minlength=bins) / share
+    return Reliability(np.linspace(0, 1, bins + 1), mean_confidence, accuracy, share)
+
+
+def calibration_error(
+    probabilities: npt.ArrayLike,
+    counts: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    bins: int = 15,
+    groups: Any = None,
+) -> float:
+    """Expected calibration error of the first candidate; parameters as in `reliability`.
+
+    Returns
+    -------
+    float
+        A fraction: 0.04 is four points.
+
+    Examples
+    --------
+    >>> round(calibration_error([0.75, 0.25] * 4, [2] * 4, [1, 0, 1, 0, 1, 0, 0, 1]), 6)
+    0.0
+    """
+    return reliability(probabilities, counts, labels, bins, groups).error
+
+
+def first_places(
+    probabilities: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayLike
+) -> tuple[Floats, Floats]:
+    """The highest probability of each list, and whether it is the truth's.
+
+    Where several candidates share the first place, the share of them that is the truth.
+    """
+    p, lengths, starts = checked_lists(probabilities, counts, "probabilities")
+    _check_sums(p, starts)
+    truth = checked_labels(labels, lengths, starts)
+    highest = np.maximum.reduceat(p, starts)
+    first = p == np.repeat(highest, lengths)
+    tied = np.add.reduceat(first.astype(np.float64), starts)
+    return highest, np.add.reduceat((first & truth).astype(np.float64), starts) / tied
+
+
+def _check_sums(p: Floats, starts: Ints) -> None:
+    sums = np.add.reduceat(p, starts)
+    wrong = (np.abs(sums - 1) > 1e-5) | (np.minimum.reduceat(p, starts) < 0)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise DecisionError(
+            f"list {at} has probabilities that sum to {sums[at]:g} or are negative, expected 1"
+        )

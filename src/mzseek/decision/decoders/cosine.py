@@ -1,0 +1,27 @@
+"""Cosine: the sorted-weights theorem."""
+
+import numpy as np
+
+from mzseek.decision.decoders.result import Decoded, exact
+from mzseek.decision.distribution import Distribution
+from mzseek.decision.utilities import cosine_weights
+
+
+def decode_cosine(known: Distribution) -> Decoded:
+    r"""The exact maximiser of expected cosine over all of {0,1}^m (theorem "cosine Bayes").
+
+    With :math:`w_i = \sum_y y_i p(y) / \lVert y \rVert`, the best decision of s bits takes the s
+    largest weights and is worth :math:`s^{-1/2} \sum w_{(t)}`. The zero vector, which the theorem
+    leaves out, is worth p(0).
+    """
+    weights = cosine_weights(known)
+    used = np.flatnonzero(weights > 0)
+    zero = known.probability_of_zero
+    if not len(used):
+        return exact(known.width, used, zero)
+    order = used[np.argsort(-weights[used], kind="stable")]
+    values = np.cumsum(weights[order]) / np.sqrt(np.arange(1, len(order) + 1))
+    size = int(np.argmax(values)) + 1
+    if zero > values[size - 1]:
+        return exact(known.width, order[:0], zero)
+    return exact(known.width, order[:size], values[size - 1])

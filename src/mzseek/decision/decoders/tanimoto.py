@@ -1,0 +1,200 @@
+"""Tanimoto: enumeration where it is small enough, else a search with a bound on its gap."""
+
+import numpy as np
+import numpy.typing as npt
+
+from mzseek.decision.decoders.f1 import largest, size_marginals
+from mzseek.decision.decoders.result import Decoded, exact
+from mzseek.decision.distribution import Distribution, Floats
+from mzseek.decision.utilities import cosine_weights, expected_of_candidates
+
+# Decisions times candidates that enumeration may look at: some 40 ms.
+_ENUMERATED = 2**21
+_STARTING_CANDIDATES = 2
+_GAIN = 1e-12
+
+
+def decode_tanimoto(known: Distribution, *, bound: bool = True) -> Decoded:
+    """The best decision found for expected Tanimoto over all of {0,1}^m.
+
+    The problem is believed to be NP-hard. With few used bits all decisions are enumerated and the
+    result is exact; otherwise it is that of `search_tanimoto`.
+    """
+    used = np.flatnonzero(known.used)
+    if len(used) <= 20 and len(known) << len(used) <= _ENUMERATED:
+        return enumerate_tanimoto(known)
+    return search_tanimoto(known, bound=bound)
+
+
+def enumerate_tanimoto(known: Distribution) -> Decoded:
+    """The exact maximiser, by looking at every subset of the used bits.
+
+    A bit that no candidate has can only make a union larger.
+    """
+    used = np.flatnonzero(known.used)
+    place = np.zeros(known.width, np.int64)
+    place[used] = np.arange(len(used))
+    codes = np.bincount(
+        known.row_of_entry, weights=2.0 ** place[known.indices], minlength=len(known)
+    ).astype(np.uint32)
+    decisions = np.arange(1 << len(used), dtype=np.uint32)
+    decided = np.bitwise_count(decisions).astype(np.float64)
+    values = np.zeros(len(decisions))
+    for code, size, p in zip(codes, known.sizes, known.probabilities, strict=True):
+        if size:
+            common = np.bitwise_count(decisions & code).astype(np.float64)
+            values += p * (common / (decided + size - common))
+    values[0] = known.probability_of_zero
+    best = int(np.argmax(values))
+    chosen = used[(best >> np.arange(len(used))) & 1 == 1]
+    return exact(known.width, chosen, values[best])
+
+
+def search_tanimoto(known: Distribution, *, bound: bool = True) -> Decoded:
+    """Search from several starts, each followed by the best bit flips.
+
+    Starts are the best prefix of the bits sorted by their marginals, the best prefix sorted by the
+    weights of the cosine theorem, and the best candidates. The value is exact for the decision that
+    is returned; that no decision is better is not claimed, only that none exceeds the bound.
+
+    Parameters
+    ----------
+    known : Distribution
+    bound : bool
+        Also compute the upper bound; 1 is returned without.
+    """
+    zero = known.probability_of_zero
+    if not len(known.indices):
+        return exact(known.width, known.indices, zero)
+    of_candidates = expected_of_candidates("tanimoto", known)
+    ranked = np.argsort(-of_candidates, kind="stable")
+    least = max(float(of_candidates[ranked[0]]), zero)
+    starts = [known.bits_of(int(row)) for row in ranked[:_STARTING_CANDIDATES]]
+    longest = _longest(known, least)
+    orders = known.marginals, cosine_weights(known)
+    starts += [_best_prefix(known, weights, longest) for weights in orders]
+    best, best_value = np.zeros(known.width, np.uint8), zero
+    seen: set[bytes] = set()
+    for start in starts:
+        if start.tobytes() not in seen:
+            bits, value = _climb(known, start, seen)
+            if value > best_value:
+                best, best_value = bits, value
+    ceiling = max(tanimoto_bound(known, best_value), best_value) if bound else 1.0
+    return Decoded(best, best_value, ceiling)
+
+
+def tanimoto_bound(known: Distribution, least: float = 0.0) -> float:
+    r"""An upper bound of the expected Tanimoto of any decision.
+
+    For a decision h of k bits and a candidate of s, ``t = a / (k + s − a)`` is convex in the
+    overlap a, hence at most the chord from a = 0 to a = min(k, s), which is a / max(k, s). That is
+    linear in h: the best h of k bits takes the k largest
+    :math:`\sum_s P(y_i = 1, \lvert y \rvert = s) / \max(k, s)`. The bound is the largest over k, or
+    p(0), or ``least`` where all are below that.
+
+    Parameters
+    ----------
+    known : Distribution
+    least : float
+        A value that is known to be reached: sizes that cannot beat it are left out.
+    """
+    sizes, mass = known.by_size
+    used = np.flatnonzero(known.used)
+    best = max(known.probability_of_zero, least)
+    if not len(used):
+        return best
+    joint = size_marginals(known, used, sizes)
+    k = np.arange(1, len(used) + 1, dtype=np.float64)
+    reach = (np.minimum(k[:, None], sizes) / np.maximum(np.maximum(k[:, None], sizes), 1)) @ mass
+    flat = np.sort(joint.sum(1))[::-1]
+    reach = np.minimum(reach, np.cumsum(flat) / k)
+    for size in k[np.argsort(-reach, kind="stable")].astype(int):
+        if reach[size - 1] <= best:
+            break
+        weights = joint @ (1 / np.maximum(sizes, size))
+        best = max(best, float(weights[largest(weights, size)].sum()))
+    return min(best, 1.0)
+
+
+def _longest(known: Distribution, least: float) -> int:
+    """Bits beyond which no decision can reach a value: ``Σ P(s) min(k, s)/k`` falls with k."""
+    sizes, mass = known.by_size
+    total = int(known.used.sum())
+    k = np.arange(1, total + 1, dtype=np.float64)
+    reach = (np.minimum(k[:, None], sizes) / k[:, None]) @ mass
+    able = np.flatnonzero(reach >= least)
+    return int(able[-1]) + 1 if len(able) else 1
+
+
+def _best_prefix(known: Distribution, weights: Floats, longest: int) -> npt.NDArray[np.uint8]:
+    """The best of the decisions that take the first bits in falling order of weights."""
+    used = np.flatnonzero(weights > 0)
+    order = used[np.argsort(-weights[used], kind="stable")][:longest]
+    bits = np.zeros(known.width, np.uint8)
+    if not len(order):
+        return bits
+    common = np.cumsum(known.dense_bits(order), axis=1, dtype=np.float32)
+    decided = np.arange(1, len(order) + 1, dtype=np.float32)
+    union = known.sizes[:, None].astype(np.float32) + decided - common
+    values = known.probabilities.astype(np.float32) @ (common / union)
+    bits[order[: int(np.argmax(values)) + 1]] = 1
+    return bits
+
+
+def _climb(
+    known: Distribution, bits: npt.NDArray[np.uint8], seen: set[bytes]
+) -> tuple[npt.NDArray[np.uint8], float]:
+    """Flip the bits that gain most, until none gains."""
+    value, common, union = _reached(known, bits)
+    while bits.tobytes() not in seen:
+        seen.add(bits.tobytes())
+        after = _after_flips(known, bits, common, union)
+        gaining = np.flatnonzero(after > value + _GAIN)
+        if not len(gaining):
+            break
+        gaining = gaining[np.argsort(-after[gaining], kind="stable")]
+        # Many flips at once, if together they are worth more than the best alone; else fewer.
+        count = len(gaining)
+        while True:
+            flipped = bits.copy()
+            flipped[gaining[:count]] ^= 1
+            reached = _reached(known, flipped)
+            if count == 1 or reached[0] >= after[gaining[0]]:
+                break
+            count = max(count // 4, 1)
+        bits = flipped
+        value, common, union = reached
+    return bits, value
+
+
+def _after_flips(
+    known: Distribution, bits: npt.NDArray[np.uint8], common: Floats, union: Floats
+) -> Floats:
+    """Expected Tanimoto after flipping each bit.
+
+    Adding a bit: rows that have it gain an overlap, the others get a larger union. Removing: the
+    reverse. Either is a constant plus a sum over the rows that have the bit.
+    """
+    p = known.probabilities
+    some = np.maximum(union, 1)  # a union is 0 only for the zero vector against itself
+    grown = p * common / (union + 1)
+    gained = p * (common + 1) / some
+    shrunk = p * common / np.maximum(union - 1, 1)
+    lost = p * (common - 1) / some
+    weights = np.where(bits[known.indices] == 1, (lost - shrunk)[known.row_of_entry],
+                       (gained - grown)[known.row_of_entry])  # fmt: skip
+    sums = np.bincount(known.indices, weights=weights, minlength=known.width)
+    after = np.where(bits == 1, shrunk.sum() + sums, grown.sum() + sums)
+    if bits.sum() == 1:
+        after[bits == 1] = known.probability_of_zero
+    return np.asarray(after)
+
+
+def _reached(known: Distribution, bits: npt.NDArray[np.uint8]) -> tuple[float, Floats, Floats]:
+    """Expected Tanimoto, and the overlaps and unions that it comes from."""
+    common = known.sums_over_bits(bits.astype(np.float64))
+    union = known.sizes + bits.sum() - common
+    if not bits.any():
+        return known.probability_of_zero, common, union
+    return float((common / union) @ known.probabilities), common, union

@@ -1,0 +1,241 @@
+"""Candidates with their probabilities, in the form that decisions are made from."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, issparse
+
+from mzseek.errors import DecisionError, SimilarityError
+from mzseek.similarity import checked_rows
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+_SUM_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A distribution over fingerprints: distinct rows, none twice.
+
+    Made by `distribution`. Rows that are equal are one outcome, for no utility can tell them
+    apart; their probabilities are summed.
+
+    Attributes
+    ----------
+    width : int
+        Bits of a fingerprint, m in the paper.
+    indptr, indices : int64 arrays
+        The set bits of each distinct row, rising.
+    probabilities : float64 array, shape (distinct rows,)
+    rows : int64 array, shape (distinct rows,)
+        The most probable of the given rows that are equal (the first of those).
+    """
+
+    width: int
+    indptr: Ints
+    indices: Ints
+    probabilities: Floats
+    rows: Ints
+
+    def __len__(self) -> int:
+        return len(self.probabilities)
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """Bits that each row has."""
+        return np.diff(self.indptr).astype(np.float64)
+
+    @cached_property
+    def row_of_entry(self) -> Ints:
+        """The row that each set bit is in."""
+        return np.repeat(np.arange(len(self)), np.diff(self.indptr))
+
+    @cached_property
+    def marginals(self) -> Floats:
+        """Probability of each bit, shape (width,)."""
+        return self.weighted_bits(self.probabilities)
+
+    @cached_property
+    def probability_of_zero(self) -> float:
+        """Probability of the fingerprint without bits."""
+        return float(self.probabilities[self.sizes == 0].sum())
+
+    @cached_property
+    def overlaps(self) -> Floats:
+        """Bits that each pair of rows has in common, shape (rows, rows)."""
+        dense = self.dense_bits(np.flatnonzero(self.used))
+        return (dense @ dense.T).astype(np.float64)  # counts are exact in float32
+
+    @cached_property
+    def used(self) -> npt.NDArray[np.bool_]:
+        """Bits that some row has."""
+        found: npt.NDArray[np.bool_] = np.bincount(self.indices, minlength=self.width) > 0
+        return found
+
+    @cached_property
+    def by_size(self) -> tuple[Floats, Floats]:
+        """The sizes there are, rising, and the probability of each."""
+        sizes, place = np.unique(self.sizes, return_inverse=True)
+        return sizes, np.bincount(place, weights=self.probabilities).astype(np.float64)
+
+    def weighted_bits(self, weights: Floats) -> Floats:
+        """Sum over the rows that have a bit of a weight of each row, shape (width,)."""
+        return np.bincount(
+            self.indices, weights=weights[self.row_of_entry], minlength=self.width
+        ).astype(np.float64)
+
+    def sums_over_bits(self, values: Floats) -> Floats:
+        """Sum over the bits that a row has of a value of each bit, shape (rows,)."""
+        return np.bincount(
+            self.row_of_entry, weights=values[self.indices], minlength=len(self)
+        ).astype(np.float64)
+
+    def dense_bits(self, columns: Ints) -> npt.NDArray[np.float32]:
+        """The rows with these bits alone, shape (rows, columns)."""
+        place = np.full(self.width, -1)
+        place[columns] = np.arange(len(columns))
+        dense = np.zeros((len(self), len(columns)), np.float32)
+        at = place[self.indices]
+        dense[self.row_of_entry[at >= 0], at[at >= 0]] = 1
+        return dense
+
+    def bits_of(self, row: int) -> npt.NDArray[np.uint8]:
+        """One row as a 0/1 array."""
+        bits = np.zeros(self.width, np.uint8)
+        bits[self.indices[self.indptr[row] : self.indptr[row + 1]]] = 1
+        return bits
+
+    def place_of(self, bits: npt.NDArray[np.uint8]) -> int | None:
+        """Which distinct row has just these bits."""
+        size = int(bits.sum())
+        alike = np.flatnonzero(self.sizes == size)
+        if not len(alike):
+            return None
+        common = self.sums_over_bits(bits.astype(np.float64))[alike]
+        found = alike[common == size]
+        return int(found[0]) if len(found) else None
+
+
+def distribution(fingerprints: Any, probabilities: npt.ArrayLike) -> Distribution:
+    """Check candidates and their probabilities, and merge rows that are equal.
+
+    Parameters
+    ----------
+    fingerprints : 0/1 array or CSR, shape (candidates, bits)
+    probabilities : array, shape (candidates,)
+        Not negative, summing to 1.
+
+    Returns
+    -------
+    Distribution
+
+    Raises
+    ------
+    DecisionError
+        There is no candidate, a value is neither 0 nor 1, or the probabilities are none.
+
+    Examples
+    --------
+    >>> merged = distribution([[1, 0], [0, 1], [1, 0]], [0.2, 0.5, 0.3])
+    >>> merged.probabilities.tolist(), merged.rows.tolist()
+    ([0.5, 0.5], [2, 1])
+    """
+    indptr, indices, width = binary_rows(fingerprints)
+    p = checked_probabilities(probabilities, len(indptr) - 1)
+    return merged(indptr, indices, width, p)
+
+
+def merged(indptr: Ints, indices: Ints, width: int, p: Floats) -> Distribution:
+    """`distribution` of rows that are known to be well: bits rising in each, probabilities 1."""
+    count = len(p)
+    keys = _row_keys(indptr, indices, width)
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    if len(first) == count:
+        return Distribution(width, indptr, indices, p, np.arange(count))
+    order = np.argsort(first, kind="stable")  # distinct rows in the order of their first one
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    group, first = rank[group], first[order]
+    _check_equal(indptr, indices, first[group])
+    summed = np.bincount(group, weights=p).astype(np.float64)
+    best = np.lexsort((np.arange(count), -p, group))
+    rows = best[np.r_[True, np.diff(group[best]) > 0]]
+    sizes = np.diff(indptr)[first]
+    starts = np.r_[0, np.cumsum(sizes)]
+    take = np.arange(starts[-1]) + np.repeat(indptr[first] - starts[:-1], sizes)
+    return Distribution(width, starts, indices[take], summed, rows)
+
+
+def binary_rows(fingerprints: Any) -> tuple[Ints, Ints, int]:
+    """Set bits of 0/1 rows, rising in each row, and the width."""
+    try:
+        matrix = checked_rows(fingerprints, "fingerprints")
+    except SimilarityError as error:
+        raise DecisionError(str(error)) from None
+    if matrix.shape[0] == 0:
+        raise DecisionError("no candidates, expected at least one fingerprint")
+    if not issparse(matrix):
+        wrong = (matrix != 0) & (matrix != 1)
+        if wrong.any():
+            raise DecisionError(f"fingerprints hold {matrix[wrong][0]}, expected 0 or 1")
+        matrix = csr_array(matrix != 0)
+    if not matrix.has_canonical_format or (len(matrix.data) and (matrix.data != 1).any()):
+        matrix = _tidied(matrix)
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.shape[1]
+
+
+def checked_probabilities(probabilities: npt.ArrayLike, count: int) -> Floats:
+    """Probabilities of so many candidates, as they are; refused if they are none."""
+    try:
+        p = np.asarray(probabilities, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DecisionError("probabilities are no numbers") from None
+    if p.shape != (count,):
+        raise DecisionError(f"probabilities have shape {p.shape}, expected ({count},)")
+    if not np.isfinite(p).all():
+        raise DecisionError("probabilities hold a value that is not finite")
+    if (p < 0).any():
+        raise DecisionError(f"probability {p.min():g} is negative")
+    total = float(p.sum())
+    if abs(total - 1) > _SUM_TOLERANCE:
+        raise DecisionError(f"probabilities sum to {total:g}, expected 1")
+    return p / total
+
+
+def _tidied(matrix: csr_array) -> csr_array:
+    matrix = csr_array(matrix, copy=True).astype(np.float64)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    if (matrix.data != 1).any():
+        found = matrix.data[matrix.data != 1][0]
+        raise DecisionError(f"fingerprints hold {found:g}, expected 0 or 1")
+    return matrix
+
+
+def _row_keys(indptr: Ints, indices: Ints, width: int) -> npt.NDArray[np.uint64]:
+    """A number a row, the same for equal rows: the sum of fixed random numbers of its bits."""
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_bit_numbers(width)[indices])])
+    found: npt.NDArray[np.uint64] = sums[indptr[1:]] - sums[indptr[:-1]]  # wraps around, rightly
+    return found
+
+
+_NUMBERS: dict[int, npt.NDArray[np.uint64]] = {}
+
+
+def _bit_numbers(width: int) -> npt.NDArray[np.uint64]:
+    if width not in _NUMBERS:
+        generator = np.random.default_rng(width)
+        _NUMBERS[width] = generator.integers(2**64, size=width, dtype=np.uint64)
+    return _NUMBERS[width]
+
+
+def _check_equal(indptr: Ints, indices: Ints, twin: Ints) -> None:
+    """Make sure that rows of one key are equal: two of 2^64 numbers could meet by chance."""
+    for row in np.flatnonzero(twin != np.arange(len(twin))):
+        mine = indices[indptr[row] : indptr[row + 1]]
+        other = indices[indptr[twin[row]] : indptr[twin[row] + 1]]
+        if not np.array_equal(mine, other):  # pragma: no cover - one in 10^19 pairs
+            raise DecisionError("two different fingerprints have the same key; reorder the bits")
