@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.training.evaluate import How, evaluate
+from mzseek.training.evaluate import evaluate
+from mzseek.training.scored import How
 
 
 def test_numbers_are_shown_in_percent(mzseek, trained) -> None:

@@ -6,8 +6,9 @@ import pytest
 
 from mzseek.report import write_runs_page
 from mzseek.report.tradeoff import METRICS
-from mzseek.training.evaluate import How, evaluate
+from mzseek.training.evaluate import evaluate
 from mzseek.training.run import Run
+from mzseek.training.scored import How
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from mzseek.report.tradeoff import METRICS, Row, tradeoff_rows, tradeoff_svg
-from mzseek.training.evaluate import Evaluation, How
+from mzseek.training.evaluate import Evaluation
+from mzseek.training.scored import How
 
 HITS = METRICS[:3]
 

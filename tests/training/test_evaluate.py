@@ -13,9 +13,10 @@ from mzseek.data.batch import IDENTITIES
 from mzseek.errors import CacheError, RunError
 from mzseek.metrics import binarise, bit_accuracy, cosine, hit_rate, soft_tanimoto, tanimoto
 from mzseek.metrics.hit_rate import Ties
-from mzseek.training.evaluate import FINGERPRINT_METRICS, Evaluation, How, evaluate, mces_of_best
+from mzseek.training.evaluate import FINGERPRINT_METRICS, Evaluation, evaluate, mces_of_best
 from mzseek.training.predictions import Predictions
 from mzseek.training.run import Run
+from mzseek.training.scored import How
 
 HITS = ("hit_rate@1", "hit_rate@5", "hit_rate@20")
 ROWS = {
@@ -94,7 +95,7 @@ def test_a_model_without_a_fingerprint_has_hit_rates_alone(trained) -> None:
 def test_the_model_is_not_needed(loss: str, trained, copied, monkeypatch) -> None:
     run = copied(loss)
     shutil.rmtree(run.folder / "checkpoints")
-    monkeypatch.setattr("mzseek.training.evaluate.load_weights", lambda path: pytest.fail("read"))
+    monkeypatch.setattr("mzseek.training.scored.load_weights", lambda path: pytest.fail("read"))
     for setting in ("mass", "formula"):
         for fold in ("val", "test"):
             how = How(fold=fold, candidates=setting)

@@ -100,7 +100,8 @@ def _train(prepared: Prepared, out: Path, seed: int, epochs: int) -> dict[str, A
 
 
 def _evaluate(runs: dict[str, Any]) -> dict[str, Any]:
-    from mzseek.training.evaluate import How, evaluate
+    from mzseek.training.evaluate import evaluate
+    from mzseek.training.scored import How
 
     return {name: evaluate(run, How(candidates=_SETTING)) for name, run in runs.items()}
 

@@ -54,13 +54,10 @@ def evaluate(
 
     Example: mzseek evaluate runs/emb-cos --candidates formula --control runs/blind
     """
-    from mzseek.training.evaluate import (
-        How,
-        mces_of_best,
-        predicts_fingerprint,
-    )  # torch takes a second to load
-    from mzseek.training.evaluate import evaluate as score
+    from mzseek.training.evaluate import evaluate as score  # torch takes a second to load
+    from mzseek.training.evaluate import mces_of_best
     from mzseek.training.run import Run
+    from mzseek.training.scored import How, predicts_fingerprint
 
     opened = Run.open(run)
     how = How(fold, candidates or opened.options.candidates, similarity, ties, identity)  # type: ignore[arg-type]

@@ -21,9 +21,11 @@ from mzseek.decision.bounds import (
     tight_similarities,
 )
 from mzseek.decision.calibration import (
+    Calibration,
     Reliability,
     calibration_error,
     first_places,
+    fit_calibration,
     fit_temperature,
     posterior,
     reliability,
@@ -50,6 +52,7 @@ __all__ = [
     "Band",
     "Bands",
     "Bounds",
+    "Calibration",
     "Decision",
     "Decomposition",
     "Distribution",
@@ -68,6 +71,7 @@ __all__ = [
     "distribution",
     "expected_utility",
     "first_places",
+    "fit_calibration",
     "fit_set_threshold",
     "fit_temperature",
     "posterior",

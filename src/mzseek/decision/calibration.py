@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 
 from mzseek.decision.distribution import Floats, Ints
 from mzseek.decision.lists import checked_labels, checked_lists, list_weights
@@ -14,6 +14,7 @@ from mzseek.errors import DecisionError
 # Temperatures are looked for between these multiples of the scores' spread. At the lower one, the
 # best candidate has all the probability; at the upper, all are equally probable.
 _COLDEST, _HOTTEST = 1e-4, 1e4
+_USUAL_LENGTH = 50.0
 
 
 def posterior(scores: npt.ArrayLike, counts: npt.ArrayLike, temperature: float = 1.0) -> Floats:
@@ -89,6 +90,89 @@ def fit_temperature(
     near = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
     found = minimize_scalar(loss, bounds=near, method="bounded", options={"xatol": 1e-7})
     return float(np.exp(found.x))
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How scores become probabilities: a temperature, and two things that it cannot do alone.
+
+    ``p = (1 − floor) · softmax(score / T(n)) + floor / n`` in a list of n candidates, with
+    ``T(n) = T · (n / 50)^−power``. A long list spreads its probability over many candidates that
+    are alike, and wants a lower temperature than a short one; and a model that is now and then
+    quite wrong must not give any candidate next to nothing.
+
+    Attributes
+    ----------
+    temperature, power, floor : float
+        T, power and floor; 1, 0 and 0 leave softmax as it is.
+    """
+
+    temperature: float
+    power: float = 0.0
+    floor: float = 0.0
+
+    def posterior(self, scores: npt.ArrayLike, counts: npt.ArrayLike) -> Floats:
+        """Probabilities of the candidates of each list; arguments as in `posterior`."""
+        flat, lengths, starts = checked_lists(scores, counts, "scores")
+        centred = flat - np.repeat(np.maximum.reduceat(flat, starts), lengths)
+        return _probabilities(centred, lengths, starts, self)
+
+
+def fit_calibration(
+    scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayLike, groups: Any = None
+) -> Calibration:
+    """The calibration under which the truth is most probable.
+
+    Parameters
+    ----------
+    scores, counts, labels, groups
+        As in `fit_temperature`, of a validation fold.
+
+    Returns
+    -------
+    Calibration
+
+    Examples
+    --------
+    >>> fit_calibration([3.0, 3.0, 1.0], [2, 1], [1, 0, 1])  # nothing to be learnt
+    Calibration(temperature=1.0, power=0.0, floor=0.0)
+    """
+    start = fit_temperature(scores, counts, labels, groups)
+    flat, lengths, starts = checked_lists(scores, counts, "scores")
+    truth = checked_labels(labels, lengths, starts)
+    weights = list_weights(groups, len(lengths))
+    centred = flat - np.repeat(np.maximum.reduceat(flat, starts), lengths)
+    if not centred.any():
+        return Calibration(start)
+
+    def made(at: Floats) -> Calibration:
+        return Calibration(float(start * np.exp(at[0])), float(at[1]), float(at[2]))
+
+    def loss(at: Floats) -> float:
+        p = _probabilities(centred, lengths, starts, made(at))
+        of_truth = np.add.reduceat(np.where(truth, p, 0), starts)
+        return float(weights @ -np.log(np.maximum(of_truth, 1e-300)) / weights.sum())
+
+    plain = np.zeros(3)
+    found = minimize(
+        loss, [0.0, 0.0, 0.05], method="L-BFGS-B",
+        bounds=[(-3, 3), (-1, 1), (0, 0.95)], options={"ftol": 1e-10, "eps": 1e-5},
+    )  # fmt: skip
+    return made(found.x) if found.fun < loss(plain) else Calibration(start)
+
+
+def _probabilities(
+    centred: Floats, lengths: Ints, starts: Ints, calibration: Calibration
+) -> Floats:
+    """Probabilities from scores less the highest of their list."""
+    n = lengths.astype(np.float64)
+    inverse = (n / _USUAL_LENGTH) ** calibration.power / calibration.temperature
+    scaled = np.exp(centred * np.repeat(inverse, lengths))
+    sums = np.add.reduceat(scaled, starts)
+    kept = 1 - calibration.floor
+    return np.asarray(
+        scaled * np.repeat(kept / sums, lengths) + np.repeat(calibration.floor / n, lengths)
+    )
 
 
 @dataclass(frozen=True)

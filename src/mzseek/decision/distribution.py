@@ -151,7 +151,7 @@ def distribution(fingerprints: Any, probabilities: npt.ArrayLike) -> Distributio
 def merged(indptr: Ints, indices: Ints, width: int, p: Floats) -> Distribution:
     """`distribution` of rows that are known to be well: bits rising in each, probabilities 1."""
     count = len(p)
-    keys = _row_keys(indptr, indices, width)
+    keys = row_keys(indptr, indices, width)
     _, first, group = np.unique(keys, return_index=True, return_inverse=True)
     if len(first) == count:
         return Distribution(width, indptr, indices, p, np.arange(count))
@@ -215,7 +215,7 @@ def _tidied(matrix: csr_array) -> csr_array:
     return matrix
 
 
-def _row_keys(indptr: Ints, indices: Ints, width: int) -> npt.NDArray[np.uint64]:
+def row_keys(indptr: Ints, indices: Ints, width: int) -> npt.NDArray[np.uint64]:
     """A number a row, the same for equal rows: the sum of fixed random numbers of its bits."""
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_bit_numbers(width)[indices])])
     found: npt.NDArray[np.uint64] = sums[indptr[1:]] - sums[indptr[:-1]]  # wraps around, rightly

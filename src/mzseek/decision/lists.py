@@ -59,3 +59,43 @@ def list_weights(groups: Any, count: int) -> Floats:
         raise DecisionError(f"groups have shape {members.shape}, expected ({count},)")
     _, place, sizes = np.unique(members, return_inverse=True, return_counts=True)
     return 1 / sizes[place].astype(np.float64)
+
+
+def merge_answers(
+    probabilities: Floats, counts: Ints, answers: npt.NDArray[Any], labels: npt.NDArray[np.bool_]
+) -> tuple[Floats, Ints, npt.NDArray[np.bool_]]:
+    """Lists in which candidates that count as the same answer are one, probabilities summed.
+
+    Parameters
+    ----------
+    probabilities, labels : arrays
+        Over all candidates of all lists, concatenated.
+    counts : int array, shape (lists,)
+    answers : array
+        Equal for candidates that are the same answer, such as a number of their fingerprint.
+
+    Returns
+    -------
+    probabilities, counts, labels : arrays
+        Of distinct answers, in the order of the first of each.
+
+    Examples
+    --------
+    >>> p, counts, labels = merge_answers(
+    ...     np.array([0.2, 0.5, 0.3, 1.0]), np.array([3, 1]), np.array([7, 8, 7, 7]),
+    ...     np.array([True, False, True, True]))
+    >>> p.tolist(), counts.tolist(), labels.tolist()
+    ([0.5, 0.5, 1.0], [2, 1], [True, False, True])
+    """
+    of_list = np.repeat(np.arange(len(counts)), counts)
+    order = np.lexsort((answers, of_list))
+    changed = np.diff(of_list[order]).astype(bool) | (answers[order][1:] != answers[order][:-1])
+    group_of_sorted = np.cumsum(np.concatenate([[False], changed]))
+    group = np.empty(len(order), np.int64)
+    group[order] = group_of_sorted
+    first = np.full(int(group_of_sorted[-1]) + 1, len(order))
+    np.minimum.at(first, group, np.arange(len(order)))
+    kept = np.sort(first)
+    place = np.searchsorted(kept, first)[group]
+    summed = np.bincount(place, weights=probabilities).astype(np.float64)
+    return summed, np.bincount(of_list[kept], minlength=len(counts)), labels[kept]

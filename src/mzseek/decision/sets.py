@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.decision.distribution import Floats
+from mzseek.decision.distribution import Floats, Ints
 from mzseek.decision.lists import checked_labels, checked_lists, list_weights
 from mzseek.errors import DecisionError
 
-# Sums of the same probabilities may differ by so much, and a candidate at the threshold is in.
+# The same probability computed twice may differ by so much, and one at the threshold is in.
 _ROUNDING = 1e-9
 
 
@@ -18,9 +18,10 @@ def prediction_sets(
 ) -> npt.NDArray[np.bool_]:
     """Which candidates are in their list's prediction set.
 
-    A candidate is in it if the candidates that are more probable hold no more than ``threshold`` of
-    the probability. The first is always in; equally probable ones are in together; and since
-    probability is shared out within a list, long and short lists are treated alike.
+    A candidate is in it if its `strength` ``p √n`` is at least the threshold, and the first of a
+    list is always in. Neither p alone, which in a long list is small for all, nor p n, which in a
+    short list is, treats lists of different lengths alike; their mean does, and gives the smallest
+    sets of the three.
 
     Parameters
     ----------
@@ -34,17 +35,18 @@ def prediction_sets(
     Returns
     -------
     bool array
-        One value a candidate.
+        One value a candidate; equally probable ones of a list are in or out together.
 
     Examples
     --------
-    >>> prediction_sets([0.6, 0.3, 0.1, 0.5, 0.5], [3, 2], threshold=0.6).tolist()
-    [True, True, False, True, True]
+    >>> prediction_sets([0.6, 0.3, 0.06, 0.04, 1.0], [4, 1], threshold=0.5).tolist()
+    [True, True, False, False, True]
     """
     if np.isnan(threshold):
         raise DecisionError("threshold is not a number")
-    ahead = probability_ahead(probabilities, counts)
-    inside: npt.NDArray[np.bool_] = (ahead <= threshold + _ROUNDING) | (ahead == 0)
+    p, lengths, starts = checked_lists(probabilities, counts, "probabilities")
+    first = p == np.repeat(np.maximum.reduceat(p, starts), lengths)
+    inside: npt.NDArray[np.bool_] = (strength(p, lengths) >= threshold - _ROUNDING) | first
     return inside
 
 
@@ -73,39 +75,28 @@ def fit_set_threshold(
     Returns
     -------
     float
-        Infinity where there are too few lists to promise so much.
+        0, which puts every candidate in, where there are too few lists to promise so much.
 
     Examples
     --------
-    >>> p, counts = [0.7, 0.2, 0.1] * 9, [3] * 9
-    >>> labels = [1, 0, 0] * 6 + [0, 1, 0] * 3
-    >>> [fit_set_threshold(p, counts, labels, coverage) for coverage in (0.6, 0.8)]
-    [0.0, 0.7]
+    >>> p, counts = [0.7, 0.2, 0.1, 0.0] * 9, [4] * 9
+    >>> labels = [1, 0, 0, 0] * 6 + [0, 1, 0, 0] * 3
+    >>> [fit_set_threshold(p, counts, labels, coverage) for coverage in (0.6, 0.8, 0.99)]
+    [1.4, 0.4, 0.0]
     """
     if not 0 < coverage < 1:
         raise DecisionError(f"coverage is {coverage:g}, expected above 0 and below 1")
-    _, lengths, starts = checked_lists(probabilities, counts, "probabilities")
-    truth = checked_labels(labels, lengths, starts)
-    ahead = np.where(truth, probability_ahead(probabilities, counts), np.inf)
-    needed = np.minimum.reduceat(ahead, starts)
-    weights = list_weights(groups, len(lengths))
-    # The list to come is one group more, at infinity: hence the + 1.
-    order = np.argsort(needed, kind="stable")
-    reached = np.cumsum(weights[order]) / (weights.sum() + 1)
-    enough = reached >= coverage - 1e-12
-    return float(needed[order][np.argmax(enough)]) if enough.any() else float("inf")
-
-
-def probability_ahead(probabilities: npt.ArrayLike, counts: npt.ArrayLike) -> Floats:
-    """For each candidate, the probability of those that are more probable in its list."""
     p, lengths, starts = checked_lists(probabilities, counts, "probabilities")
-    ahead = np.empty(len(p))
-    for start, count in zip(starts, lengths, strict=True):  # one sum a list: no rounding crosses
-        here = p[start : start + count]
-        order = np.argsort(-here, kind="stable")
-        ranked = here[order]
-        before = np.concatenate([[0.0], np.cumsum(ranked)[:-1]])
-        # Equally probable ones have the same ahead of them: that of the first of them.
-        first = np.searchsorted(-ranked, -ranked, side="left")
-        ahead[start + order] = before[first]
-    return ahead
+    truth = checked_labels(labels, lengths, starts)
+    reached = np.maximum.reduceat(np.where(truth, strength(p, lengths), -np.inf), starts)
+    weights = list_weights(groups, len(lengths))
+    # The list to come is one group more, and the worst: hence the + 1.
+    order = np.argsort(-reached, kind="stable")
+    share = np.cumsum(weights[order]) / (weights.sum() + 1)
+    enough = share >= coverage - 1e-12
+    return float(reached[order][np.argmax(enough)]) if enough.any() else 0.0
+
+
+def strength(probabilities: Floats, counts: Ints) -> Floats:
+    """``p √n``: how probable a candidate is, for the length of its list."""
+    return np.asarray(probabilities * np.repeat(np.sqrt(counts.astype(np.float64)), counts))

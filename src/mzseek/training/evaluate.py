@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from scipy.sparse import csr_array
 
-from mzseek.data.batch import IDENTITIES, BatchMaker
 from mzseek.data.cache import Prepared
-from mzseek.data.dataset import FOLDS
 from mzseek.errors import RunError
 from mzseek.metrics import (
     Interval,
@@ -25,55 +22,23 @@ from mzseek.metrics import (
     soft_tanimoto,
     tanimoto,
 )
-from mzseek.metrics.hit_rate import Ties
-from mzseek.similarity.soft import CANDIDATE_SIMILARITIES, candidate_similarity
-from mzseek.training.checkpoint import load_weights
-from mzseek.training.options import BASELINES
-from mzseek.training.predictions import ListScores, Predictions
+from mzseek.training.predictions import Predictions
 from mzseek.training.run import Run
-from mzseek.training.train import predict_fold, random_fold
+from mzseek.training.scored import (
+    How,
+    best_step,
+    by_cosine,
+    name_of,
+    predictions_of,
+    predicts_fingerprint,
+    scored_lists,
+)
 from mzseek.training.validation import HITS, hit_rates
 
 _ROWS = 512
 _Values = npt.NDArray[np.float64]
 _MOST_TIED = 5
 FINGERPRINT_METRICS = ("tanimoto", "soft_tanimoto", "cosine", "bit_accuracy")
-
-
-@dataclass(frozen=True)
-class How:
-    """How a run is to be scored.
-
-    Attributes
-    ----------
-    fold : str
-    candidates : str
-        Retrieval setting; any that the data have, not only the one trained with.
-    similarity : str or None
-        Score candidates by this similarity of the predicted fingerprint; None takes the model's own
-        score.
-    ties, identity : str
-        The rule for equal scores, and when a candidate is the truth.
-    """
-
-    fold: str = "test"
-    candidates: str = "mass"
-    similarity: str | None = None
-    ties: Ties = "expected"
-    identity: str = "fingerprint"
-
-    def check(self) -> None:
-        """Refuse what is unknown, with what is known."""
-        known: tuple[tuple[str, Any, Any], ...] = (
-            ("fold", self.fold, FOLDS),
-            ("similarity", self.similarity, (None, *CANDIDATE_SIMILARITIES)),
-            ("ties", self.ties, ("expected", "optimistic", "pessimistic")),
-            ("identity", self.identity, tuple(IDENTITIES)),
-        )
-        for name, value, allowed in known:
-            if value not in allowed:
-                listed = ", ".join(str(a) for a in allowed if a is not None)
-                raise RunError(f"{name} {value!r} is unknown, expected one of: {listed}")
 
 
 @dataclass(frozen=True)
@@ -176,7 +141,7 @@ def evaluate(
     prepared.candidates(how.candidates)  # says which there are, if not this
     if how.similarity and not predicts_fingerprint(run):
         raise RunError(
-            f"{run.folder}: --similarity needs a predicted fingerprint, and {_name(run)} "
+            f"{run.folder}: --similarity needs a predicted fingerprint, and {name_of(run)} "
             "predicts none; leave it out to score by the model itself"
         )
     values: dict[str, _Values] = {}
@@ -188,15 +153,15 @@ def evaluate(
 
     def at(step: int) -> Predictions:
         if step not in opened:
-            opened[step] = _predictions(run, prepared, step, how.fold, progress)
+            opened[step] = predictions_of(run, prepared, step, how.fold, progress)
         return opened[step]
 
     for k in HITS:
         name = f"hit_rate@{k}"
-        step = _best_step(run, f"{name}/{how.candidates}")
+        step = best_step(run, f"{name}/{how.candidates}")
         if step not in rated:
             rated[step] = hit_rates(
-                _scored(at(step), prepared, how, _by_cosine(run)), how.ties, how.identity
+                scored_lists(at(step), prepared, how, by_cosine(run)), how.ties, how.identity
             )
         values[name], molecule[name], steps[name] = rated[step][0][name], rated[step][1], step
     if not len(molecule["hit_rate@1"]):
@@ -210,7 +175,7 @@ def evaluate(
     )
     chance = {name: float(rates.mean()) for name, rates in even.items()}
     if predicts_fingerprint(run):
-        step = _best_step(run, "tanimoto")
+        step = best_step(run, "tanimoto")
         for name, found in _fingerprint_metrics(at(step), prepared).items():
             values[name], molecule[name], steps[name] = found, np.asarray(at(step).molecule), step
     without = len(prepared.in_fold(how.fold)) - len(values["hit_rate@1"])
@@ -248,9 +213,9 @@ def mces_of_best(
     how = how or How(candidates=run.options.candidates)
     how.check()
     prepared = run.open_data(data)
-    step = _best_step(run, f"hit_rate@1/{how.candidates}")
-    predictions = _predictions(run, prepared, step, how.fold, lambda *told: None)
-    lists = _scored(predictions, prepared, how, _by_cosine(run))
+    step = best_step(run, f"hit_rate@1/{how.candidates}")
+    predictions = predictions_of(run, prepared, step, how.fold, lambda *told: None)
+    lists = scored_lists(predictions, prepared, how, by_cosine(run))
     _, first = np.unique(lists.molecule, return_index=True)
     chosen = first[np.unique(np.linspace(0, len(first) - 1, molecules).astype(int))]
     starts = np.cumsum(lists.counts) - lists.counts
@@ -269,74 +234,6 @@ def mces_of_best(
     )
     starts = np.cumsum(each) - np.asarray(each)
     return np.add.reduceat(np.asarray(distances, np.float64), starts) / each, truth
-
-
-def _by_cosine(run: Run) -> bool:
-    """Whether a model scores by the cosine of its predicted fingerprint."""
-    return run.options.facts.scorer == "fp-cos" and predicts_fingerprint(run)
-
-
-def predicts_fingerprint(run: Run) -> bool:
-    """Whether a run's model predicts a fingerprint."""
-    return run.options.facts.predicts_fingerprint and run.options.model not in BASELINES
-
-
-def _name(run: Run) -> str:
-    return run.options.model if run.options.model in BASELINES else run.options.loss
-
-
-def _best_step(run: Run, wanted: str) -> int:
-    """Step of the checkpoint to read a metric from; of another setting if this has none."""
-    best = run.best
-    kind = wanted.partition("/")[0]
-    for name in (wanted, *(name for name in best if name.partition("/")[0] == kind)):
-        if name in best:
-            return int(best[name]["step"])
-    raise RunError(f"{run.folder}: has no checkpoint that was chosen by {wanted}")
-
-
-def _predictions(run: Run, prepared: Prepared, step: int, fold: str, progress: Any) -> Predictions:
-    """Saved predictions of a checkpoint, or new ones, which are saved once the run has ended."""
-    folder = run.predictions(step, fold)
-    if folder.is_dir():
-        return Predictions.open(folder)
-    if not len(prepared.in_fold(fold)):
-        raise RunError(f"{prepared.folder}: has no {fold} spectra")
-    if run.options.model in BASELINES:
-        made = random_fold(prepared, fold, run.options.seed)
-    else:
-        metric = next(name for name, facts in run.best.items() if facts["step"] == step)
-        model, _, facts = load_weights(run.checkpoint(metric))
-        if facts["step"] != step:  # a run that goes on has replaced it since
-            raise RunError(f"{run.folder}: is being trained; evaluate it when it has ended")
-        made = predict_fold(
-            model, prepared, fold, lambda done, total: progress("predicting", done, total)
-        )
-    if run.finished:
-        made.save(folder)
-    return made
-
-
-def _scored(
-    predictions: Predictions, prepared: Prepared, how: How, own_is_cosine: bool
-) -> ListScores:
-    """Candidates with the scores asked for."""
-    if how.candidates not in predictions.lists:
-        raise RunError(f"the saved predictions have no candidates {how.candidates!r}")
-    lists = predictions.lists[how.candidates]
-    if how.similarity is None or (how.similarity == "cosine" and own_is_cosine):
-        return lists  # not from the saved fingerprints, whose half precision could flip near ties
-    assert predictions.fingerprints is not None
-    maker = BatchMaker(prepared, "bins", (how.candidates,), lists.queries, backward=False)
-    rows = np.searchsorted(predictions.queries, lists.queries)
-    found = [np.empty(0, np.float32)]
-    for start in range(0, len(rows), _ROWS):
-        here = slice(start, start + _ROWS)
-        predicted = torch.from_numpy(predictions.fingerprints[rows[here]].astype(np.float32))
-        part = maker.lists(lists.queries[here], how.candidates)
-        scores = candidate_similarity(predicted, part.rows, part.counts, how.similarity)
-        found.append(scores.numpy())
-    return replace(lists, scores=np.concatenate(found))
 
 
 def _fingerprint_metrics(predictions: Predictions, prepared: Prepared) -> dict[str, _Values]:

@@ -1,0 +1,128 @@
+"""A run's candidates with their scores, from its predictions."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from mzseek.data.batch import IDENTITIES, BatchMaker
+from mzseek.data.cache import Prepared
+from mzseek.data.dataset import FOLDS
+from mzseek.errors import RunError
+from mzseek.metrics.hit_rate import Ties
+from mzseek.similarity.soft import CANDIDATE_SIMILARITIES, candidate_similarity
+from mzseek.training.checkpoint import load_weights
+from mzseek.training.options import BASELINES
+from mzseek.training.predictions import ListScores, Predictions
+from mzseek.training.run import Run
+from mzseek.training.train import predict_fold, random_fold
+
+_ROWS = 512
+
+
+@dataclass(frozen=True)
+class How:
+    """How a run is to be scored.
+
+    Attributes
+    ----------
+    fold : str
+    candidates : str
+        Retrieval setting; any that the data have, not only the one trained with.
+    similarity : str or None
+        Score candidates by this similarity of the predicted fingerprint; None takes the model's own
+        score.
+    ties, identity : str
+        The rule for equal scores, and when a candidate is the truth.
+    """
+
+    fold: str = "test"
+    candidates: str = "mass"
+    similarity: str | None = None
+    ties: Ties = "expected"
+    identity: str = "fingerprint"
+
+    def check(self) -> None:
+        """Refuse what is unknown, with what is known."""
+        known: tuple[tuple[str, Any, Any], ...] = (
+            ("fold", self.fold, FOLDS),
+            ("similarity", self.similarity, (None, *CANDIDATE_SIMILARITIES)),
+            ("ties", self.ties, ("expected", "optimistic", "pessimistic")),
+            ("identity", self.identity, tuple(IDENTITIES)),
+        )
+        for name, value, allowed in known:
+            if value not in allowed:
+                listed = ", ".join(str(a) for a in allowed if a is not None)
+                raise RunError(f"{name} {value!r} is unknown, expected one of: {listed}")
+
+
+def by_cosine(run: Run) -> bool:
+    """Whether a model scores by the cosine of its predicted fingerprint."""
+    return run.options.facts.scorer == "fp-cos" and predicts_fingerprint(run)
+
+
+def predicts_fingerprint(run: Run) -> bool:
+    """Whether a run's model predicts a fingerprint."""
+    return run.options.facts.predicts_fingerprint and run.options.model not in BASELINES
+
+
+def name_of(run: Run) -> str:
+    """What a message calls a run's model."""
+    return run.options.model if run.options.model in BASELINES else run.options.loss
+
+
+def best_step(run: Run, wanted: str) -> int:
+    """Step of the checkpoint to read a metric from; of another setting if this has none."""
+    best = run.best
+    kind = wanted.partition("/")[0]
+    for name in (wanted, *(name for name in best if name.partition("/")[0] == kind)):
+        if name in best:
+            return int(best[name]["step"])
+    raise RunError(f"{run.folder}: has no checkpoint that was chosen by {wanted}")
+
+
+def predictions_of(
+    run: Run, prepared: Prepared, step: int, fold: str, progress: Any
+) -> Predictions:
+    """Saved predictions of a checkpoint, or new ones, which are saved once the run has ended."""
+    folder = run.predictions(step, fold)
+    if folder.is_dir():
+        return Predictions.open(folder)
+    if not len(prepared.in_fold(fold)):
+        raise RunError(f"{prepared.folder}: has no {fold} spectra")
+    if run.options.model in BASELINES:
+        made = random_fold(prepared, fold, run.options.seed)
+    else:
+        metric = next(name for name, facts in run.best.items() if facts["step"] == step)
+        model, _, facts = load_weights(run.checkpoint(metric))
+        if facts["step"] != step:  # a run that goes on has replaced it since
+            raise RunError(f"{run.folder}: is being trained; evaluate it when it has ended")
+        made = predict_fold(
+            model, prepared, fold, lambda done, total: progress("predicting", done, total)
+        )
+    if run.finished:
+        made.save(folder)
+    return made
+
+
+def scored_lists(
+    predictions: Predictions, prepared: Prepared, how: How, own_is_cosine: bool
+) -> ListScores:
+    """Candidates with the scores asked for."""
+    if how.candidates not in predictions.lists:
+        raise RunError(f"the saved predictions have no candidates {how.candidates!r}")
+    lists = predictions.lists[how.candidates]
+    if how.similarity is None or (how.similarity == "cosine" and own_is_cosine):
+        return lists  # not from the saved fingerprints, whose half precision could flip near ties
+    assert predictions.fingerprints is not None
+    maker = BatchMaker(prepared, "bins", (how.candidates,), lists.queries, backward=False)
+    rows = np.searchsorted(predictions.queries, lists.queries)
+    found = [np.empty(0, np.float32)]
+    for start in range(0, len(rows), _ROWS):
+        here = slice(start, start + _ROWS)
+        predicted = torch.from_numpy(predictions.fingerprints[rows[here]].astype(np.float32))
+        part = maker.lists(lists.queries[here], how.candidates)
+        scores = candidate_similarity(predicted, part.rows, part.counts, how.similarity)
+        found.append(scores.numpy())
+    return replace(lists, scores=np.concatenate(found))
