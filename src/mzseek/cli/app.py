@@ -5,7 +5,10 @@ from typing import Annotated
 import typer
 
 from mzseek import __version__
+from mzseek.cli.advise import advise
+from mzseek.cli.bands import bands
 from mzseek.cli.data import data_app
+from mzseek.cli.decide import decide
 from mzseek.cli.demo import demo
 from mzseek.cli.evaluate import evaluate
 from mzseek.cli.prepare import prepare
@@ -37,7 +40,8 @@ def _root(
 ) -> None:
     """Find the molecule behind a tandem mass spectrum.
 
-    This version makes data sets, trains models and measures them; it does not annotate yet.
+    This version makes data sets, trains models, measures them and decodes them for any metric; it
+    does not annotate yet.
     """
 
 
@@ -45,4 +49,7 @@ app.add_typer(data_app, name="data")
 app.command("prepare")(prepare)
 app.command("train")(train)
 app.command("evaluate")(evaluate)
+app.command("bands")(bands)
+app.command("advise")(advise)
+app.command("decide")(decide)
 app.command("demo")(demo)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from mzseek.cli.beliefs import show_beliefs
 from mzseek.cli.show import console, say, watched
 from mzseek.metrics import METRICS, bootstrap
 
@@ -35,6 +36,13 @@ def evaluate(
     control: Annotated[
         Path | None, typer.Option(help="Another run, to state the gain over it.")
     ] = None,
+    decode: Annotated[
+        bool,
+        typer.Option(
+            help="Also turn scores into probabilities and decode them for each metric; some 30 s "
+            "for 5,000 spectra."
+        ),
+    ] = True,
     mces: Annotated[
         int,
         typer.Option(
@@ -50,10 +58,12 @@ def evaluate(
     """Score a run, from its saved predictions where there are any.
 
     Each metric comes from the checkpoint that was best by it on validation.
-    Intervals are over molecules; the row "random" is what an order by chance reaches.
+    Intervals are over molecules; the row "random" is what an order by chance reaches. Decisions
+    decoded for a metric stand beside those of a posterior that has not seen the spectrum.
 
     Example: mzseek evaluate runs/emb-cos --candidates formula --control runs/blind
     """
+    from mzseek.training.beliefs import beliefs_of
     from mzseek.training.evaluate import evaluate as score  # torch takes a second to load
     from mzseek.training.evaluate import mces_of_best
     from mzseek.training.run import Run
@@ -69,6 +79,12 @@ def evaluate(
             # A control without a fingerprint is scored as it was trained.
             fair = how if predicts_fingerprint(other) else replace(how, similarity=None)
             against = score(other, fair, data=data, progress=progress)
+        beliefs = None
+        if decode:
+            beliefs = beliefs_of(opened, how, data=data, progress=progress)
+        other_beliefs = None
+        if decode and other:
+            other_beliefs = beliefs_of(other, fair, data=data, progress=progress)
     distance = None
     if mces:
         distance = bootstrap(mces_of_best(opened, how, molecules=mces, data=data)[0])
@@ -78,14 +94,20 @@ def evaluate(
         if distance:
             facts["mces@1"] = distance.mean
             facts["intervals"]["mces@1"] = [distance.low, distance.high]
+        if beliefs:
+            facts |= beliefs.to_dict()
         if against:
             facts["control"] = against.to_dict()
+            if other_beliefs:
+                facts["control"] |= other_beliefs.to_dict()
             facts["gain"] = {name: [g.mean, g.low, g.high] for name, g in gains.items()}
         print(json.dumps(facts))
         return
     for warning in opened.facts["warnings"]:
         say(f"[yellow]warning:[/yellow] {warning}")
     _show(run.name, found, control.name if control else "", against, gains)
+    if beliefs:
+        show_beliefs(run.name, beliefs, control.name if control else "", other_beliefs)
     if distance:
         say(
             f"MCES@1: {distance.mean:.2f} ({distance.low:.2f}…{distance.high:.2f}), "

@@ -14,6 +14,7 @@ from mzseek.similarity import checked_rows
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 _SUM_TOLERANCE = 1e-6
+_FEW_ROWS = 8
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,16 @@ class Distribution:
     @cached_property
     def overlaps(self) -> Floats:
         """Bits that each pair of rows has in common, shape (rows, rows)."""
-        dense = self.dense_bits(np.flatnonzero(self.used))
-        return (dense @ dense.T).astype(np.float64)  # counts are exact in float32
+        # A bit that many rows have is cheap in a dense product, one that few have in a sparse one.
+        rows_with = np.bincount(self.indices, minlength=self.width)
+        dense = self.dense_bits(np.flatnonzero(rows_with > _FEW_ROWS))
+        common = (dense @ dense.T).astype(np.float64)  # counts are exact in float32
+        few = rows_with[self.indices] <= _FEW_ROWS
+        rare = csr_array(
+            (np.ones(int(few.sum()), np.float32), (self.row_of_entry[few], self.indices[few])),
+            shape=(len(self), self.width),
+        )
+        return np.asarray(common + (rare @ rare.T).toarray())
 
     @cached_property
     def used(self) -> npt.NDArray[np.bool_]:

@@ -1,11 +1,8 @@
 """What a run is worth when its posterior is decoded for each metric."""
 
-import multiprocessing
-import os
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.data.cache import Prepared
+from mzseek.data.parallel import in_batches
 from mzseek.data.progress import Progress, silent
 from mzseek.decision.decide import WITHIN, Within
 from mzseek.decision.decoders import DECODERS
@@ -123,10 +121,12 @@ def decode(
                 tuple(within),
             )
         )
+    if processes is None and count < _WORTH_A_PROCESS:
+        processes = 1
     parts = []
-    for done, part in enumerate(_run(jobs, prepared, processes, count), 1):
+    for _, part in in_batches(partial(_decode_here, prepared.folder), jobs, 1, processes):
         parts.append(part)
-        progress("decoding", min(done * _LISTS_AT_A_TIME, count), count)
+        progress("decoding", sum(map(len, parts)), count)
     joined = np.concatenate(parts)  # (lists, utilities, within, judged by)
     return Decoded(
         {
@@ -151,32 +151,13 @@ class _Job:
     within: tuple[Within, ...]
 
 
-def _run(
-    jobs: list[_Job], prepared: Prepared, processes: int | None, lists: int
-) -> Iterable[Floats]:
-    wanted = processes or min(os.cpu_count() or 1, len(jobs))
-    if wanted == 1 or (processes is None and lists < _WORTH_A_PROCESS):
-        yield from (_decode_job(job, prepared) for job in jobs)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        wanted, mp_context=context, initializer=_open, initargs=(prepared.folder,)
-    ) as pool:
-        try:
-            yield from pool.map(_decode_here, jobs)
-        except BrokenProcessPool as error:
-            raise RunError("decoding was killed from outside (is there enough memory?)") from error
+def _decode_here(folder: Path, jobs: Sequence[_Job]) -> Floats:
+    return np.concatenate([_decode_job(job, _opened(folder)) for job in jobs])
 
 
-_opened: list[Prepared] = []
-
-
-def _open(folder: Path) -> None:
-    _opened[:] = [Prepared.open(folder)]
-
-
-def _decode_here(job: _Job) -> Floats:
-    return _decode_job(job, _opened[0])
+@lru_cache(maxsize=1)
+def _opened(folder: Path) -> Prepared:
+    return Prepared.open(folder)
 
 
 def _decode_job(job: _Job, prepared: Prepared) -> Floats:

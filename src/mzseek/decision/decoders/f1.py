@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from mzseek.decision.decoders.cosine import decode_cosine
 from mzseek.decision.decoders.result import Decoded, exact
 from mzseek.decision.distribution import Distribution, Floats, Ints
+from mzseek.decision.utilities import expected
 
 
 def decode_f1(known: Distribution) -> Decoded:
@@ -11,27 +13,40 @@ def decode_f1(known: Distribution) -> Decoded:
 
     For decisions of k bits, expected F1 is a sum over them of
     :math:`\Delta_{ik} = \sum_s 2 P(y_i = 1, \lvert y \rvert = s) / (s + k)`, so that the k largest
-    are best (Waegeman et al. 2014; the m² + 1 parameters are the P and p(0)). Only sizes k that can
-    beat the best one found are looked at: overlaps are at most min(k, s), which bounds each k by
-    :math:`\sum_s P(s) 2 \min(k, s) / (k + s)`.
+    are best (Waegeman et al. 2014; the m² + 1 parameters are the P and p(0)). Sizes k that cannot
+    beat the decision for cosine are left out: overlaps are at most min(k, s), which bounds each k
+    by :math:`\sum_s P(s) 2 \min(k, s) / (k + s)`.
     """
     sizes, mass = known.by_size
-    used = np.flatnonzero(known.marginals > 0)
-    best, best_value = used[:0], known.probability_of_zero
-    if not len(used):
-        return exact(known.width, used, best_value)
-    joint = size_marginals(known, used, sizes)
-    k = np.arange(1, len(used) + 1, dtype=np.float64)
+    start = decode_cosine(known)
+    best, best_value = np.flatnonzero(start.bits), expected("f1", start.bits, known)
+    k = np.arange(1, int(known.used.sum()) + 1, dtype=np.float64)
     reach = (2 * np.minimum(k[:, None], sizes) / (k[:, None] + sizes)) @ mass
-    for size in k[np.argsort(-reach, kind="stable")].astype(int):
-        if reach[size - 1] <= best_value:
-            break
-        delta = joint @ (2 / (sizes + size))
-        top = largest(delta, size)
-        value = float(delta[top].sum())
-        if value > best_value:
-            best, best_value = used[top], value
+    k = k[reach > best_value]
+    if len(k):
+        used = _can_be_chosen(known.marginals, k, sizes)
+        joint = size_marginals(known, used, sizes)
+        for size in k.astype(int):
+            delta = joint @ (2 / (sizes + size))
+            top = largest(delta, size)
+            value = float(delta[top].sum())
+            if value > best_value:
+                best, best_value = used[top], value
+    if known.probability_of_zero > best_value:
+        return exact(known.width, best[:0], known.probability_of_zero)
     return exact(known.width, best, best_value)
+
+
+def _can_be_chosen(marginals: Floats, k: Floats, sizes: Floats) -> Ints:
+    """Bits that can be among the k largest Δ for one of these k.
+
+    Since ``2 q / (s_max + k) ≤ Δ ≤ 2 q / (s_min + k)``, such a bit has at least
+    ``(s_min + k) / (s_max + k)`` of the k-th largest marginal q.
+    """
+    ranked = np.sort(marginals)[::-1]
+    kth = ranked[k.astype(int) - 1]
+    least = (kth * (sizes[0] + k) / (sizes[-1] + k)).min()
+    return np.flatnonzero((marginals > 0) & (marginals >= least * (1 - 1e-9)))
 
 
 def size_marginals(known: Distribution, used: Ints, sizes: Floats) -> Floats:

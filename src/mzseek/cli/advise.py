@@ -1,0 +1,106 @@
+"""``mzseek advise``."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from mzseek.cli.bands import PAPERS
+from mzseek.cli.show import console, say, watched
+from mzseek.data.bands import set_bands
+from mzseek.data.cache import Prepared
+from mzseek.errors import DecisionError
+
+
+def advise(
+    data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
+    goal: Annotated[
+        str, typer.Option(help="What counts in the end: hit (HR@1), tanimoto, cosine or bits.")
+    ] = "hit",
+    candidates: Annotated[str, typer.Option(help="Candidate lists.")] = "mass",
+    fingerprint: Annotated[
+        list[str] | None,
+        typer.Option(help="Compare these; by default the six of the paper. Several times."),
+    ] = None,
+    p_star: Annotated[
+        float | None,
+        typer.Option(help="How probable the best candidate usually is; 0.5 if nothing is known."),
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option(help="Take that from this run's posterior on validation.")
+    ] = None,
+    lists: Annotated[
+        int, typer.Option(min=1, help="So many lists of the val fold at the most, evenly spaced.")
+    ] = 100,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; all cores by default.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="End with a JSON object.")] = False,
+) -> None:
+    """Which fingerprint and which loss to train with, for these candidates and your goal.
+
+    Reads the candidates alone, and says what the theory bounds from how alike they are.
+
+    Example: mzseek advise prepared --goal tanimoto
+    """
+    from mzseek.report.advice import GOALS
+    from mzseek.report.advice import advise as ask
+
+    if goal not in GOALS:
+        raise DecisionError(f"--goal {goal!r} is unknown, expected one of: {', '.join(GOALS)}")
+    if p_star is not None and not 0 < p_star <= 1:
+        raise DecisionError(f"--p-star is {p_star:g}, expected above 0 and at most 1")
+    prepared = Prepared.open(data)
+    similarity = goal if goal in ("tanimoto", "cosine") else "tanimoto"
+    fold = "val" if len(prepared.in_fold("val")) else None
+    medians = {}
+    with watched() as progress:
+        for kind in dict.fromkeys(fingerprint or PAPERS):
+            found = set_bands(
+                prepared, candidates, fold=fold, fingerprint=kind, similarity=similarity,
+                most_lists=lists, jobs=jobs, progress=progress,
+            )  # fmt: skip
+            medians[kind] = found.medians()
+    source = "given"
+    if run is not None:
+        p_star, source = _from_run(run, candidates, data), f"measured on {run.name}, val"
+    elif p_star is None:
+        p_star, source = 0.5, "assumed"
+    advice = ask(goal, medians, p_star, similarity)
+    if as_json:
+        facts = vars(advice) | {"rows": [vars(row) for row in advice.rows]}
+        print(json.dumps(facts | {"p_star": p_star, "p_star_is": source, "lists": lists}))
+        return
+    say(f"[bold]--loss {advice.loss} --fingerprint {advice.fingerprint}[/bold]")
+    for reason in advice.reasons:
+        say(f"· {reason}")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("fingerprint")
+    for head in ("σ min", "σ max", f"most lost in {similarity}", "most lost in HR@1"):
+        table.add_column(head, justify="right")
+    for row in advice.rows:
+        lost = f"{100 * row.similarity_loss:.1f}", f"{100 * row.hit_loss:.1f}"
+        table.add_row(row.fingerprint, f"{row.low:.3f}", f"{row.high:.3f}", *lost)
+    console.print(table)
+    say(
+        f"[dim]{similarity} of the truth with its candidates, medians of up to {lists} "
+        f"{candidates} lists; points lost by the wrong decision where the best candidate has "
+        f"probability {p_star:.2f} ({source}). The theorems need the band of all pairs: for a "
+        "guarantee see `mzseek bands --against pairs`.[/dim]"
+    )
+
+
+def _from_run(folder: Path, candidates: str, data: Path) -> float:
+    """Mean probability of the best candidate, on validation."""
+    from mzseek.decision import first_places
+    from mzseek.training.posteriors import calibrate
+    from mzseek.training.run import Run
+    from mzseek.training.scored import How
+
+    with watched() as progress:
+        found = calibrate(
+            Run.open(folder), How("val", candidates), data=data, progress=progress
+        ).val
+    return float(first_places(*found.answers())[0].mean())

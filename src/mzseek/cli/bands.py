@@ -1,0 +1,123 @@
+"""``mzseek bands``."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from mzseek.chem import FINGERPRINTS
+from mzseek.cli.show import console, say, watched
+from mzseek.data.bands import set_bands
+from mzseek.data.cache import Prepared
+from mzseek.decision import BAND_SIMILARITIES, Bands
+from mzseek.errors import DatasetError
+from mzseek.files import atomic_file
+
+PAPERS = ("morgan2", "morgan4", "morgan6", "morgan8", "rdkit", "map4")
+
+
+def bands(
+    data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
+    fingerprint: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"{' '.join(FINGERPRINTS)}; several times for several, or `paper` for the six "
+            "of the paper. By default the prepared one."
+        ),
+    ] = None,
+    similarity: Annotated[str, typer.Option(help=" ".join(BAND_SIMILARITIES))] = "tanimoto",
+    candidates: Annotated[str, typer.Option(help="Candidate lists.")] = "mass",
+    fold: Annotated[str, typer.Option(help="train, val, test or all.")] = "test",
+    against: Annotated[
+        str,
+        typer.Option(
+            help="truth: each true molecule against its candidates, as the paper's figures; "
+            "pairs: all pairs of a list, as its theorems."
+        ),
+    ] = "truth",
+    lists: Annotated[
+        int | None, typer.Option(min=1, help="So many lists at the most, evenly spaced.")
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Also draw the distributions into this SVG file.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; all cores by default.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="End with a JSON object.")] = False,
+) -> None:
+    """How alike the candidates are: the similarity bands that bound regret.
+
+    The wider the band, the more can be lost by training for one metric and being judged by another.
+
+    Example: mzseek bands prepared --fingerprint morgan2 --fingerprint rdkit --figure bands.svg
+    """
+    prepared = Prepared.open(data)
+    own = str(prepared.manifest["options"]["fingerprint"])
+    kinds = list(dict.fromkeys(_expand(fingerprint or [own])))
+    if figure and figure.suffix != ".svg":
+        raise DatasetError(f"{figure}: expected a name that ends in .svg")
+    found: dict[str, Bands] = {}
+    with watched() as progress:
+        for kind in kinds:
+            found[kind] = set_bands(
+                prepared, candidates, fold=None if fold == "all" else fold, fingerprint=kind,
+                similarity=similarity, against=against, most_lists=lists, jobs=jobs,
+                progress=progress,
+            )  # fmt: skip
+    if figure:
+        from mzseek.report.bands import bands_svg
+
+        with atomic_file(figure) as partial:
+            partial.write_text(bands_svg(found, similarity), encoding="utf-8")
+    if as_json:
+        print(json.dumps(_facts(found, similarity, candidates, fold, against)))
+        return
+    _show(found, similarity, candidates, fold, against)
+    if figure:
+        say(f"Distributions: {figure}")
+
+
+def _expand(kinds: list[str]) -> list[str]:
+    return [kind for name in kinds for kind in (PAPERS if name == "paper" else (name,))]
+
+
+def _facts(found: dict[str, Bands], similarity: str, *how: str) -> dict[str, Any]:
+    candidates, fold, against = how
+    return {
+        "similarity": similarity,
+        "candidates": candidates,
+        "fold": fold,
+        "against": against,
+        "lists": {kind: int(each.usable.sum()) for kind, each in found.items()},
+        "medians": {kind: each.medians() for kind, each in found.items()},
+        "twins": {kind: _with_twins(each) for kind, each in found.items()},
+    }
+
+
+def _with_twins(found: Bands) -> float:
+    """Share of the lists in which two molecules have the same fingerprint."""
+    return float((found.high[found.usable] == 1).mean())
+
+
+def _show(
+    found: dict[str, Bands], similarity: str, candidates: str, fold: str, against: str
+) -> None:
+    first = next(iter(found.values()))
+    what = "the truth against its candidates" if against == "truth" else "all pairs of a list"
+    where = "" if fold == "all" else f" of the {fold} fold"
+    say(f"{similarity} of {what}: medians over {first.usable.sum():,} {candidates} lists{where}")
+    alone = int((~first.usable).sum())
+    if alone:
+        say(f"[yellow]{alone:,} lists have nothing to compare and are left out[/yellow]")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("fingerprint")
+    for head in ("σ min", "σ max", "σ max − σ min", "lists with σ max = 1"):
+        table.add_column(head, justify="right")
+    for kind, each in found.items():
+        medians = each.medians()
+        cells = [f"{medians[name]:.3f}" for name in ("low", "high", "width")]
+        table.add_row(kind, *cells, f"{100 * _with_twins(each):.1f} %")
+    console.print(table)

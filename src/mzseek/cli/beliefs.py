@@ -1,0 +1,73 @@
+"""What a run's probabilities are worth, as people read it."""
+
+from typing import Any
+
+from rich.table import Table
+
+from mzseek.cli.show import console, say
+from mzseek.decision import UTILITIES
+
+_WHERE = {"candidates": "among candidates", "all": "any fingerprint"}
+
+
+def show_beliefs(name: str, found: Any, control: str = "", other: Any = None) -> None:
+    """Decoded values beside the controls', calibration, prediction sets and abstention."""
+    say("\n[bold]Decoded: one model, a decision for each metric[/bold]")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("%, decided for")
+    table.add_column("where")
+    for judged in UTILITIES.values():
+        table.add_column(judged.label, justify="right")
+    for utility, places in found.decoded.to_dict().items():
+        for where, values in places.items():
+            cells = [_best(values[judged], judged == utility) for judged in UTILITIES]
+            table.add_row(UTILITIES[utility].label, _WHERE[where], *cells)
+    console.print(table)
+    for utility in ("tanimoto", "cosine"):
+        _say_gain(name, found, utility, control, other)
+    errors = found.errors
+    say(
+        f"\nProbabilities: expected calibration error {100 * errors['before']:.1f} points before "
+        f"calibration on val, {100 * errors['after']:.1f} after"
+    )
+    for each in found.sets:
+        say(
+            f"Sets that are to contain the truth in {100 * each.stated:.0f} %: they do in "
+            f"{100 * each.covered.mean:.1f} % [dim]({100 * each.covered.low:.1f}…"
+            f"{100 * each.covered.high:.1f})[/dim], with {each.median_size:.0f} of "
+            f"{each.mean_list:.0f} candidates in the median"
+        )
+    for stop in found.abstentions:
+        wanted = f"At most {100 * stop.wanted:.0f} % wrong answers: "
+        if stop.answered == 0:
+            say(f"{wanted}cannot be promised at any confidence")
+        else:
+            say(
+                f"{wanted}answer above {100 * stop.threshold:.0f} % confidence, which is "
+                f"{100 * stop.answered:.1f} % of the spectra; "
+                f"{100 * stop.wrong:.1f} % of them are wrong"
+            )
+
+
+def _best(value: float, own: bool) -> str:
+    return f"[bold]{100 * value:.1f}[/bold]" if own else f"{100 * value:.1f}"
+
+
+def _say_gain(name: str, found: Any, utility: str, control: str, other: Any) -> None:
+    own = found.decoded.interval(utility, utility)
+    even = found.uniform.interval(utility, utility)
+    gain = found.decoded.gain_over(found.uniform, utility, utility)
+    line = (
+        f"Decoded {UTILITIES[utility].label}: {100 * own.mean:.1f}; without the spectrum (uniform "
+        f"posterior) {100 * even.mean:.1f}, {_signed(gain)}"
+    )
+    if other is not None:
+        blind = other.decoded.interval(utility, utility)
+        over = found.decoded.gain_over(other.decoded, utility, utility)
+        line += f"; {control} {100 * blind.mean:.1f}, {_signed(over)}"
+    say(line)
+
+
+def _signed(gain: Any) -> str:
+    low, high = 100 * gain.low, 100 * gain.high
+    return f"gain {100 * gain.mean:+.1f} [dim]({low:+.1f}…{high:+.1f})[/dim]"
