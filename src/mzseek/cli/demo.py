@@ -18,7 +18,6 @@ from mzseek.data.demo import QUERIES, write_demo
 from mzseek.data.prepare import prepare
 from mzseek.errors import DatasetError
 from mzseek.files import atomic_file
-from mzseek.metrics import METRICS as FACTS
 
 _MARK = "MADE-BY-MZSEEK-DEMO.txt"
 _CONTROL = "emb-cos, spectrum-blind"
@@ -59,12 +58,12 @@ def demo(
     _step(4, "Training three models and a control that never sees the spectrum")
     runs = _train(prepared, out / "runs", seed, epochs)
     _step(5, "What each is good at")
-    found = _evaluate(runs)
-    _show_tradeoff(found)
+    found, beliefs = _evaluate(runs)
+    _show_tradeoff(found, beliefs)
     data_page = write_dataset_page(prepared, out / "data.html", queries=QUERIES, simulated=True)
     page = write_runs_page(
         runs, found, out / "index.html", controls=(_CONTROL,), simulated=True,
-        data_page=data_page.name,
+        data_page=data_page.name, beliefs=beliefs,
     )  # fmt: skip
     say(
         f"\nDone in {time.perf_counter() - start:.0f} s. The data are simulated: what they show is "
@@ -99,25 +98,34 @@ def _train(prepared: Prepared, out: Path, seed: int, epochs: int) -> dict[str, A
     return runs
 
 
-def _evaluate(runs: dict[str, Any]) -> dict[str, Any]:
+def _evaluate(runs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    from mzseek.training.beliefs import beliefs_of
     from mzseek.training.evaluate import evaluate
     from mzseek.training.scored import How
 
-    return {name: evaluate(run, How(candidates=_SETTING)) for name, run in runs.items()}
+    how = How(candidates=_SETTING)
+    found = {name: evaluate(run, how) for name, run in runs.items()}
+    with watched() as progress:
+        beliefs = {name: beliefs_of(run, how, progress=progress) for name, run in runs.items()}
+    return found, beliefs
 
 
-def _show_tradeoff(found: dict[str, Any]) -> None:
-    from mzseek.report.tradeoff import METRICS, tradeoff_rows
+def _show_tradeoff(found: dict[str, Any], beliefs: dict[str, Any]) -> None:
+    from mzseek.report.tradeoff import LABELS, tradeoff_rows
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(f"%, test fold, {_SETTING} candidates")
-    for metric in METRICS:
-        table.add_column(FACTS[metric].label, justify="right")
-    for row in tradeoff_rows(found, (_CONTROL,)):
-        cells = [row.values[metric] for metric in METRICS]
+    for label in LABELS.values():
+        table.add_column(label, justify="right")
+    for row in tradeoff_rows(found, (_CONTROL,), beliefs):
+        cells = [row.values[metric] for metric in LABELS]
         shown = ["–" if value is None else f"{100 * value:.1f}" for value in cells]
         table.add_row(row.name, *shown, style="dim" if row.control else None)
     console.print(table)
+    say(
+        "[dim]Decoded: each model's probabilities for the candidates, and the fingerprint of "
+        "highest expected Tanimoto. Grey rows have not seen the spectrum.[/dim]"
+    )
 
 
 def _claim(out: Path) -> None:

@@ -4,10 +4,12 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from mzseek.metrics import METRICS as FACTS
+from mzseek.decision import reliability
 from mzseek.report.figures import curves_svg
 from mzseek.report.page import write_page
-from mzseek.report.tradeoff import METRICS, Row, tradeoff_rows, tradeoff_svg
+from mzseek.report.reliability import reliability_svg
+from mzseek.report.tradeoff import DECODED, LABELS, Row, tradeoff_rows, tradeoff_svg
+from mzseek.training.beliefs import Beliefs
 from mzseek.training.evaluate import Evaluation
 from mzseek.training.run import Run
 
@@ -20,6 +22,7 @@ def write_runs_page(
     controls: tuple[str, ...] = (),
     simulated: bool = False,
     data_page: str | None = None,
+    beliefs: dict[str, Beliefs] | None = None,
 ) -> Path:
     """Write one self-contained HTML file.
 
@@ -35,8 +38,11 @@ def write_runs_page(
         Whether the page must say that the data are simulated.
     data_page : str, optional
         Link to a page about the data.
+    beliefs : dict, optional
+        What the runs' posteriors are worth, by the same names: decoded points, calibration and
+        prediction sets are then shown.
     """
-    rows = tradeoff_rows(found, controls)
+    rows = tradeoff_rows(found, controls, beliefs)
     first = next(iter(found.values()))
     setting = first.how.candidates
     curves = {
@@ -56,7 +62,10 @@ def write_runs_page(
             "how": first.how,
             "spectra": len(first.values["hit_rate@1"]),
             "molecules": first.intervals()["hit_rate@1"].groups,
-            "metrics": [FACTS[metric].label for metric in METRICS],
+            "metrics": [LABELS[metric] for metric in rows[0].values],
+            "decoded": DECODED in rows[0].values,
+            "beliefs": [_belief(name, each) for name, each in (beliefs or {}).items()],
+            "reliability": _reliability(beliefs or {}, controls),
             "rows": [_cells(row) for row in rows],
             "picture": Markup(tradeoff_svg(rows)),
             "curves": [
@@ -86,7 +95,7 @@ def write_runs_page(
 
 def _cells(row: Row) -> dict[str, object]:
     cells = []
-    for metric in METRICS:
+    for metric in row.values:
         value = row.values[metric]
         low, high = row.intervals.get(metric, (None, None))
         cells.append(
@@ -96,6 +105,32 @@ def _cells(row: Row) -> dict[str, object]:
             }
         )
     return {"name": row.name, "cells": cells, "control": row.control}
+
+
+def _belief(name: str, found: Beliefs) -> dict[str, object]:
+    """How far a run's probabilities can be trusted, as cells of a table."""
+    return {
+        "name": name,
+        "errors": [f"{100 * found.errors[when]:.1f}" for when in ("before", "after")],
+        "sets": [
+            {
+                "stated": f"{100 * each.stated:.0f}",
+                "covered": f"{100 * each.covered.mean:.0f}",
+                "size": f"{each.median_size:.0f}",
+                "list": f"{each.mean_list:.0f}",
+            }
+            for each in found.sets
+        ],
+    }
+
+
+def _reliability(beliefs: dict[str, Beliefs], controls: tuple[str, ...]) -> Markup | None:
+    shown = {
+        name: reliability(*found.calibrated.test.answers(), bins=10)
+        for name, found in beliefs.items()
+        if name not in controls
+    }
+    return Markup(reliability_svg(shown)) if shown else None
 
 
 def _curve(run: Run, metric: str) -> tuple[list[float], list[float]]:

@@ -6,10 +6,14 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 
+from mzseek.metrics import METRICS as FACTS
 from mzseek.report.figures import BLUE, INK, MUTED, ORANGE, STYLE, to_svg
+from mzseek.training.beliefs import Beliefs
 from mzseek.training.evaluate import Evaluation
 
 METRICS = ("hit_rate@1", "hit_rate@5", "hit_rate@20", "tanimoto")
+DECODED = "tanimoto, decoded"
+LABELS = {**{name: FACTS[name].label for name in METRICS}, DECODED: "Tanimoto, decoded"}
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,8 @@ class Row:
     ----------
     name : str
     values : dict of str to float or None
+        By metric; where the posterior was decoded, also ``DECODED``: the Tanimoto of the decision
+        decoded for it.
     intervals : dict of str to (float, float)
     control : bool
         It never sees the spectrum.
@@ -31,45 +37,71 @@ class Row:
     control: bool = False
 
 
-def tradeoff_rows(found: dict[str, Evaluation], controls: tuple[str, ...] = ()) -> list[Row]:
+def tradeoff_rows(
+    found: dict[str, Evaluation],
+    controls: tuple[str, ...] = (),
+    beliefs: dict[str, Beliefs] | None = None,
+) -> list[Row]:
     """One row a model, the controls last, and below them what chance would reach."""
+    beliefs = beliefs or {}
+    shown = (*METRICS, DECODED) if beliefs else METRICS
     rows = []
     for name in sorted(found, key=lambda name: name in controls):
         intervals = found[name].intervals()
+        if name in beliefs:
+            intervals[DECODED] = beliefs[name].decoded.interval("tanimoto", "tanimoto")
         rows.append(
             Row(
                 name,
-                {m: intervals[m].mean if m in intervals else None for m in METRICS},
+                {m: intervals[m].mean if m in intervals else None for m in shown},
                 {m: (i.low, i.high) for m, i in intervals.items()},
                 name in controls,
             )
         )
     if found:
-        chance = next(iter(found.values())).chance
-        rows.append(Row("random", {m: chance.get(m) for m in METRICS}, {}, True))
+        values: dict[str, float | None] = {
+            m: next(iter(found.values())).chance.get(m) for m in shown
+        }
+        if beliefs:
+            even = next(iter(beliefs.values())).uniform
+            values[DECODED] = even.interval("tanimoto", "tanimoto").mean
+        rows.append(Row("random", values, {}, True))
     return rows
 
 
 def tradeoff_svg(rows: list[Row], x: str = "hit_rate@1") -> str:
-    """Retrieval against fingerprint similarity, one point a model, the controls as lines."""
+    """Retrieval against fingerprint similarity, one point a model, the controls as lines.
+
+    Where posteriors were decoded, each model has a second point: the same ranking, and the
+    fingerprint that its posterior decides for.
+    """
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(6.4, 3.9), layout="constrained")
+        figure, axes = plt.subplots(figsize=(6.4, 4.3), layout="constrained")
         drawn = [row for row in rows if row.values[x] is not None]
         points = [row for row in drawn if _is_point(row)]
-        for row in points:
-            _point(axes, row, x)
+        decoded = [row for row in drawn if row.values.get(DECODED) is not None]
         values = [100 * (row.values["tanimoto"] or 0.0) for row in points]
+        values += [100 * (row.values[DECODED] or 0.0) for row in decoded]
         low, high = (min(values), max(values)) if values else (0.0, 1.0)
-        margin = max(1.0, 0.35 * (high - low))
+        margin = max(1.0, 0.2 * (high - low))
         axes.set_ylim(low - 2 * margin, high + margin)
         places = [100 * (row.values[x] or 0.0) for row in drawn] or [0.0]
         room = max(1.0, 0.12 * (max(places) - min(places)))
-        axes.set_xlim(max(0.0, min(places) - room), max(places) + room)
+        axes.set_xlim(max(0.0, min(places) - room), max(places) + 1.6 * room)
         for row in drawn:
-            if not _is_point(row):
+            if row not in decoded and not _is_point(row):
                 _line(axes, row, x)
+        for row in points:
+            _point(axes, row, x, "tanimoto", BLUE, "o", named=row not in decoded)
+        for row in decoded:
+            if _is_point(row):
+                _arrow(axes, row, x)
+            colour = MUTED if row.control else ORANGE
+            _point(axes, row, x, DECODED, colour, "D", named=True)
         axes.set_xlabel(f"{x.replace('hit_rate', 'hit rate ')}, %")
-        axes.set_ylabel("Tanimoto of the predicted fingerprint, %")
+        axes.set_ylabel("Tanimoto of the fingerprint decided for, %")
+        if decoded and points:
+            _legend(axes)
         return to_svg(figure)
 
 
@@ -78,23 +110,41 @@ def _is_point(row: Row) -> bool:
     return row.values["tanimoto"] is not None and not row.control
 
 
-def _point(axes: Any, row: Row, x: str) -> None:
-    at = np.array([100 * (row.values[x] or 0.0), 100 * (row.values["tanimoto"] or 0.0)])
-    bounds = np.array([row.intervals.get(x, (0, 0)), row.intervals.get("tanimoto", (0, 0))]) * 100
-    errors = np.abs(bounds - at[:, None])
+def _point(axes: Any, row: Row, x: str, y: str, colour: str, marker: str, *, named: bool) -> None:
+    at = np.array([100 * (row.values[x] or 0.0), 100 * (row.values[y] or 0.0)])
+    whiskers = {}
+    if x in row.intervals and y in row.intervals:
+        errors = np.abs(100 * np.array([row.intervals[x], row.intervals[y]]) - at[:, None])
+        whiskers = {"xerr": errors[:1].T, "yerr": errors[1:].T}
     axes.errorbar(
-        *at, xerr=errors[:1].T, yerr=errors[1:].T, fmt="o", color=BLUE, ecolor=MUTED,
-        elinewidth=0.8, markersize=6,
+        *at, **whiskers, fmt=marker, color=colour, ecolor="#c5ccd3", elinewidth=0.8, markersize=6,
     )  # fmt: skip
+    if named:
+        axes.annotate(
+            row.name, at, textcoords="offset points", xytext=(7, 6),
+            color=MUTED if row.control else INK, fontsize=8.5 if row.control else 10,
+            weight="normal" if row.control else "bold",
+        )  # fmt: skip
+
+
+def _arrow(axes: Any, row: Row, x: str) -> None:
+    """From the thresholded fingerprint to the one decoded."""
+    place = 100 * (row.values[x] or 0.0)
+    start, end = (100 * (row.values[y] or 0.0) for y in ("tanimoto", DECODED))
     axes.annotate(
-        row.name,
-        at,
-        textcoords="offset points",
-        xytext=(7, 6),
-        color=INK,
-        fontsize=10,
-        weight="bold",
-    )
+        "", (place, end), (place, start),
+        arrowprops={"arrowstyle": "->", "color": MUTED, "shrinkA": 6, "shrinkB": 6},
+    )  # fmt: skip
+
+
+def _legend(axes: Any) -> None:
+    for marker, colour, label in (
+        ("o", BLUE, "predicted fingerprint, thresholded"),
+        ("D", ORANGE, "posterior decoded for Tanimoto"),
+        ("D", MUTED, "the same without the spectrum"),
+    ):
+        axes.plot([], [], marker, color=colour, label=label)
+    axes.legend(frameon=False, fontsize=8, loc="lower right")
 
 
 def _line(axes: Any, row: Row, x: str) -> None:
