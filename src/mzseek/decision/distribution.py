@@ -169,7 +169,7 @@ def merged(indptr: Ints, indices: Ints, width: int, p: Floats) -> Distribution:
     rank[order] = np.arange(len(order))
     group, first = rank[group], first[order]
     _check_equal(indptr, indices, first[group])
-    summed = np.bincount(group, weights=p).astype(np.float64)
+    summed = np.minimum(np.bincount(group, weights=p), 1.0)  # a sum may round to just above 1
     best = np.lexsort((np.arange(count), -p, group))
     rows = best[np.r_[True, np.diff(group[best]) > 0]]
     sizes = np.diff(indptr)[first]
