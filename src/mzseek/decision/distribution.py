@@ -215,7 +215,9 @@ def checked_probabilities(probabilities: npt.ArrayLike, count: int) -> Floats:
 
 
 def _tidied(matrix: csr_array) -> csr_array:
-    matrix = csr_array(matrix, copy=True).astype(np.float64)
+    matrix = csr_array(matrix, copy=True)
+    if matrix.dtype != bool:  # a flag given twice is set; small integers would overflow
+        matrix = matrix.astype(np.float64)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     if (matrix.data != 1).any():
