@@ -184,6 +184,8 @@ def binary_rows(fingerprints: Any) -> tuple[Ints, Ints, int]:
         matrix = checked_rows(fingerprints, "fingerprints")
     except SimilarityError as error:
         raise DecisionError(str(error)) from None
+    except ValueError:
+        raise DecisionError("fingerprints are rows of different lengths") from None
     if matrix.shape[0] == 0:
         raise DecisionError("no candidates, expected at least one fingerprint")
     if not issparse(matrix):
