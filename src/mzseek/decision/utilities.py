@@ -109,6 +109,8 @@ def expected_of_candidates(utility: str, known: Distribution) -> Floats:
     if utility == "hit":
         return p
     if utility == "bits":
+        if not known.width:
+            return np.ones(len(known))
         q = known.marginals
         return np.asarray(((1 - q).sum() + known.sums_over_bits(2 * q - 1)) / known.width)
     if utility == "cosine":
