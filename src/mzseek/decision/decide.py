@@ -15,6 +15,7 @@ from mzseek.decision.utilities import (
     utility_named,
 )
 from mzseek.errors import DecisionError
+from mzseek.similarity import checked_rows
 
 Within = Literal["candidates", "all"]
 WITHIN: tuple[Within, ...] = ("candidates", "all")
@@ -227,11 +228,7 @@ def decompose(
         rows = np.shape(probabilities)[0]
         if not isinstance(chosen, int | np.integer) or not 0 <= chosen < rows:
             raise DecisionError(f"chosen is {chosen!r}, expected a row from 0 to {rows - 1}")
-        chosen = (
-            fingerprints[[int(chosen)]]
-            if hasattr(fingerprints, "tocsr")
-            else np.asarray(fingerprints)[int(chosen)]
-        )
+        chosen = checked_rows(fingerprints)[[int(chosen)]]
     bits = checked_prediction(chosen, known.width)
     return decompose_under(evaluated_under, decoded_for, known, bits, within)
 
