@@ -152,6 +152,7 @@ def bands_of_lists(
     """
     check_similarity(similarity)
     indptr, indices, width = binary_rows(fingerprints)
+    _check_places(candidates, counts, references, len(indptr) - 1)
     ends = np.cumsum(counts)
     low, high = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
     of = UTILITIES[similarity].of
@@ -178,6 +179,22 @@ def bands_of_lists(
         flags[mine] = 0
         low[place], high[place] = values.min(), values.max()
     return Bands(low, high)
+
+
+def _check_places(candidates: Ints, counts: Ints, references: Ints | None, rows: int) -> None:
+    if (np.asarray(counts) < 0).any() or np.sum(counts) != len(candidates):
+        raise DecisionError(
+            f"counts sum to {np.sum(counts):,}, but there are {len(candidates):,} candidates"
+        )
+    if references is not None and np.shape(references) != np.shape(counts):
+        raise DecisionError(
+            f"references have shape {np.shape(references)}, expected {np.shape(counts)}"
+        )
+    for name, places in (("candidate", candidates), ("reference", references)):
+        found = np.asarray(places if places is not None else [], np.int64)
+        wrong = (found < 0) | (found >= rows)
+        if wrong.any():
+            raise DecisionError(f"{name} is {found[wrong][0]}, expected a row from 0 to {rows - 1}")
 
 
 def check_similarity(similarity: str) -> None:
