@@ -11,8 +11,9 @@ from mzseek.decision.distribution import Floats, Ints
 from mzseek.decision.lists import checked_labels, checked_lists, list_weights
 from mzseek.errors import DecisionError
 
-# Temperatures are looked for between these multiples of the scores' spread. At the lower one, the
-# best candidate has all the probability; at the upper, all are equally probable.
+# Temperatures are looked for between these multiples of how far scores are below the best: of a
+# small distance and of the largest, since one score may be far below all others. At the lower one,
+# the best candidate has all the probability; at the upper, all are equally probable.
 _COLDEST, _HOTTEST = 1e-4, 1e4
 _USUAL_LENGTH = 50.0
 
@@ -74,8 +75,8 @@ def fit_temperature(
     truth = checked_labels(labels, lengths, starts)
     weights = list_weights(groups, len(lengths))
     centred = flat - np.repeat(np.maximum.reduceat(flat, starts), lengths)
-    spread = float(-centred.min())
-    if spread == 0:
+    below = -centred[centred < 0]
+    if not len(below):
         return 1.0
 
     def loss(log_t: float) -> float:
@@ -84,8 +85,8 @@ def fit_temperature(
         of_truth = np.add.reduceat(np.where(truth, scaled, 0), starts)
         return float(weights @ (np.log(all_of_it) - np.log(np.maximum(of_truth, 1e-300))))
 
-    edges = np.log(spread * _COLDEST), np.log(spread * _HOTTEST)
-    grid = np.linspace(*edges, 41)
+    edges = np.log(np.quantile(below, 0.1) * _COLDEST), np.log(below.max() * _HOTTEST)
+    grid = np.linspace(*edges, int(2 * (edges[1] - edges[0])) + 2)
     best = int(np.argmin([loss(at) for at in grid]))
     near = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
     found = minimize_scalar(loss, bounds=near, method="bounded", options={"xatol": 1e-7})
