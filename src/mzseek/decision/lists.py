@@ -57,7 +57,10 @@ def list_weights(groups: Any, count: int) -> Floats:
     members = np.asarray(groups)
     if members.shape != (count,):
         raise DecisionError(f"groups have shape {members.shape}, expected ({count},)")
-    _, place, sizes = np.unique(members, return_inverse=True, return_counts=True)
+    try:
+        _, place, sizes = np.unique(members, return_inverse=True, return_counts=True)
+    except TypeError:
+        raise DecisionError("groups hold values of several types, expected one") from None
     return 1 / sizes[place].astype(np.float64)
 
 

@@ -108,8 +108,11 @@ def abstention_threshold(
 def _checked(
     confidence: npt.ArrayLike, correct: npt.ArrayLike, groups: Any
 ) -> tuple[Floats, Floats, Floats]:
-    sure = np.asarray(confidence, np.float64)
-    right = np.asarray(correct, np.float64)
+    try:
+        sure = np.asarray(confidence, np.float64)
+        right = np.asarray(correct, np.float64)
+    except (TypeError, ValueError):
+        raise DecisionError("confidence and correct are no numbers") from None
     if sure.ndim != 1 or sure.shape != right.shape or not len(sure):
         raise DecisionError(
             f"confidence has shape {sure.shape} and correct {right.shape}, expected two equal "
