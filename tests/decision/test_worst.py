@@ -1,0 +1,84 @@
+import math
+
+import numpy as np
+import pytest
+
+from mzseek.decision import worst_case
+from mzseek.errors import DecisionError
+
+from .conftest import every, expected_by_hand
+
+LIMITS = {
+    ("hit", "bits"): lambda m: 1 / 2,
+    ("tanimoto", "bits"): lambda m: 1 / 2,
+    # More than the 1/2 of the paper's proof, which does not look at the best decision.
+    ("cosine", "bits"): lambda m: (1 + math.sqrt(m - 1)) / (2 * math.sqrt(m)),
+    ("bits", "hit"): lambda m: (m - 2) / (m + 2),
+    ("tanimoto", "hit"): lambda m: (m - 1) / (m + 2),
+    ("cosine", "hit"): lambda m: math.sqrt(m * (m - 1)) / (m + 2),
+}
+CASES = pytest.mark.parametrize("pair", LIMITS, ids=" for ".join)
+
+
+@CASES
+@pytest.mark.parametrize("m", [4, 5, 8, 30, 100])
+def test_the_regret_nears_its_limit(pair, m: int) -> None:
+    limit = LIMITS[pair](m)
+    gaps = []
+    for epsilon in (1e-4, 1e-6, 1e-8):
+        case = worst_case(*pair, m, epsilon)
+        assert case.limit == pytest.approx(limit)
+        assert (case.probabilities > 0).all()
+        assert case.probabilities.sum() == pytest.approx(1)
+        gaps.append(abs(case.regret - limit))
+    assert gaps[0] >= gaps[1] >= gaps[2]
+    assert gaps[0] <= (4 * m + 4) * 1e-4
+    assert gaps[2] < 1e-5
+
+
+@pytest.mark.parametrize("under", ["hit", "tanimoto", "cosine"])
+@pytest.mark.parametrize("m", [3, 4, 10, 50])
+def test_deciding_by_bits_loses_at_least_a_half(under: str, m: int) -> None:
+    for epsilon in (1e-3, 1e-6):
+        assert worst_case(under, "bits", m, epsilon).regret >= 0.5 - epsilon - 1e-12
+
+
+@CASES
+@pytest.mark.parametrize("m", [4, 5, 7, 10])
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.01])
+def test_the_regret_is_what_looking_at_every_decision_says(pair, m: int, epsilon: float) -> None:
+    under, decoded = pair
+    case = worst_case(under, decoded, m, epsilon)
+    decisions = every(m)
+    of_decoded = expected_by_hand(decoded, decisions, case.fingerprints, case.probabilities)
+    values = expected_by_hand(under, decisions, case.fingerprints, case.probabilities)
+    assert np.sort(of_decoded)[-1] > np.sort(of_decoded)[-2] + 1e-12, "no tie decides it"
+    assert case.regret == pytest.approx(values.max() - values[np.argmax(of_decoded)], abs=1e-9)
+
+
+def test_the_limits_known_to_be_the_largest_say_so() -> None:
+    tight = {pair: worst_case(*pair, m=6).tight for pair in LIMITS}
+    assert {pair for pair, each in tight.items() if each} == {("hit", "bits"), ("bits", "hit")}
+
+
+def test_three_bits_are_enough_where_the_paper_says_so() -> None:
+    for pair in [("hit", "bits"), ("tanimoto", "bits"), ("cosine", "bits"), ("bits", "hit")]:
+        case = worst_case(*pair, m=3)
+        assert case.regret == pytest.approx(case.limit, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("hit", "tanimoto", 5), "no worst case of 'hit' decoded for 'tanimoto' is known"),
+        (("f1", "hit", 5), "expected one of: hit decoded for bits; tanimoto decoded for bits"),
+        (("hit", "bits", 2), "m is 2, expected at least 3"),
+        (("tanimoto", "hit", 3), "m is 3, expected at least 4"),
+        (("hit", "bits", 5, 0.0), "epsilon is 0, expected above 0 and below 0.05"),
+        (("hit", "bits", 5, 0.05), "epsilon is 0.05, expected above 0 and below 0.05"),
+        (("hit", "bits", 5, np.nan), "epsilon is nan, expected above 0"),
+    ],
+)
+def test_what_has_no_worst_case_is_refused(arguments, reason: str) -> None:
+    with pytest.raises(DecisionError, match=reason):
+        worst_case(*arguments)
