@@ -1,0 +1,209 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mzseek.decision import (
+    calibration_error,
+    first_places,
+    fit_temperature,
+    posterior,
+    reliability,
+)
+from mzseek.errors import DecisionError
+
+from .conftest import unhurried
+
+lists = st.lists(
+    st.lists(st.floats(-50, 50, width=32), min_size=1, max_size=6), min_size=1, max_size=5
+)
+
+
+def flat(found) -> tuple[np.ndarray, np.ndarray]:
+    return np.concatenate(found), np.array([len(each) for each in found])
+
+
+def drawn(rng, queries: int, temperature: float, most: int = 12):
+    """Scores of lists, and truths drawn with the probabilities that the temperature gives."""
+    counts = rng.integers(2, most, size=queries)
+    scores = rng.normal(size=counts.sum()) * 3
+    labels = np.zeros(len(scores), bool)
+    ends = np.cumsum(counts)
+    for end, count in zip(ends, counts, strict=True):
+        here = scores[end - count : end] / temperature
+        p = np.exp(here - here.max())
+        labels[end - count + rng.choice(count, p=p / p.sum())] = True
+    return scores, counts, labels
+
+
+@unhurried
+@given(lists, st.floats(0.01, 100))
+def test_a_posterior_is_the_softmax_of_each_list(found, temperature: float) -> None:
+    got = posterior(*flat(found), temperature)
+    start = 0
+    for each in found:
+        here = got[start : start + len(each)]
+        start += len(each)
+        assert here.sum() == pytest.approx(1, abs=1e-12)
+        powers = np.exp((np.array(each) - max(each)) / temperature)
+        assert here == pytest.approx(powers / powers.sum(), abs=1e-12)
+
+
+@unhurried
+@given(lists, st.sampled_from([-1e9, -3.0, 1e9]))
+def test_a_constant_added_to_a_list_does_not_matter(found, constant: float) -> None:
+    whole = [np.round(each) for each in found]  # so that adding loses no digits
+    moved = [each + constant * i for i, each in enumerate(whole)]
+    assert posterior(*flat(moved)) == pytest.approx(posterior(*flat(whole)), abs=1e-12)
+
+
+def test_huge_scores_and_odd_temperatures_do_no_harm() -> None:
+    assert posterior([1e300, 0.0, -1e300], [3]).tolist() == [1, 0, 0]
+    assert posterior([-1e300, -1e300], [2]).tolist() == [0.5, 0.5]
+    assert posterior([3.0, 1.0, 7.0], [2, 1], np.inf).tolist() == [0.5, 0.5, 1]
+    assert posterior([3.0, 1.0], [2], 1e-300).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, np.nan])
+def test_other_temperatures_are_refused(temperature: float) -> None:
+    with pytest.raises(DecisionError, match=r"temperature is .*, expected above 0"):
+        posterior([1.0], [1], temperature)
+
+
+@pytest.mark.parametrize("temperature", [0.05, 0.5, 1.0, 4.0])
+def test_the_temperature_that_truths_were_drawn_with_is_found(temperature: float) -> None:
+    rng = np.random.default_rng(0)
+    scores, counts, labels = drawn(rng, 4000, temperature)
+    found = fit_temperature(scores, counts, labels)
+    assert found == pytest.approx(temperature, rel=0.1)
+    # Scores in other units have a temperature in those units.
+    assert fit_temperature(scores * 1e6 - 3, counts, labels) == pytest.approx(found * 1e6, rel=1e-4)
+
+
+@unhurried
+@given(st.integers(0, 10_000), st.floats(0.2, 5))
+def test_no_other_temperature_makes_the_truth_more_probable(seed: int, truth: float) -> None:
+    scores, counts, labels = drawn(np.random.default_rng(seed), 30, truth, most=5)
+
+    def likelihood(temperature: float) -> float:
+        return float(np.log(posterior(scores, counts, temperature)[labels]).sum())
+
+    found = fit_temperature(scores, counts, labels)
+    best = likelihood(found)
+    assert all(likelihood(t) <= best + 1e-6 for t in found * np.geomspace(0.05, 20, 41))
+
+
+def test_two_scores_have_a_temperature_by_hand() -> None:
+    # Right in 3 of 4: 1 / (1 + exp(-2/T)) = 3/4.
+    got = fit_temperature([2.0, 0.0] * 4, [2] * 4, [1, 0, 1, 0, 1, 0, 0, 1])
+    assert got == pytest.approx(2 / np.log(3), rel=1e-5)
+
+
+def test_each_molecule_counts_once() -> None:
+    # Ten spectra of one molecule are wrong, those of three others right: 3 of 4 again.
+    scores, counts = [2.0, 0.0] * 13, [2] * 13
+    labels = [0, 1] * 10 + [1, 0] * 3
+    groups = ["a"] * 10 + ["b", "c", "d"]
+    got = fit_temperature(scores, counts, labels, groups)
+    assert got == pytest.approx(2 / np.log(3), rel=1e-5)
+    assert fit_temperature(scores, counts, labels) > 100
+
+
+def test_scores_that_say_nothing_leave_the_temperature_at_one() -> None:
+    assert fit_temperature([3.0, 3.0, 8.0], [2, 1], [1, 0, 1]) == 1
+    assert fit_temperature([3.0, 5.0, 8.0], [1, 1, 1], [1, 1, 1]) == 1
+
+
+def test_scores_that_are_always_or_never_right_have_an_extreme_temperature() -> None:
+    right = fit_temperature([2.0, 0.0] * 5, [2] * 5, [1, 0] * 5)
+    assert posterior([2.0, 0.0], [2], right)[0] == pytest.approx(1, abs=1e-3)
+    wrong = fit_temperature([2.0, 0.0] * 5, [2] * 5, [0, 1] * 5)
+    assert posterior([2.0, 0.0], [2], wrong)[0] == pytest.approx(0.5, abs=1e-3)
+
+
+def test_every_labelled_candidate_counts() -> None:
+    # Both labelled: whatever the temperature, the truth has it all but for the third.
+    scores, labels = [2.0, 2.0, 0.0] * 8, [1, 1, 0] * 6 + [0, 0, 1] * 2
+    # 2 / (2 + exp(-2/T)) = 3/4
+    assert fit_temperature(scores, [3] * 8, labels) == pytest.approx(2 / np.log(1.5), rel=1e-5)
+
+
+@pytest.mark.parametrize("sentinel", [-1e6, -1e12])
+def test_one_score_far_below_all_others_does_not_matter(sentinel: float) -> None:
+    scores, counts, labels = drawn(np.random.default_rng(1), 500, 1.0)
+    wanted = fit_temperature(scores, counts, labels)
+    scores = np.concatenate([scores, [0.0, sentinel]])
+    labels = np.concatenate([labels, [True, False]])
+    got = fit_temperature(scores, np.append(counts, 2), labels)
+    assert got == pytest.approx(wanted, rel=1e-3)
+
+
+def test_lists_without_a_truth_cannot_be_fitted() -> None:
+    with pytest.raises(DecisionError, match="list 1 has no labelled candidate"):
+        fit_temperature([1.0, 2.0, 3.0], [2, 1], [1, 0, 0])
+    with pytest.raises(DecisionError, match="not finite"):
+        fit_temperature([1.0, np.nan], [2], [1, 0])
+
+
+def test_a_fitted_posterior_is_calibrated() -> None:
+    scores, counts, labels = drawn(np.random.default_rng(3), 6000, 0.5)
+    p = posterior(scores, counts, fit_temperature(scores, counts, labels))
+    assert calibration_error(p, counts, labels) < 0.03
+    assert calibration_error(posterior(scores, counts, 0.05), counts, labels) > 0.05
+
+
+def test_what_is_right_as_often_as_it_says_has_no_error() -> None:
+    p = [0.75, 0.25] * 4 + [0.6, 0.4] * 5
+    labels = [1, 0] * 3 + [0, 1] + [1, 0] * 3 + [0, 1] * 2
+    assert calibration_error(p, [2] * 9, labels) == pytest.approx(0, abs=1e-12)
+
+
+def test_the_error_by_hand() -> None:
+    p = [0.9, 0.1] * 4 + [0.55, 0.45] * 2
+    labels = [1, 0] * 2 + [0, 1] * 2 + [1, 0] * 2
+    # Four lists at 0.9 are right in half, two at 0.55 always.
+    wanted = 4 / 6 * 0.4 + 2 / 6 * 0.45
+    assert calibration_error(p, [2] * 6, labels, bins=10) == pytest.approx(wanted)
+    curve = reliability(p, [2] * 6, labels, bins=10)
+    assert curve.share[[9, 5]] == pytest.approx([4 / 6, 2 / 6])
+    assert curve.confidence[[9, 5]] == pytest.approx([0.9, 0.55])
+    assert curve.accuracy[[9, 5]] == pytest.approx([0.5, 1])
+    assert np.isnan(curve.accuracy[[0, 1, 2, 3, 4, 6, 7, 8]]).all()
+    assert curve.edges == pytest.approx(np.arange(11) / 10)
+    # In one bin, what is too sure and what is not sure enough make up for one another.
+    mean = (4 * 0.9 + 2 * 0.55) / 6
+    assert calibration_error(p, [2] * 6, labels, bins=1) == pytest.approx(mean - 4 / 6)
+
+
+def test_groups_share_their_weight_in_the_error() -> None:
+    p, labels = [0.9, 0.1] * 3, [1, 0, 1, 0, 0, 1]
+    groups = ["a", "a", "b"]
+    assert calibration_error(p, [2] * 3, labels, groups=groups) == pytest.approx(0.9 - 1 / 2)
+
+
+def test_a_list_of_one_is_sure_and_right() -> None:
+    curve = reliability([1.0, 1.0], [1, 1], [1, 1])
+    assert curve.share[-1] == 1
+    assert curve.error == 0
+
+
+def test_a_shared_first_place_is_right_as_often_as_its_share() -> None:
+    confidence, right = first_places([0.4, 0.4, 0.2, 0.5, 0.5], [3, 2], [0, 1, 0, 1, 1])
+    assert confidence.tolist() == [0.4, 0.5]
+    assert right.tolist() == [0.5, 1]
+
+
+@pytest.mark.parametrize(
+    ("p", "labels", "bins", "reason"),
+    [
+        ([0.5, 0.5, 0.9], [1, 0, 1], 15, "list 1 has probabilities that sum to 0.9"),
+        ([1.5, -0.5, 1.0], [1, 0, 1], 15, "list 0 has probabilities .* negative"),
+        ([0.5, 0.5, 1.0], [1, 0, 0], 15, "list 1 has no labelled candidate"),
+        ([0.5, 0.5, 1.0], [1, 0], 15, "labels have shape"),
+        ([0.5, np.nan, 1.0], [1, 0, 1], 15, "not finite"),
+        ([0.5, 0.5, 1.0], [1, 0, 1], 0, "bins is 0, expected at least 1"),
+    ],
+)
+def test_what_has_no_reliability_is_refused(p, labels, bins: int, reason: str) -> None:
+    with pytest.raises(DecisionError, match=reason):
+        reliability(p, [2, 1], labels, bins)

@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+
+from mzseek.decision.lists import checked_labels, checked_lists, list_weights
+from mzseek.errors import DecisionError
+
+
+def test_lists_start_where_the_one_before_ends() -> None:
+    values, counts, starts = checked_lists([1, 2, 3, 4, 5, 6], [2, 1, 3], "scores")
+    assert values.dtype == np.float64
+    assert (counts.tolist(), starts.tolist()) == ([2, 1, 3], [0, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("values", "counts", "reason"),
+    [
+        ([1.0, np.nan], [2], "scores hold a value that is not finite"),
+        ([1.0, -np.inf], [2], "scores hold a value that is not finite"),
+        ([1.0, 2.0], [3], "counts sum to 3, but there are 2 scores"),
+        ([1.0, 2.0], [2, 0], "list 1 has no candidates"),
+        ([1.0, 2.0], [3, -1], "list 1 has no candidates"),
+        ([], np.array([], int), "no lists, expected at least one"),
+        ([[1.0, 2.0]], [2], "must be one-dimensional"),
+        ([1.0, 2.0], 2, "must be one-dimensional"),
+        ([1.0, 2.0], [2.0], "counts whole numbers"),
+        (["a", "b"], [2], "scores are no numbers"),
+        ([[1.0], [1.0, 2.0]], [2], "scores are no numbers"),
+    ],
+)
+def test_what_are_no_lists_is_refused_in_one_line(values, counts, reason: str) -> None:
+    with pytest.raises(DecisionError, match=reason) as caught:
+        checked_lists(values, counts, "scores")
+    assert "\n" not in str(caught.value)
+
+
+def test_labels_are_flags_of_candidates() -> None:
+    counts, starts = np.array([2, 1]), np.array([0, 2])
+    assert checked_labels([0, 1, 1], counts, starts).tolist() == [False, True, True]
+    with pytest.raises(DecisionError, match="list 1 has no labelled candidate"):
+        checked_labels([0, 1, 0], counts, starts)
+    with pytest.raises(DecisionError, match=r"labels have shape \(2,\), expected \(3,\)"):
+        checked_labels([0, 1], counts, starts)
+
+
+def test_each_group_weighs_one() -> None:
+    assert list_weights(None, 3).tolist() == [1, 1, 1]
+    assert list_weights(["a", "b", "a", "a"], 4) == pytest.approx([1 / 3, 1, 1 / 3, 1 / 3])
+    with pytest.raises(DecisionError, match=r"groups have shape \(2,\), expected \(3,\)"):
+        list_weights([1, 2], 3)
+
+
+def test_groups_of_several_types_are_refused() -> None:
+    with pytest.raises(DecisionError, match="groups"):
+        list_weights(np.array(["a", None], dtype=object), 2)
