@@ -4,14 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mzseek.decision import fit_set_threshold, posterior, prediction_sets
-from mzseek.decision.sets import probability_ahead
+from mzseek.decision.sets import strength
 from mzseek.errors import DecisionError
 
 from .conftest import unhurried
 
 weights = st.lists(st.integers(0, 5), min_size=1, max_size=6).filter(any)
 lists = st.lists(weights, min_size=1, max_size=5)
-thresholds = st.floats(-0.1, 1.1)
+thresholds = st.floats(-0.1, 2.5)
 
 
 def flat(found) -> tuple[np.ndarray, np.ndarray]:
@@ -19,22 +19,15 @@ def flat(found) -> tuple[np.ndarray, np.ndarray]:
     return p, np.array([len(each) for each in found])
 
 
-@unhurried
-@given(lists)
-def test_ahead_is_what_the_more_probable_hold(found) -> None:
-    p, counts = flat(found)
-    got, start = probability_ahead(p, counts), 0
-    for count in counts:
-        here = p[start : start + count]
-        wanted = [here[here > mine].sum() for mine in here]
-        assert got[start : start + count] == pytest.approx(wanted, abs=1e-12)
-        start += count
+def test_strength_is_between_a_probability_and_how_far_it_is_above_chance() -> None:
+    p, counts = flat([[1, 3], [1, 1, 1, 1]])
+    assert strength(p, counts) == pytest.approx([*np.sqrt(2) * np.array([0.25, 0.75]), *[0.5] * 4])
 
 
 @unhurried
 @given(lists, thresholds, thresholds)
-def test_a_higher_threshold_takes_nothing_out(found, one: float, other: float) -> None:
-    smaller, larger = (prediction_sets(*flat(found), each) for each in sorted((one, other)))
+def test_a_higher_threshold_takes_nothing_in(found, one: float, other: float) -> None:
+    larger, smaller = (prediction_sets(*flat(found), each) for each in sorted((one, other)))
     assert (smaller <= larger).all()
 
 
@@ -56,8 +49,8 @@ def test_the_first_is_in_and_equal_ones_are_in_together(found, threshold: float)
 @given(lists)
 def test_the_ends_of_the_threshold(found) -> None:
     p, counts = flat(found)
-    assert prediction_sets(p, counts, np.inf).all()
-    firsts = prediction_sets(p, counts, -np.inf)
+    assert prediction_sets(p, counts, 0.0).all()
+    firsts = prediction_sets(p, counts, np.inf)
     highest = np.maximum.reduceat(p, np.cumsum(counts) - counts)
     assert firsts.tolist() == (p == np.repeat(highest, counts)).tolist()
 
@@ -68,10 +61,16 @@ def test_sets_are_small_where_the_posterior_is_sure() -> None:
 
 
 def test_rounding_does_not_keep_a_candidate_out() -> None:
-    # 0.1 + 0.2 is more than 0.3.
-    assert prediction_sets([0.2, 0.1, 0.7][::-1], [3], 0.7).tolist() == [True, False, True]
-    p = np.array([0.3, 0.2, 0.1, 0.4])
-    assert prediction_sets(p, [4], 0.9).all()
+    p = np.array([0.1 + 0.2, 0.3, 0.4])  # 0.1 + 0.2 is more than 0.3
+    threshold = float(strength(p, np.array([3]))[0])
+    assert prediction_sets(p, [3], threshold).all()
+
+
+def test_long_and_short_lists_are_treated_alike() -> None:
+    """A candidate four times as probable as chance is in, in a list of 4 as in one of 64."""
+    short, long = [0.7, 0.1, 0.1, 0.1], [4 / 64, *[(60 / 64) / 63] * 63]
+    inside = prediction_sets(short + long, [4, 64], 0.4)
+    assert inside.tolist() == [True, *[False] * 3, True, *[False] * 63]
 
 
 def simulated(rng, molecules: int, spectra: int):
@@ -119,8 +118,9 @@ def test_a_molecule_with_many_spectra_does_not_outvote_others() -> None:
     easy, hard = [1, 0, 0], [0, 0, 1]
     labels = easy * 20 + hard * 9
     groups = ["a"] * 20 + list("bcdefghij")
-    assert fit_set_threshold(p, [3] * 29, labels, 0.6) == 0
-    assert fit_set_threshold(p, [3] * 29, labels, 0.6, groups) == pytest.approx(0.9)
+    root = np.sqrt(3)
+    assert fit_set_threshold(p, [3] * 29, labels, 0.6) == pytest.approx(0.6 * root)
+    assert fit_set_threshold(p, [3] * 29, labels, 0.6, groups) == pytest.approx(0.1 * root)
 
 
 @unhurried
@@ -135,21 +135,20 @@ def test_enough_of_the_lists_fitted_on_are_covered(found, coverage: float, data)
     lists = len(counts)
     needed = np.ceil(coverage * (lists + 1) - 1e-9)
     if needed > lists:
-        assert threshold == np.inf, "too few lists to promise so much"
+        assert threshold == 0, "too few lists to promise so much"
     else:
         assert covered(p, counts, labels, threshold).sum() >= needed
-        # And no smaller threshold that any list needs would do.
-        ahead = probability_ahead(p, counts)[labels]
-        assert (ahead < threshold).sum() < needed
+        # And no higher threshold that any list needs would do.
+        assert (strength(p, counts)[labels] > threshold).sum() < needed
 
 
 def test_the_best_of_several_truths_is_enough() -> None:
     p, labels = [0.6, 0.3, 0.1] * 3, [1, 0, 1] * 3
-    assert fit_set_threshold(p, [3] * 3, labels, 0.7) == 0
+    assert fit_set_threshold(p, [3] * 3, labels, 0.7) == pytest.approx(0.6 * np.sqrt(3))
 
 
 def test_nine_lists_are_enough_for_nine_in_ten() -> None:
-    for lists, wanted in ((8, np.inf), (9, 0.7)):
+    for lists, wanted in ((8, 0.0), (9, 0.3 * np.sqrt(2))):
         p, labels = [0.7, 0.3] * lists, [0, 1] * lists
         assert fit_set_threshold(p, [2] * lists, labels, 0.9) == pytest.approx(wanted)
 

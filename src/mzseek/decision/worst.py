@@ -25,7 +25,9 @@ class WorstCase:
     regret : float
         Over all of {0,1}^m, on this distribution.
     limit : float
-        What the regret tends to as epsilon tends to 0.
+        The paper's value: what the regret is at least, as epsilon tends to 0. It tends to just that,
+        but for cosine decoded for bits: there the paper's proof takes a decision that is worth one
+        half, and the full vector is worth (1 + √(m − 1)) / (2 √m), which falls to it with m.
     tight : bool
         Whether no distribution has more; otherwise the limit is a lower bound of the largest.
     """
@@ -110,7 +112,7 @@ def worst_case(evaluated_under: str, decoded_for: str, m: int, epsilon: float = 
         )
     if m < case.least_m:
         raise DecisionError(f"m is {m}, expected at least {case.least_m}")
-    largest = 0.5 / (2 * m)  # beyond it, probabilities turn negative or the majority changes
+    largest = 0.5 / (2 * m)  # beyond it, probabilities turn negative
     if not 0 < epsilon < largest:
         raise DecisionError(f"epsilon is {epsilon:g}, expected above 0 and below {largest:g}")
     fingerprints, p = case.family(m, epsilon)
