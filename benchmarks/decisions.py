@@ -140,13 +140,11 @@ def show(facts):
         for row in zip(*each["abstention"], strict=True):
             answered = ", ".join(f"{100 * one['answered']:.1f}" for one in row)
             wrong = ", ".join(f"{100 * one['wrong']:.1f}" for one in row)
-            print(
-                f"at most {100 * row[0]['wanted']:.0f} % wrong: answered {answered} %, wrong {wrong} %"
-            )
+            wanted = f"at most {100 * row[0]['wanted']:.0f} % wrong"
+            print(f"{wanted}: answered {answered} %, wrong {wrong} %")
         for key, (bayes, residual, total) in each["decomposition"].items():
-            print(
-                f"{key}: Bayes {100 * bayes:.1f} + residual {100 * residual:.1f} = {100 * total:.1f}"
-            )
+            split = f"Bayes {100 * bayes:.1f} + residual {100 * residual:.1f}"
+            print(f"{key}: {split} = {100 * total:.1f}")
     print("\nevery decision (means over seeds, %):")
     for model, each in facts.items():
         for utility, places in each["every decision"].items():

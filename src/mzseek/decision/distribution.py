@@ -72,10 +72,10 @@ class Distribution:
         dense = self.dense_bits(np.flatnonzero(rows_with > _FEW_ROWS))
         common = (dense @ dense.T).astype(np.float64)  # counts are exact in float32
         few = rows_with[self.indices] <= _FEW_ROWS
-        rare = csr_array(
-            (np.ones(int(few.sum()), np.float32), (self.row_of_entry[few], self.indices[few])),
-            shape=(len(self), self.width),
-        )
+        indptr = np.concatenate([[0], np.cumsum(few)])[self.indptr]
+        indices = self.indices[few]
+        ones = np.ones(len(indices), np.float32)
+        rare = csr_array((ones, indices, indptr), shape=(len(self), self.width))
         return np.asarray(common + (rare @ rare.T).toarray())
 
     @cached_property

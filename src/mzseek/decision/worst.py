@@ -25,9 +25,10 @@ class WorstCase:
     regret : float
         Over all of {0,1}^m, on this distribution.
     limit : float
-        The paper's value: what the regret is at least, as epsilon tends to 0. It tends to just that,
-        but for cosine decoded for bits: there the paper's proof takes a decision that is worth one
-        half, and the full vector is worth (1 + √(m − 1)) / (2 √m), which falls to it with m.
+        The paper's value: what the regret is at least, as epsilon tends to 0. It tends to just
+        that, but for cosine decoded for bits: there the paper's proof takes a decision that is
+        worth one half, and the full vector is worth (1 + √(m − 1)) / (2 √m), which falls to it
+        with m.
     tight : bool
         Whether no distribution has more; otherwise the limit is a lower bound of the largest.
     """

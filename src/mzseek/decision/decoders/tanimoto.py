@@ -100,18 +100,24 @@ def tanimoto_bound(known: Distribution, least: float = 0.0) -> float:
         A value that is known to be reached: sizes that cannot beat it are left out.
     """
     sizes, mass = known.by_size
-    used = np.flatnonzero(known.used)
     best = max(known.probability_of_zero, least)
-    if not len(used):
+    ranked = np.sort(known.marginals[known.used])[::-1]
+    k = np.arange(1, len(ranked) + 1, dtype=np.float64)
+    longer = np.maximum(k[:, None], sizes)
+    reach = np.minimum((np.minimum(k[:, None], sizes) / longer) @ mass, np.cumsum(ranked) / k)
+    able = reach > best
+    k, reach = k[able], reach[able]
+    if not len(k):
         return best
+    # As in the decoder for F1: q / max(k, s_max) ≤ weight ≤ q / max(k, s_min).
+    kth = ranked[k.astype(int) - 1]
+    floor = (kth * np.maximum(k, sizes[0]) / np.maximum(k, sizes[-1])).min() * (1 - 1e-9)
+    used = np.flatnonzero(known.used & (known.marginals >= floor))
     joint = size_marginals(known, used, sizes)
-    k = np.arange(1, len(used) + 1, dtype=np.float64)
-    reach = (np.minimum(k[:, None], sizes) / np.maximum(np.maximum(k[:, None], sizes), 1)) @ mass
-    flat = np.sort(joint.sum(1))[::-1]
-    reach = np.minimum(reach, np.cumsum(flat) / k)
-    for size in k[np.argsort(-reach, kind="stable")].astype(int):
-        if reach[size - 1] <= best:
+    for at in np.argsort(-reach, kind="stable"):
+        if reach[at] <= best:
             break
+        size = int(k[at])
         weights = joint @ (1 / np.maximum(sizes, size))
         best = max(best, float(weights[largest(weights, size)].sum()))
     return min(best, 1.0)
