@@ -21,9 +21,9 @@ from rich.progress import (
 from rich.table import Table
 
 from mzseek.data.check import CheckReport, Finding
-from mzseek.data.progress import Progress as ProgressCallback
-from mzseek.data.progress import silent
 from mzseek.rejects import grouped
+from mzseek.work.progress import Progress as ProgressCallback
+from mzseek.work.progress import silent
 
 # A fixed width where the output is a file, so that tables don't wrap at 80 columns.
 _width = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS") or 110)

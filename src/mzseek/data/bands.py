@@ -10,10 +10,10 @@ from mzseek.chem import fingerprints
 from mzseek.chem.fingerprints import fingerprint_kind
 from mzseek.data.cache import SAME_BLOCK, Prepared
 from mzseek.data.dataset import FOLDS
-from mzseek.data.parallel import in_batches
-from mzseek.data.progress import Progress, silent
 from mzseek.decision import Bands, bands_of_lists
 from mzseek.errors import DatasetError
+from mzseek.work.batches import in_batches
+from mzseek.work.progress import Progress, silent
 
 _BATCH = 1000
 REFERENCES = ("truth", "pairs")

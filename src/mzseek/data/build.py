@@ -17,15 +17,15 @@ from mzseek.chem.molecule import parse_molecule
 from mzseek.data.dataset import write_candidates, write_rejects, write_table
 from mzseek.data.draw import DrawOptions, draw_candidates
 from mzseek.data.forms import Form, standard_form
-from mzseek.data.owned import MANIFEST, ensure_replaceable
 from mzseek.data.pool import read_pool
-from mzseek.data.progress import Progress, silent
 from mzseek.data.split import assign_folds, join_clusters, structure_clusters
 from mzseek.errors import AdductError, DatasetError
 from mzseek.files import atomic_directory, content_hash
+from mzseek.files.owned import MANIFEST, ensure_replaceable
 from mzseek.rejects import Report, grouped
 from mzseek.spectra import Spectrum, read_spectra
 from mzseek.spectra.read import Names
+from mzseek.work.progress import Progress, silent
 
 KIND = "data set"
 

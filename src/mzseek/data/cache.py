@@ -24,10 +24,10 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from mzseek.data.dataset import FOLDS
-from mzseek.data.owned import MANIFEST
 from mzseek.data.strings import StringColumn
 from mzseek.errors import CacheError
 from mzseek.files import content_hash
+from mzseek.files.owned import MANIFEST
 
 FORMAT_VERSION = 1
 KIND = "prepared folder"

@@ -16,10 +16,10 @@ from mzseek.adducts import parse_adduct
 from mzseek.data.collect import Collected, RawLists, collect
 from mzseek.data.dataset import FOLDS, DatasetFiles
 from mzseek.data.molecules import MoleculeTable, build_molecule_table
-from mzseek.data.progress import Progress, silent
 from mzseek.data.resolve import ResolvedLists, resolve
 from mzseek.data.split import nearest_similarity
 from mzseek.errors import DatasetError
+from mzseek.work.progress import Progress, silent
 
 PRECURSOR_PPM = 20.0
 CANDIDATE_PPM = 10.0

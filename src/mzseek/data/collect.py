@@ -11,10 +11,10 @@ import numpy as np
 
 from mzseek.data.candidates import read_candidates
 from mzseek.data.dataset import FOLDS, read_table
-from mzseek.data.progress import Progress, silent
 from mzseek.errors import DatasetError, SpectrumError
 from mzseek.spectra.binning import HIGH, LOW
 from mzseek.spectra.numbers import parse_number
+from mzseek.work.progress import Progress, silent
 
 
 @dataclass

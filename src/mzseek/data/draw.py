@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.data.forms import Form, standard_forms
-from mzseek.data.parallel import in_batches
 from mzseek.data.pool import MoleculePool
-from mzseek.data.progress import Progress
 from mzseek.rejects import Report
+from mzseek.work.batches import in_batches
+from mzseek.work.progress import Progress
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ import logging
 from pathlib import Path
 
 from mzseek.data.dataset import DatasetFiles
-from mzseek.data.progress import Progress, silent
 from mzseek.errors import DatasetError
+from mzseek.work.progress import Progress, silent
 
 REPOSITORY = "roman-bushuiev/MassSpecGym"
 

@@ -14,9 +14,9 @@ from scipy.sparse import csr_array
 
 from mzseek.chem.fingerprints import fingerprint_kind, molecule_rows
 from mzseek.chem.molecule import block_of, parse_molecule
-from mzseek.data.parallel import in_batches
-from mzseek.data.progress import Progress, silent
 from mzseek.errors import MoleculeError
+from mzseek.work.batches import in_batches
+from mzseek.work.progress import Progress, silent
 
 _BATCH = 1_000
 

@@ -13,11 +13,11 @@ from rdkit.Chem import rdMolDescriptors
 
 from mzseek.chem.molecule import parse_molecule
 from mzseek.chem.standardise import standardise
-from mzseek.data.parallel import in_batches
-from mzseek.data.progress import Progress, silent
 from mzseek.errors import DatasetError, MoleculeError
 from mzseek.files import open_source, text_lines
 from mzseek.rejects import Report
+from mzseek.work.batches import in_batches
+from mzseek.work.progress import Progress, silent
 
 _BATCH = 2_000
 # By preference.

@@ -30,13 +30,13 @@ from mzseek.data.cache import (
 from mzseek.data.collect import Collected, RawLists, collect
 from mzseek.data.dataset import FOLDS, write_rejects
 from mzseek.data.molecules import MoleculeTable, build_molecule_table
-from mzseek.data.owned import MANIFEST, ensure_replaceable
-from mzseek.data.progress import Progress, silent
 from mzseek.data.resolve import resolve
 from mzseek.data.strings import StringColumn
 from mzseek.errors import CacheError, DatasetError
 from mzseek.files import atomic_directory, content_hash
+from mzseek.files.owned import MANIFEST, ensure_replaceable
 from mzseek.spectra.binning import BIN_WIDTH, HIGH, LOW, bin_peaks
+from mzseek.work.progress import Progress, silent
 
 
 @dataclass(frozen=True)

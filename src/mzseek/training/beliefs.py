@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.data.cache import Prepared
-from mzseek.data.progress import Progress, silent
 from mzseek.decision.decide import Within, decompose_under
 from mzseek.metrics import binarise
 from mzseek.training.decoding import Decoded, decode, list_distribution
@@ -23,6 +22,7 @@ from mzseek.training.uncertainty import (
     risk_area,
     set_results,
 )
+from mzseek.work.progress import Progress, silent
 
 CONTROL_UTILITIES = ("tanimoto", "cosine", "hit")
 

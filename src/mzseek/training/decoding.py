@@ -10,8 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.data.cache import Prepared
-from mzseek.data.parallel import in_batches
-from mzseek.data.progress import Progress, silent
 from mzseek.decision.decide import WITHIN, Within
 from mzseek.decision.decoders import DECODERS
 from mzseek.decision.decoders.tanimoto import decode_tanimoto
@@ -20,6 +18,8 @@ from mzseek.decision.utilities import UTILITIES, expected_of_candidates
 from mzseek.errors import RunError
 from mzseek.metrics import Interval, bootstrap, bootstrap_difference
 from mzseek.training.posteriors import Posterior
+from mzseek.work.batches import in_batches
+from mzseek.work.progress import Progress, silent
 
 Floats = npt.NDArray[np.float64]
 Bits = npt.NDArray[np.uint8]

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from torch import Tensor
 
 from mzseek.data.batch import Batch, BatchMaker
-from mzseek.data.progress import Progress, Say
 from mzseek.files import atomic_file
 from mzseek.metrics import metric
 from mzseek.models import ModelSpec
@@ -23,6 +22,7 @@ from mzseek.training.order import TrainingOrder
 from mzseek.training.predictions import predict
 from mzseek.training.run import Run
 from mzseek.training.validation import validation_means
+from mzseek.work.progress import Progress, Say
 
 # Epochs, and warm-ups, before which a model may well say nearly the same about every spectrum: bce
 # on MassBank, with 500 steps of warm-up, does so through its first epoch of 556 steps.

@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 from mzseek.data.batch import IDENTITIES
 from mzseek.data.cache import Prepared
-from mzseek.data.progress import Progress, silent
 from mzseek.decision import Calibration, fit_calibration, fit_temperature, posterior
 from mzseek.decision.distribution import row_keys
 from mzseek.decision.lists import merge_answers
@@ -16,6 +15,7 @@ from mzseek.errors import RunError
 from mzseek.training.predictions import ListScores
 from mzseek.training.run import Run
 from mzseek.training.scored import How, by_cosine, predictions_of, scored_lists
+from mzseek.work.progress import Progress, silent
 
 Floats = npt.NDArray[np.float64]
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mzseek.data.progress import Progress, Say, silent, unheard
 from mzseek.errors import RunError
 from mzseek.training.options import Options
 from mzseek.training.run import Run
+from mzseek.work.progress import Progress, Say, silent, unheard
 
 _POLL = 0.2  # seconds
 _told: Any = None  # in each process, the queue to whoever watches

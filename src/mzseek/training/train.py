@@ -17,7 +17,6 @@ import torch
 
 from mzseek.data.batch import BatchMaker
 from mzseek.data.cache import Prepared
-from mzseek.data.progress import Progress, Say, silent, unheard
 from mzseek.errors import RunError
 from mzseek.models import ModelSpec, Retriever, build
 from mzseek.training.checkpoint import load_state, load_weights, start_from
@@ -28,6 +27,7 @@ from mzseek.training.order import Batches, TrainingOrder
 from mzseek.training.predictions import Predictions, list_scores, predict
 from mzseek.training.run import Run
 from mzseek.training.validation import validation_means
+from mzseek.work.progress import Progress, Say, silent, unheard
 
 PREDICTED = ("val", "test")
 

@@ -17,9 +17,9 @@ from mzseek.chem.molecule import exact_mass
 from mzseek.data.build import BuildOptions, build_dataset
 from mzseek.data.demo.fragmenter import Fragmenter
 from mzseek.data.demo.molecules import DemoMolecule, demo_molecules
-from mzseek.data.progress import Progress, silent
 from mzseek.files import atomic_file
 from mzseek.spectra import Spectrum, write_mgf
+from mzseek.work.progress import Progress, silent
 
 QUERIES = Path(str(files("mzseek.data.demo").joinpath("queries.mgf")))
 

@@ -1,10 +1,9 @@
-"""Batches of work in processes, results in order."""
+"""Lists of work in batches, results in order."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-import joblib
+from mzseek.work.engine import LocalEngine
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -21,10 +20,5 @@ def in_batches(
     ``jobs`` processes at the most, all cores by default; a single batch is done here.
     """
     batches = [items[start : start + size] for start in range(0, len(items), size)]
-    jobs = min(jobs or os.cpu_count() or 1, len(batches))
-    if jobs <= 1:
-        for batch in batches:
-            yield batch, work(batch)
-        return
-    parallel = joblib.Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="4*n_jobs")
-    yield from zip(batches, parallel(joblib.delayed(work)(b) for b in batches), strict=True)
+    engine = LocalEngine(1 if len(batches) <= 1 else jobs)
+    yield from zip(batches, engine.results(work, batches), strict=True)

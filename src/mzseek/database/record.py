@@ -1,0 +1,28 @@
+"""A molecule as some file has it."""
+
+from typing import NamedTuple
+
+
+class Record(NamedTuple):
+    """One molecule of a source, not looked at yet.
+
+    Attributes
+    ----------
+    where : str
+        The file and the line or record, for messages.
+    text : str
+        SMILES, or a MOL block where ``is_block``.
+    identifier, name : str
+        What the source calls it; empty where it does not say.
+    source : str
+        The collection it comes from.
+    is_block : bool
+        The text is a MOL block.
+    """
+
+    where: str
+    text: str
+    identifier: str = ""
+    name: str = ""
+    source: str = ""
+    is_block: bool = False

@@ -1,0 +1,16 @@
+"""Long work: in batches, in processes or on a cluster, and how far it has got."""
+
+from mzseek.work.batches import in_batches
+from mzseek.work.engine import ENGINES, Engine, engine_named
+from mzseek.work.progress import Progress, Say, silent, unheard
+
+__all__ = [
+    "ENGINES",
+    "Engine",
+    "Progress",
+    "Say",
+    "engine_named",
+    "in_batches",
+    "silent",
+    "unheard",
+]

@@ -1,0 +1,151 @@
+"""Where batches are worked on: in processes of this machine, or on a Ray cluster.
+
+An engine gets batches as they come and gives results in their order, a few batches ahead at the
+most, so that memory is bounded and results do not depend on the engine.
+"""
+
+import os
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+import joblib
+
+from mzseek.errors import MzseekError
+
+Batch = TypeVar("Batch")
+Result = TypeVar("Result")
+
+_AHEAD = 4
+
+
+class Engine(ABC):
+    """Something that works on batches."""
+
+    name: str
+
+    @abstractmethod
+    def results(
+        self, work: Callable[[Batch], Result], batches: Iterable[Batch]
+    ) -> Iterator[Result]:
+        """What ``work`` makes of each batch, in order."""
+
+
+class LocalEngine(Engine):
+    """Processes on this machine.
+
+    Parameters
+    ----------
+    jobs : int, optional
+        All cores by default; with one, all is done in this process.
+    """
+
+    name = "local"
+
+    def __init__(self, jobs: int | None = None) -> None:
+        self.jobs = jobs or os.cpu_count() or 1
+
+    def results(
+        self, work: Callable[[Batch], Result], batches: Iterable[Batch]
+    ) -> Iterator[Result]:
+        """See `Engine.results`."""
+        if self.jobs == 1:
+            yield from map(work, batches)
+            return
+        parallel = joblib.Parallel(
+            n_jobs=self.jobs, return_as="generator", pre_dispatch=f"{_AHEAD}*n_jobs"
+        )
+        yield from parallel(joblib.delayed(work)(batch) for batch in batches)
+
+
+class RayEngine(Engine):
+    """Workers of a Ray cluster; batches of a worker that dies are given to another.
+
+    Parameters
+    ----------
+    jobs : int, optional
+        Batches that are worked on at a time; by default one for each CPU of the cluster.
+    address : str, optional
+        Of a running cluster; by default one is started on this machine.
+    """
+
+    name = "ray"
+
+    def __init__(self, jobs: int | None = None, address: str | None = None) -> None:
+        self.jobs, self.address = jobs, address
+
+    def results(
+        self, work: Callable[[Batch], Result], batches: Iterable[Batch]
+    ) -> Iterator[Result]:
+        """See `Engine.results`."""
+        ray = _ray()
+        started = not ray.is_initialized()
+        if started:
+            try:
+                ray.init(
+                    address=self.address, num_cpus=None if self.address else self.jobs,
+                    include_dashboard=False, log_to_driver=False, logging_level="ERROR",
+                )  # fmt: skip
+            except (ConnectionError, RuntimeError, ValueError) as error:
+                reason = str(error).splitlines()[0]
+                raise MzseekError(f"no Ray cluster at {self.address}: {reason}") from error
+        try:
+            yield from self._ordered(ray, work, batches)
+        finally:
+            if started:
+                ray.shutdown()
+
+    def _ordered(
+        self, ray: Any, work: Callable[[Batch], Result], batches: Iterable[Batch]
+    ) -> Iterator[Result]:
+        remote = ray.remote(num_cpus=1, max_retries=-1)(work)
+        at_once = _AHEAD * (self.jobs or max(int(ray.cluster_resources().get("CPU", 1)), 1))
+        pending: deque[Any] = deque()
+        for batch in batches:
+            pending.append(remote.remote(batch))
+            if len(pending) >= at_once:
+                yield ray.get(pending.popleft())
+        while pending:
+            yield ray.get(pending.popleft())
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise MzseekError("Ray is not installed: pip install 'mzseek[cluster]'") from error
+    return ray
+
+
+ENGINES: dict[str, type[Engine]] = {"local": LocalEngine, "ray": RayEngine}
+
+
+def engine_named(name: str, jobs: int | None = None, address: str | None = None) -> Engine:
+    """Engine of that name.
+
+    Parameters
+    ----------
+    name : str
+        "local" or "ray".
+    jobs : int, optional
+        Batches at a time.
+    address : str, optional
+        Of a Ray cluster.
+
+    Returns
+    -------
+    Engine
+
+    Raises
+    ------
+    MzseekError
+        The name is unknown, or an address was given to an engine that has none.
+    """
+    if name not in ENGINES:
+        raise MzseekError(f"engine {name!r} is unknown, expected one of: {', '.join(ENGINES)}")
+    if name == "ray":
+        return RayEngine(jobs, address)
+    if address:
+        raise MzseekError(f"engine {name!r} has no address; --address is for --engine ray")
+    return LocalEngine(jobs)
