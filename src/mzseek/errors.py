@@ -48,6 +48,10 @@ class CacheError(MzseekError):
     """A prepared folder that is incomplete, changed, or of another version."""
 
 
+class DatabaseError(MzseekError):
+    """A molecule database that is missing, damaged, or asked for what it does not have."""
+
+
 class SimilarityError(MzseekError, ValueError):
     """Rows that cannot be compared, or a similarity that is unknown."""
 

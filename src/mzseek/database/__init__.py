@@ -1,1 +1,15 @@
-"""The molecule database: built from any list of molecules, looked up by mass, formula or likeness."""
+"""The molecule database: from any list of molecules, by mass, formula, key or likeness."""
+
+from mzseek.database.build import Sources, add_molecules, build_database
+from mzseek.database.record import Record
+from mzseek.database.store import Database, Found, ManyFound
+
+__all__ = [
+    "Database",
+    "Found",
+    "ManyFound",
+    "Record",
+    "Sources",
+    "add_molecules",
+    "build_database",
+]

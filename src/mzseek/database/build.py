@@ -1,0 +1,210 @@
+"""Building a store, and adding to one."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rdkit import rdBase
+
+from mzseek import __version__
+from mzseek.chem.fingerprints import fingerprint_kind
+from mzseek.database.merge import merge_parts
+from mzseek.database.nearest import FILES, build_index
+from mzseek.database.parts import Parts, describe_all
+from mzseek.database.record import Record
+from mzseek.database.store import FORMAT_VERSION, KIND, MOLECULES, REJECTS, Database
+from mzseek.errors import DatabaseError
+from mzseek.files import atomic_directory, content_hash
+from mzseek.files.owned import MANIFEST, ensure_replaceable
+from mzseek.rejects import Report
+from mzseek.work import Engine, LocalEngine, Progress, silent
+
+Reading = Callable[[Report], Iterable[Record]]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Molecules to build from.
+
+    Attributes
+    ----------
+    read : callable of a report
+        Gives the records, the same in the same order every time.
+    files : tuple of Path
+        The files that they come from; their content is part of what makes a store.
+    options : dict
+        How they are read, as plain data.
+    """
+
+    read: Reading
+    files: tuple[Path, ...]
+    options: dict[str, Any]
+
+
+def build_database(
+    sources: Sources,
+    out: Path,
+    *,
+    fingerprint: str = "morgan2",
+    nearest: bool = True,
+    engine: Engine | None = None,
+    progress: Progress = silent,
+) -> Database:
+    """Build a store from lists of molecules.
+
+    Interrupted, it goes on where it was when it is called again with the same sources and options:
+    described molecules lie in a folder beside ``out`` until the store is whole.
+
+    Parameters
+    ----------
+    sources : Sources
+    out : Path
+        Folder to make; one that mzseek has made is replaced.
+    fingerprint : str
+    nearest : bool
+        Also make the index for nearest neighbours, 516 bytes a molecule.
+    engine : Engine
+        Where molecules are described; all cores of this machine by default.
+    progress : callable of (stage, done, total)
+
+    Returns
+    -------
+    Database
+
+    Raises
+    ------
+    DatabaseError, InputError
+        No molecule could be read, or the disk is full.
+    """
+    fingerprint_kind(fingerprint)
+    ensure_replaceable(out, KIND, sources.files)
+    return _make(sources, out, None, fingerprint, nearest, engine or LocalEngine(), progress)
+
+
+def add_molecules(
+    database: Database,
+    sources: Sources,
+    *,
+    engine: Engine | None = None,
+    progress: Progress = silent,
+) -> Database:
+    """Add molecules to a store: a new one is made beside it, and takes its place when it is whole.
+
+    Whoever has the old one open goes on reading it.
+
+    Returns
+    -------
+    Database
+        The store with both.
+    """
+    manifest = database.manifest
+    return _make(
+        sources,
+        database.folder,
+        database,
+        manifest["options"]["fingerprint"],
+        bool(manifest["options"]["nearest"]),
+        engine or LocalEngine(),
+        progress,
+    )
+
+
+def _make(
+    sources: Sources,
+    out: Path,
+    old: Database | None,
+    fingerprint: str,
+    nearest: bool,
+    engine: Engine,
+    progress: Progress,
+) -> Database:
+    plan = {
+        "fingerprint": fingerprint,
+        "sources": [{"name": path.name, "sha256": content_hash(path)} for path in sources.files],
+        "reading": sources.options,
+        "versions": {"mzseek": __version__, "rdkit": rdBase.rdkitVersion},
+        "on": old.manifest["files"][MOLECULES]["sha256"] if old else None,
+    }
+    out = out.resolve()
+    working = out.with_name(f".{out.name}.building")
+    try:
+        parts = Parts(working, plan)
+        unread: list[tuple[str, str]] = []
+        records = sources.read(lambda where, reason: unread.append((where, reason)))
+        total = None if progress is silent else sum(1 for _ in sources.read(_unheard))
+        chunks = describe_all(records, fingerprint, parts, engine, progress, total)
+        rejects = [*unread, *parts.read_rejects(chunks)]
+        with atomic_directory(out) as folder:
+            _fill(folder, parts, chunks, old, plan, rejects, nearest, progress)
+    except OSError as error:
+        if isinstance(error, FileNotFoundError | PermissionError):
+            raise
+        raise DatabaseError(f"{out}: cannot be written ({error.strerror or error})") from error
+    shutil.rmtree(working, ignore_errors=True)
+    return Database.open(out)
+
+
+def _unheard(where: str, reason: str) -> None:
+    """Counting, not reading."""
+
+
+def _fill(
+    folder: Path,
+    parts: Parts,
+    chunks: int,
+    old: Database | None,
+    plan: dict[str, Any],
+    rejects: Sequence[tuple[str, str]],
+    nearest: bool,
+    progress: Progress,
+) -> None:
+    tables = [parts.read(chunk) for chunk in range(chunks)]
+    if old is not None:
+        tables.insert(0, _as_part(old))
+    described = sum(table.num_rows for table in tables)
+    if not described:
+        first = f" (first: {rejects[0][0]}: {rejects[0][1]})" if rejects else ""
+        raise DatabaseError(f"no molecule could be read{first}")
+    molecules = folder / MOLECULES
+    count = merge_parts(tables, molecules, progress)
+    (folder / REJECTS).write_text(
+        "where\treason\n" + "".join(f"{where}\t{reason}\n" for where, reason in rejects),
+        encoding="utf-8",
+    )
+    if nearest:
+        build_index(molecules, folder, progress)
+    names = [MOLECULES, REJECTS, *(FILES if nearest else ())]
+    earlier = old.manifest["sources"] if old else []
+    manifest = {
+        "kind": KIND,
+        "format_version": FORMAT_VERSION,
+        "options": {
+            "fingerprint": plan["fingerprint"],
+            "fingerprint_bits": fingerprint_kind(plan["fingerprint"]).bits,
+            "nearest": nearest,
+        },
+        "sources": [*earlier, *plan["sources"]],
+        "versions": plan["versions"],
+        "counts": {
+            "molecules": count,
+            "records": described + len(rejects),
+            "merged": described - count,
+            "rejects": len(rejects),
+        },
+        "files": {
+            name: {"bytes": (folder / name).stat().st_size, "sha256": content_hash(folder / name)}
+            for name in names
+        },
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+
+
+def _as_part(old: Database) -> pa.Table:
+    """The molecules of a store as one more part, before all others."""
+    table = pq.read_table(old.folder / MOLECULES, memory_map=True)
+    return table.append_column("place", pa.array([-1] * table.num_rows, pa.int64()))
