@@ -8,9 +8,11 @@ from mzseek import __version__
 from mzseek.cli.advise import advise
 from mzseek.cli.bands import bands
 from mzseek.cli.data import data_app
+from mzseek.cli.database import database_app
 from mzseek.cli.decide import decide
 from mzseek.cli.demo import demo
 from mzseek.cli.evaluate import evaluate
+from mzseek.cli.negatives import negatives
 from mzseek.cli.prepare import prepare
 from mzseek.cli.train import train
 
@@ -46,7 +48,9 @@ def _root(
 
 
 app.add_typer(data_app, name="data")
+app.add_typer(database_app, name="database")
 app.command("prepare")(prepare)
+app.command("negatives")(negatives)
 app.command("train")(train)
 app.command("evaluate")(evaluate)
 app.command("bands")(bands)

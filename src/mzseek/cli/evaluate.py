@@ -10,6 +10,7 @@ from rich.table import Table
 
 from mzseek.cli.beliefs import show_beliefs
 from mzseek.cli.show import console, say, watched
+from mzseek.data.settings import measured_on
 from mzseek.metrics import METRICS, bootstrap
 
 
@@ -70,7 +71,8 @@ def evaluate(
     from mzseek.training.scored import How, predicts_fingerprint
 
     opened = Run.open(run)
-    how = How(fold, candidates or opened.options.candidates, similarity, ties, identity)  # type: ignore[arg-type]
+    setting = candidates or measured_on(opened.options.candidates)
+    how = How(fold, setting, similarity, ties, identity)  # type: ignore[arg-type]
     with watched() as progress:
         found = score(opened, how, data=data, progress=progress)
         other = Run.open(control) if control else None

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from mzseek.data.dataset import FOLDS
+from mzseek.data.settings import is_for_training
 from mzseek.data.strings import StringColumn
 from mzseek.errors import CacheError
 from mzseek.files import content_hash
@@ -228,6 +229,11 @@ class Prepared:
     def settings(self) -> list[str]:
         """Names of the candidate lists there are."""
         return list(self.manifest["candidates"])
+
+    @property
+    def measured_settings(self) -> list[str]:
+        """Names of the candidate lists that models are measured on: all but negatives."""
+        return [setting for setting in self.settings if not is_for_training(setting)]
 
     def candidates(self, setting: str) -> CandidateLists:
         """Candidate lists of a retrieval setting."""

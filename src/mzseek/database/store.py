@@ -9,7 +9,7 @@
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -260,6 +260,11 @@ class Database:
             )
             table = table.take(inside[place])
         return table.add_column(0, "row", pa.array(wanted))
+
+    def batches(self, columns: Sequence[str] = COLUMNS, size: int = 16_384) -> Iterator[pa.Table]:
+        """All molecules, so many at a time."""
+        for batch in self._parquet.iter_batches(size, columns=list(columns)):
+            yield pa.Table.from_batches([batch])
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
         """Anything that DuckDB can say about the table ``molecules``."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from mzseek.data.cache import Prepared
+from mzseek.data.settings import measured_on
 from mzseek.errors import RunError
 from mzseek.metrics import (
     Interval,
@@ -133,7 +134,7 @@ def evaluate(
         The run has no checkpoint yet, the data have changed, or the model has no fingerprint to
         compare.
     """
-    how = how or How(candidates=run.options.candidates)
+    how = how or How(candidates=measured_on(run.options.candidates))
     how.check()
     if not run.best:
         raise RunError(f"{run.folder}: has no checkpoint yet; train it first, or --resume it")
@@ -210,7 +211,7 @@ def mces_of_best(
     molecule : int array
         The true molecule of each.
     """
-    how = how or How(candidates=run.options.candidates)
+    how = how or How(candidates=measured_on(run.options.candidates))
     how.check()
     prepared = run.open_data(data)
     step = best_step(run, f"hit_rate@1/{how.candidates}")

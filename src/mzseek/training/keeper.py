@@ -11,6 +11,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from mzseek.data.batch import Batch, BatchMaker
+from mzseek.data.settings import measured_on
 from mzseek.files import atomic_file
 from mzseek.metrics import metric
 from mzseek.models import ModelSpec
@@ -121,7 +122,11 @@ class Keeper(lightning.Callback):
         for name, value in (("loss", loss), *means.items()):
             for logger in trainer.loggers:
                 logger.log_metrics({name: value}, step=step)
-        self.say(_line(step, self.order.steps, epoch, loss, means, learner.options.candidates))
+        self.say(
+            _line(
+                step, self.order.steps, epoch, loss, means, measured_on(learner.options.candidates)
+            )
+        )
         self._warn_of_collapse(learner, said)
         save_state(self.run.state, learner.model, learner.optimizer, self.facts(step))
 
@@ -173,7 +178,7 @@ def watched_metric(options: Options) -> str:
     """The validation metric that early stopping looks at: what the loss stands for."""
     stands_for = options.facts.stands_for
     if stands_for.startswith("hit_rate"):
-        return f"{stands_for}/{options.candidates}"
+        return f"{stands_for}/{measured_on(options.candidates)}"
     return "tanimoto"
 
 

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from mzseek.data.batch import IDENTITIES
 from mzseek.data.cache import Prepared
+from mzseek.data.settings import measured_on
 from mzseek.decision import Calibration, fit_calibration, fit_temperature, posterior
 from mzseek.decision.distribution import row_keys
 from mzseek.decision.lists import merge_answers
@@ -108,7 +109,7 @@ def calibrate(
     RunError
         There are no validation spectra to calibrate on.
     """
-    how = how or How(candidates=run.options.candidates)
+    how = how or How(candidates=measured_on(run.options.candidates))
     how.check()
     if not run.best:
         raise RunError(f"{run.folder}: has no checkpoint yet; train it first, or --resume it")

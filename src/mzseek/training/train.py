@@ -17,6 +17,7 @@ import torch
 
 from mzseek.data.batch import BatchMaker
 from mzseek.data.cache import Prepared
+from mzseek.data.settings import measured_on
 from mzseek.errors import RunError
 from mzseek.models import ModelSpec, Retriever, build
 from mzseek.training.checkpoint import load_state, load_weights, start_from
@@ -120,7 +121,11 @@ def _fit(
         maker, order = _training_set(prepared, options, model, settings, say)
         watched = prepared.in_fold("val")
         validator = BatchMaker(
-            prepared, model.encoder.reads, tuple(prepared.settings), watched, backward=False
+            prepared,
+            model.encoder.reads,
+            tuple(prepared.measured_settings),
+            watched,
+            backward=False,
         )
         keeper = Keeper(run, spec, order, validator, watched, progress, say)
         learner = Learner(model, options)
@@ -240,7 +245,7 @@ def predict_fold(
     """A model's word on a fold, with candidates of every setting there is."""
     queries = prepared.in_fold(fold)
     maker = BatchMaker(
-        prepared, model.encoder.reads, tuple(prepared.settings), queries, backward=False
+        prepared, model.encoder.reads, tuple(prepared.measured_settings), queries, backward=False
     )
     return predict(model.to(device()), maker, queries, device=device(), progress=progress)
 
@@ -264,7 +269,7 @@ def _guess(run: Run, prepared: Prepared, options: Options) -> None:
 def random_fold(prepared: Prepared, fold: str, seed: int) -> Predictions:
     """Random scores for every candidate of a fold."""
     queries = prepared.in_fold(fold)
-    maker = BatchMaker(prepared, "bins", tuple(prepared.settings), queries, backward=False)
+    maker = BatchMaker(prepared, "bins", tuple(prepared.measured_settings), queries, backward=False)
     lists = {}
     for place, setting in enumerate(sorted(maker.stores)):
         usable = maker.with_lists(queries, setting)
@@ -287,10 +292,12 @@ def _check(prepared: Prepared, options: Options, tensorboard: bool) -> None:
         needed.append("val")  # its only metrics are hit rates
     for fold in needed:
         queries = prepared.in_fold(fold)
-        maker = BatchMaker(prepared, "bins", (options.candidates,), queries, backward=False)
-        if not len(maker.with_lists(queries, options.candidates, "fingerprint")):
+        setting = options.candidates if fold == "train" else measured_on(options.candidates)
+        prepared.candidates(setting)
+        maker = BatchMaker(prepared, "bins", (setting,), queries, backward=False)
+        if not len(maker.with_lists(queries, setting, "fingerprint")):
             raise RunError(
-                f"{prepared.folder}: no {fold} spectrum has a {options.candidates} list with its "
+                f"{prepared.folder}: no {fold} spectrum has a {setting} list with its "
                 "molecule in it"
             )
     if options.start_from:

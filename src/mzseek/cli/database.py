@@ -1,0 +1,301 @@
+"""``mzseek database …``: a store of molecules to draw candidates from."""
+
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mzseek.chem import FINGERPRINTS
+from mzseek.cli.show import counted, say, show_rejects, watched
+from mzseek.data.dataset import read_rejects
+from mzseek.errors import DatabaseError
+
+database_app = typer.Typer(
+    help="Build a molecule database and look molecules up in it.", no_args_is_help=True
+)
+
+Fingerprint = Annotated[str, typer.Option(help=" ".join(FINGERPRINTS))]
+Out = Annotated[Path, typer.Option(help="Folder to make.")]
+Store = Annotated[Path, typer.Argument(help="Folder that `mzseek database build` has made.")]
+Nearest = Annotated[
+    bool, typer.Option(help="Also index it for nearest neighbours: 516 bytes a molecule.")
+]
+JobCount = Annotated[
+    int | None, typer.Option("--jobs", min=1, help="Processes; all cores by default.")
+]
+EngineName = Annotated[
+    str, typer.Option(help="local (processes) or ray (a cluster; needs mzseek[cluster]).")
+]
+Address = Annotated[str | None, typer.Option(help="Of a running Ray cluster.")]
+_SHOWN = ("smiles", "formula", "mass", "key", "sources", "identifiers", "names")
+
+
+@database_app.command("build")
+def build(
+    molecules: Annotated[
+        list[Path],
+        typer.Argument(help="SMILES lists, CSV, TSV, SDF or Parquet; plain, .gz or .zst."),
+    ],
+    out: Out,
+    fingerprint: Fingerprint = "morgan2",
+    source: Annotated[
+        str | None, typer.Option(help="Name of the collection; by default each file's own.")
+    ] = None,
+    smiles_column: Annotated[str | None, typer.Option(help="Column with SMILES.")] = None,
+    name_column: Annotated[str | None, typer.Option(help="Column with names.")] = None,
+    id_column: Annotated[str | None, typer.Option(help="Column with identifiers.")] = None,
+    source_column: Annotated[str | None, typer.Option(help="Column with sources.")] = None,
+    nearest: Nearest = True,
+    jobs: JobCount = None,
+    engine: EngineName = "local",
+    address: Address = None,
+) -> None:
+    """Build a database from lists of molecules.
+
+    Molecules are standardised; equal ones (first InChIKey block and mass) are one, with all names
+    and identifiers. Interrupted, the same command goes on where it was.
+
+    Example: mzseek database build hmdb.sdf.gz coconut.csv --out candidates
+    """
+    from mzseek.database.inputs import file_sources
+
+    named = {
+        "smiles": smiles_column, "name": name_column, "id": id_column, "source": source_column,
+    }  # fmt: skip
+    columns = {meaning: name for meaning, name in named.items() if name}
+    sources = file_sources(molecules, source=source, columns=columns or None)
+    _build(sources, out, fingerprint, nearest, jobs, engine, address)
+
+
+@database_app.command("hmdb")
+def hmdb(
+    out: Out = Path("hmdb"),
+    fingerprint: Fingerprint = "morgan2",
+    nearest: Nearest = True,
+    jobs: JobCount = None,
+    engine: EngineName = "local",
+    address: Address = None,
+) -> None:
+    """Build one of human metabolites, from the table in the pyopenms package.
+
+    Needs `pip install 'mzseek[hmdb]'` and nothing else: no download, no account.
+
+    Example: mzseek database hmdb --out hmdb
+    """
+    from mzseek.database.inputs import hmdb_sources
+
+    _build(hmdb_sources(), out, fingerprint, nearest, jobs, engine, address)
+
+
+@database_app.command("pubchem")
+def pubchem(
+    folder: Annotated[
+        Path, typer.Argument(help="Folder with PubChem's CID-SMILES.gz (and CID-Title.gz).")
+    ],
+    out: Out,
+    fingerprint: Fingerprint = "morgan2",
+    nearest: Nearest = True,
+    jobs: JobCount = None,
+    engine: EngineName = "local",
+    address: Address = None,
+) -> None:
+    """Build one of PubChem's compounds, from its public files.
+
+    Example: mzseek database pubchem mirror/Compound/Extras --out pubchem
+    """
+    from mzseek.database.inputs import pubchem_sources
+
+    _build(pubchem_sources(folder), out, fingerprint, nearest, jobs, engine, address)
+
+
+@database_app.command("add")
+def add(
+    store: Store,
+    molecules: Annotated[list[Path], typer.Argument(help="As for `database build`.")],
+    source: Annotated[
+        str | None, typer.Option(help="Name of the collection; by default each file's own.")
+    ] = None,
+    jobs: JobCount = None,
+    engine: EngineName = "local",
+    address: Address = None,
+) -> None:
+    """Add molecules. The old database stays as it is until the new one is whole.
+
+    Example: mzseek database add candidates mine.smi --source mine
+    """
+    from mzseek.database import Database, add_molecules
+    from mzseek.database.inputs import file_sources
+    from mzseek.work import engine_named
+
+    opened = Database.open(store)
+    before = len(opened)
+    with watched() as progress:
+        made = add_molecules(
+            opened, file_sources(molecules, source=source),
+            engine=engine_named(engine, jobs, address), progress=progress,
+        )  # fmt: skip
+    say(f"{len(made) - before:,} new molecules")
+    _show(made)
+
+
+@database_app.command("info")
+def info(
+    store: Store,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the manifest.")] = False,
+) -> None:
+    """What a database holds.
+
+    Example: mzseek database info candidates
+    """
+    from mzseek.database import Database
+
+    opened = Database.open(store)
+    if as_json:
+        print(json.dumps(opened.manifest))
+        return
+    _show(opened)
+
+
+@database_app.command("check")
+def check(store: Store) -> None:
+    """Read every file and compare its checksum.
+
+    Example: mzseek database check candidates
+    """
+    from mzseek.database import Database
+
+    opened = Database.open(store)
+    opened.check()
+    say(f"{store}: {len(opened):,} molecules, every file as it was written")
+
+
+@database_app.command("export")
+def export(
+    store: Store,
+    out: Annotated[Path, typer.Argument(help="File to write: .tsv, .csv or .smi.")],
+) -> None:
+    """Write all molecules into a text file.
+
+    Example: mzseek database export candidates candidates.tsv
+    """
+    from mzseek.database import Database
+    from mzseek.files import atomic_file
+
+    opened = Database.open(store)
+    if out.suffix not in (".tsv", ".csv", ".smi"):
+        raise DatabaseError(f"{out}: expected a name that ends in .tsv, .csv or .smi")
+    with (
+        watched() as progress,
+        atomic_file(out) as partial,
+        partial.open("w", newline="", encoding="utf-8") as stream,
+    ):
+        done = 0
+        for batch in opened.batches(_SHOWN):
+            if out.suffix == ".smi":
+                pairs = zip(batch["smiles"].to_pylist(), batch["key"].to_pylist(), strict=True)
+                stream.writelines(f"{smiles} {key}\n" for smiles, key in pairs)
+            else:
+                writer = csv.writer(stream, delimiter="\t" if out.suffix == ".tsv" else ",")
+                if not done:
+                    writer.writerow(_SHOWN)
+                writer.writerows(_cells(batch))
+            done += batch.num_rows
+            progress("exporting", done, len(opened))
+    say(f"{done:,} molecules in {out}")
+
+
+@database_app.command("search")
+def search(
+    store: Store,
+    mass: Annotated[float | None, typer.Option(help="Neutral mass.")] = None,
+    precursor: Annotated[float | None, typer.Option(help="m/z of an ion; needs --adduct.")] = None,
+    adduct: Annotated[str, typer.Option(help="Of the precursor.")] = "[M+H]+",
+    formula: Annotated[str | None, typer.Option(help="Formula in Hill order.")] = None,
+    inchikey: Annotated[str | None, typer.Option(help="InChIKey, or its first block.")] = None,
+    like: Annotated[str | None, typer.Option(help="SMILES: the most alike by Tanimoto.")] = None,
+    ppm: Annotated[float, typer.Option(min=0.0, help="For --mass and --precursor.")] = 10.0,
+    top: Annotated[int, typer.Option(min=1, help="For --like: how many.")] = 100,
+    cap: Annotated[int | None, typer.Option(min=1, help="At most so many.")] = None,
+    priority: Annotated[
+        list[str] | None,
+        typer.Option(help="Sources that a capped list is filled from first. Several times."),
+    ] = None,
+) -> None:
+    """Look molecules up: a table on standard output, tab separated, with a header.
+
+    Example: mzseek database search candidates --mass 194.0804 --ppm 5
+    """
+    from mzseek.database import Database
+
+    asked = {"--mass": mass, "--precursor": precursor, "--formula": formula,
+             "--inchikey": inchikey, "--like": like}  # fmt: skip
+    given = [name for name, value in asked.items() if value is not None]
+    if len(given) != 1:
+        raise DatabaseError(
+            f"{' and '.join(given) or 'nothing'} was asked for, expected one of {', '.join(asked)}"
+        )
+    opened = Database.open(store)
+    capping: dict[str, Any] = {"cap": cap, "priorities": priority or ()}
+    if mass is not None:
+        found = opened.by_mass(mass, ppm, **capping)
+    elif precursor is not None:
+        found = opened.by_precursor(precursor, adduct, ppm, **capping)
+    elif formula is not None:
+        found = opened.by_formula(formula, **capping)
+    elif inchikey is not None:
+        found = opened.by_key(inchikey)
+    else:
+        found = opened.by_likeness(str(like), top)
+    extra = ("similarity",) if like is not None else ()
+    writer = csv.writer(sys.stdout, delimiter="\t", lineterminator="\n")
+    writer.writerow((*_SHOWN, *extra))
+    writer.writerows(_cells(found.table, extra))
+    if found.capped:
+        print(f"mzseek: {len(found):,} of {found.total:,} shown (--cap)", file=sys.stderr)
+
+
+def _build(
+    sources: Any, out: Path, fingerprint: str, nearest: bool, jobs: int | None, engine: str,
+    address: str | None,
+) -> None:  # fmt: skip
+    from mzseek.database import build_database
+    from mzseek.work import engine_named
+
+    with watched() as progress:
+        made = build_database(
+            sources, out, fingerprint=fingerprint, nearest=nearest,
+            engine=engine_named(engine, jobs, address), progress=progress,
+        )  # fmt: skip
+    _show(made)
+
+
+def _show(opened: Any) -> None:
+    counts, options = opened.manifest["counts"], opened.manifest["options"]
+    size = sum(each["bytes"] for each in opened.manifest["files"].values())
+    say(
+        f"{opened.folder}: {counted(counts['molecules'], 'molecule', 'molecules')} of "
+        f"{counted(counts['records'], 'record', 'records')}, {options['fingerprint']}, "
+        f"{size / 1e6:,.1f} MB ({size / max(counts['molecules'], 1):,.0f} bytes a molecule)"
+    )
+    if counts["merged"]:
+        say(f"{counts['merged']:,} records were of molecules that were there already")
+    for each in opened.manifest["sources"]:
+        say(f"  [dim]{each['name']}  {each['sha256'][:12]}[/dim]")
+    rejects = opened.folder / "rejects.tsv"
+    show_rejects(read_rejects(rejects), str(rejects))
+
+
+def _cells(table: Any, extra: tuple[str, ...] = ()) -> Iterator[list[Any]]:
+    columns = [table[name].to_pylist() for name in (*_SHOWN, *extra)]
+    for row in zip(*columns, strict=True):
+        yield [_cell(value) for value in row]
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, list):
+        return "; ".join(value)
+    return f"{value:.6f}" if isinstance(value, float) else value

@@ -1,0 +1,46 @@
+"""What a store can be built from: files, the HMDB table of pyopenms, PubChem's files."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from mzseek.database.build import Sources
+from mzseek.database.sources import (
+    hmdb_table,
+    pubchem_files,
+    read_hmdb,
+    read_molecules,
+    read_pubchem,
+)
+
+
+def file_sources(
+    paths: Sequence[Path], *, source: str | None = None, columns: dict[str, str] | None = None
+) -> Sources:
+    """Molecules of SMILES lists, tables, SD files and Parquet files, compressed or not.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    source : str, optional
+        Name of the collection, for files that do not say.
+    columns : dict of str to str, optional
+        Names of the columns that hold ``smiles``, ``name``, ``id`` and ``source``.
+    """
+    read = partial(read_molecules, list(paths), source=source, columns=columns)
+    options = {"source": source, "columns": columns or {}}
+    return Sources(lambda report: read(report=report), tuple(paths), options)
+
+
+def hmdb_sources() -> Sources:
+    """The human metabolome, from the table that the pyopenms package carries."""
+    return Sources(read_hmdb, (hmdb_table(),), {"source": "hmdb"})
+
+
+def pubchem_sources(folder: Path) -> Sources:
+    """PubChem, from its public files in a folder."""
+    return Sources(partial(_pubchem, folder), tuple(pubchem_files(folder)), {"source": "pubchem"})
+
+
+def _pubchem(folder: Path, report):  # type: ignore[no-untyped-def]
+    return read_pubchem(folder, report)
