@@ -75,11 +75,20 @@ def _read(
     if not numbered:
         raise InputError(path, "is empty, expected a header line and candidates")
     lines = [line for _, line in numbered]
-    places = [f"{path}, line {number}" for number, _ in numbered[1:]]
     reader = csv.DictReader(lines, delimiter="\t" if "\t" in lines[0] else ",")
-    heads = [head.strip().lower() for head in reader.fieldnames or []]
-    reader.fieldnames = heads
-    records = list(reader)
+    places: list[str] = []
+    records: list[dict[str, str]] = []
+    try:
+        heads = [head.strip().lower() for head in reader.fieldnames or []]
+        reader.fieldnames = heads
+        begins = reader.line_num  # of the next record: quoted text may hold line breaks
+        for record in reader:
+            places.append(f"{path}, line {numbered[begins][0]}")
+            records.append(record)
+            begins = reader.line_num
+    except csv.Error as error:
+        number = numbered[reader.reader.line_num - 1][0]
+        raise InputError(f"{path}, line {number}", f"is no row of a table ({error})") from None
     if not records:
         raise InputError(path, "has no candidates below its header")
     what = next((head for head in ("fingerprint", "smiles") if head in heads), None)
@@ -105,7 +114,8 @@ def _numbers(places: list[str], column: str, records: list[dict[str, str]]) -> I
         try:
             value = float(record[column])
         except (TypeError, ValueError):
-            raise InputError(place, f"{column} is {record[column]!r}, expected a number") from None
+            found = repr(record[column]) if record[column] else "missing"
+            raise InputError(place, f"{column} is {found}, expected a number") from None
         if not np.isfinite(value) or (column == "probability" and value < 0):
             raise InputError(
                 place, f"{column} is {record[column]}, expected a finite number"
