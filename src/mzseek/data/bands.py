@@ -59,6 +59,8 @@ def set_bands(
     """
     if against not in REFERENCES:
         raise DatasetError(f"against is {against!r}, expected one of: {', '.join(REFERENCES)}")
+    if most_lists is not None and most_lists < 1:
+        raise DatasetError(f"most_lists is {most_lists}, expected at least 1")
     kind = fingerprint or str(prepared.manifest["options"]["fingerprint"])
     fingerprint_kind(kind)
     lists = prepared.candidates(setting)
