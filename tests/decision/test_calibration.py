@@ -1,11 +1,13 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mzseek.decision import (
+    Calibration,
     calibration_error,
     first_places,
+    fit_calibration,
     fit_temperature,
     posterior,
     reliability,
@@ -27,13 +29,20 @@ def drawn(rng, queries: int, temperature: float, most: int = 12):
     """Scores of lists, and truths drawn with the probabilities that the temperature gives."""
     counts = rng.integers(2, most, size=queries)
     scores = rng.normal(size=counts.sum()) * 3
-    labels = np.zeros(len(scores), bool)
-    ends = np.cumsum(counts)
-    for end, count in zip(ends, counts, strict=True):
-        here = scores[end - count : end] / temperature
-        p = np.exp(here - here.max())
-        labels[end - count + rng.choice(count, p=p / p.sum())] = True
-    return scores, counts, labels
+    return scores, counts, truths(rng, posterior(scores, counts, temperature), counts)
+
+
+def truths(rng, p, counts) -> np.ndarray:
+    """One candidate of each list, drawn with its probability."""
+    labels = np.zeros(len(p), bool)
+    for end, count in zip(np.cumsum(counts), counts, strict=True):
+        labels[end - count + rng.choice(count, p=p[end - count : end])] = True
+    return labels
+
+
+def log_loss(p, counts, labels) -> float:
+    starts = np.cumsum(counts) - counts
+    return float(-np.log(np.add.reduceat(np.where(labels, p, 0), starts)).mean())
 
 
 @unhurried
@@ -150,6 +159,84 @@ def test_a_fitted_posterior_is_calibrated() -> None:
     p = posterior(scores, counts, fit_temperature(scores, counts, labels))
     assert calibration_error(p, counts, labels) < 0.03
     assert calibration_error(posterior(scores, counts, 0.05), counts, labels) > 0.05
+
+
+calibrations = st.builds(Calibration, st.floats(0.01, 100), st.floats(-1, 1), st.floats(0, 0.95))
+
+
+@unhurried
+@given(lists, calibrations)
+def test_a_calibration_gives_probabilities(found, calibration: Calibration) -> None:
+    scores, counts = flat(found)
+    got = calibration.posterior(scores, counts)
+    assert np.add.reduceat(got, np.cumsum(counts) - counts) == pytest.approx(1, abs=1e-12)
+    n = np.repeat(counts, counts)
+    assert (got >= calibration.floor / n - 1e-12).all()
+    # By the formula, list by list.
+    for end, count in zip(np.cumsum(counts), counts, strict=True):
+        here = slice(end - count, end)
+        temperature = calibration.temperature * (count / 50) ** -calibration.power
+        soft = posterior(scores[here], [count], temperature)
+        wanted = (1 - calibration.floor) * soft + calibration.floor / count
+        assert got[here] == pytest.approx(wanted, abs=1e-9)
+
+
+@unhurried
+@given(lists, st.floats(0.01, 100))
+def test_without_power_and_floor_a_calibration_is_a_temperature(found, temperature: float) -> None:
+    got = Calibration(temperature).posterior(*flat(found))
+    assert got == pytest.approx(posterior(*flat(found), temperature), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "drawn_with",
+    [Calibration(0.5, 0.4), Calibration(2.0, -0.3), Calibration(0.5, 0.0, 0.3),
+     Calibration(1.0, 0.3, 0.2), Calibration(1.0)],
+    ids=str,
+)  # fmt: skip
+def test_the_calibration_that_truths_were_drawn_with_is_found(drawn_with: Calibration) -> None:
+    rng = np.random.default_rng(0)
+    counts = np.round(np.exp(rng.uniform(np.log(3), np.log(200), 3000))).astype(int)
+    scores = rng.normal(size=counts.sum()) * 3
+    labels = truths(rng, drawn_with.posterior(scores, counts), counts)
+    found = fit_calibration(scores, counts, labels)
+    assert found.temperature == pytest.approx(drawn_with.temperature, rel=0.12)
+    assert found.power == pytest.approx(drawn_with.power, abs=0.06)
+    assert found.floor == pytest.approx(drawn_with.floor, abs=0.04)
+
+
+@settings(unhurried, max_examples=25)
+@given(st.integers(0, 10_000), st.floats(0.1, 5))
+def test_a_calibration_is_never_worse_than_a_temperature_where_it_was_fitted(
+    seed: int, temperature: float
+) -> None:
+    scores, counts, labels = drawn(np.random.default_rng(seed), 25, temperature, most=6)
+    plain = posterior(scores, counts, fit_temperature(scores, counts, labels))
+    found = fit_calibration(scores, counts, labels).posterior(scores, counts)
+    assert log_loss(found, counts, labels) <= log_loss(plain, counts, labels) + 1e-12
+
+
+def test_each_molecule_counts_once_in_a_calibration() -> None:
+    scores, counts, labels = drawn(np.random.default_rng(5), 60, 1.0)
+    again = np.repeat(np.arange(60), np.where(np.arange(60) == 7, 30, 1))
+    ends = np.cumsum(counts)
+    places = np.concatenate([np.arange(ends[i] - counts[i], ends[i]) for i in again])
+    found = fit_calibration(scores[places], counts[again], labels[places], groups=again)
+    once = fit_calibration(scores, counts, labels)
+    assert vars(found) == pytest.approx(vars(once), rel=1e-3, abs=1e-3)
+
+
+def test_scores_that_say_nothing_calibrate_to_nothing() -> None:
+    assert fit_calibration([3.0, 3.0, 8.0], [2, 1], [1, 0, 1]) == Calibration(1.0)
+    p = Calibration(0.3, 0.5, 0.1).posterior([3.0] * 4 + [1.0], [4, 1])
+    assert p == pytest.approx([0.25] * 4 + [1])
+
+
+def test_lists_without_a_truth_have_no_calibration() -> None:
+    with pytest.raises(DecisionError, match="list 1 has no labelled candidate"):
+        fit_calibration([1.0, 2.0, 3.0], [2, 1], [1, 0, 0])
+    with pytest.raises(DecisionError, match="counts sum to 3"):
+        Calibration(1.0).posterior([1.0, 2.0], [3])
 
 
 def test_what_is_right_as_often_as_it_says_has_no_error() -> None:

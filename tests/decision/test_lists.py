@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mzseek.decision.lists import checked_labels, checked_lists, list_weights
+from mzseek.decision.lists import checked_labels, checked_lists, list_weights, merge_answers
 from mzseek.errors import DecisionError
 
 
@@ -52,3 +52,34 @@ def test_each_group_weighs_one() -> None:
 def test_groups_of_several_types_are_refused() -> None:
     with pytest.raises(DecisionError, match="groups"):
         list_weights(np.array(["a", None], dtype=object), 2)
+
+
+def test_equal_answers_are_one_in_each_list() -> None:
+    rng = np.random.default_rng(0)
+    counts = rng.integers(1, 9, size=40)
+    p = rng.random(counts.sum())
+    answers = rng.integers(0, 4, size=len(p))  # the same number in another list is another answer
+    merged, lengths, labels = merge_answers(p, counts, answers, answers == 2)
+    wanted: list[tuple[float, bool]] = []
+    sizes = []
+    for end, count in zip(np.cumsum(counts), counts, strict=True):
+        here = slice(end - count, end)
+        sums: dict[int, float] = {}
+        for answer, each in zip(answers[here].tolist(), p[here], strict=True):
+            sums[answer] = sums.get(answer, 0.0) + each
+        wanted += [(total, answer == 2) for answer, total in sums.items()]
+        sizes.append(len(sums))
+    assert lengths.tolist() == sizes
+    assert merged == pytest.approx([total for total, _ in wanted])
+    assert labels.tolist() == [label for _, label in wanted]
+
+
+@pytest.mark.parametrize(
+    "answers", [[3, 1, 2, 0], [b"d", b"b", b"c", b"a"]], ids=["numbers", "keys"]
+)
+def test_different_answers_stay_as_they_are(answers) -> None:
+    p, flags = np.array([0.1, 0.9, 0.4, 0.6]), np.array([True, False, False, True])
+    merged, counts, labels = merge_answers(p, np.array([2, 2]), np.array(answers), flags)
+    assert merged.tolist() == p.tolist()
+    assert counts.tolist() == [2, 2]
+    assert labels.tolist() == flags.tolist()
