@@ -9,11 +9,18 @@ import numpy.typing as npt
 
 from mzseek.data.cache import Prepared
 from mzseek.decision.decide import Within, decompose_under
+from mzseek.errors import RunError
 from mzseek.metrics import binarise
 from mzseek.training.decoding import Decoded, decode, list_distribution
 from mzseek.training.posteriors import Calibrated, calibrate
 from mzseek.training.run import Run
-from mzseek.training.scored import How, best_step, predictions_of, predicts_fingerprint
+from mzseek.training.scored import (
+    How,
+    best_step,
+    name_of,
+    predictions_of,
+    predicts_fingerprint,
+)
 from mzseek.training.uncertainty import (
     Abstention,
     SetResult,
@@ -25,6 +32,7 @@ from mzseek.training.uncertainty import (
 from mzseek.work.progress import Progress, silent
 
 CONTROL_UTILITIES = ("tanimoto", "cosine", "hit")
+RULES = ("rank", "threshold")
 
 
 @dataclass(frozen=True)
@@ -134,6 +142,10 @@ def decompose_run(
     float64 array, shape (spectra, 3)
         Bayes mismatch, residual and their sum.
     """
+    if rule not in RULES:
+        raise RunError(f"rule {rule!r} is unknown, expected one of: {', '.join(RULES)}")
+    if rule == "threshold" and not predicts_fingerprint(run):
+        raise RunError(f"{run.folder}: {name_of(run)} predicts no fingerprint to threshold")
     test, prepared = found.test, run.open_data(data)
     predicted = _thresholded(run, test.how, test.queries, prepared) if rule == "threshold" else None
     ends = np.cumsum(test.counts)
@@ -155,7 +167,6 @@ def _thresholded(
     run: Run, how: How, queries: npt.NDArray[np.int64], prepared: Prepared
 ) -> npt.NDArray[np.uint8]:
     """Predicted fingerprints of spectra, from the checkpoint that was best by Tanimoto."""
-    assert predicts_fingerprint(run)
     said = predictions_of(run, prepared, best_step(run, "tanimoto"), how.fold, silent)
     assert said.fingerprints is not None
     rows = np.searchsorted(said.queries, queries)

@@ -29,7 +29,7 @@ from mzseek.training.scored import (
     How,
     best_step,
     by_cosine,
-    name_of,
+    check_similarity,
     predictions_of,
     predicts_fingerprint,
     scored_lists,
@@ -140,11 +140,7 @@ def evaluate(
         raise RunError(f"{run.folder}: has no checkpoint yet; train it first, or --resume it")
     prepared = run.open_data(data)
     prepared.candidates(how.candidates)  # says which there are, if not this
-    if how.similarity and not predicts_fingerprint(run):
-        raise RunError(
-            f"{run.folder}: --similarity needs a predicted fingerprint, and {name_of(run)} "
-            "predicts none; leave it out to score by the model itself"
-        )
+    check_similarity(run, how)
     values: dict[str, _Values] = {}
     molecule: dict[str, npt.NDArray[np.int32]] = {}
     steps: dict[str, int] = {}

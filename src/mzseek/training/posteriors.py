@@ -15,7 +15,7 @@ from mzseek.decision.lists import merge_answers
 from mzseek.errors import RunError
 from mzseek.training.predictions import ListScores
 from mzseek.training.run import Run
-from mzseek.training.scored import How, by_cosine, predictions_of, scored_lists
+from mzseek.training.scored import How, by_cosine, check_similarity, predictions_of, scored_lists
 from mzseek.work.progress import Progress, silent
 
 Floats = npt.NDArray[np.float64]
@@ -115,6 +115,7 @@ def calibrate(
         raise RunError(f"{run.folder}: has no checkpoint yet; train it first, or --resume it")
     prepared = run.open_data(data)
     prepared.candidates(how.candidates)
+    check_similarity(run, how)
     if not len(prepared.in_fold("val")):
         raise RunError(f"{prepared.folder}: has no val spectra to calibrate on")
     steps = sorted({int(facts["step"]) for facts in run.best.values()})

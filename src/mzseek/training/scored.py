@@ -72,6 +72,15 @@ def name_of(run: Run) -> str:
     return run.options.model if run.options.model in BASELINES else run.options.loss
 
 
+def check_similarity(run: Run, how: How) -> None:
+    """Refuse a similarity where there is no predicted fingerprint to compare."""
+    if how.similarity and not predicts_fingerprint(run):
+        raise RunError(
+            f"{run.folder}: --similarity needs a predicted fingerprint, and {name_of(run)} "
+            "predicts none; leave it out to score by the model itself"
+        )
+
+
 def best_step(run: Run, wanted: str) -> int:
     """Step of the checkpoint to read a metric from; of another setting if this has none."""
     best = run.best
