@@ -124,7 +124,8 @@ def decode(
     if processes is None and count < _WORTH_A_PROCESS:
         processes = 1
     parts = []
-    for _, part in in_batches(partial(_decode_here, prepared.folder), jobs, 1, processes):
+    work = partial(_decode_here, prepared.folder, str(prepared.manifest["key"]))
+    for _, part in in_batches(work, jobs, 1, processes):
         parts.append(part)
         progress("decoding", sum(map(len, parts)), count)
     joined = np.concatenate(parts)  # (lists, utilities, within, judged by)
@@ -151,12 +152,13 @@ class _Job:
     within: tuple[Within, ...]
 
 
-def _decode_here(folder: Path, jobs: Sequence[_Job]) -> Floats:
-    return np.concatenate([_decode_job(job, _opened(folder)) for job in jobs])
+def _decode_here(folder: Path, key: str, jobs: Sequence[_Job]) -> Floats:
+    return np.concatenate([_decode_job(job, _opened(folder, key)) for job in jobs])
 
 
 @lru_cache(maxsize=1)
-def _opened(folder: Path) -> Prepared:
+def _opened(folder: Path, key: str) -> Prepared:
+    """The folder, kept open between jobs; the key tells it from one made anew in its place."""
     return Prepared.open(folder)
 
 
