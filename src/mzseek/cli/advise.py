@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from mzseek.cli.bands import PAPERS
@@ -87,7 +88,7 @@ def advise(
     say(
         f"[dim]{similarity} of the truth with its candidates, medians of up to {lists} "
         f"{candidates} lists; points lost by the wrong decision where the best candidate has "
-        f"probability {p_star:.2f} ({source}). The theorems need the band of all pairs: for a "
+        f"probability {p_star:.2f} ({escape(source)}). The theorems need the band of all pairs: for a "
         "guarantee see `mzseek bands --against pairs`.[/dim]"
     )
 

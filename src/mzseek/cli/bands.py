@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from mzseek.chem import FINGERPRINTS
@@ -77,7 +78,7 @@ def bands(
         return
     _show(found, similarity, candidates, fold, against)
     if figure:
-        say(f"Distributions: {figure}")
+        say(f"Distributions: {escape(str(figure))}")
 
 
 def _expand(kinds: list[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from mzseek.cli.show import console, say
@@ -64,7 +65,7 @@ def _say_gain(name: str, found: Any, utility: str, control: str, other: Any) -> 
     if other is not None:
         blind = other.decoded.interval(utility, utility)
         over = found.decoded.gain_over(other.decoded, utility, utility)
-        line += f"; {control} {100 * blind.mean:.1f}, {_signed(over)}"
+        line += f"; {escape(control)} {100 * blind.mean:.1f}, {_signed(over)}"
     say(line)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from mzseek.cli.beliefs import show_beliefs
@@ -136,7 +137,7 @@ def _show(name: str, found: Any, control: str, against: Any, gains: dict[str, An
     if against:
         columns |= {control: against.intervals(), "gain over it": gains}
     for head in columns:
-        table.add_column(head, justify="right", overflow="fold")
+        table.add_column(escape(head), justify="right", overflow="fold")
     table.add_column("random", justify="right")
     for metric in found.values:
         cells = [
