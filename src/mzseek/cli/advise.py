@@ -88,8 +88,8 @@ def advise(
     say(
         f"[dim]{similarity} of the truth with its candidates, medians of up to {lists} "
         f"{candidates} lists; points lost by the wrong decision where the best candidate has "
-        f"probability {p_star:.2f} ({escape(source)}). The theorems need the band of all pairs: for a "
-        "guarantee see `mzseek bands --against pairs`.[/dim]"
+        f"probability {p_star:.2f} ({escape(source)}). The theorems need the band of all pairs: "
+        "for a guarantee see `mzseek bands --against pairs`.[/dim]"
     )
 
 

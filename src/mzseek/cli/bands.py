@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from mzseek.chem import FINGERPRINTS
-from mzseek.cli.show import console, say, watched
+from mzseek.cli.show import console, counted, say, watched
 from mzseek.data.bands import set_bands
 from mzseek.data.cache import Prepared
 from mzseek.decision import BAND_SIMILARITIES, Bands
@@ -112,7 +112,10 @@ def _show(
     say(f"{similarity} of {what}: medians over {first.usable.sum():,} {candidates} lists{where}")
     alone = int((~first.usable).sum())
     if alone:
-        say(f"[yellow]{alone:,} lists have nothing to compare and are left out[/yellow]")
+        said = counted(
+            alone, "list has nothing to compare and is", "lists have nothing to compare and are"
+        )
+        say(f"[yellow]{said} left out[/yellow]")
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("fingerprint")
     for head in ("σ min", "σ max", "σ max − σ min", "lists with σ max = 1"):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
@@ -35,16 +36,18 @@ def show_beliefs(name: str, found: Any, control: str = "", other: Any = None) ->
         say(
             f"Sets that are to contain the truth in {100 * each.stated:.0f} %: they do in "
             f"{100 * each.covered.mean:.1f} % [dim]({100 * each.covered.low:.1f}…"
-            f"{100 * each.covered.high:.1f})[/dim], with {each.median_size:.0f} of "
-            f"{each.mean_list:.0f} candidates in the median"
+            f"{100 * each.covered.high:.1f})[/dim]; the median set has "
+            f"{each.median_size:.0f}, and lists have {each.mean_list:.0f} candidates on average"
         )
     for stop in found.abstentions:
         wanted = f"At most {100 * stop.wanted:.0f} % wrong answers: "
-        if stop.answered == 0:
+        if not np.isfinite(stop.threshold):
             say(f"{wanted}cannot be promised at any confidence")
+        elif stop.answered == 0:
+            say(f"{wanted}answer from {100 * stop.threshold:.0f} % confidence, which none has")
         else:
             say(
-                f"{wanted}answer above {100 * stop.threshold:.0f} % confidence, which is "
+                f"{wanted}answer from {100 * stop.threshold:.0f} % confidence, which is "
                 f"{100 * stop.answered:.1f} % of the spectra; "
                 f"{100 * stop.wrong:.1f} % of them are wrong"
             )
