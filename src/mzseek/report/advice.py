@@ -87,7 +87,8 @@ def advise(
     medians : dict of str to dict
         ``low`` and ``high`` by fingerprint, as `mzseek.decision.Bands.medians` gives them.
     p_star : float
-        How probable the best candidate usually is: the less, the more there is to lose.
+        How probable the best candidate usually is: the less, the more similarity ranking can lose;
+        of HR@1, no more than this can be lost.
     similarity : str
         What the bands are of.
 
@@ -138,6 +139,6 @@ def _reasons(goal: str, rows: list[BandRow], p_star: float, similarity: str) -> 
         )
         said.append(
             "A narrow band is not all: a fingerprint that is hard to predict leaves the posterior "
-            "flat, and less probability for the best candidate means more to lose."
+            "flat, and then no decision is worth much."
         )
     return said
