@@ -9,6 +9,8 @@ from mzseek.adducts import known_adducts
 from mzseek.chem import FINGERPRINTS
 from mzseek.cli import app
 from mzseek.cli.train import LOSS_NAMES, MODEL_NAMES
+from mzseek.decision import UTILITIES
+from mzseek.decision.decoders import DECODERS
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS
 from mzseek.spectra.formats import FORMATS
@@ -28,6 +30,8 @@ ROOMS = [
     "models/encoders",
     "training",
     "report",
+    "decision",
+    "decision/decoders",
 ]
 
 
@@ -77,6 +81,14 @@ def test_every_loss_is_a_file_and_a_registry_line() -> None:
     shared = {"bits", "lists", "registry"}
     own = {name for name, fact in LOSSES.items() if fact.kind != "listwise"}
     assert modules("losses", shared) == own | {"contrastive", "pairwise"}
+
+
+def test_every_utility_is_a_file_a_registry_line_and_a_line_in_the_docs() -> None:
+    files = {name: decoder.__module__.rpartition(".")[2] for name, decoder in DECODERS.items()}
+    assert files == {name: name for name in UTILITIES}
+    assert set(UTILITIES) == modules("decision/decoders", {"result"})
+    table = (DOCS / "decisions.md").read_text()
+    assert [name for name in UTILITIES if f"\n| `{name}`" not in table] == []
 
 
 def test_the_command_line_names_what_the_registries_hold() -> None:

@@ -10,7 +10,7 @@ from mzseek import __version__
 from mzseek.cli import app
 
 COMMANDS = [["data", "get"], ["data", "build"], ["data", "check"], ["prepare"]]
-COMMANDS += [["train"], ["evaluate"], ["demo"]]
+COMMANDS += [["train"], ["evaluate"], ["demo"], ["bands"], ["advise"], ["decide"]]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

@@ -1,11 +1,16 @@
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mzseek.cli.beliefs import show_beliefs
+from mzseek.decision import UTILITIES
+from mzseek.training.beliefs import beliefs_of
 from mzseek.training.evaluate import evaluate
 from mzseek.training.scored import How
+from mzseek.training.uncertainty import Abstention
 
 
 def test_numbers_are_shown_in_percent(mzseek, trained) -> None:
@@ -53,8 +58,11 @@ def test_json_is_the_last_line(loss: str, mzseek, trained) -> None:
 def test_options_reach_the_evaluation(flags: dict[str, str], mzseek, trained) -> None:
     run = trained("bce")
     given = [text for name, value in flags.items() for text in (f"--{name}", value)]
-    _, text, _ = mzseek("evaluate", run.folder, *given, "--json")
+    _, text, _ = mzseek("evaluate", run.folder, *given, "--no-decode", "--json")
     assert json.loads(text.splitlines()[-1]) == evaluate(run, How(**flags)).to_dict()
+    _, text, _ = mzseek("evaluate", run.folder, *given, "--json")
+    wanted = evaluate(run, How(**flags)).to_dict() | beliefs_of(run, How(**flags)).to_dict()
+    assert json.loads(text.splitlines()[-1]) == wanted
 
 
 def test_the_gain_over_a_control_is_stated(mzseek, trained) -> None:
@@ -63,12 +71,86 @@ def test_the_gain_over_a_control_is_stated(mzseek, trained) -> None:
     facts = json.loads(text.splitlines()[-1])
     gains = evaluate(run).gain_over(evaluate(control))
     assert facts["gain"] == {name: [g.mean, g.low, g.high] for name, g in gains.items()}
-    assert facts["control"] == evaluate(control).to_dict()
+    assert facts["control"] == evaluate(control).to_dict() | beliefs_of(control).to_dict()
     status, text, _ = mzseek("evaluate", run.folder, "--control", control.folder)
     assert status == 0
     assert "gain over it" in text
     assert f"{100 * gains['hit_rate@1'].mean:+.1f}" in text
     assert control.folder.name[:12] in text
+
+
+def test_json_has_the_value_of_every_decision(mzseek, trained) -> None:
+    _, text, _ = mzseek("evaluate", trained("emb-cos").folder, "--json")
+    facts = json.loads(text.splitlines()[-1])
+    assert set(facts["decoded"]) == set(UTILITIES)
+    for places in facts["decoded"].values():
+        assert set(places) == {"candidates", "all"}
+        for values in places.values():
+            assert set(values) == set(UTILITIES)
+            assert all(0 <= value <= 1 + 1e-9 for value in values.values())
+    assert {"tanimoto", "cosine", "hit"} <= set(facts["decoded_uniform"])
+    assert {"temperature", "error_before", "error_after"} <= set(facts["calibration"])
+    assert [each["stated"] for each in facts["prediction_sets"]] == [0.8, 0.9, 0.95]
+    assert len(facts["abstention"]) == 3
+    assert 0 <= facts["risk_area"] <= 1
+
+
+@pytest.mark.parametrize("flags", [[], ["--control"]], ids=["alone", "control"])
+def test_without_decoding_there_are_scores_alone(flags: list[str], mzseek, trained) -> None:
+    run, control = trained("emb-cos"), trained("emb-cos", model="blind")
+    given = [*flags, control.folder] if flags else []
+    _, text, _ = mzseek("evaluate", run.folder, *given, "--no-decode", "--json")
+    facts = json.loads(text.splitlines()[-1])
+    for each in (facts, facts.get("control", {})):
+        assert not {"decoded", "calibration", "prediction_sets", "abstention"} & set(each)
+    status, text, _ = mzseek("evaluate", run.folder, *given, "--no-decode")
+    assert status == 0
+    assert "HR@1" in text
+    assert "Decoded" not in text
+
+
+def test_decoded_values_stand_beside_controls(mzseek, trained) -> None:
+    run, control = trained("emb-cos"), trained("emb-cos", model="blind")
+    status, text, err = mzseek("evaluate", run.folder, "--control", control.folder)
+    assert (status, err) == (0, "")
+    found, blind = beliefs_of(run), beliefs_of(control)
+    for utility, places in found.decoded.to_dict().items():
+        for where, shown in (("candidates", "among candidates"), ("all", "any fingerprint")):
+            values = [f"{100 * places[where][judged]:.1f}" for judged in UTILITIES]
+            row = [*UTILITIES[utility].label.split(), *shown.split(), *values]
+            assert row in [line.split() for line in text.splitlines()]
+    for utility in ("tanimoto", "cosine"):
+        line = next(
+            x for x in text.splitlines() if x.startswith(f"Decoded {UTILITIES[utility].label}")
+        )
+        for each in (found.decoded, found.uniform, blind.decoded):
+            assert f"{100 * each.interval(utility, utility).mean:.1f}" in line
+        for other in (found.uniform, blind.decoded):
+            gain = found.decoded.gain_over(other, utility, utility)
+            assert f"gain {100 * gain.mean:+.1f}" in line
+    assert f"{100 * found.errors['after']:.1f} after" in text
+    for each in found.sets:
+        assert (
+            f"truth in {100 * each.stated:.0f} %: they do in {100 * each.covered.mean:.1f} %"
+            in text
+        )
+    assert "At most 10 % wrong answers: cannot be promised at any confidence" in text
+
+
+def test_a_confidence_that_no_spectrum_has_is_said_so(trained, capsys) -> None:
+    found = beliefs_of(trained("emb-cos"))
+    show_beliefs("run", replace(found, abstentions=[Abstention(0.3, 0.95, 0.0, float("nan"))]))
+    assert "At most 30 % wrong answers: answer from 95 % confidence, which none has" in (
+        capsys.readouterr().out
+    )
+
+
+def test_names_with_square_brackets_are_shown_whole(mzseek, trained, tmp_path: Path) -> None:
+    shutil.copytree(trained("emb-cos").folder, tmp_path / "[b]run")
+    shutil.copytree(trained("emb-cos", model="blind").folder, tmp_path / "[red]")
+    _, text, _ = mzseek("evaluate", tmp_path / "[b]run", "--control", tmp_path / "[red]")
+    assert "[b]run" in text
+    assert text.count("[red]") == 3  # in the table, and beside both decoded values
 
 
 def test_data_that_have_moved_can_be_named(mzseek, trained, small, tmp_path: Path) -> None:

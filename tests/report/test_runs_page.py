@@ -6,6 +6,7 @@ import pytest
 
 from mzseek.report import write_runs_page
 from mzseek.report.tradeoff import METRICS
+from mzseek.training.beliefs import beliefs_of
 from mzseek.training.evaluate import evaluate
 from mzseek.training.run import Run
 from mzseek.training.scored import How
@@ -28,6 +29,8 @@ def write(trained, tmp_path: Path):
             runs[blind] = trained("emb-cos", model="blind")
             options["controls"] = (blind,)
         found = {name: evaluate(run, How()) for name, run in runs.items()}
+        if options.pop("decoded", False):
+            options["beliefs"] = {name: beliefs_of(run) for name, run in runs.items()}
         return write_runs_page(runs, found, tmp_path / "page.html", **options).read_text()
 
     return make
@@ -51,6 +54,38 @@ def test_every_name_and_number_is_there(write, trained, read_page) -> None:
     assert trained("bce").facts["data"]["key"][:12] in text
     assert page.count('<tr class="control">') == 2
     assert "–" in text  # no Tanimoto where there is no fingerprint
+
+
+def test_decoded_runs_are_shown_with_how_sure_they_are(write, trained, read_page) -> None:
+    page = write({"first": "bce", "second": "emb-cos"}, blind="blind one", decoded=True)
+    text = read_page(page)
+    assert "<th>Tanimoto, decoded</th>" in page
+    assert "How sure they are" in text
+    for run in (trained("bce"), trained("emb-cos"), trained("emb-cos", model="blind")):
+        found = beliefs_of(run)
+        decoded = found.decoded.interval("tanimoto", "tanimoto")
+        assert f"{100 * decoded.mean:.1f}" in text
+        assert f"{100 * decoded.low:.1f} to {100 * decoded.high:.1f}" in text
+        before, after = (f"{100 * found.errors[when]:.1f}" for when in ("before", "after"))
+        assert f"{before} → {after}" in text
+        for each in found.sets:
+            assert f"sets of {100 * each.stated:.0f} %" in text
+            assert f"{100 * each.covered.mean:.0f} % {each.median_size:.0f} candidates" in text
+    for name in ("first", "second"):
+        assert f">{name} (error " in page
+    assert ">blind one (error " not in page  # controls are not in the diagram
+
+
+def test_without_decoding_nothing_is_said_of_how_sure_they_are(write, read_page) -> None:
+    text = read_page(write({"bce": "bce"}))
+    assert "How sure they are" not in text
+    assert "decoded" not in text
+
+
+def test_controls_alone_have_no_diagram(write, read_page) -> None:
+    page = write({}, blind="blind", decoded=True)
+    assert "None" not in read_page(page)
+    assert "(error " not in page
 
 
 def test_the_page_is_whole_and_fetches_nothing(write, read_page) -> None:

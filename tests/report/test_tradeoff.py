@@ -3,8 +3,9 @@ import warnings
 import numpy as np
 import pytest
 
-from mzseek.report.tradeoff import METRICS, Row, tradeoff_rows, tradeoff_svg
-from mzseek.training.evaluate import Evaluation
+from mzseek.report.tradeoff import DECODED, METRICS, Row, tradeoff_rows, tradeoff_svg
+from mzseek.training.beliefs import beliefs_of
+from mzseek.training.evaluate import Evaluation, evaluate
 from mzseek.training.scored import How
 
 HITS = METRICS[:3]
@@ -44,6 +45,46 @@ def test_rows_are_models_then_controls_then_chance() -> None:
     assert rows[3].values == {**dict.fromkeys(HITS, 0.03), "tanimoto": None}
     low, high = rows[0].intervals["hit_rate@1"]
     assert low < 0.2 < high
+
+
+@pytest.fixture
+def with_beliefs(trained):
+    """Evaluations and beliefs of a model and a control, by name."""
+    runs = {"emb-cos": trained("emb-cos"), "blind": trained("emb-cos", model="blind")}
+    runs |= {"bce": trained("bce")}
+    found = {name: evaluate(run) for name, run in runs.items()}
+    return found, {name: beliefs_of(run) for name, run in runs.items()}
+
+
+def test_decoded_values_have_a_column_of_their_own(with_beliefs) -> None:
+    found, beliefs = with_beliefs
+    rows = {row.name: row for row in tradeoff_rows(found, ("blind",), beliefs)}
+    assert list(rows) == ["emb-cos", "bce", "blind", "random"]
+    for name, each in beliefs.items():
+        interval = each.decoded.interval("tanimoto", "tanimoto")
+        assert rows[name].values[DECODED] == interval.mean
+        assert rows[name].intervals[DECODED] == (interval.low, interval.high)
+    even = beliefs["bce"].uniform.interval("tanimoto", "tanimoto").mean
+    assert rows["random"].values[DECODED] == even
+    assert rows["emb-cos"].values["tanimoto"] is None
+
+
+def test_a_model_without_beliefs_has_no_decoded_value(with_beliefs) -> None:
+    found, beliefs = with_beliefs
+    rows = {row.name: row for row in tradeoff_rows(found, (), {"bce": beliefs["bce"]})}
+    assert rows["emb-cos"].values[DECODED] is None
+    assert DECODED not in rows["emb-cos"].intervals
+    assert rows["bce"].values[DECODED] is not None
+    assert DECODED not in tradeoff_rows(found, ())[0].values
+
+
+def test_decoded_models_are_points_also_without_a_fingerprint(with_beliefs) -> None:
+    found, beliefs = with_beliefs
+    svg = tradeoff_svg(tradeoff_rows(found, ("blind",), beliefs))
+    for name in ("emb-cos", "bce", "blind", "random"):
+        assert svg.count(f">{name}</text>") == 1
+    assert "(no fingerprint)" not in svg
+    assert ">posterior decoded for Tanimoto</text>" in svg
 
 
 def test_nothing_has_no_rows() -> None:
