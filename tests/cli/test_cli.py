@@ -155,7 +155,7 @@ def test_demo_ends_with_where_to_look(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert "Look at made/index.html" in result.stdout
     page = (tmp_path / "made" / "index.html").read_text()
-    assert page.count("<svg") == 3
+    assert page.count("<svg") == 4  # the front, how sure they are, and two curves
     for name in ("bce", "iou", "emb-cos", "emb-cos, spectrum-blind", "random"):
         assert f"<td>{name}</td>" in page
     data = (tmp_path / "made" / "data.html").read_text()
