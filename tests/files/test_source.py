@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,3 +106,30 @@ def test_hash_is_of_the_content(tmp_path: Path) -> None:
     one = content_hash(tmp_path)
     (tmp_path / "b").write_bytes(b"x")
     assert content_hash(tmp_path) != one
+
+
+NOTE = b"\x50\x2a\x4d\x18\x04\0\0\0note"  # a frame that readers skip
+
+
+@pytest.mark.parametrize("note", [b"", NOTE])
+def test_zstd_is_known_by_content_and_read_across_frames(tmp_path: Path, note: bytes) -> None:
+    path = tmp_path / "file.tsv.zst"
+    pack = zstandard.ZstdCompressor().compress
+    path.write_bytes(note + pack(b"one\n" * 50_000) + pack(b"two\n"))
+    opened = open_source(path)
+    assert opened.suffix == ".tsv"
+    with opened.open() as stream:
+        assert stream.read(5) == b"one\no"
+        assert stream.read() == b"ne\n" + b"one\n" * 49_998 + b"two\n"
+
+
+@pytest.mark.parametrize("cut", [1, 9, 400])
+def test_zstd_that_is_cut_short(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "file.zst"
+    packed = zstandard.ZstdCompressor().compress(os.urandom(500))
+    path.write_bytes(packed[:-cut])
+    with pytest.raises(InputError, match=r"file\.zst: damaged or cut short"):
+        open_source(path).head()
+    path.write_bytes(packed + b"more")
+    with pytest.raises(InputError, match="damaged or cut short"):
+        open_source(path).head()

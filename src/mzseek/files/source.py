@@ -1,14 +1,17 @@
-"""Where bytes come from: plain files, gzip files, and members of zip archives, read alike."""
+"""Where bytes come from: plain, gzip and zstd files, and members of zip archives, read alike."""
 
 import codecs
 import gzip
 import hashlib
+import io
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol, cast
+
+import zstandard
 
 from mzseek.errors import InputError
 
@@ -18,12 +21,17 @@ _DAMAGE = (
     zlib.error,
     gzip.BadGzipFile,
     zipfile.BadZipFile,
+    zstandard.ZstdError,
     RuntimeError,  # a member of a zip archive that is encrypted, or packed in an unknown way
 )
 
 MAX_LINE = 4_000_000
 _BLOCK = 1 << 20
+# A few kilobytes of zstd may unfold into many megabytes.
+_ZSTD_BLOCK = 1 << 12
 _GZIP_MAGIC = b"\x1f\x8b"
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_ZSTD_SKIPPED = b"\x2a\x4d\x18"  # behind one more byte, where parallel zstd writes its own notes
 
 
 class Readable(Protocol):
@@ -84,7 +92,7 @@ class Stream:
 
 
 def open_source(path: Path) -> Source:
-    """Source for a plain or gzip file; the latter is recognised by content, not by name."""
+    """Source for a plain, gzip or zstd file; packing is recognised by content, not by name."""
     if not path.exists():
         raise InputError(path, "no such file")
     if path.is_dir():
@@ -96,7 +104,7 @@ def open_source(path: Path) -> Source:
 
 
 def member_source(name: str, member: str, opener: Callable[[], IO[bytes]]) -> Source:
-    """Source for a member of an archive, plain or gzipped."""
+    """Source for a member of an archive, plain or packed once more."""
     path = Path(member)
     return _packed_or_plain(name, path.suffix, Path(path.stem).suffix, opener)
 
@@ -105,13 +113,65 @@ def _packed_or_plain(
     name: str, suffix: str, inner_suffix: str, opener: Callable[[], IO[bytes]]
 ) -> Source:
     source = Source(name, suffix.lower(), opener)
-    magic = source.head(2)
+    magic = source.head(4)
     if not magic:
         raise InputError(name, "the file is empty")
-    if magic != _GZIP_MAGIC:
+    unpacked = _unpacking(magic)
+    if unpacked is None:
         return source
-    inner = inner_suffix if suffix.lower() == ".gz" else suffix
-    return Source(name, inner.lower(), lambda: cast(IO[bytes], gzip.open(opener(), "rb")))
+    inner = inner_suffix if suffix.lower() in {".gz", ".zst", ".zstd"} else suffix
+    return Source(name, inner.lower(), lambda: unpacked(opener()))
+
+
+def _unpacking(magic: bytes) -> Callable[[IO[bytes]], IO[bytes]] | None:
+    """How to unpack a file that begins so; none for a plain one."""
+    if magic[:2] == _GZIP_MAGIC:
+        return lambda packed: cast(IO[bytes], gzip.open(packed, "rb"))
+    if magic == _ZSTD_MAGIC or (magic[1:] == _ZSTD_SKIPPED and magic[0] >> 4 == 5):
+        return lambda packed: io.BufferedReader(_ZstdFile(packed), 1 << 16)
+    return None
+
+
+class _ZstdFile(io.RawIOBase):
+    """Frames of zstd, one after the other; a file that ends inside one is an `EOFError`.
+
+    The reader of the zstandard package takes such an end for that of the file.
+    """
+
+    def __init__(self, packed: IO[bytes]) -> None:
+        self._packed = packed
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._is_inside = False
+        self._rest = b""
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._ready:
+            block = self._rest or self._packed.read(_ZSTD_BLOCK)
+            if not block:
+                if self._is_inside:
+                    raise EOFError("zstd file ended before its end-of-frame mark")
+                return 0
+            self._unpack(block)
+        size = min(len(buffer), len(self._ready))
+        buffer[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def _unpack(self, block: bytes) -> None:
+        self._ready = memoryview(self._frame.decompress(block))
+        self._rest = b""
+        self._is_inside = not self._frame.eof
+        if self._frame.eof:
+            self._rest = self._frame.unused_data
+            self._frame = zstandard.ZstdDecompressor().decompressobj()
+
+    def close(self) -> None:
+        self._packed.close()
+        super().close()
 
 
 def text_lines(stream: Readable) -> Iterator[tuple[int, str]]:
