@@ -1,0 +1,140 @@
+"""Which column of a table says what, and the record that a row makes."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from mzseek.database.record import Record
+from mzseek.errors import InputError, MzseekError
+
+# By preference, written without case, blanks and marks: "Canonical SMILES" is canonicalsmiles.
+KNOWN = {
+    "smiles": (
+        "smiles", "canonicalsmiles", "isomericsmiles", "connectivitysmiles", "moleculesmiles",
+        "compoundsmiles", "structuresmiles", "structure",
+    ),
+    "inchi": ("inchi", "standardinchi", "stdinchi"),
+    "id": (
+        "id", "identifier", "accession", "pubchemcompoundcid", "databaseid", "cid", "pubchemcid",
+        "compoundcid", "hmdbid", "chebiid", "chemblid", "moleculechemblid", "lmid", "drugbankid",
+        "zincid", "dtxsid", "compoundid", "moleculeid", "catalogid",
+    ),
+    "name": (
+        "name", "title", "compoundname", "genericname", "commonname", "preferredname", "prefname",
+        "chemblprefname", "chebiname", "chemicalname", "moleculename", "pubchemiupacname",
+        "iupacname", "systematicname",
+    ),
+    "source": ("source", "database"),
+}  # fmt: skip
+MOLECULE = ("smiles", "inchi")
+_NOTHING = {"", "-", "na", "n/a", "nan", "none", "null"}
+_MARKS = re.compile(r"[^a-z0-9]")
+_SHOWN = 12
+
+
+def check_named(named: Mapping[str, str]) -> None:
+    """Refuse columns for what no record has."""
+    for meaning in named:
+        if meaning not in KNOWN:
+            raise MzseekError(f"columns: {meaning!r} is unknown, expected {', '.join(KNOWN)}")
+
+
+def plain_name(name: str) -> str:
+    """A column's name without case, blanks and marks."""
+    return _MARKS.sub("", name.lower())
+
+
+def find_columns(names: Sequence[str], named: Mapping[str, str]) -> dict[str, int]:
+    """Places of the columns that are there, by meaning.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the table's columns.
+    named : mapping of str to str
+        Names that the user gave; for these meanings no other name is tried.
+
+    Examples
+    --------
+    >>> find_columns(["CID", "Canonical SMILES", "Titel"], {"name": "Titel"})
+    {'smiles': 1, 'id': 0, 'name': 2}
+    """
+    exact = [name.strip() for name in names]
+    plain = [plain_name(name) for name in names]
+    by_user = any(meaning in named for meaning in MOLECULE)
+    places = {}
+    for meaning, known in KNOWN.items():
+        if meaning in named:
+            place = _place_named(exact, plain, named[meaning])
+        elif by_user and meaning in MOLECULE:
+            continue
+        else:
+            place = next((plain.index(name) for name in known if name in plain), None)
+        if place is not None:
+            places[meaning] = place
+    return places
+
+
+def _place_named(exact: list[str], plain: list[str], name: str) -> int | None:
+    if name.strip() in exact:
+        return exact.index(name.strip())
+    key = plain_name(name)
+    return plain.index(key) if key and key in plain else None
+
+
+def holds_molecules(places: Mapping[str, int]) -> bool:
+    """Whether a column of molecules was found."""
+    return any(meaning in places for meaning in MOLECULE)
+
+
+def require_columns(
+    file: str, names: Sequence[str], places: Mapping[str, int], named: Mapping[str, str]
+) -> None:
+    """Refuse a table without molecules, or without a column that the user named."""
+    for meaning, name in named.items():
+        if meaning not in places:
+            raise InputError(file, f"no column is called {name!r}; it has {shown_names(names)}")
+    if not holds_molecules(places):
+        raise InputError(
+            file,
+            "no column is called smiles, canonical_smiles, isomeric_smiles, structure or inchi; "
+            f"it has {shown_names(names)}",
+        )
+
+
+def shown_names(names: Sequence[str]) -> str:
+    """Names for a message, the first few of them."""
+    shown = ", ".join(repr(name.strip()[:40]) for name in names[:_SHOWN])
+    more = len(names) - _SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def record_of(
+    where: str, cells: Sequence[str], places: Mapping[str, int], source: str
+) -> Record | None:
+    """Record of a row; none where the row has no molecule.
+
+    Where the SMILES is missing its InChI stands in.
+    """
+    text = molecule_text(cells[places["smiles"]]) if "smiles" in places else ""
+    if not text and "inchi" in places:
+        text = molecule_text(cells[places["inchi"]])
+    if not text:
+        return None
+    identifier, name, own_source = (
+        one_line(cells[places[meaning]]) if meaning in places else ""
+        for meaning in ("id", "name", "source")
+    )
+    return Record(where, text, identifier, name, own_source or source)
+
+
+def molecule_text(cell: str) -> str:
+    """SMILES or InChI of a cell, without a CXSMILES extension; empty where it has none."""
+    text = cell.strip()
+    if " |" in text:
+        text = text.partition(" |")[0].rstrip()
+    return "" if len(text) <= 4 and text.lower() in _NOTHING else text
+
+
+def one_line(text: str) -> str:
+    """Text with each stretch of white space as one blank: names must not break tables."""
+    return " ".join(text.split())
