@@ -1,0 +1,232 @@
+"""Molecules of the files that users have, one record at a time, in constant memory."""
+
+import codecs
+import importlib.util
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+from mzseek.database import parquet
+from mzseek.database.columns import check_named, molecule_text, one_line
+from mzseek.database.record import Record
+from mzseek.database.sdf import is_sdf, read_sdf
+from mzseek.database.text import EXPECTED, find_layout, read_text
+from mzseek.errors import InputError, MzseekError
+from mzseek.files import Source, open_source, text_lines
+from mzseek.rejects import Report
+
+PUBCHEM_FOLDER = "https://ftp.ncbi.nlm.nih.gov/pubchem/Compound/Extras/"
+_HMDB_TABLE = Path("share", "OpenMS", "CHEMISTRY", "HMDB2StructMapping.tsv")
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1a]")
+_PACKING = {".gz", ".zst", ".zstd"}
+
+
+def read_molecules(
+    paths: Sequence[Path],
+    report: Report,
+    *,
+    source: str | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> Iterator[Record]:
+    r"""Molecules of several files, in the order given.
+
+    What a file is shows in its content, not in its name. It may be a table with a header (tabs,
+    commas or semicolons), a list of SMILES with or without a title behind each, a list of
+    identifiers with a tab and a SMILES behind each, SDF or Parquet; the texts plain or packed by
+    gzip or zstd. All files are looked into before the first molecule is read.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        The files.
+    report : callable
+        Gets where and why for each record that has no molecule or does not fit its table.
+    source : str, optional
+        The collection that the molecules come from, where no column says so; the stem of the file
+        by default.
+    columns : mapping of str to str, optional
+        Names of the columns (in SDF: data fields) for ``smiles``, ``inchi``, ``id``, ``name`` and
+        ``source``, where they are not the usual ones.
+
+    Yields
+    ------
+    Record
+        Not parsed yet: the text may turn out to be no molecule.
+
+    Raises
+    ------
+    InputError
+        A file is missing, empty, damaged, or no list of molecules.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "drugs.csv"
+    >>> _ = path.write_text("Name,SMILES,CID\nethanol,CCO,702\n,,\n")
+    >>> [record] = read_molecules([path], lambda where, why: print(where[-6:], why))
+    line 3 has no molecule
+    >>> record.text, record.identifier, record.name, record.source
+    ('CCO', '702', 'ethanol', 'drugs')
+    """
+    named = dict(columns or {})
+    check_named(named)
+    readers = [_reader(path, report, source or _stem(path), named) for path in paths]
+    return chain.from_iterable(read() for read in readers)
+
+
+def read_hmdb(report: Report) -> Iterator[Record]:
+    """Molecules of the Human Metabolome Database, from the table inside the pyopenms package.
+
+    Raises
+    ------
+    MzseekError
+        The package is not installed, or has no such table.
+
+    Examples
+    --------
+    >>> next(read_hmdb(print)).name  # doctest: +SKIP
+    '1-Methylhistidine'
+    """
+    package = importlib.util.find_spec("pyopenms")  # finds it without loading its libraries
+    folders = (package.submodule_search_locations or []) if package else []
+    path = next((Path(f) / _HMDB_TABLE for f in folders if (Path(f) / _HMDB_TABLE).is_file()), None)
+    if path is None:
+        missing = f"has no {_HMDB_TABLE.name}" if package else "is not installed"
+        raise MzseekError(
+            f"HMDB is read from the pyopenms package, which {missing}: pip install 'mzseek[hmdb]'"
+        )
+    return _hmdb_records(open_source(path), report)
+
+
+def read_pubchem(folder: Path, report: Report) -> Iterator[Record]:
+    r"""Molecules of PubChem's own files in a folder: ``CID-SMILES.gz``, and names beside it.
+
+    Names are those of ``CID-Title.gz`` where it is there. PubChem sorts both files by CID, so that
+    they are read side by side.
+
+    Raises
+    ------
+    InputError
+        ``CID-SMILES.gz`` is not there; or names are to be joined and a file is not sorted.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "CID-SMILES").write_text("702\tCCO\n")
+    >>> [(record.identifier, record.text) for record in read_pubchem(folder, print)]
+    [('CID702', 'CCO')]
+    """
+    molecules = _pubchem_file(folder, "CID-SMILES")
+    if molecules is None:
+        raise InputError(
+            folder, f"has no CID-SMILES.gz, expected that file of PubChem's {PUBCHEM_FOLDER}"
+        )
+    return _pubchem_records(molecules, _pubchem_file(folder, "CID-Title"), report)
+
+
+def _reader(
+    path: Path, report: Report, origin: str, named: Mapping[str, str]
+) -> Callable[[], Iterator[Record]]:
+    """The reader of a file, by its content."""
+    source = open_source(path)
+    head = source.head()
+    if not head.strip():
+        raise InputError(path, "the file is empty")
+    if head.startswith(parquet.MAGIC):
+        with path.open("rb") as file:
+            if file.read(len(parquet.MAGIC)) != parquet.MAGIC:
+                raise InputError(path, "is Parquet packed once more, expected it as it is")
+        places = parquet.find_places(path, named)
+        return partial(parquet.read_parquet, path, places, report, origin)
+    if _NO_TEXT.search(head) and not head.startswith(_WIDE):
+        raise InputError(path, f"is not a text file; {EXPECTED}")
+    if is_sdf("".join(line for _, line in text_lines(io.BytesIO(head)))):
+        return partial(read_sdf, source, report, origin, named)
+    return partial(read_text, source, find_layout(source, named), report, origin)
+
+
+def _stem(path: Path) -> str:
+    name = path.stem if path.suffix.lower() in _PACKING else path.name
+    # The 0 of "release_5.0" is no suffix.
+    return re.sub(r"(?<=.)\.[A-Za-z]\w*$", "", name)
+
+
+def _hmdb_records(source: Source, report: Report) -> Iterator[Record]:
+    with source.open() as stream:
+        for number, line in text_lines(stream):
+            if not line.strip():
+                continue
+            where = f"{source.name}: line {number}"
+            identifier, name, smiles, inchi = [*line.split("\t"), "", "", ""][:4]
+            text = molecule_text(smiles) or molecule_text(inchi)
+            if not text:
+                report(where, "has no molecule")
+                continue
+            # OpenMS has added a few standards of its own, as EXTRA:EXTRA001.
+            collection, _, accession = one_line(identifier).rpartition(":")
+            origin = "hmdb" if collection == "HMDB" else "openms"
+            yield Record(where, text, accession, one_line(name), origin)
+
+
+def _pubchem_file(folder: Path, name: str) -> Source | None:
+    for suffix in (".gz", ".zst", ""):
+        if (folder / (name + suffix)).is_file():
+            return open_source(folder / (name + suffix))
+    return None
+
+
+def _pubchem_records(molecules: Source, titles: Source | None, report: Report) -> Iterator[Record]:
+    rows = _cid_rows(molecules, report)
+    if titles is not None:
+        rows = _rising(rows)
+    names = _rising(_cid_rows(titles, report)) if titles is not None else iter(())
+    for where, cid, smiles, title in _with_titles(rows, names):
+        text = molecule_text(smiles)
+        if text:
+            yield Record(where, text, f"CID{cid}", one_line(title), "pubchem")
+        else:
+            report(where, "has no molecule")
+
+
+CidRow = tuple[str, int, str]
+
+
+def _cid_rows(source: Source, report: Report) -> Iterator[CidRow]:
+    """Where, CID and the text behind it."""
+    with source.open() as stream:
+        for number, line in text_lines(stream):
+            if not line.strip():
+                continue
+            where = f"{source.name}: line {number}"
+            cid, tab, rest = line.partition("\t")
+            if tab and cid.isdecimal():
+                yield where, int(cid), rest
+            else:
+                report(where, f"has no CID and tab: {line.strip()[:40]!r}")
+
+
+def _rising(rows: Iterator[CidRow]) -> Iterator[CidRow]:
+    """The same rows; `InputError` at one out of order, past which names would be lost."""
+    last = -1
+    for where, cid, text in rows:
+        if cid < last:
+            raise InputError(where, f"CID {cid} comes behind {last}, expected them in rising order")
+        last = cid
+        yield where, cid, text
+
+
+def _with_titles(
+    rows: Iterator[CidRow], titles: Iterator[CidRow]
+) -> Iterator[tuple[str, int, str, str]]:
+    nothing = ("", -1, "")
+    title = next(titles, None)
+    for where, cid, smiles in rows:
+        while title is not None and title[1] < cid:
+            title = next(titles, None)
+        _, named, name = title or nothing
+        yield where, cid, smiles, name if named == cid else ""
