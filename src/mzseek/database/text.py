@@ -30,6 +30,7 @@ _LOOKED_AT = 20
 _ONE_IN = 4
 # A quoted cell may run on over lines; one that goes on for longer was never closed.
 _LONGEST_CELL = 50
+_LONGEST_ROW = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -222,6 +223,8 @@ def _cells_over_lines(
                 return None
             ahead.append(line)
         text += ahead[place][1]
+        if len(text) > _LONGEST_ROW:
+            return None
         cells = _cells(text, delimiter)
         if cells is not None:
             for _ in range(place + 1):
