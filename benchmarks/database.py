@@ -16,13 +16,13 @@ import time
 from pathlib import Path
 
 import numpy as np
-from measure import Measure
 from rdkit import Chem, rdBase
 from rdkit.Chem import rdFingerprintGenerator
 
+from measure import Measure
 from mzseek.chem.standardise import standardise
 from mzseek.database import Database, build_database
-from mzseek.database.sources import file_sources
+from mzseek.database.inputs import file_sources
 from mzseek.work import in_batches
 
 

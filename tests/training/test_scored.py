@@ -3,9 +3,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mzseek.data.progress import silent
 
 from mzseek.data import Prepared
-from mzseek.data.progress import silent
 from mzseek.errors import RunError
 from mzseek.similarity import tanimoto
 from mzseek.training.predictions import Predictions

@@ -10,8 +10,8 @@ from rdkit import Chem, rdBase
 from rdkit.Chem import Mol, rdMolDescriptors
 
 from mzseek.chem.fingerprints import fingerprint_kind, molecule_rows
-from mzseek.chem.molecule import block_of, parse_molecule
-from mzseek.chem.standardise import standardise
+from mzseek.chem.molecule import block_of, parse_inchi, parse_molecule
+from mzseek.chem.standardise import standardise, usual_tautomer
 from mzseek.database.record import Record
 from mzseek.errors import MoleculeError
 
@@ -143,6 +143,8 @@ def _identified(record: Record) -> str:
 
 
 def _parse(record: Record) -> Mol:
+    if record.text.startswith("InChI="):
+        return usual_tautomer(parse_inchi(record.text))
     if not record.is_block:
         return parse_molecule(record.text)
     with rdBase.BlockLogs():

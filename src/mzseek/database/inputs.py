@@ -1,10 +1,11 @@
 """What a store can be built from: files, the HMDB table of pyopenms, PubChem's files."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from mzseek.database.build import Sources
+from mzseek.database.record import Record
 from mzseek.database.sources import (
     hmdb_table,
     pubchem_files,
@@ -12,6 +13,7 @@ from mzseek.database.sources import (
     read_molecules,
     read_pubchem,
 )
+from mzseek.rejects import Report
 
 
 def file_sources(
@@ -27,9 +29,11 @@ def file_sources(
     columns : dict of str to str, optional
         Names of the columns that hold ``smiles``, ``name``, ``id`` and ``source``.
     """
-    read = partial(read_molecules, list(paths), source=source, columns=columns)
-    options = {"source": source, "columns": columns or {}}
-    return Sources(lambda report: read(report=report), tuple(paths), options)
+
+    def read(report: Report) -> Iterator[Record]:
+        return read_molecules(list(paths), report, source=source, columns=columns)
+
+    return Sources(read, tuple(paths), {"source": source, "columns": columns or {}})
 
 
 def hmdb_sources() -> Sources:
@@ -39,8 +43,5 @@ def hmdb_sources() -> Sources:
 
 def pubchem_sources(folder: Path) -> Sources:
     """PubChem, from its public files in a folder."""
-    return Sources(partial(_pubchem, folder), tuple(pubchem_files(folder)), {"source": "pubchem"})
-
-
-def _pubchem(folder: Path, report):  # type: ignore[no-untyped-def]
-    return read_pubchem(folder, report)
+    read = partial(read_pubchem, folder)
+    return Sources(read, tuple(pubchem_files(folder)), {"source": "pubchem"})

@@ -91,6 +91,11 @@ def read_hmdb(report: Report) -> Iterator[Record]:
     >>> next(read_hmdb(print)).name  # doctest: +SKIP
     '1-Methylhistidine'
     """
+    return _hmdb_records(open_source(hmdb_table()), report)
+
+
+def hmdb_table() -> Path:
+    """The file inside the pyopenms package; raises as `read_hmdb` does."""
     package = importlib.util.find_spec("pyopenms")  # finds it without loading its libraries
     folders = (package.submodule_search_locations or []) if package else []
     path = next((Path(f) / _HMDB_TABLE for f in folders if (Path(f) / _HMDB_TABLE).is_file()), None)
@@ -99,7 +104,7 @@ def read_hmdb(report: Report) -> Iterator[Record]:
         raise MzseekError(
             f"HMDB is read from the pyopenms package, which {missing}: pip install 'mzseek[hmdb]'"
         )
-    return _hmdb_records(open_source(path), report)
+    return path
 
 
 def read_pubchem(folder: Path, report: Report) -> Iterator[Record]:
@@ -121,12 +126,19 @@ def read_pubchem(folder: Path, report: Report) -> Iterator[Record]:
     >>> [(record.identifier, record.text) for record in read_pubchem(folder, print)]
     [('CID702', 'CCO')]
     """
+    molecules, *titles = map(open_source, pubchem_files(folder))
+    return _pubchem_records(molecules, titles[0] if titles else None, report)
+
+
+def pubchem_files(folder: Path) -> list[Path]:
+    """``CID-SMILES`` of a folder, and ``CID-Title`` if it is there; else as `read_pubchem`."""
     molecules = _pubchem_file(folder, "CID-SMILES")
     if molecules is None:
         raise InputError(
             folder, f"has no CID-SMILES.gz, expected that file of PubChem's {PUBCHEM_FOLDER}"
         )
-    return _pubchem_records(molecules, _pubchem_file(folder, "CID-Title"), report)
+    titles = _pubchem_file(folder, "CID-Title")
+    return [molecules] if titles is None else [molecules, titles]
 
 
 def _reader(
@@ -173,11 +185,9 @@ def _hmdb_records(source: Source, report: Report) -> Iterator[Record]:
             yield Record(where, text, accession, one_line(name), origin)
 
 
-def _pubchem_file(folder: Path, name: str) -> Source | None:
-    for suffix in (".gz", ".zst", ""):
-        if (folder / (name + suffix)).is_file():
-            return open_source(folder / (name + suffix))
-    return None
+def _pubchem_file(folder: Path, name: str) -> Path | None:
+    paths = (folder / (name + suffix) for suffix in (".gz", ".zst", ""))
+    return next((path for path in paths if path.is_file()), None)
 
 
 def _pubchem_records(molecules: Source, titles: Source | None, report: Report) -> Iterator[Record]:

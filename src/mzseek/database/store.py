@@ -277,7 +277,7 @@ class Database:
                 f"SELECT * FROM read_parquet('{path}', file_row_number = true)"
             )
         try:
-            found: pa.Table = self._connection.execute(sql, list(parameters)).to_arrow_table()
+            found: pa.Table = self._connection.sql(sql, params=list(parameters)).to_arrow_table()
         except duckdb.Error as error:
             raise DatabaseError(f"{self.folder}: {str(error).splitlines()[0]}") from error
         return found
