@@ -87,7 +87,7 @@ def test_every_utility_is_a_file_a_registry_line_and_a_line_in_the_docs() -> Non
     files = {name: decoder.__module__.rpartition(".")[2] for name, decoder in DECODERS.items()}
     assert files == {name: name for name in UTILITIES}
     assert set(UTILITIES) == modules("decision/decoders", {"result"})
-    table = (DOCS / "decisions.md").read_text()
+    table = (DOCS / "deciding.md").read_text()
     assert [name for name in UTILITIES if f"\n| `{name}`" not in table] == []
 
 

@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from mzseek.cli.bands import PAPERS
+from mzseek.cli.bands import PAPERS, expanded
 from mzseek.cli.show import console, say, watched
 from mzseek.data.bands import set_bands
 from mzseek.data.cache import Prepared
@@ -54,21 +54,21 @@ def advise(
     if p_star is not None and not 0 < p_star <= 1:
         raise DecisionError(f"--p-star is {p_star:g}, expected above 0 and at most 1")
     prepared = Prepared.open(data)
-    similarity = goal if goal in ("tanimoto", "cosine") else "tanimoto"
-    fold = "val" if len(prepared.in_fold("val")) else None
-    medians = {}
-    with watched() as progress:
-        for kind in dict.fromkeys(fingerprint or PAPERS):
-            found = set_bands(
-                prepared, candidates, fold=fold, fingerprint=kind, similarity=similarity,
-                most_lists=lists, jobs=jobs, progress=progress,
-            )  # fmt: skip
-            medians[kind] = found.medians()
     source = "given"
     if run is not None:
         p_star, source = _from_run(run, candidates, data), f"measured on {run.name}, val"
     elif p_star is None:
         p_star, source = 0.5, "assumed"
+    similarity = goal if goal in ("tanimoto", "cosine") else "tanimoto"
+    fold = "val" if len(prepared.in_fold("val")) else None
+    medians = {}
+    with watched() as progress:
+        for kind in dict.fromkeys(expanded(fingerprint or PAPERS)):
+            found = set_bands(
+                prepared, candidates, fold=fold, fingerprint=kind, similarity=similarity,
+                most_lists=lists, jobs=jobs, progress=progress,
+            )  # fmt: skip
+            medians[kind] = found.medians()
     advice = ask(goal, medians, p_star, similarity)
     if as_json:
         facts = vars(advice) | {"rows": [vars(row) for row in advice.rows]}

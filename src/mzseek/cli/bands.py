@@ -1,6 +1,7 @@
 """``mzseek bands``."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,7 +58,7 @@ def bands(
     """
     prepared = Prepared.open(data)
     own = str(prepared.manifest["options"]["fingerprint"])
-    kinds = list(dict.fromkeys(_expand(fingerprint or [own])))
+    kinds = list(dict.fromkeys(expanded(fingerprint or [own])))
     if figure and figure.suffix != ".svg":
         raise DatasetError(f"{figure}: expected a name that ends in .svg")
     found: dict[str, Bands] = {}
@@ -81,7 +82,8 @@ def bands(
         say(f"Distributions: {escape(str(figure))}")
 
 
-def _expand(kinds: list[str]) -> list[str]:
+def expanded(kinds: Sequence[str]) -> list[str]:
+    """Kinds of fingerprint, the paper's six for `paper`."""
     return [kind for name in kinds for kind in (PAPERS if name == "paper" else (name,))]
 
 

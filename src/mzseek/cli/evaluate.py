@@ -83,6 +83,9 @@ def evaluate(
             fair = how if predicts_fingerprint(other) else replace(how, similarity=None)
             against = score(other, fair, data=data, progress=progress)
         beliefs = None
+        if decode and not len(opened.open_data(data).in_fold("val")):
+            decode = False
+            say("[yellow]no val spectra to calibrate on: nothing is decoded[/yellow]")
         if decode:
             beliefs = beliefs_of(opened, how, data=data, progress=progress)
         other_beliefs = None

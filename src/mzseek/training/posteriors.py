@@ -89,7 +89,8 @@ def calibrate(
     """Turn a run's scores into probabilities, with a calibration fitted on validation.
 
     Of the checkpoints that the run has kept, the one under which the truth is most probable on
-    validation (at its best temperature) is taken. Each molecule counts once in the fit.
+    validation (at its best temperature, on average over spectra) is taken. In the fit itself each
+    molecule counts once.
 
     Parameters
     ----------

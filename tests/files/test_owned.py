@@ -1,0 +1,59 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from mzseek.errors import DatasetError
+from mzseek.files.owned import MANIFEST, ensure_replaceable
+
+KIND = "prepared folder"
+
+
+def made(folder: Path, kind: str = KIND, **files: str) -> Path:
+    """A folder with a manifest that lists these files."""
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    manifest = {"kind": kind, "files": {name: {} for name in files}}
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    return folder
+
+
+def test_nothing_an_empty_folder_and_an_own_one_may_be_replaced(tmp_path: Path) -> None:
+    ensure_replaceable(tmp_path / "none", KIND, [])
+    (tmp_path / "empty").mkdir()
+    ensure_replaceable(tmp_path / "empty", KIND, [])
+    ensure_replaceable(made(tmp_path / "own", data="x"), KIND, [])
+
+
+def test_what_someone_else_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(DatasetError, match="is a file, expected a folder"):
+        ensure_replaceable(tmp_path / "file", KIND, [])
+    other = made(tmp_path / "other", kind="run folder", data="x")
+    with pytest.raises(DatasetError, match="exists and is no prepared folder"):
+        ensure_replaceable(other, KIND, [])
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "thesis.tex").write_text("x")
+    with pytest.raises(DatasetError, match="exists and is no prepared folder"):
+        ensure_replaceable(tmp_path / "plain", KIND, [])
+
+
+def test_a_file_that_was_put_into_an_own_folder_is_kept(tmp_path: Path) -> None:
+    folder = made(tmp_path / "own", data="x")
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(DatasetError, match=r"holds notes\.txt, which is not its own"):
+        ensure_replaceable(folder, KIND, [])
+
+
+def test_a_source_inside_is_not_overwritten(tmp_path: Path) -> None:
+    folder = made(tmp_path / "own", data="x")
+    with pytest.raises(DatasetError, match="holds the source data"):
+        ensure_replaceable(folder, KIND, [folder / "data"])
+
+
+def test_a_damaged_manifest_is_nobodys(tmp_path: Path) -> None:
+    folder = made(tmp_path / "own", data="x")
+    (folder / MANIFEST).write_text("{")
+    with pytest.raises(DatasetError, match="exists and is no prepared folder"):
+        ensure_replaceable(folder, KIND, [])
