@@ -94,7 +94,6 @@ class Database:
 
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
         self.folder, self.manifest = folder, manifest
-        self._connection: Any = None
 
     @classmethod
     def open(cls, folder: Path | str) -> "Database":
@@ -267,20 +266,38 @@ class Database:
             yield pa.Table.from_batches([batch])
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
-        """Anything that DuckDB can say about the table ``molecules``."""
-        if self._connection is None:
-            self._connection = duckdb.connect()
-            self._connection.execute("SET parquet_metadata_cache = true")
-            path = str(self.folder / MOLECULES).replace("'", "''")
-            self._connection.execute(
-                "CREATE VIEW molecules AS "
-                f"SELECT * FROM read_parquet('{path}', file_row_number = true)"
-            )
+        """Anything that DuckDB can say about the table ``molecules``, with all cores."""
+        return self._asked(self._for_queries, sql, parameters)
+
+    @cached_property
+    def _for_queries(self) -> Any:
+        return self._connect()
+
+    @cached_property
+    def _for_look_ups(self) -> Any:
+        # A look-up reads a row group or two: handing them to threads costs more than it gains.
+        return self._connect("SET threads = 1")
+
+    def _connect(self, *settings: str) -> Any:
+        connection = duckdb.connect()
+        path = str(self.folder / MOLECULES).replace("'", "''")
+        for sql in (
+            "SET parquet_metadata_cache = true",
+            *settings,
+            "CREATE VIEW molecules AS "
+            f"SELECT * FROM read_parquet('{path}', file_row_number = true)",
+        ):
+            self._asked(connection, sql)
+        return connection
+
+    def _asked(self, connection: Any, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
         try:
-            found: pa.Table = self._connection.sql(sql, params=list(parameters)).to_arrow_table()
+            said = (
+                connection.sql(sql, params=list(parameters)) if parameters else connection.sql(sql)
+            )
+            return said.to_arrow_table() if said is not None else None
         except duckdb.Error as error:
             raise DatabaseError(f"{self.folder}: {str(error).splitlines()[0]}") from error
-        return found
 
     def _where(
         self,
@@ -290,7 +307,8 @@ class Database:
         priorities: Sequence[str] = (),
     ) -> Found:
         wanted = ", ".join(COLUMNS)
-        table = self.query(
+        table = self._asked(
+            self._for_look_ups,
             f"SELECT file_row_number AS row, {wanted} FROM molecules "
             f"WHERE {condition} ORDER BY row",
             values,
