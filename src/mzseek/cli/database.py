@@ -22,7 +22,7 @@ Fingerprint = Annotated[str, typer.Option(help=" ".join(FINGERPRINTS))]
 Out = Annotated[Path, typer.Option(help="Folder to make.")]
 Store = Annotated[Path, typer.Argument(help="Folder that `mzseek database build` has made.")]
 Nearest = Annotated[
-    bool, typer.Option(help="Also index it for nearest neighbours: 516 bytes a molecule.")
+    bool, typer.Option(help="Also index its bits, for --like and for mining: 514 bytes a molecule.")
 ]
 JobCount = Annotated[
     int | None, typer.Option("--jobs", min=1, help="Processes; all cores by default.")

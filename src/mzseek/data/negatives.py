@@ -76,8 +76,8 @@ def add_negatives(
     name = negatives_name(kind, by, keep)
     measured = np.unique(np.asarray(prepared.molecule)).astype(np.int64)
     found = mine(
-        database, _truths(prepared, measured), by=by, keep=keep - 1, kind=kind, ppm=ppm, seed=seed,
-        engine=engine, progress=progress,
+        database, truths_of(prepared, measured), by=by, keep=keep - 1, kind=kind, ppm=ppm,
+        seed=seed, engine=engine, progress=progress,
     )  # fmt: skip
     mined = sorted(found, key=lambda each: each.number)
     added, place_of_row = _new_molecules(prepared, database, mined)
@@ -99,7 +99,8 @@ def add_negatives(
     return Prepared.open(prepared.folder), {"name": name, **facts}
 
 
-def _truths(prepared: Prepared, measured: Ints) -> list[Truth]:
+def truths_of(prepared: Prepared, measured: Ints) -> list[Truth]:
+    """Molecules of a prepared folder, as mining takes them."""
     rows = prepared.fingerprint_rows(measured)
     packed = pack_rows(rows)
     width = fingerprint_bytes(str(prepared.manifest["options"]["fingerprint"]))

@@ -67,7 +67,7 @@ def build_database(
         Folder to make; one that mzseek has made is replaced.
     fingerprint : str
     nearest : bool
-        Also make the index for nearest neighbours, 516 bytes a molecule.
+        Also make the index of bits for nearest neighbours and mining: 514 bytes a molecule.
     engine : Engine
         Where molecules are described; all cores of this machine by default.
     progress : callable of (stage, done, total)

@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.compute as pc
 
 from mzseek.database.store import Database
 from mzseek.errors import DatabaseError
-from mzseek.similarity import tanimoto_of
 from mzseek.work import Engine, LocalEngine, Progress, silent
 
 BY = ("mass", "formula")
 KINDS = ("hardest", "random")
 _AT_A_TIME = 64
+_TOGETHER = 16
 
 
 @dataclass(frozen=True)
@@ -123,79 +124,77 @@ _opened: dict[str, Database] = {}
 
 
 def _mine_batch(folder: str, truths: Sequence[Truth], **how: Any) -> list[Mined]:
-    """Negatives of molecules that are neighbours in mass: their windows are read once."""
+    """Negatives of molecules that are neighbours in mass: what their windows share is read once."""
     if folder not in _opened:
         _opened.clear()
         _opened[folder] = Database.open(folder)
     database = _opened[folder]
-    ppm, by = how["ppm"], how["by"]
     masses = np.array([truth.mass for truth in truths])
     # Of one formula all have one mass, up to how it was summed and rounded.
-    width = masses * ppm * 1e-6 if by == "mass" else np.full(len(masses), 1e-4)
+    width = masses * how["ppm"] * 1e-6 if how["by"] == "mass" else np.full(len(masses), 1e-4)
     low = np.searchsorted(database.masses, masses - width, side="left")
     high = np.searchsorted(database.masses, masses + width, side="right")
+    queries = np.array([np.frombuffer(truth.fingerprint, "<u8") for truth in truths])
+    names = _Names(database, int(low.min()), int(high.max()), how["by"])
     found = []
-    for first, last in _runs(low, high):
+    for first, last in _alike(low, high):
         start, end = int(low[first:last].min()), int(high[first:last].max())
-        columns = ["key", "formula", "bits", "fingerprint"]
-        table = database.rows(np.arange(start, end), columns)
-        words = _words(table["fingerprint"], len(truths[0].fingerprint))
-        bits = table["bits"].to_numpy()
-        keys = np.array(table["key"].to_pylist(), dtype=object)
-        formulas = np.array(table["formula"].to_pylist(), dtype=object)
+        values = database.nearest.similarities(queries[first:last], start, end)
         for place in range(first, last):
             here = slice(int(low[place]) - start, int(high[place]) - start)
-            rows = words[here], bits[here], keys[here], formulas[here]
-            found.append(_mine_one(truths[place], *rows, int(low[place]), **how))
+            others = names.others(truths[place], int(low[place]), int(high[place]))
+            found.append(
+                _choose(truths[place], values[place - first, here], others, low[place], **how)
+            )
     return found
 
 
-def _runs(
-    low: npt.NDArray[np.integer], high: npt.NDArray[np.integer], most_rows: int = 100_000
+class _Names:
+    """Keys and formulas of a range of the store, to tell a molecule from its negatives."""
+
+    def __init__(self, database: Database, start: int, end: int, by: str) -> None:
+        columns = ["key", "formula"] if by == "formula" else ["key"]
+        self.start, self.table = start, database.range(start, end, columns)
+
+    def others(self, truth: Truth, low: int, high: int) -> npt.NDArray[np.bool_]:
+        """Which rows are other molecules, of the same formula where that is asked for."""
+        part = self.table.slice(low - self.start, high - low)
+        chosen = pc.not_equal(part["key"], truth.key)
+        if "formula" in part.column_names:
+            chosen = pc.and_(chosen, pc.equal(part["formula"], truth.formula))
+        return np.asarray(chosen.to_numpy())
+
+
+def _alike(
+    low: npt.NDArray[np.integer], high: npt.NDArray[np.integer]
 ) -> Iterator[tuple[int, int]]:
-    """Neighbours whose windows together are not too long to be read at once."""
+    """Runs of neighbours with much the same window: comparing all with all wastes little."""
     first = 0
     for place in range(1, len(low) + 1):
-        if place == len(low) or high[first : place + 1].max() - low[first] > most_rows:
-            yield first, place
-            first = place
+        if place < len(low):
+            union = high[place] - low[first]
+            own = min(high[first] - low[first], high[place] - low[place])
+            if union <= 1.25 * own + 16 and place - first < _TOGETHER:
+                continue
+        yield first, place
+        first = place
 
 
-def _mine_one(
+def _choose(
     truth: Truth,
-    words: npt.NDArray[np.uint64],
-    bits: npt.NDArray[np.integer],
-    keys: npt.NDArray[Any],
-    formulas: npt.NDArray[Any],
+    similarities: npt.NDArray[np.float64],
+    others: npt.NDArray[np.bool_],
     offset: int,
     *,
-    by: str,
     keep: int,
     kind: str,
-    ppm: float,
     seed: int,
+    **_: Any,
 ) -> Mined:
-    others = keys != truth.key
-    if by == "formula":
-        others &= formulas == truth.formula
     rows = np.flatnonzero(others)
-    query = np.frombuffer(truth.fingerprint, "<u8")
-    used = np.flatnonzero(query)
-    common = np.bitwise_count(words[rows[:, None], used] & query[used]).sum(axis=1, dtype=np.uint16)
-    size = float(np.bitwise_count(query).sum())
-    alike = tanimoto_of(common.astype(np.float64), size, bits[rows].astype(np.float64))
+    alike = similarities[rows]
     if kind == "hardest":
         order = np.argsort(-alike, kind="stable")[:keep]
     else:
         order = np.random.default_rng([seed, truth.number]).permutation(len(rows))[:keep]
-    return Mined(truth.number, rows[order] + offset, alike[order], len(rows))
-
-
-def _words(column: Any, width: int) -> npt.NDArray[np.uint64]:
-    """Packed fingerprints as words, shape (rows, width / 8)."""
-    parts = [np.empty((0, width // 8), "<u8")]
-    for chunk in column.chunks:
-        buffer = np.frombuffer(chunk.buffers()[1], np.uint8)
-        start = chunk.offset * width
-        parts.append(buffer[start : start + len(chunk) * width].view("<u8").reshape(-1, width // 8))
-    return np.concatenate(parts)
+    return Mined(truth.number, rows[order] + int(offset), alike[order], len(rows))

@@ -260,6 +260,14 @@ class Database:
             table = table.take(inside[place])
         return table.add_column(0, "row", pa.array(wanted))
 
+    def range(self, start: int, end: int, columns: Sequence[str] = COLUMNS) -> pa.Table:
+        """Molecules from one place to another."""
+        size = self._parquet.metadata.row_group(0).num_rows
+        first = start // size
+        groups = list(range(first, max(-(-end // size), first + 1)))
+        table = self._parquet.read_row_groups(groups, columns=list(columns))
+        return table.slice(start - first * size, end - start)
+
     def batches(self, columns: Sequence[str] = COLUMNS, size: int = 16_384) -> Iterator[pa.Table]:
         """All molecules, so many at a time."""
         for batch in self._parquet.iter_batches(size, columns=list(columns)):

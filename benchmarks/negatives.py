@@ -1,0 +1,89 @@
+"""Mining hard negatives, against RDKit's BulkTanimotoSimilarity on the same lists.
+
+usage: negatives.py PREPARED DATABASE [--keep 256] [--by mass] [--compare 500] [--json]
+
+Mines for all measured molecules of the prepared set (into memory: nothing is written), then lets
+RDKit compare some of them with the same candidates, in one process against one, and checks that
+similarities and order are equal.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+from rdkit import DataStructs
+
+from mzseek.data.cache import Prepared
+from mzseek.data.negatives import truths_of
+from mzseek.database import Database
+from mzseek.database.negatives import mine
+from mzseek.work import LocalEngine
+
+
+def vector(packed):
+    """A packed fingerprint as RDKit's."""
+    bits = np.flatnonzero(np.unpackbits(np.frombuffer(packed, np.uint8))).tolist()
+    made = DataStructs.ExplicitBitVect(8 * len(packed))
+    made.SetBitsFromList(bits)
+    return made
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("prepared", type=Path)
+    parser.add_argument("database", type=Path)
+    parser.add_argument("--keep", type=int, default=256)
+    parser.add_argument("--by", default="mass")
+    parser.add_argument("--compare", type=int, default=500)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    prepared, database = Prepared.open(options.prepared), Database.open(options.database)
+    measured = np.unique(np.asarray(prepared.molecule)).astype(np.int64)
+    truths = truths_of(prepared, measured)
+    how = {"by": options.by, "keep": options.keep - 1}
+    start = time.perf_counter()
+    mined = list(mine(database, truths, **how))
+    facts = {
+        "molecules": len(mined),
+        "pairs": sum(each.total for each in mined),
+        "seconds": time.perf_counter() - start,
+    }
+    some = sorted(truths, key=lambda t: t.mass)[:: max(1, len(truths) // options.compare)]
+    start = time.perf_counter()
+    ours = {each.number: each for each in mine(database, some, **how, engine=LocalEngine(1))}
+    facts["one_process_s"] = time.perf_counter() - start
+    rdkit_s, differ = 0.0, 0
+    for truth in some:
+        width = truth.mass * 1e-5 if options.by == "mass" else 1e-4
+        low = np.searchsorted(database.masses, truth.mass - width, side="left")
+        high = np.searchsorted(database.masses, truth.mass + width, side="right")
+        start = time.perf_counter()
+        table = database.rows(np.arange(low, high), ["key", "formula", "fingerprint"])
+        rdkit_s += time.perf_counter() - start  # both have to read
+        keys, formulas = table["key"].to_pylist(), table["formula"].to_pylist()
+        others = [
+            i for i, key in enumerate(keys)
+            if key != truth.key and (options.by == "mass" or formulas[i] == truth.formula)
+        ]  # fmt: skip
+        packed = table["fingerprint"].to_pylist()
+        vectors, query = [vector(packed[i]) for i in others], vector(truth.fingerprint)
+        start = time.perf_counter()
+        alike = DataStructs.BulkTanimotoSimilarity(query, vectors)
+        order = np.argsort(-np.array(alike), kind="stable")[: options.keep - 1]
+        rdkit_s += time.perf_counter() - start
+        mine_ = ours[truth.number]
+        same_rows = np.array_equal(np.array(others, np.int64)[order] + low, mine_.rows)
+        differ += not (same_rows and np.array_equal(np.array(alike)[order], mine_.similarities))
+    facts |= {
+        "compared": len(some),
+        "rdkit_s": rdkit_s,
+        "ratio": rdkit_s / facts["one_process_s"],
+        "lists_that_differ": differ,
+    }
+    print(json.dumps(facts) if options.json else json.dumps(facts, indent=1))
+
+
+if __name__ == "__main__":
+    main()
