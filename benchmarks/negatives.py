@@ -2,9 +2,11 @@
 
 usage: negatives.py PREPARED DATABASE [--keep 256] [--by mass] [--compare 500] [--json]
 
-Mines for all measured molecules of the prepared set (into memory: nothing is written), then lets
-RDKit compare some of them with the same candidates, in one process against one, and checks that
-similarities and order are equal.
+Mines for all measured molecules of the prepared set (nothing is written), then lets RDKit do the
+same for some of them, one process against one: bit vectors made of the store's packed fingerprints,
+BulkTanimotoSimilarity, sorting. Similarities and order must be equal. Reading is not counted for
+RDKit, and is for mzseek. The time of BulkTanimotoSimilarity alone, on vectors that are ready, is
+given as well.
 """
 
 import argparse
@@ -51,35 +53,40 @@ def main():
         "seconds": time.perf_counter() - start,
     }
     some = sorted(truths, key=lambda t: t.mass)[:: max(1, len(truths) // options.compare)]
+    engine = LocalEngine(1)
+    list(mine(database, some[:1], **how, engine=engine))  # opens what is opened once
     start = time.perf_counter()
-    ours = {each.number: each for each in mine(database, some, **how, engine=LocalEngine(1))}
+    ours = {each.number: each for each in mine(database, some, **how, engine=engine)}
     facts["one_process_s"] = time.perf_counter() - start
-    rdkit_s, differ = 0.0, 0
+    made_s = bulk_s = 0.0
+    differ = 0
     for truth in some:
         width = truth.mass * 1e-5 if options.by == "mass" else 1e-4
         low = np.searchsorted(database.masses, truth.mass - width, side="left")
         high = np.searchsorted(database.masses, truth.mass + width, side="right")
-        start = time.perf_counter()
-        table = database.rows(np.arange(low, high), ["key", "formula", "fingerprint"])
-        rdkit_s += time.perf_counter() - start  # both have to read
+        table = database.range(int(low), int(high), ["key", "formula", "fingerprint"])
         keys, formulas = table["key"].to_pylist(), table["formula"].to_pylist()
         others = [
             i for i, key in enumerate(keys)
             if key != truth.key and (options.by == "mass" or formulas[i] == truth.formula)
         ]  # fmt: skip
         packed = table["fingerprint"].to_pylist()
-        vectors, query = [vector(packed[i]) for i in others], vector(truth.fingerprint)
         start = time.perf_counter()
-        alike = DataStructs.BulkTanimotoSimilarity(query, vectors)
-        order = np.argsort(-np.array(alike), kind="stable")[: options.keep - 1]
-        rdkit_s += time.perf_counter() - start
-        mine_ = ours[truth.number]
-        same_rows = np.array_equal(np.array(others, np.int64)[order] + low, mine_.rows)
-        differ += not (same_rows and np.array_equal(np.array(alike)[order], mine_.similarities))
+        vectors, query = [vector(packed[i]) for i in others], vector(truth.fingerprint)
+        made_s += time.perf_counter() - start
+        start = time.perf_counter()
+        alike = np.array(DataStructs.BulkTanimotoSimilarity(query, vectors))
+        order = np.argsort(-alike, kind="stable")[: options.keep - 1]
+        bulk_s += time.perf_counter() - start
+        mined_here = ours[truth.number]
+        same = np.array_equal(np.array(others, np.int64)[order] + low, mined_here.rows)
+        differ += not (same and np.array_equal(alike[order], mined_here.similarities))
     facts |= {
         "compared": len(some),
-        "rdkit_s": rdkit_s,
-        "ratio": rdkit_s / facts["one_process_s"],
+        "rdkit_s": made_s + bulk_s,
+        "rdkit_bulk_alone_s": bulk_s,
+        "ratio": (made_s + bulk_s) / facts["one_process_s"],
+        "ratio_to_bulk_alone": bulk_s / facts["one_process_s"],
         "lists_that_differ": differ,
     }
     print(json.dumps(facts) if options.json else json.dumps(facts, indent=1))

@@ -7,17 +7,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 from rdkit import rdBase
 
 from mzseek import __version__
 from mzseek.chem.fingerprints import fingerprint_kind
-from mzseek.database.merge import merge_parts
+from mzseek.database.describe import part_schema
+from mzseek.database.merge import Part, merge_parts
 from mzseek.database.nearest import FILES, build_index
 from mzseek.database.parts import Parts, describe_all
 from mzseek.database.record import Record
-from mzseek.database.store import FORMAT_VERSION, KIND, MOLECULES, REJECTS, Database
+from mzseek.database.store import (
+    COLUMNS,
+    FORMAT_VERSION,
+    KIND,
+    MASSES,
+    MOLECULES,
+    REJECTS,
+    Database,
+)
 from mzseek.errors import DatabaseError
 from mzseek.files import atomic_directory, content_hash
 from mzseek.files.owned import MANIFEST, ensure_replaceable
@@ -163,22 +173,23 @@ def _fill(
     nearest: bool,
     progress: Progress,
 ) -> None:
-    tables = [parts.read(chunk) for chunk in range(chunks)]
+    pieces: list[Part] = [parts.read(chunk) for chunk in range(chunks)]
     if old is not None:
-        tables.insert(0, _as_part(old))
-    described = sum(table.num_rows for table in tables)
+        pieces.insert(0, _StoredPart(old))
+    described = sum(len(piece.masses) for piece in pieces)
     if not described:
         first = f" (first: {rejects[0][0]}: {rejects[0][1]})" if rejects else ""
         raise DatabaseError(f"no molecule could be read{first}")
     molecules = folder / MOLECULES
-    count = merge_parts(tables, molecules, progress)
+    masses = merge_parts(pieces, part_schema(plan["fingerprint"]), molecules, progress)
+    np.save(folder / MASSES, masses)
     (folder / REJECTS).write_text(
         "where\treason\n" + "".join(f"{where}\t{reason}\n" for where, reason in rejects),
         encoding="utf-8",
     )
     if nearest:
         build_index(molecules, folder, progress)
-    names = [MOLECULES, REJECTS, *(FILES if nearest else ())]
+    names = [MOLECULES, MASSES, REJECTS, *(FILES if nearest else ())]
     earlier = old.manifest["sources"] if old else []
     manifest = {
         "kind": KIND,
@@ -191,9 +202,9 @@ def _fill(
         "sources": [*earlier, *plan["sources"]],
         "versions": plan["versions"],
         "counts": {
-            "molecules": count,
+            "molecules": len(masses),
             "records": described + len(rejects),
-            "merged": described - count,
+            "merged": described - len(masses),
             "rejects": len(rejects),
         },
         "files": {
@@ -204,7 +215,18 @@ def _fill(
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 
 
-def _as_part(old: Database) -> pa.Table:
+class _StoredPart:
     """The molecules of a store as one more part, before all others."""
-    table = pq.read_table(old.folder / MOLECULES, memory_map=True)
-    return table.append_column("place", pa.array([-1] * table.num_rows, pa.int64()))
+
+    def __init__(self, store: Database) -> None:
+        self._store = store
+
+    @property
+    def masses(self) -> npt.NDArray[np.float64]:
+        return self._store.masses
+
+    def rows(self, start: int, end: int) -> pa.Table:
+        table = self._store.range(start, end, [*COLUMNS, "bits", "fingerprint"])
+        schema = part_schema(self._store.fingerprint)
+        table = table.append_column("place", pa.array([-1] * table.num_rows, pa.int64()))
+        return table.select(schema.names).cast(schema)

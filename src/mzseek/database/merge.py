@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,30 +13,43 @@ import pyarrow.parquet as pq
 
 from mzseek.work import Progress
 
-ROW_GROUP = 16_384
+ROW_GROUP = 4_096
 _SLICE = 200_000  # rows that are sorted and merged at a time
 _SAMPLE = 512
+Floats = npt.NDArray[np.float64]
 _LISTS = ("sources", "identifiers", "names")
 
 
-def merge_parts(tables: Sequence[pa.Table], path: Path, progress: Progress) -> int:
-    """Write the molecules of all parts into one file; returns how many there are.
+class Part(Protocol):
+    """Described molecules, sorted by mass, of which any run can be read."""
+
+    @property
+    def masses(self) -> Floats:
+        """Their masses, rising."""
+
+    def rows(self, start: int, end: int) -> pa.Table:
+        """Molecules from one place to another."""
+
+
+def merge_parts(parts: Sequence[Part], schema: pa.Schema, path: Path, progress: Progress) -> Floats:
+    """Write the molecules of all parts into one file; returns their masses.
 
     Molecules with the same key and mass are one, described as by the record that came first, with
     the sources, identifiers and names of all.
 
     Parameters
     ----------
-    tables : sequence of Table
-        Each sorted by mass.
+    parts : sequence of Part
+    schema : pyarrow.Schema
+        Of the parts.
     path : Path
         The Parquet file to make.
     progress : callable of (stage, done, total)
     """
-    total = sum(table.num_rows for table in tables)
-    masses = [table["mass"].to_numpy() for table in tables]
-    schema = tables[0].schema.remove(tables[0].schema.get_field_index("place"))
-    written = seen = 0
+    schema = schema.remove(schema.get_field_index("place"))
+    masses = [part.masses for part in parts]
+    total, seen = sum(map(len, masses)), 0
+    written: list[Floats] = []
     waiting = schema.empty_table()
     with pq.ParquetWriter(
         path, schema, compression="zstd", compression_level=6, write_page_index=True,
@@ -43,19 +57,20 @@ def merge_parts(tables: Sequence[pa.Table], path: Path, progress: Progress) -> i
         write_statistics=["mass", "formula", "key"],
     ) as writer:  # fmt: skip
         for low, high in _slices(masses, total):
-            piece = merge_equal(_rows_between(tables, masses, low, high)).drop_columns(["place"])
-            seen += sum(_between(each, low, high)[2] for each in masses)
+            runs = [np.searchsorted(each, [low, high]).tolist() for each in masses]
+            rows = [part.rows(*run) for part, run in zip(parts, runs, strict=True)]
+            piece = merge_equal(pa.concat_tables(rows)).drop_columns(["place"])
+            written.append(piece["mass"].to_numpy())
             waiting = pa.concat_tables([waiting, piece]).combine_chunks()
             whole = waiting.num_rows - waiting.num_rows % ROW_GROUP
             if whole:
                 writer.write_table(waiting.slice(0, whole), row_group_size=ROW_GROUP)
-                written += whole
                 waiting = waiting.slice(whole).combine_chunks()
+            seen += sum(end - start for start, end in runs)
             progress("merging", seen, total)
-        if waiting.num_rows or not written:
+        if waiting.num_rows:
             writer.write_table(waiting, row_group_size=ROW_GROUP)
-            written += waiting.num_rows
-    return written
+    return np.concatenate([np.empty(0), *written])
 
 
 def merge_equal(table: pa.Table) -> pa.Table:
@@ -98,7 +113,7 @@ def _joined(lists: pa.ListArray, borders: npt.NDArray[np.int64]) -> pa.ListArray
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
 
 
-def _slices(masses: Sequence[npt.NDArray[np.float64]], total: int) -> Iterator[tuple[float, float]]:
+def _slices(masses: Sequence[Floats], total: int) -> Iterator[tuple[float, float]]:
     """Ranges of mass that hold about the same number of rows; equal masses are never parted."""
     sample = np.sort(np.concatenate([np.empty(0), *(each[::_SAMPLE] for each in masses)]))
     pieces = max(1, -(-total // _SLICE))
@@ -106,18 +121,3 @@ def _slices(masses: Sequence[npt.NDArray[np.float64]], total: int) -> Iterator[t
     if len(sample):
         cuts = np.unique(sample[(np.arange(1, pieces) * len(sample)) // pieces]).tolist()
     yield from pairwise([-np.inf, *cuts, np.inf])
-
-
-def _between(masses: npt.NDArray[np.float64], low: float, high: float) -> tuple[int, int, int]:
-    start, end = np.searchsorted(masses, [low, high])
-    return int(start), int(end), int(end - start)
-
-
-def _rows_between(
-    tables: Sequence[pa.Table], masses: Sequence[npt.NDArray[np.float64]], low: float, high: float
-) -> pa.Table:
-    parts = []
-    for table, each in zip(tables, masses, strict=True):
-        start, _, count = _between(each, low, high)
-        parts.append(table.slice(start, count))
-    return pa.concat_tables(parts)

@@ -1,13 +1,17 @@
 """Packed fingerprints laid out for counting common bits: nearest neighbours, and mining.
 
-Molecules stand in the order of the store. Blocks of 8,192 of them hold word 0 of all, then word 1
+Molecules stand in the order of the store. Blocks of 65,536 of them hold word 0 of all, then word 1
 of all, and so on: counting runs over contiguous memory, and words in which a query has no bit are
 not read at all. With a bits in the query and b in a molecule, Tanimoto is at most
 min(a, b) / max(a, b): blocks whose counts cannot qualify are skipped; light and heavy molecules,
 which are in blocks of their own, have few bits and many.
 """
 
+import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +23,8 @@ from mzseek.errors import DatabaseError
 from mzseek.similarity import tanimoto_of
 from mzseek.work import Progress
 
-BLOCK = 8_192
+BLOCK = 65_536
+_SMALL = 2_048  # comparisons that are made in one go
 WORDS, COUNTS = "nearest.words.npy", "nearest.counts.npy"
 FILES = (WORDS, COUNTS)
 Words = npt.NDArray[np.uint64]
@@ -42,12 +47,13 @@ def build_index(molecules: Path, folder: Path, progress: Progress) -> None:
     total = file.metadata.num_rows
     width = file.schema_arrow.field("fingerprint").type.byte_width
     np.save(folder / COUNTS, file.read(["bits"])["bits"].to_numpy().astype(np.uint16))
-    shape = (-(-total // BLOCK), width // 8, BLOCK)
+    size = min(BLOCK, max(total, 1))  # a small store is one block of its own size
+    shape = (-(-total // size), width // 8, size)
     done = 0
     with (folder / WORDS).open("wb") as sink:
         header = {"descr": "<u8", "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(sink, header)
-        for rows in _of_blocks(file, width):
+        for rows in _of_blocks(file, width, size):
             block = np.zeros(shape[1:], "<u8")
             block[:, : len(rows)] = rows.T
             sink.write(block.tobytes())
@@ -55,16 +61,18 @@ def build_index(molecules: Path, folder: Path, progress: Progress) -> None:
             progress("indexing", done, total)
 
 
-def _of_blocks(file: pq.ParquetFile, width: int) -> Iterator[Words]:
+def _of_blocks(file: pq.ParquetFile, width: int, size: int) -> Iterator[Words]:
     """Fingerprints as words, a block's rows at a time: batches may end with row groups."""
-    waiting = np.empty((0, width // 8), "<u8")
-    for batch in file.iter_batches(BLOCK, columns=["fingerprint"]):
-        waiting = np.concatenate([waiting, as_words(batch.column(0), width)])
-        while len(waiting) >= BLOCK:
-            yield waiting[:BLOCK]
-            waiting = waiting[BLOCK:]
-    if len(waiting):
-        yield waiting
+    waiting: list[Words] = []
+    for batch in file.iter_batches(8_192, columns=["fingerprint"]):
+        waiting.append(as_words(batch.column(0), width))
+        if sum(map(len, waiting)) >= size:
+            rows = np.concatenate(waiting)
+            for start in range(0, len(rows) - size + 1, size):
+                yield rows[start : start + size]
+            waiting = [rows[len(rows) // size * size :]]
+    if waiting and sum(map(len, waiting)):
+        yield np.concatenate(waiting)
 
 
 def as_words(column: Any, width: int) -> Words:
@@ -73,6 +81,16 @@ def as_words(column: Any, width: int) -> Words:
     start = column.offset * width
     packed = buffer[start : start + len(column) * width]
     return packed.view("<u8").reshape(-1, width // 8)
+
+
+def _add_up(part: Words, queries: Words, used: Ints, common: npt.NDArray[Any]) -> None:
+    """Add the bits in common, word by word, without making anything new for each."""
+    both = np.empty(common.shape, np.uint64)
+    bits = np.empty(common.shape, np.uint8)
+    for word in used:
+        np.bitwise_and(part[word], queries[:, word, None], out=both)
+        np.bitwise_count(both, out=bits)
+        common += bits
 
 
 class Nearest:
@@ -87,6 +105,7 @@ class Nearest:
         try:
             self.words = np.load(folder / WORDS, mmap_mode="r")
             self.counts = np.asarray(np.load(folder / COUNTS), np.float64)
+            self.size = self.words.shape[2]
         except (OSError, ValueError) as error:
             raise DatabaseError(f"{folder}: its index of bits cannot be read ({error})") from error
 
@@ -102,20 +121,23 @@ class Nearest:
         -------
         float64 array, shape (queries, end - start)
         """
-        common = np.zeros((len(queries), end - start), np.uint16)
-        used = np.flatnonzero(queries.any(axis=0))
-        for block in range(start // BLOCK, -(-end // BLOCK)):
-            low, high = max(start, block * BLOCK), min(end, (block + 1) * BLOCK)
-            part = self.words[block, :, low - block * BLOCK : high - block * BLOCK]
-            here = common[:, low - start : high - start]
-            both = np.empty(here.shape, np.uint64)
-            bits = np.empty(here.shape, np.uint8)
-            for word in used:
-                np.bitwise_and(part[word], queries[:, word, None], out=both)
-                np.bitwise_count(both, out=bits)
-                here += bits
         sizes = np.bitwise_count(queries).sum(axis=1, dtype=np.float64)
-        return np.asarray(tanimoto_of(common.astype(float), sizes[:, None], self.counts[start:end]))
+        counter = np.uint8 if sizes.max(initial=0) <= 255 else np.uint16  # small ones add up faster
+        common = np.zeros((len(queries), end - start), counter)
+        used = np.flatnonzero(queries.any(axis=0))
+        for block in range(start // self.size, -(-end // self.size)):
+            first = block * self.size
+            low, high = max(start, first), min(end, first + self.size)
+            part = self.words[block, :, low - first : high - first]
+            here = common[:, low - start : high - start]
+            if here.size <= _SMALL:
+                both = part[used] & queries[:, used, None]
+                np.add.reduce(np.bitwise_count(both), axis=1, out=here, dtype=counter)
+            else:
+                _add_up(part, queries, used, here)
+        return np.asarray(
+            tanimoto_of(common.astype(np.float64), sizes[:, None], self.counts[start:end])
+        )
 
     def search(
         self, fingerprint: npt.NDArray[np.uint8], count: int, least: float = 0.0
@@ -133,24 +155,33 @@ class Nearest:
         """
         query = np.ascontiguousarray(fingerprint).view("<u8")[None]
         places, values = np.empty(0, np.int64), np.empty(0)
-        for block, reach in self._by_promise(int(np.bitwise_count(query).sum())):
-            needed = max(least, values[-1] if len(values) == count else 0.0)
-            if reach < needed:
-                break
-            start = block * BLOCK
-            found = self.similarities(query, start, min(start + BLOCK, len(self.counts)))[0]
-            fits = np.flatnonzero(found >= needed)
-            places = np.concatenate([places, fits + start])
-            values = np.concatenate([values, found[fits]])
-            order = np.lexsort((places, -values))[:count]
-            places, values = places[order], values[order]
+        promising = self._by_promise(int(np.bitwise_count(query).sum()))
+        threads = os.cpu_count() or 1
+        with ThreadPoolExecutor(threads) as pool:  # counting lets go of Python's lock
+            while wave := list(islice(promising, 2 * threads)):
+                needed = max(least, values[-1] if len(values) == count else 0.0)
+                blocks = [block for block, reach in wave if reach >= needed]
+                if not blocks:
+                    break
+                found = list(pool.map(partial(self._of_block, query, needed), blocks))
+                places = np.concatenate([places, *(each[0] for each in found)])
+                values = np.concatenate([values, *(each[1] for each in found)])
+                order = np.lexsort((places, -values))[:count]
+                places, values = places[order], values[order]
         return places, values
+
+    def _of_block(self, query: Words, needed: float, block: int) -> tuple[Ints, Floats]:
+        """Places of a block that are alike enough, and how alike."""
+        start = block * self.size
+        found = self.similarities(query, start, min(start + self.size, len(self.counts)))[0]
+        fits = np.flatnonzero(found >= needed)
+        return fits + start, found[fits]
 
     def _by_promise(self, size: int) -> Iterator[tuple[int, float]]:
         """Blocks, the most promising first, with the highest similarity that each can have."""
         if not len(self.counts):
             return
-        starts = np.arange(0, len(self.counts), BLOCK)
+        starts = np.arange(0, len(self.counts), self.size)
         nearest = np.clip(
             size, np.minimum.reduceat(self.counts, starts), np.maximum.reduceat(self.counts, starts)
         )

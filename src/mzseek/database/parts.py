@@ -12,6 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,7 +25,42 @@ from mzseek.work import Engine, Progress
 
 BATCH = 1_000
 CHUNK = 20 * BATCH
+ROWS = 512  # that are read at a time when chunks are merged
 _PLAN = "plan.json"
+
+
+class ArrowPart:
+    """A described chunk on disk; what is read of it is let go of again.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def masses(self) -> npt.NDArray[np.float64]:
+        """Their masses, rising."""
+        place = self._open().schema.get_field_index("mass")
+        wanted = pa.ipc.IpcReadOptions(included_fields=[place])
+        return np.asarray(self._open(wanted).read_all()["mass"].to_numpy())
+
+    def rows(self, start: int, end: int) -> pa.Table:
+        """Molecules from one place to another."""
+        file = self._open()
+        first, last = start // ROWS, max(-(-end // ROWS), start // ROWS)
+        batches = [file.get_batch(number) for number in range(first, last)]
+        table = pa.Table.from_batches(batches, file.schema)
+        return table.slice(start - first * ROWS, end - start)
+
+    def _open(self, options: Any = None) -> Any:
+        try:
+            # Not memory-mapped: pages that were read would count as this process's own.
+            return pa.ipc.open_file(pa.OSFile(str(self.path), "rb"), options=options)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise DatabaseError(f"{self.path}: cannot be read ({error})") from error
 
 
 class Parts:
@@ -70,15 +107,12 @@ class Parts:
             pa.OSFile(str(path), "wb") as sink,
             pa.ipc.new_file(sink, table.schema) as writer,
         ):
-            writer.write_table(table)
+            writer.write_table(table, max_chunksize=ROWS)
         return int(table.num_rows)
 
-    def read(self, chunk: int) -> pa.Table:
-        """A chunk's molecules, memory-mapped."""
-        try:
-            return pa.ipc.open_file(pa.memory_map(str(self.arrow(chunk)))).read_all()
-        except (OSError, pa.ArrowInvalid) as error:
-            raise DatabaseError(f"{self.arrow(chunk)}: cannot be read ({error})") from error
+    def read(self, chunk: int) -> "ArrowPart":
+        """A chunk's molecules."""
+        return ArrowPart(self.arrow(chunk))
 
     def read_rejects(self, chunks: int) -> Iterator[tuple[str, str]]:
         """What was set aside, in the order of the sources."""

@@ -3,7 +3,8 @@
 ==================  ============================================================================
 ``manifest.json``   version, sources with their hashes, options, counts, checksums
 ``molecules.parquet``  key, smiles, formula, mass, bits, fingerprint, sources, identifiers, names
-``nearest.*``       fingerprints by bit count, for nearest neighbours
+``masses.npy``      the masses alone: a look-up by mass is two searches in it, and a range of rows
+``nearest.*``       fingerprints word by word, for nearest neighbours and mining
 ``rejects.tsv``     what was set aside, and why
 ==================  ============================================================================
 """
@@ -33,7 +34,7 @@ from mzseek.files.owned import MANIFEST
 
 KIND = "molecule database"
 FORMAT_VERSION = 1
-MOLECULES, REJECTS = "molecules.parquet", "rejects.tsv"
+MOLECULES, MASSES, REJECTS = "molecules.parquet", "masses.npy", "rejects.tsv"
 COLUMNS = ("key", "smiles", "formula", "mass", "sources", "identifiers", "names")
 
 
@@ -152,9 +153,12 @@ class Database:
 
     @cached_property
     def masses(self) -> npt.NDArray[np.float64]:
-        """Mass of every molecule, rising: 8 bytes each in memory."""
-        table = self._parquet.read(["mass"])
-        return np.asarray(table["mass"].to_numpy(), np.float64)
+        """Mass of every molecule, rising, memory-mapped."""
+        try:
+            masses: npt.NDArray[np.float64] = np.load(self.folder / MASSES, mmap_mode="r")
+        except (OSError, ValueError) as error:
+            raise DatabaseError(f"{self.folder / MASSES}: cannot be read ({error})") from error
+        return masses
 
     @cached_property
     def _parquet(self) -> pq.ParquetFile:
@@ -191,7 +195,7 @@ class Database:
         if not (np.isfinite(mass) and mass > 0 and np.isfinite(ppm) and ppm >= 0):
             raise DatabaseError(f"mass {mass:g} and {ppm:g} ppm: expected positive numbers")
         width = mass * ppm * 1e-6
-        return self._where("mass BETWEEN ? AND ?", [mass - width, mass + width], cap, priorities)
+        return self._between(mass - width, mass + width, cap, priorities)
 
     def by_precursor(self, mz: float, adduct: str, ppm: float = 10.0, **capping: Any) -> Found:
         """Molecules whose ion has this m/z; ppm are of the m/z."""
@@ -199,7 +203,7 @@ class Database:
         if not high > 0:
             raise DatabaseError(f"m/z {mz:g} as {adduct} has no positive mass")
         low, high = min(low, high), max(low, high)
-        return self._where("mass BETWEEN ? AND ?", [low, high], **capping)
+        return self._between(low, high, **capping)
 
     def by_formula(self, formula: str, **capping: Any) -> Found:
         """Molecules of a formula, in Hill order."""
@@ -262,6 +266,8 @@ class Database:
 
     def range(self, start: int, end: int, columns: Sequence[str] = COLUMNS) -> pa.Table:
         """Molecules from one place to another."""
+        if end <= start:
+            return self._parquet.schema_arrow.empty_table().select(list(columns))
         size = self._parquet.metadata.row_group(0).num_rows
         first = start // size
         groups = list(range(first, max(-(-end // size), first + 1)))
@@ -275,23 +281,17 @@ class Database:
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
         """Anything that DuckDB can say about the table ``molecules``, with all cores."""
-        return self._asked(self._for_queries, sql, parameters)
+        return self._asked(self._connection, sql, parameters)
 
     @cached_property
-    def _for_queries(self) -> Any:
+    def _connection(self) -> Any:
         return self._connect()
 
-    @cached_property
-    def _for_look_ups(self) -> Any:
-        # A look-up reads a row group or two: handing them to threads costs more than it gains.
-        return self._connect("SET threads = 1")
-
-    def _connect(self, *settings: str) -> Any:
+    def _connect(self) -> Any:
         connection = duckdb.connect()
         path = str(self.folder / MOLECULES).replace("'", "''")
         for sql in (
             "SET parquet_metadata_cache = true",
-            *settings,
             "CREATE VIEW molecules AS "
             f"SELECT * FROM read_parquet('{path}', file_row_number = true)",
         ):
@@ -316,15 +316,28 @@ class Database:
     ) -> Found:
         wanted = ", ".join(COLUMNS)
         table = self._asked(
-            self._for_look_ups,
+            self._connection,
             f"SELECT file_row_number AS row, {wanted} FROM molecules "
             f"WHERE {condition} ORDER BY row",
             values,
         )
-        total = table.num_rows
-        if cap is not None and total > cap:
-            table = table.take(np.sort(cascade(table, priorities)[:cap]))
-        return Found(table, total)
+        return _capped(table, cap, priorities)
+
+    def _between(
+        self, low: float, high: float, cap: int | None = None, priorities: Sequence[str] = ()
+    ) -> Found:
+        """Molecules of a range of masses: since they are sorted, a range of rows."""
+        start = int(np.searchsorted(self.masses, low, side="left"))
+        end = int(np.searchsorted(self.masses, high, side="right"))
+        table = self.range(start, end).add_column(0, "row", pa.array(np.arange(start, end)))
+        return _capped(table, cap, priorities)
+
+
+def _capped(table: pa.Table, cap: int | None, priorities: Sequence[str]) -> Found:
+    total = table.num_rows
+    if cap is not None and total > cap:
+        table = table.take(np.sort(cascade(table, priorities)[:cap]))
+    return Found(table, total)
 
 
 def cascade(table: pa.Table, priorities: Sequence[str]) -> npt.NDArray[np.int64]:
