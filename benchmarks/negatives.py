@@ -52,7 +52,8 @@ def main():
         "pairs": sum(each.total for each in mined),
         "seconds": time.perf_counter() - start,
     }
-    some = sorted(truths, key=lambda t: t.mass)[:: max(1, len(truths) // options.compare)]
+    middle = max(0, (len(truths) - options.compare) // 2)  # neighbours, as mining takes them
+    some = sorted(truths, key=lambda t: t.mass)[middle : middle + options.compare]
     engine = LocalEngine(1)
     list(mine(database, some[:1], **how, engine=engine))  # opens what is opened once
     start = time.perf_counter()
