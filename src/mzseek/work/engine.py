@@ -99,15 +99,25 @@ class RayEngine(Engine):
     def _ordered(
         self, ray: Any, work: Callable[[Batch], Result], batches: Iterable[Batch]
     ) -> Iterator[Result]:
-        remote = ray.remote(num_cpus=1, max_retries=-1)(work)
+        def task(batch: Batch) -> Result:  # Ray takes no partial
+            return work(batch)
+
+        def result(of: Any) -> Result:
+            try:
+                done: Result = ray.get(of)
+            except ray.exceptions.RayTaskError as error:
+                raise (error.cause or error) from None  # without Ray's wrapping
+            return done
+
+        remote = ray.remote(num_cpus=1, max_retries=-1)(task)
         at_once = _AHEAD * (self.jobs or max(int(ray.cluster_resources().get("CPU", 1)), 1))
         pending: deque[Any] = deque()
         for batch in batches:
             pending.append(remote.remote(batch))
             if len(pending) >= at_once:
-                yield ray.get(pending.popleft())
+                yield result(pending.popleft())
         while pending:
-            yield ray.get(pending.popleft())
+            yield result(pending.popleft())
 
 
 def _ray() -> Any:
