@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-import joblib
+from joblib.externals.loky import get_reusable_executor
 
 from mzseek.errors import MzseekError
 
@@ -18,6 +18,7 @@ Batch = TypeVar("Batch")
 Result = TypeVar("Result")
 
 _AHEAD = 4
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class Engine(ABC):
@@ -53,10 +54,21 @@ class LocalEngine(Engine):
         if self.jobs == 1:
             yield from map(work, batches)
             return
-        parallel = joblib.Parallel(
-            n_jobs=self.jobs, return_as="generator", pre_dispatch=f"{_AHEAD}*n_jobs"
-        )
-        yield from parallel(joblib.delayed(work)(batch) for batch in batches)
+        # joblib.Parallel bounds what is not done yet, not what nobody has taken yet.
+        threads = str(max((os.cpu_count() or 1) // self.jobs, 1))
+        env = {name: os.environ.get(name, threads) for name in _THREADS}
+        executor = get_reusable_executor(max_workers=self.jobs, timeout=300, env=env)
+        pending: deque[Any] = deque()
+        try:
+            for batch in batches:
+                pending.append(executor.submit(work, batch))
+                if len(pending) >= _AHEAD * self.jobs:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
 
 
 class RayEngine(Engine):
