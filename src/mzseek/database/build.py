@@ -133,6 +133,9 @@ def _make(
     engine: Engine,
     progress: Progress,
 ) -> Database:
+    unread: list[tuple[str, str]] = []
+    # Files are looked into here: those that will not do leave no trace.
+    records = sources.read(lambda where, reason: unread.append((where, reason)))
     plan = {
         "fingerprint": fingerprint,
         "sources": [{"name": path.name, "sha256": content_hash(path)} for path in sources.files],
@@ -144,13 +147,14 @@ def _make(
     working = out.with_name(f".{out.name}.building")
     try:
         parts = Parts(working, plan)
-        unread: list[tuple[str, str]] = []
-        records = sources.read(lambda where, reason: unread.append((where, reason)))
         total = None if progress is silent else sum(1 for _ in sources.read(_unheard))
         chunks = describe_all(records, fingerprint, parts, engine, progress, total)
         rejects = [*unread, *parts.read_rejects(chunks)]
         with atomic_directory(out) as folder:
             _fill(folder, parts, chunks, old, plan, rejects, nearest, progress)
+    except DatabaseError:
+        shutil.rmtree(working, ignore_errors=True)  # it would not do the next time either
+        raise
     except OSError as error:
         if isinstance(error, FileNotFoundError | PermissionError):
             raise
