@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from rdkit import Chem
 from scipy.sparse import csr_array
 
 from mzseek.chem import pack_rows
+from mzseek.chem.standardise import standardise
 from mzseek.data.cache import KIND, SAME_BLOCK, SAME_FINGERPRINT, Prepared
 from mzseek.data.settings import negatives_name
 from mzseek.data.strings import StringColumn
@@ -110,11 +112,17 @@ def truths_of(prepared: Prepared, measured: Ints) -> list[Truth]:
             int(molecule),
             float(prepared.masses[molecule]),
             prepared.formulas[int(molecule)],
-            bytes(prepared.blocks[molecule]).decode(),
+            _key(prepared, int(molecule)),
             packed[place].tobytes(),
         )
         for place, molecule in enumerate(measured)
     ]
+
+
+def _key(prepared: Prepared, molecule: int) -> str:
+    """The store's key of a molecule: where InChI has no name, its standardised SMILES."""
+    block = bytes(prepared.blocks[molecule]).decode()
+    return block or f"SMILES={Chem.MolToSmiles(standardise(prepared.smiles[molecule]))}"
 
 
 def _new_molecules(
@@ -135,7 +143,7 @@ def _new_molecules(
             known[smiles] = place
             fresh.append(index)
         places[row] = place
-    new = table.take(fresh)
+    new = table.take(np.array(fresh, np.int64))
     width = new.schema.field("fingerprint").type.byte_width
     data = b"".join(new["fingerprint"].to_pylist())
     packed = np.frombuffer(data, np.uint8).reshape(-1, width)
@@ -192,7 +200,9 @@ def _write(
     }  # fmt: skip
     with atomic_directory(old) as folder:
         for path in old.iterdir():
-            if path.name not in changed | {MANIFEST}:
+            # What is written anew must not be linked: it would be written into the old folder.
+            is_anew = path.name in changed or path.name.startswith(f"candidates.{name}.")
+            if path.name != MANIFEST and not is_anew:
                 _link(path, folder / path.name)
         blocks = np.concatenate([np.asarray(prepared.blocks), added["blocks"]])
         np.save(folder / "molecules.mass.npy", np.append(prepared.masses, added["masses"]))
