@@ -153,6 +153,8 @@ class Nearest:
         least : float
             Smallest similarity of interest.
         """
+        if count < 1:
+            raise DatabaseError(f"{count} nearest were asked for, expected at least 1")
         query = np.ascontiguousarray(fingerprint).view("<u8")[None]
         places, values = np.empty(0, np.int64), np.empty(0)
         promising = self._by_promise(int(np.bitwise_count(query).sum()))

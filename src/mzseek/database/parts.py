@@ -93,7 +93,8 @@ class Parts:
 
     def done(self, chunk: int) -> bool:
         """Whether a chunk has been described."""
-        return self.arrow(chunk).exists()
+        # A kill while parts were being removed may have left either.
+        return self.arrow(chunk).exists() and self.rejects(chunk).exists()
 
     def write(self, chunk: int, batches: list[Described]) -> int:
         """Keep a chunk; returns how many molecules it has."""
