@@ -111,8 +111,15 @@ def add_molecules(
     -------
     Database
         The store with both.
+
+    Raises
+    ------
+    DatabaseError, InputError
+        As in `build_database`; or another store has taken the place of the one that is open.
     """
     manifest = database.manifest
+    if Database.open(database.folder).manifest != manifest:
+        raise DatabaseError(f"{database.folder}: was replaced since it was opened; open it again")
     return _make(
         sources,
         database.folder,

@@ -8,7 +8,7 @@ which are in blocks of their own, have few bits and many.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
@@ -99,12 +99,15 @@ class Nearest:
     Parameters
     ----------
     folder : Path
+    path : callable of a name, optional
+        Where its files are to be read; in the folder by default.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, path: Callable[[str], Path] | None = None) -> None:
+        path = path or folder.joinpath
         try:
-            self.words = np.load(folder / WORDS, mmap_mode="r")
-            self.counts = np.asarray(np.load(folder / COUNTS), np.float64)
+            self.words = np.load(str(path(WORDS)), mmap_mode="r")
+            self.counts = np.asarray(np.load(str(path(COUNTS))), np.float64)
             self.size = self.words.shape[2]
         except (OSError, ValueError) as error:
             raise DatabaseError(f"{folder}: its index of bits cannot be read ({error})") from error

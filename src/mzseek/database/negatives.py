@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from mzseek.database.store import Database
+from mzseek.database.store import MOLECULES, Database
 from mzseek.errors import DatabaseError
 from mzseek.work import Engine, LocalEngine, Progress, silent
 
@@ -110,8 +110,15 @@ def mine(
     ordered = sorted(truths, key=lambda truth: (truth.mass, truth.number))
     batches = [ordered[start : start + _AT_A_TIME] for start in range(0, len(ordered), _AT_A_TIME)]
     engine = engine or LocalEngine()
+    version = str(database.manifest["files"][MOLECULES]["sha256"])
     work = partial(
-        _mine_batch, str(database.folder), by=by, keep=keep, kind=kind, ppm=ppm, seed=seed
+        _mine_batch,
+        (str(database.folder), version),
+        by=by,
+        keep=keep,
+        kind=kind,
+        ppm=ppm,
+        seed=seed,
     )
     done = 0
     for mined in engine.results(work, batches):
@@ -120,15 +127,19 @@ def mine(
         yield from mined
 
 
-_opened: dict[str, Database] = {}
+_opened: dict[tuple[str, str], Database] = {}
 
 
-def _mine_batch(folder: str, truths: Sequence[Truth], **how: Any) -> list[Mined]:
+def _mine_batch(store: tuple[str, str], truths: Sequence[Truth], **how: Any) -> list[Mined]:
     """Negatives of molecules that are neighbours in mass: what their windows share is read once."""
-    if folder not in _opened:
+    if store not in _opened:
         _opened.clear()
-        _opened[folder] = Database.open(folder)
-    database = _opened[folder]
+        folder, version = store
+        database = Database.open(folder)
+        if database.manifest["files"][MOLECULES]["sha256"] != version:
+            raise DatabaseError(f"{folder}: was replaced since it was opened; open it again")
+        _opened[store] = database
+    database = _opened[store]
     masses = np.array([truth.mass for truth in truths])
     # Of one formula all have one mass, up to how it was summed and rounded.
     width = masses * how["ppm"] * 1e-6 if how["by"] == "mass" else np.full(len(masses), 1e-4)

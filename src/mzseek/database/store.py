@@ -10,6 +10,8 @@
 """
 
 import json
+import os
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -95,6 +97,15 @@ class Database:
 
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
         self.folder, self.manifest = folder, manifest
+        # Held open: when another store takes the place of this one, this one can still be read.
+        self._held: dict[str, int] = {}
+        weakref.finalize(self, _close, self._held)
+        for name in manifest["files"]:
+            self._held[name] = os.open(folder / name, os.O_RDONLY)
+
+    def _path(self, name: str) -> Path:
+        held = Path("/dev/fd", str(self._held[name]))
+        return held if held.parent.is_dir() else self.folder / name
 
     @classmethod
     def open(cls, folder: Path | str) -> "Database":
@@ -140,7 +151,7 @@ class Database:
             A byte has changed.
         """
         for name, facts in self.manifest["files"].items():
-            if content_hash(self.folder / name) != facts["sha256"]:
+            if content_hash(self._path(name)) != facts["sha256"]:
                 raise DatabaseError(f"{self.folder}: {name} has changed; build it again")
 
     def __len__(self) -> int:
@@ -155,7 +166,7 @@ class Database:
     def masses(self) -> npt.NDArray[np.float64]:
         """Mass of every molecule, rising, memory-mapped."""
         try:
-            masses: npt.NDArray[np.float64] = np.load(self.folder / MASSES, mmap_mode="r")
+            masses: npt.NDArray[np.float64] = np.load(str(self._path(MASSES)), mmap_mode="r")
         except (OSError, ValueError) as error:
             raise DatabaseError(f"{self.folder / MASSES}: cannot be read ({error})") from error
         return masses
@@ -163,7 +174,7 @@ class Database:
     @cached_property
     def _parquet(self) -> pq.ParquetFile:
         try:
-            return pq.ParquetFile(self.folder / MOLECULES, memory_map=True)
+            return pq.ParquetFile(self._path(MOLECULES), memory_map=True)
         except (OSError, pa.ArrowInvalid) as error:
             raise DatabaseError(f"{self.folder / MOLECULES}: cannot be read ({error})") from error
 
@@ -174,7 +185,7 @@ class Database:
             raise DatabaseError(
                 f"{self.folder}: was built without the index for nearest neighbours"
             )
-        return Nearest(self.folder)
+        return Nearest(self.folder, self._path)
 
     def by_mass(
         self, mass: float, ppm: float = 10.0, *, cap: int | None = None,
@@ -289,7 +300,7 @@ class Database:
 
     def _connect(self) -> Any:
         connection = duckdb.connect()
-        path = str(self.folder / MOLECULES).replace("'", "''")
+        path = str(self._path(MOLECULES)).replace("'", "''")
         for sql in (
             "SET parquet_metadata_cache = true",
             "CREATE VIEW molecules AS "
@@ -331,6 +342,11 @@ class Database:
         end = int(np.searchsorted(self.masses, high, side="right"))
         table = self.range(start, end).add_column(0, "row", pa.array(np.arange(start, end)))
         return _capped(table, cap, priorities)
+
+
+def _close(held: dict[str, int]) -> None:
+    for descriptor in held.values():
+        os.close(descriptor)
 
 
 def _capped(table: pa.Table, cap: int | None, priorities: Sequence[str]) -> Found:
