@@ -10,7 +10,11 @@ from mzseek import __version__
 from mzseek.cli import app
 
 COMMANDS = [["data", "get"], ["data", "build"], ["data", "check"], ["prepare"]]
-COMMANDS += [["train"], ["evaluate"], ["demo"], ["bands"], ["advise"], ["decide"]]
+COMMANDS += [["train"], ["evaluate"], ["demo"], ["bands"], ["advise"], ["decide"], ["negatives"]]
+COMMANDS += [
+    ["database", name]
+    for name in ("build", "hmdb", "pubchem", "add", "info", "check", "export", "search")
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

@@ -1,0 +1,69 @@
+"""Small stores of molecules."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from mzseek.data.demo.molecules import demo_molecules
+from mzseek.database import Database, Sources, build_database
+from mzseek.database.inputs import file_sources
+from mzseek.work import LocalEngine
+
+# More neighbours than InChI allows: a molecule without an InChIKey.
+NAMELESS = "[U]" + "(F)" * 21
+# One skeleton, three masses.
+METHANES = ["C", "[2H]C", "[2H]C[2H]"]
+
+
+def write_table(path: Path, rows: Iterable[tuple[str, ...]]) -> Path:
+    """Molecules with identifier, name and source, as a table."""
+    lines = ["\t".join((*row, "", "", "")[:4]) for row in rows]
+    path.write_text("smiles\tid\tname\tsource\n" + "".join(f"{line}\n" for line in lines))
+    return path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def build(sources: Sources | Path, out: Path, **options) -> Database:
+    """A store made in this process."""
+    if isinstance(sources, Path):
+        sources = file_sources([sources])
+    return build_database(sources, out, **{"engine": LocalEngine(1), **options})
+
+
+def all_rows(database: Database) -> list[dict]:
+    columns = ["key", "smiles", "formula", "mass", "bits", "fingerprint"]
+    table = database.query(
+        f"SELECT {', '.join(columns)}, sources, identifiers, names FROM molecules "
+        "ORDER BY file_row_number"
+    )
+    return table.to_pylist()
+
+
+@pytest.fixture(scope="session")
+def pool() -> list[str]:
+    """Many isomers, isotopologues, a molecule without a key, and one without fingerprint bits."""
+    known = [molecule.smiles for molecule in demo_molecules(0, 300)]
+    return [*known, *METHANES, NAMELESS]
+
+
+@pytest.fixture(scope="session")
+def store(pool: list[str], tmp_path_factory: pytest.TempPathFactory) -> Database:
+    """A store of the pool; tests must leave it as it is."""
+    folder = tmp_path_factory.mktemp("store")
+    sources = ("one", "two", "three")
+    rows = [(s, f"{n}", f"molecule {n}", sources[n % 3]) for n, s in enumerate(pool)]
+    return build(write_table(folder / "pool.tsv", rows), folder / "store")
+
+
+@pytest.fixture
+def make_store(tmp_path: Path) -> Callable[..., Database]:
+    """A new store of some molecules."""
+
+    def make(rows: Iterable[tuple[str, ...]], name: str = "store", **options) -> Database:
+        return build(write_table(tmp_path / f"{name}.tsv", rows), tmp_path / name, **options)
+
+    return make

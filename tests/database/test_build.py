@@ -1,0 +1,461 @@
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mzseek.database import Database, add_molecules, build_database
+from mzseek.database import parts as parts_module
+from mzseek.database.inputs import file_sources
+from mzseek.errors import DatabaseError, DatasetError, InputError, MzseekError
+from mzseek.work import LocalEngine
+
+from .conftest import all_rows, build, contents, write_table
+
+BATCH, CHUNK = 5, 20
+
+
+@pytest.fixture
+def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts_module, "BATCH", BATCH)
+    monkeypatch.setattr(parts_module, "CHUNK", CHUNK)
+
+
+small_chunks = pytest.mark.usefixtures("_small_chunks")
+
+
+@pytest.fixture
+def molecules(pool: list[str], tmp_path: Path) -> Path:
+    """A table with good, bad and repeated molecules."""
+    rows = [("C1CC" if n % 17 == 3 else s, str(n), "", "abc"[n % 3]) for n, s in enumerate(pool)]
+    return write_table(tmp_path / "molecules.tsv", [*rows[:140], *rows[:40]])
+
+
+@pytest.fixture
+def more(pool: list[str], tmp_path: Path) -> Path:
+    return write_table(tmp_path / "more.tsv", [(s, str(n), "", "more") for n, s in
+                                               enumerate(pool[100:200])])  # fmt: skip
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+# The same sources give the same store.
+
+
+@small_chunks
+def test_jobs_chunks_and_names_of_folders_do_not_show_in_the_bytes(
+    molecules: Path, tmp_path: Path, monkeypatch
+) -> None:
+    one = contents(build(molecules, tmp_path / "one").folder)
+    two = contents(build(molecules, tmp_path / "two", engine=LocalEngine(2)).folder)
+    assert one == two
+    monkeypatch.setattr(parts_module, "BATCH", 7)
+    monkeypatch.setattr(parts_module, "CHUNK", 28)
+    assert contents(build(molecules, tmp_path / "three").folder) == one
+    assert contents(build(molecules, tmp_path / "one").folder) == one
+    assert names(tmp_path) == ["molecules.tsv", "one", "three", "two"]
+
+
+@small_chunks
+def test_the_manifest_says_what_made_it(molecules: Path, tmp_path: Path) -> None:
+    database = build(molecules, tmp_path / "out", fingerprint="maccs")
+    manifest = database.manifest
+    assert manifest["options"] == {"fingerprint": "maccs", "fingerprint_bits": 167, "nearest": True}
+    assert [each["name"] for each in manifest["sources"]] == ["molecules.tsv"]
+    counts = manifest["counts"]
+    assert counts["records"] == 180
+    assert counts["molecules"] + counts["merged"] + counts["rejects"] == 180
+    assert str(tmp_path) not in json.dumps(manifest["files"])
+    assert set(manifest["files"]) | {"manifest.json"} == set(names(tmp_path / "out"))
+
+
+@small_chunks
+def test_rejects_are_listed_in_order(tmp_path: Path) -> None:
+    texts = ["CCO", "C1CC", *["CCN"] * 30, "C(C)(C)(C)(C)C", *["CCC"] * 30, "*C"]
+    path = write_table(tmp_path / "m.tsv", [(text,) for text in texts])
+    database = build(path, tmp_path / "out")
+    lines = (database.folder / "rejects.tsv").read_text().splitlines()
+    assert lines[0] == "where\treason"
+    assert [line.split("\t")[0].rsplit(" ", 1)[1] for line in lines[1:]] == ["3", "34", "65"]
+    assert database.manifest["counts"]["rejects"] == 3
+
+
+def test_records_that_readers_refuse_are_listed_too(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text("smiles,name\nCCO,a\n,b\nC1CC,c\n")
+    database = build(tmp_path / "m.csv", tmp_path / "out")
+    assert (database.folder / "rejects.tsv").read_text().count("\n") == 3
+    assert database.manifest["counts"]["rejects"] == 2
+
+
+def test_several_files_are_one_store(molecules: Path, more: Path, tmp_path: Path) -> None:
+    database = build(file_sources([molecules, more]), tmp_path / "out")
+    assert [each["name"] for each in database.manifest["sources"]] == ["molecules.tsv", "more.tsv"]
+    assert {s for row in all_rows(database) for s in row["sources"]} == {"a", "b", "c", "more"}
+
+
+@pytest.mark.parametrize("text", ["smiles\nC1CC\n*\n", "smiles\n\n", "smiles\n"])
+def test_no_molecule_at_all_is_an_error(tmp_path: Path, text: str) -> None:
+    (tmp_path / "m.csv").write_text(text)
+    with pytest.raises(MzseekError) as caught:
+        build(tmp_path / "m.csv", tmp_path / "out")
+    assert "\n" not in str(caught.value)
+    assert names(tmp_path) == ["m.csv"]
+    if "C1CC" in text:
+        assert "no molecule could be read (first: " in str(caught.value)
+
+
+def test_what_is_not_a_store_is_not_replaced(molecules: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("precious")
+    with pytest.raises(DatasetError, match="is no molecule database; name another"):
+        build(molecules, tmp_path / "mine")
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "precious"
+    with pytest.raises(DatasetError, match=r"holds the source molecules\.tsv"):
+        build(molecules, tmp_path)
+    with pytest.raises(MzseekError, match="fingerprint 'ecfp' is unknown"):
+        build(molecules, tmp_path / "out", fingerprint="ecfp")
+    with pytest.raises(InputError, match="no such file"):
+        build(tmp_path / "absent.smi", tmp_path / "out")
+    assert names(tmp_path) == ["mine", "molecules.tsv"]
+
+
+# Interrupted.
+
+
+@small_chunks
+def test_a_damaged_part_is_made_again_the_next_time(molecules: Path, tmp_path: Path) -> None:
+    with pytest.raises(Stop):
+        build(molecules, tmp_path / "out", progress=stop_at("molecules", 100))
+    (tmp_path / ".out.building" / "part-000001.arrow").write_bytes(b"nonsense")
+    with pytest.raises(DatabaseError, match=r"part-000001\.arrow: cannot be read"):
+        build(molecules, tmp_path / "out")
+    whole = contents(build(molecules, tmp_path / "whole").folder)
+    assert contents(build(molecules, tmp_path / "out").folder) == whole
+
+
+class Stop(Exception):
+    """Stands for whatever ends a process."""
+
+
+def stop_at(wanted: str, step: int):
+    def progress(stage: str, done: int, total: int | None = None) -> None:
+        if stage == wanted and done >= step:
+            raise Stop
+
+    return progress
+
+
+@small_chunks
+@pytest.mark.parametrize(
+    ("stage", "step"), [("molecules", 5), ("molecules", 90), ("merging", 0), ("indexing", 0)]
+)
+def test_a_stopped_build_goes_on_where_it_was(
+    molecules: Path, tmp_path: Path, stage: str, step: int
+) -> None:
+    whole = contents(build(molecules, tmp_path / "whole").folder)
+    with pytest.raises(Stop):
+        build(molecules, tmp_path / "out", progress=stop_at(stage, step))
+    assert not (tmp_path / "out").exists()
+    begun: list[int] = []
+
+    def noted(stage: str, done: int, total: int | None = None) -> None:
+        if stage == "molecules":
+            begun.append(done)
+            assert total == 180
+
+    assert contents(build(molecules, tmp_path / "out", progress=noted).folder) == whole
+    assert min(begun, default=180) > step - CHUNK
+    assert bool(begun) == (stage == "molecules")
+    assert names(tmp_path) == ["molecules.tsv", "out", "whole"]
+
+
+@small_chunks
+@pytest.mark.parametrize("what", ["source", "fingerprint", "reading"])
+def test_a_change_starts_anew(molecules: Path, tmp_path: Path, what: str) -> None:
+    with pytest.raises(Stop):
+        build(molecules, tmp_path / "out", progress=stop_at("molecules", 100))
+    options = {"fingerprint": "maccs"} if what == "fingerprint" else {}
+    if what == "source":
+        molecules.write_text(molecules.read_text().replace("C1CC", "CCC"))
+    sources = file_sources([molecules], columns={"name": "id"} if what == "reading" else None)
+    begun: list[int] = []
+    database = build(
+        sources, tmp_path / "out", progress=lambda _, done, total=None: begun.append(done),
+        **options,
+    )  # fmt: skip
+    assert begun[0] == BATCH
+    assert contents(database.folder) == contents(build(sources, tmp_path / "x", **options).folder)
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+from mzseek.database import Database, add_molecules, build_database, parts
+from mzseek.database.inputs import file_sources
+from mzseek.work import LocalEngine
+parts.BATCH, parts.CHUNK = {batch}, {chunk}
+what, source, out, jobs = sys.argv[1:]
+print("go", flush=True)
+sources, engine = file_sources([Path(source)]), LocalEngine(int(jobs))
+if what == "build":
+    build_database(sources, Path(out), engine=engine)
+else:
+    add_molecules(Database.open(out), sources, engine=engine)
+print("done", flush=True)
+"""
+
+
+def started(what: str, source: Path, out: Path, jobs: int) -> subprocess.Popen:
+    """A process of its own group that builds or adds, and has begun."""
+    code = DRIVER.format(batch=BATCH, chunk=CHUNK)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, what, str(source), str(out), str(jobs)],
+        stdout=subprocess.PIPE, start_new_session=True, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "go\n"
+    return process
+
+
+def kill(process: subprocess.Popen) -> None:
+    """End it, and all that it has started, at once."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    finally:
+        process.communicate()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("jobs", "kills"), [(1, 7), (2, 3)])
+@small_chunks
+def test_a_killed_build_goes_on_to_the_same_bytes(
+    molecules: Path, tmp_path: Path, jobs: int, kills: int
+) -> None:
+    process = started("build", molecules, tmp_path / "whole", jobs)
+    began = time.monotonic()
+    assert process.communicate()[0] == "done\n"
+    seconds = time.monotonic() - began
+    whole = contents(tmp_path / "whole")
+    moments = random.Random(jobs)
+    for _ in range(kills):
+        process = started("build", molecules, tmp_path / "out", jobs)
+        time.sleep(moments.uniform(0, seconds))
+        kill(process)
+        if (tmp_path / "out").exists():  # it was faster than the signal: then it must be whole
+            assert contents(tmp_path / "out") == whole
+        assert contents(build(molecules, tmp_path / "out").folder) == whole
+        assert names(tmp_path) == ["molecules.tsv", "out", "whole"]
+        shutil.rmtree(tmp_path / "out")
+
+
+# Adding.
+
+
+@small_chunks
+def test_adding_gives_the_store_of_both(molecules: Path, more: Path, tmp_path: Path) -> None:
+    both = build(file_sources([molecules, more]), tmp_path / "both")
+    database = build(molecules, tmp_path / "out")
+    added = add_molecules(database, file_sources([more]), engine=LocalEngine(1))
+    assert all_rows(added) == all_rows(both)
+    for name in both.manifest["files"]:
+        if name.startswith("nearest"):
+            assert (added.folder / name).read_bytes() == (both.folder / name).read_bytes()
+    assert added.manifest["sources"] == both.manifest["sources"]
+    added.check()
+    assert names(tmp_path) == ["both", "molecules.tsv", "more.tsv", "out"]
+
+
+def test_adding_keeps_fingerprint_and_index_as_they_were(
+    molecules: Path, more: Path, tmp_path: Path
+) -> None:
+    database = build(molecules, tmp_path / "out", fingerprint="maccs", nearest=False)
+    added = add_molecules(database, file_sources([more]), engine=LocalEngine(1))
+    assert added.manifest["options"] == database.manifest["options"]
+
+
+def test_adding_what_is_there_adds_no_molecule(molecules: Path, tmp_path: Path) -> None:
+    database = build(molecules, tmp_path / "out")
+    before = all_rows(database)
+    added = add_molecules(database, file_sources([molecules]), engine=LocalEngine(1))
+    assert all_rows(added) == before
+
+
+@small_chunks
+@pytest.mark.parametrize("stage", ["molecules", "merging", "indexing"])
+def test_a_failed_add_leaves_the_store_as_it_was(
+    molecules: Path, more: Path, tmp_path: Path, stage: str
+) -> None:
+    database = build(molecules, tmp_path / "out")
+    before = contents(database.folder)
+    with pytest.raises(Stop):
+        add_molecules(database, file_sources([more]), engine=LocalEngine(1),
+                      progress=stop_at(stage, 0))  # fmt: skip
+    assert contents(database.folder) == before
+    with pytest.raises(InputError):
+        add_molecules(database, file_sources([tmp_path / "absent"]), engine=LocalEngine(1))
+    assert contents(database.folder) == before
+
+
+@pytest.mark.slow
+@small_chunks
+def test_a_killed_add_leaves_the_store_as_it_was(
+    molecules: Path, more: Path, tmp_path: Path
+) -> None:
+    before = contents(build(molecules, tmp_path / "old").folder)
+    shutil.copytree(tmp_path / "old", tmp_path / "out")
+    process = started("add", more, tmp_path / "out", 1)
+    began = time.monotonic()
+    assert process.communicate()[0] == "done\n"
+    seconds = time.monotonic() - began
+    after = contents(tmp_path / "out")
+    moments = random.Random(0)
+    for _ in range(5):
+        shutil.rmtree(tmp_path / "out")
+        shutil.copytree(tmp_path / "old", tmp_path / "out")
+        process = started("add", more, tmp_path / "out", 1)
+        time.sleep(moments.uniform(0, seconds))
+        kill(process)
+        found = contents(tmp_path / "out")
+        assert found in (before, after)
+        database = Database.open(tmp_path / "out")
+        if found == before:
+            add_molecules(database, file_sources([more]), engine=LocalEngine(1))
+            assert contents(tmp_path / "out") == after
+            assert names(tmp_path) == ["molecules.tsv", "more.tsv", "old", "out"]
+
+
+def answers(database: Database) -> dict[str, list]:
+    mass = 194.080376
+    return {
+        "mass": database.by_mass(mass, 5e4).table.to_pylist(),
+        "many": database.many_by_mass([mass], 5e4).rows.tolist(),
+        "rows": database.rows(np.arange(len(database))).to_pylist(),
+        "like": database.by_likeness("Cn1c(=O)c2c(ncn2C)n(C)c1=O", 20).table.to_pylist(),
+    }
+
+
+@small_chunks
+@pytest.mark.parametrize("asked_before", [(), ("mass",), ("many", "rows", "like", "mass")])
+def test_a_store_opened_before_an_add_answers_while_and_after_it(
+    molecules: Path, more: Path, tmp_path: Path, asked_before: tuple[str, ...]
+) -> None:
+    build(molecules, tmp_path / "out")
+    expected = answers(Database.open(tmp_path / "out"))
+    opened = Database.open(tmp_path / "out")
+    if "mass" in asked_before:
+        opened.by_mass(194.08)
+    if "rows" in asked_before:
+        answers(opened)
+    watched = Database.open(tmp_path / "out")
+    seen: list[str] = []
+
+    def ask(stage: str, done: int, total: int | None = None) -> None:
+        if stage not in seen:
+            seen.append(stage)
+            assert answers(watched) == expected
+
+    added = add_molecules(
+        Database.open(tmp_path / "out"), file_sources([more]), engine=LocalEngine(1), progress=ask
+    )
+    assert seen == ["molecules", "merging", "indexing"]
+    assert len(added) > len(opened)
+    assert answers(opened) == answers(watched) == expected
+    opened.check()
+    assert len(answers(added)["rows"]) == len(added)
+
+
+def test_adding_to_a_store_that_was_replaced_is_refused(
+    molecules: Path, more: Path, tmp_path: Path
+) -> None:
+    old = build(molecules, tmp_path / "out")
+    add_molecules(old, file_sources([more]), engine=LocalEngine(1))
+    with pytest.raises(DatabaseError, match="was replaced since it was opened; open it again"):
+        add_molecules(old, file_sources([more]), engine=LocalEngine(1))
+
+
+# A full disk.
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 600 kB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("only root can mount a small disk")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_disk_is_one_line(molecules: Path, tmp_path: Path, small_disk: Path) -> None:
+    whole = contents(build(molecules, tmp_path / "whole").folder)
+    room = os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize
+    said: list[str] = []
+    for used in np.linspace(0, room, 12).astype(int):
+        (small_disk / "filler").write_bytes(bytes(used))
+        try:
+            build(molecules, small_disk / "out")
+        except MzseekError as error:
+            said.append(str(error))
+        assert names(tmp_path) == ["disk", "molecules.tsv", "whole"]
+        assert (small_disk / "out").exists() == (len(said) == 0)
+        shutil.rmtree(small_disk / "out", ignore_errors=True)
+        shutil.rmtree(small_disk / ".out.building", ignore_errors=True)
+        assert names(small_disk) == ["filler"]
+    assert len(said) >= 3
+    assert [line for line in said if "No space left on device" not in line or "\n" in line] == []
+    (small_disk / "filler").unlink()
+    assert contents(build(molecules, small_disk / "out").folder) == whole
+
+
+def limited(source: Path, out: Path, size: int) -> str:
+    """What a build says that may write no file longer than ``size``."""
+    code = (
+        "import signal, sys; from pathlib import Path\n"
+        "from mzseek.database import build_database\n"
+        "from mzseek.database.inputs import file_sources\n"
+        "from mzseek.errors import DatabaseError\n"
+        "from mzseek.work import LocalEngine\n"
+        "try: build_database(file_sources([Path(sys.argv[1])]), Path(sys.argv[2]),\n"
+        "                    engine=LocalEngine(1))\n"
+        "except DatabaseError as error: print(error)\n"
+    )
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    command = [sys.executable, "-B", "-c", code, str(source), str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [4_000, 30_000, 60_000])
+def test_files_that_cannot_grow_are_one_line(molecules: Path, tmp_path: Path, size: int) -> None:
+    said = limited(molecules, tmp_path / "out", size)
+    assert "cannot be written (" in said
+    assert said.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+    whole = build(molecules, tmp_path / "whole")
+    assert contents(build(molecules, tmp_path / "out").folder) == contents(whole.folder)
+    assert names(tmp_path) == ["molecules.tsv", "out", "whole"]
+
+
+def test_the_default_engine_is_all_cores(molecules: Path, tmp_path: Path) -> None:
+    one = build(molecules, tmp_path / "one")
+    default = build_database(file_sources([molecules]), tmp_path / "two")
+    assert contents(default.folder) == contents(one.folder)

@@ -1,0 +1,368 @@
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rdkit import Chem, DataStructs
+
+from mzseek.adducts import known_adducts, parse_adduct
+from mzseek.chem import exact_mass, formula, inchikey_block
+from mzseek.database import Database, build_database
+from mzseek.database.inputs import file_sources
+from mzseek.database.store import COLUMNS, cascade
+from mzseek.errors import AdductError, DatabaseError, MoleculeError
+from mzseek.work import LocalEngine
+
+from .conftest import METHANES, NAMELESS, all_rows, write_table
+
+building = settings(max_examples=12, deadline=None)
+looking = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def found_rows(found) -> list[int]:
+    assert tuple(found.table.column_names[:8]) == ("row", *COLUMNS)
+    return found.table["row"].to_pylist()
+
+
+def vector(fingerprint: bytes) -> DataStructs.ExplicitBitVect:
+    bits = np.unpackbits(np.frombuffer(fingerprint, np.uint8))
+    made = DataStructs.ExplicitBitVect(len(bits))
+    made.SetBitsFromList(np.flatnonzero(bits).tolist())
+    return made
+
+
+# Look-ups are plain scans.
+
+
+@looking
+@given(data=st.data(), ppm=st.sampled_from([0.0, 1.0, 10.0, 500.0, 1e5]))
+def test_by_mass_is_a_scan(store: Database, data, ppm: float) -> None:
+    rows = all_rows(store)
+    near = data.draw(st.sampled_from([row["mass"] for row in rows]))
+    mass = near * (1 + data.draw(st.sampled_from([0, 1, -1])) * ppm * 1e-6)
+    width = mass * ppm * 1e-6
+    expected = [n for n, row in enumerate(rows) if mass - width <= row["mass"] <= mass + width]
+    found = store.by_mass(mass, ppm)
+    assert found_rows(found) == expected
+    assert found.total == len(found) == len(expected)
+    assert not found.capped
+
+
+@looking
+@given(data=st.data(), adduct=st.sampled_from(known_adducts()), ppm=st.sampled_from([1.0, 20.0]))
+def test_by_precursor_is_a_scan(store: Database, data, adduct: str, ppm: float) -> None:
+    rows = all_rows(store)
+    ion = parse_adduct(adduct)
+    heavy = [row["mass"] for row in rows if row["mass"] > 100]
+    mz = ion.precursor_mz(data.draw(st.sampled_from(heavy))) + data.draw(st.floats(-1e-3, 1e-3))
+    expected = [n for n, row in enumerate(rows)
+                if abs(ion.slope * row["mass"] + ion.offset - mz) <= mz * ppm * 1e-6]  # fmt: skip
+    assert found_rows(store.by_precursor(mz, adduct, ppm)) == expected
+
+
+@looking
+@given(data=st.data())
+def test_by_formula_and_key_are_scans(store: Database, data) -> None:
+    rows = all_rows(store)
+    one = data.draw(st.sampled_from(rows))
+    same = [n for n, row in enumerate(rows) if row["formula"] == one["formula"]]
+    assert found_rows(store.by_formula(f" {one['formula']} ")) == same
+    if "=" in one["key"]:
+        return
+    same = [n for n, row in enumerate(rows) if row["key"] == one["key"]]
+    for key in (one["key"], one["key"].lower(), f"{one['key']}-UHFFFAOYSA-N"):
+        assert found_rows(store.by_key(key)) == same
+
+
+@looking
+@given(
+    data=st.data(), count=st.integers(1, 60), least=st.sampled_from([0.0, 0.2, 0.5, 1.0]),
+)  # fmt: skip
+def test_by_likeness_is_a_scan(store: Database, pool, data, count: int, least: float) -> None:
+    rows = all_rows(store)
+    others = ["CCOC(=O)c1ccc(N)cc1", "OCC(O)CO", "CCCCCCCCCCCC", "c1ccc2ccccc2c1"]
+    smiles = data.draw(st.sampled_from([*pool, *others]))
+    generator = Chem.rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=4096)
+    asked = generator.GetFingerprint(Chem.MolFromSmiles(smiles))
+    values = DataStructs.BulkTanimotoSimilarity(asked, [vector(r["fingerprint"]) for r in rows])
+    order = sorted(range(len(rows)), key=lambda n: (-values[n], n))
+    expected = [n for n in order if values[n] >= least][:count]
+    found = store.by_likeness(smiles, count, least)
+    assert found_rows(found) == expected
+    assert found.table["similarity"].to_pylist() == [values[n] for n in expected]
+
+
+@looking
+@given(data=st.data(), ppm=st.sampled_from([0.0, 10.0, 2000.0]))
+def test_many_by_mass_is_one_by_one(store: Database, data, ppm: float) -> None:
+    near = st.sampled_from(store.masses.tolist())
+    masses = data.draw(st.lists(near | st.floats(1, 700), max_size=30))
+    many = store.many_by_mass(masses, ppm)
+    assert len(many.indptr) == len(masses) + 1
+    for place, mass in enumerate(masses):
+        assert many.of(place).tolist() == found_rows(store.by_mass(mass, ppm))
+
+
+def test_every_molecule_is_found_by_its_mass_formula_and_key(store: Database, pool) -> None:
+    for smiles in pool:
+        wanted = Chem.CanonSmiles(smiles)
+        assert wanted in store.by_mass(exact_mass(smiles), 0.1).table["smiles"].to_pylist()
+        assert wanted in store.by_formula(formula(smiles)).table["smiles"].to_pylist()
+        if smiles != NAMELESS:
+            key = inchikey_block(smiles)
+            assert wanted in store.by_key(key).table["smiles"].to_pylist()
+
+
+def test_rows_come_in_the_order_asked_for(store: Database, monkeypatch) -> None:
+    every = [row["smiles"] for row in all_rows(store)]
+    wanted = np.array([5, 0, len(store) - 1, 5, 17])
+    table = store.rows(wanted)
+    assert table["row"].to_pylist() == wanted.tolist()
+    assert table["smiles"].to_pylist() == [every[n] for n in wanted]
+    assert store.rows(np.empty(0, np.int64)).num_rows == 0
+
+
+def test_rows_of_several_row_groups(make_store, pool, monkeypatch) -> None:
+    monkeypatch.setattr("mzseek.database.merge.ROW_GROUP", 7)
+    database = make_store([(smiles,) for smiles in pool[:40]])
+    every = [row["smiles"] for row in all_rows(database)]
+    for wanted in ([39, 3, 3, 20], list(range(40)), [7], [14, 13]):
+        assert database.rows(np.array(wanted))["smiles"].to_pylist() == [every[n] for n in wanted]
+
+
+def test_batches_hold_all(store: Database) -> None:
+    batches = list(store.batches(("smiles", "mass"), size=50))
+    assert all(batch.num_rows <= 50 for batch in batches)
+    found = [smiles for batch in batches for smiles in batch["smiles"].to_pylist()]
+    assert found == [row["smiles"] for row in all_rows(store)]
+
+
+# What is in a store.
+
+POOL = ["CCO", "OCC", "CC[O-].[Na+]", "COC", "CCN", *METHANES, NAMELESS, "C[C@H](N)O", "CC(N)O"]
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(POOL), st.sampled_from(["", "1", "2"]), st.sampled_from(["", "x", "y"]),
+        st.sampled_from(["hmdb", "mine", "zinc"]),
+    ),
+    min_size=1, max_size=25,
+)  # fmt: skip
+
+
+def listed(values: list[str]) -> list[str]:
+    return list(dict.fromkeys(value for value in values if value))
+
+
+@building
+@given(rows=ROWS)
+def test_the_same_molecule_is_one_row_with_all_it_is_called(
+    rows: list[tuple[str, ...]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("dedup")
+    path = write_table(folder / "in.tsv", rows)
+    database = build_database(file_sources([path]), folder / "out", engine=LocalEngine(1))
+    classes = [{0, 1, 2}, {3}, {4}, {5}, {6}, {7}, {8}, {9, 10}]
+    expected = []
+    for members in classes:
+        same = [row for row in rows if POOL.index(row[0]) in members]
+        if same:
+            expected.append(
+                {
+                    "sources": listed([row[3] for row in same]),
+                    "identifiers": listed([row[1] and f"{row[3]}:{row[1]}" for row in same]),
+                    "names": listed([row[2] for row in same]),
+                }
+            )
+    found = [{name: row[name] for name in expected[0]} for row in all_rows(database)]
+    assert sorted(map(repr, found)) == sorted(map(repr, expected))
+    counts = database.manifest["counts"]
+    assert counts["records"] == len(rows)
+    assert counts["molecules"] == len(database) == len(expected)
+    assert counts["merged"] == len(rows) - len(expected)
+    masses = database.masses.tolist()
+    assert masses == sorted(masses)
+
+
+def test_the_first_record_describes(make_store) -> None:
+    tautomers = ["Oc1ccccn1", "O=c1cccc[nH]1"]
+    for name, order in (("one", tautomers), ("two", tautomers[::-1])):
+        database = make_store([(smiles,) for smiles in order], name)
+        assert [row["smiles"] for row in all_rows(database)] == [order[0]]
+
+
+def test_isotopologues_stay_apart(store: Database) -> None:
+    found = store.by_key(inchikey_block("C")).table
+    assert found["smiles"].to_pylist() == [Chem.CanonSmiles(smiles) for smiles in METHANES]
+
+
+def test_a_molecule_without_a_key_survives(store: Database) -> None:
+    [row] = store.by_mass(exact_mass(NAMELESS), 1.0).table.to_pylist()
+    assert row["key"].startswith("SMILES=")
+
+
+# Capped lists.
+
+
+def test_a_capped_list_takes_wanted_sources_first(store: Database) -> None:
+    mass, ppm = 300.0, 5e5
+    every = store.by_mass(mass, ppm)
+    for cap in (1, 10, 150, len(every)):
+        found = store.by_mass(mass, ppm, cap=cap, priorities=["three", "one"])
+        assert (len(found), found.total) == (cap, len(every))
+        assert found.capped == (cap < len(every))
+        assert found_rows(found) == sorted(found_rows(found))
+        taken = [sources[0] for sources in found.table["sources"].to_pylist()]
+        of_three = sum(s == ["three"] for s in every.table["sources"].to_pylist())
+        assert taken.count("three") == min(cap, of_three)
+        if "two" in taken:
+            assert taken.count("one") == sum(
+                s == ["one"] for s in every.table["sources"].to_pylist()
+            )
+
+
+def test_within_a_source_the_order_is_that_of_the_keys(store: Database) -> None:
+    table = store.by_mass(300.0, 5e5).table
+    keys = [table["key"][int(n)].as_py() for n in cascade(table, [])]
+    assert keys == sorted(keys)
+    small = found_rows(store.by_mass(300.0, 5e5, cap=10))
+    assert set(small) <= set(found_rows(store.by_mass(300.0, 5e5, cap=20)))
+
+
+def test_formulas_and_precursors_are_capped_too(store: Database, pool) -> None:
+    formulas = [row["formula"] for row in all_rows(store)]
+    common = max(set(formulas), key=formulas.count)
+    assert store.by_formula(common, cap=2, priorities=["two"]).capped
+    mass = exact_mass(pool[0])
+    assert len(store.by_precursor(mass + 1.00728, "[M+H]+", 1e5, cap=3)) == 3
+
+
+# Bad questions.
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda d: d.by_mass(-1), "expected positive numbers"),
+        (lambda d: d.by_mass(float("nan")), "expected positive numbers"),
+        (lambda d: d.by_mass(100, -5), "expected positive numbers"),
+        (lambda d: d.by_formula("  "), "the formula is empty"),
+        (lambda d: d.by_key("short"), "'short' is no InChIKey"),
+        (lambda d: d.by_key("SMILES=CCOCCOCC"), "is no InChIKey"),
+        (lambda d: d.many_by_mass([1.0, -2.0]), "no positive number"),
+        (lambda d: d.many_by_mass([[1.0]]), "no positive number"),
+        (lambda d: d.by_likeness("CCO", 0), "expected at least 1"),
+        (lambda d: d.query("SELECT nonsense FROM molecules"), "nonsense"),
+    ],
+)
+def test_bad_questions_are_one_line(store: Database, ask, message: str) -> None:
+    with pytest.raises(DatabaseError, match=message) as caught:
+        ask(store)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_adducts_and_molecules_say_so(store: Database) -> None:
+    with pytest.raises(AdductError):
+        store.by_precursor(100, "[M+Xx]+")
+    with pytest.raises(AdductError, match="too small"):
+        store.by_precursor(1, "[M+Na]+")
+    with pytest.raises(MoleculeError):
+        store.by_likeness("C1CC")
+
+
+# Damage.
+
+
+@pytest.fixture
+def copy(store: Database, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(store.folder, tmp_path / "copy"))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: (f / "manifest.json").unlink(), "is no molecule database"),
+        (lambda f: (f / "manifest.json").write_text("{"), "cannot be read"),
+        (lambda f: (f / "manifest.json").write_text("[1]"), "cannot be read"),
+        (
+            lambda f: (f / "manifest.json").write_text('{"kind": "demo"}'),
+            "is a demo, expected a molecule database",
+        ),
+        (lambda f: (f / "nearest.counts.npy").unlink(), r"nearest\.counts\.npy is missing"),
+        (lambda f: (f / "rejects.tsv").write_text("longer than it was"), "has 18 bytes, expected"),
+        (
+            lambda f: (f / "molecules.parquet").write_bytes(
+                (f / "molecules.parquet").read_bytes()[:-100]
+            ),
+            r"molecules\.parquet has .* bytes, expected .*; it was cut short or changed",
+        ),
+    ],
+)
+def test_damage_is_noticed_on_opening(copy: Path, damage, message: str) -> None:
+    damage(copy)
+    with pytest.raises(DatabaseError, match=message):
+        Database.open(copy)
+
+
+def test_another_format_is_refused(copy: Path) -> None:
+    manifest = json.loads((copy / "manifest.json").read_text())
+    (copy / "manifest.json").write_text(json.dumps(manifest | {"format_version": 99}))
+    with pytest.raises(DatabaseError, match="written in format 99, expected 1; build it again"):
+        Database.open(copy)
+
+
+@pytest.mark.parametrize("name", ["molecules.parquet", "nearest.words.npy", "rejects.tsv"])
+def test_a_changed_byte_is_found_by_check(copy: Path, name: str) -> None:
+    Database.open(copy).check()
+    data = bytearray((copy / name).read_bytes())
+    data[len(data) // 2] ^= 255
+    (copy / name).write_bytes(bytes(data))
+    with pytest.raises(DatabaseError, match=f"{name} has changed; build it again"):
+        Database.open(copy).check()
+
+
+def test_a_parquet_file_of_zeros_is_one_line(copy: Path) -> None:
+    size = (copy / "molecules.parquet").stat().st_size
+    (copy / "molecules.parquet").write_bytes(b"\0" * size)
+    database = Database.open(copy)
+    with pytest.raises(DatabaseError, match="cannot be read"):
+        next(database.batches())
+    with pytest.raises(DatabaseError, match="cannot be read"):
+        database.by_mass(194.08, 1e4)
+    with pytest.raises(DatabaseError):
+        database.by_formula("C2H6O")
+
+
+def test_no_index_says_so(make_store) -> None:
+    database = make_store([("CCO",), ("CCN",)], nearest=False)
+    assert not list(database.folder.glob("nearest*"))
+    assert len(database.by_formula("C2H6O")) == 1
+    with pytest.raises(DatabaseError, match="was built without the index for nearest neighbours"):
+        database.by_likeness("CCO")
+
+
+@pytest.mark.parametrize("name", ["it's", "a [1] b", "what?", "st*r", "{a,b}", "ä ö"])
+def test_a_folder_may_have_any_name(make_store, name: str) -> None:
+    database = make_store([("CCO",), ("CCN",)], name)
+    assert len(database.by_formula("C2H6O")) == 1
+    assert len(database.by_likeness("CCO")) == 2
+
+
+def test_a_name_with_a_star_means_one_folder(make_store) -> None:
+    make_store([("CCO",)], "star")
+    assert len(make_store([("CCO",)], "st*r").by_formula("C2H6O")) == 1
+
+
+def test_files_are_closed_with_the_store(store: Database) -> None:
+    opened = Database.open(store.folder)
+    assert opened.by_mass(194.08).total >= 0
+    held = [Path("/proc/self/fd", str(number)) for number in opened._held.values()]
+    if not held[0].parent.is_dir():
+        pytest.skip("there is no /proc to look at")
+    assert all(path.exists() for path in held)
+    del opened
+    assert not any(path.exists() for path in held)
