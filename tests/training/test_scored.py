@@ -3,7 +3,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mzseek.data.progress import silent
 
 from mzseek.data import Prepared
 from mzseek.errors import RunError
@@ -20,6 +19,7 @@ from mzseek.training.scored import (
     predicts_fingerprint,
     scored_lists,
 )
+from mzseek.work.progress import silent
 
 
 @pytest.mark.parametrize(

@@ -197,16 +197,19 @@ def _show(
     said = counted(len(names), "candidate", "candidates")
     merged = "" if len(known) == len(names) else f", {len(known):,} distinct fingerprints"
     say(f"{said}{merged}; decisions are made {where}")
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("best for")
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    table.add_column("best for", no_wrap=True)
     table.add_column("decision", overflow="fold")
-    for judged in UTILITIES.values():
-        table.add_column(f"{judged.label}, %", justify="right")
+    for name, judged in UTILITIES.items():  # narrow, so that it fits into 80 columns
+        label = name if len(judged.label) > 8 else judged.label
+        table.add_column(label, justify="right", no_wrap=True)
     for made, decision in decisions.items():
         cells = [_cell(values[judged], made, judged) for judged in UTILITIES]
         table.add_row(UTILITIES[made].label, _named(decision, names, known.width), *cells)
     console.print(table)
-    say("[dim]Expected value of each decision by each metric; in brackets what it loses.[/dim]")
+    say(
+        "[dim]Expected value of each decision by each metric, %, and how much it is below the best.[/dim]"
+    )
     inexact = [made for made, decision in decisions.items() if not decision.optimal]
     for made in inexact:
         ceiling = 100 * decisions[made].upper_bound
@@ -221,7 +224,7 @@ def _show(
 def _cell(of: dict[str, float], made: str, judged: str) -> str:
     lost = of[judged] - of[made]
     text = f"{100 * of[made]:.1f}"
-    return f"[bold]{text}[/bold]" if lost <= 1e-12 else f"{text} [dim](−{100 * lost:.1f})[/dim]"
+    return f"[bold]{text}[/bold]" if lost <= 1e-12 else f"{text} [dim]−{100 * lost:.1f}[/dim]"
 
 
 def _named(decision: Decision, names: list[str], width: int) -> str:
