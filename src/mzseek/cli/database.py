@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from mzseek.chem import FINGERPRINTS
 from mzseek.cli.show import counted, say, show_rejects, watched
@@ -170,7 +171,7 @@ def check(store: Store) -> None:
 
     opened = Database.open(store)
     opened.check()
-    say(f"{store}: {len(opened):,} molecules, every file as it was written")
+    say(f"{escape(str(store))}: {len(opened):,} molecules, every file as it was written")
 
 
 @database_app.command("export")
@@ -199,13 +200,14 @@ def export(
                 pairs = zip(batch["smiles"].to_pylist(), batch["key"].to_pylist(), strict=True)
                 stream.writelines(f"{smiles} {key}\n" for smiles, key in pairs)
             else:
-                writer = csv.writer(stream, delimiter="\t" if out.suffix == ".tsv" else ",")
+                mark = "\t" if out.suffix == ".tsv" else ","
+                writer = csv.writer(stream, delimiter=mark, lineterminator="\n")
                 if not done:
                     writer.writerow(_SHOWN)
                 writer.writerows(_cells(batch))
             done += batch.num_rows
             progress("exporting", done, len(opened))
-    say(f"{done:,} molecules in {out}")
+    say(f"{done:,} molecules in {escape(str(out))}")
 
 
 @database_app.command("search")
@@ -238,6 +240,8 @@ def search(
         raise DatabaseError(
             f"{' and '.join(given) or 'nothing'} was asked for, expected one of {', '.join(asked)}"
         )
+    if cap is not None and (like or inchikey):
+        raise DatabaseError("--cap is for --mass, --precursor and --formula; --like has --top")
     opened = Database.open(store)
     capping: dict[str, Any] = {"cap": cap, "priorities": priority or ()}
     if mass is not None:
@@ -277,14 +281,14 @@ def _show(opened: Any) -> None:
     counts, options = opened.manifest["counts"], opened.manifest["options"]
     size = sum(each["bytes"] for each in opened.manifest["files"].values())
     say(
-        f"{opened.folder}: {counted(counts['molecules'], 'molecule', 'molecules')} of "
+        f"{escape(str(opened.folder))}: {counted(counts['molecules'], 'molecule', 'molecules')} of "
         f"{counted(counts['records'], 'record', 'records')}, {options['fingerprint']}, "
         f"{size / 1e6:,.1f} MB ({size / max(counts['molecules'], 1):,.0f} bytes a molecule)"
     )
     if counts["merged"]:
         say(f"{counts['merged']:,} records were of molecules that were there already")
     for each in opened.manifest["sources"]:
-        say(f"  [dim]{each['name']}  {each['sha256'][:12]}[/dim]")
+        say(f"  [dim]{escape(each['name'])}  {each['sha256'][:12]}[/dim]")
     rejects = opened.folder / "rejects.tsv"
     show_rejects(read_rejects(rejects), str(rejects))
 

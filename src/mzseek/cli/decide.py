@@ -207,9 +207,7 @@ def _show(
         cells = [_cell(values[judged], made, judged) for judged in UTILITIES]
         table.add_row(UTILITIES[made].label, _named(decision, names, known.width), *cells)
     console.print(table)
-    say(
-        "[dim]Expected value of each decision by each metric, %, and how much it is below the best.[/dim]"
-    )
+    say("[dim]Expected value by each metric, %, and how much it is below the best.[/dim]")
     inexact = [made for made, decision in decisions.items() if not decision.optimal]
     for made in inexact:
         ceiling = 100 * decisions[made].upper_bound

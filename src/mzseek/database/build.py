@@ -194,10 +194,12 @@ def _fill(
     molecules = folder / MOLECULES
     masses = merge_parts(pieces, part_schema(plan["fingerprint"]), molecules, progress)
     np.save(folder / MASSES, masses)
-    (folder / REJECTS).write_text(
-        "where\treason\n" + "".join(f"{where}\t{reason}\n" for where, reason in rejects),
-        encoding="utf-8",
-    )
+    before = old.manifest["counts"] if old else {"records": 0, "rejects": 0}
+    listed = (old.folder / REJECTS).read_text(encoding="utf-8") if old else "where\treason\n"
+    listed += "".join(f"{where}\t{reason}\n" for where, reason in rejects)
+    (folder / REJECTS).write_text(listed, encoding="utf-8")
+    records = described - (len(old) if old else 0) + len(rejects) + before["records"]
+    set_aside = before["rejects"] + len(rejects)
     if nearest:
         build_index(molecules, folder, progress)
     names = [MOLECULES, MASSES, REJECTS, *(FILES if nearest else ())]
@@ -214,9 +216,9 @@ def _fill(
         "versions": plan["versions"],
         "counts": {
             "molecules": len(masses),
-            "records": described + len(rejects),
-            "merged": described - len(masses),
-            "rejects": len(rejects),
+            "records": records,
+            "merged": records - set_aside - len(masses),
+            "rejects": set_aside,
         },
         "files": {
             name: {"bytes": (folder / name).stat().st_size, "sha256": content_hash(folder / name)}

@@ -51,7 +51,10 @@ class ArrowPart:
         """Molecules from one place to another."""
         file = self._open()
         first, last = start // ROWS, max(-(-end // ROWS), start // ROWS)
-        batches = [file.get_batch(number) for number in range(first, last)]
+        try:
+            batches = [file.get_batch(number) for number in range(first, last)]
+        except (OSError, pa.ArrowInvalid) as error:
+            raise DatabaseError(f"{self.path}: cannot be read ({error})") from error
         table = pa.Table.from_batches(batches, file.schema)
         return table.slice(start - first * ROWS, end - start)
 
