@@ -86,18 +86,20 @@ def tradeoff_svg(rows: list[Row], x: str = "hit_rate@1") -> str:
         margin = max(1.0, 0.2 * (high - low))
         axes.set_ylim(low - 2 * margin, high + margin)
         places = [100 * (row.values[x] or 0.0) for row in drawn] or [0.0]
-        room = max(1.0, 0.12 * (max(places) - min(places)))
+        places += [100 * bound for row in drawn for bound in row.intervals.get(x, ())]
+        room = max(1.0, 0.08 * (max(places) - min(places)))
         axes.set_xlim(max(0.0, min(places) - room), max(places) + 1.6 * room)
         for row in drawn:
             if row not in decoded and not _is_point(row):
                 _line(axes, row, x)
+        labels = _Labels()
         for row in points:
-            _point(axes, row, x, "tanimoto", BLUE, "o", named=row not in decoded)
+            _point(axes, row, x, "tanimoto", BLUE, "o", None if row in decoded else labels)
         for row in decoded:
             if _is_point(row):
                 _arrow(axes, row, x)
             colour = MUTED if row.control else ORANGE
-            _point(axes, row, x, DECODED, colour, "D", named=True)
+            _point(axes, row, x, DECODED, colour, "D", labels)
         axes.set_xlabel(f"{x.replace('hit_rate', 'hit rate ')}, %")
         axes.set_ylabel("Tanimoto of the fingerprint decided for, %")
         if decoded and points:
@@ -110,7 +112,9 @@ def _is_point(row: Row) -> bool:
     return row.values["tanimoto"] is not None and not row.control
 
 
-def _point(axes: Any, row: Row, x: str, y: str, colour: str, marker: str, *, named: bool) -> None:
+def _point(
+    axes: Any, row: Row, x: str, y: str, colour: str, marker: str, named: "_Labels | None"
+) -> None:
     at = np.array([100 * (row.values[x] or 0.0), 100 * (row.values[y] or 0.0)])
     whiskers = {}
     if x in row.intervals and y in row.intervals:
@@ -119,12 +123,36 @@ def _point(axes: Any, row: Row, x: str, y: str, colour: str, marker: str, *, nam
     axes.errorbar(
         *at, **whiskers, fmt=marker, color=colour, ecolor="#c5ccd3", elinewidth=0.8, markersize=6,
     )  # fmt: skip
-    if named:
+    if named is not None:
+        named.put(axes, row.name, at, muted=row.control)
+
+
+class _Labels:
+    """Names beside points, each where it hides none of those before it."""
+
+    _PLACES = ((8, 5), (-8, 5), (8, -13), (-8, -13), (8, 18), (-8, 18), (8, -26), (-8, -26))
+
+    def __init__(self) -> None:
+        self._taken: list[tuple[float, float, float, float]] = []
+
+    def put(self, axes: Any, text: str, at: Any, *, muted: bool) -> None:
+        size = 8.5 if muted else 10.0
+        x, y = axes.transData.transform(at) * 72 / axes.figure.dpi
+        width, height = 0.62 * size * len(text), 1.1 * size
+        for dx, dy in self._PLACES:
+            left = x + dx if dx > 0 else x + dx - width
+            box = (left, y + dy, left + width, y + dy + height)
+            if not any(_overlap(box, other) for other in self._taken):
+                break
+        self._taken += [box, (x - 4, y - 4, x + 4, y + 4)]
         axes.annotate(
-            row.name, at, textcoords="offset points", xytext=(7, 6),
-            color=MUTED if row.control else INK, fontsize=8.5 if row.control else 10,
-            weight="normal" if row.control else "bold",
+            text, at, textcoords="offset points", xytext=(dx, dy), ha="left" if dx > 0 else "right",
+            color=MUTED if muted else INK, fontsize=size, weight="normal" if muted else "bold",
         )  # fmt: skip
+
+
+def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 def _arrow(axes: Any, row: Row, x: str) -> None:
