@@ -17,6 +17,7 @@ from mzseek.training import several
 from mzseek.training.checkpoint import load_weights
 from mzseek.training.run import Run
 from mzseek.training.several import train_several
+from mzseek.work import engine_named
 
 
 @pytest.mark.slow
@@ -39,6 +40,26 @@ def test_two_runs_in_two_processes_are_what_each_would_be_alone(
         assert all((one[key] == two[key]).all() for key in one)
         assert (name, 24, 24) in told
     assert any(line.startswith("vector, wise: warning: ") for line in lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["local", "ray"])
+def test_runs_of_an_engine_are_what_each_would_be_alone(
+    name: str, trained, small: Prepared, small_options, tmp_path: Path
+) -> None:
+    if name == "ray":
+        pytest.importorskip("ray", reason="needs mzseek[cluster]")
+    wanted = {"one": small_options("bce"), "two": small_options("iou")}
+    told: list[str] = []
+    runs = train_several(
+        small.folder, wanted, tmp_path, processes=1, engine=engine_named(name, jobs=2),
+        progress=lambda run, done, total: told.append(run),
+    )  # fmt: skip
+    assert told == ["one", "two"]
+    for run, alone in zip(runs.values(), (trained("bce"), trained("iou")), strict=True):
+        assert run.finished
+        one, two = (load_weights(r.checkpoint("tanimoto"))[0].state_dict() for r in (run, alone))
+        assert all((one[key] == two[key]).all() for key in one)
 
 
 def test_a_run_that_has_ended_is_left_as_it_is(trained, small: Prepared, monkeypatch) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from mzseek.errors import RunError
 from mzseek.training.options import Options
 from mzseek.training.run import Run
+from mzseek.work.engine import Engine
 from mzseek.work.progress import Progress, Say, silent, unheard
 
 _POLL = 0.2  # seconds
@@ -25,6 +26,7 @@ def train_several(
     out: Path,
     *,
     processes: int,
+    engine: Engine | None = None,
     progress: Progress = silent,
     say: Say = unheard,
 ) -> dict[str, Run]:
@@ -43,6 +45,9 @@ def train_several(
         Folder of the runs. Runs that have ended with the same options are left as they are.
     processes : int
         Runs at a time.
+    engine : Engine, optional
+        Train elsewhere, such as on a Ray cluster whose machines see both folders. A run whose
+        worker dies goes on from its last validation on another. Progress is then told by run.
     progress : callable of (run's name, step, steps)
     say : callable of str
         Gets the warnings of each run.
@@ -51,6 +56,8 @@ def train_several(
     -------
     dict of str to Run
     """
+    if engine is not None:
+        return _train_on(engine, data, wanted, out, progress)
     context = multiprocessing.get_context("spawn")
     told = context.Queue()
     with ProcessPoolExecutor(
@@ -74,6 +81,22 @@ def train_several(
     return {name: Run.open(out / name) for name in wanted}
 
 
+def _train_on(
+    engine: Engine, data: Path, wanted: dict[str, Options], out: Path, progress: Progress
+) -> dict[str, Run]:
+    """Train runs on an engine, one a batch."""
+    data, out = data.resolve(), out.resolve()
+    jobs = [(data, replace(options, threads=1), out / name) for name, options in wanted.items()]
+    for name, _ in zip(wanted, engine.results(_train_job, jobs), strict=True):
+        progress(name, 1, 1)
+    return {name: Run.open(out / name) for name in wanted}
+
+
+def _train_job(job: tuple[Path, Options, Path]) -> str:
+    _train_one(*job)
+    return job[2].name
+
+
 def _begin(told: Any) -> None:
     """Make a process ready: it tells by a queue, and ends with its parent, also a killed one."""
     global _told
@@ -93,11 +116,11 @@ def _train_one(data: Path, options: Options, out: Path) -> None:
     from mzseek.training.train import train
 
     def note(stage: str, done: int, total: int | None = None) -> None:
-        if stage == "training" and (done % 20 == 0 or done == total):
+        if _told is not None and stage == "training" and (done % 20 == 0 or done == total):
             _told.put(("step", out.name, done, total))
 
     def say(line: str) -> None:
-        if line.startswith("warning"):
+        if _told is not None and line.startswith("warning"):
             _told.put(("say", f"{out.name}: {line}", 0, 0))
 
     train(Prepared.open(data), options, out, resume=True, progress=note, say=say)
