@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from mzseek.work import Progress
 
 ROW_GROUP = 4_096
-_SLICE = 200_000  # rows that are sorted and merged at a time
+_SLICE = 50_000  # rows that are sorted and merged at a time
 _SAMPLE = 512
 Floats = npt.NDArray[np.float64]
 _LISTS = ("sources", "identifiers", "names")

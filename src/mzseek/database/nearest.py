@@ -168,17 +168,19 @@ class Nearest:
                 blocks = [block for block, reach in wave if reach >= needed]
                 if not blocks:
                     break
-                found = list(pool.map(partial(self._of_block, query, needed), blocks))
+                found = list(pool.map(partial(self._of_block, query, needed, count), blocks))
                 places = np.concatenate([places, *(each[0] for each in found)])
                 values = np.concatenate([values, *(each[1] for each in found)])
                 order = np.lexsort((places, -values))[:count]
                 places, values = places[order], values[order]
         return places, values
 
-    def _of_block(self, query: Words, needed: float, block: int) -> tuple[Ints, Floats]:
-        """Places of a block that are alike enough, and how alike."""
+    def _of_block(self, query: Words, needed: float, count: int, block: int) -> tuple[Ints, Floats]:
+        """Places of a block that are alike enough to be among so many, and how alike."""
         start = block * self.size
         found = self.similarities(query, start, min(start + self.size, len(self.counts)))[0]
+        if len(found) > count:  # all that are as good as the last, since the first of them is taken
+            needed = max(needed, float(np.partition(found, -count)[-count]))
         fits = np.flatnonzero(found >= needed)
         return fits + start, found[fits]
 
