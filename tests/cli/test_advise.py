@@ -28,12 +28,12 @@ def test_advice_is_that_of_the_bands_of_validation(goal: str, mzseek, small: Pre
         ).medians()
         for kind in ("maccs", "rdkit")
     }
-    wanted = ask(goal, medians, 0.5, similarity)
+    wanted = ask(goal, medians, 0.2, similarity)
     assert (facts["goal"], facts["loss"]) == (goal, GOALS[goal])
     assert facts["fingerprint"] == wanted.fingerprint
     assert facts["rows"] == [pytest.approx(vars(row)) for row in wanted.rows]
     assert facts["reasons"] == wanted.reasons
-    assert (facts["p_star"], facts["p_star_is"]) == (0.5, "assumed")
+    assert (facts["p_star"], facts["p_star_is"]) == (0.2, "assumed")
 
 
 def test_people_read_what_to_train_and_why(mzseek, small: Prepared) -> None:
@@ -43,7 +43,7 @@ def test_people_read_what_to_train_and_why(mzseek, small: Prepared) -> None:
     assert lines[0].startswith("--loss iou --fingerprint ")
     assert lines[1].startswith("· --loss iou: it stands for tanimoto")
     assert "most lost in tanimoto" in text
-    assert "probability 0.50 (assumed)" in text
+    assert "probability 0.20 (assumed)" in text
     assert "mzseek bands --against pairs" in text
 
 
