@@ -6,6 +6,12 @@ import pytest
 
 from mzseek.cli import main
 
+# Options of a run that takes seconds.
+QUICK = [
+    "--epochs", "2", "--lr", "3e-3", "--width", "32", "--blocks", "1", "--batch-size", "16",
+    "--warmup", "5", "--validate-every", "4", "--threads", "1",
+]  # fmt: skip
+
 
 def run(*arguments: str, capsys: pytest.CaptureFixture[str], monkeypatch) -> tuple[int, str, str]:
     """The console script, in this process."""
@@ -22,3 +28,27 @@ def run(*arguments: str, capsys: pytest.CaptureFixture[str], monkeypatch) -> tup
 @pytest.fixture
 def mzseek(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     return lambda *arguments: run(*map(str, arguments), capsys=capsys, monkeypatch=monkeypatch)
+
+
+@pytest.fixture
+def assert_refused(mzseek):
+    """The command must end with status 2 and one line that says why, and print nothing else."""
+
+    def check(message: str, *arguments: object) -> None:
+        status, text, err = mzseek(*arguments)
+        assert (status, text) == (2, "")
+        assert err.startswith("mzseek: ")
+        assert err.count("\n") == 1
+        assert message in err
+
+    return check
+
+
+@pytest.fixture
+def threads_kept():
+    """Leave torch with as many threads as it had: ``--threads`` is for the whole process."""
+    import torch
+
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)

@@ -86,12 +86,9 @@ def test_the_probability_can_be_a_run_s(mzseek, small: Prepared, trained, tmp_pa
     ids=lambda value: None if isinstance(value, str) else "-".join(value),
 )
 def test_bad_input_is_one_line_and_status_2(
-    arguments: list[str], message: str, mzseek, small: Prepared, tmp_path: Path, monkeypatch
+    arguments: list[str], message: str, assert_refused, small: Prepared, tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     given = [small.folder if text == "DATA" else text for text in arguments]
-    status, text, err = mzseek("advise", *given)
-    assert (status, text) == (2, "")
-    assert err.startswith("mzseek: ")
-    assert err.count("\n") == 1
-    assert message in err
+    assert_refused(message, "advise", *given)
+    assert list(tmp_path.iterdir()) == []

@@ -87,13 +87,9 @@ def test_the_picture_is_written(flags: list[str], mzseek, small: Prepared, tmp_p
     ids=lambda value: None if isinstance(value, str) else "-".join(value),
 )
 def test_bad_input_is_one_line_and_status_2(
-    arguments: list[str], message: str, mzseek, small: Prepared, tmp_path: Path, monkeypatch
+    arguments: list[str], message: str, assert_refused, small: Prepared, tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     given = [small.folder if text == "DATA" else text for text in arguments]
-    status, text, err = mzseek("bands", *given)
-    assert (status, text) == (2, "")
-    assert err.startswith("mzseek: ")
-    assert err.count("\n") == 1
-    assert message in err
+    assert_refused(message, "bands", *given)
     assert list(tmp_path.iterdir()) == []

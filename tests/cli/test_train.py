@@ -7,19 +7,9 @@ from mzseek.data import Prepared
 from mzseek.training.options import Options
 from mzseek.training.run import Run
 
-QUICK = [
-    "--epochs", "2", "--lr", "3e-3", "--width", "32", "--blocks", "1", "--batch-size", "16",
-    "--warmup", "5", "--validate-every", "4", "--threads", "1",
-]  # fmt: skip
+from .conftest import QUICK
 
-
-@pytest.fixture(autouse=True)
-def _threads():
-    import torch
-
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("threads_kept")
 
 
 def test_a_run_ends_with_what_comes_next(mzseek, small: Prepared, tmp_path: Path) -> None:

@@ -19,11 +19,20 @@ def made(folder: Path, kind: str = KIND, **files: str) -> Path:
     return folder
 
 
+def refused(folder: Path) -> str:
+    """Why a folder may not be replaced, or nothing."""
+    try:
+        ensure_replaceable(folder, KIND, [])
+    except DatasetError as error:
+        return str(error)
+    return ""
+
+
 def test_nothing_an_empty_folder_and_an_own_one_may_be_replaced(tmp_path: Path) -> None:
-    ensure_replaceable(tmp_path / "none", KIND, [])
     (tmp_path / "empty").mkdir()
-    ensure_replaceable(tmp_path / "empty", KIND, [])
-    ensure_replaceable(made(tmp_path / "own", data="x"), KIND, [])
+    made(tmp_path / "own", data="x")
+    for name in ("none", "empty", "own"):
+        assert refused(tmp_path / name) == ""
 
 
 def test_what_someone_else_made_is_refused(tmp_path: Path) -> None:

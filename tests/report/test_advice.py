@@ -73,7 +73,8 @@ def test_the_surer_the_less_similarity_there_is_to_lose() -> None:
 
 def test_advice_is_plain_data() -> None:
     found = advise("hit", {"a": NARROW, "b": WIDE}, 0.5)
-    json.dumps(vars(found) | {"rows": [vars(row) for row in found.rows]})
+    facts = vars(found) | {"rows": [vars(row) for row in found.rows]}
+    assert json.loads(json.dumps(facts)) == facts
 
 
 def test_what_no_advice_can_be_given_on_is_refused() -> None:
