@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.errors import DatasetError
-from mzseek.files.owned import MANIFEST, ensure_replaceable
+from mzseek.errors import CacheError, DatasetError
+from mzseek.files import content_hash
+from mzseek.files.owned import MANIFEST, check_files, ensure_replaceable
 
 KIND = "prepared folder"
 
@@ -66,3 +67,24 @@ def test_a_damaged_manifest_is_nobodys(tmp_path: Path) -> None:
     (folder / MANIFEST).write_text("{")
     with pytest.raises(DatasetError, match="exists and is no prepared folder"):
         ensure_replaceable(folder, KIND, [])
+
+
+def facts(path: Path) -> dict[str, object]:
+    return {"bytes": path.stat().st_size, "sha256": content_hash(path)}
+
+
+@pytest.mark.parametrize(
+    ("damage", "checksums", "reason"),
+    [
+        (lambda path: path.unlink(), False, "data is missing; make it again"),
+        (lambda path: path.write_text("ab"), False, "data has 2 bytes, expected 3; make it again"),
+        (lambda path: path.write_text("abx"), True, "data has changed; make it again"),
+    ],
+    ids=["missing", "cut short", "changed"],
+)
+def test_damaged_files_are_noticed(damage, checksums: bool, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("abc")
+    files = {"data": facts(tmp_path / "data")}
+    damage(tmp_path / "data")
+    with pytest.raises(CacheError, match=reason):
+        check_files(tmp_path, files, CacheError, "make it again", checksums=checksums)

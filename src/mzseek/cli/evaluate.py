@@ -41,7 +41,7 @@ def evaluate(
     decode: Annotated[
         bool,
         typer.Option(
-            help="Also turn scores into probabilities and decode them for each metric; some 30 s "
+            help="Also turn scores into probabilities and decode them for each metric; some 40 s "
             "for 5,000 spectra."
         ),
     ] = True,

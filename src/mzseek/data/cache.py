@@ -27,8 +27,7 @@ from mzseek.data.dataset import FOLDS
 from mzseek.data.settings import is_for_training
 from mzseek.data.strings import StringColumn
 from mzseek.errors import CacheError
-from mzseek.files import content_hash
-from mzseek.files.owned import MANIFEST
+from mzseek.files.owned import MANIFEST, check_files
 
 FORMAT_VERSION = 1
 KIND = "prepared folder"
@@ -99,17 +98,8 @@ class Prepared:
         """
         folder = Path(folder)
         manifest = read_manifest(folder)
-        for name, facts in manifest["files"].items():
-            path = folder / name
-            if not path.exists():
-                raise CacheError(f"{folder}: {name} is missing; run `mzseek prepare` again")
-            if path.stat().st_size != facts["bytes"]:
-                raise CacheError(
-                    f"{folder}: {name} has {path.stat().st_size:,} bytes, "
-                    f"expected {facts['bytes']:,}; run `mzseek prepare` again"
-                )
-            if verify and content_hash(path) != facts["sha256"]:
-                raise CacheError(f"{folder}: {name} has changed; run `mzseek prepare` again")
+        again = "run `mzseek prepare` again"
+        check_files(folder, manifest["files"], CacheError, again, checksums=verify)
         return cls(folder, manifest)
 
     def _array(self, name: str) -> npt.NDArray[Any]:

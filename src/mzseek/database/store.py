@@ -32,9 +32,10 @@ from mzseek.database.describe import packed
 from mzseek.database.nearest import Nearest
 from mzseek.errors import DatabaseError
 from mzseek.files import content_hash
-from mzseek.files.owned import MANIFEST
+from mzseek.files.owned import MANIFEST, check_files
 
 KIND = "molecule database"
+_REMEDY = "it was cut short or changed; build it again"
 FORMAT_VERSION = 1
 MOLECULES, MASSES, REJECTS = "molecules.parquet", "masses.npy", "rejects.tsv"
 COLUMNS = ("key", "smiles", "formula", "mass", "sources", "identifiers", "names")
@@ -131,15 +132,7 @@ class Database:
                 f"{folder}: written in format {manifest.get('format_version')}, "
                 f"expected {FORMAT_VERSION}; build it again"
             )
-        for name, facts in manifest["files"].items():
-            if not (folder / name).exists():
-                raise DatabaseError(f"{folder}: {name} is missing; build it again")
-            size = (folder / name).stat().st_size
-            if size != facts["bytes"]:
-                raise DatabaseError(
-                    f"{folder}: {name} has {size:,} bytes, expected {facts['bytes']:,}; it was cut "
-                    "short or changed; build it again"
-                )
+        check_files(folder, manifest["files"], DatabaseError, _REMEDY)
         return cls(folder, manifest)
 
     def check(self) -> None:
