@@ -28,6 +28,10 @@ class InputError(MzseekError):
         return type(self), (self.where, self.reason)
 
 
+class BusyError(MzseekError):
+    """Something that another process is writing at this moment."""
+
+
 class SpectrumError(MzseekError):
     """A record that is no usable tandem spectrum."""
 

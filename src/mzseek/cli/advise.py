@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from mzseek.cli.bands import PAPERS, expanded
-from mzseek.cli.show import console, say, watched
+from mzseek.cli.output import console, say, watched
 from mzseek.data.bands import set_bands
 from mzseek.data.cache import Prepared
 from mzseek.errors import DecisionError

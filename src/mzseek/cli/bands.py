@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from mzseek.chem import FINGERPRINTS
-from mzseek.cli.show import console, counted, say, watched
+from mzseek.cli.output import console, counted, say, watched
 from mzseek.data.bands import set_bands
 from mzseek.data.cache import Prepared
 from mzseek.decision import BAND_SIMILARITIES, Bands

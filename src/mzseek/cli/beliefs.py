@@ -6,7 +6,7 @@ import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
-from mzseek.cli.show import console, say
+from mzseek.cli.output import console, say
 from mzseek.decision import UTILITIES
 
 _WHERE = {"candidates": "among candidates", "all": "any fingerprint"}

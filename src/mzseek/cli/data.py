@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mzseek.cli.show import counted, say, show_check, show_rejects, watched
+from mzseek.cli.output import counted, say, show_check, show_rejects, watched
 from mzseek.data.build import BuildOptions, build_dataset
 from mzseek.data.check import check_dataset
 from mzseek.data.dataset import find_dataset, read_rejects

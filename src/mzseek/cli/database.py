@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from mzseek.chem import FINGERPRINTS
-from mzseek.cli.show import counted, say, show_rejects, watched
+from mzseek.cli.output import counted, say, show_rejects, watched
 from mzseek.data.dataset import read_rejects
 from mzseek.errors import DatabaseError
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from scipy.sparse import csr_array
 
 from mzseek.chem import FINGERPRINTS, fingerprints
-from mzseek.cli.show import console, counted, say
+from mzseek.cli.output import console, counted, say
 from mzseek.decision import UTILITIES, WITHIN, posterior
 from mzseek.decision.bounds import Bounds, bounds_under
 from mzseek.decision.decide import Decision

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from mzseek.cli.output import console, say, show_check, watched
 from mzseek.cli.prepare import show_prepared
-from mzseek.cli.show import console, say, show_check, watched
 from mzseek.data.cache import Prepared
 from mzseek.data.check import check_dataset
 from mzseek.data.dataset import find_dataset

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from mzseek.cli.beliefs import show_beliefs
-from mzseek.cli.show import console, say, watched
+from mzseek.cli.output import console, say, watched
 from mzseek.data.settings import measured_on
 from mzseek.metrics import METRICS, bootstrap
 

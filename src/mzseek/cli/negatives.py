@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mzseek.cli.database import Address, EngineName, JobCount
-from mzseek.cli.show import say, watched
+from mzseek.cli.output import say, watched
 from mzseek.data.cache import Prepared
 
 

@@ -8,7 +8,7 @@ import typer
 
 from mzseek.chem.fingerprints import FINGERPRINTS
 from mzseek.cli.data import Jobs
-from mzseek.cli.show import counted, say, show_rejects, watched
+from mzseek.cli.output import counted, say, show_rejects, watched
 from mzseek.data.cache import Prepared
 from mzseek.data.dataset import find_dataset, read_rejects
 from mzseek.data.prepare import Options

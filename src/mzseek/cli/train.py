@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mzseek.cli.show import console, say, watched
+from mzseek.cli.output import console, say, watched
 from mzseek.data.cache import Prepared
 
 # Written out, since asking the registries would load torch for every --help; a test compares them.

@@ -1,7 +1,9 @@
 """Files: opening what users have, streaming it, and writing so that nothing is left half-made."""
 
 from mzseek.files.atomic import atomic_directory, atomic_file
+from mzseek.files.json_file import read_object
 from mzseek.files.json_stream import iter_members
+from mzseek.files.lock import sole_writer
 from mzseek.files.source import Source, content_hash, member_source, open_source, text_lines
 
 __all__ = [
@@ -12,5 +14,7 @@ __all__ = [
     "iter_members",
     "member_source",
     "open_source",
+    "read_object",
+    "sole_writer",
     "text_lines",
 ]

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,8 @@ from mzseek.work.progress import silent
 # A fixed width where the output is a file, so that tables don't wrap at 80 columns.
 _width = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS") or 110)
 console = Console(width=_width, highlight=False)
+# All of Unicode's controls but the tab, and the marks that turn the direction of text around.
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _LEVEL_STYLE = {"fault": "bold red", "warning": "yellow", "note": "dim"}
 
 
@@ -92,7 +95,7 @@ def _check_row(level: str, name: str, findings: list[Finding]) -> tuple[str, str
     count = "\n".join(f"{f.count:,}/{f.out_of:,} {f.setting or ''}".rstrip() for f in findings)
     text = f"[bold]{name}[/bold]: {findings[0].meaning}"
     examples = dict.fromkeys(example for finding in findings for example in finding.examples)
-    text += "".join(f"\n  [dim]{_plain(example)}[/dim]" for example in list(examples)[:3])
+    text += "".join(f"\n  [dim]{plain(example, 160)}[/dim]" for example in list(examples)[:3])
     style = _LEVEL_STYLE[level]
     return f"[{style}]{level}[/{style}]", count, text
 
@@ -107,7 +110,7 @@ def show_rejects(rejects: Sequence[tuple[str, str]], listed_in: str | None = Non
         place = group.where if len(group.where) <= 60 else "…" + group.where[-59:]
         rest = group.reason.removeprefix(group.kind).strip()
         example = f"e.g. {place}: {rest}" if rest else f"e.g. {place}"
-        line = f"  {group.count:,} × {_plain(group.kind)}  [dim]{_plain(example)}[/dim]"
+        line = f"  {group.count:,} × {plain(group.kind, 160)}  [dim]{plain(example, 160)}[/dim]"
         say(line)
     if len(groups) > 8:
         rest_count = sum(group.count for group in groups[8:])
@@ -121,6 +124,16 @@ def counted(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
-def _plain(text: str, limit: int = 160) -> str:
-    """Text in which square brackets (adducts, SMILES) are not taken for markup."""
-    return escape(text if len(text) <= limit else text[: limit - 1] + "…")
+def plain(text: object, limit: int = 1000) -> str:
+    r"""Text of a user, a file or a path, for `say` and tables: shown as it is, and doing nothing.
+
+    Square brackets are not taken for markup, and control characters, which could move the cursor
+    or recolour the screen, are shown as marks.
+
+    Examples
+    --------
+    >>> plain("runs/[red]a\x1b[2J")
+    'runs/\\[red]a�[2J'
+    """
+    shown = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text))
+    return escape(shown if len(shown) <= limit else shown[: limit - 1] + "…")
