@@ -7,9 +7,25 @@ a callable that gets the two as arguments.
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 Report = Callable[[str, str], object]
 Rejects = list[tuple[str, str]] | Report
+
+MOST_KINDS = 200
+OTHER = "other reasons"
+
+# Reasons quote what they refuse; a kind needs no more of it than this.
+_MOST_TEXT = 600
+_NUMBER = r"[+-]?(?:\d++(?:[.,]\d++)*+(?:[eE][+-]?\d++)?+[+-]*+|nan|inf)(?!\w)"
+# Where something that varies begins. An adduct looks like a text in brackets, and is a word.
+_VARIES = re.compile(
+    r"(?P<adduct>\[\d{0,2}M[^\[\]\s]{0,60}\][\d+-]{0,4})"
+    r"|(?P<bracket>\s?\(|\[)"
+    r"""|(?P<quoted>(?<!\w)(?:'(?:[^'\\…]|\\.)*+(?:'|…'?)|"(?:[^"\\…]|\\.)*+(?:"|…"?)))"""
+    rf"|(?P<numbers>(?<![\w.]){_NUMBER}(?:,?\s+{_NUMBER})*+)"
+)
+_CLOSES = {"(": ")", "[": "]"}
 
 
 def reporter(rejects: Rejects) -> Report:
@@ -29,7 +45,7 @@ def reporter(rejects: Rejects) -> Report:
 
 @dataclass
 class Group:
-    """Rejects of one kind: how many, and the first of them."""
+    """Rejects of one kind: what their reasons have in common, how many, and the first of them."""
 
     kind: str
     count: int
@@ -37,20 +53,127 @@ class Group:
     reason: str
 
 
-def grouped(rejects: Iterable[tuple[str, str]]) -> list[Group]:
-    """Rejects by kind, the most frequent first.
+class Groups:
+    """Rejects by kind, gathered one by one: give it as ``rejects``.
 
-    Reasons put what varies (numbers, names, quotations) behind the words that say what is wrong.
+    Two reasons are of one kind if they differ only in numbers, quotations and what stands in
+    brackets. A kind is worded like its reasons, with ``…`` for what differs among them and without
+    brackets that differ. Memory does not grow with the number of rejects: beyond `MOST_KINDS`
+    kinds, further ones are counted together, as `OTHER`.
+
+    Examples
+    --------
+    >>> groups = Groups()
+    >>> groups("a", "says it has 9 peaks, but has 8")
+    >>> groups("b", "says it has 3 peaks, but has 8")
+    >>> groups("c", "is an MS1 spectrum, expected MS2 or higher")
+    >>> [(group.kind, group.count) for group in groups.by_count()]
+    [('says it has … peaks, but has 8', 2), ('is an MS1 spectrum, expected MS2 or higher', 1)]
+    """
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._gathered: dict[tuple[str, ...], _Gathered] = {}
+        self._other = _Gathered("", "", ())
+
+    def __call__(self, where: str, reason: str) -> None:
+        """Take note of one."""
+        self.total += 1
+        fixed, varying = _taken_apart(reason[:_MOST_TEXT])
+        gathered = self._gathered.get(fixed)
+        if gathered is None and len(self._gathered) < MOST_KINDS:
+            gathered = self._gathered[fixed] = _Gathered(where, reason, varying)
+        elif gathered is None:
+            gathered = self._other
+            if not gathered.count:
+                gathered.where, gathered.reason = where, reason
+        gathered.add(varying)
+
+    def by_count(self) -> list[Group]:
+        """The kinds, the most frequent first, `OTHER` last; their counts add up to ``total``."""
+        found = [
+            Group(each.worded(fixed), each.count, each.where, each.reason)
+            for fixed, each in self._gathered.items()
+        ]
+        found.sort(key=lambda group: -group.count)
+        if self._other.count:
+            found.append(Group(OTHER, self._other.count, self._other.where, self._other.reason))
+        return found
+
+
+def grouped(rejects: Iterable[tuple[str, str]]) -> list[Group]:
+    """Rejects by kind, the most frequent first: see `Groups`.
 
     Examples
     --------
     >>> [(g.kind, g.count) for g in grouped([("a", "has 3 peaks"), ("b", "has no adduct"),
     ...                                      ("c", "has no adduct")])]
-    [('has no adduct', 2), ('has', 1)]
+    [('has no adduct', 2), ('has 3 peaks', 1)]
     """
-    groups: dict[str, Group] = {}
+    groups = Groups()
     for where, reason in rejects:
-        kind = re.split(r"[\d'\"(\[:]|, ", reason, maxsplit=1)[0].strip() or reason
-        group = groups.setdefault(kind, Group(kind, 0, where, reason))
-        group.count += 1
-    return sorted(groups.values(), key=lambda group: -group.count)
+        groups(where, reason)
+    return groups.by_count()
+
+
+class _Gathered:
+    """Rejects of one kind: the first of them, and which of its varying parts others differ in."""
+
+    def __init__(self, where: str, reason: str, varying: tuple[str, ...]) -> None:
+        self.count = 0
+        self.where, self.reason = where, reason
+        self._first = varying
+        self._differs = [False] * len(varying)
+
+    def add(self, varying: tuple[str, ...]) -> None:
+        self.count += 1
+        if varying is not self._first:
+            for place, (mine, other) in enumerate(zip(self._first, varying, strict=False)):
+                self._differs[place] |= mine != other
+
+    def worded(self, fixed: tuple[str, ...]) -> str:
+        text = fixed[0]
+        for part, differs, after in zip(self._first, self._differs, fixed[1:], strict=True):
+            is_aside = not part or part.lstrip().startswith("(")
+            text += part if not differs else "" if is_aside else "…"
+            text += after
+        return text.strip() or "…"
+
+
+@lru_cache(maxsize=1024)
+def _taken_apart(reason: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What stands between the parts that may vary (one more than those), and those parts.
+
+    The last part is what stands in round brackets at the end, often there and often not.
+    """
+    fixed: list[str] = []
+    varying: list[str] = []
+    begin = place = 0
+    while found := _VARIES.search(reason, place):
+        place = found.end()
+        if found["adduct"]:
+            continue
+        if found["bracket"]:
+            place = _after_bracket(reason, found.end() - 1)
+        fixed.append(reason[begin : found.start()])
+        varying.append(reason[found.start() : place])
+        begin = place
+    if begin < len(reason) or not varying[-1:] or varying[-1].lstrip()[:1] != "(":
+        fixed.append(reason[begin:])
+        varying.append("")
+    return (*fixed, ""), tuple(varying)
+
+
+def _after_bracket(text: str, place: int) -> int:
+    """Where the text in brackets that begins here is over; one cut short ends with its ``…``."""
+    opens = text[place]
+    depth = 0
+    for at in range(place, len(text)):
+        if text[at] == opens:
+            depth += 1
+        elif text[at] == _CLOSES[opens]:
+            depth -= 1
+            if depth == 0:
+                return at + 1
+    cut = text.find("…", place)
+    return cut + 1 if cut >= 0 else len(text)

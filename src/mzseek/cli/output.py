@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from rich.console import Console
 from rich.markup import escape
@@ -22,7 +22,7 @@ from rich.progress import (
 from rich.table import Table
 
 from mzseek.data.check import CheckReport, Finding
-from mzseek.rejects import grouped
+from mzseek.rejects import Groups
 from mzseek.work.progress import Progress as ProgressCallback
 from mzseek.work.progress import silent
 
@@ -31,6 +31,7 @@ _width = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS") or 110)
 console = Console(width=_width, highlight=False)
 # All of Unicode's controls but the tab, and the marks that turn the direction of text around.
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_SHOWN_KINDS = 8
 _LEVEL_STYLE = {"fault": "bold red", "warning": "yellow", "note": "dim"}
 
 
@@ -100,23 +101,29 @@ def _check_row(level: str, name: str, findings: list[Finding]) -> tuple[str, str
     return f"[{style}]{level}[/{style}]", count, text
 
 
-def show_rejects(rejects: Sequence[tuple[str, str]], listed_in: str | None = None) -> None:
+def show_rejects(rejects: Iterable[tuple[str, str]] | Groups, listed_in: str | None = None) -> None:
     """Records set aside, by kind, each with an example."""
-    if not rejects:
+    if isinstance(rejects, Groups):
+        groups = rejects
+    else:
+        groups = Groups()
+        for where, reason in rejects:
+            groups(where, reason)
+    if not groups.total:
         return
-    say(f"[yellow]Set aside: {len(rejects):,}[/yellow]")
-    groups = grouped(rejects)
-    for group in groups[:8]:
+    say(f"[yellow]Set aside: {groups.total:,}[/yellow]")
+    kinds = groups.by_count()
+    for group in kinds[:_SHOWN_KINDS]:
         place = group.where if len(group.where) <= 60 else "…" + group.where[-59:]
-        rest = group.reason.removeprefix(group.kind).strip()
-        example = f"e.g. {place}: {rest}" if rest else f"e.g. {place}"
-        line = f"  {group.count:,} × {plain(group.kind, 160)}  [dim]{plain(example, 160)}[/dim]"
-        say(line)
-    if len(groups) > 8:
-        rest_count = sum(group.count for group in groups[8:])
-        say(f"  {rest_count:,} for other reasons")
+        # The place is enough where the kind says all that the reason does.
+        example = place if group.kind == group.reason else f"{place}: {group.reason}"
+        say(f"  {group.count:,} × {plain(group.kind, 160)}")
+        say(f"    [dim]e.g. {plain(example, 220)}[/dim]")
+    if len(kinds) > _SHOWN_KINDS:
+        rest = sum(group.count for group in kinds[_SHOWN_KINDS:])
+        say(f"  {rest:,} for other reasons")
     if listed_in:
-        say(f"  all in {listed_in}")
+        say(f"  all in {plain(listed_in)}")
 
 
 def counted(number: int, one: str, many: str) -> str:

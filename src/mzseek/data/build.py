@@ -84,7 +84,7 @@ def build_dataset(
 
     entries, forms = _read_libraries(libraries, options, report, progress)
     if not entries:
-        reasons = "; ".join(f"{g.count} × {g.reason}" for g in grouped(rejects)[:3])
+        reasons = "; ".join(f"{g.count} × {g.kind}" for g in grouped(rejects)[:3])
         raise DatasetError(f"no usable annotated spectrum in the libraries ({reasons})")
     folds = _split(forms, options, progress)
     pool = read_pool(molecules, report, jobs=jobs, progress=progress)
