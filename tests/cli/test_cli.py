@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mzseek import __version__
-from mzseek.cli import app
+from mzseek.cli.app import app
 
 COMMANDS = [["data", "get"], ["data", "build"], ["data", "check"], ["prepare"]]
 COMMANDS += [["train"], ["evaluate"], ["demo"], ["bands"], ["advise"], ["decide"], ["negatives"]]

@@ -1,17 +1,14 @@
 """``mzseek advise``."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from mzseek.cli.bands import PAPERS, expanded
-from mzseek.cli.output import console, say, watched
-from mzseek.data.bands import set_bands
-from mzseek.data.cache import Prepared
+from mzseek.cli.early import look_at_fingerprint, look_for_prepared, look_for_run
+from mzseek.cli.options import GOAL_NAMES, AsJson, Jobs
+from mzseek.cli.output import new_table, plain, print_json, say, show, watched
 from mzseek.errors import DecisionError
 
 # Mean probability of the first candidate on MassBank's test fold: 0.15 (bce) to 0.21 (emb-cos).
@@ -40,10 +37,8 @@ def advise(
     lists: Annotated[
         int, typer.Option(min=1, help="So many lists of the val fold at the most, evenly spaced.")
     ] = 100,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; all cores by default.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="End with a JSON object.")] = False,
+    jobs: Jobs = None,
+    as_json: AsJson = False,
 ) -> None:
     """Which fingerprint and which loss to train with, for these candidates and your goal.
 
@@ -51,13 +46,21 @@ def advise(
 
     Example: mzseek advise prepared --goal tanimoto
     """
-    from mzseek.report.advice import GOALS
-    from mzseek.report.advice import advise as ask
-
-    if goal not in GOALS:
-        raise DecisionError(f"--goal {goal!r} is unknown, expected one of: {', '.join(GOALS)}")
+    goals = GOAL_NAMES.split()
+    if goal not in goals:
+        raise DecisionError(f"--goal {goal!r} is unknown, expected one of: {', '.join(goals)}")
     if p_star is not None and not 0 < p_star <= 1:
         raise DecisionError(f"--p-star is {p_star:g}, expected above 0 and at most 1")
+    kinds = list(dict.fromkeys(expanded(fingerprint or PAPERS)))
+    for kind in kinds:
+        look_at_fingerprint(kind)
+    look_for_prepared(data)
+    if run is not None:
+        look_for_run(run)
+    from mzseek.data.bands import set_bands
+    from mzseek.data.cache import Prepared
+    from mzseek.report.advice import advise as ask
+
     prepared = Prepared.open(data)
     source = "given"
     if run is not None:
@@ -68,7 +71,7 @@ def advise(
     fold = "val" if len(prepared.in_fold("val")) else None
     medians = {}
     with watched() as progress:
-        for kind in dict.fromkeys(expanded(fingerprint or PAPERS)):
+        for kind in kinds:
             found = set_bands(
                 prepared, candidates, fold=fold, fingerprint=kind, similarity=similarity,
                 most_lists=lists, jobs=jobs, progress=progress,
@@ -77,23 +80,23 @@ def advise(
     advice = ask(goal, medians, p_star, similarity)
     if as_json:
         facts = vars(advice) | {"rows": [vars(row) for row in advice.rows]}
-        print(json.dumps(facts | {"p_star": p_star, "p_star_is": source, "lists": lists}))
+        print_json(facts | {"p_star": p_star, "p_star_is": source, "lists": lists})
         return
     say(f"[bold]--loss {advice.loss} --fingerprint {advice.fingerprint}[/bold]")
     for reason in advice.reasons:
         say(f"· {reason}")
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = new_table()
     table.add_column("fingerprint")
     for head in ("σ min", "σ max", f"most lost in {similarity}", "most lost in HR@1"):
         table.add_column(head, justify="right")
     for row in advice.rows:
         lost = f"{100 * row.similarity_loss:.1f}", f"{100 * row.hit_loss:.1f}"
         table.add_row(row.fingerprint, f"{row.low:.3f}", f"{row.high:.3f}", *lost)
-    console.print(table)
+    show(table)
     say(
         f"[dim]{similarity} of the truth with its candidates, medians of up to {lists} "
-        f"{candidates} lists; points lost by the wrong decision where the best candidate has "
-        f"probability {p_star:.2f} ({escape(source)}). The theorems need the band of all pairs: "
+        f"{plain(candidates)} lists; points lost by the wrong decision where the best candidate "
+        f"has probability {p_star:.2f} ({plain(source)}). The theorems need the band of all pairs: "
         "for a guarantee see `mzseek bands --against pairs`.[/dim]"
     )
 

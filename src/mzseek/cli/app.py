@@ -1,27 +1,69 @@
-"""All commands, gathered."""
+"""All commands, each loaded when it is called."""
 
-from typing import Annotated
+import importlib
+from functools import cache
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from mzseek import __version__
-from mzseek.cli.advise import advise
-from mzseek.cli.bands import bands
-from mzseek.cli.data import data_app
-from mzseek.cli.database import database_app
-from mzseek.cli.decide import decide
-from mzseek.cli.demo import demo
-from mzseek.cli.evaluate import evaluate
-from mzseek.cli.negatives import negatives
-from mzseek.cli.prepare import prepare
-from mzseek.cli.train import train
+
+# The first line of each command's help; `mzseek.cli.NAME` has a function NAME, or a group NAME_app.
+COMMANDS = {
+    "data": "Get, build and check data sets.",
+    "database": "Build a molecule database and look molecules up in it.",
+    "prepare": "Turn a data set into the sparse arrays that training reads.",
+    "negatives": "Mine negatives for training, for every molecule of a data set.",
+    "train": "Train a model on a prepared data set.",
+    "evaluate": "Score a run, from its saved predictions where there are any.",
+    "bands": "How alike the candidates are: the similarity bands that bound regret.",
+    "advise": "Which fingerprint and which loss to train with, for these candidates and your goal.",
+    "decide": "What to decide for, by the metric that counts, and what each other decision costs.",
+    "demo": "Make a simulated data set, train three models on it, and show what each is good at.",
+}
+
+
+@cache
+def loaded(name: str) -> Any:
+    """The command of that name, as click has it."""
+    module = importlib.import_module(f"mzseek.cli.{name}")
+    # Plain text: markup would take `mzseek[extras]` for a style, and boxes take time to draw.
+    holder = typer.Typer(add_completion=False, rich_markup_mode=None)
+    holder.callback()(lambda: None)
+    if hasattr(module, f"{name}_app"):
+        holder.add_typer(getattr(module, f"{name}_app"), name=name)
+    else:
+        holder.command(name)(getattr(module, name))
+    commands: dict[str, Any] = get_command(holder).commands  # type: ignore[attr-defined]
+    return commands[name]
+
+
+class LazyGroup(TyperGroup):
+    """Commands whose modules are not imported before they are called."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name, if there is one."""
+        return loaded(cmd_name) if cmd_name in COMMANDS else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Names and first lines, without a look at the commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
 
 app = typer.Typer(
     name="mzseek",
+    cls=LazyGroup,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
 )
 
 
@@ -45,15 +87,3 @@ def _root(
     This version makes data sets, trains models, measures them and decodes them for any metric; it
     does not annotate yet.
     """
-
-
-app.add_typer(data_app, name="data")
-app.add_typer(database_app, name="database")
-app.command("prepare")(prepare)
-app.command("negatives")(negatives)
-app.command("train")(train)
-app.command("evaluate")(evaluate)
-app.command("bands")(bands)
-app.command("advise")(advise)
-app.command("decide")(decide)
-app.command("demo")(demo)

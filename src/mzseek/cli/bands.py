@@ -1,21 +1,18 @@
 """``mzseek bands``."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
-from mzseek.chem import FINGERPRINTS
-from mzseek.cli.output import console, counted, say, watched
-from mzseek.data.bands import set_bands
-from mzseek.data.cache import Prepared
-from mzseek.decision import BAND_SIMILARITIES, Bands
+from mzseek.cli.early import look_at_fingerprint, look_for_prepared
+from mzseek.cli.options import BAND_NAMES, FINGERPRINT_NAMES, AsJson, Jobs
+from mzseek.cli.output import counted, new_table, plain, print_json, say, show, watched
 from mzseek.errors import DatasetError
-from mzseek.files import atomic_file
+
+if TYPE_CHECKING:
+    from mzseek.decision import Bands
 
 PAPERS = ("morgan2", "morgan4", "morgan6", "morgan8", "rdkit", "map4")
 
@@ -25,11 +22,11 @@ def bands(
     fingerprint: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"{' '.join(FINGERPRINTS)}; several times for several, or `paper` for the six "
+            help=f"{FINGERPRINT_NAMES}; several times for several, or `paper` for the six "
             "of the paper. By default the prepared one."
         ),
     ] = None,
-    similarity: Annotated[str, typer.Option(help=" ".join(BAND_SIMILARITIES))] = "tanimoto",
+    similarity: Annotated[str, typer.Option(help=BAND_NAMES)] = "tanimoto",
     candidates: Annotated[str, typer.Option(help="Candidate lists.")] = "mass",
     fold: Annotated[str, typer.Option(help="train, val, test or all.")] = "test",
     against: Annotated[
@@ -45,10 +42,8 @@ def bands(
     figure: Annotated[
         Path | None, typer.Option(help="Also draw the distributions into this SVG file.")
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; all cores by default.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="End with a JSON object.")] = False,
+    jobs: Jobs = None,
+    as_json: AsJson = False,
 ) -> None:
     """How alike the candidates are: the similarity bands that bound regret.
 
@@ -56,11 +51,18 @@ def bands(
 
     Example: mzseek bands prepared --fingerprint morgan2 --fingerprint rdkit --figure bands.svg
     """
-    prepared = Prepared.open(data)
-    own = str(prepared.manifest["options"]["fingerprint"])
-    kinds = list(dict.fromkeys(expanded(fingerprint or [own])))
+    asked = list(dict.fromkeys(expanded(fingerprint or [])))
+    for kind in asked:
+        look_at_fingerprint(kind)
+    look_for_prepared(data)
     if figure and figure.suffix != ".svg":
         raise DatasetError(f"{figure}: expected a name that ends in .svg")
+    from mzseek.data.bands import set_bands
+    from mzseek.data.cache import Prepared
+    from mzseek.files import atomic_file
+
+    prepared = Prepared.open(data)
+    kinds = asked or [str(prepared.manifest["options"]["fingerprint"])]
     found: dict[str, Bands] = {}
     with watched() as progress:
         for kind in kinds:
@@ -75,11 +77,11 @@ def bands(
         with atomic_file(figure) as partial:
             partial.write_text(bands_svg(found, similarity), encoding="utf-8")
     if as_json:
-        print(json.dumps(_facts(found, similarity, candidates, fold, against)))
+        print_json(_facts(found, similarity, candidates, fold, against))
         return
     _show(found, similarity, candidates, fold, against)
     if figure:
-        say(f"Distributions: {escape(str(figure))}")
+        say(f"Distributions: {plain(figure)}")
 
 
 def expanded(kinds: Sequence[str]) -> list[str]:
@@ -87,7 +89,7 @@ def expanded(kinds: Sequence[str]) -> list[str]:
     return [kind for name in kinds for kind in (PAPERS if name == "paper" else (name,))]
 
 
-def _facts(found: dict[str, Bands], similarity: str, *how: str) -> dict[str, Any]:
+def _facts(found: "dict[str, Bands]", similarity: str, *how: str) -> dict[str, Any]:
     candidates, fold, against = how
     return {
         "similarity": similarity,
@@ -100,26 +102,27 @@ def _facts(found: dict[str, Bands], similarity: str, *how: str) -> dict[str, Any
     }
 
 
-def _with_twins(found: Bands) -> float:
+def _with_twins(found: "Bands") -> float:
     """Share of the lists in which two molecules have the same fingerprint."""
     # The cosine of equal rows may round to just beside 1; that of others is never so near.
     return float((found.high[found.usable] > 1 - 1e-9).mean())
 
 
 def _show(
-    found: dict[str, Bands], similarity: str, candidates: str, fold: str, against: str
+    found: "dict[str, Bands]", similarity: str, candidates: str, fold: str, against: str
 ) -> None:
     first = next(iter(found.values()))
     what = "the truth against its candidates" if against == "truth" else "all pairs of a list"
     where = "" if fold == "all" else f" of the {fold} fold"
-    say(f"{similarity} of {what}: medians over {first.usable.sum():,} {candidates} lists{where}")
+    lists = f"{first.usable.sum():,} {plain(candidates)} lists{where}"
+    say(f"{similarity} of {what}: medians over {lists}")
     alone = int((~first.usable).sum())
     if alone:
         said = counted(
             alone, "list has nothing to compare and is", "lists have nothing to compare and are"
         )
         say(f"[yellow]{said} left out[/yellow]")
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = new_table()
     table.add_column("fingerprint")
     for head in ("σ min", "σ max", "σ max − σ min", "lists with σ max = 1"):
         table.add_column(head, justify="right")
@@ -127,4 +130,4 @@ def _show(
         medians = each.medians()
         cells = [f"{medians[name]:.3f}" for name in ("low", "high", "width")]
         table.add_row(kind, *cells, f"{100 * _with_twins(each):.1f} %")
-    console.print(table)
+    show(table)

@@ -1,21 +1,19 @@
 """What a run's probabilities are worth, as people read it."""
 
+import math
 from typing import Any
 
-import numpy as np
-from rich.markup import escape
-from rich.table import Table
-
-from mzseek.cli.output import console, say
-from mzseek.decision import UTILITIES
+from mzseek.cli.output import new_table, plain, say, show
 
 _WHERE = {"candidates": "among candidates", "all": "any fingerprint"}
 
 
 def show_beliefs(name: str, found: Any, control: str = "", other: Any = None) -> None:
     """Decoded values beside the controls', calibration, prediction sets and abstention."""
+    from mzseek.decision import UTILITIES
+
     say("\n[bold]Decoded: one model, a decision for each metric[/bold]")
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = new_table()
     table.add_column("%, decided for")
     table.add_column("where")
     for judged in UTILITIES.values():
@@ -24,7 +22,7 @@ def show_beliefs(name: str, found: Any, control: str = "", other: Any = None) ->
         for where, values in places.items():
             cells = [_best(values[judged], judged == utility) for judged in UTILITIES]
             table.add_row(UTILITIES[utility].label, _WHERE[where], *cells)
-    console.print(table)
+    show(table)
     for utility in ("tanimoto", "cosine"):
         _say_gain(name, found, utility, control, other)
     errors = found.errors
@@ -43,7 +41,7 @@ def show_beliefs(name: str, found: Any, control: str = "", other: Any = None) ->
         )
     for stop in found.abstentions:
         wanted = f"At most {100 * stop.wanted:.0f} % wrong answers: "
-        if not np.isfinite(stop.threshold):
+        if not math.isfinite(stop.threshold):
             say(f"{wanted}cannot be promised at any confidence")
         elif stop.answered == 0:
             say(f"{wanted}answer from {100 * stop.threshold:.0f} % confidence, which none has")
@@ -60,6 +58,8 @@ def _best(value: float, own: bool) -> str:
 
 
 def _say_gain(name: str, found: Any, utility: str, control: str, other: Any) -> None:
+    from mzseek.decision import UTILITIES
+
     own = found.decoded.interval(utility, utility)
     even = found.uniform.interval(utility, utility)
     gain = found.decoded.gain_over(found.uniform, utility, utility)
@@ -70,7 +70,7 @@ def _say_gain(name: str, found: Any, utility: str, control: str, other: Any) -> 
     if other is not None:
         blind = other.decoded.interval(utility, utility)
         over = found.decoded.gain_over(other.decoded, utility, utility)
-        line += f"; {escape(control)} {100 * blind.mean:.1f}, {_signed(over)}"
+        line += f"; {plain(control)} {100 * blind.mean:.1f}, {_signed(over)}"
     say(line)
 
 

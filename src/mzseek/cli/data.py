@@ -1,23 +1,25 @@
 """``mzseek data get|build|check``."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mzseek.cli.output import counted, say, show_check, show_rejects, watched
-from mzseek.data.build import BuildOptions, build_dataset
-from mzseek.data.check import check_dataset
-from mzseek.data.dataset import find_dataset, read_rejects
-from mzseek.data.hub import get_massspecgym
+from mzseek.cli.early import look_for_file, look_for_folder
+from mzseek.cli.options import AsJson, Jobs
+from mzseek.cli.output import (
+    counted,
+    plain,
+    print_json,
+    say,
+    say_next,
+    show_check,
+    show_rejects,
+    watched,
+)
 from mzseek.errors import DatasetError
 
 data_app = typer.Typer(help="Get, build and check data sets.", no_args_is_help=True)
-
-Jobs = Annotated[
-    int | None, typer.Option(min=1, help="Processes; all cores by default.", show_default=False)
-]
 
 
 @data_app.command("get")
@@ -37,12 +39,15 @@ def get(
     """
     if name.lower() != "massspecgym":
         raise DatasetError(f"data set {name!r} is unknown, expected massspecgym")
+    from mzseek.data.hub import get_massspecgym
+
     with watched() as progress:
         files = get_massspecgym(directory, version, revision=revision, progress=progress)
     for path in (files.spectra, *files.candidates.values()):
-        say(f"{path}  [dim]{path.stat().st_size / 1e6:,.1f} MB[/dim]")
-    lists = " ".join(f"--candidates-{s} {p}" for s, p in files.candidates.items())
-    say(f"Next: mzseek prepare {files.spectra} {lists} --out prepared")
+        say(f"{plain(path)}  [dim]{path.stat().st_size / 1e6:,.1f} MB[/dim]")
+    lists = [(f"--candidates-{setting}", path) for setting, path in files.candidates.items()]
+    words = [word for pair in lists for word in pair]
+    say_next("mzseek", "prepare", files.spectra, *words, "--out", "prepared")
 
 
 @data_app.command("build")
@@ -77,6 +82,11 @@ def build(
 
     Example: mzseek data build library.msp --molecules pubchem.tsv.gz --out myset
     """
+    for path in (*libraries, molecules):
+        look_for_file(path)
+    from mzseek.data.build import BuildOptions, build_dataset
+    from mzseek.data.dataset import read_rejects
+
     options = BuildOptions(
         seed=seed,
         similarity=similarity,
@@ -90,7 +100,7 @@ def build(
     with watched() as progress:
         manifest = build_dataset(libraries, molecules, out, options, jobs=jobs, progress=progress)
     if replaces:
-        say(f"{out} was replaced.")
+        say(f"{plain(out)} was replaced.")
     counts = manifest["counts"]
     by_fold = ", ".join(f"{fold} {n:,}" for fold, n in counts["spectra_by_fold"].items())
     spectra = counted(counts["spectra"], "spectrum", "spectra")
@@ -101,14 +111,14 @@ def build(
         if facts["molecules_alone"]:
             alone = counted(facts["molecules_alone"], "molecule has", "molecules have")
             say(f"  [yellow]{alone} no rival: any model ranks them first[/yellow]")
-    show_rejects(read_rejects(out / "rejects.tsv"), str(out / "rejects.tsv"))
-    say(f"Next: mzseek data check {out}")
+    show_rejects(read_rejects(out / "rejects.tsv"), out / "rejects.tsv")
+    say_next("mzseek", "data", "check", out)
 
 
 @data_app.command("check")
 def check(
     directory: Annotated[Path, typer.Argument(help="A folder with a table and candidate lists.")],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: AsJson = False,
     jobs: Jobs = None,
 ) -> None:
     """Look a data set over: leaks, missing truths, twins, conflicts, with examples.
@@ -117,10 +127,14 @@ def check(
 
     Example: mzseek data check massspecgym
     """
+    look_for_folder(directory)
+    from mzseek.data.check import check_dataset
+    from mzseek.data.dataset import find_dataset
+
     with watched() as progress:
         report = check_dataset(find_dataset(directory), jobs=jobs, progress=progress)
     if as_json:
-        print(json.dumps(report.to_dict()))
+        print_json(report.to_dict())
     else:
         show_check(report)
     if report.faults:

@@ -1,37 +1,27 @@
 """``mzseek database …``: a store of molecules to draw candidates from."""
 
 import csv
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
-from mzseek.chem import FINGERPRINTS
-from mzseek.cli.output import counted, say, show_rejects, watched
-from mzseek.data.dataset import read_rejects
+from mzseek.cli.early import look_at_fingerprint, look_for_database, look_for_file
+from mzseek.cli.options import Address, AsJson, EngineName, Fingerprint, Jobs
+from mzseek.cli.output import counted, plain, print_json, say, show_rejects, watched
 from mzseek.errors import DatabaseError
 
 database_app = typer.Typer(
     help="Build a molecule database and look molecules up in it.", no_args_is_help=True
 )
 
-Fingerprint = Annotated[str, typer.Option(help=" ".join(FINGERPRINTS))]
 Out = Annotated[Path, typer.Option(help="Folder to make.")]
 Store = Annotated[Path, typer.Argument(help="Folder that `mzseek database build` has made.")]
 Nearest = Annotated[
     bool, typer.Option(help="Also index its bits, for --like and for mining: 514 bytes a molecule.")
 ]
-JobCount = Annotated[
-    int | None, typer.Option("--jobs", min=1, help="Processes; all cores by default.")
-]
-EngineName = Annotated[
-    str, typer.Option(help="local (processes) or ray (a cluster; needs mzseek[cluster]).")
-]
-Address = Annotated[str | None, typer.Option(help="Of a running Ray cluster.")]
 _SHOWN = ("smiles", "formula", "mass", "key", "sources", "identifiers", "names")
 
 
@@ -51,7 +41,7 @@ def build(
     id_column: Annotated[str | None, typer.Option(help="Column with identifiers.")] = None,
     source_column: Annotated[str | None, typer.Option(help="Column with sources.")] = None,
     nearest: Nearest = True,
-    jobs: JobCount = None,
+    jobs: Jobs = None,
     engine: EngineName = "local",
     address: Address = None,
 ) -> None:
@@ -62,6 +52,9 @@ def build(
 
     Example: mzseek database build hmdb.sdf.gz coconut.csv --out candidates
     """
+    look_at_fingerprint(fingerprint)
+    for path in molecules:
+        look_for_file(path)
     from mzseek.database.inputs import file_sources
 
     named = {
@@ -77,7 +70,7 @@ def hmdb(
     out: Out = Path("hmdb"),
     fingerprint: Fingerprint = "morgan2",
     nearest: Nearest = True,
-    jobs: JobCount = None,
+    jobs: Jobs = None,
     engine: EngineName = "local",
     address: Address = None,
 ) -> None:
@@ -87,6 +80,7 @@ def hmdb(
 
     Example: mzseek database hmdb --out hmdb
     """
+    look_at_fingerprint(fingerprint)
     from mzseek.database.inputs import hmdb_sources
 
     _build(hmdb_sources(), out, fingerprint, nearest, jobs, engine, address)
@@ -100,7 +94,7 @@ def pubchem(
     out: Out,
     fingerprint: Fingerprint = "morgan2",
     nearest: Nearest = True,
-    jobs: JobCount = None,
+    jobs: Jobs = None,
     engine: EngineName = "local",
     address: Address = None,
 ) -> None:
@@ -108,6 +102,7 @@ def pubchem(
 
     Example: mzseek database pubchem mirror/Compound/Extras --out pubchem
     """
+    look_at_fingerprint(fingerprint)
     from mzseek.database.inputs import pubchem_sources
 
     _build(pubchem_sources(folder), out, fingerprint, nearest, jobs, engine, address)
@@ -120,7 +115,7 @@ def add(
     source: Annotated[
         str | None, typer.Option(help="Name of the collection; by default each file's own.")
     ] = None,
-    jobs: JobCount = None,
+    jobs: Jobs = None,
     engine: EngineName = "local",
     address: Address = None,
 ) -> None:
@@ -128,6 +123,9 @@ def add(
 
     Example: mzseek database add candidates mine.smi --source mine
     """
+    look_for_database(store)
+    for path in molecules:
+        look_for_file(path)
     from mzseek.database import Database, add_molecules
     from mzseek.database.inputs import file_sources
     from mzseek.work import engine_named
@@ -146,17 +144,18 @@ def add(
 @database_app.command("info")
 def info(
     store: Store,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the manifest.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """What a database holds.
 
     Example: mzseek database info candidates
     """
+    look_for_database(store)
     from mzseek.database import Database
 
     opened = Database.open(store)
     if as_json:
-        print(json.dumps(opened.manifest))
+        print_json(opened.manifest)
         return
     _show(opened)
 
@@ -167,11 +166,13 @@ def check(store: Store) -> None:
 
     Example: mzseek database check candidates
     """
+    look_for_database(store)
     from mzseek.database import Database
 
     opened = Database.open(store)
-    opened.check()
-    say(f"{escape(str(store))}: {len(opened):,} molecules, every file as it was written")
+    with watched():
+        opened.check()
+    say(f"{plain(store)}: {len(opened):,} molecules, every file as it was written")
 
 
 @database_app.command("export")
@@ -183,6 +184,7 @@ def export(
 
     Example: mzseek database export candidates candidates.tsv
     """
+    look_for_database(store)
     from mzseek.database import Database
     from mzseek.files import atomic_file
 
@@ -207,7 +209,7 @@ def export(
                 writer.writerows(_cells(batch))
             done += batch.num_rows
             progress("exporting", done, len(opened))
-    say(f"{done:,} molecules in {escape(str(out))}")
+    say(f"{done:,} molecules in {plain(out)}")
 
 
 @database_app.command("search")
@@ -231,8 +233,6 @@ def search(
 
     Example: mzseek database search candidates --mass 194.0804 --ppm 5
     """
-    from mzseek.database import Database
-
     asked = {"--mass": mass, "--precursor": precursor, "--formula": formula,
              "--inchikey": inchikey, "--like": like}  # fmt: skip
     given = [name for name, value in asked.items() if value is not None]
@@ -242,6 +242,9 @@ def search(
         )
     if cap is not None and (like or inchikey):
         raise DatabaseError("--cap is for --mass, --precursor and --formula; --like has --top")
+    look_for_database(store)
+    from mzseek.database import Database
+
     opened = Database.open(store)
     capping: dict[str, Any] = {"cap": cap, "priorities": priority or ()}
     if mass is not None:
@@ -278,19 +281,21 @@ def _build(
 
 
 def _show(opened: Any) -> None:
+    from mzseek.data.dataset import read_rejects
+
     counts, options = opened.manifest["counts"], opened.manifest["options"]
     size = sum(each["bytes"] for each in opened.manifest["files"].values())
     say(
-        f"{escape(str(opened.folder))}: {counted(counts['molecules'], 'molecule', 'molecules')} of "
+        f"{plain(opened.folder)}: {counted(counts['molecules'], 'molecule', 'molecules')} of "
         f"{counted(counts['records'], 'record', 'records')}, {options['fingerprint']}, "
         f"{size / 1e6:,.1f} MB ({size / max(counts['molecules'], 1):,.0f} bytes a molecule)"
     )
     if counts["merged"]:
         say(f"{counts['merged']:,} records were of molecules that were there already")
     for each in opened.manifest["sources"]:
-        say(f"  [dim]{escape(each['name'])}  {each['sha256'][:12]}[/dim]")
+        say(f"  [dim]{plain(each['name'])}  {each['sha256'][:12]}[/dim]")
     rejects = opened.folder / "rejects.tsv"
-    show_rejects(read_rejects(rejects), str(rejects))
+    show_rejects(read_rejects(rejects), rejects)
 
 
 def _cells(table: Any, extra: tuple[str, ...] = ()) -> Iterator[list[Any]]:

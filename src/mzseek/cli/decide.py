@@ -1,28 +1,24 @@
 """``mzseek decide``."""
 
 import csv
-import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import numpy.typing as npt
 import typer
-from rich.markup import escape
-from rich.table import Table
-from scipy.sparse import csr_array
 
-from mzseek.chem import FINGERPRINTS, fingerprints
-from mzseek.cli.output import console, counted, say
-from mzseek.decision import UTILITIES, WITHIN, posterior
-from mzseek.decision.bounds import Bounds, bounds_under
-from mzseek.decision.decide import Decision
-from mzseek.decision.decide import decide as decide_under
-from mzseek.decision.distribution import Distribution, distribution
-from mzseek.decision.utilities import expected
+from mzseek.cli.early import look_at_fingerprint, look_for_file
+from mzseek.cli.options import FINGERPRINT_NAMES, WITHIN_NAMES, AsJson
+from mzseek.cli.output import counted, new_table, plain, print_json, say, show
 from mzseek.errors import DecisionError, InputError, MoleculeError
-from mzseek.files import open_source, text_lines
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from scipy.sparse import csr_array
+
+    from mzseek.decision import Bounds, Decision, Distribution
 
 _SHOWN_BITS = 40
 
@@ -38,38 +34,51 @@ def decide(
     within: Annotated[
         str, typer.Option(help="Decide among the candidates, or for any fingerprint: all.")
     ] = "candidates",
-    fingerprint: Annotated[
-        str, typer.Option(help=f"For SMILES: {' '.join(FINGERPRINTS)}")
-    ] = "morgan2",
+    fingerprint: Annotated[str, typer.Option(help=f"For SMILES: {FINGERPRINT_NAMES}")] = "morgan2",
     temperature: Annotated[
         float, typer.Option(help="Scores become probabilities by softmax(score / T).")
     ] = 1.0,
-    as_json: Annotated[bool, typer.Option("--json", help="End with a JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """What to decide for, by the metric that counts, and what each other decision costs.
 
     Example: mzseek decide candidates.csv --within all
     """
-    if within not in WITHIN:
-        raise DecisionError(f"--within {within!r} is unknown, expected one of: {', '.join(WITHIN)}")
+    known_places = WITHIN_NAMES.split()
+    if within not in known_places:
+        listed = ", ".join(known_places)
+        raise DecisionError(f"--within {within!r} is unknown, expected one of: {listed}")
+    look_at_fingerprint(fingerprint)
+    look_for_file(table)
+    from mzseek.decision import UTILITIES, distribution
+    from mzseek.decision.bounds import bounds_under
+    from mzseek.decision.decide import decide as decide_under
+    from mzseek.decision.utilities import expected
+
     names, rows, p = _read(table, fingerprint, temperature)
     known = distribution(rows, p)
-    decisions = {name: decide_under(name, known, within) for name in UTILITIES}
+    where: Any = within  # one of the two
+    decisions = {name: decide_under(name, known, where) for name in UTILITIES}
     values = {
         judged: {made: expected(judged, decisions[made].bits, known) for made in decisions}
         for judged in UTILITIES
     }
     bounds = bounds_under("tanimoto", known) if within == "candidates" else None
     if as_json:
-        print(json.dumps(_facts(names, decisions, values, bounds, within)))
+        print_json(_facts(names, decisions, values, bounds, within))
         return
     _show(names, known, decisions, values, bounds, within)
 
 
 def _read(
     path: Path, kind: str, temperature: float
-) -> tuple[list[str], Any, npt.NDArray[np.float64]]:
+) -> "tuple[list[str], Any, npt.NDArray[np.float64]]":
     """Names, fingerprints and probabilities of the candidates."""
+    import numpy as np
+
+    from mzseek.decision import posterior
+    from mzseek.files import open_source, text_lines
+
     with open_source(path).open() as stream:
         numbered = [(number, line) for number, line in text_lines(stream) if line.strip()]
     if not numbered:
@@ -116,7 +125,7 @@ def _numbers(places: list[str], column: str, records: list[dict[str, str]]) -> I
         except (TypeError, ValueError):
             found = repr(record[column]) if record[column] else "missing"
             raise InputError(place, f"{column} is {found}, expected a number") from None
-        if not np.isfinite(value) or (column == "probability" and value < 0):
+        if not math.isfinite(value) or (column == "probability" and value < 0):
             raise InputError(
                 place, f"{column} is {record[column]}, expected a finite number"
                 + (" that is not negative" if column == "probability" else ""),
@@ -124,7 +133,7 @@ def _numbers(places: list[str], column: str, records: list[dict[str, str]]) -> I
         yield value
 
 
-def _summing_to_one(path: Path, p: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _summing_to_one(path: Path, p: "npt.NDArray[np.float64]") -> "npt.NDArray[np.float64]":
     total = float(p.sum())
     if abs(total - 1) > 0.01:
         raise InputError(
@@ -134,7 +143,9 @@ def _summing_to_one(path: Path, p: npt.NDArray[np.float64]) -> npt.NDArray[np.fl
     return p / total
 
 
-def _bits(places: list[str], texts: list[str]) -> npt.NDArray[np.uint8]:
+def _bits(places: list[str], texts: list[str]) -> "npt.NDArray[np.uint8]":
+    import numpy as np
+
     width = len(texts[0])
     for place, text in zip(places, texts, strict=True):
         if set(text) - {"0", "1"} or len(text) != width or not text:
@@ -145,7 +156,9 @@ def _bits(places: list[str], texts: list[str]) -> npt.NDArray[np.uint8]:
     return np.array([[int(bit) for bit in text] for text in texts], np.uint8)
 
 
-def _of_smiles(places: list[str], texts: list[str], kind: str) -> csr_array:
+def _of_smiles(places: list[str], texts: list[str], kind: str) -> "csr_array":
+    from mzseek.chem import fingerprints
+
     rejects: list[tuple[str, str]] = []
     rows = fingerprints(texts, kind, rejects=rejects)
     if rejects:
@@ -157,16 +170,16 @@ def _of_smiles(places: list[str], texts: list[str], kind: str) -> csr_array:
 
 def _facts(
     names: list[str],
-    decisions: dict[str, Decision],
+    decisions: "dict[str, Decision]",
     values: dict[str, dict[str, float]],
-    bounds: Bounds | None,
+    bounds: "Bounds | None",
     within: str,
 ) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "within": within,
         "decisions": {
             made: {
-                "bits": np.flatnonzero(decision.bits).tolist(),
+                "bits": decision.bits.nonzero()[0].tolist(),
                 "index": decision.index,
                 "name": None if decision.index is None else names[decision.index],
                 "expected_utility": decision.expected_utility,
@@ -187,17 +200,19 @@ def _facts(
 
 def _show(
     names: list[str],
-    known: Distribution,
-    decisions: dict[str, Decision],
+    known: "Distribution",
+    decisions: "dict[str, Decision]",
     values: dict[str, dict[str, float]],
-    bounds: Bounds | None,
+    bounds: "Bounds | None",
     within: str,
 ) -> None:
+    from mzseek.decision import UTILITIES
+
     where = "among them" if within == "candidates" else "for any fingerprint"
     said = counted(len(names), "candidate", "candidates")
     merged = "" if len(known) == len(names) else f", {len(known):,} distinct fingerprints"
     say(f"{said}{merged}; decisions are made {where}")
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    table = new_table(padding=(0, 1, 0, 0))
     table.add_column("best for", no_wrap=True)
     table.add_column("decision", overflow="fold")
     for name, judged in UTILITIES.items():  # narrow, so that it fits into 80 columns
@@ -206,7 +221,7 @@ def _show(
     for made, decision in decisions.items():
         cells = [_cell(values[judged], made, judged) for judged in UTILITIES]
         table.add_row(UTILITIES[made].label, _named(decision, names, known.width), *cells)
-    console.print(table)
+    show(table)
     say("[dim]Expected value by each metric, %, and how much it is below the best.[/dim]")
     inexact = [made for made, decision in decisions.items() if not decision.optimal]
     for made in inexact:
@@ -225,15 +240,15 @@ def _cell(of: dict[str, float], made: str, judged: str) -> str:
     return f"[bold]{text}[/bold]" if lost <= 1e-12 else f"{text} [dim]−{100 * lost:.1f}[/dim]"
 
 
-def _named(decision: Decision, names: list[str], width: int) -> str:
+def _named(decision: "Decision", names: list[str], width: int) -> str:
     if width <= _SHOWN_BITS:
         return "".join(map(str, decision.bits))
     if decision.index is not None:
-        return escape(names[decision.index])
+        return plain(names[decision.index])
     return f"a fingerprint of {int(decision.bits.sum())} bits, none of the candidates"
 
 
-def _say_bounds(bounds: Bounds) -> None:
+def _say_bounds(bounds: "Bounds") -> None:
     say(
         f"Tanimoto of two candidates is {bounds.low:.3f} to {bounds.high:.3f}. From that alone: "
         f"deciding for HR@1 costs at most {100 * bounds.hit_under_similarity:.1f} points of "

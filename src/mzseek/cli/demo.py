@@ -4,20 +4,16 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from mzseek.cli.output import console, say, show_check, watched
+from mzseek.cli.output import new_table, plain, say, show, show_check, watched
 from mzseek.cli.prepare import show_prepared
-from mzseek.data.cache import Prepared
-from mzseek.data.check import check_dataset
-from mzseek.data.dataset import find_dataset
-from mzseek.data.demo import QUERIES, write_demo
-from mzseek.data.prepare import prepare
 from mzseek.errors import DatasetError
-from mzseek.files import atomic_file
+
+if TYPE_CHECKING:
+    from mzseek.data.cache import Prepared
 
 _MARK = "MADE-BY-MZSEEK-DEMO.txt"
 _CONTROL = "emb-cos, spectrum-blind"
@@ -33,10 +29,14 @@ def demo(
 
     Example: mzseek demo --out demo
     """
-    from mzseek.report import write_dataset_page, write_runs_page  # torch takes a second to load
-
     start = time.perf_counter()
     _claim(out)
+    from mzseek.data.check import check_dataset
+    from mzseek.data.dataset import find_dataset
+    from mzseek.data.demo import QUERIES, write_demo
+    from mzseek.data.prepare import prepare
+    from mzseek.report import write_dataset_page, write_runs_page  # torch takes a second to load
+
     _step(1, "Simulating molecules and spectra")
     with watched() as progress:
         counts = write_demo(out / "data", seed=seed, progress=progress)
@@ -67,13 +67,13 @@ def demo(
     )  # fmt: skip
     say(
         f"\nDone in {time.perf_counter() - start:.0f} s. The data are simulated: what they show is "
-        f"how mzseek works,\nnot how well. [bold]Look at {page}[/bold] in a browser."
+        f"how mzseek works,\nnot how well. [bold]Look at {plain(page)}[/bold] in a browser."
     )
     if report.faults:
         raise typer.Exit(1)
 
 
-def _train(prepared: Prepared, out: Path, seed: int, epochs: int) -> dict[str, Any]:
+def _train(prepared: "Prepared", out: Path, seed: int, epochs: int) -> dict[str, Any]:
     from mzseek.training.options import Options
     from mzseek.training.several import train_several
 
@@ -113,7 +113,7 @@ def _evaluate(runs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 def _show_tradeoff(found: dict[str, Any], beliefs: dict[str, Any]) -> None:
     from mzseek.report.tradeoff import LABELS, tradeoff_rows
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = new_table()
     table.add_column(f"%, test fold, {_SETTING} candidates")
     for label in LABELS.values():
         table.add_column(label, justify="right")
@@ -121,7 +121,7 @@ def _show_tradeoff(found: dict[str, Any], beliefs: dict[str, Any]) -> None:
         cells = [row.values[metric] for metric in LABELS]
         shown = ["–" if value is None else f"{100 * value:.1f}" for value in cells]
         table.add_row(row.name, *shown, style="dim" if row.control else None)
-    console.print(table)
+    show(table)
     say(
         "[dim]Decoded: each model's probabilities for the candidates, and the fingerprint of "
         "highest expected Tanimoto. Grey rows have not seen the spectrum.[/dim]"
@@ -134,6 +134,8 @@ def _claim(out: Path) -> None:
         raise DatasetError(f"{out}: is a file, expected a folder to make")
     if out.is_dir() and any(out.iterdir()) and not (out / _MARK).exists():
         raise DatasetError(f"{out}: exists and is no demo; name another --out")
+    from mzseek.files import atomic_file
+
     with atomic_file(out / _MARK) as partial:
         partial.write_text("Made by `mzseek demo`, which may replace what is in this folder.\n")
 

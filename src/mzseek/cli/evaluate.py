@@ -1,18 +1,15 @@
 """``mzseek evaluate``."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from mzseek.cli.beliefs import show_beliefs
-from mzseek.cli.output import console, say, watched
-from mzseek.data.settings import measured_on
-from mzseek.metrics import METRICS, bootstrap
+from mzseek.cli.early import look_for_run
+from mzseek.cli.options import AsJson
+from mzseek.cli.output import new_table, plain, print_json, say, show, watched
 
 
 def evaluate(
@@ -55,7 +52,7 @@ def evaluate(
     data: Annotated[
         Path | None, typer.Option(help="The prepared folder, if it has been moved.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="End with a JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Score a run, from its saved predictions where there are any.
 
@@ -65,6 +62,11 @@ def evaluate(
 
     Example: mzseek evaluate runs/emb-cos --candidates formula --control runs/blind
     """
+    look_for_run(run)
+    if control is not None:
+        look_for_run(control)
+    from mzseek.data.settings import measured_on
+    from mzseek.metrics import bootstrap
     from mzseek.training.beliefs import beliefs_of
     from mzseek.training.evaluate import evaluate as score  # torch takes a second to load
     from mzseek.training.evaluate import mces_of_best
@@ -107,10 +109,10 @@ def evaluate(
             if other_beliefs:
                 facts["control"] |= other_beliefs.to_dict()
             facts["gain"] = {name: [g.mean, g.low, g.high] for name, g in gains.items()}
-        print(json.dumps(facts))
+        print_json(facts)
         return
     for warning in opened.facts["warnings"]:
-        say(f"[yellow]warning:[/yellow] {warning}")
+        say(f"[yellow]warning:[/yellow] {plain(warning)}")
     _show(run.name, found, control.name if control else "", against, gains)
     if beliefs:
         show_beliefs(run.name, beliefs, control.name if control else "", other_beliefs)
@@ -122,25 +124,27 @@ def evaluate(
 
 
 def _show(name: str, found: Any, control: str, against: Any, gains: dict[str, Any]) -> None:
+    from mzseek.metrics import METRICS
+
     how = found.how
     count = len(found.values["hit_rate@1"])
     groups = found.intervals()["hit_rate@1"].groups
     say(
-        f"{count:,} {how.fold} spectra of {groups:,} molecules, {how.candidates} candidates, "
-        f"identity by {how.identity}, ties {how.ties}"
+        f"{count:,} {how.fold} spectra of {groups:,} molecules, {plain(how.candidates)} "
+        f"candidates, identity by {how.identity}, ties {how.ties}"
     )
     if found.without_list:
         say(
-            f"[yellow]{found.without_list:,} spectra have no {how.candidates} list with their "
-            "molecule in it: left out of the hit rates[/yellow]"
+            f"[yellow]{found.without_list:,} spectra have no {plain(how.candidates)} list with "
+            "their molecule in it: left out of the hit rates[/yellow]"
         )
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = new_table()
     table.add_column("%", no_wrap=True)
     columns = {name: found.intervals()}
     if against:
         columns |= {control: against.intervals(), "gain over it": gains}
     for head in columns:
-        table.add_column(escape(head), justify="right", overflow="fold")
+        table.add_column(plain(head), justify="right", overflow="fold")
     table.add_column("random", justify="right")
     for metric in found.values:
         cells = [
@@ -148,7 +152,7 @@ def _show(name: str, found: Any, control: str, against: Any, gains: dict[str, An
             for head, values in columns.items()
         ]
         table.add_row(METRICS[metric].label, *cells, _percent(found.chance.get(metric)))
-    console.print(table)
+    show(table)
     say("[dim]In brackets: 95 % intervals over molecules.[/dim]")
 
 

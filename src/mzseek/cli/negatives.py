@@ -1,14 +1,13 @@
 """``mzseek negatives``."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mzseek.cli.database import Address, EngineName, JobCount
-from mzseek.cli.output import say, watched
-from mzseek.data.cache import Prepared
+from mzseek.cli.early import look_for_database, look_for_prepared
+from mzseek.cli.options import Address, AsJson, EngineName, Jobs
+from mzseek.cli.output import print_json, say, say_next, watched
 
 
 def negatives(
@@ -23,10 +22,10 @@ def negatives(
     ] = "hardest",
     ppm: Annotated[float, typer.Option(min=0.0, help="For --by mass.")] = 10.0,
     seed: Annotated[int, typer.Option(help="For --kind random.")] = 0,
-    jobs: JobCount = None,
+    jobs: Jobs = None,
     engine: EngineName = "local",
     address: Address = None,
-    as_json: Annotated[bool, typer.Option("--json", help="End with a JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Mine negatives for training, for every molecule of a data set.
 
@@ -35,6 +34,9 @@ def negatives(
 
     Example: mzseek negatives prepared --database candidates --by mass --keep 256
     """
+    look_for_prepared(data)
+    look_for_database(database)
+    from mzseek.data.cache import Prepared
     from mzseek.data.negatives import add_negatives
     from mzseek.database import Database
     from mzseek.work import engine_named
@@ -45,10 +47,11 @@ def negatives(
             seed=seed, engine=engine_named(engine, jobs, address), progress=progress,
         )  # fmt: skip
     if as_json:
-        print(json.dumps(facts))
+        print_json(facts)
         return
     say(
         f"{facts['lists']:,} lists, median {facts['median']:g}, largest {facts['largest']}"
         + (f"; {facts['alone']:,} have no negative" if facts["alone"] else "")
     )
-    say(f"Next: mzseek train {data} --loss emb-cos --candidates {facts['name']} --out runs/NAME")
+    how = ("--loss", "emb-cos", "--candidates", facts["name"])
+    say_next("mzseek", "train", data, *how, "--out", "runs/emb-cos")

@@ -1,74 +1,196 @@
-"""What people see: progress while they wait, tables when it is done."""
+"""What people see: progress while they wait, tables when it is done.
+
+Rich is loaded when there is something to show: not for help, and not to refuse.
+"""
 
 import contextlib
+import json
 import os
 import re
+import shlex
 import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Table
-
-from mzseek.data.check import CheckReport, Finding
 from mzseek.rejects import Groups
-from mzseek.work.progress import Progress as ProgressCallback
-from mzseek.work.progress import silent
 
-# A fixed width where the output is a file, so that tables don't wrap at 80 columns.
-_width = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS") or 110)
-console = Console(width=_width, highlight=False)
-# All of Unicode's controls but the tab, and the marks that turn the direction of text around.
-_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from mzseek.data.check import CheckReport, Finding
+    from mzseek.work.progress import Progress as ProgressCallback
+
+# What markup is made of, and what stands for it between `plain` and the console: characters that
+# Unicode has set apart for such a use. Rich's own way of escaping depends on what comes after.
+_MARKUP = str.maketrans({"[": "\ufdd0", "\\": "\ufdd1"})
+_SHOWN = {ord(stand_in): original for original, stand_in in _MARKUP.items()}
+# All of Unicode's controls but the tab, the marks that turn the direction of text around, halves
+# of characters, which stand for bytes of a file's name that are no UTF-8, and the above.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufdd0\ufdd1]"
+)
 _SHOWN_KINDS = 8
 _LEVEL_STYLE = {"fault": "bold red", "warning": "yellow", "note": "dim"}
+_EVERY = 30.0  # seconds between two lines about long work in a log file
+_answers: list[TextIO] = []  # standard output, while everything else goes to standard error
+
+
+@cache
+def _console() -> "Console":
+    from rich.console import Console
+    from rich.errors import MarkupError
+    from rich.text import Text
+
+    class ExactConsole(Console):
+        """Shows what went through `plain` as it was, wherever Rich takes text for markup."""
+
+        def render_str(self, text: str, **how: Any) -> Text:
+            try:
+                shown = super().render_str(text, **how)
+            except MarkupError:  # somebody forgot `plain`: no reason to lose the line
+                shown = Text(text)
+            shown.plain = shown.plain.translate(_SHOWN)
+            return shown
+
+    # A fixed width where the output is a file, so that tables don't wrap at 80 columns.
+    columns = os.environ.get("COLUMNS", "")
+    width = None if sys.stdout.isatty() else int(columns) if columns.isdecimal() else 110
+    return ExactConsole(width=width, highlight=False, emoji=False)
 
 
 def say(text: str) -> None:
-    """Print a sentence; the terminal wraps it, and a file keeps it on one line."""
-    console.print(text, soft_wrap=True)
+    """Print a sentence; the terminal wraps it, and a file keeps it on one line.
+
+    It may have Rich's markup in it; what comes from a user, a file or a path goes through `plain`.
+    """
+    _console().print(text, soft_wrap=True)
+
+
+def say_next(*words: object) -> None:
+    """Print the command that comes next, such that it can be pasted into a shell."""
+    said = shlex.join("./" + str(w) if _is_like_an_option(w) else str(w) for w in words)
+    say(f"[bold]Next:[/bold] {plain(said, 10_000)}")
+
+
+def _is_like_an_option(word: object) -> bool:
+    return isinstance(word, Path) and str(word).startswith("-")
+
+
+def new_table(**options: Any) -> "Table":
+    """An empty table in the house style."""
+    from rich.table import Table
+
+    return Table(box=None, pad_edge=False, header_style="bold", **options)
+
+
+def show(table: "Table") -> None:
+    """Print a table."""
+    _console().print(table)
 
 
 @contextlib.contextmanager
-def watched() -> Iterator[ProgressCallback]:
-    """Progress bars, one a stage, when a person is watching; nothing in a log file."""
-    if not sys.stderr.isatty():
-        yield silent
-        return
-    bars = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
+def only_json() -> Iterator[None]:
+    """Keep standard output for `print_json`: all else that is printed goes to standard error."""
+    _answers.append(sys.stdout)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _answers.pop()
+
+
+def print_json(facts: Any) -> None:
+    """Print the object that ``--json`` asks for, in one line."""
+    print(json.dumps(facts), file=_answers[-1] if _answers else sys.stdout)
+
+
+@contextlib.contextmanager
+def watched(every: float = _EVERY) -> "Iterator[ProgressCallback]":
+    """Progress bars, one a stage, when a person is watching; now and then a line in a log file.
+
+    Parameters
+    ----------
+    every : float
+        Seconds between two such lines; work that is shorter than that says nothing.
+    """
+    with _bars() if sys.stderr.isatty() else _lines(every) as note:
+        yield note
+
+
+@contextlib.contextmanager
+def _bars() -> "Iterator[ProgressCallback]":
+    from rich import progress as rich_progress
+    from rich.console import Console
+
+    bars = rich_progress.Progress(
+        rich_progress.SpinnerColumn(),
+        rich_progress.TextColumn("{task.description}", markup=False),
+        rich_progress.BarColumn(),
+        rich_progress.MofNCompleteColumn(),
+        rich_progress.TimeElapsedColumn(),
+        rich_progress.TimeRemainingColumn(),
+        console=Console(stderr=True, emoji=False),
     )
-    tasks: dict[str, TaskID] = {}
+    tasks: dict[str, rich_progress.TaskID] = {}
     with bars:
 
         def note(stage: str, done: int, total: int | None = None) -> None:
             if stage not in tasks:
                 for earlier in bars.tasks:  # a stage of unknown length is over when another begins
                     bars.update(earlier.id, total=earlier.total or earlier.completed or 1)
-                tasks[stage] = bars.add_task(stage, total=total)
+                tasks[stage] = bars.add_task(clean(stage), total=total)
             bars.update(tasks[stage], completed=done, total=total)
 
         yield note
 
 
-def show_check(report: CheckReport) -> None:
+@contextlib.contextmanager
+def _lines(every: float) -> "Iterator[ProgressCallback]":
+    latest: tuple[str, int, int | None] | None = None
+    begun = time.monotonic()
+    over = threading.Event()
+
+    def note(stage: str, done: int, total: int | None = None) -> None:
+        nonlocal latest
+        latest = stage, done, total
+
+    def tell() -> None:  # by the clock: a stage that says nothing is the one to wonder about
+        while not over.wait(every):
+            print(_progress_line(latest, time.monotonic() - begun), file=sys.stderr, flush=True)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield note
+    finally:
+        over.set()
+        teller.join()
+
+
+def _progress_line(latest: tuple[str, int, int | None] | None, seconds: float) -> str:
+    """What has been done, and for how long.
+
+    Examples
+    --------
+    >>> _progress_line(("molecules", 12_000, 30_000), 90.3)
+    'mzseek: molecules: 12,000 of 30,000, 1 min 30 s'
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    took = f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+    if latest is None:
+        return f"mzseek: working, {took}"
+    stage, done, total = latest
+    of = "" if total is None else f" of {total:,}"
+    return f"mzseek: {clean(stage)}: {done:,}{of}, {took}"
+
+
+def show_check(report: "CheckReport") -> None:
     """Findings of a data check, worst first; those of several candidate lists in one row."""
     counts = ", ".join(f"{count:,} {what}" for what, count in report.counts.items())
     say(f"Looked at {counts}.")
@@ -80,20 +202,22 @@ def show_check(report: CheckReport) -> None:
     verdict = [f"{n} kind{'s' if n != 1 else ''} of {level}" for level, n in tally.items()]
     say(f"[bold]{' and '.join(verdict) or 'Nothing'} found.[/bold]")
     if met:
-        table = Table(box=None, pad_edge=False, header_style="bold")
+        table = new_table()
         for column in ("level", "count", "what it means, and examples"):
             table.add_column(column)
         for (level, name), findings in met.items():
             table.add_row(*_check_row(level, name, findings))
-        console.print(table)
+        show(table)
     names = {name for _, name in met}
     absent = dict.fromkeys(f.name for f in report.findings if f.name not in names)
     if absent:
         say(f"[green]None of:[/green] {', '.join(absent)}.")
 
 
-def _check_row(level: str, name: str, findings: list[Finding]) -> tuple[str, str, str]:
-    count = "\n".join(f"{f.count:,}/{f.out_of:,} {f.setting or ''}".rstrip() for f in findings)
+def _check_row(level: str, name: str, findings: "list[Finding]") -> tuple[str, str, str]:
+    count = "\n".join(
+        f"{f.count:,}/{f.out_of:,} {plain(f.setting or '')}".rstrip() for f in findings
+    )
     text = f"[bold]{name}[/bold]: {findings[0].meaning}"
     examples = dict.fromkeys(example for finding in findings for example in finding.examples)
     text += "".join(f"\n  [dim]{plain(example, 160)}[/dim]" for example in list(examples)[:3])
@@ -101,7 +225,9 @@ def _check_row(level: str, name: str, findings: list[Finding]) -> tuple[str, str
     return f"[{style}]{level}[/{style}]", count, text
 
 
-def show_rejects(rejects: Iterable[tuple[str, str]] | Groups, listed_in: str | None = None) -> None:
+def show_rejects(
+    rejects: Iterable[tuple[str, str]] | Groups, listed_in: Path | str | None = None
+) -> None:
     """Records set aside, by kind, each with an example."""
     if isinstance(rejects, Groups):
         groups = rejects
@@ -131,16 +257,27 @@ def counted(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
-def plain(text: object, limit: int = 1000) -> str:
-    r"""Text of a user, a file or a path, for `say` and tables: shown as it is, and doing nothing.
-
-    Square brackets are not taken for markup, and control characters, which could move the cursor
-    or recolour the screen, are shown as marks.
+def clean(text: object) -> str:
+    r"""Text without control characters, which could move the cursor or recolour the screen.
 
     Examples
     --------
-    >>> plain("runs/[red]a\x1b[2J")
-    'runs/\\[red]a�[2J'
+    >>> clean("a\x1b[2J")
+    'a�[2J'
     """
-    shown = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text))
-    return escape(shown if len(shown) <= limit else shown[: limit - 1] + "…")
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text))
+
+
+def plain(text: object, limit: int = 1000) -> str:
+    r"""Text of a user, a file or a path, for `say` and tables: shown as it is, and doing nothing.
+
+    Square brackets are not taken for markup, and control characters are shown as marks. What is
+    returned is for `say`, `show` and tables alone, where stand-ins become brackets again.
+
+    Examples
+    --------
+    >>> say("[bold]" + plain("runs/[red]a") + "[/bold] and " + plain("C\\"))
+    runs/[red]a and C\
+    """
+    shown = clean(text)
+    return (shown if len(shown) <= limit else shown[: limit - 1] + "…").translate(_MARKUP)

@@ -1,19 +1,17 @@
 """``mzseek prepare``."""
 
-import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mzseek.chem.fingerprints import FINGERPRINTS
-from mzseek.cli.data import Jobs
-from mzseek.cli.output import counted, say, show_rejects, watched
-from mzseek.data.cache import Prepared
-from mzseek.data.dataset import find_dataset, read_rejects
-from mzseek.data.prepare import Options
-from mzseek.data.prepare import prepare as prepare_dataset
+from mzseek.cli.early import look_at_fingerprint, look_for_file
+from mzseek.cli.options import AsJson, Fingerprint, Jobs
+from mzseek.cli.output import counted, plain, print_json, say, show_rejects, watched
 from mzseek.errors import DatasetError
+
+if TYPE_CHECKING:
+    from mzseek.data.cache import Prepared
 
 
 def prepare(
@@ -31,12 +29,12 @@ def prepare(
     candidates: Annotated[
         list[str] | None, typer.Option(help="NAME=JSON: candidates of any other kind.")
     ] = None,
-    fingerprint: Annotated[str, typer.Option(help=" ".join(FINGERPRINTS))] = "morgan2",
+    fingerprint: Fingerprint = "morgan2",
     intensity_floor: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Leave out peaks below this share of the base.")
     ] = 0.0,
     jobs: Jobs = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the manifest.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Turn a data set into the sparse arrays that training reads.
 
@@ -46,11 +44,18 @@ def prepare(
     """
     settings = {"mass": candidates_mass, "formula": candidates_formula}
     for text in candidates or []:
-        name, equals, path = text.partition("=")
-        if not (name.replace("-", "").replace("_", "").isalnum() and equals and path):
+        name, equals, file = text.partition("=")
+        if not (name.replace("-", "").replace("_", "").isalnum() and equals and file):
             raise DatasetError(f"--candidates {text!r}: expected NAME=FILE")
-        settings[name] = Path(path)
+        settings[name] = Path(file)
     chosen = {name: path for name, path in settings.items() if path is not None}
+    look_at_fingerprint(fingerprint)
+    for path in (spectra, *chosen.values()):
+        look_for_file(path)
+    from mzseek.data.dataset import find_dataset
+    from mzseek.data.prepare import Options
+    from mzseek.data.prepare import prepare as prepare_dataset
+
     if spectra.is_dir():
         files = find_dataset(spectra)
         spectra, chosen = files.spectra, files.candidates | chosen
@@ -61,19 +66,21 @@ def prepare(
             spectra, chosen, out, options, jobs=jobs, progress=progress
         )
     if as_json:
-        print(json.dumps(prepared.manifest))
+        print_json(prepared.manifest)
         return
     if made and was_there:
-        say(f"{out} was made anew: its sources, options or versions have changed.")
+        say(f"{plain(out)} was made anew: its sources, options or versions have changed.")
     show_prepared(prepared, made)
 
 
-def show_prepared(prepared: Prepared, made: bool) -> None:
+def show_prepared(prepared: "Prepared", made: bool) -> None:
     """What a prepared folder holds."""
+    from mzseek.data.dataset import read_rejects
+
     counts = prepared.manifest["counts"]
     size = sum(facts["bytes"] for facts in prepared.manifest["files"].values())
     if not made:
-        say(f"{prepared.folder} is up to date.")
+        say(f"{plain(prepared.folder)} is up to date.")
     folds = ", ".join(f"{fold} {n:,}" for fold, n in counts["spectra_by_fold"].items())
     spectra = counted(counts["spectra"], "spectrum", "spectra")
     measured = counted(counts["measured_molecules"], "molecule", "molecules")
@@ -83,7 +90,7 @@ def show_prepared(prepared: Prepared, made: bool) -> None:
     )
     for name, lists in prepared.manifest["candidates"].items():
         say(
-            f"{name} candidates: {counted(lists['lists'], 'list', 'lists')}, "
+            f"{plain(name)} candidates: {counted(lists['lists'], 'list', 'lists')}, "
             f"median {lists['median']:g}, largest {lists['largest']}"
         )
         if lists["molecules_without"]:
@@ -92,4 +99,4 @@ def show_prepared(prepared: Prepared, made: bool) -> None:
     if not prepared.manifest["candidates"]:
         say("[yellow]No candidate lists were given: nothing to rank.[/yellow]")
     rejects = prepared.folder / "rejects.tsv"
-    show_rejects(read_rejects(rejects), str(rejects))
+    show_rejects(read_rejects(rejects), rejects)

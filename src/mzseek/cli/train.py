@@ -1,14 +1,15 @@
 """``mzseek train``."""
 
-import json
 import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mzseek.cli.output import console, say, watched
-from mzseek.data.cache import Prepared
+from mzseek.cli.early import look_for_prepared, look_for_run
+from mzseek.cli.interrupt import can_go_on
+from mzseek.cli.options import AsJson
+from mzseek.cli.output import plain, print_json, say, say_next, watched
 
 # Written out, since asking the registries would load torch for every --help; a test compares them.
 LOSS_NAMES = "bce focal cosine iou fp-cos emb-cos fp-mlp emb-mlp combined"
@@ -62,7 +63,7 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a run that was interrupted.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="End with a JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Train a model on a prepared data set.
 
@@ -70,6 +71,11 @@ def train(
 
     Example: mzseek train prepared --loss emb-cos --epochs 10 --lr 5e-5 --out runs/emb-cos
     """
+    look_for_prepared(data)
+    if start_from is not None:
+        look_for_run(start_from)
+    from mzseek.data.cache import Prepared
+    from mzseek.data.settings import measured_on
     from mzseek.training.options import Options  # torch takes a second to load
     from mzseek.training.train import train as fit
 
@@ -81,20 +87,18 @@ def train(
     )  # fmt: skip
     prepared = Prepared.open(data)
     started = time.perf_counter()
-    try:
-        with watched() as progress:
-            run = fit(
-                prepared, options, out,
-                resume=resume, tensorboard=tensorboard, progress=progress,
-                say=lambda line: console.print(line, soft_wrap=True, markup=False),
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        say("Interrupted. The same command with --resume goes on from the last validation.")
-        raise typer.Exit(130) from None
+    with (
+        can_go_on("the same command with --resume goes on from the last validation"),
+        watched() as progress,
+    ):
+        run = fit(
+            prepared, options, out, resume=resume, tensorboard=tensorboard, progress=progress,
+            say=lambda line: say(plain(line)),
+        )  # fmt: skip
     if as_json:
-        print(json.dumps({"out": str(out), "best": run.best, "warnings": run.facts["warnings"]}))
+        print_json({"out": str(out), "best": run.best, "warnings": run.facts["warnings"]})
         return
     steps, seconds = run.facts.get("steps", 0), run.facts.get("seconds", 0.0)
     took = time.perf_counter() - started
     say(f"Trained {steps:,} steps in {seconds:,.0f} s ({took:,.0f} s in all).")
-    say(f"[bold]Next:[/bold] mzseek evaluate {out} --candidates {candidates}")
+    say_next("mzseek", "evaluate", out, "--candidates", measured_on(candidates))

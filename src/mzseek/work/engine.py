@@ -4,13 +4,15 @@ An engine gets batches as they come and gives results in their order, a few batc
 most, so that memory is bounded and results do not depend on the engine.
 """
 
+import contextlib
+import multiprocessing
 import os
+import signal
+import sys
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
-
-from joblib.externals.loky import get_reusable_executor
 
 from mzseek.errors import MzseekError
 
@@ -54,21 +56,61 @@ class LocalEngine(Engine):
         if self.jobs == 1:
             yield from map(work, batches)
             return
+        from joblib.externals.loky import get_reusable_executor
+
         # joblib.Parallel bounds what is not done yet, not what nobody has taken yet.
         threads = str(max((os.cpu_count() or 1) // self.jobs, 1))
         env = {name: os.environ.get(name, threads) for name in _THREADS}
-        executor = get_reusable_executor(max_workers=self.jobs, timeout=300, env=env)
+        with signals_kept():
+            executor = get_reusable_executor(
+                max_workers=self.jobs, timeout=300, env=env, initializer=begin_worker
+            )
         pending: deque[Any] = deque()
         try:
             for batch in batches:
-                pending.append(executor.submit(work, batch))
+                with signals_kept():  # processes are started here, and now and then anew
+                    pending.append(executor.submit(work, batch))
                 if len(pending) >= _AHEAD * self.jobs:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()
+        except KeyboardInterrupt:
+            stop_workers()  # nobody waits for what they are at
+            raise
         finally:
             for future in pending:
                 future.cancel()
+
+
+@contextlib.contextmanager
+def signals_kept() -> Iterator[None]:
+    """Leave signals blocked that are: starting processes, Python lets two of them through again."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def begin_worker() -> None:
+    """Make a process ready to work for another: Ctrl-C is for that one, and it ends this one."""
+    if not hasattr(signal, "pthread_sigmask"):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return
+    # Blocked, not ignored: RDKit puts a handler of its own in the place of any other.
+    signal.pthread_sigmask(signal.SIG_SETMASK, {signal.SIGINT})
+
+
+def stop_workers() -> None:
+    """End the processes that work for this one at once, whatever they are at."""
+    loky = sys.modules.get("joblib.externals.loky.reusable_executor")
+    if loky is not None and loky._executor is not None:
+        loky._executor.shutdown(wait=True, kill_workers=True)
+    for child in multiprocessing.active_children():
+        child.kill()
 
 
 class RayEngine(Engine):

@@ -1,0 +1,129 @@
+"""Ctrl-C, and being asked to end, at any moment of any command."""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from types import FrameType
+
+# What asks a command to end, where the system has it.
+_ASKING = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+_AGAIN = 0.25  # seconds until an interrupt that something has swallowed is raised again
+_TWICE = 0.5  # within that, a second signal is the first one, passed on by somebody else
+_hints: list[str] = []
+
+
+@contextlib.contextmanager
+def can_go_on(hint: str) -> Iterator[None]:
+    """Work that can be taken up again: whoever interrupts it is told how."""
+    _hints.append(hint)
+    yield
+    _hints.remove(hint)  # not where the block is left by an error, which is told afterwards
+
+
+class Interrupts:
+    """Turns signals into a `KeyboardInterrupt` in the main thread, as long as it is entered.
+
+    A handler of Python's would not do. RDKit puts one of its own in place of SIGINT's whenever it
+    matches a substructure, and leaves it there: Ctrl-C then sets a flag that nobody reads. So the
+    signals are blocked, in this thread and in all that come from it, which no handler can undo, and
+    one thread does nothing but wait for them. It then raises the interrupt here, and does so again
+    until the stack unwinds, since libraries may swallow one. A second Ctrl-C ends the process.
+
+    Child processes are born with the signals blocked: Ctrl-C reaches them too, and would make each
+    of them complain. They are ended by this one.
+
+    Attributes
+    ----------
+    received : int or None
+        The signal that has come.
+    """
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._over = threading.Event()
+        self._watcher: threading.Thread | None = None
+
+    def __enter__(self) -> "Interrupts":
+        _hints.clear()
+        in_main = threading.current_thread() is threading.main_thread()
+        if not in_main or not hasattr(signal, "pthread_sigmask"):
+            return self  # Python's own handler has to do
+        # Those that are ignored, as under nohup, stay so; those that somebody handles, too.
+        usual = (signal.SIG_DFL, signal.default_int_handler)
+        self._signals = {number for number in _ASKING if signal.getsignal(number) in usual}
+        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
+        # Harmless wherever it goes astray: it is ignored by default.
+        self._poke_before = signal.signal(signal.SIGURG, self._raise)
+        if self._signals:
+            self._watcher = threading.Thread(target=self._watch, name="signals", daemon=True)
+            self._watcher.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        if self._watcher is None or self._watcher.ident is None:
+            return
+        signal.pthread_kill(self._watcher.ident, min(self._signals))
+        self._watcher.join(1)
+        signal.signal(signal.SIGURG, self._poke_before)
+        for number in self._signals:
+            signal.signal(number, signal.getsignal(number))  # in place of RDKit's
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+
+    def stop(self) -> None:
+        """Raise no more: the interrupt has arrived, or the work is done."""
+        self._over.set()
+
+    def _watch(self) -> None:
+        first = signal.sigwait(self._signals)
+        if self._over.is_set():
+            return
+        self.received = first
+        came = time.monotonic()
+        threading.Thread(target=self._insist, name="interrupting", daemon=True).start()
+        while True:
+            signal.sigwait(self._signals)
+            if self._over.is_set():
+                return
+            if time.monotonic() - came > _TWICE:
+                tell_interrupted()
+                stop_children()
+                os._exit(128 + first)
+
+    def _insist(self) -> None:
+        main = threading.main_thread().ident
+        while main is not None:
+            signal.pthread_kill(main, signal.SIGURG)
+            if self._over.wait(_AGAIN):
+                return
+
+    def _raise(self, _number: int, _frame: FrameType | None) -> None:
+        if self.received is None or self._over.is_set():
+            return
+        handled = sys.exception()
+        while handled is not None:  # it is on its way, and what runs now is cleaning up
+            if isinstance(handled, KeyboardInterrupt):
+                return
+            handled = handled.__context__
+        raise KeyboardInterrupt
+
+
+def tell_interrupted() -> None:
+    """Say so in one line, and how the work can be taken up again."""
+    hint = f"; {_hints[-1]}" if _hints else ""
+    with contextlib.suppress(OSError):  # the terminal may be gone
+        print(f"mzseek: interrupted{hint}", file=sys.stderr, flush=True)
+
+
+def stop_children() -> None:
+    """End all processes that this one has started for its work, whatever they are at."""
+    if "mzseek.work.engine" in sys.modules:
+        from mzseek.work.engine import stop_workers
+
+        stop_workers()

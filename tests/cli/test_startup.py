@@ -1,0 +1,162 @@
+"""What needs no library answers at once: help, the version, and refusals."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mzseek.chem.fingerprints import fingerprint_kind
+from mzseek.cli import early
+from mzseek.cli.app import COMMANDS, loaded
+from mzseek.data.cache import Prepared
+from mzseek.data.dataset import find_dataset
+from mzseek.database import Database
+from mzseek.errors import MzseekError
+from mzseek.files import open_source
+from mzseek.training.run import Run
+
+HEAVY = {
+    "numpy", "scipy", "rdkit", "skfp", "pyarrow", "duckdb", "torch", "lightning", "matplotlib",
+    "jinja2", "joblib", "ray", "pyteomics", "lxml", "rich",
+}  # fmt: skip
+HELP = [["--version"], ["--help"], *([name, "--help"] for name in COMMANDS)]
+HELP += [
+    [name, inside, "--help"]
+    for name in COMMANDS
+    for inside in getattr(loaded(name), "commands", ())
+]
+REFUSED = [
+    "evaluate nowhere",
+    "evaluate nowhere --control nowhere",
+    "train nowhere --loss bce --out x",
+    "prepare nowhere",
+    "prepare nowhere --out x",
+    "prepare a-file --out x --fingerprint ecfp",
+    "prepare a-file --out x --candidates-mass nowhere.json",
+    "data check nowhere",
+    "data check a-file",
+    "data build nowhere.mgf --molecules a-file --out x",
+    "data get pubchem",
+    "database build nowhere.smi --out x",
+    "database build a-file --out x --fingerprint ecfp",
+    "database add nowhere a-file",
+    "database info nowhere",
+    "database check nowhere",
+    "database export nowhere x.tsv",
+    "database search nowhere --mass 1",
+    "database search nowhere",
+    "negatives nowhere --database nowhere",
+    "bands nowhere",
+    "bands nowhere --fingerprint ecfp",
+    "advise nowhere",
+    "advise nowhere --goal fame",
+    "decide nowhere.csv",
+    "decide a-file --within reason",
+    "demo --out a-file",
+    "train --epochs many",
+    "no-such-command",
+]
+# Runs commands one after the other and tells what each has printed and which libraries are there.
+RUNNER = """
+import contextlib, io, json, sys
+from mzseek.cli import main
+told = []
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["mzseek", *arguments]
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as stop:
+            status = stop.code
+    there = sorted({name.partition(".")[0] for name in sys.modules} & set(json.loads(HEAVY)))
+    told.append([status, out.getvalue(), err.getvalue(), there])
+print(json.dumps(told))
+""".replace("HEAVY", repr(json.dumps(sorted(HEAVY))))
+
+
+def told(commands: list[list[str]], folder: Path) -> list[tuple[int, str, str, list[str]]]:
+    """Status, output, errors and libraries of each command, all in one process."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUNNER, json.dumps(commands)],
+        capture_output=True, text=True, cwd=folder, check=True,
+    )  # fmt: skip
+    return [tuple(each) for each in json.loads(done.stdout)]
+
+
+def test_help_and_version_load_no_library(tmp_path: Path) -> None:
+    for command, (status, out, err, loaded_too) in zip(HELP, told(HELP, tmp_path), strict=True):
+        assert (status, err, loaded_too) == (0, "", []), command
+        assert out
+
+
+def test_refusals_load_no_library_and_are_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a-file").write_text("CCO\n")
+    commands = [line.split() for line in REFUSED]
+    for command, (status, out, err, loaded_too) in zip(
+        commands, told(commands, tmp_path), strict=True
+    ):
+        assert (status, out, loaded_too) == (2, "", []), (command, err)
+        assert err.startswith("mzseek: "), command
+        assert err.count("\n") == 1, command
+    assert [path.name for path in tmp_path.iterdir()] == ["a-file"]
+
+
+@pytest.mark.parametrize("command", ["--version", "train --help", "evaluate nowhere"])
+def test_an_answer_takes_less_than_two_fifths_of_a_second(command: str, tmp_path: Path) -> None:
+    def seconds() -> float:  # of the processor: others may be using it, too
+        before = os.times()
+        subprocess.run(
+            [sys.executable, "-c", "from mzseek.cli import main; main()", *command.split()],
+            capture_output=True, cwd=tmp_path, check=False,
+        )  # fmt: skip
+        after = os.times()
+        return (after.children_user - before.children_user) + (
+            after.children_system - before.children_system
+        )
+
+    assert min(seconds() for _ in range(3)) < 0.4
+
+
+def reason(action, *arguments: object) -> str:
+    with pytest.raises(MzseekError) as caught:
+        action(*arguments)
+    return f"{type(caught.value).__name__}: {caught.value}"
+
+
+def test_what_is_refused_early_is_refused_in_the_words_of_the_rooms(tmp_path: Path) -> None:
+    absent, file = tmp_path / "absent", tmp_path / "file"
+    file.write_text("x")
+    for path in (absent, tmp_path):
+        assert reason(early.look_for_run, path) == reason(Run.open, path)
+        assert reason(early.look_for_prepared, path) == reason(Prepared.open, path)
+        assert reason(early.look_for_database, path) == reason(Database.open, path)
+    for path in (absent, file):
+        assert reason(early.look_for_folder, path) == reason(find_dataset, path)
+    assert reason(early.look_for_file, absent) == reason(open_source, absent)
+    assert reason(early.look_at_fingerprint, "ecfp") == reason(fingerprint_kind, "ecfp")
+
+
+def test_the_list_of_commands_has_the_first_line_of_each() -> None:
+    for name, line in COMMANDS.items():
+        assert loaded(name).help.splitlines()[0] == line
+
+
+def test_help_shows_square_brackets_as_they_are_written(tmp_path: Path) -> None:
+    pages = [arguments for arguments in HELP if arguments[0] in COMMANDS]
+    for arguments, (_, page, _, _) in zip(pages, told(pages, tmp_path), strict=True):
+        command = loaded(arguments[0])
+        for name in arguments[1:-1]:
+            command = command.commands[name]
+        shown = "".join(page.split())
+        for text in (command.help, *(getattr(each, "help", "") for each in command.params)):
+            assert "".join((text or "").split()) in shown, arguments
+
+
+def test_extras_are_named_in_the_help() -> None:
+    assert "mzseek[mces]" in "".join(each.help or "" for each in loaded("evaluate").params)
+    build = loaded("database").commands["build"]
+    assert "mzseek[cluster]" in "".join(each.help or "" for each in build.params)
