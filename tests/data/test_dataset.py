@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from mzseek.data import find_dataset, read_table
-from mzseek.data.dataset import write_candidates, write_rejects, write_table
+from mzseek.data.dataset import read_rejects, write_candidates, write_rejects, write_table
 from mzseek.errors import DatasetError
 
 from .conftest import row
@@ -57,3 +57,18 @@ def test_tables_read_back_and_equal_content_makes_equal_files(tmp_path: Path) ->
 def test_rejects_stay_one_line_each(tmp_path: Path) -> None:
     write_rejects(tmp_path / "r.tsv", [("a\nb", "x\ty"), ("c", "z")])
     assert (tmp_path / "r.tsv").read_text() == "where\treason\na b\tx y\nc\tz\n"
+
+
+def test_rejects_run_in_no_spreadsheet_and_come_back(tmp_path: Path) -> None:
+    rejects = [("=cmd|' /C calc'!A0", "-x"), ("'@a", "b\u2028c"), ("plain", "has no peaks")]
+    write_rejects(tmp_path / "r.tsv", rejects)
+    cells = (tmp_path / "r.tsv").read_text(encoding="utf-8").replace("\t", "\n").split("\n")
+    assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells)
+    assert read_rejects(tmp_path / "r.tsv") == [rejects[0], ("'@a", "b c"), rejects[2]]
+
+
+@pytest.mark.parametrize("data", [b"", b"reason\twhere\na\tb\n", b"where\treason\n\xff\tb\n"])
+def test_damaged_rejects_are_one_line(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "r.tsv").write_bytes(data)
+    with pytest.raises(DatasetError, match=r"r\.tsv: is damaged \(.*\)$"):
+        read_rejects(tmp_path / "r.tsv")

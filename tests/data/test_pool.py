@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from mzseek.data.pool import read_pool
-from mzseek.errors import DatasetError, MzseekError
+from mzseek.errors import DatasetError, InputError, MzseekError
 
 
 def read(path: Path, text: str, **options):
@@ -56,6 +56,52 @@ def test_columns_by_preference_quoted_commas_and_formulas_in_any_order(tmp_path:
     assert rejects == []
     assert pool.smiles == ["CCC(C)C"]
     assert pool.by_formula("C5H12").tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("smiles,smiles\nCCO,CCN\n", r"columns 1 \('smiles'\) and 2 \('smiles'\) have one name"),
+        ("SMILES\tx\tsmiles\nCCO\t1\tCCN\n", r"columns 1 \('SMILES'\) and 3 \('smiles'\)"),
+        ("smiles;mass;Mass;formula\nC;16;17;CH4\n", "columns 2 .* and 3 "),
+        ("smiles smiles\nCCO CCN\n", "columns 1 .* and 2 "),
+    ],
+)
+def test_a_header_that_can_be_read_in_two_ways_is_refused(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        read(tmp_path / "a.csv", text)
+
+
+def test_columns_that_are_not_read_may_repeat(tmp_path: Path) -> None:
+    pool, _ = read(tmp_path / "a.csv", "note,smiles,note\na,CCO,b\n")
+    assert pool.smiles == ["CCO"]
+
+
+def test_a_cell_of_any_length_costs_its_row_at_most(tmp_path: Path) -> None:
+    long, longer = "x" * 200_000, "y" * 2_000_000
+    for mark in ",;":
+        text = f'name{mark}smiles\n"{long}"{mark}CCO\nz{mark}{long}\n{longer}{mark}C\n"q"{mark}CC\n'
+        pool, rejects = read(tmp_path / "a.csv", text)
+        assert pool.smiles == ["CC", "CCO"]
+        assert [where[-6:] for where, _ in rejects] == ["line 4", "line 3"]
+        assert all(len(reason) < 150 for _, reason in rejects)
+
+
+def test_numbers_of_thousands_of_digits_are_set_aside_or_kept_as_they_are(tmp_path: Path) -> None:
+    digits = "1" * 5000
+    text = f"smiles,formula,mass\nCCO,C{digits},46.04\nCC,C2H6,{digits}\nC,CH4,1_6\n"
+    pool, rejects = read(tmp_path / "a.csv", text)
+    assert pool.smiles == ["CCO"]
+    assert [where[-6:] for where, _ in rejects] == ["line 3", "line 4"]
+    assert all(len(reason) < 100 for _, reason in rejects)
+
+
+def test_formulas_without_carbon_are_found_as_rdkit_writes_them(tmp_path: Path) -> None:
+    pool, _ = read(tmp_path / "a.csv", "smiles,formula,mass\nCl,ClH,35.9767\nN,NH3,17.0265\n")
+    assert pool.by_formula("HCl").tolist() == [1]
+    assert pool.by_formula("H3N").tolist() == [0]
 
 
 def test_salts_are_found_in_their_neutral_form(tmp_path: Path) -> None:

@@ -77,6 +77,29 @@ def test_bad_records_are_set_aside(tmp_path: Path) -> None:
     ]
 
 
+def test_two_data_fields_of_one_name_are_set_aside_where_they_are_read(tmp_path: Path) -> None:
+    good = record("CCO", "good")
+
+    def with_fields(*fields: tuple[str, str]) -> str:
+        lines = "".join(f"> <{name}>\n{value}\n\n" for name, value in fields)
+        return good.replace("$$$$\n", lines + "$$$$\n")
+
+    text = "".join(
+        [
+            with_fields(("CID", "1"), ("cid", "2")),
+            with_fields(("Name", "x"), ("NAME", "y")),
+            with_fields(("CID", "1"), ("CID", "1"), ("note", "a"), ("note", "b")),
+            with_fields(("CID", ""), ("CID", "7")),
+        ]
+    )
+    records, rejects = read(tmp_path / "a.sdf", text)
+    assert [r.identifier for r in records] == ["1", "7"]
+    assert rejects == [
+        ("record 1", "has two data fields for its id, '1' and '2', expected one"),
+        ("record 2", "has two data fields for its name, 'x' and 'y', expected one"),
+    ]
+
+
 def test_the_last_end_mark_may_be_missing(tmp_path: Path) -> None:
     good = record("CCO", "good")
     records, rejects = read(tmp_path / "a.mol", good.removesuffix("$$$$\n"))

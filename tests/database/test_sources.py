@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 
 from mzseek.database import sources
 from mzseek.database.columns import one_line
+from mzseek.database.describe import Work, describe
 from mzseek.database.record import Record
 from mzseek.database.sources import read_hmdb, read_molecules, read_pubchem
 from mzseek.errors import InputError, MzseekError
@@ -123,6 +125,44 @@ def test_columns_by_preference(tmp_path: Path) -> None:
     assert shown(read_as(tmp_path / "a.csv", text)[0]) == [("CCO", "H1", "EtOH")]
 
 
+TWINS = {
+    "two of one name": ("smiles,smiles,name\nCCO,CCN,x\n", {}, "columns 1 .* and 2 .* one name"),
+    "two spellings of it": (
+        "SMILES;name;smiles\nCCO;x;CCN\n", {}, r"1 \('SMILES'\) and 3 \('smiles'\)"
+    ),
+    "of the one that is taken": (
+        "name\tCanonical SMILES\tcanonical_smiles\nx\tCCO\tCCN\n", {}, "columns 2 .* and 3 "
+    ),
+    "two names": ("smiles,name,Name\nCCO,x,y\n", {}, "columns 2 .* and 3 "),
+    "two identifiers": ("id,smiles,ID\n1,CCO,2\n", {}, "columns 1 .* and 3 "),
+    "two sources": ("source,smiles,source\n1,CCO,2\n", {}, "columns 1 .* and 3 "),
+    "two InChI": ("inchi,smiles,InChI\n1,CCO,2\n", {}, "columns 1 .* and 3 "),
+    "two that the user named": ("a,mine,mine\n1,CCO,CCN\n", {"smiles": "mine"}, "2 .* and 3 "),
+    "two that are meant": ("a,Mine,mine\n1,CCO,CCN\n", {"smiles": "MINE"}, "columns 2 .* and 3 "),
+    "a list": ("smiles smiles\nCCO CCN\n", {}, "columns 1 .* and 2 "),
+    "an export": (
+        "smiles,formula,mass,key,sources,identifiers,names,names\nCCO,,,,,,x,y\n", {}, "7 .* and 8 "
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TWINS)
+def test_a_header_that_can_be_read_in_two_ways_is_refused(tmp_path: Path, case: str) -> None:
+    text, columns, message = TWINS[case]
+    with pytest.raises(InputError, match=message) as caught:
+        read_as(tmp_path / "a.csv", text, columns=columns)
+    assert str(caught.value).startswith(f"{tmp_path / 'a.csv'}: columns ")
+
+
+def test_columns_that_are_not_read_may_repeat(tmp_path: Path) -> None:
+    text = "note,smiles,note,isomeric_smiles,isomeric_smiles\na,CCO,b,C,C\n"
+    assert shown(read_as(tmp_path / "a.csv", text)[0]) == [("CCO", "", "")]
+    text = "smiles,SMILES,name\nC,CCO,x\n"  # of which the user says which
+    assert shown(read_as(tmp_path / "a.csv", text, columns={"smiles": "SMILES"})[0]) == [
+        ("CCO", "", "x")
+    ]
+
+
 def test_inchi_stands_in_for_smiles(tmp_path: Path) -> None:
     inchi = "InChI=1S/CH4/h1H4"
     records, _ = read_as(tmp_path / "a.tsv", f"name\tInChI\nmethane\t{inchi}\n")
@@ -184,6 +224,32 @@ def test_a_quote_that_is_never_closed_costs_one_line(tmp_path: Path) -> None:
     assert [r.name for r in records] == [f"name {n}" for n in range(1, 101)]
     records, rejects = read_as(tmp_path / "b.csv", 'name,smiles\nx,CO\n"oops,CO\ny,CC\n')
     assert ([r.name for r in records], len(rejects)) == (["x", "y"], 1)
+
+
+def test_a_cell_of_any_length_costs_its_row_at_most(tmp_path: Path) -> None:
+    long = "x" * 200_000  # more than the csv module takes
+    text = f'name,smiles\n"{long}",CCO\na,"{"C" * 200_000}"\n"{"y" * 3_000_000}",C\n"z",CC\n'
+    records, rejects = read_as(tmp_path / "a.csv", text)
+    assert [(len(r.name), r.text[:3]) for r in records] == [(200_000, "CCO"), (1, "CCC"), (1, "CC")]
+    assert rejects == [("line 4", "is longer than 1,000,000 characters")]
+    records, rejects = read_as(tmp_path / "a.smi", f"CCO\n{'C' * 9_000_000}\nCCN\n")
+    assert [r.text for r in records] == ["CCO", "CCN"]
+    assert [reason for _, reason in rejects] == ["is longer than 1,000,000 characters"]
+
+
+def test_what_mzseek_exports_keeps_its_lists(tmp_path: Path) -> None:
+    text = (
+        "smiles,formula,mass,key,sources,identifiers,names\n"
+        "CCO,C2H6O,46.041865,LFQSCWFLJHTTHZ,a; b,a:1; b:2,'=cmd; ethanol\n"
+    )
+    [record], _ = read_as(tmp_path / "a.csv", text)
+    assert record.is_listed
+    table = describe(Work([record], 0), "maccs").table
+    assert table["sources"].to_pylist() == [["a", "b"]]
+    assert table["identifiers"].to_pylist() == [["a:1", "b:2"]]
+    assert table["names"].to_pylist() == [["=cmd", "ethanol"]]
+    [record], _ = read_as(tmp_path / "a.csv", text, columns={"name": "names"})
+    assert (record.is_listed, record.name) == (False, "'=cmd; ethanol")
 
 
 def test_encodings(tmp_path: Path) -> None:
@@ -308,6 +374,81 @@ def test_parquet(tmp_path: Path) -> None:
         read(path)
 
 
+def texts(*values: bytes) -> pa.Array:
+    """A column of text that nobody has looked at."""
+    ends = np.cumsum([0, *map(len, values)]).astype(np.int32)
+    buffers = [None, pa.py_buffer(ends.tobytes()), pa.py_buffer(b"".join(values))]
+    return pa.Array.from_buffers(pa.string(), len(values), buffers)
+
+
+@pytest.mark.parametrize("column", ["smiles", "name"])
+def test_parquet_rows_that_are_no_utf8_are_set_aside(tmp_path: Path, column: str) -> None:
+    table = {"smiles": texts(b"CCO", b"CCN"), "name": texts(b"x", b"y")}
+    table[column] = texts(b"CCO", b"C\xff\xfe")
+    pq.write_table(pa.table(table), tmp_path / "a.parquet")
+    records, rejects = read(tmp_path / "a.parquet")
+    assert [r.text for r in records] == ["CCO"]
+    assert rejects == [("record 2", "holds text that is no UTF-8 (at byte 2)")]
+
+
+def test_parquet_texts_without_bounds_are_set_aside(tmp_path: Path) -> None:
+    table = pa.table({"smiles": ["CCO", "C" * 2_000_000, "CCN"]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    records, rejects = read(tmp_path / "a.parquet")
+    assert [r.text for r in records] == ["CCO", "CCN"]
+    assert rejects == [("record 2", "holds a text longer than 1,000,000 characters")]
+
+
+@pytest.mark.parametrize(
+    "smiles",
+    [
+        pa.array(["CCO"], pa.large_string()), pa.array(["CCO"], pa.string_view()),
+        pa.array([b"CCO"], pa.binary()), pa.array([b"CCO"], pa.large_binary()),
+        pa.array([b"CCO"], pa.binary(3)), pa.array(["CCO"]).dictionary_encode(),
+    ],
+    ids=lambda array: str(array.type),
+)  # fmt: skip
+def test_parquet_text_of_any_type(tmp_path: Path, smiles: pa.Array) -> None:
+    number = pa.array([7], pa.uint8())
+    pq.write_table(pa.table({"smiles": smiles, "cid": number}), tmp_path / "a.parquet")
+    assert shown(read(tmp_path / "a.parquet")[0]) == [("CCO", "7", "")]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"smiles": [1, 2]}, "column 'smiles' holds int64, expected text$"),
+        ({"smiles": [["CCO"]]}, "column 'smiles' holds list<.*>, expected text$"),
+        ({"smiles": ["CCO"], "name": [{"a": 1}]}, "'name' holds struct<.*>, expected text or numb"),
+        ({"smiles": ["C"], "id": pa.array([1], pa.timestamp("s"))}, "'id' holds timestamp"),
+    ],
+)
+def test_parquet_columns_of_something_else_are_refused(
+    tmp_path: Path, table: dict, message: str
+) -> None:
+    pq.write_table(pa.table(table), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=message):
+        read(tmp_path / "a.parquet")
+
+
+def test_parquet_of_nothing_but_nulls_has_no_molecules(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"smiles": pa.nulls(2), "name": pa.nulls(2)}), tmp_path / "a.parquet")
+    records, rejects = read(tmp_path / "a.parquet")
+    assert (records, {reason for _, reason in rejects}) == ([], {"has no molecule"})
+
+
+@pytest.mark.parametrize("names", [["smiles", "smiles"], ["smiles", "SMILES"]])
+def test_parquet_with_two_columns_of_one_name_is_refused(tmp_path: Path, names: list[str]) -> None:
+    pq.write_table(pa.table([pa.array(["C"])] * 2, names=names), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"columns 1 \(.*\) and 2 \(.*\) have one name"):
+        read(tmp_path / "a.parquet")
+
+
+def test_encrypted_parquet_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is encrypted Parquet"):
+        read_as(tmp_path / "a.parquet", b"PARE\0\0\0\0PARE")
+
+
 def test_parquet_is_read_in_batches(tmp_path: Path) -> None:
     path = tmp_path / "pool.parquet"
     pq.write_table(pa.table({"smiles": [f"C{n}" for n in range(10_000)]}), path)
@@ -334,6 +475,11 @@ def test_pubchem_with_and_without_titles(tmp_path: Path) -> None:
     (tmp_path / "CID-Title.gz").write_bytes(gzip.compress(titles))
     assert [r.name for r in records()] == ["", "ethanol", "ethyl amine, naïve"]
     assert {r.source for r in records()} == {"pubchem"}
+    (tmp_path / "CID-SMILES").write_text("1" * 5000 + "\tC\n7\tCCN\n")
+    (tmp_path / "CID-SMILES.gz").rename(tmp_path / "kept")
+    assert [r.identifier for r in records()] == ["CID7"]
+    assert rejects == [("CID-SMILES: line 1", f"has no CID and tab: {'1' * 40!r}")]
+    (tmp_path / "kept").rename(tmp_path / "CID-SMILES.gz")
     (tmp_path / "CID-Title.gz").write_bytes(b"2\tethanol\n1\tacetic acid\n9\tx\n")
     with pytest.raises(InputError, match=r"CID-Title\.gz: line 2: CID 1 comes behind 2"):
         records()
@@ -354,7 +500,7 @@ def test_hmdb() -> None:
     assert len(records) > 100_000
     first = records[0]
     assert first[1:] == (
-        "CN1C=NC(C[C@H](N)C(O)=O)=C1", "HMDB0000001", "1-Methylhistidine", "hmdb", False,
+        "CN1C=NC(C[C@H](N)C(O)=O)=C1", "HMDB0000001", "1-Methylhistidine", "hmdb", False, False,
     )  # fmt: skip
     assert first.where.endswith("HMDB2StructMapping.tsv: line 1")
     assert len({r.identifier for r in records}) == len(records)

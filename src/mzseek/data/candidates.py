@@ -7,6 +7,7 @@ from pathlib import Path
 from mzseek.errors import DatasetError, InputError
 from mzseek.files import iter_members, open_source
 from mzseek.rejects import Report
+from mzseek.spectra.numbers import shorten
 
 
 def read_candidates(path: Path, report: Report) -> Iterator[tuple[str, list[str]]]:
@@ -17,7 +18,8 @@ def read_candidates(path: Path, report: Report) -> Iterator[tuple[str, list[str]
     path : Path
         Plain or gzipped JSON, as MassSpecGym's.
     report : callable
-        Gets ``(where, reason)`` for each entry set aside.
+        Gets ``(where, reason)`` for each entry set aside; of several lists for one SMILES these are
+        all but the first.
 
     Raises
     ------
@@ -25,7 +27,7 @@ def read_candidates(path: Path, report: Report) -> Iterator[tuple[str, list[str]
         The file is not an object of lists, or is damaged.
     """
     source = open_source(path)
-    seen: set[str] = set()
+    seen: dict[str, int] = {}
     with source.open() as stream:
         try:
             for count, (kind, text) in enumerate(iter_members(stream, str(path)), 1):
@@ -35,23 +37,26 @@ def read_candidates(path: Path, report: Report) -> Iterator[tuple[str, list[str]
                 try:
                     ((key, candidates),) = json.loads("{" + text + "}").items()
                 except (ValueError, RecursionError) as error:
-                    report(where, f"is not valid JSON ({error})")
+                    report(where, f"is not valid JSON ({shorten(str(error))})")
                     continue
                 reason = _why_not(key, candidates, seen)
                 if reason:
                     report(f"{where} ({key[:60]})", reason)
                     continue
-                seen.add(key)
+                seen[key] = hash(tuple(candidates))
                 yield key, candidates
         except InputError as error:
             raise DatasetError(str(error)) from error
 
 
-def _why_not(key: str, candidates: object, seen: set[str]) -> str | None:
-    if key in seen:
-        return "is listed a second time"
+def _why_not(key: str, candidates: object, seen: dict[str, int]) -> str | None:
+    """Why an entry is set aside; of lists for one key the first stays."""
     if not isinstance(candidates, list) or not all(isinstance(c, str) for c in candidates):
         return "its candidates are not a list of SMILES"
     if not candidates:
         return "its candidate list is empty"
+    if key in seen:
+        same = seen[key] == hash(tuple(candidates))
+        others = "the same" if same else "other"
+        return f"is listed a second time, with {others} candidates; the first list is used"
     return None

@@ -9,11 +9,14 @@ from pathlib import Path
 
 from mzseek.errors import DatasetError, InputError
 from mzseek.files import atomic_file, open_source, text_lines
+from mzseek.files.cells import free_cell, free_text
 from mzseek.rejects import Report
 from mzseek.spectra import Spectrum, read_spectra
+from mzseek.spectra.formats.massspecgym import check_header
 from mzseek.spectra.read import recognise
 
 FOLDS = ("train", "val", "test")
+_REJECTS_HEADER = "where\treason\n"
 COLUMNS = (
     "identifier",
     "mzs",
@@ -91,6 +94,7 @@ def read_table(path: Path, report: Report, intensity_floor: float = 0.0) -> Iter
     missing = [name for name in ("mzs", "intensities", "smiles") if name not in columns]
     if missing:
         raise DatasetError(f"{path}: {_why_no_table(path, missing[0], columns)}")
+    check_header(path, columns)
     for spectrum in read_spectra(path, report, intensity_floor=intensity_floor):
         fold = spectrum.metadata.get("fold")
         if "smiles" not in spectrum.metadata:
@@ -122,15 +126,28 @@ def write_candidates(path: Path, lists: Mapping[str, Sequence[str]]) -> None:
 def write_rejects(path: Path, rejects: Iterable[tuple[str, str]]) -> None:
     """Write what was set aside: where it was, and why."""
     with atomic_file(path) as partial, partial.open("w", encoding="utf-8") as stream:
-        stream.write("where\treason\n")
-        for where, reason in rejects:
-            stream.write(f"{_one_line(where)}\t{_one_line(reason)}\n")
+        stream.write(_REJECTS_HEADER)
+        stream.writelines(f"{free_cell(where)}\t{free_cell(why)}\n" for where, why in rejects)
 
 
 def read_rejects(path: Path) -> list[tuple[str, str]]:
-    """What `write_rejects` wrote."""
-    lines = path.read_text(encoding="utf-8").splitlines()[1:]
-    return [(where, reason) for where, _, reason in (line.partition("\t") for line in lines)]
+    """What `write_rejects` wrote.
+
+    Raises
+    ------
+    DatasetError
+        It is damaged, or something else.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise DatasetError(f"{path}: cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise DatasetError(f"{path}: is damaged (byte {error.start + 1} is no text)") from error
+    if not text.startswith(_REJECTS_HEADER):
+        raise DatasetError(f"{path}: is damaged (it does not begin with where, tab, reason)")
+    rows = (line.partition("\t") for line in text.removeprefix(_REJECTS_HEADER).split("\n") if line)
+    return [(free_text(where), free_text(reason)) for where, _, reason in rows]
 
 
 @contextlib.contextmanager

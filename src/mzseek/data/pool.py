@@ -1,6 +1,5 @@
 """A list of molecules to draw candidates from, looked up by mass or formula."""
 
-import csv
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,23 +10,34 @@ import numpy as np
 import numpy.typing as npt
 from rdkit.Chem import rdMolDescriptors
 
+from mzseek.chem.formulas import parse_formula
 from mzseek.chem.molecule import parse_molecule
 from mzseek.chem.standardise import standardise
+from mzseek.database.columns import KNOWN
 from mzseek.errors import DatasetError, MoleculeError
-from mzseek.files import open_source, text_lines
+from mzseek.files import Source, open_source, text_lines
+from mzseek.files.table import (
+    DELIMITERS,
+    bounded_lines,
+    first_line,
+    shown_names,
+    sole_column,
+    split_row,
+    table_rows,
+)
 from mzseek.rejects import Report
 from mzseek.work.batches import in_batches
 from mzseek.work.progress import Progress, silent
 
 _BATCH = 2_000
-# By preference.
+# By preference, written without case, blanks and marks.
 _COLUMN_NAMES = {
-    "smiles": ("smiles", "canonical_smiles", "isomeric_smiles", "structure"),
-    "mass": ("exact_mass", "exactmass", "monoisotopic_mass", "mass"),
-    "formula": ("formula", "molecular_formula"),
+    "smiles": KNOWN["smiles"],
+    "mass": ("exactmass", "monoisotopicmass", "mass"),
+    "formula": ("formula", "molecularformula"),
 }
 _EXPECTED = "expected a table with a smiles column, or a list of SMILES"
-_ATOM = re.compile(r"([A-Z][a-z]?)(\d*)")
+_ATOMS = re.compile(r"(?:[A-Z][a-z]?\d*)+")
 _CHARGE = re.compile(r"([+-])(\d?)\]")
 
 
@@ -67,13 +77,13 @@ def read_pool(
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> MoleculePool:
-    """Molecules of a table (tab or comma separated, with a header) or a plain list of SMILES.
+    """Molecules of a table (tabs, semicolons or commas, a header) or a plain list of SMILES.
 
     Columns ``formula`` and ``mass`` are taken as they are where both are there. Otherwise, and for
     salts and ions, which are looked up in their neutral form, they are computed. Lines with the
     same SMILES count once.
     """
-    columns, rows = _read_rows(path)
+    columns, rows = _read_rows(path, report)
     is_weighed = "formula" in columns and "mass" in columns
     smiles: list[str] = []
     formulas: list[str] = []
@@ -93,7 +103,8 @@ def read_pool(
             continue
         mass = _positive(row[columns["mass"]])
         if mass is None:
-            report(f"{path}: line {number}", f"mass {row[columns['mass']]!r} is no positive number")
+            shown = row[columns["mass"]][:40]
+            report(f"{path}: line {number}", f"mass {shown!r} is no positive number")
             continue
         smiles.append(text)
         formulas.append(hill_formula(row[columns["formula"]].strip()))
@@ -128,15 +139,12 @@ def hill_formula(formula: str) -> str:
     >>> hill_formula("H6C2O"), hill_formula("ClNa"), hill_formula("odd")
     ('C2H6O', 'ClNa', 'odd')
     """
-    atoms = _ATOM.findall(formula)
-    if "".join(symbol + count for symbol, count in atoms) != formula:
+    if not _ATOMS.fullmatch(formula):
         return formula  # charges and isotopes: nothing to reorder with certainty
-    counts: dict[str, int] = {}
-    for symbol, count in atoms:
-        counts[symbol] = counts.get(symbol, 0) + int(count or 1)
-    first = ["C", "H"] if "C" in counts else []
-    order = [*(s for s in first if s in counts), *sorted(set(counts) - set(first))]
-    return "".join(s + (str(counts[s]) if counts[s] > 1 else "") for s in order)
+    try:
+        return str(parse_formula(formula))
+    except MoleculeError:
+        return formula
 
 
 def _changes_when_standardised(smiles: str) -> bool:
@@ -149,7 +157,7 @@ def _changes_when_standardised(smiles: str) -> bool:
 
 def _positive(text: str) -> float | None:
     try:
-        value = float(text)
+        value = float(text) if "_" not in text else 0.0  # Python reads "1_0" as 10
     except ValueError:
         return None
     return value if np.isfinite(value) and value > 0 else None
@@ -171,41 +179,58 @@ def _weigh(rows: Sequence[tuple[int, str]]) -> list[tuple[str, float, str]]:
     return weighed
 
 
-def _read_rows(path: Path) -> tuple[dict[str, int], Iterator[tuple[int, list[str]]]]:
+def _read_rows(
+    path: Path, report: Report
+) -> tuple[dict[str, int], Iterator[tuple[int, list[str]]]]:
     """Where the columns are, and the numbered rows below the header."""
     source = open_source(path)
-    with source.open() as stream:
-        header = next(text_lines(stream), (0, ""))[1].rstrip("\n")
-    if not header.strip():
+    header = first_line(source)
+    if header is None:
         raise DatasetError(f"{path}: has no header and no molecules")
     if "\0" in header or header.startswith("PK"):
         raise DatasetError(f"{path}: is not a text file; {_EXPECTED}")
-    delimiter = next((mark for mark in "\t;," if mark in header), None)
-    names = [name.strip().lower() for name in _cells(header, delimiter)]
-    columns: dict[str, int] = {}
-    for meaning, known in _COLUMN_NAMES.items():
-        place = next((names.index(name) for name in known if name in names), None)
-        if place is not None:
-            columns[meaning] = place
-    has_header = "smiles" in columns
-    if not has_header:
-        if delimiter in {",", ";"}:
-            wanted = " or ".join(_COLUMN_NAMES["smiles"])
-            raise DatasetError(f"{path}: no column is called {wanted}; it has {names[:8]}")
-        columns = {"smiles": 0}  # a .smi file: SMILES, then perhaps a name
-
-    def rows() -> Iterator[tuple[int, list[str]]]:
-        with source.open() as stream:
-            for number, line in text_lines(stream):
-                if (number == 1 and has_header) or not line.strip():
-                    continue
-                values = _cells(line.rstrip("\n"), delimiter)
-                yield number, values + [""] * (len(names) - len(values))
-
-    return columns, rows()
-
-
-def _cells(line: str, delimiter: str | None) -> list[str]:
+    delimiter = next((mark for mark in DELIMITERS if mark in header), None)
+    names = (split_row(header, delimiter) if delimiter else header.split()) or [header]
+    columns = {
+        meaning: place
+        for meaning, known in _COLUMN_NAMES.items()
+        if (place := sole_column(path, names, known)) is not None
+    }
+    if "smiles" in columns:
+        return columns, _table_rows(source, delimiter, len(names), report)
     if delimiter in {",", ";"}:
-        return next(csv.reader([line], delimiter=delimiter), [])
-    return [cell.strip().strip('"') for cell in line.split(delimiter)]
+        wanted = "smiles, canonical_smiles, isomeric_smiles or structure"
+        raise DatasetError(f"{path}: no column is called {wanted}; it has {shown_names(names)}")
+    # A .smi file: SMILES, then perhaps a name.
+    return {"smiles": 0}, _list_rows(source, delimiter, report)
+
+
+def _table_rows(
+    source: Source, delimiter: str | None, width: int, report: Report
+) -> Iterator[tuple[int, list[str]]]:
+    """Rows below a header, none shorter than it; white space may be all that parts cells."""
+
+    def set_aside(number: int, reason: str) -> None:
+        report(f"{source.name}: line {number}", reason)
+
+    with source.open() as stream:
+        lines = bounded_lines(text_lines(stream), set_aside)
+        next(lines, None)
+        rows = (
+            table_rows(lines, delimiter, width, set_aside)
+            if delimiter
+            else ((number, line.split()) for number, line in lines)
+        )
+        for number, cells in rows:
+            yield number, cells + [""] * (width - len(cells))
+
+
+def _list_rows(
+    source: Source, delimiter: str | None, report: Report
+) -> Iterator[tuple[int, list[str]]]:
+    def set_aside(number: int, reason: str) -> None:
+        report(f"{source.name}: line {number}", reason)
+
+    with source.open() as stream:
+        for number, line in bounded_lines(text_lines(stream), set_aside):
+            yield number, [line.split(delimiter)[0].strip().strip('"')]

@@ -30,6 +30,7 @@ from mzseek.database.store import (
 )
 from mzseek.errors import DatabaseError
 from mzseek.files import atomic_directory, content_hash
+from mzseek.files.cells import free_cell
 from mzseek.files.owned import MANIFEST, ensure_replaceable
 from mzseek.rejects import Report
 from mzseek.work import Engine, LocalEngine, Progress, silent
@@ -196,7 +197,7 @@ def _fill(
     np.save(folder / MASSES, masses)
     before = old.manifest["counts"] if old else {"records": 0, "rejects": 0}
     listed = (old.folder / REJECTS).read_text(encoding="utf-8") if old else "where\treason\n"
-    listed += "".join(f"{where}\t{reason}\n" for where, reason in rejects)
+    listed += "".join(f"{free_cell(where)}\t{free_cell(why)}\n" for where, why in rejects)
     (folder / REJECTS).write_text(listed, encoding="utf-8")
     records = described - (len(old) if old else 0) + len(rejects) + before["records"]
     set_aside = before["rejects"] + len(rejects)

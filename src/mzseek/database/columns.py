@@ -1,10 +1,10 @@
 """Which column of a table says what, and the record that a row makes."""
 
-import re
 from collections.abc import Mapping, Sequence
 
 from mzseek.database.record import Record
 from mzseek.errors import InputError, MzseekError
+from mzseek.files.table import plain_name, shown_names, sole_column
 
 # By preference, written without case, blanks and marks: "Canonical SMILES" is canonicalsmiles.
 KNOWN = {
@@ -26,9 +26,9 @@ KNOWN = {
     "source": ("source", "database"),
 }  # fmt: skip
 MOLECULE = ("smiles", "inchi")
+# Columns of what `mzseek database export` and `search` write, where a molecule has all its names.
+EXPORTED = ("smiles", "formula", "mass", "key", "sources", "identifiers", "names")
 _NOTHING = {"", "-", "na", "n/a", "nan", "none", "null"}
-_MARKS = re.compile(r"[^a-z0-9]")
-_SHOWN = 12
 
 
 def check_named(named: Mapping[str, str]) -> None:
@@ -38,47 +38,45 @@ def check_named(named: Mapping[str, str]) -> None:
             raise MzseekError(f"columns: {meaning!r} is unknown, expected {', '.join(KNOWN)}")
 
 
-def plain_name(name: str) -> str:
-    """A column's name without case, blanks and marks."""
-    return _MARKS.sub("", name.lower())
-
-
-def find_columns(names: Sequence[str], named: Mapping[str, str]) -> dict[str, int]:
+def find_columns(file: object, names: Sequence[str], named: Mapping[str, str]) -> dict[str, int]:
     """Places of the columns that are there, by meaning.
+
+    Of several names for one thing the first of `KNOWN` is taken.
 
     Parameters
     ----------
+    file : object
+        For the message.
     names : sequence of str
         Names of the table's columns.
     named : mapping of str to str
         Names that the user gave; for these meanings no other name is tried.
 
+    Raises
+    ------
+    InputError
+        Two columns have the name that is taken.
+
     Examples
     --------
-    >>> find_columns(["CID", "Canonical SMILES", "Titel"], {"name": "Titel"})
+    >>> find_columns("a.csv", ["CID", "Canonical SMILES", "Titel"], {"name": "Titel"})
     {'smiles': 1, 'id': 0, 'name': 2}
     """
-    exact = [name.strip() for name in names]
-    plain = [plain_name(name) for name in names]
     by_user = any(meaning in named for meaning in MOLECULE)
     places = {}
     for meaning, known in KNOWN.items():
         if meaning in named:
-            place = _place_named(exact, plain, named[meaning])
+            wanted = named[meaning]
+            place = sole_column(file, names, [wanted.strip()], exact=True)
+            if place is None:
+                place = sole_column(file, names, [plain_name(wanted)])
         elif by_user and meaning in MOLECULE:
             continue
         else:
-            place = next((plain.index(name) for name in known if name in plain), None)
+            place = sole_column(file, names, known)
         if place is not None:
             places[meaning] = place
     return places
-
-
-def _place_named(exact: list[str], plain: list[str], name: str) -> int | None:
-    if name.strip() in exact:
-        return exact.index(name.strip())
-    key = plain_name(name)
-    return plain.index(key) if key and key in plain else None
 
 
 def holds_molecules(places: Mapping[str, int]) -> bool:
@@ -99,13 +97,6 @@ def require_columns(
             "no column is called smiles, canonical_smiles, isomeric_smiles, structure or inchi; "
             f"it has {shown_names(names)}",
         )
-
-
-def shown_names(names: Sequence[str]) -> str:
-    """Names for a message, the first few of them."""
-    shown = ", ".join(repr(name.strip()[:40]) for name in names[:_SHOWN])
-    more = len(names) - _SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def record_of(

@@ -14,6 +14,7 @@ from mzseek.chem.molecule import block_of, parse_inchi, parse_molecule
 from mzseek.chem.standardise import standardise, usual_tautomer
 from mzseek.database.record import Record
 from mzseek.errors import MoleculeError
+from mzseek.files.cells import list_texts
 
 MASS_DIGITS = 6
 
@@ -108,9 +109,9 @@ def describe(work: Work, kind: str) -> Described:
             "mass": [round(rdMolDescriptors.CalcExactMolWt(m), MASS_DIGITS) for m in molecules],
             "bits": pa.array([len(row) for row in rows], pa.uint16()),
             "fingerprint": packed(rows, kind),
-            "sources": [_listed(record.source) for record in records],
-            "identifiers": [_listed(_identified(record)) for record in records],
-            "names": [_listed(record.name) for record in records],
+            "sources": [_listed(record, record.source) for record in records],
+            "identifiers": [_listed(record, _identified(record)) for record in records],
+            "names": [_listed(record, record.name) for record in records],
             "place": pa.array([work.first + place for place in kept], pa.int64()),
         },
         schema=part_schema(kind),
@@ -131,14 +132,16 @@ def packed(rows: Sequence[npt.NDArray[np.uint16]], kind: str) -> pa.Array:
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(rows), buffers)
 
 
-def _listed(text: str) -> list[str]:
+def _listed(record: Record, text: str) -> list[str]:
+    if record.is_listed:
+        return list_texts(text)
     return [text] if text else []
 
 
 def _identified(record: Record) -> str:
     """A source's own number, with the source, since 42 is an identifier in many."""
-    if not record.identifier:
-        return ""
+    if not record.identifier or record.is_listed:
+        return record.identifier
     return f"{record.source}:{record.identifier}" if record.source else record.identifier
 
 

@@ -18,6 +18,9 @@ class Record(NamedTuple):
         The collection it comes from.
     is_block : bool
         The text is a MOL block.
+    is_listed : bool
+        Identifier, name and source are lists in one cell each, as an export has them, and the
+        identifiers say their sources themselves.
     """
 
     where: str
@@ -26,3 +29,4 @@ class Record(NamedTuple):
     name: str = ""
     source: str = ""
     is_block: bool = False
+    is_listed: bool = False

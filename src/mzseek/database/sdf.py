@@ -3,9 +3,11 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from mzseek.database.columns import KNOWN, one_line, plain_name
+from mzseek.database.columns import KNOWN, one_line
 from mzseek.database.record import Record
+from mzseek.errors import InputError
 from mzseek.files import Source, text_lines
+from mzseek.files.table import plain_name
 from mzseek.rejects import Report
 
 # A protein of 30,000 atoms has some 4 million characters; what is longer has lost its end.
@@ -33,7 +35,8 @@ def read_sdf(
     """Records of SDF, each with its MOL block as it stands in the file.
 
     The identifier is that of a data field, else the title line; ``named`` gives the names of the
-    fields as it gives those of columns.
+    fields as it gives those of columns. A record that has a field of one name twice, with different
+    values, is set aside where the field is read.
     """
     with source.open() as stream:
         for number, lines in _records(text_lines(stream)):
@@ -47,9 +50,14 @@ def read_sdf(
                 report(where, reason)
                 continue
             fields = _fields(rest)
-            identifier = _value(fields, "id", named) or one_line(lines[0])
-            name = _value(fields, "name", named)
-            own_source = _value(fields, "source", named)
+            try:
+                identifier, name, own_source = (
+                    _value(where, fields, meaning, named) for meaning in ("id", "name", "source")
+                )
+            except InputError as error:
+                report(where, error.reason)
+                continue
+            identifier = identifier or one_line(lines[0])
             yield Record(where, "".join(block), identifier, name, own_source or origin, True)
 
 
@@ -92,20 +100,28 @@ def _fault(block: list[str]) -> str:
     return "" if has_atoms else "has no molecule (no atoms)"
 
 
-def _fields(lines: list[str]) -> dict[str, str]:
-    """First line of each data field, by the field's plain name."""
-    fields: dict[str, str] = {}
+def _fields(lines: list[str]) -> dict[str, list[str]]:
+    """First lines of each data field, by the field's plain name; each value once."""
+    fields: dict[str, list[str]] = {}
     name = ""
     for line in lines:
         match = _FIELD.match(line) if line.startswith(">") else None
         if match:
             name = plain_name(match[1])
         elif name:
-            fields.setdefault(name, one_line(line))
+            value = one_line(line)
+            if value and value not in fields.setdefault(name, []):
+                fields[name].append(value)
             name = ""
     return fields
 
 
-def _value(fields: Mapping[str, str], meaning: str, named: Mapping[str, str]) -> str:
+def _value(
+    where: str, fields: Mapping[str, list[str]], meaning: str, named: Mapping[str, str]
+) -> str:
     wanted = (plain_name(named[meaning]),) if meaning in named else KNOWN[meaning]
-    return next((fields[name] for name in wanted if fields.get(name)), "")
+    values = next((fields[name] for name in wanted if fields.get(name)), [""])
+    if len(values) > 1:
+        shown = " and ".join(repr(value[:40]) for value in values[:2])
+        raise InputError(where, f"has two data fields for its {meaning}, {shown}, expected one")
+    return values[0]

@@ -1,6 +1,5 @@
 """Molecules of the files that users have, one record at a time, in constant memory."""
 
-import codecs
 import importlib.util
 import io
 import re
@@ -16,12 +15,14 @@ from mzseek.database.sdf import is_sdf, read_sdf
 from mzseek.database.text import EXPECTED, find_layout, read_text
 from mzseek.errors import InputError, MzseekError
 from mzseek.files import Source, open_source, text_lines
+from mzseek.files.table import require_text
 from mzseek.rejects import Report
 
 PUBCHEM_FOLDER = "https://ftp.ncbi.nlm.nih.gov/pubchem/Compound/Extras/"
 _HMDB_TABLE = Path("share", "OpenMS", "CHEMISTRY", "HMDB2StructMapping.tsv")
-_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1a]")
+_ENCRYPTED = b"PARE"
+# No collection numbers its molecules beyond; Python refuses to read numbers of thousands of digits.
+_LONGEST_CID = 18
 _PACKING = {".gz", ".zst", ".zstd"}
 
 
@@ -147,16 +148,15 @@ def _reader(
     """The reader of a file, by its content."""
     source = open_source(path)
     head = source.head()
-    if not head.strip():
-        raise InputError(path, "the file is empty")
+    if head.startswith(_ENCRYPTED):
+        raise InputError(path, "is encrypted Parquet, expected it open")
     if head.startswith(parquet.MAGIC):
         with path.open("rb") as file:
             if file.read(len(parquet.MAGIC)) != parquet.MAGIC:
                 raise InputError(path, "is Parquet packed once more, expected it as it is")
         places = parquet.find_places(path, named)
         return partial(parquet.read_parquet, path, places, report, origin)
-    if _NO_TEXT.search(head) and not head.startswith(_WIDE):
-        raise InputError(path, f"is not a text file; {EXPECTED}")
+    require_text(source, EXPECTED)
     if is_sdf("".join(line for _, line in text_lines(io.BytesIO(head)))):
         return partial(read_sdf, source, report, origin, named)
     return partial(read_text, source, find_layout(source, named), report, origin)
@@ -214,7 +214,7 @@ def _cid_rows(source: Source, report: Report) -> Iterator[CidRow]:
                 continue
             where = f"{source.name}: line {number}"
             cid, tab, rest = line.partition("\t")
-            if tab and cid.isdecimal():
+            if tab and cid.isdecimal() and len(cid) <= _LONGEST_CID:
                 yield where, int(cid), rest
             else:
                 report(where, f"has no CID and tab: {line.strip()[:40]!r}")

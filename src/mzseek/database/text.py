@@ -1,14 +1,12 @@
 """Molecules in text: tables with a header, and lists of SMILES without one."""
 
-import csv
-import io
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
 from mzseek.chem.molecule import parse_molecule
 from mzseek.database.columns import (
+    EXPORTED,
     MOLECULE,
     find_columns,
     holds_molecules,
@@ -16,21 +14,28 @@ from mzseek.database.columns import (
     one_line,
     record_of,
     require_columns,
-    shown_names,
 )
 from mzseek.database.record import Record
 from mzseek.errors import InputError, MoleculeError
 from mzseek.files import Source, text_lines
+from mzseek.files.table import (
+    DELIMITERS,
+    Line,
+    bounded_lines,
+    first_line,
+    header_names,
+    plain_name,
+    shown_names,
+    sole_column,
+    split_row,
+    table_rows,
+)
 from mzseek.rejects import Report
 
-Line = tuple[int, str]
 EXPECTED = "expected a table with a smiles column, a list of SMILES, SDF or Parquet"
 # A list is known by its first lines: so many of them, and one in so many has to be a molecule.
 _LOOKED_AT = 20
 _ONE_IN = 4
-# A quoted cell may run on over lines; one that goes on for longer was never closed.
-_LONGEST_CELL = 50
-_LONGEST_ROW = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,8 @@ class Layout:
     Attributes
     ----------
     kind : str
-        ``table``, ``list`` (SMILES, white space, title) or ``id-list`` (id, tab, SMILES).
+        ``table``, ``export`` (a table that mzseek wrote), ``list`` (SMILES, white space, title) or
+        ``id-list`` (id, tab, SMILES).
     has_header : bool
         The first line that is not blank holds no molecule.
     delimiter : str
@@ -66,13 +72,11 @@ def find_layout(source: Source, named: Mapping[str, str]) -> Layout:
     InputError
         No table or list of molecules; the message lists the columns that the file has.
     """
-    with source.open() as stream:
-        lines = (line for _, line in text_lines(stream) if line.strip())
-        sample = list(islice(lines, _LOOKED_AT))
-    if not sample:
+    header = first_line(source)
+    if header is None:
         raise InputError(source.name, "the file is empty")
-    header = sample[0].strip("\r\n").lstrip("#")
-    layout = _table(source.name, header, named) or _headed_list(header, named) or _list(sample)
+    layout = _table(source.name, header, named) or _headed_list(source.name, header, named)
+    layout = layout or _list(source)
     if layout is None:
         raise InputError(source.name, _what_is_wrong(header, named))
     return layout
@@ -80,41 +84,62 @@ def find_layout(source: Source, named: Mapping[str, str]) -> Layout:
 
 def read_text(source: Source, layout: Layout, report: Report, origin: str) -> Iterator[Record]:
     """Records of a text file, line by line."""
+
+    def set_aside(number: int, reason: str) -> None:
+        report(f"{source.name}: line {number}", reason)
+
     with source.open() as stream:
-        lines = (numbered for numbered in text_lines(stream) if numbered[1].strip())
+        lines = bounded_lines(text_lines(stream), set_aside)
         if layout.has_header:
             next(lines, None)
-        if layout.kind == "table":
-            yield from _read_table(source.name, lines, layout, report, origin)
+        if layout.kind in ("table", "export"):
+            rows = table_rows(lines, layout.delimiter, layout.width, set_aside)
+            yield from _read_table(source.name, rows, layout, report, origin)
         else:
             split = _id_first if layout.kind == "id-list" else _smiles_first
             yield from _read_list(source.name, lines, split, report, origin)
 
 
 def _table(file: str, header: str, named: Mapping[str, str]) -> Layout | None:
-    for delimiter in "\t;,":
-        names = _cells(header, delimiter)
+    for delimiter in DELIMITERS:
+        names = split_row(header, delimiter)
         if names is None or len(names) < 2:
             continue
-        places = find_columns(names, named)
+        if tuple(names[: len(EXPORTED)]) == EXPORTED and not named:
+            return _export(file, names, delimiter)
+        places = find_columns(file, names, named)
         if holds_molecules(places):
             require_columns(file, names, places, named)
             return Layout("table", True, delimiter, len(names), places)
     return None
 
 
-def _headed_list(header: str, named: Mapping[str, str]) -> Layout | None:
+def _export(file: str, names: Sequence[str], delimiter: str) -> Layout:
+    columns = {"smiles": "smiles", "id": "identifiers", "name": "names", "source": "sources"}
+    places = {}
+    for meaning, name in columns.items():
+        place = sole_column(file, names, [name])
+        places[meaning] = place if place is not None else EXPORTED.index(name)
+    return Layout("export", True, delimiter, len(names), places)
+
+
+def _headed_list(file: str, header: str, named: Mapping[str, str]) -> Layout | None:
     """A list below ``smiles`` or ``smiles zinc_id``."""
     molecule = {meaning: name for meaning, name in named.items() if meaning in MOLECULE}
     title = header.strip().strip('"')
     for name in (title, title.split(maxsplit=1)[0] if title else ""):
-        if holds_molecules(find_columns([name], molecule)):
+        if holds_molecules(find_columns(file, [name], molecule)):
+            if name != title:
+                sole_column(file, title.split(), [plain_name(name)])
             return Layout("list", True)
     return None
 
 
-def _list(sample: Sequence[str]) -> Layout | None:
+def _list(source: Source) -> Layout | None:
     """A list without a header, known by the molecules in it."""
+    with source.open() as stream:
+        lines = (line for _, line in text_lines(stream) if line.strip())
+        sample = list(islice(lines, _LOOKED_AT))
     first = sum(_is_molecule(_smiles_first(line)[0]) for line in sample)
     second = sum(_is_molecule(_id_first(line)[0]) for line in sample)
     if max(first, second) * _ONE_IN < len(sample):
@@ -133,8 +158,7 @@ def _is_molecule(text: str) -> bool:
 
 
 def _what_is_wrong(header: str, named: Mapping[str, str]) -> str:
-    delimiter = next((mark for mark in "\t;," if mark in header), None)
-    names = (_cells(header, delimiter) if delimiter else None) or [header]
+    names = header_names(header)
     for meaning in MOLECULE:
         if meaning in named:
             return f"no column is called {named[meaning]!r}; it has {shown_names(names)}"
@@ -178,9 +202,13 @@ def _read_list(
 
 
 def _read_table(
-    file: str, lines: Iterator[Line], layout: Layout, report: Report, origin: str
+    file: str,
+    rows: Iterator[tuple[int, list[str]]],
+    layout: Layout,
+    report: Report,
+    origin: str,
 ) -> Iterator[Record]:
-    for number, cells in _rows(file, lines, layout, report):
+    for number, cells in rows:
         where = f"{file}: line {number}"
         if len(cells) != layout.width and any(cells[layout.width :] or ["short"]):
             report(where, f"has {len(cells)} columns, expected {layout.width}")
@@ -189,57 +217,4 @@ def _read_table(
         if record is None:
             report(where, "has no molecule")
         else:
-            yield record
-
-
-def _rows(
-    file: str, lines: Iterator[Line], layout: Layout, report: Report
-) -> Iterator[tuple[int, list[str]]]:
-    """Cells of each row, with the number of its first line."""
-    ahead: deque[Line] = deque()
-    while line := ahead.popleft() if ahead else next(lines, None):
-        number, text = line
-        cells = _cells(text, layout.delimiter)
-        if cells is None and layout.delimiter == "\t":
-            # In tables of tabs a quotation mark is often a prime of a name and quotes nothing.
-            plain = text.strip("\r\n").split("\t")
-            cells = plain if len(plain) == layout.width else None
-        if cells is None:
-            cells = _cells_over_lines(text, lines, ahead, layout.delimiter)
-        if cells is None:
-            report(f"{file}: line {number}", "has a quotation mark that is not closed")
-        else:
-            yield number, cells
-
-
-def _cells_over_lines(
-    text: str, lines: Iterator[Line], ahead: deque[Line], delimiter: str
-) -> list[str] | None:
-    """Cells of a row with line breaks inside quotation marks; lines beyond it stay ahead."""
-    for place in range(_LONGEST_CELL):
-        if place == len(ahead):
-            line = next(lines, None)
-            if line is None:
-                return None
-            ahead.append(line)
-        text += ahead[place][1]
-        if len(text) > _LONGEST_ROW:
-            return None
-        cells = _cells(text, delimiter)
-        if cells is not None:
-            for _ in range(place + 1):
-                ahead.popleft()
-            return cells
-    return None
-
-
-def _cells(text: str, delimiter: str) -> list[str] | None:
-    """Cells of a row; none where its quotation marks do not fit together."""
-    text = text.rstrip("\r\n")
-    if '"' not in text:
-        return text.split(delimiter)
-    try:
-        rows = list(csv.reader(io.StringIO(text), delimiter=delimiter, strict=True))
-    except csv.Error:
-        return None
-    return rows[0] if len(rows) == 1 else None
+            yield record._replace(is_listed=True) if layout.kind == "export" else record

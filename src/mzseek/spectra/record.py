@@ -46,6 +46,8 @@ _SYNONYMS = {
     "num_peaks": "numpeaks num_peak",
 }
 _CANONICAL = {synonym: name for name, synonyms in _SYNONYMS.items() for synonym in synonyms.split()}
+# Every name of a field that mzseek reads.
+READ_FIELDS = frozenset((*_SYNONYMS, *_CANONICAL, "pepmass"))
 _KEY_MARKS = str.maketrans({" ": "_", ".": "_", "-": "_"})
 
 # Fields that name a spectrum on purpose; the others only happen to (a title is often the

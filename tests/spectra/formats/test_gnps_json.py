@@ -71,3 +71,15 @@ def test_a_large_object_of_something_else(tmp_path: Path) -> None:
 def test_a_single_spectrum_without_a_name(tmp_path: Path) -> None:
     (got,), _ = read(tmp_path / "a.json", '{"Precursor_MZ": 100, "peaks": [[50, 1]]}')
     assert got.identifier == "record 1"
+
+
+def test_two_values_of_one_key_set_the_record_aside_where_they_are_read(tmp_path: Path) -> None:
+    plain = json.dumps(entry("A", [[50, 1]]))[:-1]
+    twins = {"Smiles": '"CCN"', "Precursor_MZ": "300", "peaks_json": "[[60, 1]]", "Adduct": '"M+K"'}
+    bad = [f'{plain}, "{key}": {value}}}' for key, value in twins.items()]
+    good = [f'{plain}, "Smiles": "CCO"}}', f'{plain}, "note": 1, "note": 2}}'.replace('"A"', '"B"')]
+    got, rejects = read(tmp_path / "a.json", f"[{', '.join([*bad, *good])}]")
+    assert [s.identifier for s in got] == ["A", "B"]
+    assert [reason for _, reason in rejects] == [
+        f"has two values of one key, '{key}', expected one" for key in twins
+    ]

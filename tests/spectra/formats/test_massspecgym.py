@@ -1,5 +1,9 @@
 from pathlib import Path
 
+import pytest
+
+from mzseek.data import read_table
+from mzseek.errors import InputError
 from mzseek.spectra import read_spectra
 
 HEADER = "identifier\tmzs\tintensities\tsmiles\tprecursor_mz\tadduct\tfold\n"
@@ -29,3 +33,26 @@ def test_rows(tmp_path: Path) -> None:
         "column mzs is not a list of nu", "has no peaks", "column mzs is not a list of nu",
         "column mzs is not a list of nu",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("twin", ["smiles", "SMILES", "mzs", "precursor_mz", "fold", "adduct"])
+def test_two_columns_of_a_name_that_is_read_are_refused(tmp_path: Path, twin: str) -> None:
+    path = tmp_path / "set.tsv"
+    row = "A\t50.5,40\t1.0,2\tCCO\t195.08\t[M+H]+\ttrain"
+    path.write_text(f"{HEADER.rstrip()}\t{twin}\n{row}\tCCN\n")
+    rejects: list[tuple[str, str]] = []
+    assert list(read_spectra(path, rejects)) == []
+    [(where, reason)] = rejects
+    assert where == str(path)
+    assert f"and 8 ('{twin}') have one name, expected one column of it" in reason
+    with pytest.raises(InputError, match="have one name"):
+        list(read_table(path, print))
+
+
+def test_columns_that_are_not_read_may_repeat(tmp_path: Path) -> None:
+    path = tmp_path / "set.tsv"
+    row = "A\t50.5,40\t1.0,2\tCCO\t195.08\t[M+H]+\ttrain"
+    path.write_text(f"{HEADER.rstrip()}\tnote\tnote\n{row}\ta\tb\n")
+    rejects: list[tuple[str, str]] = []
+    assert [s.identifier for s in read_spectra(path, rejects)] == ["A"]
+    assert rejects == []

@@ -9,9 +9,19 @@ import numpy as np
 from mzseek.errors import InputError
 from mzseek.files import Source, iter_members
 from mzseek.spectra.numbers import shorten
-from mzseek.spectra.record import Record
+from mzseek.spectra.record import READ_FIELDS, Record, canonical_key
 
 _MOST_FIELDS = 500
+_PEAKS = ("peaks_json", "peaks")
+
+
+class _Object(dict[str, Any]):
+    """A JSON object that knows which of its keys stood there twice, with different values."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        is_whole = len(self) == len(pairs)
+        self.twins = [] if is_whole else [key for key, value in pairs if value != self[key]]
 
 
 def looks_like(head: str) -> bool:
@@ -41,10 +51,14 @@ def read(source: Source) -> Iterator[Record]:
 
 def _fill(record: Record, text: str) -> Record:
     try:
-        entry = json.loads(text)
-        if not isinstance(entry, dict):
+        entry = json.loads(text, object_pairs_hook=_Object)
+        if not isinstance(entry, _Object):
             record.fault = f"is {shorten(text)}, expected an object with peaks_json"
             return record
+        for key in entry.twins:
+            if key in _PEAKS or canonical_key(key) in READ_FIELDS:
+                record.fault = f"has two values of one key, {shorten(key)!r}, expected one"
+                return record
         _read_fields(record, entry)
         _read_peaks(record, entry)
     except (ValueError, TypeError, RecursionError) as error:

@@ -5,17 +5,25 @@ from collections.abc import Iterator
 import numpy as np
 
 from mzseek.files import Source, text_lines
+from mzseek.files.table import plain_name, sole_column
 from mzseek.spectra.numbers import shorten
 from mzseek.spectra.peaks import MAX_PEAKS
-from mzseek.spectra.record import Record
+from mzseek.spectra.record import READ_FIELDS, Record
 
 _PEAK_COLUMNS = ("mzs", "intensities")
+_READ_COLUMNS = tuple(sorted({plain_name(n) for n in (*_PEAK_COLUMNS, *READ_FIELDS, "fold")}))
 
 
 def looks_like(head: str) -> bool:
     """Whether the beginning of a file is such a table."""
     columns = head.partition("\n")[0].rstrip("\r").split("\t")
     return all(name in columns for name in _PEAK_COLUMNS)
+
+
+def check_header(file: object, columns: list[str]) -> None:
+    """Refuse a table with two columns of a name that is read; others may repeat."""
+    for name in _READ_COLUMNS:
+        sole_column(file, columns, [name])
 
 
 def read(source: Source) -> Iterator[Record]:
@@ -26,6 +34,7 @@ def read(source: Source) -> Iterator[Record]:
         if not looks_like(header):
             return
         columns = header.rstrip("\n").split("\t")
+        check_header(source.name, columns)
         for number, line in lines:
             if not line.strip():
                 continue

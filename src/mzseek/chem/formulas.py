@@ -1,0 +1,201 @@
+"""Molecular formulas as people write them: any order, any case where it leaves no choice."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from rdkit import Chem
+
+from mzseek.errors import MoleculeError
+
+_ELEMENTS = frozenset(Chem.GetPeriodicTable().GetElementSymbol(n) for n in range(1, 119))
+# Up to uranium: what comes behind it is in no collection of molecules, so that the "no" of
+# "c9h11no2" is nitrogen and oxygen, not nobelium.
+_USUAL = frozenset(Chem.GetPeriodicTable().GetElementSymbol(n) for n in range(1, 93))
+_ISOTOPES = frozenset("DT")
+_ATOM = re.compile(r"([A-Z][a-z]?)(\d*)")
+_LETTERS = re.compile(r"([A-Za-z]+)(\d*)")
+_CHARGE = re.compile(r"(\++|-+|[+-]\d{1,2})$")
+_SMALL = str.maketrans("₀₁₂₃₄₅₆₇₈₉₊₋⁺⁻−", "0123456789+-+--")
+_LONGEST = 200
+_MOST_ATOMS = 100_000
+_MOST_READINGS = 1_000
+
+
+@dataclass(frozen=True)
+class Formula:
+    """Atoms of a molecule, counted, and its charge.
+
+    Attributes
+    ----------
+    counts : mapping of str to int
+        By element.
+    charge : int
+    """
+
+    counts: Mapping[str, int]
+    charge: int = 0
+
+    def __str__(self) -> str:
+        """Carbon, hydrogen, then the alphabet, and the charge: Hill order as RDKit writes it."""
+        first = [symbol for symbol in ("C", "H") if symbol in self.counts]
+        order = [*first, *sorted(set(self.counts) - set(first))]
+        atoms = "".join(s + (str(self.counts[s]) if self.counts[s] > 1 else "") for s in order)
+        if not self.charge:
+            return atoms
+        size = abs(self.charge)
+        return atoms + ("+" if self.charge > 0 else "-") + (str(size) if size > 1 else "")
+
+
+def parse_formula(text: str) -> Formula:
+    """Formula in any order: ``C8H10N4O2``, ``O2N4H10C8``, ``c8h10n4o2``, ``CH3CH2OH``.
+
+    Read as it is written first: ``CO`` is carbon monoxide and ``Co`` is cobalt. Where that gives
+    unknown elements, and all letters are small or all are capitals, case is ignored, if only one
+    formula comes of it.
+
+    Parameters
+    ----------
+    text : str
+        Blanks and small digits (C₆H₆) are understood, and a charge at the end (``C5H14NO+``, two of
+        them ``+2``).
+
+    Returns
+    -------
+    Formula
+
+    Raises
+    ------
+    MoleculeError
+        It is empty, holds an unknown element or an isotope, or can be read in two ways; the message
+        says which.
+
+    Examples
+    --------
+    >>> str(parse_formula("O2N4H10C8")), str(parse_formula("c8h10n4o2")), str(parse_formula("NACL"))
+    ('C8H10N4O2', 'C8H10N4O2', 'ClNa')
+    >>> parse_formula("co")
+    Traceback (most recent call last):
+    ...
+    mzseek.errors.MoleculeError: formula 'co' can be read as CO or Co; write capitals as they are
+    """
+    plain = "".join(str(text).translate(_SMALL).split())
+    shown = repr(plain if len(plain) <= 40 else plain[:39] + "…")
+    if not plain:
+        raise MoleculeError("the formula is empty")
+    if len(plain) > _LONGEST:
+        raise MoleculeError(f"formula {shown} has {len(plain):,} characters, at most {_LONGEST}")
+    end = _CHARGE.search(plain)
+    atoms, charge = (plain[: end.start()], _charge(end[1])) if end else (plain, 0)
+    _refuse_others(atoms, shown)
+    exact = _ATOM.findall(atoms)
+    if "".join(s + n for s, n in exact) == atoms and all(s in _ELEMENTS for s, _ in exact):
+        return Formula(_counted(exact, shown), charge)
+    is_one_case = atoms == atoms.lower() or atoms == atoms.upper()
+    readings = list(_distinct(_readings(atoms), shown)) if is_one_case else []
+    if len(readings) > 1:
+        listed = " or ".join(str(Formula(counts, charge)) for counts in readings)
+        raise MoleculeError(f"formula {shown} can be read as {listed}; write capitals as they are")
+    if not readings or "D" in readings[0]:
+        raise MoleculeError(f"formula {shown} {_unknown(atoms)}")
+    return Formula(readings[0], charge)
+
+
+def _charge(text: str) -> int:
+    size = int(text[1:]) if text[1:].isdecimal() else len(text)
+    return size if text[0] == "+" else -size
+
+
+def _refuse_others(atoms: str, shown: str) -> None:
+    """Refuse what is no row of elements and numbers."""
+    if "[" in atoms or "^" in atoms:
+        raise MoleculeError(f"formula {shown} names isotopes; give the elements alone")
+    rest = re.sub(r"[A-Za-z0-9]", "", atoms)
+    if rest:
+        raise MoleculeError(
+            f"formula {shown} holds {rest[0]!r}, expected elements and numbers such as C8H10N4O2"
+        )
+    if not atoms or atoms[0].isdecimal():
+        raise MoleculeError(f"formula {shown} does not begin with an element")
+
+
+def _counted(atoms: list[tuple[str, str]], shown: str) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for symbol, number in atoms:
+        size = int(number or 1) if len(number) <= 6 else _MOST_ATOMS + 1
+        counts[symbol] = counts.get(symbol, 0) + size
+        if size == 0 or counts[symbol] > _MOST_ATOMS:
+            raise MoleculeError(
+                f"formula {shown} has {number[:12]} of {symbol}, expected 1 to {_MOST_ATOMS:,}"
+            )
+    return counts
+
+
+def _readings(atoms: str) -> Iterator[list[tuple[str, str]]]:
+    """Ways to take letters of any case for elements."""
+    runs = _LETTERS.findall(atoms)
+    ways: list[list[list[tuple[str, str]]]] = []
+    for letters, number in runs:
+        split = list(_symbols(letters))
+        if not split:
+            return
+        ways.append([[*((s, "") for s in symbols[:-1]), (symbols[-1], number)]
+                     for symbols in split])  # fmt: skip
+    given = 0
+    pending: list[tuple[int, list[tuple[str, str]]]] = [(0, [])]
+    while pending and given < _MOST_READINGS:
+        place, so_far = pending.pop()
+        if place == len(ways):
+            given += 1
+            yield so_far
+            continue
+        pending += [(place + 1, so_far + way) for way in reversed(ways[place])]
+
+
+def _symbols(letters: str) -> Iterator[list[str]]:
+    """Ways to cut letters into symbols of elements, single letters first."""
+    ends = {len(letters)}  # places from which the rest can be cut
+    for place in range(len(letters) - 1, -1, -1):
+        if any(_symbol(letters, place, n) and place + n in ends for n in (1, 2)):
+            ends.add(place)
+    pending: list[tuple[int, list[str]]] = [(0, [])]
+    given = 0
+    while pending and given < _MOST_READINGS:
+        place, so_far = pending.pop()
+        if place == len(letters):
+            given += 1
+            yield so_far
+            continue
+        for n in (2, 1):  # the last that is put there is taken first
+            symbol = _symbol(letters, place, n)
+            if symbol and place + n in ends:
+                pending.append((place + n, [*so_far, symbol]))
+
+
+def _symbol(letters: str, place: int, size: int) -> str:
+    """The element of so many letters from a place; empty where there is none."""
+    text = letters[place : place + size].capitalize()
+    # CD4 may be meant as deuterated: not a reading to give, but one that leaves a choice.
+    return text if len(text) == size and (text in _USUAL or text == "D") else ""
+
+
+def _distinct(readings: Iterator[list[tuple[str, str]]], shown: str) -> Iterator[dict[str, int]]:
+    """The first two formulas that differ."""
+    seen: list[dict[str, int]] = []
+    for reading in readings:
+        counts = _counted(reading, shown)
+        if counts not in seen:
+            seen.append(counts)
+            yield counts
+            if len(seen) == 2:
+                return
+
+
+def _unknown(atoms: str) -> str:
+    symbols = [symbol for symbol, _ in _ATOM.findall(atoms if atoms != atoms.lower() else "")]
+    if _ISOTOPES & set(symbols) or "d" in atoms:
+        return "names isotopes of hydrogen; give the elements alone"
+    unknown = next((s for s in symbols if s not in _ELEMENTS), None)
+    if unknown is None:
+        return "is no row of elements and numbers such as C8H10N4O2"
+    return f"has the unknown element {unknown!r}"

@@ -1,0 +1,288 @@
+"""Tables in text: which column is which, and rows cut into cells, in bounded memory."""
+
+import codecs
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from mzseek.errors import InputError
+from mzseek.files.source import Source, text_lines
+
+Line = tuple[int, str]
+Row = tuple[int, list[str]]
+SetAside = Callable[[int, str], object]
+
+DELIMITERS = "\t;,"
+# A row of molecules with all their names is far shorter; what is longer has lost a line end.
+MOST_CHARACTERS = 1_000_000
+# A quoted cell may run on over lines; one that goes on for longer was never closed.
+_MOST_LINES = 50
+_SHOWN = 12
+_SHOWN_TWINS = 4
+_MARKS = re.compile(r"[^a-z0-9]")
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1a]")
+
+
+def plain_name(name: str) -> str:
+    """A column's name without case, blanks and marks.
+
+    Examples
+    --------
+    >>> plain_name("Canonical SMILES"), plain_name("precursor_mz"), plain_name("m/z")
+    ('canonicalsmiles', 'precursormz', 'mz')
+    """
+    return _MARKS.sub("", name.lower())
+
+
+def sole_column(
+    file: object, names: Sequence[str], wanted: Sequence[str], *, exact: bool = False
+) -> int | None:
+    """Place of the first of several names that a header has; two columns of that name are refused.
+
+    Parameters
+    ----------
+    file : object
+        For the message.
+    names : sequence of str
+        The header's.
+    wanted : sequence of str
+        By preference, as `plain_name` writes them.
+    exact : bool
+        Compare names as they are, but for blanks around them.
+
+    Returns
+    -------
+    int or None
+        None where no column has any of the names.
+
+    Raises
+    ------
+    InputError
+        Two columns have the name that is taken: which of them is meant cannot be known.
+
+    Examples
+    --------
+    >>> sole_column("a.csv", ["Name", "isomeric_smiles", "SMILES"], ("smiles", "isomericsmiles"))
+    2
+    >>> sole_column("a.csv", ["smiles", "name", "SMILES"], ("smiles",))
+    Traceback (most recent call last):
+    ...
+    mzseek.errors.InputError: a.csv: columns 1 ('smiles') and 3 ('SMILES') have one name, \
+expected one column of it
+    """
+    found = [name.strip() if exact else plain_name(name) for name in names]
+    for name in wanted:
+        places = [place for place, other in enumerate(found) if other == name and name]
+        if len(places) > 1:
+            shown = [f"{p + 1} ({names[p].strip()[:40]!r})" for p in places[:_SHOWN_TWINS]]
+            more = f" and {len(places) - len(shown)} more" if len(places) > len(shown) else ""
+            listed = ", ".join(shown) + more if more else " and ".join(shown)
+            reason = f"columns {listed} have one name, expected one column of it"
+            raise InputError(file, reason)
+        if places:
+            return places[0]
+    return None
+
+
+def shown_names(names: Sequence[str]) -> str:
+    """Names of columns for a message, the first few of them."""
+    shown = ", ".join(repr(name.strip()[:40]) for name in names[:_SHOWN])
+    more = len(names) - _SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def require_text(source: Source, expected: str) -> bytes:
+    """The beginning of a file; `InputError` where it is empty or shows that this is no text."""
+    head = source.head()
+    if not head.strip():
+        raise InputError(source.name, "the file is empty")
+    if _NO_TEXT.search(head) and not head.startswith(_WIDE):
+        raise InputError(source.name, f"is not a text file; {expected}")
+    return head
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table in a text file, by its header.
+
+    Attributes
+    ----------
+    source : Source
+    delimiter : str
+        Between cells; a table of one column has none, and gets a tab.
+    names : list of str
+        Of the columns, as they are written.
+    """
+
+    source: Source
+    delimiter: str
+    names: list[str]
+
+    def rows(self, set_aside: SetAside) -> Iterator[Row]:
+        """Cells of each row with the number of its line; as many as the row has."""
+        with self.source.open() as stream:
+            lines = bounded_lines(text_lines(stream), set_aside)
+            next(lines, None)
+            yield from table_rows(lines, self.delimiter, len(self.names), set_aside)
+
+
+def open_table(source: Source, fits: Callable[[Sequence[str]], bool]) -> TextTable | None:
+    """The table that a file holds: tabs, semicolons or commas, plain or packed, with a header.
+
+    Parameters
+    ----------
+    source : Source
+    fits : callable of the names of columns
+        Whether they are those of the table that is looked for: this tells the delimiter.
+
+    Returns
+    -------
+    TextTable or None
+        None where the first line holds no such names.
+    """
+    header = first_line(source)
+    if header is None:
+        return None
+    for delimiter in DELIMITERS:
+        names = split_row(header, delimiter)
+        if names is not None and len(names) > 1 and fits(names):
+            return TextTable(source, delimiter, names)
+    names = split_row(header, "\t")
+    return TextTable(source, "\t", names) if names is not None and fits(names) else None
+
+
+def first_line(source: Source) -> str | None:
+    """The first line that is not blank, without the mark of a comment; None if all are."""
+    with source.open() as stream:
+        for number, line in text_lines(stream):
+            if len(line) > MOST_CHARACTERS:
+                raise InputError(f"{source.name}: line {number}", _too_long())
+            if line.strip():
+                return line.strip("\r\n").lstrip("#")
+    return None
+
+
+def header_names(header: str) -> list[str]:
+    """Names in a header that no table was recognised by, for the message that says so."""
+    delimiter = next((mark for mark in DELIMITERS if mark in header), None)
+    return (split_row(header, delimiter) if delimiter else None) or [header]
+
+
+def bounded_lines(lines: Iterator[Line], set_aside: SetAside) -> Iterator[Line]:
+    """Lines that are not blank; one that is too long is set aside, whole."""
+    is_inside = False
+    for number, text in lines:
+        ends = text.endswith("\n")
+        if is_inside:  # the rest of a long line, which comes in pieces
+            is_inside = not ends
+        elif len(text) > MOST_CHARACTERS:
+            set_aside(number, _too_long())
+            is_inside = not ends
+        elif text.strip():
+            yield number, text
+
+
+def table_rows(
+    lines: Iterator[Line], delimiter: str, width: int, set_aside: SetAside
+) -> Iterator[Row]:
+    """Cells of each row, with the number of its first line.
+
+    Parameters
+    ----------
+    lines : iterator of (int, str)
+        Numbered lines, of `bounded_lines`.
+    delimiter : str
+    width : int
+        Columns of the table.
+    set_aside : callable of a number and a reason
+        For rows whose quotation marks do not fit together.
+    """
+    ahead: deque[Line] = deque()
+    while line := ahead.popleft() if ahead else next(lines, None):
+        number, text = line
+        cells = split_row(text, delimiter)
+        if cells is None and delimiter == "\t":
+            # In tables of tabs a quotation mark is often a prime of a name and quotes nothing.
+            plain = text.strip("\r\n").split("\t")
+            cells = plain if len(plain) == width else None
+        if cells is None:
+            cells = _cells_over_lines(text, lines, ahead, delimiter)
+        if cells is None:
+            set_aside(number, "has a quotation mark that is not closed")
+        else:
+            yield number, cells
+
+
+def _cells_over_lines(
+    text: str, lines: Iterator[Line], ahead: deque[Line], delimiter: str
+) -> list[str] | None:
+    """Cells of a row with line breaks inside quotation marks; lines beyond it stay ahead."""
+    for place in range(_MOST_LINES):
+        if place == len(ahead):
+            line = next(lines, None)
+            if line is None:
+                return None
+            ahead.append(line)
+        text += ahead[place][1]
+        if len(text) > MOST_CHARACTERS:
+            return None
+        cells = split_row(text, delimiter) if '"' in ahead[place][1] else None
+        if cells is not None:
+            for _ in range(place + 1):
+                ahead.popleft()
+            return cells
+    return None
+
+
+def split_row(text: str, delimiter: str) -> list[str] | None:
+    r"""Cells of a row; none where its quotation marks do not fit together.
+
+    Python's csv module refuses cells past a length that is set for the whole process; here a row
+    is as long as whoever reads lines lets it be.
+
+    Examples
+    --------
+    >>> split_row('"butane, 2-methyl-",CCC(C)C,5" rod\n', ",")
+    ['butane, 2-methyl-', 'CCC(C)C', '5" rod']
+    >>> split_row('"never closed,CCO', ",") is None
+    True
+    """
+    text = text.rstrip("\r\n")
+    if '"' not in text:
+        return text.split(delimiter)
+    cells: list[str] = []
+    place = 0
+    while True:
+        if text.startswith('"', place):
+            cell, place = _quoted(text, place + 1)
+            if cell is None or (place < len(text) and text[place] != delimiter):
+                return None
+            cells.append(cell)
+        else:
+            end = text.find(delimiter, place)
+            end = len(text) if end < 0 else end
+            cells.append(text[place:end])
+            place = end
+        if place == len(text):
+            return cells
+        place += 1
+
+
+def _quoted(text: str, place: int) -> tuple[str | None, int]:
+    """The cell that begins behind a quotation mark, and where it ends; none if it does not."""
+    parts: list[str] = []
+    while True:
+        end = text.find('"', place)
+        if end < 0:
+            return None, place
+        parts.append(text[place:end])
+        if not text.startswith('"', end + 1):
+            return "".join(parts), end + 1
+        parts.append('"')  # two of them stand for one
+        place = end + 2
+
+
+def _too_long() -> str:
+    return f"is longer than {MOST_CHARACTERS:,} characters"

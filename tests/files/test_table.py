@@ -1,0 +1,147 @@
+import csv
+import gzip
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mzseek.errors import InputError
+from mzseek.files import open_source, text_lines
+from mzseek.files.table import (
+    MOST_CHARACTERS,
+    bounded_lines,
+    header_names,
+    open_table,
+    plain_name,
+    require_text,
+    shown_names,
+    sole_column,
+    split_row,
+    table_rows,
+)
+
+
+def rows_of(text: str, delimiter: str = ",", width: int = 2):
+    """Rows, and what was set aside."""
+    aside: list[tuple[int, str]] = []
+
+    def set_aside(number: int, reason: str) -> None:
+        aside.append((number, reason))
+
+    lines = bounded_lines(text_lines(io.BytesIO(text.encode())), set_aside)
+    return list(table_rows(lines, delimiter, width, set_aside)), aside
+
+
+def by_csv(text: str, delimiter: str) -> list[str] | None:
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    except csv.Error:
+        return None
+    return rows[0] if len(rows) == 1 else None
+
+
+@pytest.mark.parametrize("delimiter", ["\t", ";", ","])
+@given(text=st.text('ab" ,;\t', min_size=1, max_size=30))
+def test_rows_are_cut_as_pythons_csv_cuts_them(delimiter: str, text: str) -> None:
+    assert split_row(text, delimiter) == by_csv(text, delimiter)
+
+
+@given(cells=st.lists(st.text(max_size=20), min_size=2, max_size=6), lines=st.integers(1, 3))
+def test_what_is_written_is_read(cells: list[str], lines: int) -> None:
+    # Line ends of other kinds are turned into \n, and blank lines left out, before rows are cut.
+    cells = ["\n".join(cell.replace("\r", "").split("\n")) for cell in cells]
+    cells = ["" if not cell.strip() else cell.replace("\n", " \n.") for cell in cells]
+    written = io.StringIO(newline="")
+    csv.writer(written, quoting=csv.QUOTE_ALL).writerows([cells] * lines)
+    rows, aside = rows_of(written.getvalue(), ",", len(cells))
+    assert aside == []
+    assert [row for _, row in rows] == [cells] * lines
+
+
+def test_long_cells_are_read_without_touching_the_csv_modules_limit() -> None:
+    long = "x" * 200_000
+    before = csv.field_size_limit()
+    rows, aside = rows_of(f'a,{long}\n"b","{long}"\nc,d\n')
+    assert [len(cells[1]) for _, cells in rows] == [200_000, 200_000, 1]
+    assert aside == []
+    assert csv.field_size_limit() == before
+
+
+def test_a_row_past_the_bound_is_set_aside_alone() -> None:
+    for size in (MOST_CHARACTERS + 1, 9_000_000):  # the second comes in several pieces
+        rows, aside = rows_of(f"a,b\nc,{'x' * size}\nd,e\n")
+        assert [cells for _, cells in rows] == [["a", "b"], ["d", "e"]]
+        assert aside == [(2, "is longer than 1,000,000 characters")]
+
+
+def test_quotes_that_are_never_closed_cost_one_row_each() -> None:
+    text = "".join(f'"open {n},x\n' for n in range(300))
+    rows, aside = rows_of(text + "good,1\n")
+    assert [cells for _, cells in rows][-1] == ["good", "1"]
+    assert {reason for _, reason in aside} == {"has a quotation mark that is not closed"}
+    assert len(rows) + len(aside) == 301
+
+
+def test_a_name_that_two_columns_have_is_refused_with_their_places() -> None:
+    with pytest.raises(InputError, match=r"^t: columns 1 \('smiles'\) and 3 \('SMILES'\) have"):
+        sole_column("t", ["smiles", "x", " SMILES"], ["smiles"])
+    with pytest.raises(
+        InputError, match=r"columns 1 .*, 2 .*, 3 .*, 4 .* and 6 more have one name"
+    ):
+        sole_column("t", ["smiles"] * 10, ["smiles"])
+    with pytest.raises(InputError, match="columns 2"):
+        sole_column("t", ["smiles", "a", "a"], ["a"], exact=True)
+
+
+def test_names_that_are_not_asked_for_may_repeat() -> None:
+    names = ["x", "smiles", "x", "canonical_smiles", "Canonical SMILES", "", ""]
+    assert sole_column("t", names, ["smiles", "canonicalsmiles"]) == 1
+    assert sole_column("t", names, ["inchi"]) is None
+    assert sole_column("t", names, [""]) is None
+    assert sole_column("t", ["smiles", "SMILES"], ["SMILES"], exact=True) == 1
+    with pytest.raises(InputError):
+        sole_column("t", names, ["canonicalsmiles"])
+
+
+@pytest.mark.parametrize("delimiter", ["\t", ";", ","])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_tables_of_any_delimiter_and_encoding(
+    tmp_path: Path, delimiter: str, encoding: str
+) -> None:
+    text = f'#Größe{delimiter}"the {delimiter} name"\r\n\r\n1{delimiter}"a ""b"""\r\n'
+    for pack in (bytes, gzip.compress):
+        (tmp_path / "t").write_bytes(pack(text.encode(encoding)))
+        source = open_source(tmp_path / "t")
+        table = open_table(source, lambda names: names[0] == "Größe")
+        assert table is not None
+        assert table.names == ["Größe", f"the {delimiter} name"]
+        assert list(table.rows(print)) == [(3, ["1", 'a "b"'])]
+
+
+def test_a_table_of_one_column(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("mass\n1\n2,5\n")
+    table = open_table(open_source(tmp_path / "t"), lambda names: names == ["mass"])
+    assert table is not None
+    assert list(table.rows(print)) == [(2, ["1"]), (3, ["2,5"])]
+
+
+def test_what_is_no_such_table(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text(" \n\n")
+    assert open_table(open_source(tmp_path / "t"), lambda names: True) is None
+    (tmp_path / "t").write_text("a,b\n")
+    assert open_table(open_source(tmp_path / "t"), lambda names: False) is None
+    (tmp_path / "t").write_text("x" * (MOST_CHARACTERS + 1))
+    with pytest.raises(InputError, match="line 1: is longer than 1,000,000 characters"):
+        open_table(open_source(tmp_path / "t"), lambda names: True)
+    (tmp_path / "t").write_bytes(b"PK\x03\x04")
+    with pytest.raises(InputError, match="is not a text file; expected a table"):
+        require_text(open_source(tmp_path / "t"), "expected a table")
+
+
+def test_names_for_messages() -> None:
+    assert header_names("a;b") == ["a", "b"]
+    assert header_names('"never closed;b') == ['"never closed;b']
+    assert shown_names(["a\x1b"] * 14).endswith("'a\\x1b' and 2 more")
+    assert plain_name("Exact Mass (Da)") == "exactmassda"
