@@ -15,8 +15,8 @@ Rejects = list[tuple[str, str]] | Report
 MOST_KINDS = 200
 OTHER = "other reasons"
 
-# Reasons quote what they refuse; a kind needs no more of it than this.
-_MOST_TEXT = 600
+# Reasons quote what they refuse: so much of it decides about the kind, and is kept as an example.
+_MOST_TEXT, _MOST_KEPT = 600, 2000
 _NUMBER = r"[+-]?(?:\d++(?:[.,]\d++)*+(?:[eE][+-]?\d++)?+[+-]*+|nan|inf)(?!\w)"
 # Where something that varies begins. An adduct looks like a text in brackets, and is a word.
 _VARIES = re.compile(
@@ -84,9 +84,9 @@ class Groups:
         if gathered is None and len(self._gathered) < MOST_KINDS:
             gathered = self._gathered[fixed] = _Gathered(where, reason, varying)
         elif gathered is None:
+            if not self._other.count:
+                self._other = _Gathered(where, reason, ())
             gathered = self._other
-            if not gathered.count:
-                gathered.where, gathered.reason = where, reason
         gathered.add(varying)
 
     def by_count(self) -> list[Group]:
@@ -121,7 +121,7 @@ class _Gathered:
 
     def __init__(self, where: str, reason: str, varying: tuple[str, ...]) -> None:
         self.count = 0
-        self.where, self.reason = where, reason
+        self.where, self.reason = where[:_MOST_KEPT], reason[:_MOST_KEPT]
         self._first = varying
         self._differs = [False] * len(varying)
 

@@ -22,6 +22,7 @@ from mzseek.rejects import Groups
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from mzseek.data.check import CheckReport, Finding
     from mzseek.work.progress import Progress as ProgressCallback
@@ -89,9 +90,14 @@ def new_table(**options: Any) -> "Table":
     return Table(box=None, pad_edge=False, header_style="bold", **options)
 
 
-def show(table: "Table") -> None:
-    """Print a table."""
+def show(table: "Table | Text") -> None:
+    """Print a table, or a text in several styles."""
     _console().print(table)
+
+
+def terminal() -> tuple[int, str]:
+    """Columns of the output, and the name of its encoding."""
+    return _console().width, _console().encoding
 
 
 @contextlib.contextmanager

@@ -15,6 +15,8 @@ from mzseek.spectra.formats import FORMATS, Format
 from mzseek.spectra.record import Record, identifier_of, to_spectrum
 from mzseek.spectra.spectrum import Spectrum
 
+Opened = Callable[[str, str], object]
+
 
 def known_formats() -> list[str]:
     """Labels of the formats that `read_spectra` understands."""
@@ -22,7 +24,11 @@ def known_formats() -> list[str]:
 
 
 def read_spectra(
-    path: str | Path, rejects: Rejects | None = None, *, intensity_floor: float = 0.0
+    path: str | Path,
+    rejects: Rejects | None = None,
+    *,
+    intensity_floor: float = 0.0,
+    opened: Opened | None = None,
 ) -> Iterator[Spectrum]:
     """Tandem spectra of a file, a folder, or a zip archive.
 
@@ -38,6 +44,8 @@ def read_spectra(
         arguments of a call. With None a warning at the end tells how many there were.
     intensity_floor : float
         Peaks below this fraction of a spectrum's largest are left out.
+    opened : callable, optional
+        Gets the name and the format's label of each file when its records begin.
 
     Returns
     -------
@@ -61,8 +69,9 @@ def read_spectra(
         sources = _zip_sources(path)
     else:
         source = open_source(path)
-        return _guarded(_read_one(source, recognise(source)), path, rejects, intensity_floor)
-    return _guarded(_read_many(sources), path, rejects, intensity_floor)
+        records = _read_one(source, recognise(source), opened)
+        return _guarded(records, path, rejects, intensity_floor)
+    return _guarded(_read_many(sources, opened), path, rejects, intensity_floor)
 
 
 def recognise(source: Source) -> Format:
@@ -142,7 +151,7 @@ def _open_each(openers: Iterable[Callable[[], Source]]) -> Iterator[Source | Inp
             yield error
 
 
-def _read_many(sources: Iterator[Source | InputError]) -> Iterator[Record]:
+def _read_many(sources: Iterator[Source | InputError], opened: Opened | None) -> Iterator[Record]:
     for source in sources:
         if isinstance(source, InputError):
             yield _fault(source)
@@ -152,11 +161,13 @@ def _read_many(sources: Iterator[Source | InputError]) -> Iterator[Record]:
         except InputError as error:
             yield _fault(error)
             continue
-        yield from _read_one(source, known)
+        yield from _read_one(source, known, opened)
 
 
-def _read_one(source: Source, known: Format) -> Iterator[Record]:
+def _read_one(source: Source, known: Format, opened: Opened | None) -> Iterator[Record]:
     """Records of one source; damage ends it with a record that says so."""
+    if opened is not None:
+        opened(source.name, known.label)
     count = 0
     try:
         for record in known.read(source):

@@ -1,0 +1,88 @@
+"""``mzseek show``."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mzseek.cli.early import look_for_file
+from mzseek.cli.options import AsJson
+from mzseek.errors import InputError
+
+# Folders that mzseek makes: where their kind stands, and which command shows them. Written out,
+# since asking the rooms would load RDKit and torch; a test compares them.
+OWN_FOLDERS = {
+    "prepared folder": ("manifest.json", "`mzseek bands {}` looks at its candidates"),
+    "molecule database": ("manifest.json", "`mzseek database info {}` shows what it holds"),
+    "data set": ("manifest.json", "`mzseek show {}/spectra.tsv.gz` shows its spectra"),
+    "run folder": ("run.json", "`mzseek evaluate {}` shows what it has learned"),
+}
+
+
+def show(
+    files: Annotated[
+        list[Path], typer.Argument(help="Spectrum files, folders or zips, in any known format.")
+    ],
+    spectrum: Annotated[
+        str | None,
+        typer.Option(help="Draw this one: its identifier, its name, or its number, from 1."),
+    ] = None,
+    svg: Annotated[
+        Path | None, typer.Option(help="Also draw it (or the first one) into this SVG file.")
+    ] = None,
+    rejects: Annotated[
+        Path | None, typer.Option(help="List all that is set aside in this TSV file.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """What is in a file of spectra: counts, ions, mass range, structures, what is set aside.
+
+    Exits with status 1 if not one spectrum could be read.
+
+    Example: mzseek show library.mgf --spectrum caffeine --svg caffeine.svg
+    """
+    for file in files:
+        look_for_file(file)
+        _refuse_own_folder(file)
+    _check_outputs(files, svg, rejects)
+    if spectrum is not None:
+        if rejects is not None:
+            raise InputError(rejects, "--rejects is about whole files: leave out --spectrum")
+        if not spectrum.strip():
+            raise InputError("--spectrum", "is empty, expected an identifier, a name or a number")
+        from mzseek.cli.one_spectrum import show_one
+
+        show_one(files, spectrum.strip(), svg, as_json)
+        return
+    from mzseek.cli.summary import show_all
+
+    if not show_all(files, svg, rejects, as_json):
+        raise typer.Exit(1)
+
+
+def _check_outputs(files: Sequence[Path], svg: Path | None, rejects: Path | None) -> None:
+    if svg is not None and svg.suffix.lower() != ".svg":
+        raise InputError(svg, "expected a name that ends in .svg")
+    for out in filter(None, (svg, rejects)):
+        if out.is_dir():
+            raise InputError(out, "is a folder, expected the name of a file to write")
+        if out.resolve() in {file.resolve() for file in files}:
+            raise InputError(out, "is the file to be shown; name another one to write")
+
+
+def _refuse_own_folder(path: Path) -> None:
+    """Say what it is and which command shows it, where it is a folder that mzseek made."""
+    for kind, (name, hint) in OWN_FOLDERS.items():
+        file = path / name
+        if path.is_dir() and file.is_file() and _kind_in(file) == kind:
+            raise InputError(path, f"is a {kind}, expected spectra; {hint.format(path)}")
+
+
+def _kind_in(file: Path) -> object:
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return facts.get("kind") if isinstance(facts, dict) else None

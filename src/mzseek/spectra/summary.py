@@ -1,0 +1,178 @@
+"""What a collection of spectra holds, gathered while they are read."""
+
+import re
+from collections import Counter
+from functools import lru_cache
+from typing import Any
+
+from mzseek.rejects import Groups
+from mzseek.spectra.spectrum import Spectrum
+from mzseek.spectra.tally import Distinct, Extent, Tally
+
+_LEVEL = re.compile(r"(?:MS)?\s*(\d)(?:\.0)?", re.IGNORECASE)
+_TIME = re.compile(
+    r"(?:PT)?([+-]?\d{1,9}(?:\.\d{0,9})?)\s*(s|min|)(?:ecs?|econds?|utes?|s)?\.?", re.IGNORECASE
+)
+_PLAIN_NUMBER = re.compile(r"\d{1,6}(?:\.\d{1,6})?")
+_NUMBERED = re.compile(r"(.*) #\d+", re.DOTALL)
+_MOST_TEXT = 200  # far more than is shown of a value
+_NAMES = ("title", "feature_id", "scans", "compound_name")
+_INSTRUMENTS = ("instrument", "source_instrument", "instrument_type")
+_INCHIKEY = re.compile(r"[A-Z]{14}(?:-[A-Z]{10}(?:-[A-Z])?)?")
+
+
+class Summary:
+    """What spectra have in common, in memory that does not grow with their number.
+
+    Attributes
+    ----------
+    read : int
+        Spectra that were added.
+    rejects : Groups
+        Records that were set aside, for `read_spectra`'s argument of that name.
+    levels, modes, adducts, energies, instruments, centroided, folds : Tally
+        As given, in one spelling; ``modes`` also where only the adduct tells, and ``adducts`` also
+        where what is given leaves open which (``[M+?]+``).
+    precursors : Extent
+        m/z.
+    times : dict of str to Extent
+        Retention times by unit: ``"s"``, ``"min"``, or ``""`` where none is given.
+    with_smiles, with_inchi, with_structure : int
+        Spectra that state one, the other, or at least one.
+    molecules : Distinct
+        Molecules among them: by the first block of the InChIKey, or else by the structure's text.
+    renamed : int
+        Spectra whose name another had before, and that were therefore numbered.
+
+    Examples
+    --------
+    >>> from mzseek.spectra import read_spectra
+    >>> summary = Summary()
+    >>> for spectrum in read_spectra("library.mgf", summary.rejects):  # doctest: +SKIP
+    ...     summary.add(spectrum)
+    """
+
+    def __init__(self) -> None:
+        self.read = 0
+        self.rejects = Groups()
+        self.levels, self.modes, self.adducts = Tally(), Tally(), Tally()
+        self.energies, self.instruments = Tally(), Tally()
+        self.centroided, self.folds = Tally(), Tally()
+        self.precursors = Extent()
+        self.times: dict[str, Extent] = {}
+        self.with_smiles = self.with_inchi = self.with_structure = 0
+        self.molecules = Distinct()
+        self.renamed = 0
+        self._peaks: Counter[int] = Counter()  # few keys: a spectrum has at most 100,000
+
+    def add(self, spectrum: Spectrum) -> None:
+        """Take one spectrum in."""
+        given = spectrum.metadata
+        self.read += 1
+        self.levels.add(_level(given.get("ms_level", "")[:_MOST_TEXT]))
+        self.modes.add(_mode(spectrum))
+        self.adducts.add(spectrum.adduct or given.get("adduct_as_given"))
+        self.energies.add(_energy(given.get("collision_energy", "")[:_MOST_TEXT]))
+        self.instruments.add(next((given[name] for name in _INSTRUMENTS if name in given), None))
+        self.centroided.add(given.get("centroided"))
+        self.folds.add(given.get("fold"))
+        self.precursors.add(spectrum.precursor_mz)
+        self._peaks[len(spectrum)] += 1
+        self._add_time(given.get("retention_time"))
+        self._add_structure(given)
+        self.renamed += _is_renamed(spectrum)
+
+    @property
+    def records(self) -> int:
+        """Records met: those read and those set aside."""
+        return self.read + self.rejects.total
+
+    def peak_counts(self) -> tuple[float, int, int] | None:
+        """Median, smallest and largest number of peaks; None where nothing was read."""
+        if not self.read:
+            return None
+        counts = sorted(self._peaks)
+        middle = [self._peak_count_at((self.read - 1) // 2), self._peak_count_at(self.read // 2)]
+        return sum(middle) / 2, counts[0], counts[-1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, for JSON."""
+        peaks = self.peak_counts()
+        return {
+            "records": self.records,
+            "read": self.read,
+            "set_aside": self.rejects.total,
+            "ms_levels": self.levels.to_dict(),
+            "ion_modes": self.modes.to_dict(),
+            "adducts": self.adducts.to_dict(),
+            "precursor_mz": self.precursors.to_dict(),
+            "peaks": peaks and dict(zip(("median", "lowest", "highest"), peaks, strict=True)),
+            "retention_times": {
+                unit or "no unit": extent.to_dict() for unit, extent in self.times.items()
+            },
+            "collision_energies": self.energies.to_dict(),
+            "instruments": self.instruments.to_dict(),
+            "centroided": self.centroided.to_dict(),
+            "folds": self.folds.to_dict(),
+            "structures": {
+                "smiles": self.with_smiles,
+                "inchi": self.with_inchi,
+                "either": self.with_structure,
+                "neither": self.read - self.with_structure,
+                "molecules": self.molecules.count,
+                "molecules_are_exact": self.molecules.is_exact,
+            },
+            "renamed": self.renamed,
+            "rejects": [vars(group) for group in self.rejects.by_count()],
+        }
+
+    def _peak_count_at(self, place: int) -> int:
+        """The number of peaks at this place, if spectra stood in the order of it."""
+        for count in sorted(self._peaks):
+            place -= self._peaks[count]
+            if place < 0:
+                return count
+        raise IndexError(place)
+
+    def _add_time(self, text: str | None) -> None:
+        found = _TIME.fullmatch(text.strip()) if text else None
+        if found:
+            self.times.setdefault(found[2].lower(), Extent()).add(float(found[1]))
+
+    def _add_structure(self, given: dict[str, str]) -> None:
+        smiles, inchi = given.get("smiles"), given.get("inchi")
+        self.with_smiles += smiles is not None
+        self.with_inchi += inchi is not None
+        if smiles is None and inchi is None:
+            return
+        self.with_structure += 1
+        key = given.get("inchikey", "")
+        self.molecules.add(key[:14] if _INCHIKEY.fullmatch(key) else smiles or inchi or "")
+
+
+@lru_cache(maxsize=256)
+def _level(text: str) -> str | None:
+    """In one spelling: 2, 2.0 and MS2 are one level."""
+    found = _LEVEL.fullmatch(text.strip())
+    return f"MS{found[1]}" if found else text or None
+
+
+def _mode(spectrum: Spectrum) -> str | None:
+    mode = spectrum.metadata.get("ionmode")
+    if mode is None and spectrum.adduct and spectrum.charge:
+        return "positive" if spectrum.charge > 0 else "negative"
+    return mode
+
+
+@lru_cache(maxsize=256)
+def _energy(text: str) -> str | None:
+    """In one spelling: 60 and 60.0 are one energy."""
+    return f"{float(text):g}" if _PLAIN_NUMBER.fullmatch(text) else text or None
+
+
+def _is_renamed(spectrum: Spectrum) -> bool:
+    """Whether the reader has numbered it, since its name was in use."""
+    if "#" not in spectrum.identifier:
+        return False
+    found = _NUMBERED.fullmatch(spectrum.identifier)
+    return found is not None and found[1] in (spectrum.metadata.get(name) for name in _NAMES)

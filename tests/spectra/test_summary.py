@@ -1,0 +1,99 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mzseek.spectra import Spectrum, read_spectra
+from mzseek.spectra.summary import Summary
+
+CAFFEINE, ETHANOL = "Cn1c(=O)c2c(ncn2C)n(C)c1=O", "CCO"
+
+
+def spectrum(peaks=3, precursor=200.0, adduct="[M+H]+", charge=1, identifier="x", **given):
+    mz = np.arange(50.0, 50.0 + peaks)
+    return Spectrum(mz, np.ones(peaks), precursor, adduct, charge, identifier, given)
+
+
+def summed(*spectra: Spectrum) -> Summary:
+    summary = Summary()
+    for each in spectra:
+        summary.add(each)
+    return summary
+
+
+def test_counts_ranges_and_medians() -> None:
+    found = summed(
+        spectrum(3, 100.5), spectrum(5, 300.25, "[M-H]-", -1, ionmode="negative"),
+        spectrum(10, 200.0, None, None), spectrum(1, 250.0, None, 1, adduct_as_given="[M+?]+"),
+    )  # fmt: skip
+    assert found.read == 4
+    assert found.peak_counts() == (4.0, 1, 10)
+    assert found.precursors.to_dict() == {"lowest": 100.5, "highest": 300.25, "count": 4}
+    assert dict(found.adducts.values) == {"[M+H]+": 1, "[M-H]-": 1, "[M+?]+": 1}
+    assert found.adducts.none_given == 1
+    # Where no mode is stated the adduct tells it; a bare charge has a sign only by custom.
+    assert dict(found.modes.values) == {"positive": 1, "negative": 1}
+    assert found.modes.none_given == 2
+
+
+@pytest.mark.parametrize("counts", [[7], [2, 9], [5, 1, 1], [4, 4, 1, 9, 9, 9]])
+def test_the_median_is_that_of_all_spectra(counts: list[int]) -> None:
+    assert summed(*map(spectrum, counts)).peak_counts() == (
+        np.median(counts), min(counts), max(counts),
+    )  # fmt: skip
+
+
+def test_levels_and_energies_count_in_one_spelling() -> None:
+    found = summed(
+        *(spectrum(ms_level=level) for level in ("2", "MS2", "2.0", "ms3", "odd")),
+        *(spectrum(collision_energy=energy) for energy in ("60", "60.0", "60 eV", "35 (NCE)")),
+    )
+    assert dict(found.levels.values) == {"MS2": 3, "MS3": 1, "odd": 1}
+    assert dict(found.energies.values) == {"60": 2, "60 eV": 1, "35 (NCE)": 1}
+
+
+def test_retention_times_are_kept_apart_by_their_unit() -> None:
+    texts = ["60 s", "90.5 sec", "PT30S", "1.5 min", "9 minutes", "7", "unknown", "3-5 min"]
+    found = summed(*(spectrum(retention_time=text) for text in texts))
+    ranges = {unit: (each.lowest, each.highest, each.count) for unit, each in found.times.items()}
+    assert ranges == {"s": (30.0, 90.5, 3), "min": (1.5, 9.0, 2), "": (7.0, 7.0, 1)}
+
+
+def test_molecules_count_once_by_inchikey_or_by_text() -> None:
+    found = summed(
+        spectrum(smiles=CAFFEINE), spectrum(smiles=CAFFEINE), spectrum(inchi="InChI=1S/x"),
+        spectrum(smiles="OCC", inchikey="LFQSCWFLJHTTHZ-UHFFFAOYSA-N"),
+        spectrum(smiles=ETHANOL, inchi="InChI=1S/y", inchikey="LFQSCWFLJHTTHZ"),
+        spectrum(inchikey="LFQSCWFLJHTTHZ"), spectrum(),
+    )  # fmt: skip
+    assert (found.with_smiles, found.with_inchi, found.with_structure) == (4, 2, 5)
+    assert (found.molecules.count, found.molecules.is_exact) == (3, True)
+
+
+def test_names_that_were_numbered_are_noticed(tmp_path: Path) -> None:
+    record = "BEGIN IONS\nTITLE={}\nPEPMASS=100\n50 1\nEND IONS\n"
+    path = tmp_path / "a.mgf"
+    path.write_text("".join(map(record.format, ["a", "a", "a", "b #2", "c"])))
+    assert summed(*read_spectra(path, [])).renamed == 2
+
+
+def test_records_are_those_read_and_those_set_aside(tmp_path: Path) -> None:
+    (tmp_path / "a.mgf").write_text("BEGIN IONS\nPEPMASS=100\n50 1\nEND IONS\n")
+    (tmp_path / "b.mgf").write_text("BEGIN IONS\nPEPMASS=100\nEND IONS\n")
+    (tmp_path / "c.msp").write_text("Name: x\nPrecursorMZ: 100\nNum Peaks: 1\n50 1\n")
+    (tmp_path / "notes.md").write_text("of another kind")
+    summary = Summary()
+    for each in read_spectra(tmp_path, summary.rejects):
+        summary.add(each)
+    assert (summary.records, summary.read, summary.rejects.total) == (4, 2, 2)
+    facts = json.loads(json.dumps(summary.to_dict()))
+    assert facts["records"] == facts["read"] + facts["set_aside"]
+    assert {each["kind"] for each in facts["rejects"]} >= {"has no peaks"}
+
+
+def test_nothing_read_is_a_summary_too() -> None:
+    facts = json.loads(json.dumps(Summary().to_dict()))
+    assert facts["records"] == 0
+    assert facts["peaks"] is None
+    assert facts["precursor_mz"] is None
