@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from mzseek import __version__
 from mzseek.cli.app import app
 
-COMMANDS = [["data", "get"], ["data", "build"], ["data", "check"], ["prepare"]]
+COMMANDS = [["show"], ["data", "get"], ["data", "build"], ["data", "check"], ["prepare"]]
 COMMANDS += [["train"], ["evaluate"], ["demo"], ["bands"], ["advise"], ["decide"], ["negatives"]]
 COMMANDS += [
     ["database", name]

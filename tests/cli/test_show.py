@@ -185,6 +185,8 @@ def test_what_cannot_be_shown_is_one_line(assert_refused, tmp_path: Path) -> Non
     assert_refused("expected a name that ends in .svg", "show", good, "--svg", tmp_path / "x.png")
     assert_refused("is a folder", "show", good, "--rejects", tmp_path / "folder")
     assert_refused("is the file to be shown", "show", good, "--rejects", good)
+    for option in ("--svg", "--rejects"):
+        assert_refused("cannot be made", "show", good, option, tmp_path / "text.md" / "x.svg")
     assert_refused(
         "leave out --spectrum", "show", good, "--spectrum", "1", "--rejects", tmp_path / "r.tsv"
     )
@@ -254,12 +256,13 @@ def test_it_fits_80_columns_and_any_encoding(encoding: str) -> None:
     assert "138.0662" in out
 
 
-def test_neither_rdkit_nor_torch_is_loaded(tmp_path: Path) -> None:
+def test_no_library_is_loaded_that_reading_does_not_need(tmp_path: Path) -> None:
     code = (
         "import sys; from mzseek.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "print(sorted({'rdkit', 'torch', 'matplotlib', 'pyarrow', 'lxml'} & set(sys.modules)))"
+        "heavy = {'rdkit', 'torch', 'matplotlib', 'pyarrow', 'lxml', 'scipy', 'joblib'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
     )
     result = subprocess.run(
         [sys.executable, "-c", code, "show", str(QUERIES), "--svg", "drawn.svg", "--json"],

@@ -12,7 +12,7 @@ from mzseek import __version__
 
 # The first line of each command's help; `mzseek.cli.NAME` has a function NAME, or a group NAME_app.
 COMMANDS = {
-    "show": "What is in a file of spectra: counts, ions, mass range, structures, what is set aside.",
+    "show": "What is in a file of spectra: counts, ions, masses, structures, what is set aside.",
     "data": "Get, build and check data sets.",
     "database": "Build a molecule database and look molecules up in it.",
     "prepare": "Turn a data set into the sparse arrays that training reads.",

@@ -1,6 +1,7 @@
 """``mzseek show``."""
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -37,7 +38,7 @@ def show(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """What is in a file of spectra: counts, ions, mass range, structures, what is set aside.
+    """What is in a file of spectra: counts, ions, masses, structures, what is set aside.
 
     Exits with status 1 if not one spectrum could be read.
 
@@ -70,6 +71,9 @@ def _check_outputs(files: Sequence[Path], svg: Path | None, rejects: Path | None
             raise InputError(out, "is a folder, expected the name of a file to write")
         if out.resolve() in {file.resolve() for file in files}:
             raise InputError(out, "is the file to be shown; name another one to write")
+        above = next(folder for folder in out.resolve().parents if folder.exists())
+        if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+            raise InputError(out, f"cannot be made: {above} is no folder that can be written to")
 
 
 def _refuse_own_folder(path: Path) -> None:

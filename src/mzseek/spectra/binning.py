@@ -10,12 +10,15 @@ thousandth of what the best instruments resolve.
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from mzseek.spectra.spectrum import Spectrum
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 BIN_WIDTH = 0.1
 LOW = 10.0
@@ -51,7 +54,7 @@ def bin_peaks(
     low: float = LOW,
     high: float = HIGH,
     normalise: bool = True,
-) -> csr_array:
+) -> "csr_array":
     """Concatenated peaks of many spectra to one sparse row a spectrum.
 
     Parameters
@@ -69,6 +72,8 @@ def bin_peaks(
     scipy.sparse.csr_array of float32, shape (spectra, high / width)
         Column indices rise within a row. The order of a spectrum's peaks leaves no trace.
     """
+    from scipy.sparse import csr_array  # here, since reading spectra does without it
+
     counts = np.asarray(counts, dtype=np.int64)
     rows = np.repeat(np.arange(len(counts)), counts)
     inside = (mz >= low) & (mz <= high)
@@ -118,7 +123,7 @@ def bin_spectra(
     low: float = LOW,
     high: float = HIGH,
     normalise: bool = True,
-) -> csr_array:
+) -> "csr_array":
     """One spectrum or many to sparse rows, one a spectrum (see `bin_peaks`).
 
     A spectrum without a peak in range gives an empty row.
