@@ -240,6 +240,17 @@ def test_very_long_texts_are_shortened(mzseek, tmp_path: Path) -> None:
         assert len(mzseek("show", path, *options)[1]) < 6000
 
 
+def test_the_documentation_shows_what_it_prints(tmp_path: Path) -> None:
+    (tmp_path / "queries.mgf").write_bytes(QUERIES.read_bytes())
+    command = [sys.executable, "-c", "from mzseek.cli import main; main()", "show", "queries.mgf"]
+    environment = {**os.environ, "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"}
+    printed = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True).stdout
+    lines = [line.rstrip() for line in printed.decode().splitlines()]
+    page = (Path(__file__).resolve().parents[2] / "docs" / "formats.md").read_text("utf-8")
+    shown = page.partition("$ mzseek show queries.mgf\n")[2].partition("\n```")[0]
+    assert shown.splitlines() == lines
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii", "cp1252"])
 def test_it_fits_80_columns_and_any_encoding(encoding: str) -> None:
     environment = {**os.environ, "COLUMNS": "80", "PYTHONIOENCODING": encoding}

@@ -1,6 +1,5 @@
 """``mzseek show``."""
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,8 @@ import typer
 
 from mzseek.cli.early import look_for_file
 from mzseek.cli.options import AsJson
-from mzseek.errors import InputError
+from mzseek.errors import DatasetError, InputError
+from mzseek.files import read_object
 
 # Folders that mzseek makes: where their kind stands, and which command shows them. Written out,
 # since asking the rooms would load RDKit and torch; a test compares them.
@@ -86,7 +86,6 @@ def _refuse_own_folder(path: Path) -> None:
 
 def _kind_in(file: Path) -> object:
     try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        return read_object(file, DatasetError).get("kind")
+    except DatasetError:  # somebody else's file of that name, or a damaged one
         return None
-    return facts.get("kind") if isinstance(facts, dict) else None

@@ -9,6 +9,7 @@ from typing import Any
 
 from mzseek.cli.one_spectrum import draw, facts_table, show_peaks
 from mzseek.cli.output import (
+    clean,
     counted,
     new_table,
     plain,
@@ -99,7 +100,9 @@ def _listing(path: Path | None) -> Iterator[Report]:
         stream.write("where\treason\n")
 
         def note(where: str, reason: str) -> None:
-            stream.write(f"{' '.join(where.split())}\t{' '.join(reason.split())}\n")
+            stream.write(
+                "\t".join(clean(" ".join(text.split())) for text in (where, reason)) + "\n"
+            )
 
         yield note
 

@@ -92,7 +92,7 @@ def _title(spectrum: Spectrum) -> tuple[str, str]:
         given.get("instrument") or given.get("instrument_type") or "",
         f"{len(spectrum):,} peak{'s' if len(spectrum) != 1 else ''}",
     ]
-    return _text(title, 80), _text(" · ".join(filter(None, facts)), _TEXT_WIDTH)
+    return _text(title, 70), _text(" · ".join(filter(None, facts)), _TEXT_WIDTH)
 
 
 def _text(text: str, limit: int) -> str:
