@@ -1,11 +1,13 @@
 """The console script, in this process."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
 from mzseek.cli import main
 
+CAFFEINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O"
 # Options of a run that takes seconds.
 QUICK = [
     "--epochs", "2", "--lr", "3e-3", "--width", "32", "--blocks", "1", "--batch-size", "16",
@@ -52,3 +54,21 @@ def threads_kept():
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def molecules(tmp_path: Path) -> Path:
+    path = tmp_path / "molecules.csv"
+    path.write_text(
+        "smiles,id,name,source\n"
+        f"{CAFFEINE},1,caffeine,drugs\n{CAFFEINE},HMDB1847,Coffein,hmdb\n"
+        "CCO,2,ethanol,drugs\nCOC,3,ether,mine\nC1CC,4,broken,mine\nCCCO,5,,mine\n"
+        "CC(C)O,6,isopropanol,hmdb\nCCOC,7,,drugs\n"
+    )
+    return path
+
+
+@pytest.fixture
+def store(mzseek, molecules: Path, tmp_path: Path) -> Path:
+    assert mzseek("database", "build", molecules, "--out", tmp_path / "store", "--jobs", 1)[0] == 0
+    return tmp_path / "store"

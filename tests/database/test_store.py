@@ -3,6 +3,8 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -12,7 +14,7 @@ from mzseek.adducts import known_adducts, parse_adduct
 from mzseek.chem import exact_mass, formula, inchikey_block
 from mzseek.database import Database, build_database
 from mzseek.database.inputs import file_sources
-from mzseek.database.store import COLUMNS, cascade
+from mzseek.database.store import COLUMNS
 from mzseek.errors import AdductError, DatabaseError, MoleculeError
 from mzseek.work import LocalEngine
 
@@ -106,6 +108,17 @@ def test_many_by_mass_is_one_by_one(store: Database, data, ppm: float) -> None:
     assert len(many.indptr) == len(masses) + 1
     for place, mass in enumerate(masses):
         assert many.of(place).tolist() == found_rows(store.by_mass(mass, ppm))
+
+
+@pytest.mark.parametrize("written", ["C2H6O", "c2h6o", "OH6C2", "CH3CH2OH", " C2 H6 O "])
+def test_a_formula_is_one_in_any_order_and_case(make_store, written: str) -> None:
+    database = make_store([("CCO",), ("COC",), ("CCN",), ("C[N+](C)(C)CCO",)])
+    assert len(database.by_formula(written)) == 2
+    assert len(database.by_formula("NOH14C5+")) == 1
+
+
+def test_collections_are_named(store: Database) -> None:
+    assert store.collections() == ["one", "three", "two"]
 
 
 def test_every_molecule_is_found_by_its_mass_formula_and_key(store: Database, pool) -> None:
@@ -225,12 +238,20 @@ def test_a_capped_list_takes_wanted_sources_first(store: Database) -> None:
             )
 
 
-def test_within_a_source_the_order_is_that_of_the_keys(store: Database) -> None:
-    table = store.by_mass(300.0, 5e5).table
-    keys = [table["key"][int(n)].as_py() for n in cascade(table, [])]
-    assert keys == sorted(keys)
-    small = found_rows(store.by_mass(300.0, 5e5, cap=10))
-    assert set(small) <= set(found_rows(store.by_mass(300.0, 5e5, cap=20)))
+@pytest.mark.parametrize("adduct", [None, "[M+H]+", "[2M+Na]+"])
+def test_a_capped_list_keeps_the_nearest_by_mass(store: Database, adduct: str | None) -> None:
+    masses = store.masses.tolist()
+    asked = masses[len(masses) // 2] + 0.0123
+    order = sorted(range(len(masses)), key=lambda n: abs(masses[n] - asked))
+    for cap in (1, 5, 20):
+        if adduct is None:
+            found = store.by_mass(asked, 5e5, cap=cap)
+        else:
+            mz = parse_adduct(adduct).precursor_mz(asked)
+            found = store.by_precursor(mz, adduct, 5e5, cap=cap)
+        away = [abs(mass - asked) for mass in found.table["mass"].to_pylist()]
+        assert sorted(away) == [abs(masses[n] - asked) for n in order[:cap]]
+        assert found_rows(found) == sorted(found_rows(found))
 
 
 def test_formulas_and_precursors_are_capped_too(store: Database, pool) -> None:
@@ -247,10 +268,18 @@ def test_formulas_and_precursors_are_capped_too(store: Database, pool) -> None:
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda d: d.by_mass(-1), "expected positive numbers"),
-        (lambda d: d.by_mass(float("nan")), "expected positive numbers"),
-        (lambda d: d.by_mass(100, -5), "expected positive numbers"),
+        (lambda d: d.by_mass(-1), "mass -1: expected a positive number"),
+        (lambda d: d.by_mass(0), "mass 0: expected a positive number"),
+        (lambda d: d.by_mass(float("nan")), "mass nan: expected a positive number"),
+        (lambda d: d.by_mass(float("1" * 5000)), "mass inf: expected a positive number"),
+        (lambda d: d.by_mass(100, -5), "-5 ppm: expected 0 or more"),
+        (lambda d: d.by_mass(100, float("nan")), "nan ppm: expected 0 or more"),
+        (lambda d: d.by_mass(100, float("inf")), "inf ppm: expected 0 or more, below 1,000,000"),
+        (lambda d: d.by_precursor(100, "[M+H]+", float("nan")), "nan ppm: expected 0 or more"),
+        (lambda d: d.many_by_mass([1.0], -1), "-1 ppm: expected 0 or more"),
         (lambda d: d.by_formula("  "), "the formula is empty"),
+        (lambda d: d.by_formula("C2H6Xx"), "unknown element 'Xx'"),
+        (lambda d: d.by_formula("co"), "can be read as CO or Co"),
         (lambda d: d.by_key("short"), "'short' is no InChIKey"),
         (lambda d: d.by_key("SMILES=CCOCCOCC"), "is no InChIKey"),
         (lambda d: d.many_by_mass([1.0, -2.0]), "no positive number"),
@@ -335,6 +364,78 @@ def test_a_parquet_file_of_zeros_is_one_line(copy: Path) -> None:
         database.by_mass(194.08, 1e4)
     with pytest.raises(DatabaseError):
         database.by_formula("C2H6O")
+
+
+def rewritten(copy: Path, change) -> Database:
+    """The store with another table of molecules in it, as large as its manifest says."""
+    path = copy / "molecules.parquet"
+    pq.write_table(change(pq.read_table(path)), path)
+    manifest = json.loads((copy / "manifest.json").read_text())
+    manifest["files"]["molecules.parquet"]["bytes"] = path.stat().st_size
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    return Database.open(copy)
+
+
+def with_bad_text(table: pa.Table, name: str) -> pa.Table:
+    """The same table, with names that are no UTF-8."""
+    column = table[name].combine_chunks()
+    texts = column.values if pa.types.is_list(column.type) else column
+    buffers = texts.buffers()
+    spoilt = pa.py_buffer(b"\xff" * buffers[2].size)
+    bad = pa.Array.from_buffers(pa.string(), len(texts), [None, buffers[1], spoilt])
+    if pa.types.is_list(column.type):
+        bad = pa.ListArray.from_arrays(column.offsets, bad)
+    return table.set_column(table.schema.get_field_index(name), name, bad)
+
+
+@pytest.mark.parametrize("name", ["names", "smiles", "sources", "key"])
+def test_text_that_is_no_utf8_is_damage_told_in_one_line(copy: Path, name: str) -> None:
+    database = rewritten(copy, lambda table: with_bad_text(table, name))
+    for ask in (
+        lambda: database.by_mass(300.0, 5e5),
+        lambda: database.by_mass(300.0, 5e5, cap=3),
+        lambda: database.rows(np.array([0, 5])),
+        lambda: list(database.batches()),
+        lambda: database.query("SELECT * FROM molecules"),
+    ):
+        with pytest.raises(DatabaseError) as caught:
+            ask()
+        assert "\n" not in str(caught.value)
+        assert str(copy) in str(caught.value)
+
+
+def test_a_table_of_other_molecules_is_noticed(copy: Path) -> None:
+    database = rewritten(copy, lambda table: table.slice(1))
+    with pytest.raises(DatabaseError, match=r"has \d+ rows, not \d+; build it again"):
+        database.by_mass(300.0, 5e5)
+    database = rewritten(copy, lambda table: table.drop_columns(["names"]))
+    with pytest.raises(DatabaseError, match=r"lacks names; build it again|rows, not"):
+        database.by_mass(300.0, 5e5)
+
+
+@pytest.mark.parametrize("masses", [np.zeros(3), np.zeros((3, 2)), np.array(["a"])])
+def test_masses_that_are_not_those_of_the_store_are_noticed(copy: Path, masses) -> None:
+    database = Database.open(copy)
+    np.save(copy / "masses.npy", masses)
+    with pytest.raises(DatabaseError, match=r"masses\.npy: holds .*, expected \d+ masses; build"):
+        Database(copy, database.manifest).by_mass(300.0, 5e5)
+
+
+def test_changed_bytes_are_read_or_told_in_one_line(copy: Path) -> None:
+    path = copy / "molecules.parquet"
+    whole = path.read_bytes()
+    answers = 0
+    for place in range(4, len(whole) - 8, len(whole) // 60):
+        damaged = bytearray(whole)
+        damaged[place : place + 4] = b"\xff\xff\xff\xff"
+        path.write_bytes(bytes(damaged))
+        try:
+            found = Database.open(copy).by_mass(300.0, 5e5, cap=3)
+            found.table.to_pylist()
+            answers += 1
+        except DatabaseError as error:
+            answers += "\n" not in str(error)
+    assert answers == len(range(4, len(whole) - 8, len(whole) // 60))
 
 
 def test_no_index_says_so(make_store) -> None:

@@ -1,7 +1,5 @@
 """``mzseek database …``: a store of molecules to draw candidates from."""
 
-import csv
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +9,7 @@ import typer
 from mzseek.cli.early import look_at_fingerprint, look_for_database, look_for_file
 from mzseek.cli.options import Address, AsJson, EngineName, Fingerprint, Jobs
 from mzseek.cli.output import counted, plain, print_json, say, show_rejects, watched
+from mzseek.cli.search import search, write_molecules
 from mzseek.errors import DatabaseError
 
 database_app = typer.Typer(
@@ -22,7 +21,6 @@ Store = Annotated[Path, typer.Argument(help="Folder that `mzseek database build`
 Nearest = Annotated[
     bool, typer.Option(help="Also index its bits, for --like and for mining: 514 bytes a molecule.")
 ]
-_SHOWN = ("smiles", "formula", "mass", "key", "sources", "identifiers", "names")
 
 
 @database_app.command("build")
@@ -180,89 +178,44 @@ def export(
     store: Store,
     out: Annotated[Path, typer.Argument(help="File to write: .tsv, .csv or .smi.")],
 ) -> None:
-    """Write all molecules into a text file.
+    """Write all molecules into a text file, which `database build` reads with all names.
 
     Example: mzseek database export candidates candidates.tsv
     """
     look_for_database(store)
     from mzseek.database import Database
+    from mzseek.database.columns import EXPORTED
     from mzseek.files import atomic_file
+    from mzseek.files.cells import visible
 
     opened = Database.open(store)
     if out.suffix not in (".tsv", ".csv", ".smi"):
         raise DatabaseError(f"{out}: expected a name that ends in .tsv, .csv or .smi")
+    done = 0
     with (
         watched() as progress,
         atomic_file(out) as partial,
         partial.open("w", newline="", encoding="utf-8") as stream,
     ):
-        done = 0
-        for batch in opened.batches(_SHOWN):
-            if out.suffix == ".smi":
+
+        def batches() -> Iterator[Any]:
+            nonlocal done
+            for batch in opened.batches(EXPORTED):
+                yield batch
+                done += batch.num_rows
+                progress("exporting", done, len(opened))
+
+        if out.suffix == ".smi":
+            for batch in batches():
                 pairs = zip(batch["smiles"].to_pylist(), batch["key"].to_pylist(), strict=True)
-                stream.writelines(f"{smiles} {key}\n" for smiles, key in pairs)
-            else:
-                mark = "\t" if out.suffix == ".tsv" else ","
-                writer = csv.writer(stream, delimiter=mark, lineterminator="\n")
-                if not done:
-                    writer.writerow(_SHOWN)
-                writer.writerows(_cells(batch))
-            done += batch.num_rows
-            progress("exporting", done, len(opened))
+                stream.writelines(f"{visible(smiles)} {visible(key)}\n" for smiles, key in pairs)
+        else:
+            mark = "\t" if out.suffix == ".tsv" else ","
+            write_molecules(stream, batches(), delimiter=mark)
     say(f"{done:,} molecules in {plain(out)}")
 
 
-@database_app.command("search")
-def search(
-    store: Store,
-    mass: Annotated[float | None, typer.Option(help="Neutral mass.")] = None,
-    precursor: Annotated[float | None, typer.Option(help="m/z of an ion; needs --adduct.")] = None,
-    adduct: Annotated[str, typer.Option(help="Of the precursor.")] = "[M+H]+",
-    formula: Annotated[str | None, typer.Option(help="Formula in Hill order.")] = None,
-    inchikey: Annotated[str | None, typer.Option(help="InChIKey, or its first block.")] = None,
-    like: Annotated[str | None, typer.Option(help="SMILES: the most alike by Tanimoto.")] = None,
-    ppm: Annotated[float, typer.Option(min=0.0, help="For --mass and --precursor.")] = 10.0,
-    top: Annotated[int, typer.Option(min=1, help="For --like: how many.")] = 100,
-    cap: Annotated[int | None, typer.Option(min=1, help="At most so many.")] = None,
-    priority: Annotated[
-        list[str] | None,
-        typer.Option(help="Sources that a capped list is filled from first. Several times."),
-    ] = None,
-) -> None:
-    """Look molecules up: a table on standard output, tab separated, with a header.
-
-    Example: mzseek database search candidates --mass 194.0804 --ppm 5
-    """
-    asked = {"--mass": mass, "--precursor": precursor, "--formula": formula,
-             "--inchikey": inchikey, "--like": like}  # fmt: skip
-    given = [name for name, value in asked.items() if value is not None]
-    if len(given) != 1:
-        raise DatabaseError(
-            f"{' and '.join(given) or 'nothing'} was asked for, expected one of {', '.join(asked)}"
-        )
-    if cap is not None and (like or inchikey):
-        raise DatabaseError("--cap is for --mass, --precursor and --formula; --like has --top")
-    look_for_database(store)
-    from mzseek.database import Database
-
-    opened = Database.open(store)
-    capping: dict[str, Any] = {"cap": cap, "priorities": priority or ()}
-    if mass is not None:
-        found = opened.by_mass(mass, ppm, **capping)
-    elif precursor is not None:
-        found = opened.by_precursor(precursor, adduct, ppm, **capping)
-    elif formula is not None:
-        found = opened.by_formula(formula, **capping)
-    elif inchikey is not None:
-        found = opened.by_key(inchikey)
-    else:
-        found = opened.by_likeness(str(like), top)
-    extra = ("similarity",) if like is not None else ()
-    writer = csv.writer(sys.stdout, delimiter="\t", lineterminator="\n")
-    writer.writerow((*_SHOWN, *extra))
-    writer.writerows(_cells(found.table, extra))
-    if found.capped:
-        print(f"mzseek: {len(found):,} of {found.total:,} shown (--cap)", file=sys.stderr)
+database_app.command("search")(search)
 
 
 def _build(
@@ -287,7 +240,7 @@ def _show(opened: Any) -> None:
     size = sum(each["bytes"] for each in opened.manifest["files"].values())
     say(
         f"{plain(opened.folder)}: {counted(counts['molecules'], 'molecule', 'molecules')} of "
-        f"{counted(counts['records'], 'record', 'records')}, {options['fingerprint']}, "
+        f"{counted(counts['records'], 'record', 'records')}, {plain(options['fingerprint'])}, "
         f"{size / 1e6:,.1f} MB ({size / max(counts['molecules'], 1):,.0f} bytes a molecule)"
     )
     if counts["merged"]:
@@ -296,15 +249,3 @@ def _show(opened: Any) -> None:
         say(f"  [dim]{plain(each['name'])}  {each['sha256'][:12]}[/dim]")
     rejects = opened.folder / "rejects.tsv"
     show_rejects(read_rejects(rejects), rejects)
-
-
-def _cells(table: Any, extra: tuple[str, ...] = ()) -> Iterator[list[Any]]:
-    columns = [table[name].to_pylist() for name in (*_SHOWN, *extra)]
-    for row in zip(*columns, strict=True):
-        yield [_cell(value) for value in row]
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, list):
-        return "; ".join(value)
-    return f"{value:.6f}" if isinstance(value, float) else value

@@ -1,8 +1,9 @@
 """The molecule database: from any list of molecules, by mass, formula, key or likeness."""
 
 from mzseek.database.build import Sources, add_molecules, build_database
+from mzseek.database.found import Found, ManyFound
 from mzseek.database.record import Record
-from mzseek.database.store import Database, Found, ManyFound
+from mzseek.database.store import Database
 
 __all__ = [
     "Database",

@@ -12,8 +12,7 @@
 import json
 import os
 import weakref
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,66 +23,24 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mzseek.adducts import neutral_mass
+from mzseek.adducts import parse_adduct
 from mzseek.chem.fingerprints import molecule_rows
+from mzseek.chem.formulas import parse_formula
 from mzseek.chem.molecule import parse_molecule
 from mzseek.chem.standardise import standardise
 from mzseek.database.describe import packed
+from mzseek.database.found import Found, ManyFound, capped
 from mzseek.database.nearest import Nearest
-from mzseek.errors import DatabaseError
+from mzseek.errors import DatabaseError, MoleculeError
 from mzseek.files import content_hash
 from mzseek.files.owned import MANIFEST, check_files
 
 KIND = "molecule database"
 _REMEDY = "it was cut short or changed; build it again"
 FORMAT_VERSION = 1
+_MOST_PPM = 1e6  # as wide as the mass itself
 MOLECULES, MASSES, REJECTS = "molecules.parquet", "masses.npy", "rejects.tsv"
 COLUMNS = ("key", "smiles", "formula", "mass", "sources", "identifiers", "names")
-
-
-@dataclass(frozen=True)
-class Found:
-    """Molecules that a look-up has found.
-
-    Attributes
-    ----------
-    table : pyarrow.Table
-        Columns ``row`` (place in the store), those of `COLUMNS`, and ``similarity`` where it was a
-        search for the nearest.
-    total : int
-        How many there were before a cap.
-    """
-
-    table: pa.Table
-    total: int
-
-    def __len__(self) -> int:
-        return int(self.table.num_rows)
-
-    @property
-    def capped(self) -> bool:
-        """Whether some were left out."""
-        return self.total > len(self)
-
-
-@dataclass(frozen=True)
-class ManyFound:
-    """Rows that many look-ups have found.
-
-    Attributes
-    ----------
-    indptr : int64 array, shape (look-ups + 1,)
-        Look-up i has found ``rows[indptr[i]:indptr[i + 1]]``.
-    rows : int64 array
-        Places in the store; `Database.rows` fetches them.
-    """
-
-    indptr: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int64]
-
-    def of(self, look_up: int) -> npt.NDArray[np.int64]:
-        """Rows of one look-up."""
-        return self.rows[self.indptr[look_up] : self.indptr[look_up + 1]]
 
 
 class Database:
@@ -162,14 +119,23 @@ class Database:
             masses: npt.NDArray[np.float64] = np.load(str(self._path(MASSES)), mmap_mode="r")
         except (OSError, ValueError) as error:
             raise DatabaseError(f"{self.folder / MASSES}: cannot be read ({error})") from error
+        if masses.dtype != np.float64 or masses.shape != (len(self),):
+            what = f"holds {masses.dtype} {masses.shape}, expected {len(self):,} masses"
+            raise DatabaseError(f"{self.folder / MASSES}: {what}; build it again")
         return masses
 
     @cached_property
     def _parquet(self) -> pq.ParquetFile:
         try:
-            return pq.ParquetFile(self._path(MOLECULES), memory_map=True)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise DatabaseError(f"{self.folder / MOLECULES}: cannot be read ({error})") from error
+            file = pq.ParquetFile(self._path(MOLECULES), memory_map=True)
+        except (OSError, pa.ArrowException) as error:
+            what = f"cannot be read ({_reason(error)})"
+            raise DatabaseError(f"{self.folder / MOLECULES}: {what}") from error
+        rows, missing = file.metadata.num_rows, set(COLUMNS) - set(file.schema_arrow.names)
+        if rows != len(self) or missing:
+            what = f"lacks {min(missing)}" if missing else f"has {rows:,} rows, not {len(self):,}"
+            raise DatabaseError(f"{self.folder / MOLECULES}: {what}; build it again")
+        return file
 
     @cached_property
     def nearest(self) -> Nearest:
@@ -192,28 +158,29 @@ class Database:
         ppm : float
         cap : int, optional
             At most so many: of the sources that come first in ``priorities``, then of the others,
-            within a source in an order that is fixed and knows nothing of the molecules.
+            within a source the nearest by mass.
         priorities : sequence of str
             Names of sources, the most wanted first.
         """
-        if not (np.isfinite(mass) and mass > 0 and np.isfinite(ppm) and ppm >= 0):
-            raise DatabaseError(f"mass {mass:g} and {ppm:g} ppm: expected positive numbers")
-        width = mass * ppm * 1e-6
-        return self._between(mass - width, mass + width, cap, priorities)
+        if not (np.isfinite(mass) and mass > 0):
+            raise DatabaseError(f"mass {mass:g}: expected a positive number")
+        width = mass * _checked(ppm) * 1e-6
+        return self._between(mass - width, mass + width, mass, cap, priorities)
 
     def by_precursor(self, mz: float, adduct: str, ppm: float = 10.0, **capping: Any) -> Found:
         """Molecules whose ion has this m/z; ppm are of the m/z."""
-        low, high = (neutral_mass(mz * (1 + sign * ppm * 1e-6), adduct) for sign in (-1, 1))
-        if not high > 0:
-            raise DatabaseError(f"m/z {mz:g} as {adduct} has no positive mass")
-        low, high = min(low, high), max(low, high)
-        return self._between(low, high, **capping)
+        ion, width = parse_adduct(adduct), mz * _checked(ppm) * 1e-6
+        mass = ion.neutral_mass(mz)  # which refuses what is no m/z, or too small a one
+        reach = width / ion.slope
+        return self._between(mass - reach, mass + reach, mass, **capping)
 
     def by_formula(self, formula: str, **capping: Any) -> Found:
-        """Molecules of a formula, in Hill order."""
-        if not formula.strip():
-            raise DatabaseError("the formula is empty")
-        return self._where("formula = ?", [formula.strip()], **capping)
+        """Molecules of a formula, its elements in any order: see `parse_formula`."""
+        try:
+            wanted = str(parse_formula(formula))
+        except MoleculeError as error:
+            raise DatabaseError(str(error)) from error
+        return self._where("formula = ?", [wanted], **capping)
 
     def by_key(self, key: str) -> Found:
         """Molecules with this InChIKey, or first block of one."""
@@ -245,7 +212,7 @@ class Database:
         wanted = np.asarray(masses, np.float64)
         if wanted.ndim != 1 or not np.isfinite(wanted).all() or (wanted <= 0).any():
             raise DatabaseError("masses hold what is no positive number")
-        width = wanted * ppm * 1e-6
+        width = wanted * _checked(ppm) * 1e-6
         low = np.searchsorted(self.masses, wanted - width, side="left")
         high = np.searchsorted(self.masses, wanted + width, side="right")
         indptr = np.concatenate([[0], np.cumsum(high - low)])
@@ -261,11 +228,11 @@ class Database:
         if not len(unique):
             table = self._parquet.schema_arrow.empty_table().select(list(columns))
         else:
-            table = self._parquet.read_row_groups(groups.tolist(), columns=list(columns))
+            table = self._groups(groups.tolist(), columns)
             inside = (
                 unique - (unique // size) * size + np.searchsorted(groups, unique // size) * size
             )
-            table = table.take(inside[place])
+            table = self._sound(table.take, inside[place])
         return table.add_column(0, "row", pa.array(wanted))
 
     def range(self, start: int, end: int, columns: Sequence[str] = COLUMNS) -> pa.Table:
@@ -275,13 +242,39 @@ class Database:
         size = self._parquet.metadata.row_group(0).num_rows
         first = start // size
         groups = list(range(first, max(-(-end // size), first + 1)))
-        table = self._parquet.read_row_groups(groups, columns=list(columns))
-        return table.slice(start - first * size, end - start)
+        table = self._groups(groups, columns)
+        return self._sound(table.slice, start - first * size, end - start)
 
     def batches(self, columns: Sequence[str] = COLUMNS, size: int = 16_384) -> Iterator[pa.Table]:
         """All molecules, so many at a time."""
-        for batch in self._parquet.iter_batches(size, columns=list(columns)):
-            yield pa.Table.from_batches([batch])
+        batches = self._parquet.iter_batches(size, columns=list(columns))
+        while (batch := self._read(lambda: next(batches, None))) is not None:
+            yield self._sound(pa.Table.from_batches, [batch])
+
+    def collections(self) -> list[str]:
+        """Names of the sources that its molecules come from."""
+        sql = "SELECT DISTINCT unnest(sources) AS name FROM molecules ORDER BY name"
+        return list(self._asked(self._connection, sql)["name"].to_pylist())
+
+    def _groups(self, groups: list[int], columns: Sequence[str]) -> pa.Table:
+        return self._read(self._parquet.read_row_groups, groups, columns=list(columns))
+
+    def _sound(self, make: Callable[..., pa.Table], *what: Any) -> pa.Table:
+        """A table whose texts are text: Arrow takes the bytes of a file for what they should be."""
+
+        def checked() -> pa.Table:
+            table = make(*what)
+            table.validate(full=True)
+            return table
+
+        return self._read(checked)
+
+    def _read(self, read: Callable[..., Any], *what: Any, **how: Any) -> Any:
+        try:
+            return read(*what, **how)
+        except (OSError, pa.ArrowException, ValueError, IndexError) as error:
+            path = self.folder / MOLECULES
+            raise DatabaseError(f"{path}: is damaged ({_reason(error)}); build it again") from error
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
         """Anything that DuckDB can say about the table ``molecules``, with all cores."""
@@ -325,35 +318,29 @@ class Database:
             f"WHERE {condition} ORDER BY row",
             values,
         )
-        return _capped(table, cap, priorities)
+        return capped(table, cap, priorities)
 
     def _between(
-        self, low: float, high: float, cap: int | None = None, priorities: Sequence[str] = ()
-    ) -> Found:
+        self, low: float, high: float, mass: float, cap: int | None = None,
+        priorities: Sequence[str] = (),
+    ) -> Found:  # fmt: skip
         """Molecules of a range of masses: since they are sorted, a range of rows."""
         start = int(np.searchsorted(self.masses, low, side="left"))
         end = int(np.searchsorted(self.masses, high, side="right"))
         table = self.range(start, end).add_column(0, "row", pa.array(np.arange(start, end)))
-        return _capped(table, cap, priorities)
+        return capped(table, cap, priorities, mass)
+
+
+def _checked(ppm: float) -> float:
+    if not 0 <= ppm < _MOST_PPM:  # which NaN is not either
+        raise DatabaseError(f"{ppm:g} ppm: expected 0 or more, below {_MOST_PPM:,.0f}")
+    return ppm
+
+
+def _reason(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 def _close(held: dict[str, int]) -> None:
     for descriptor in held.values():
         os.close(descriptor)
-
-
-def _capped(table: pa.Table, cap: int | None, priorities: Sequence[str]) -> Found:
-    total = table.num_rows
-    if cap is not None and total > cap:
-        table = table.take(np.sort(cascade(table, priorities)[:cap]))
-    return Found(table, total)
-
-
-def cascade(table: pa.Table, priorities: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Rows in the order in which a capped list takes them: wanted sources first."""
-    rank = {name: place for place, name in enumerate(priorities)}
-    last = len(rank)
-    ranks = [min((rank.get(s, last) for s in sources), default=last)
-             for sources in table["sources"].to_pylist()]  # fmt: skip
-    # Keys are hashes already: their order is fixed and tells nothing.
-    return np.lexsort((np.array(table["key"].to_pylist()), np.array(ranks)))
