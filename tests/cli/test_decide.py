@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import zstandard
 
 from mzseek.chem import fingerprints
 from mzseek.decision import UTILITIES, bayes_decision, expected_utility, posterior, regret_bounds
@@ -80,6 +81,7 @@ def test_json_has_every_decision_and_what_it_costs(within: str, decided, table) 
     "text",
     [
         TOY.replace(",", "\t"),
+        TOY.replace(",", ";"),
         TOY.replace("\n", "\r\n"),
         TOY.replace("\n", "\n\n"),
         "\ufeff" + TOY,
@@ -87,9 +89,12 @@ def test_json_has_every_decision_and_what_it_costs(within: str, decided, table) 
         TOY.replace("y1", '"y1"').replace(",0.05", ", 0.05 "),
         TOY.rstrip(),
         TOY.replace("name", "id"),
+        TOY.replace("name", "Compound Name"),
+        "# " + TOY,
     ],
-    ids=["tabs", "windows", "blank lines", "byte-order mark", "capitals", "quotes", "no end", "id"],
-)
+    ids=["tabs", "semicolons", "windows", "blank lines", "byte-order mark", "capitals", "quotes",
+         "no end", "id", "another word", "comment"],
+)  # fmt: skip
 def test_tables_may_be_written_in_several_ways(text: str, decided, table) -> None:
     plain = decided(table(TOY, "plain.csv"))
     assert decided(table(text)) == plain
@@ -97,8 +102,14 @@ def test_tables_may_be_written_in_several_ways(text: str, decided, table) -> Non
 
 def test_packed_tables_are_read(decided, table, tmp_path: Path) -> None:
     plain = decided(table(TOY))
-    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(TOY.encode()))
-    assert decided(tmp_path / "t.csv.gz") == plain
+    packed = {
+        "t.csv.gz": gzip.compress(TOY.encode()),
+        "t.csv.zst": zstandard.ZstdCompressor().compress(TOY.encode()),
+        "t.txt": TOY.encode("utf-16"),
+    }
+    for name, data in packed.items():
+        (tmp_path / name).write_bytes(data)
+        assert decided(tmp_path / name) == plain
 
 
 def test_smiles_have_the_fingerprint_asked_for(decided, table) -> None:
@@ -120,6 +131,26 @@ def test_names_with_square_brackets_are_shown_whole(mzseek, table) -> None:
     status, text, err = mzseek("decide", path)
     assert (status, err) == (0, "")
     assert text.count("[bold]x[/bold] [13C]") == len(UTILITIES)
+
+
+@pytest.mark.parametrize(
+    "text", ["smiles,score\nCCO\x1b[2J,1\n", "name,smiles,score\nx\x1b[2J\x9b,CCO,1\n"]
+)
+def test_names_do_nothing_to_the_terminal(mzseek, table, text: str) -> None:
+    _, out, err = mzseek("decide", table(text))
+    assert not any(mark in out + err for mark in "\x1b\x9b")
+
+
+def test_columns_that_are_not_decided_by_are_told(mzseek, decided, table) -> None:
+    path = table("fingerprint,smiles,score,probability\n110,CCO,5,0.2\n011,CCN,1,0.8\n")
+    assert decided(path)["columns"] == ["fingerprint", "probability"]
+    assert decided(path)["decisions"]["hit"]["name"] == "CCN"
+    assert (
+        "Decided by the columns fingerprint and probability, not by smiles and score."
+        in " ".join(mzseek("decide", path)[1].split())
+    )
+    _, out, _ = mzseek("decide", table("fingerprint,score\n110,5\n011,1\n"))
+    assert "Decided by" not in out
 
 
 def test_a_name_may_hold_commas_and_line_breaks(decided, table) -> None:
@@ -152,18 +183,27 @@ def test_one_candidate_is_right_by_every_metric(mzseek, decided, table) -> None:
         (TOY.replace(",0.25", ""), ", line 3: ", "probability is missing, expected a number"),
         (TOY.replace("0.25", ""), ", line 3: ", "probability is missing, expected a number"),
         (TOY.replace("0.25", "-0.25"), ", line 3: ", "expected a finite number that is not negat"),
-        (TOY.replace("0.25", "nan"), ", line 3: ", "probability is nan, expected a finite number"),
+        (TOY.replace("0.25", "nan"), ", line 3: ", "probability is 'nan', expected a finite numb"),
+        (TOY.replace("0.25", "1" * 5000), ", line 3: ", "…', expected a finite number"),
+        (TOY.replace("0.25", "1_0"), ", line 3: ", "probability is '1_0', expected a number"),
+        (TOY.replace("0.25", "0.25,x"), ", line 3: ", "has 4 columns, expected 3"),
+        (TOY.replace("y2", '"y2'), ", line 3: ", "has a quotation mark that is not closed"),
         (TOY.replace("10100", "1010"), ", line 3: ", "'1010', expected 5 characters"),
         (TOY.replace("10100", "10200"), ", line 3: ", "each 0 or 1"),
         (TOY.replace("10100", ""), ", line 3: ", "fingerprint is ''"),
         (TOY.replace("y1", '"y\n1"').replace("0.25", "x"), ", line 4: ", "probability is 'x'"),
         ("\n\n" + TOY.replace("0.25", "x"), ", line 5: ", "probability is 'x'"),
-        ("smiles,score\nCCO,1\nC(C,1\n", ", line 3: ", "SMILES 'C(C': not valid SMILES"),
+        ("smiles,score\nCCO,1\nC(C,1\n", ", line 3: ", "SMILES 'C(C': not valid SMILES; left"),
         ("smiles,score\nCCO,1\n,1\n", ", line 3: ", "SMILES"),
-        ("smiles,score\nCCO,1\nCCN,inf\n", ", line 3: ", "score is inf, expected a finite number"),
-        ("smiles,score\nCCO,1\n" + "C" * 200_000 + ",1\n", ", line 3: ", "is no row of a table"),
+        ("smiles,score\nCCO,1\nCCN,inf\n", ", line 3: ", "score is 'inf', expected a finite numb"),
+        ("smiles,score\nCCO,1\n" + "C" * 200_000 + ",1\n", ", line 3: ", "has 200,000 characters"),
+        ("smiles,score\nCCO,1\n" + "C" * 2_000_000 + ",1\n", ", line 3: ", "is longer than 1,000"),
+        (TOY.replace("name", "Probability"), ": ", "columns 1 ('Probability') and 3 ('probab"),
+        ("smiles,SMILES,score\nCCO,CCN,1\n", ": ", "columns 1 ('smiles') and 2 ('SMILES') have"),
+        ("name;Name;smiles;score\na;b;CCN;1\n", ": ", "columns 1 ('name') and 2 ('Name') have one"),
+        ("PK\x03\x04", ": ", "is not a text file"),
         (TOY.replace("0.40", "0.90"), ": ", "sum to 1.5, expected 1; name the column `score`"),
-        (TOY.replace("fingerprint", "bits"), ": ", "has the columns name, bits, probability"),
+        (TOY.replace("fingerprint", "bits"), ": ", "has the columns 'name', 'bits', 'probability'"),
         (TOY.replace("probability", "p"), ": ", "expected fingerprint or smiles, and probability"),
         ("name,fingerprint,probability\n", ": ", "has no candidates below its header"),
         ("", ": ", "empty"),
@@ -188,15 +228,23 @@ def test_a_bad_table_is_one_line_that_says_where(
         (["."], "is a folder, expected a file"),
         (["t.csv", "--within", "some"], "--within 'some' is unknown, expected one of: candidates"),
         (["t.csv", "--temperature", "0"], "temperature is 0, expected above 0"),
+        (["t.csv", "--temperature", "nan"], "temperature is nan, expected above 0"),
+        (["t.csv", "--temperature", "1" * 5000], "temperature is inf, expected"),
+        (["p.csv", "--temperature", "2"], "has a column probability: --temperature 2 would change"),
+        (
+            ["p.csv", "--fingerprint", "maccs"],
+            "has a column fingerprint: --fingerprint maccs would",
+        ),
         (["t.csv", "--fingerprint", "ecfp"], "fingerprint 'ecfp' is unknown, expected one of morg"),
     ],
-    ids=" ".join,
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else "",
 )
 def test_bad_options_are_one_line_and_status_2(
     arguments: list[str], message: str, mzseek, table, tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     table("smiles,score\nCCO,1\n", "t.csv")
+    table(TOY, "p.csv")
     status, out, err = mzseek("decide", *arguments)
     assert (status, out) == (2, "")
     assert err.startswith("mzseek: ")

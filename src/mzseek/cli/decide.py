@@ -1,8 +1,5 @@
 """``mzseek decide``."""
 
-import csv
-import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,13 +8,9 @@ import typer
 from mzseek.cli.early import look_at_fingerprint, look_for_file
 from mzseek.cli.options import FINGERPRINT_NAMES, WITHIN_NAMES, AsJson
 from mzseek.cli.output import counted, new_table, plain, print_json, say, show
-from mzseek.errors import DecisionError, InputError, MoleculeError
+from mzseek.errors import DecisionError
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    from scipy.sparse import csr_array
-
     from mzseek.decision import Bounds, Decision, Distribution
 
 _SHOWN_BITS = 40
@@ -27,17 +20,21 @@ def decide(
     table: Annotated[
         Path,
         typer.Argument(
-            help="CSV or TSV with a column `fingerprint` (as 0s and 1s) or `smiles`, and a column "
-            "`probability` or `score`."
+            help="Table (tabs, semicolons or commas) with a column `fingerprint` (0s and 1s), else "
+            "`smiles`, and a column `probability`, else `score`."
         ),
     ],
     within: Annotated[
         str, typer.Option(help="Decide among the candidates, or for any fingerprint: all.")
     ] = "candidates",
-    fingerprint: Annotated[str, typer.Option(help=f"For SMILES: {FINGERPRINT_NAMES}")] = "morgan2",
+    fingerprint: Annotated[
+        str | None,
+        typer.Option(help=f"For SMILES: {FINGERPRINT_NAMES}; morgan2 by default."),
+    ] = None,
     temperature: Annotated[
-        float, typer.Option(help="Scores become probabilities by softmax(score / T).")
-    ] = 1.0,
+        float | None,
+        typer.Option(help="Scores become probabilities by softmax(score / T); 1 by default."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """What to decide for, by the metric that counts, and what each other decision costs.
@@ -48,15 +45,17 @@ def decide(
     if within not in known_places:
         listed = ", ".join(known_places)
         raise DecisionError(f"--within {within!r} is unknown, expected one of: {listed}")
-    look_at_fingerprint(fingerprint)
+    if fingerprint is not None:
+        look_at_fingerprint(fingerprint)
     look_for_file(table)
+    from mzseek.data.scored_table import read_scored_table
     from mzseek.decision import UTILITIES, distribution
     from mzseek.decision.bounds import bounds_under
     from mzseek.decision.decide import decide as decide_under
     from mzseek.decision.utilities import expected
 
-    names, rows, p = _read(table, fingerprint, temperature)
-    known = distribution(rows, p)
+    scored = read_scored_table(table, fingerprint, temperature)
+    names, known = scored.names, distribution(scored.rows, scored.probabilities)
     where: Any = within  # one of the two
     decisions = {name: decide_under(name, known, where) for name in UTILITIES}
     values = {
@@ -65,107 +64,12 @@ def decide(
     }
     bounds = bounds_under("tanimoto", known) if within == "candidates" else None
     if as_json:
-        print_json(_facts(names, decisions, values, bounds, within))
+        print_json({"columns": scored.read} | _facts(names, decisions, values, bounds, within))
         return
     _show(names, known, decisions, values, bounds, within)
-
-
-def _read(
-    path: Path, kind: str, temperature: float
-) -> "tuple[list[str], Any, npt.NDArray[np.float64]]":
-    """Names, fingerprints and probabilities of the candidates."""
-    import numpy as np
-
-    from mzseek.decision import posterior
-    from mzseek.files import open_source, text_lines
-
-    with open_source(path).open() as stream:
-        numbered = [(number, line) for number, line in text_lines(stream) if line.strip()]
-    if not numbered:
-        raise InputError(path, "is empty, expected a header line and candidates")
-    lines = [line for _, line in numbered]
-    reader = csv.DictReader(lines, delimiter="\t" if "\t" in lines[0] else ",")
-    places: list[str] = []
-    records: list[dict[str, str]] = []
-    try:
-        heads = [head.strip().lower() for head in reader.fieldnames or []]
-        reader.fieldnames = heads
-        begins = reader.line_num  # of the next record: quoted text may hold line breaks
-        for record in reader:
-            places.append(f"{path}, line {numbered[begins][0]}")
-            records.append(record)
-            begins = reader.line_num
-    except csv.Error as error:
-        number = numbered[reader.reader.line_num - 1][0]
-        raise InputError(f"{path}, line {number}", f"is no row of a table ({error})") from None
-    if not records:
-        raise InputError(path, "has no candidates below its header")
-    what = next((head for head in ("fingerprint", "smiles") if head in heads), None)
-    how = next((head for head in ("probability", "score") if head in heads), None)
-    if what is None or how is None:
-        raise InputError(
-            path,
-            f"has the columns {', '.join(heads)}; expected fingerprint or smiles, and probability "
-            "or score",
-        )
-    texts = [(record[what] or "").strip() for record in records]
-    numbers = np.array(list(_numbers(places, how, records)))
-    rows = _bits(places, texts) if what == "fingerprint" else _of_smiles(places, texts, kind)
-    if how == "score":
-        numbers = posterior(numbers, [len(numbers)], temperature)
-    named = next((head for head in ("name", "id", "smiles") if head in heads), what)
-    names = [(record[named] or "").strip() for record in records]
-    return names, rows, _summing_to_one(path, numbers)
-
-
-def _numbers(places: list[str], column: str, records: list[dict[str, str]]) -> Iterator[float]:
-    for place, record in zip(places, records, strict=True):
-        try:
-            value = float(record[column])
-        except (TypeError, ValueError):
-            found = repr(record[column]) if record[column] else "missing"
-            raise InputError(place, f"{column} is {found}, expected a number") from None
-        if not math.isfinite(value) or (column == "probability" and value < 0):
-            raise InputError(
-                place, f"{column} is {record[column]}, expected a finite number"
-                + (" that is not negative" if column == "probability" else ""),
-            )  # fmt: skip
-        yield value
-
-
-def _summing_to_one(path: Path, p: "npt.NDArray[np.float64]") -> "npt.NDArray[np.float64]":
-    total = float(p.sum())
-    if abs(total - 1) > 0.01:
-        raise InputError(
-            path, f"probabilities sum to {total:g}, expected 1; name the column `score` if they "
-            "are scores",
-        )  # fmt: skip
-    return p / total
-
-
-def _bits(places: list[str], texts: list[str]) -> "npt.NDArray[np.uint8]":
-    import numpy as np
-
-    width = len(texts[0])
-    for place, text in zip(places, texts, strict=True):
-        if set(text) - {"0", "1"} or len(text) != width or not text:
-            raise InputError(
-                place,
-                f"fingerprint is {text[:20]!r}, expected {width} characters, each 0 or 1",
-            )
-    return np.array([[int(bit) for bit in text] for text in texts], np.uint8)
-
-
-def _of_smiles(places: list[str], texts: list[str], kind: str) -> "csr_array":
-    from mzseek.chem import fingerprints
-
-    rejects: list[tuple[str, str]] = []
-    rows = fingerprints(texts, kind, rejects=rejects)
-    if rejects:
-        where, reason = rejects[0]
-        place = places[int(where.rpartition(" ")[2])]
-        raise MoleculeError(f"{place}: {reason}")
-    return rows
+    if scored.unread:
+        used, left = " and ".join(scored.read), " and ".join(scored.unread)
+        say(f"[dim]Decided by the columns {used}, not by {left}.[/dim]")
 
 
 def _facts(
