@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.cli import main
+from mzseek.cli.guard import run_command
 
 CAFFEINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O"
 # Options of a run that takes seconds.
@@ -18,11 +18,7 @@ QUICK = [
 def run(*arguments: str, capsys: pytest.CaptureFixture[str], monkeypatch) -> tuple[int, str, str]:
     """The console script, in this process."""
     monkeypatch.setattr(sys, "argv", ["mzseek", *arguments])
-    status = 0
-    try:
-        main()
-    except SystemExit as stop:
-        status = int(stop.code or 0)
+    status, _ = run_command()
     captured = capsys.readouterr()
     return status, captured.out, captured.err
 

@@ -1,3 +1,4 @@
+import multiprocessing
 import os
 import signal
 import threading
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mzseek.chem import standardise
 from mzseek.data.demo.molecules import demo_molecules
 from mzseek.database import Database, build_database, parts
 from mzseek.database.inputs import file_sources
@@ -15,6 +17,7 @@ from mzseek.database.negatives import Truth, mine
 from mzseek.errors import DatabaseError, InputError, MzseekError
 from mzseek.work import Engine, LocalEngine, RayEngine, engine_named
 from mzseek.work import engine as module
+from mzseek.work.engine import stop_workers
 
 RAY = pytest.mark.slow  # a cluster takes seconds to start
 
@@ -198,3 +201,61 @@ def test_a_cluster_that_runs_is_left_running() -> None:
 
     assert list(RayEngine().results(len, ["a", "bb"])) == [1, 2]
     assert ray.is_initialized()
+
+
+# Ctrl-C.
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_ctrl_c_ends_the_processes_whatever_they_are_at() -> None:
+    list(LocalEngine(2).results(lambda _: os.getpid(), range(4)))
+    workers = [child.pid for child in multiprocessing.active_children()]
+    assert len(workers) == 2
+    threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        list(LocalEngine(2).results(time.sleep, [60] * 20))
+    assert time.monotonic() - begun < 10
+    until = time.monotonic() + 5
+    while any(is_running(worker) for worker in workers if worker) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(is_running(worker) for worker in workers if worker)
+    assert list(LocalEngine(2).results(abs, [-1, 2, -3])) == [1, 2, 3]
+
+
+def test_processes_leave_ctrl_c_to_the_one_that_they_work_for() -> None:
+    def blocked(_: int) -> set[int]:
+        from mzseek.chem import standardise
+
+        standardise("CC(=O)[O-].[Na+]")  # RDKit puts a handler of its own in place
+        os.kill(os.getpid(), signal.SIGINT)
+        return {int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, ())}
+
+    assert list(LocalEngine(2).results(blocked, range(4))) == [{signal.SIGINT}] * 4
+
+
+def test_signals_that_are_blocked_stay_so_while_processes_are_started() -> None:
+    stop_workers()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        list(LocalEngine(2).results(abs, [-1, 2, -3]))
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == mask
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def test_work_leaves_no_handler_of_signals_behind() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    list(LocalEngine(1).results(standardise, ["CC(=O)[O-].[Na+]", "C[NH3+].[Cl-]"]))
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+    with pytest.raises(KeyboardInterrupt):  # not lost to the handler that RDKit has put in place
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from mzseek.cli.early import look_at_fingerprint, look_for_database, look_for_file
+from mzseek.cli.interrupt import can_go_on
 from mzseek.cli.options import Address, AsJson, EngineName, Fingerprint, Jobs
 from mzseek.cli.output import counted, plain, print_json, say, show_rejects, watched
 from mzseek.cli.search import search, write_molecules
@@ -21,6 +22,7 @@ Store = Annotated[Path, typer.Argument(help="Folder that `mzseek database build`
 Nearest = Annotated[
     bool, typer.Option(help="Also index its bits, for --like and for mining: 514 bytes a molecule.")
 ]
+_GOES_ON = "the same command goes on where it was"
 
 
 @database_app.command("build")
@@ -130,7 +132,7 @@ def add(
 
     opened = Database.open(store)
     before = len(opened)
-    with watched() as progress:
+    with can_go_on(_GOES_ON), watched() as progress:
         made = add_molecules(
             opened, file_sources(molecules, source=source),
             engine=engine_named(engine, jobs, address), progress=progress,
@@ -225,7 +227,7 @@ def _build(
     from mzseek.database import build_database
     from mzseek.work import engine_named
 
-    with watched() as progress:
+    with can_go_on(_GOES_ON), watched() as progress:
         made = build_database(
             sources, out, fingerprint=fingerprint, nearest=nearest,
             engine=engine_named(engine, jobs, address), progress=progress,

@@ -2,8 +2,9 @@
 
 import os
 import sys
+from typing import NoReturn
 
-from mzseek.cli.interrupt import Interrupts, stop_children, tell_interrupted
+from mzseek.cli.interrupt import Interrupts, end_at_once, stop_children, tell_interrupted
 from mzseek.cli.output import clean
 from mzseek.errors import MzseekError
 
@@ -12,8 +13,22 @@ UNFORESEEN = 70  # as EX_SOFTWARE of sysexits.h
 _MOST = 2000  # characters of a line
 
 
-def run_command() -> int:
-    """Run the command that ``sys.argv`` names; returns the exit status."""
+def run_and_exit() -> NoReturn:
+    """Run the command that ``sys.argv`` names, and end this process."""
+    status, was_interrupted = run_command()
+    if was_interrupted:
+        end_at_once(status)  # all is cleaned up; libraries such as torch take seconds to take leave
+    sys.exit(status)
+
+
+def run_command() -> tuple[int, bool]:
+    """Run the command that ``sys.argv`` names.
+
+    Returns
+    -------
+    status : int
+    was_interrupted : bool
+    """
     if hasattr(sys.stdout, "reconfigure"):  # a name that the terminal has no letters for
         sys.stdout.reconfigure(errors="backslashreplace")
     with Interrupts() as interrupts:
@@ -25,10 +40,11 @@ def run_command() -> int:
             status = 130
         if interrupts.received is not None:
             status = 128 + interrupts.received
-        if status == 128 + (interrupts.received or 2):
+        was_interrupted = interrupts.received is not None or status == 130
+        if was_interrupted:
             stop_children()
             tell_interrupted()
-    return status
+    return status, was_interrupted
 
 
 def _outcome() -> int:

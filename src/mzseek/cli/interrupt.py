@@ -8,12 +8,14 @@ import threading
 import time
 from collections.abc import Iterator
 from types import FrameType
+from typing import NoReturn
 
 # What asks a command to end, where the system has it.
 _ASKING = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
 _AGAIN = 0.25  # seconds until an interrupt that something has swallowed is raised again
+_PATIENCE = 1.5  # seconds for a call into a library to come back, before the process is ended
 _TWICE = 0.5  # within that, a second signal is the first one, passed on by somebody else
 _hints: list[str] = []
 
@@ -47,6 +49,7 @@ class Interrupts:
     def __init__(self) -> None:
         self.received: int | None = None
         self._over = threading.Event()
+        self._is_heard = False
         self._watcher: threading.Thread | None = None
 
     def __enter__(self) -> "Interrupts":
@@ -92,20 +95,28 @@ class Interrupts:
             if self._over.is_set():
                 return
             if time.monotonic() - came > _TWICE:
-                tell_interrupted()
-                stop_children()
-                os._exit(128 + first)
+                self._give_up()
 
     def _insist(self) -> None:
         main = threading.main_thread().ident
+        until = time.monotonic() + _PATIENCE
         while main is not None:
             signal.pthread_kill(main, signal.SIGURG)
             if self._over.wait(_AGAIN):
                 return
+            if not self._is_heard and time.monotonic() > until:
+                self._give_up()
+
+    def _give_up(self) -> None:
+        """End without cleaning up: hidden leftovers are removed by whoever writes there next."""
+        stop_children()
+        tell_interrupted()
+        end_at_once(128 + (self.received or 0))
 
     def _raise(self, _number: int, _frame: FrameType | None) -> None:
         if self.received is None or self._over.is_set():
             return
+        self._is_heard = True
         handled = sys.exception()
         while handled is not None:  # it is on its way, and what runs now is cleaning up
             if isinstance(handled, KeyboardInterrupt):
@@ -119,6 +130,19 @@ def tell_interrupted() -> None:
     hint = f"; {_hints[-1]}" if _hints else ""
     with contextlib.suppress(OSError):  # the terminal may be gone
         print(f"mzseek: interrupted{hint}", file=sys.stderr, flush=True)
+
+
+def end_at_once(status: int) -> NoReturn:
+    """End this process here and now, with what it has printed."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    if "multiprocessing.util" in sys.modules:
+        from multiprocessing import util
+
+        # Else the process that clears up after others complains.
+        util._run_finalizers(0)  # type: ignore[attr-defined]
+    os._exit(status)
 
 
 def stop_children() -> None:

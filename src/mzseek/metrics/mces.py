@@ -7,16 +7,17 @@ package is optional: ``pip install 'mzseek[mces]'``.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from joblib import Parallel, delayed
 
 from mzseek.chem import canonical_smiles
 from mzseek.errors import MetricError, MoleculeError
+from mzseek.work.engine import LocalEngine
 
 # The solver that comes with the package, in its two guises, before others that may be installed.
 _SOLVERS = ("COIN_CMD", "PULP_CBC_CMD")
@@ -67,9 +68,8 @@ def mces_at_1(
     pairs = list(zip(one, other, strict=True))
     # Hits are 0 without a solver, and spectra of one molecule often share their first candidate.
     distinct = sorted({pair for pair in pairs if pair[0] != pair[1]})
-    distances = Parallel(n_jobs=jobs)(
-        delayed(_distance)(package.MCES, pair, threshold, solver) for pair in distinct
-    )
+    distance = partial(_distance, package.MCES, threshold=threshold, solver=solver)
+    distances = LocalEngine(jobs).results(distance, distinct)
     known = dict(zip(distinct, distances, strict=True))
     return np.array([known.get(pair, 0.0) for pair in pairs], dtype=np.float64)
 

@@ -13,7 +13,7 @@ from typing import Any
 from mzseek.errors import RunError
 from mzseek.training.options import Options
 from mzseek.training.run import Run
-from mzseek.work.engine import Engine
+from mzseek.work.engine import Engine, begin_worker, signals_kept, stop_workers
 from mzseek.work.progress import Progress, Say, silent, unheard
 
 _POLL = 0.2  # seconds
@@ -59,20 +59,25 @@ def train_several(
     if engine is not None:
         return _train_on(engine, data, wanted, out, progress)
     context = multiprocessing.get_context("spawn")
-    told = context.Queue()
+    with signals_kept():
+        told = context.Queue()
     with ProcessPoolExecutor(
         processes, mp_context=context, initializer=_begin, initargs=(told,)
     ) as pool:
-        pending: dict[str, Future[None]] = {
-            name: pool.submit(_train_one, data, replace(options, threads=1), out / name)
-            for name, options in wanted.items()
-        }
+        with signals_kept():
+            pending: dict[str, Future[None]] = {
+                name: pool.submit(_train_one, data, replace(options, threads=1), out / name)
+                for name, options in wanted.items()
+            }
         try:
             while not all(job.done() for job in pending.values()):
                 _pass_on(told, progress, say)
                 for job in pending.values():
                     if job.done():
                         job.result()  # a run that has failed keeps the next from being begun
+        except KeyboardInterrupt:
+            stop_workers()  # each goes on from its last validation when it is wanted again
+            raise
         except BrokenProcessPool as error:
             raise RunError("a run was killed from outside (is there enough memory?)") from error
         finally:
@@ -101,6 +106,7 @@ def _begin(told: Any) -> None:
     """Make a process ready: it tells by a queue, and ends with its parent, also a killed one."""
     global _told
     _told = told
+    begin_worker()
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -54,7 +55,12 @@ class LocalEngine(Engine):
     ) -> Iterator[Result]:
         """See `Engine.results`."""
         if self.jobs == 1:
-            yield from map(work, batches)
+            for batch in batches:
+                try:
+                    done = work(batch)
+                finally:
+                    _hear_ctrl_c()
+                yield done
             return
         from joblib.externals.loky import get_reusable_executor
 
@@ -84,15 +90,30 @@ class LocalEngine(Engine):
 
 @contextlib.contextmanager
 def signals_kept() -> Iterator[None]:
-    """Leave signals blocked that are: starting processes, Python lets two of them through again."""
+    """Start processes in the block; signals that are blocked here are so there, and stay so.
+
+    Python lets two of them through again when it starts the process that clears up after others.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    from multiprocessing import resource_tracker
+
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    resource_tracker.ensure_running()
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _hear_ctrl_c() -> None:
+    """Undo what RDKit's matching of substructures leaves behind: its own handler of SIGINT."""
+    if threading.current_thread() is threading.main_thread():
+        handler = signal.getsignal(signal.SIGINT)
+        if handler is not None:
+            signal.signal(signal.SIGINT, handler)
 
 
 def begin_worker() -> None:
@@ -106,11 +127,14 @@ def begin_worker() -> None:
 
 def stop_workers() -> None:
     """End the processes that work for this one at once, whatever they are at."""
+    for child in multiprocessing.active_children():
+        if child.pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+    # Told to kill them itself, loky's thread stumbles over what they had not begun.
     loky = sys.modules.get("joblib.externals.loky.reusable_executor")
     if loky is not None and loky._executor is not None:
-        loky._executor.shutdown(wait=True, kill_workers=True)
-    for child in multiprocessing.active_children():
-        child.kill()
+        loky._executor.shutdown(wait=True)
 
 
 class RayEngine(Engine):
