@@ -1,6 +1,7 @@
 import csv
 import gzip
 import io
+import time
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,21 @@ def test_a_name_that_two_columns_have_is_refused_with_their_places() -> None:
         sole_column("t", ["smiles"] * 10, ["smiles"])
     with pytest.raises(InputError, match="columns 2"):
         sole_column("t", ["smiles", "a", "a"], ["a"], exact=True)
+
+
+def test_a_header_of_too_many_columns_is_refused() -> None:
+    assert sole_column("t", ["x"] * 9_999 + ["smiles"], ["smiles"]) == 9_999
+    with pytest.raises(InputError, match="has 10,001 columns, expected at most 10,000"):
+        sole_column("t", ["x"] * 10_001, ["smiles"])
+
+
+@pytest.mark.parametrize("line", ['"open,x', '"' * 4_001, '"a"b,c', '""' * 2_000 + '"'])
+def test_many_rows_of_quotation_marks_take_no_long_time(line: str) -> None:
+    size = 20_000_000 // len(line) if len(line) > 100 else 30_000
+    began = time.monotonic()
+    rows, aside = rows_of(f"{line}\n" * size)
+    assert len(rows) + len(aside) <= size
+    assert time.monotonic() - began < 20
 
 
 def test_names_that_are_not_asked_for_may_repeat() -> None:

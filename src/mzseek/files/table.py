@@ -16,8 +16,10 @@ SetAside = Callable[[int, str], object]
 DELIMITERS = "\t;,"
 # A row of molecules with all their names is far shorter; what is longer has lost a line end.
 MOST_CHARACTERS = 1_000_000
+MOST_COLUMNS = 10_000
 # A quoted cell may run on over lines; one that goes on for longer was never closed.
 _MOST_LINES = 50
+_INSIDE_QUOTES = re.compile(r'(?:[^"]++|"")*+')
 _SHOWN = 12
 _SHOWN_TWINS = 4
 _MARKS = re.compile(r"[^a-z0-9]")
@@ -72,9 +74,13 @@ def sole_column(
     mzseek.errors.InputError: a.csv: columns 1 ('smiles') and 3 ('SMILES') have one name, \
 expected one column of it
     """
-    found = [name.strip() if exact else plain_name(name) for name in names]
+    if len(names) > MOST_COLUMNS:
+        raise InputError(file, f"has {len(names):,} columns, expected at most {MOST_COLUMNS:,}")
+    found: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        found.setdefault(name.strip() if exact else plain_name(name), []).append(place)
     for name in wanted:
-        places = [place for place, other in enumerate(found) if other == name and name]
+        places = found.get(name, []) if name else []
         if len(places) > 1:
             shown = [f"{p + 1} ({names[p].strip()[:40]!r})" for p in places[:_SHOWN_TWINS]]
             more = f" and {len(places) - len(shown)} more" if len(places) > len(shown) else ""
@@ -202,13 +208,15 @@ def table_rows(
     ahead: deque[Line] = deque()
     while line := ahead.popleft() if ahead else next(lines, None):
         number, text = line
-        cells = split_row(text, delimiter)
+        row = _Row(delimiter)
+        row.add(text)
+        cells = row.cells if row.is_whole else None
         if cells is None and delimiter == "\t":
             # In tables of tabs a quotation mark is often a prime of a name and quotes nothing.
             plain = text.strip("\r\n").split("\t")
             cells = plain if len(plain) == width else None
-        if cells is None:
-            cells = _cells_over_lines(text, lines, ahead, delimiter)
+        if cells is None and row.is_open:
+            cells = _cells_over_lines(row, text, lines, ahead)
         if cells is None:
             set_aside(number, "has a quotation mark that is not closed")
         else:
@@ -216,23 +224,24 @@ def table_rows(
 
 
 def _cells_over_lines(
-    text: str, lines: Iterator[Line], ahead: deque[Line], delimiter: str
+    row: "_Row", text: str, lines: Iterator[Line], ahead: deque[Line]
 ) -> list[str] | None:
     """Cells of a row with line breaks inside quotation marks; lines beyond it stay ahead."""
+    size = len(text)
     for place in range(_MOST_LINES):
         if place == len(ahead):
             line = next(lines, None)
             if line is None:
                 return None
             ahead.append(line)
-        text += ahead[place][1]
-        if len(text) > MOST_CHARACTERS:
+        size += len(ahead[place][1])
+        if size > MOST_CHARACTERS:
             return None
-        cells = split_row(text, delimiter) if '"' in ahead[place][1] else None
-        if cells is not None:
-            for _ in range(place + 1):
+        row.add(ahead[place][1])
+        if not row.is_open:
+            for _ in range(place + 1 if row.is_whole else 0):
                 ahead.popleft()
-            return cells
+            return row.cells if row.is_whole else None
     return None
 
 
@@ -249,39 +258,56 @@ def split_row(text: str, delimiter: str) -> list[str] | None:
     >>> split_row('"never closed,CCO', ",") is None
     True
     """
-    text = text.rstrip("\r\n")
-    if '"' not in text:
-        return text.split(delimiter)
-    cells: list[str] = []
-    place = 0
-    while True:
-        if text.startswith('"', place):
-            cell, place = _quoted(text, place + 1)
-            if cell is None or (place < len(text) and text[place] != delimiter):
-                return None
-            cells.append(cell)
-        else:
-            end = text.find(delimiter, place)
-            end = len(text) if end < 0 else end
-            cells.append(text[place:end])
-            place = end
-        if place == len(text):
-            return cells
-        place += 1
+    row = _Row(delimiter)
+    row.add(text)
+    return row.cells if row.is_whole else None
 
 
-def _quoted(text: str, place: int) -> tuple[str | None, int]:
-    """The cell that begins behind a quotation mark, and where it ends; none if it does not."""
-    parts: list[str] = []
-    while True:
-        end = text.find('"', place)
-        if end < 0:
-            return None, place
-        parts.append(text[place:end])
-        if not text.startswith('"', end + 1):
-            return "".join(parts), end + 1
-        parts.append('"')  # two of them stand for one
-        place = end + 2
+class _Row:
+    """A row that is cut into cells while its lines come in: none of them is looked at twice."""
+
+    def __init__(self, delimiter: str) -> None:
+        self._delimiter = delimiter
+        self._quoted: list[str] | None = None  # of the cell whose quotation mark is not closed yet
+        self.cells: list[str] = []
+        self.is_whole = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its next line may make it whole."""
+        return self._quoted is not None
+
+    def add(self, line: str) -> None:
+        """Its next line; then it is whole, or open, or neither: no row at all."""
+        text = line.rstrip("\r\n")
+        if '"' not in text and self._quoted is None:
+            self.cells, self.is_whole = text.split(self._delimiter), True
+            return
+        place = 0
+        while not self.is_whole:
+            if self._quoted is None and text.startswith('"', place):
+                self._quoted, place = [], place + 1
+            end = self._end_of_cell(text, place)
+            if self._quoted is not None:
+                self._quoted.append(text[place:end])
+                if end == len(text):
+                    self._quoted.append(line[end:])
+                    return
+                self.cells.append("".join(self._quoted).replace('""', '"'))
+                self._quoted, end = None, end + 1
+            else:
+                self.cells.append(text[place:end])
+            self.is_whole = end == len(text)
+            if not self.is_whole and text[end] != self._delimiter:
+                return
+            place = end + 1
+
+    def _end_of_cell(self, text: str, place: int) -> int:
+        if self._quoted is None:
+            end = text.find(self._delimiter, place)
+            return len(text) if end < 0 else end
+        inside = _INSIDE_QUOTES.match(text, place)
+        return inside.end() if inside else place
 
 
 def _too_long() -> str:
