@@ -102,6 +102,7 @@ def test_what_people_write(text: str, meant: str | None) -> None:
         ("C6H6\x1b[2J", "names isotopes"),
         ("quercetin", "is no row of elements"),
     ],
+    ids=lambda value: value[:30],
 )
 def test_what_is_no_formula_is_refused_in_one_line(text: str, message: str) -> None:
     with pytest.raises(MoleculeError) as caught:

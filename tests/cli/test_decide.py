@@ -209,6 +209,7 @@ def test_one_candidate_is_right_by_every_metric(mzseek, decided, table) -> None:
         ("", ": ", "empty"),
         ("\n \n", ": ", "empty"),
     ],
+    ids=lambda value: value[:40],
 )  # fmt: skip
 def test_a_bad_table_is_one_line_that_says_where(
     text: str, where: str, message: str, mzseek, table

@@ -20,6 +20,7 @@ MOST_COLUMNS = 10_000
 # A quoted cell may run on over lines; one that goes on for longer was never closed.
 _MOST_LINES = 50
 _INSIDE_QUOTES = re.compile(r'(?:[^"]++|"")*+')
+_LONGEST_NAME = 200  # of a column that is known
 _SHOWN = 12
 _SHOWN_TWINS = 4
 _MARKS = re.compile(r"[^a-z0-9]")
@@ -35,7 +36,7 @@ def plain_name(name: str) -> str:
     >>> plain_name("Canonical SMILES"), plain_name("precursor_mz"), plain_name("m/z")
     ('canonicalsmiles', 'precursormz', 'mz')
     """
-    return _MARKS.sub("", name.lower())
+    return _MARKS.sub("", name.lower()) if len(name) <= _LONGEST_NAME else name
 
 
 def sole_column(
@@ -208,6 +209,9 @@ def table_rows(
     ahead: deque[Line] = deque()
     while line := ahead.popleft() if ahead else next(lines, None):
         number, text = line
+        if '"' not in text:  # as in most
+            yield number, text.rstrip("\r\n").split(delimiter)
+            continue
         row = _Row(delimiter)
         row.add(text)
         cells = row.cells if row.is_whole else None
@@ -258,6 +262,8 @@ def split_row(text: str, delimiter: str) -> list[str] | None:
     >>> split_row('"never closed,CCO', ",") is None
     True
     """
+    if '"' not in text:
+        return text.rstrip("\r\n").split(delimiter)
     row = _Row(delimiter)
     row.add(text)
     return row.cells if row.is_whole else None
@@ -280,9 +286,6 @@ class _Row:
     def add(self, line: str) -> None:
         """Its next line; then it is whole, or open, or neither: no row at all."""
         text = line.rstrip("\r\n")
-        if '"' not in text and self._quoted is None:
-            self.cells, self.is_whole = text.split(self._delimiter), True
-            return
         place = 0
         while not self.is_whole:
             if self._quoted is None and text.startswith('"', place):

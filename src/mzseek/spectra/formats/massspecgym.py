@@ -1,5 +1,6 @@
 """MassSpecGym's table: tab-separated, a header line, peaks as comma-separated lists."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -22,8 +23,10 @@ def looks_like(head: str) -> bool:
 
 def check_header(file: object, columns: list[str]) -> None:
     """Refuse a table with two columns of a name that is read; others may repeat."""
+    counts = Counter(map(plain_name, columns))
     for name in _READ_COLUMNS:
-        sole_column(file, columns, [name])
+        if counts[name] > 1:
+            sole_column(file, columns, [name])
 
 
 def read(source: Source) -> Iterator[Record]:
