@@ -203,6 +203,17 @@ def test_a_cluster_that_runs_is_left_running() -> None:
     assert ray.is_initialized()
 
 
+def test_a_process_that_is_killed_is_told_in_words() -> None:
+    def dies(batch: int) -> int:
+        if batch == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return batch
+
+    with pytest.raises(MzseekError, match="one of 2 processes was killed from outside"):
+        list(LocalEngine(2).results(dies, range(6)))
+    assert list(LocalEngine(2).results(abs, [-1, 2])) == [1, 2]
+
+
 # Ctrl-C.
 
 

@@ -52,6 +52,13 @@ class LazyGroup(TyperGroup):
         """The command of that name, if there is one."""
         return loaded(cmd_name) if cmd_name in COMMANDS else None
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; an end of file inside its work is nobody's wish to stop."""
+        try:
+            return super().invoke(ctx)
+        except EOFError as error:  # typer would begin a new line for whoever ended their input
+            raise typer.Abort from error
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Names and first lines, without a look at the commands."""
         with formatter.section("Commands"):

@@ -115,7 +115,7 @@ def _show(
     what = "the truth against its candidates" if against == "truth" else "all pairs of a list"
     where = "" if fold == "all" else f" of the {fold} fold"
     lists = f"{first.usable.sum():,} {plain(candidates)} lists{where}"
-    say(f"{similarity} of {what}: medians over {lists}")
+    say(f"{plain(similarity)} of {what}: medians over {lists}")
     alone = int((~first.usable).sum())
     if alone:
         said = counted(

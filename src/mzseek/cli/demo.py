@@ -141,4 +141,4 @@ def _claim(out: Path) -> None:
 
 
 def _step(number: int, title: str) -> None:
-    say(f"\n[bold]{number}. {title}[/bold]")
+    say(f"\n[bold]{number}. {plain(title)}[/bold]")

@@ -1,5 +1,6 @@
 """Whatever happens in a command ends in one line and an exit status."""
 
+import contextlib
 import os
 import sys
 from typing import NoReturn
@@ -49,10 +50,12 @@ def run_command() -> tuple[int, bool]:
 
 def _outcome() -> int:
     """Exit status of the command; all that can be said has been said."""
-    try:
-        from mzseek.cli.app import app
+    import typer
 
-        status = app(standalone_mode=False)
+    from mzseek.cli.app import app
+
+    try:
+        status = app(prog_name="mzseek", standalone_mode=False)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except MzseekError as error:
@@ -62,14 +65,14 @@ def _outcome() -> int:
     except OSError as error:
         return _refuse(f"{error.filename or 'system'}: {error.strerror or error}")
     except SystemExit as stop:
-        # Of typer's: the reader of the output has gone.
-        return _reader_has_gone() if stop.code == 1 else int(stop.code or 0)
+        if isinstance(stop.__context__, BrokenPipeError):  # of typer's
+            return _reader_has_gone()
+        return stop.code if isinstance(stop.code, int) else _refuse(str(stop.code or "has ended"))
     except Exception as error:
         if hasattr(error, "format_message"):  # of click's, which typer may bring along itself
             return _misused(error)
-        # An end of file inside the work is nobody's wish to abort.
-        cause = error.__cause__ if type(error).__name__ == "Abort" else None
-        return _unforeseen(cause or error)
+        abandoned = isinstance(error, typer.Abort) and error.__cause__ is not None
+        return _unforeseen(error.__cause__ or error if abandoned else error)
 
 
 def _refuse(reason: str) -> int:
@@ -77,34 +80,37 @@ def _refuse(reason: str) -> int:
     return BAD_INPUT
 
 
-def _misused(error: "Exception") -> int:
+def _misused(error: Exception) -> int:
     """Options that are missing, unknown or out of range."""
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError" and context is not None:
         print(context.get_help(), file=sys.stderr)
         return BAD_INPUT
+    from mzseek.cli.app import COMMANDS
+
     reason = str(error.format_message()).rstrip(".")  # type: ignore[attr-defined]
-    hint = f"; see `{context.command_path} --help`" if context is not None else ""
-    return _refuse(reason + hint)
+    named = next((word for word in sys.argv[1:2] if word in COMMANDS), "")
+    path = context.command_path if context is not None else f"mzseek {named}".rstrip()
+    return _refuse(f"{reason}; see `{path} --help`")
 
 
 def _reader_has_gone() -> int:
     """Python would complain once more when it flushes."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
 
 
 def _unforeseen(error: BaseException) -> int:
-    from mzseek.cli.unforeseen import keep_report, report_of
-
     what = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
-    report = report_of(error)
-    if os.environ.get("MZSEEK_TRACEBACK"):
-        print(report, file=sys.stderr)
-    try:
-        kept = f"the full report is kept in {keep_report(report)}"
-    except OSError:
-        kept = "with MZSEEK_TRACEBACK=1 the same command shows the full report"
+    kept = "with MZSEEK_TRACEBACK=1 the same command shows the full report"
+    with contextlib.suppress(OSError, MemoryError):  # what went wrong may go wrong once more
+        from mzseek.cli.unforeseen import keep_report, report_of
+
+        report = report_of(error)
+        if os.environ.get("MZSEEK_TRACEBACK"):
+            print(report, file=sys.stderr)
+        kept = f"the full report is kept in {clean(keep_report(report))}"
     print(f"mzseek: something unforeseen happened ({what}); {kept}", file=sys.stderr)
     return UNFORESEEN
 
@@ -117,5 +123,5 @@ def one_line(text: str) -> str:
     >>> one_line("a name\n  with \x1b[31mcolours")
     'a name with �[31mcolours'
     """
-    line = clean(" ".join(text.split()))
+    line = clean(" ".join(line.strip() for line in text.splitlines()))
     return line if len(line) <= _MOST else line[: _MOST - 1] + "…"

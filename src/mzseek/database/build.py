@@ -155,7 +155,7 @@ def _make(
     working = out.with_name(f".{out.name}.building")
     try:
         parts = Parts(working, plan)
-        total = None if progress is silent else sum(1 for _ in sources.read(_unheard))
+        total = None if progress is silent else _count(sources, progress)
         chunks = describe_all(records, fingerprint, parts, engine, progress, total)
         rejects = [*unread, *parts.read_rejects(chunks)]
         with atomic_directory(out) as folder:
@@ -169,6 +169,14 @@ def _make(
         raise DatabaseError(f"{out}: cannot be written ({error.strerror or error})") from error
     shutil.rmtree(working, ignore_errors=True)
     return Database.open(out)
+
+
+def _count(sources: Sources, progress: Progress) -> int:
+    count = 0
+    for count, _ in enumerate(sources.read(_unheard), 1):
+        if count % 10_000 == 0:  # of a hundred million it takes minutes
+            progress("counting", count)
+    return count
 
 
 def _unheard(where: str, reason: str) -> None:

@@ -62,7 +62,7 @@ class LocalEngine(Engine):
                     _hear_ctrl_c()
                 yield done
             return
-        from joblib.externals.loky import get_reusable_executor
+        from joblib.externals.loky import BrokenProcessPool, get_reusable_executor
 
         # joblib.Parallel bounds what is not done yet, not what nobody has taken yet.
         threads = str(max((os.cpu_count() or 1) // self.jobs, 1))
@@ -83,6 +83,10 @@ class LocalEngine(Engine):
         except KeyboardInterrupt:
             stop_workers()  # nobody waits for what they are at
             raise
+        except BrokenProcessPool as error:
+            raise MzseekError(
+                f"one of {self.jobs} processes was killed from outside (is there enough memory?)"
+            ) from error
         finally:
             for future in pending:
                 future.cancel()

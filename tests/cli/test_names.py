@@ -1,0 +1,186 @@
+"""Names of files and folders are shown as they are, and what is said to come next does work."""
+
+import ast
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mzseek.cli.app import COMMANDS
+
+from .conftest import QUICK
+
+SOURCES = Path(__file__).resolve().parents[2] / "src" / "mzseek" / "cli"
+ALL = "a [red]x[/red] [/] [bold 'q\" :smile: $\\frac$ \\[b] ü 質\\"
+NAMES = [ALL, "[red]x[/red]", "[/]", "[bold", "two  spaces", "it's", '"', "ü質𝛑", "$\\frac$", "-x"]
+
+
+def run_next(mzseek, text: str) -> str:
+    """Do what the last line says comes next; returns what that printed."""
+    line = text.rstrip("\n").splitlines()[-1]
+    assert line.startswith("Next: mzseek ")
+    status, out, err = mzseek(*shlex.split(line)[2:])
+    assert (status, err) == (0, ""), line
+    return out
+
+
+@pytest.fixture
+def sources(tmp_path: Path, small_set) -> Path:
+    """The small data set's files in a folder of an unusual name."""
+    folder = tmp_path / ALL
+    folder.mkdir(parents=True)
+    for path in small_set.folder.parent.glob("*.*"):
+        shutil.copy(path, folder)
+    smiles = sorted({*small_set.smiles.values()})
+    (folder / "pool.smi").write_text("\n".join([*smiles, "no molecule"]) + "\n")
+    return folder
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_unusual_name_is_shown_as_it_is(
+    mzseek, sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    out = Path("made") / name
+    arguments = ("prepare", sources, "--fingerprint", "maccs", "--out", out, "--jobs", 1)
+    status, text, err = mzseek(*arguments)
+    assert (status, err) == (0, "")
+    status, text, err = mzseek(*arguments)
+    assert text.splitlines()[0] == f"{out} is up to date."
+    status, text, err = mzseek("database", "build", sources / "pool.smi", "--out", out)
+    assert (status, text) == (2, "")
+    assert err == f"mzseek: {out}: exists and is no molecule database; name another --out\n"
+    status, text, err = mzseek("bands", "--figure", f"{name}.svg", "--", out)
+    assert (status, err) == (0, "")
+    assert text.splitlines()[-1] == f"Distributions: {name}.svg"
+    status, text, err = mzseek("evaluate", "--", name)
+    assert (status, text) == (2, "")
+    assert err == f"mzseek: {name}: is no run folder (run.json is missing)\n"
+
+
+def test_a_database_of_an_unusual_name(mzseek, sources: Path, tmp_path: Path) -> None:
+    store = tmp_path / f"store {ALL}"
+    status, text, err = mzseek(
+        "database", "build", sources / "pool.smi", "--out", store, "--source", ALL, "--jobs", 1
+    )
+    assert (status, err) == (0, "")
+    assert text.startswith(f"{store}: ")
+    assert f"  all in {store}/rejects.tsv\n" in text
+    assert mzseek("database", "info", store)[1].startswith(f"{store}: ")
+    assert mzseek("database", "check", store)[1].startswith(f"{store}: ")
+    status, text, err = mzseek("database", "export", store, tmp_path / f"{ALL}.tsv")
+    assert text.endswith(f" molecules in {tmp_path}/{ALL}.tsv\n")
+    status, text, err = mzseek("database", "search", store, "--formula", "C8H16O2")
+    assert (status, err) == (0, "")
+    assert text.startswith("smiles\t")
+
+
+def test_next_after_building_a_data_set(mzseek, sources: Path, tmp_path: Path) -> None:
+    library = sources / "library.mgf"
+    library.write_text(
+        "BEGIN IONS\nTITLE=a\nPEPMASS=47.0491\nADDUCT=[M+H]+\nSMILES=CCO\n20.5 1\nEND IONS\n"
+    )
+    out = tmp_path / f"set {ALL}"
+    arguments = ("--molecules", sources / "pool.smi", "--out", out, "--jobs", 1)
+    status, text, err = mzseek("data", "build", library, *arguments)
+    assert (status, err) == (0, "")
+    assert run_next(mzseek, text).startswith("Looked at 1 spectra")
+    status, text, err = mzseek("data", "build", library, *arguments)
+    assert f"{out} was replaced.\n" in text
+
+
+@pytest.mark.usefixtures("threads_kept")
+def test_next_after_negatives_and_after_training_on_them(
+    mzseek, sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data, store = tmp_path / f"data {ALL}", tmp_path / f"store {ALL}"
+    kind = ("--fingerprint", "maccs", "--jobs", 1)
+    assert mzseek("prepare", sources, "--out", data, *kind)[0] == 0
+    assert mzseek("database", "build", sources / "pool.smi", "--out", store, *kind)[0] == 0
+    status, text, err = mzseek(
+        "negatives", data, "--database", store, "--keep", 4, "--ppm", 1e5, "--jobs", 1
+    )
+    assert (status, err) == (0, "")
+    line = text.splitlines()[-1] + " " + shlex.join(QUICK)
+    assert run_next(mzseek, line)
+    run = tmp_path / f"run {ALL}"
+    arguments = ("train", data, "--loss", "emb-cos", "--candidates", "hard-mass-4", *QUICK)
+    status, text, err = mzseek(*arguments, "--out", run)
+    assert (status, err) == (0, "")
+    assert " mass candidates" in run_next(mzseek, text)
+    status, text, err = mzseek(*arguments, "--out", run, "--resume")
+    assert f"{run} has ended already." in text
+
+
+def test_every_json_is_alone_on_standard_output(
+    mzseek, sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads_kept: None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = tmp_path / "candidates.csv"
+    table.write_text("smiles,probability\nCCO,0.6\nCCN,0.4\n")
+    kind = ("--fingerprint", "maccs", "--jobs", 1)
+    assert mzseek("database", "build", sources / "pool.smi", "--out", "store", *kind)[0] == 0
+    commands = {
+        "prepare": [sources, "--out", "data", *kind],
+        "data check": [sources],
+        "database info": ["store"],
+        "negatives": ["data", "--database", "store", "--keep", 4, "--ppm", 1e5, "--jobs", 1],
+        "train": ["data", "--loss", "bce", "--out", "run", *QUICK],
+        "evaluate": ["run"],
+        "bands": ["data", "--jobs", 1],
+        "advise": ["data", "--fingerprint", "maccs", "--lists", 2, "--jobs", 1],
+        "decide": [table],
+        "show": [sources / "spectra.tsv"],
+    }
+    for command, arguments in commands.items():
+        status, out, err = mzseek(*command.split(), *arguments, "--json")
+        assert status in (0, 1), (command, err)
+        assert out.count("\n") == 1, command
+        assert isinstance(json.loads(out), dict), command
+        if command == "train":
+            assert "step 4 of" in err
+    assert {name.split()[0] for name in commands} | {"demo"} == {
+        name for name in COMMANDS if name != "get"
+    }
+
+
+# What keeps it so.
+
+
+def is_plain(value: ast.expr) -> bool:
+    called = value.func if isinstance(value, ast.Call) else None
+    return isinstance(called, ast.Name) and called.id in ("plain", "clean", "len", "counted")
+
+
+def shown_texts(function: ast.FunctionDef) -> Iterator[tuple[ast.FormattedValue, set[str]]]:
+    """What a function puts into the sentences and tables that it shows, and the names in it."""
+    for call in ast.walk(function):
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name | ast.Attribute)):
+            continue
+        name = call.func.id if isinstance(call.func, ast.Name) else call.func.attr
+        for part in ast.walk(call) if name in ("say", "add_row", "add_column") else ():
+            if isinstance(part, ast.FormattedValue):
+                yield part, {e.id for e in ast.walk(part.value) if isinstance(e, ast.Name)}
+
+
+@pytest.mark.parametrize("path", sorted(SOURCES.glob("*.py")), ids=lambda path: path.stem)
+def test_paths_and_texts_that_a_function_is_given_are_said_plainly(path: Path) -> None:
+    functions = [e for e in ast.walk(ast.parse(path.read_text())) if isinstance(e, ast.FunctionDef)]
+    for function in functions:
+        given = {
+            each.arg
+            for each in (*function.args.args, *function.args.kwonlyargs)
+            if each.annotation is not None
+            and re.search(r"\b(Path|str|Store|Out)\b", ast.unparse(each.annotation))
+            and not ast.unparse(each.annotation).startswith("dict")
+        }
+        for part, names in shown_texts(function):
+            is_number = part.format_spec is not None
+            assert is_number or is_plain(part.value) or not names & given, (
+                f"{path.name}, line {part.lineno}: say plain({ast.unparse(part.value)})"
+            )
