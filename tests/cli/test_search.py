@@ -126,14 +126,19 @@ def test_a_capped_list_keeps_the_nearest_by_mass(mzseek, tmp_path: Path) -> None
         mzseek("database", "build", tmp_path / "a.smi", "--out", tmp_path / "s", "--jobs", 1)[0]
         == 0
     )
-    asked = 72.0939  # of pentane; butanal has 72.0575
-    for cap, formulas in ((1, ["C5H12"]), (2, ["C5H12"] * 2), (3, ["C4H8O", "C5H12", "C5H12"])):
-        status, out, err = mzseek(
-            "database", "search", tmp_path / "s", "--mass", asked, "--ppm", 20_000, "--cap", cap
-        )
-        rows = list(csv.DictReader(io.StringIO(out), delimiter="\t"))
-        assert (status, [row["formula"] for row in rows]) == (0, formulas)
-        assert err == f"mzseek: {cap} of 6 shown (--cap)\n"
+    both = ["C4H8O"] * 3, ["C5H12"] * 2  # 72.0575 and 72.0939
+    asked = {
+        72.0940: [both[1][:1], both[1], ["C4H8O", *both[1]]],
+        72.0570: [both[0][:1], both[0][:2]],
+    }
+    for mass, expected in asked.items():
+        for cap, formulas in enumerate(expected, 1):
+            status, out, err = mzseek(
+                "database", "search", tmp_path / "s", "--mass", mass, "--ppm", 2000, "--cap", cap
+            )
+            rows = list(csv.DictReader(io.StringIO(out), delimiter="\t"))
+            assert (status, [row["formula"] for row in rows]) == (0, formulas)
+            assert err == f"mzseek: {cap} of 5 shown (--cap)\n"
 
 
 @pytest.mark.parametrize(
