@@ -3,7 +3,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mzseek.decision import fit_set_threshold, posterior, prediction_sets
+from mzseek.decision import (
+    coverage_range,
+    fit_calibration,
+    fit_set_threshold,
+    molecules_needed,
+    posterior,
+    prediction_sets,
+)
 from mzseek.decision.sets import strength
 from mzseek.errors import DecisionError
 
@@ -73,15 +80,15 @@ def test_long_and_short_lists_are_treated_alike() -> None:
     assert inside.tolist() == [True, *[False] * 3, True, *[False] * 63]
 
 
-def simulated(rng, molecules: int, spectra: int):
+def simulated(rng, molecules: int, spectra: int, better: float = 1.5, noise: float = 1.0):
     """Scores that are better for some molecules than for others, and their truths."""
     queries = molecules * spectra
     counts = rng.integers(1, 15, size=queries)
-    scores = rng.normal(size=counts.sum())
+    scores = noise * rng.normal(size=counts.sum())
     starts = np.cumsum(counts) - counts
     labels = np.zeros(len(scores), bool)
     labels[starts + rng.integers(counts)] = True
-    scores[labels] += np.repeat(rng.normal(1.5, 1, molecules), spectra)
+    scores[labels] += np.repeat(rng.normal(better, 1, molecules), spectra)
     return posterior(scores, counts, 0.3), counts, labels, np.repeat(np.arange(molecules), spectra)
 
 
@@ -90,16 +97,96 @@ def covered(p, counts, labels, threshold: float) -> np.ndarray:
                            np.cumsum(counts) - counts)  # fmt: skip
 
 
-@pytest.mark.parametrize("coverage", [0.5, 0.8, 0.9])
-def test_sets_contain_the_truth_as_often_as_they_say(coverage: float) -> None:
-    rng = np.random.default_rng(0)
+def mean_coverage(molecules: int, coverage: float, spectra: int, **shift: float) -> float:
+    """Coverage of new molecules, averaged over 300 draws of those fitted on."""
+    rng = np.random.default_rng(molecules)
     shares = []
     for _ in range(300):
-        p, counts, labels, _ = simulated(rng, 40, 1)
-        threshold = fit_set_threshold(p, counts, labels, coverage)
-        shares.append(covered(*simulated(rng, 100, 1)[:3], threshold).mean())
-    # 300 folds of 40 lists: the mean scatters by some 0.005.
-    assert np.mean(shares) > coverage - 0.015
+        p, counts, labels, groups = simulated(rng, molecules, spectra)
+        threshold = fit_set_threshold(p, counts, labels, coverage, groups)
+        shares.append(covered(*simulated(rng, 100, 1, **shift)[:3], threshold).mean())
+    return float(np.mean(shares))
+
+
+# Averages over 300 draws scatter by 0.002 (many molecules) to 0.006 (few).
+@pytest.mark.parametrize("coverage", [0.5, 0.8, 0.9, 0.95])
+@pytest.mark.parametrize("molecules", [15, 30, 60])
+@pytest.mark.parametrize("spectra", [1, 4])
+def test_sets_of_few_exchangeable_molecules_contain_the_truth_as_often_as_they_say(
+    coverage: float, molecules: int, spectra: int
+) -> None:
+    assert mean_coverage(molecules, coverage, spectra) > coverage - 0.01
+
+
+@pytest.mark.parametrize("coverage", [0.8, 0.9, 0.95])
+def test_sets_of_many_molecules_contain_it_hardly_more_often(coverage: float) -> None:
+    assert coverage - 0.01 < mean_coverage(400, coverage, 1) < coverage + 0.025
+
+
+def test_molecules_that_are_not_exchangeable_are_covered_less_than_stated() -> None:
+    """What the promise rests on: with harder molecules than those fitted on, it is broken."""
+    for coverage in (0.8, 0.9):
+        assert mean_coverage(60, coverage, 1, better=0.0) < coverage - 0.1
+
+
+def test_clusters_split_apart_break_the_promise_for_molecules_and_keep_it_for_clusters() -> None:
+    """Molecules of one cluster are alike: eight of them support no more than one would."""
+    for coverage in (0.8, 0.95):
+        rng = np.random.default_rng(3)
+        by_molecule, by_cluster = [], []
+        for _ in range(300):
+            # 24 molecules in three clusters, and new ones that are each of a cluster of its own.
+            p, counts, labels, cluster = simulated(rng, 3, 8, better=0.3, noise=0.4)
+            new = simulated(rng, 100, 1, better=0.3, noise=0.4)[:3]
+            for shares, groups in ((by_molecule, None), (by_cluster, cluster)):
+                threshold = fit_set_threshold(p, counts, labels, coverage, groups)
+                shares.append(covered(*new, threshold).mean())
+        assert np.mean(by_molecule) < coverage - 0.02
+        assert np.mean(by_cluster) >= coverage
+
+
+@pytest.mark.parametrize("molecules", [15, 30, 60])
+def test_a_calibration_fitted_on_the_same_molecules_costs_next_to_nothing(molecules: int) -> None:
+    """Calibration and threshold are both fitted on validation, which the theorem does not allow."""
+    rng = np.random.default_rng(molecules)
+    shares = []
+    for _ in range(120):
+        p, counts, labels, groups = simulated(rng, molecules, 2)
+        fitted = fit_calibration(np.log(p), counts, labels, groups)
+        own = fitted.posterior(np.log(p), counts)
+        threshold = fit_set_threshold(own, counts, labels, 0.8, groups)
+        p, counts, labels, _ = simulated(rng, 100, 1)
+        shares.append(
+            covered(fitted.posterior(np.log(p), counts), counts, labels, threshold).mean()
+        )
+    assert np.mean(shares) > 0.8 - 0.015
+
+
+@pytest.mark.parametrize("molecules", [24, 100])
+def test_one_fit_covers_within_the_range_that_is_told(molecules: int) -> None:
+    rng = np.random.default_rng(7)
+    low, high = coverage_range(molecules, 0.8)
+    shares = []
+    for _ in range(200):
+        p, counts, labels, _ = simulated(rng, molecules, 1)
+        threshold = fit_set_threshold(p, counts, labels, 0.8)
+        shares.append(covered(*simulated(rng, 1000, 1)[:3], threshold).mean())
+    inside = np.mean([low <= share <= high for share in shares])
+    assert inside > 0.9, "19 of 20, but for the scatter of what it is measured on"
+    assert np.ptp(shares) > 0.6 * (high - low), "and the range is not too wide"
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.8, 0.9, 0.95, 0.99])
+def test_fewer_molecules_than_needed_put_everything_in(coverage: float) -> None:
+    enough = molecules_needed(coverage)
+    for molecules, promised in ((enough - 1, False), (enough, True)):
+        if not molecules:
+            continue
+        p, labels = [0.7, 0.3] * molecules * 2, [1, 0] * molecules * 2
+        groups = np.repeat(np.arange(molecules), 2)  # two spectra each count as one
+        threshold = fit_set_threshold(p, [2] * molecules * 2, labels, coverage, groups)
+        assert (threshold > 0) == promised
+        assert (coverage_range(molecules, coverage) != (1, 1)) == promised
 
 
 def test_spectra_of_one_molecule_count_as_one() -> None:

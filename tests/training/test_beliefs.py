@@ -48,8 +48,11 @@ def test_plain_data_are_json(trained) -> None:
     assert [each["stated"] for each in facts["prediction_sets"]] == [0.8, 0.9, 0.95]
     # Eight molecules are too few to promise one wrong answer in ten.
     assert facts["abstention"][-1] == {
-        "wanted": 0.1, "threshold": None, "answered": 0, "wrong": None,
+        "wanted": 0.1, "threshold": None, "answered": 0, "wrong": None, "interval": None,
+        "falls_short": False,
     }  # fmt: skip
+    assert {each["fitted_on_molecules"] for each in facts["prediction_sets"]} == {8}
+    assert [each["everything_in"] for each in facts["prediction_sets"]] == [False, True, True]
 
 
 def test_the_way_of_scoring_reaches_the_beliefs(trained) -> None:

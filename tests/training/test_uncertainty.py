@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mzseek.decision import Calibration
+from mzseek.decision import Calibration, coverage_range
 from mzseek.metrics import bootstrap
 from mzseek.training.posteriors import Calibrated, Posterior
 from mzseek.training.scored import How
@@ -58,12 +58,34 @@ def test_sets_are_fitted_on_validation_and_measured_on_the_other_fold() -> None:
     assert high.covered == bootstrap([1.0, 1.0, 1.0, 0.0])
 
 
-def test_plain_data_of_sets() -> None:
+def test_plain_data_of_sets_say_what_they_were_fitted_on() -> None:
     [found] = set_results(calibrated(lists([SURE] * 9, [0] * 9), lists([SURE], [0])), (0.8,))
-    assert found.to_dict() == {
-        "stated": 0.8, "covered": 1.0, "interval": [1.0, 1.0], "threshold": 1.4, "mean_size": 1.0,
-        "median_size": 1.0, "mean_list": 4.0,
+    facts = found.to_dict()
+    low, high = facts.pop("interval")
+    assert 0 < low < 0.05  # of one molecule
+    assert high == 1
+    assert facts == {
+        "stated": 0.8, "covered": 1.0, "threshold": 1.4, "mean_size": 1.0, "median_size": 1.0,
+        "mean_list": 4.0, "falls_short": False, "fitted_on_molecules": 9, "everything_in": False,
+        "range_by_chance": list(coverage_range(9, 0.8)),
     }  # fmt: skip
+
+
+def test_coverage_whose_interval_is_below_the_promise_falls_short() -> None:
+    val = lists([SURE] * 20, [0] * 20)
+    for right, short in ((36, False), (30, False), (20, True), (10, True)):
+        test = lists([SURE] * 40, [0] * right + [1] * (40 - right))
+        [found] = set_results(calibrated(val, test), (0.8,))
+        assert found.covered.mean == right / 40
+        assert found.falls_short == found.to_dict()["falls_short"] == short
+
+
+def test_too_few_molecules_put_everything_in_and_say_so() -> None:
+    few = lists([SURE] * 30, [0] * 30, molecule=[*range(15), *range(15)])
+    low, high = set_results(calibrated(few, few), (0.8, 0.95))
+    assert (low.fitted_on, low.everything, high.everything) == (15, False, True)
+    assert (high.mean_size, high.covered.mean, high.by_chance) == (4, 1, (1, 1))
+    assert high.to_dict()["everything_in"]
 
 
 def test_molecules_count_once_in_coverage() -> None:
@@ -97,10 +119,33 @@ def test_abstention_is_chosen_on_validation_and_measured_on_the_other_fold() -> 
     val = lists([[0.9, 0.1]] * 9 + [[0.6, 0.4]] * 9, [0] * 9 + [1] * 9)
     test = lists([[0.95, 0.05], [0.9, 0.1], [0.6, 0.4], [0.5, 0.5]], [0, 1, 0, 0])
     strict, loose, never = abstentions(calibrated(val, test), (0.1, 0.6, 0.01))
-    assert strict == Abstention(0.1, 0.9, 0.5, 0.5)
-    assert loose == Abstention(0.6, 0.6, 0.75, pytest.approx(1 / 3))
+    assert vars(strict) == pytest.approx(
+        {"wanted": 0.1, "threshold": 0.9, "answered": 0.5, "wrong": 0.5}
+        | dict(zip(("low", "high"), _ends([0.0, 1.0]), strict=True))
+    )
+    assert (loose.wanted, loose.threshold, loose.answered) == (0.6, 0.6, 0.75)
+    assert loose.wrong == pytest.approx(1 / 3)
     assert (never.threshold, never.answered) == (np.inf, 0)
     assert np.isnan(never.wrong)
+    assert never.to_dict() == {
+        "wanted": 0.01, "threshold": None, "answered": 0.0, "wrong": None, "interval": None,
+        "falls_short": False,
+    }  # fmt: skip
+
+
+def _ends(values: list[float]) -> tuple[float, float]:
+    found = bootstrap(values)
+    return found.low, found.high
+
+
+def test_more_wrong_answers_than_wanted_are_told_where_the_interval_says_so() -> None:
+    val = lists([[0.9, 0.1]] * 30, [0] * 30)
+    good, bad = (lists([[0.9, 0.1]] * 30, [0] * n + [1] * (30 - n)) for n in (29, 10))
+    for test, short in ((good, False), (bad, True)):
+        [found] = abstentions(calibrated(val, test), (0.3,))
+        assert found.falls_short == short == found.to_dict()["falls_short"]
+        assert found.to_dict()["interval"] == [found.low, found.high]
+        assert found.low <= found.wrong <= found.high
 
 
 def test_nothing_may_be_answered_at_a_confidence_that_was_promised() -> None:

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from mzseek.cli.output import new_table, plain, say, show
+from mzseek.cli.output import counted, new_table, plain, say, show
 
 _WHERE = {"candidates": "among candidates", "all": "any fingerprint"}
 
@@ -32,25 +32,57 @@ def show_beliefs(name: str, found: Any, control: str = "", other: Any = None) ->
         f"\nProbabilities: expected calibration error {100 * errors['before']:.1f} points before "
         f"calibration on val, {100 * errors['after']:.1f} after"
     )
-    for each in found.sets:
-        say(
+    _say_sets(found.sets)
+    for stop in found.abstentions:
+        _say_abstention(stop)
+
+
+def _say_sets(sets: Any) -> None:
+    """What prediction sets cover, beside what they promise and what the promise rests on."""
+    from mzseek.decision import molecules_needed
+
+    if not sets:
+        return
+    on = counted(sets[0].fitted_on, "val molecule", "val molecules")
+    say(
+        f"\nPrediction sets, fitted on {on}. [dim]The promise is an average over fits, for molecules "
+        "exchangeable with those; structures that were split apart from them are not.[/dim]"
+    )
+    for each in sets:
+        line = (
             f"Sets that are to contain the truth in {100 * each.stated:.0f} %: they do in "
             f"{100 * each.covered.mean:.1f} % [dim]({100 * each.covered.low:.1f}…"
-            f"{100 * each.covered.high:.1f})[/dim]; the median set has "
-            f"{each.median_size:.0f}, and lists have {each.mean_list:.0f} candidates on average"
+            f"{100 * each.covered.high:.1f})[/dim]"
         )
-    for stop in found.abstentions:
-        wanted = f"At most {100 * stop.wanted:.0f} % wrong answers: "
-        if not math.isfinite(stop.threshold):
-            say(f"{wanted}cannot be promised at any confidence")
-        elif stop.answered == 0:
-            say(f"{wanted}answer from {100 * stop.threshold:.0f} % confidence, which none has")
-        else:
-            say(
-                f"{wanted}answer from {100 * stop.threshold:.0f} % confidence, which is "
-                f"{100 * stop.answered:.1f} % of the spectra; "
-                f"{100 * stop.wrong:.1f} % of them are wrong"
+        if each.falls_short:
+            line += ", [yellow]which falls short of it[/yellow]"
+        if each.everything:
+            need = molecules_needed(each.stated)
+            line += (
+                f"; [yellow]so much needs {need} molecules, and so all candidates are in[/yellow]"
             )
+        else:
+            low, high = each.by_chance
+            line += f"; by chance of the fit alone, {100 * low:.0f} to {100 * high:.0f}"
+        say(
+            f"{line}; the median set has {each.median_size:.0f}, and lists have "
+            f"{each.mean_list:.0f} candidates on average"
+        )
+
+
+def _say_abstention(stop: Any) -> None:
+    wanted = f"At most {100 * stop.wanted:.0f} % wrong answers: "
+    if not math.isfinite(stop.threshold):
+        say(f"{wanted}cannot be promised at any confidence")
+    elif stop.answered == 0:
+        say(f"{wanted}answer from {100 * stop.threshold:.0f} % confidence, which none has")
+    else:
+        short = ", [yellow]which is more[/yellow]" if stop.falls_short else ""
+        say(
+            f"{wanted}answer from {100 * stop.threshold:.0f} % confidence, which is "
+            f"{100 * stop.answered:.1f} % of the spectra; {100 * stop.wrong:.1f} % "
+            f"[dim]({100 * stop.low:.1f}…{100 * stop.high:.1f})[/dim] of them are wrong{short}"
+        )
 
 
 def _best(value: float, own: bool) -> str:

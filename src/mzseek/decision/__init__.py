@@ -21,6 +21,7 @@ from mzseek.decision.bounds import (
     tight_similarities,
 )
 from mzseek.decision.calibration import (
+    BINS,
     Calibration,
     Reliability,
     calibration_error,
@@ -41,12 +42,18 @@ from mzseek.decision.decide import (
 )
 from mzseek.decision.distribution import Distribution, distribution
 from mzseek.decision.selective import RiskCoverage, abstention_threshold, risk_coverage
-from mzseek.decision.sets import fit_set_threshold, prediction_sets
+from mzseek.decision.sets import (
+    coverage_range,
+    fit_set_threshold,
+    molecules_needed,
+    prediction_sets,
+)
 from mzseek.decision.utilities import UTILITIES, Utility, expected_utility, utility_named
 from mzseek.decision.worst import WorstCase, worst_case
 
 __all__ = [
     "BAND_SIMILARITIES",
+    "BINS",
     "UTILITIES",
     "WITHIN",
     "Band",
@@ -67,6 +74,7 @@ __all__ = [
     "bound_hit_under_similarity",
     "bound_similarity_under_hit",
     "calibration_error",
+    "coverage_range",
     "decompose",
     "distribution",
     "expected_utility",
@@ -74,6 +82,7 @@ __all__ = [
     "fit_calibration",
     "fit_set_threshold",
     "fit_temperature",
+    "molecules_needed",
     "posterior",
     "prediction_sets",
     "regret",

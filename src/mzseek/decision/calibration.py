@@ -17,6 +17,10 @@ from mzseek.errors import DecisionError
 _COLDEST, _HOTTEST = 1e-4, 1e4
 _USUAL_LENGTH = 50.0
 
+# Bins of confidence, wherever calibration is measured, drawn or told: with other bins, the expected
+# calibration error is another number.
+BINS = 15
+
 
 def posterior(scores: npt.ArrayLike, counts: npt.ArrayLike, temperature: float = 1.0) -> Floats:
     """Probabilities of the candidates of each list: ``softmax(score / T)``.
@@ -206,7 +210,7 @@ def reliability(
     probabilities: npt.ArrayLike,
     counts: npt.ArrayLike,
     labels: npt.ArrayLike,
-    bins: int = 15,
+    bins: int = BINS,
     groups: Any = None,
 ) -> Reliability:
     """Confidence in the first candidate against how often it is right.
@@ -242,7 +246,7 @@ def calibration_error(
     probabilities: npt.ArrayLike,
     counts: npt.ArrayLike,
     labels: npt.ArrayLike,
-    bins: int = 15,
+    bins: int = BINS,
     groups: Any = None,
 ) -> float:
     """Expected calibration error of the first candidate; parameters as in `reliability`.

@@ -1,9 +1,11 @@
 """Prediction sets: candidates that contain the truth with a stated probability."""
 
+import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import betaincinv
 
 from mzseek.decision.distribution import Floats, Ints
 from mzseek.decision.lists import checked_labels, checked_lists, list_weights
@@ -11,6 +13,8 @@ from mzseek.errors import DecisionError
 
 # The same probability computed twice may differ by so much, and one at the threshold is in.
 _ROUNDING = 1e-9
+# Sums of shares may be so much below what they stand for.
+_SLACK = 1e-12
 
 
 def prediction_sets(
@@ -59,8 +63,15 @@ def fit_set_threshold(
 ) -> float:
     """The threshold under which `prediction_sets` contain the truth as often as wanted.
 
-    Split conformal prediction: if the lists to come are exchangeable with these, their sets contain
-    the truth with at least the stated probability, however wrong the posterior is.
+    Split conformal prediction. The promise rests on one thing: that the molecules to come are
+    exchangeable with these, as if all had been drawn from one urn. Then their sets contain the truth
+    with at least the stated probability, on average over such draws; a poor posterior makes the sets
+    larger, not wrong. Molecules of other structures than these are not exchangeable with them:
+    where folds are split by structure, the promise can be missed in either direction. And
+    a threshold that was fitted on few molecules is off by chance: see `coverage_range`.
+
+    Of n molecules, the one to come is reckoned as one more, and the worst of them: enough of these
+    must be in that they are the stated share of n + 1, which is the correction for few molecules.
 
     Parameters
     ----------
@@ -69,13 +80,19 @@ def fit_set_threshold(
     coverage : float
         Above 0 and below 1.
     groups : array, shape (lists,), optional
-        The molecule of each list. The guarantee is then for a spectrum of a new molecule, which is
-        what spectra of one molecule, being alike, can support.
+        The molecule of each list. Each molecule then counts once, its lists share that one, and the
+        promise is for a spectrum of a new molecule: spectra of one molecule, being alike, cannot
+        support more. Without groups each list is a molecule of its own.
 
     Returns
     -------
     float
-        0, which puts every candidate in, where there are too few lists to promise so much.
+        0, which puts every candidate in, where there are fewer molecules than `molecules_needed`.
+
+    References
+    ----------
+    Vovk, Gammerman and Shafer, Algorithmic learning in a random world, 2005; with groups, Lee,
+    Barber and Willett, Distribution-free inference with hierarchical data, 2023.
 
     Examples
     --------
@@ -84,8 +101,7 @@ def fit_set_threshold(
     >>> [fit_set_threshold(p, counts, labels, coverage) for coverage in (0.6, 0.8, 0.99)]
     [1.4, 0.4, 0.0]
     """
-    if not 0 < coverage < 1:
-        raise DecisionError(f"coverage is {coverage:g}, expected above 0 and below 1")
+    _check_coverage(coverage)
     p, lengths, starts = checked_lists(probabilities, counts, "probabilities")
     truth = checked_labels(labels, lengths, starts)
     reached = np.maximum.reduceat(np.where(truth, strength(p, lengths), -np.inf), starts)
@@ -93,10 +109,61 @@ def fit_set_threshold(
     # The list to come is one group more, and the worst: hence the + 1.
     order = np.argsort(-reached, kind="stable")
     share = np.cumsum(weights[order]) / (weights.sum() + 1)
-    enough = share >= coverage - 1e-12
+    enough = share >= coverage - _SLACK
     return float(reached[order][np.argmax(enough)]) if enough.any() else 0.0
+
+
+def molecules_needed(coverage: float) -> int:
+    """The fewest molecules on which a threshold can be fitted that leaves any candidate out.
+
+    Examples
+    --------
+    >>> [molecules_needed(coverage) for coverage in (0.8, 0.9, 0.95)]
+    [4, 9, 19]
+    """
+    _check_coverage(coverage)
+    return math.ceil(coverage / (1 - coverage) - 1e-9)
+
+
+def coverage_range(molecules: int, coverage: float, level: float = 0.95) -> tuple[float, float]:
+    """What sets may cover whose threshold was fitted on so many molecules, where the promise holds.
+
+    The promise is an average over draws of the molecules fitted on. With one draw, the share of new
+    molecules covered is distributed as Beta(k, n + 1 − k), k being the molecules that must be in.
+
+    Parameters
+    ----------
+    molecules : int
+        That the threshold was fitted on, one spectrum each; with several a molecule, the range is
+        somewhat narrower.
+    coverage : float
+        That was stated.
+    level : float
+        How probable it is that the true coverage lies in the range.
+
+    Returns
+    -------
+    low, high : float
+        1 and 1 where there are fewer molecules than `molecules_needed`: then everything is in.
+
+    Examples
+    --------
+    >>> [tuple(round(end, 2) for end in coverage_range(n, 0.8)) for n in (3, 24, 500)]
+    [(1.0, 1.0), (0.63, 0.93), (0.76, 0.83)]
+    """
+    if molecules < molecules_needed(coverage):
+        return 1.0, 1.0
+    inside = math.ceil((molecules + 1) * (coverage - _SLACK))
+    tails = (1 - level) / 2, (1 + level) / 2
+    low, high = (float(betaincinv(inside, molecules + 1 - inside, tail)) for tail in tails)
+    return low, high
 
 
 def strength(probabilities: Floats, counts: Ints) -> Floats:
     """``p √n``: how probable a candidate is, for the length of its list."""
     return np.asarray(probabilities * np.repeat(np.sqrt(counts.astype(np.float64)), counts))
+
+
+def _check_coverage(coverage: float) -> None:
+    if not 0 < coverage < 1:
+        raise DecisionError(f"coverage is {coverage:g}, expected above 0 and below 1")

@@ -72,11 +72,7 @@ class Beliefs:
                 "error_after": self.errors["after"],
             },
             "prediction_sets": [each.to_dict() for each in self.sets],
-            "abstention": [
-                # JSON knows no infinity: nothing is answered, at no confidence.
-                {name: value if np.isfinite(value) else None for name, value in vars(each).items()}
-                for each in self.abstentions
-            ],
+            "abstention": [each.to_dict() for each in self.abstentions],
             "risk_area": self.risk_area,
         }
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,8 +10,10 @@ import numpy.typing as npt
 from mzseek.decision import (
     abstention_threshold,
     calibration_error,
+    coverage_range,
     first_places,
     fit_set_threshold,
+    molecules_needed,
     prediction_sets,
     risk_coverage,
 )
@@ -35,6 +38,8 @@ class SetResult:
         Distinct answers in a set.
     mean_list : float
         Distinct answers in a list.
+    fitted_on : int
+        Molecules of the validation fold that the threshold was fitted on.
     """
 
     stated: float
@@ -43,13 +48,33 @@ class SetResult:
     mean_size: float
     median_size: float
     mean_list: float
+    fitted_on: int
 
-    def to_dict(self) -> dict[str, float | list[float]]:
+    @property
+    def falls_short(self) -> bool:
+        """Whether the promise is broken: all of the interval lies below it."""
+        return self.covered.high < self.stated
+
+    @property
+    def everything(self) -> bool:
+        """Whether every candidate is in, for want of molecules to fit on."""
+        return self.fitted_on < molecules_needed(self.stated)
+
+    @property
+    def by_chance(self) -> tuple[float, float]:
+        """What a fit on so many molecules may cover where the promise holds, in 19 of 20 fits."""
+        return coverage_range(self.fitted_on, self.stated)
+
+    def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         return {
             "stated": self.stated,
             "covered": self.covered.mean,
             "interval": [self.covered.low, self.covered.high],
+            "falls_short": self.falls_short,
+            "fitted_on_molecules": self.fitted_on,
+            "range_by_chance": list(self.by_chance),
+            "everything_in": self.everything,
             "threshold": self.threshold,
             "mean_size": self.mean_size,
             "median_size": self.median_size,
@@ -69,12 +94,28 @@ class Abstention:
         Infinite where no confidence promises it.
     answered, wrong : float
         Share of the spectra answered, and of the answers that are wrong (NaN if there are none).
+    low, high : float
+        95 % interval of ``wrong`` over molecules (NaN if there are none).
     """
 
     wanted: float
     threshold: float
     answered: float
     wrong: float
+    low: float = float("nan")
+    high: float = float("nan")
+
+    @property
+    def falls_short(self) -> bool:
+        """Whether more answers are wrong than was wanted: all of the interval lies above it."""
+        return self.low > self.wanted
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; None where there is no number, since JSON knows neither NaN nor infinity."""
+        found = {name: value if np.isfinite(value) else None for name, value in vars(self).items()}
+        low, high = found.pop("low"), found.pop("high")
+        interval = None if low is None else [low, high]
+        return {**found, "interval": interval, "falls_short": self.falls_short}
 
 
 def set_results(found: Calibrated, coverages: Sequence[float] = COVERAGES) -> list[SetResult]:
@@ -82,6 +123,7 @@ def set_results(found: Calibrated, coverages: Sequence[float] = COVERAGES) -> li
     val, test = found.val.answers(), found.test.answers()
     p, counts, labels = test
     starts = np.cumsum(counts) - counts
+    fitted_on = len(np.unique(found.val.molecule))
     results = []
     for stated in coverages:
         threshold = fit_set_threshold(*val, stated, groups=found.val.molecule)
@@ -96,6 +138,7 @@ def set_results(found: Calibrated, coverages: Sequence[float] = COVERAGES) -> li
                 float(sizes.mean()),
                 float(np.median(sizes)),
                 float(counts.mean()),
+                fitted_on,
             )
         )
     return results
@@ -117,8 +160,12 @@ def abstentions(found: Calibrated, wanted: Sequence[float] = ERROR_RATES) -> lis
     for rate in wanted:
         threshold = abstention_threshold(sure, right, rate, found.val.molecule)
         answered = test_sure >= threshold
-        wrong = float(1 - test_right[answered].mean()) if answered.any() else float("nan")
-        results.append(Abstention(rate, threshold, float(answered.mean()), wrong))
+        if not answered.any():
+            results.append(Abstention(rate, threshold, 0.0, float("nan")))
+            continue
+        wrong = bootstrap(1 - test_right[answered], found.test.molecule[answered])
+        share = float(answered.mean())
+        results.append(Abstention(rate, threshold, share, wrong.mean, wrong.low, wrong.high))
     return results
 
 
