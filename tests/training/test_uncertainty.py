@@ -8,7 +8,6 @@ from mzseek.metrics import bootstrap
 from mzseek.training.posteriors import Calibrated, Posterior
 from mzseek.training.scored import How
 from mzseek.training.uncertainty import (
-    Abstention,
     abstentions,
     by_molecule,
     calibration_errors,

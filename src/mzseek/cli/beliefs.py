@@ -45,8 +45,8 @@ def _say_sets(sets: Any) -> None:
         return
     on = counted(sets[0].fitted_on, "val molecule", "val molecules")
     say(
-        f"\nPrediction sets, fitted on {on}. [dim]The promise is an average over fits, for molecules "
-        "exchangeable with those; structures that were split apart from them are not.[/dim]"
+        f"\nPrediction sets, fitted on {on}. [dim]The promise is an average over fits, for "
+        "molecules exchangeable with those; structures split apart from them are not.[/dim]"
     )
     for each in sets:
         line = (

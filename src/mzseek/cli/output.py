@@ -6,7 +6,6 @@ Rich is loaded when there is something to show: not for help, and not to refuse.
 import contextlib
 import json
 import os
-import re
 import shlex
 import sys
 import threading
@@ -17,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from mzseek.names import visible
 from mzseek.rejects import Groups
 
 if TYPE_CHECKING:
@@ -31,11 +31,6 @@ if TYPE_CHECKING:
 # Unicode has set apart for such a use. Rich's own way of escaping depends on what comes after.
 _MARKUP = str.maketrans({"[": "\ufdd0", "\\": "\ufdd1"})
 _SHOWN = {ord(stand_in): original for original, stand_in in _MARKUP.items()}
-# All of Unicode's controls but the tab, the marks that turn the direction of text around, halves
-# of characters, which stand for bytes of a file's name that are no UTF-8, and the above.
-_CONTROL = re.compile(
-    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufdd0\ufdd1]"
-)
 _SHOWN_KINDS = 8
 _LEVEL_STYLE = {"fault": "bold red", "warning": "yellow", "note": "dim"}
 _EVERY = 30.0  # seconds between two lines about long work in a log file
@@ -271,7 +266,7 @@ def clean(text: object) -> str:
     >>> clean("a\x1b[2J")
     'a�[2J'
     """
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text))
+    return visible(text)
 
 
 def plain(text: object, limit: int = 1000) -> str:

@@ -63,12 +63,12 @@ def fit_set_threshold(
 ) -> float:
     """The threshold under which `prediction_sets` contain the truth as often as wanted.
 
-    Split conformal prediction. The promise rests on one thing: that the molecules to come are
-    exchangeable with these, as if all had been drawn from one urn. Then their sets contain the truth
-    with at least the stated probability, on average over such draws; a poor posterior makes the sets
-    larger, not wrong. Molecules of other structures than these are not exchangeable with them:
-    where folds are split by structure, the promise can be missed in either direction. And
-    a threshold that was fitted on few molecules is off by chance: see `coverage_range`.
+    Split conformal prediction. The promise rests on exchangeable molecules: those to come are like
+    these as if all had been drawn from one urn. Then sets contain the truth with at least the
+    stated probability, on average over such draws; a poor posterior makes them larger, not wrong.
+    It does not hold for molecules of other structures than these, such as where clusters were split
+    apart, and strictly not where these very molecules have chosen or calibrated the posterior. One
+    fit on few molecules is off by chance as well: see `coverage_range`.
 
     Of n molecules, the one to come is reckoned as one more, and the worst of them: enough of these
     must be in that they are the stated share of n + 1, which is the correction for few molecules.

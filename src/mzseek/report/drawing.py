@@ -1,11 +1,11 @@
 """A spectrum as an SVG file of its own: peaks, labels that keep clear of each other, precursor."""
 
 import html
-import re
 from dataclasses import dataclass
 
 import numpy as np
 
+from mzseek.names import visible
 from mzseek.report.axis import NEAR_PRECURSOR, by_intensity, limits, ticks
 from mzseek.spectra import Spectrum
 
@@ -17,10 +17,6 @@ _LABELS, _LABEL_FLOOR = 14, 0.01
 _LABEL_SIZE, _LIFT = 12, 15
 _CHARACTER = 0.6  # width of a figure, in heights
 _TEXT_WIDTH = 110  # characters in the lines above the peaks
-# What XML cannot hold, and what would turn the direction of the text around.
-_FORBIDDEN = re.compile(
-    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
-)
 
 
 @dataclass(frozen=True)
@@ -96,7 +92,7 @@ def _title(spectrum: Spectrum) -> tuple[str, str]:
 
 
 def _text(text: str, limit: int) -> str:
-    shown = _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", " ".join(text.split()))
+    shown = visible(" ".join(text.split()))
     return html.escape(shown if len(shown) <= limit else shown[: limit - 1] + "…")
 
 
