@@ -68,7 +68,7 @@ def test_the_probability_can_be_a_run_s(mzseek, small: Prepared, trained, tmp_pa
     sure, _ = first_places(*calibrate(trained("emb-cos"), How("val")).val.answers())
     assert facts["p_star"] == pytest.approx(sure.mean())
     _, text, _ = mzseek(*arguments)
-    assert f"probability {sure.mean():.2f} (measured on [b]run, val)" in text
+    assert f"probability {sure.mean():.2f} (measured on {tmp_path}/[b]run, val)" in text
 
 
 @pytest.mark.parametrize(

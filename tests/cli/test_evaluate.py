@@ -1,16 +1,26 @@
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mzseek.cli.beliefs import show_beliefs
 from mzseek.decision import UTILITIES
+from mzseek.metrics import bootstrap
+from mzseek.names import tell_apart
 from mzseek.training.beliefs import beliefs_of
 from mzseek.training.evaluate import evaluate
+from mzseek.training.run import Run
 from mzseek.training.scored import How
 from mzseek.training.uncertainty import Abstention
+
+ODD_NAMES = [
+    r"$\frac$", "_x^2", "back\\slash", "[red]", "<b>x", "two\nlines", "a\x1b[2Jb\x07\r", " ",
+    "n" * 200, os.fsdecode(b"bad\xff"), "名前",
+]  # fmt: skip
 
 
 def test_numbers_are_shown_in_percent(mzseek, trained) -> None:
@@ -139,10 +149,121 @@ def test_decoded_values_stand_beside_controls(mzseek, trained) -> None:
 
 def test_a_confidence_that_no_spectrum_has_is_said_so(trained, capsys) -> None:
     found = beliefs_of(trained("emb-cos"))
-    show_beliefs("run", replace(found, abstentions=[Abstention(0.3, 0.95, 0.0, float("nan"))]))
+    show_beliefs(replace(found, abstentions=[Abstention(0.3, 0.95, 0.0, float("nan"))]))
     assert "At most 30 % wrong answers: answer from 95 % confidence, which none has" in (
         capsys.readouterr().out
     )
+
+
+def test_runs_of_one_name_have_their_own_numbers(mzseek, trained, tmp_path: Path) -> None:
+    """The folder is what a run is, never its name."""
+    sources = {"a": trained("bce"), "b": trained("emb-cos", model="blind")}
+    for parent, source in sources.items():
+        shutil.copytree(source.folder, tmp_path / parent / "run")
+    run, control = tmp_path / "a" / "run", tmp_path / "b" / "run"
+    status, text, _ = mzseek("evaluate", run, "--control", control, "--no-decode")
+    assert status == 0
+    head, row = (
+        next(line for line in text.splitlines() if line.startswith(start))
+        for start in ("%", "HR@5")
+    )
+    assert head.split() == ["%", "a/run", "b/run", "gain", "over", "it", "random"]
+    own, other = (evaluate(source).intervals()["hit_rate@5"] for source in sources.values())
+    assert own.mean != other.mean
+    gain = evaluate(sources["a"]).gain_over(evaluate(sources["b"]))["hit_rate@5"]
+    cells = [f"{100 * own.mean:.1f}", f"{100 * other.mean:.1f}", f"{100 * gain.mean:+.1f}"]
+    assert row.split()[1:7:2] == cells
+    _, text, _ = mzseek("evaluate", run, "--control", control, "--json")
+    facts = json.loads(text.splitlines()[-1])
+    assert facts["run"] == str(run.resolve())
+    assert facts["control"]["run"] == str(control.resolve())
+    assert facts["hit_rate@5"] == own.mean
+    assert facts["control"]["hit_rate@5"] == other.mean
+
+
+@pytest.mark.parametrize("name", ["gain over it", "random", "%"])
+def test_names_of_other_columns_hide_no_run(name: str, mzseek, trained, tmp_path: Path) -> None:
+    run, control = tmp_path / name, tmp_path / "other" / name
+    shutil.copytree(trained("bce").folder, run)
+    shutil.copytree(trained("emb-cos", model="blind").folder, control)
+    _, text, _ = mzseek("evaluate", run, "--control", control, "--no-decode")
+    row = next(line for line in text.splitlines() if line.startswith("HR@1"))
+    own, other = (evaluate(Run.open(folder)) for folder in (run, control))
+    wanted = [found.intervals()["hit_rate@1"].mean for found in (own, other)]
+    wanted.append(own.gain_over(other)["hit_rate@1"].mean)
+    got = [float(cell) for cell in row.split() if "(" not in cell and "@" not in cell]
+    assert got == pytest.approx(
+        [*(100 * v for v in wanted), 100 * own.chance["hit_rate@1"]], abs=0.06
+    )
+
+
+@pytest.mark.parametrize("way", ["same", "relative", "link", "dots"])
+def test_a_run_is_no_control_of_itself(way, assert_refused, trained, tmp_path, monkeypatch) -> None:
+    run = trained("bce").folder
+    monkeypatch.chdir(run.parent)
+    (tmp_path / "link").symlink_to(run)
+    control = {
+        "same": run, "relative": Path(run.name), "link": tmp_path / "link",
+        "dots": run.parent / "x" / ".." / run.name,
+    }[way]  # fmt: skip
+    (run.parent / "x").mkdir(exist_ok=True)
+    assert_refused(
+        f"--control {control}: is the run itself; name another to compare with",
+        "evaluate", run, "--control", control,
+    )  # fmt: skip
+
+
+def test_coverage_stands_beside_its_promise_and_what_it_rests_on(mzseek, trained) -> None:
+    _, text, _ = mzseek("evaluate", trained("emb-cos").folder)
+    assert "Prediction sets, fitted on 8 val molecules." in text
+    assert "for molecules exchangeable with those" in text
+    first, second, _ = beliefs_of(trained("emb-cos")).sets
+    low, high = 100 * first.covered.low, 100 * first.covered.high
+    assert f"they do in {100 * first.covered.mean:.1f} % ({low:.1f}…{high:.1f})" in text
+    low, high = first.by_chance
+    assert f"by chance of the fit alone, {100 * low:.0f} to {100 * high:.0f}" in text
+    assert second.everything
+    assert "so much needs 9 molecules, and so all candidates are in" in text
+    assert "however" not in text
+
+
+def test_a_shortfall_is_said_in_words(trained, capsys) -> None:
+    found = beliefs_of(trained("emb-cos"))
+    [kept] = [each for each in found.sets if each.stated == 0.8]
+    for misses, short in ((10, False), (60, True)):
+        covered = bootstrap([0.0] * misses + [1.0] * (100 - misses))
+        stop = Abstention(0.3, 0.5, 1.0, covered.mean, 1 - covered.high, 1 - covered.low)
+        stop = replace(stop, low=0.4 if short else 0.1, high=0.6)
+        show_beliefs(replace(found, sets=[replace(kept, covered=covered)], abstentions=[stop]))
+        text = capsys.readouterr().out
+        assert ("which falls short of it" in text) == short
+        assert ("of them are wrong, which is more" in text) == short
+
+
+def test_no_hit_at_all_has_an_interval_with_width(mzseek, trained, tmp_path: Path) -> None:
+    shutil.copytree(trained("emb-cos").folder, tmp_path / "run")
+    for scores in (tmp_path / "run").rglob("mass.scores.npy"):
+        truth = np.load(scores.with_name("mass.identity.npy")) > 0
+        np.save(scores, np.where(truth, -1.0, 1.0).astype(np.float32))
+    _, text, _ = mzseek("evaluate", tmp_path / "run", "--no-decode", "--json")
+    facts = json.loads(text.splitlines()[-1])
+    low, high = facts["intervals"]["hit_rate@1"]
+    assert facts["hit_rate@1"] < 0.2  # one list has the truth alone
+    assert low < facts["hit_rate@1"] < high
+    assert high > 0.4, "of eight molecules"
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_any_name_of_a_run_is_shown_and_does_nothing(
+    name: str, mzseek, trained, tmp_path: Path
+) -> None:
+    shutil.copytree(trained("emb-cos", model="blind").folder, tmp_path / name)
+    status, text, err = mzseek("evaluate", tmp_path / name, "--no-decode")
+    assert (status, err) == (0, "")
+    assert not set(text) & {"\x1b", "\x07", "\r", "\udcff"}
+    [label] = tell_apart([tmp_path / name])
+    shown = "".join(text.split())
+    assert "".join(label.split())[:20] in shown
 
 
 def test_names_with_square_brackets_are_shown_whole(mzseek, trained, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from mzseek.data.demo import QUERIES
 from mzseek.report import write_dataset_page
 
 
-def test_page(tmp_path: Path, read_page) -> None:
+def test_page(tmp_path: Path, read_page, assert_fits_narrow_screens) -> None:
     smiles = ["CC(=O)Oc1ccccc1C(=O)O", "COC(=O)c1ccc(C(=O)O)cc1"]
     table = tmp_path / "s.tsv"
     header = "identifier\tmzs\tintensities\tsmiles\tprecursor_mz\tadduct\tfold\n"
@@ -26,5 +26,6 @@ def test_page(tmp_path: Path, read_page) -> None:
     assert "<S0>" not in text
     assert not re.search(r'(src|href)="http', text)  # nothing is fetched from elsewhere
     assert "caffeine" in read_page(text)
+    assert_fits_narrow_screens(text)
     plain = write_dataset_page(prepared, tmp_path / "three.html").read_text()
     assert "Simulated" not in plain

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 from jinja2 import DictLoader, TemplateNotFound, UndefinedError
+from markupsafe import Markup
 
 from mzseek import __version__
 from mzseek.report import page
@@ -22,6 +23,15 @@ def test_facts_are_filled_in_as_text(templates, tmp_path: Path) -> None:
     assert path == tmp_path / "deep" / "a.html"
     expected = f"<p>&lt;b&gt;&amp;: 12,345 by {__version__} é</p>"
     assert path.read_text(encoding="utf-8") == expected
+
+
+def test_what_no_page_can_hold_is_a_mark_and_pictures_are_as_they_are(
+    templates, tmp_path: Path
+) -> None:
+    templates["a.html"] = "{{ name }} {{ picture }} {{ number }}"
+    facts = {"name": "a\x1b[2J\nb\udcff", "picture": Markup("<svg>\n</svg>"), "number": 1.5}
+    path = write_page("a.html", tmp_path / "a.html", facts)
+    assert path.read_text(encoding="utf-8") == "a�[2J�b� <svg>\n</svg> 1.5"
 
 
 def test_a_missing_fact_leaves_the_page_as_it_was(templates, tmp_path: Path) -> None:

@@ -3,7 +3,10 @@ import warnings
 import pytest
 
 from mzseek.decision import Reliability, reliability
+from mzseek.report.figures import drawn_labels
 from mzseek.report.reliability import reliability_svg
+
+from .conftest import ODD_NAMES, drawn_texts
 
 
 @pytest.fixture(autouse=True)
@@ -16,7 +19,7 @@ def _no_warnings():
 def curve(confidence: float = 0.75) -> Reliability:
     """Right in three of four, and so sure."""
     p = [confidence, 1 - confidence] * 4
-    return reliability(p, [2] * 4, [1, 0, 1, 0, 1, 0, 0, 1], bins=10)
+    return reliability(p, [2] * 4, [1, 0, 1, 0, 1, 0, 0, 1])
 
 
 def test_every_model_is_named_with_its_error() -> None:
@@ -33,3 +36,9 @@ def test_few_and_many_models_make_a_picture(count: int) -> None:
     svg = reliability_svg({f"run {n}": curve() for n in range(count)})
     assert svg.count("(error 0.0)</text>") == count
     assert svg == reliability_svg({f"run {n}": curve() for n in range(count)})
+
+
+def test_names_are_drawn_as_they_are() -> None:
+    texts = drawn_texts(reliability_svg({name: curve() for name in ODD_NAMES}))
+    for label in drawn_labels(ODD_NAMES):
+        assert f"{label} (error 0.0)" in texts

@@ -1,15 +1,23 @@
 import re
+import shutil
 import warnings
+from html import escape
 from pathlib import Path
 
 import pytest
+from markupsafe import Markup
 
-from mzseek.report import write_runs_page
+from mzseek.names import tell_apart
+from mzseek.report import Shown, write_runs_page
+from mzseek.report.figures import drawn_labels
 from mzseek.report.tradeoff import METRICS
 from mzseek.training.beliefs import beliefs_of
 from mzseek.training.evaluate import evaluate
 from mzseek.training.run import Run
 from mzseek.training.scored import How
+from mzseek.training.uncertainty import SetResult
+
+from .conftest import ODD_NAMES
 
 
 @pytest.fixture(autouse=True)
@@ -21,17 +29,25 @@ def _no_warnings():
 
 @pytest.fixture
 def write(trained, tmp_path: Path):
-    """A page about runs of the small set, by name to show and loss."""
+    """A page about copies of runs on the small set, by folder and loss."""
 
-    def make(wanted: dict[str, str], blind: str | None = None, **options) -> str:
-        runs = {name: trained(loss) for name, loss in wanted.items()}
+    def make(
+        wanted: dict[str, str], blind: str | None = None, *, decoded: bool = False, **options
+    ) -> str:
+        sources = {tmp_path / "runs" / folder: trained(loss) for folder, loss in wanted.items()}
+        control = tmp_path / "runs" / (blind or "")
         if blind:
-            runs[blind] = trained("emb-cos", model="blind")
-            options["controls"] = (blind,)
-        found = {name: evaluate(run, How()) for name, run in runs.items()}
-        if options.pop("decoded", False):
-            options["beliefs"] = {name: beliefs_of(run) for name, run in runs.items()}
-        return write_runs_page(runs, found, tmp_path / "page.html", **options).read_text()
+            sources[control] = trained("emb-cos", model="blind")
+        shown = []
+        for folder, source in sources.items():
+            if not folder.exists():
+                shutil.copytree(source.folder, folder)
+            run = Run.open(folder)
+            beliefs = beliefs_of(run) if decoded else None
+            shown.append(
+                Shown(run, evaluate(run, How()), beliefs, bool(blind) and folder == control)
+            )
+        return write_runs_page(shown, tmp_path / "page.html", **options).read_text()
 
     return make
 
@@ -70,10 +86,48 @@ def test_decoded_runs_are_shown_with_how_sure_they_are(write, trained, read_page
         assert f"{before} → {after}" in text
         for each in found.sets:
             assert f"sets of {100 * each.stated:.0f} %" in text
-            assert f"{100 * each.covered.mean:.0f} % {each.median_size:.0f} candidates" in text
-    for name in ("first", "second"):
-        assert f">{name} (error " in page
+            low, high = 100 * each.covered.low, 100 * each.covered.high
+            assert f"{100 * each.covered.mean:.0f} % {low:.0f} to {high:.0f}" in text
+            assert f"{each.median_size:.0f} candidates, lists" in text
+    assert "the 8 of validation that the sets were fitted on" in text
+    assert "too few molecules: all are in" in text  # nine are needed for 90 %
+    for name, run in (("first", trained("bce")), ("second", trained("emb-cos"))):
+        # The legend and the table tell one calibration error, of one number of bins.
+        assert f">{name} (error {100 * beliefs_of(run).errors['after']:.1f})</text>" in page
     assert ">blind one (error " not in page  # controls are not in the diagram
+
+
+def test_sets_that_fall_short_are_marked(write, trained, read_page, monkeypatch) -> None:
+    monkeypatch.setattr(SetResult, "falls_short", True)
+    assert read_page(write({"bce": "bce"}, decoded=True)).count("falls short") == 3
+
+
+def test_runs_of_one_name_are_told_apart_and_none_is_lost(write, trained, read_page) -> None:
+    page = write({"a/run": "bce", "b/run": "emb-cos", "random": "iou"}, decoded=True)
+    text = read_page(page)
+    for label, loss in (("a/run", "bce"), ("b/run", "emb-cos"), ("runs/random", "iou")):
+        found = evaluate(trained(loss), How()).intervals()["hit_rate@1"]
+        own = f"{label} {100 * found.mean:.1f} {100 * found.low:.1f} to {100 * found.high:.1f}"
+        assert own in text
+        assert f"{label} {loss} mlp" in text  # what made it
+        assert f">{label} (error " in page
+
+
+def test_every_name_of_a_run_is_written_as_it_is(write, tmp_path: Path, read_page) -> None:
+    names = [name[:200] for name in ODD_NAMES if name and "/" not in name]
+    page = write(dict.fromkeys(names, "emb-cos"))
+    labels = tell_apart([tmp_path / "runs" / name for name in names])
+    assert len(set(labels)) == len(names)
+    text = read_page(page)
+    for label in labels:
+        assert " ".join(label.split()) in text
+        assert f"<td>{Markup.escape(label)}</td>" in page
+    for drawn in drawn_labels(labels):
+        assert f">{escape(drawn, quote=False)} (no fingerprint)</text>" in page
+
+
+def test_the_page_fits_narrow_screens(write, assert_fits_narrow_screens) -> None:
+    assert_fits_narrow_screens(write({"bce": "bce"}, blind="blind", decoded=True))
 
 
 def test_without_decoding_nothing_is_said_of_how_sure_they_are(write, read_page) -> None:
@@ -97,10 +151,10 @@ def test_the_page_is_whole_and_fetches_nothing(write, read_page) -> None:
 
 
 def test_names_are_text_and_never_markup(write, read_page) -> None:
-    page = write({"<b>bce</b>": "bce", "R&D": "emb-cos"})
-    assert "<b>bce</b>" not in page
+    page = write({"<b>bce": "bce", "R&D": "emb-cos"})
+    assert "<b>bce" not in page
     text = read_page(page)
-    assert "<b>bce</b>" in text
+    assert "<b>bce" in text
     assert "R&D" in text
 
 
@@ -134,9 +188,9 @@ def test_warnings_of_the_runs_are_shown(write, trained, read_page) -> None:
 
 def test_the_random_baseline_has_a_row_of_its_own(trained, tmp_path: Path, read_page) -> None:
     run = trained("bce", model="random")
-    runs, found = {"drawn": run}, {"drawn": evaluate(run)}
-    page = write_runs_page(runs, found, tmp_path / "p.html", controls=("drawn",)).read_text()
-    assert read_page(page).count("drawn") >= 2
+    shown = [Shown(run, evaluate(run), control=True)]
+    page = write_runs_page(shown, tmp_path / "p.html").read_text()
+    assert read_page(page).count("bce-random") >= 2
 
 
 def test_a_run_that_is_still_training_makes_a_page(
@@ -151,5 +205,5 @@ def test_a_run_that_is_still_training_makes_a_page(
     with pytest.raises(InterruptedError):
         train(small, small_options("emb-cos"), tmp_path / "run", progress=stop)
     run = Run.open(tmp_path / "run")
-    page = write_runs_page({"half": run}, {"half": evaluate(run)}, tmp_path / "p.html")
-    assert "half" in read_page(page.read_text())
+    page = write_runs_page([Shown(run, evaluate(run))], tmp_path / "p.html")
+    assert "run" in read_page(page.read_text())

@@ -1,12 +1,19 @@
 import warnings
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from mzseek.report import Shown
+from mzseek.report.figures import drawn_labels
 from mzseek.report.tradeoff import DECODED, METRICS, Row, tradeoff_rows, tradeoff_svg
 from mzseek.training.beliefs import beliefs_of
 from mzseek.training.evaluate import Evaluation, evaluate
+from mzseek.training.run import Run
 from mzseek.training.scored import How
+
+from .conftest import ODD_NAMES, drawn_texts
 
 HITS = METRICS[:3]
 
@@ -18,11 +25,15 @@ def _no_warnings():
         yield
 
 
-def evaluation(value: float, *, fingerprint: bool = True, spread: float = 0.1) -> Evaluation:
+def shown(folder: str, value: float, *, fingerprint: bool = True, control: bool = False) -> Shown:
     names = METRICS if fingerprint else HITS
-    values = {n: np.array([value - spread, value, value + spread]) for n in names}
+    values = {n: np.array([value - 0.1, value, value + 0.1]) for n in names}
     molecule = {n: np.array([1, 2, 3], np.int32) for n in names}
-    return Evaluation(How(), values, molecule, dict.fromkeys(names, 5), dict.fromkeys(HITS, 0.03))
+    path = Path("/runs", folder)
+    found = Evaluation(
+        path, How(), values, molecule, dict.fromkeys(names, 5), dict.fromkeys(HITS, 0.03)
+    )
+    return Shown(Run(path, {}), found, control=control)
 
 
 def row(name: str, hit: float | None, similarity: float | None = None, **changes) -> Row:
@@ -32,12 +43,13 @@ def row(name: str, hit: float | None, similarity: float | None = None, **changes
 
 
 def test_rows_are_models_then_controls_then_chance() -> None:
-    found = {
-        "blind": evaluation(0.1, fingerprint=False),
-        "bce": evaluation(0.2),
-        "emb-cos": evaluation(0.3, fingerprint=False),
-    }
-    rows = tradeoff_rows(found, ("blind",))
+    rows = tradeoff_rows(
+        [
+            shown("blind", 0.1, fingerprint=False, control=True),
+            shown("bce", 0.2),
+            shown("emb-cos", 0.3, fingerprint=False),
+        ]
+    )
     assert [r.name for r in rows] == ["bce", "emb-cos", "blind", "random"]
     assert [r.control for r in rows] == [False, False, True, True]
     assert rows[0].values == pytest.approx(dict.fromkeys(METRICS, 0.2))
@@ -47,54 +59,58 @@ def test_rows_are_models_then_controls_then_chance() -> None:
     assert low < 0.2 < high
 
 
+def test_runs_of_one_name_have_a_row_each_with_their_own_numbers() -> None:
+    rows = tradeoff_rows([shown("a/run", 0.2), shown("b/run", 0.4), shown("random", 0.6)])
+    got = {row.name: row.values["hit_rate@1"] for row in rows}
+    assert got == pytest.approx({"a/run": 0.2, "b/run": 0.4, "runs/random": 0.6, "random": 0.03})
+
+
 @pytest.fixture
-def with_beliefs(trained):
-    """Evaluations and beliefs of a model and a control, by name."""
-    runs = {"emb-cos": trained("emb-cos"), "blind": trained("emb-cos", model="blind")}
-    runs |= {"bce": trained("bce")}
-    found = {name: evaluate(run) for name, run in runs.items()}
-    return found, {name: beliefs_of(run) for name, run in runs.items()}
+def with_beliefs(trained) -> list[Shown]:
+    """Two models and a control, with their beliefs."""
+    runs = [trained("emb-cos"), trained("emb-cos", model="blind"), trained("bce")]
+    return [
+        Shown(run, evaluate(run), beliefs_of(run), run.options.model == "blind") for run in runs
+    ]
 
 
 def test_decoded_values_have_a_column_of_their_own(with_beliefs) -> None:
-    found, beliefs = with_beliefs
-    rows = {row.name: row for row in tradeoff_rows(found, ("blind",), beliefs)}
-    assert list(rows) == ["emb-cos", "bce", "blind", "random"]
-    for name, each in beliefs.items():
-        interval = each.decoded.interval("tanimoto", "tanimoto")
-        assert rows[name].values[DECODED] == interval.mean
-        assert rows[name].intervals[DECODED] == (interval.low, interval.high)
-    even = beliefs["bce"].uniform.interval("tanimoto", "tanimoto").mean
+    rows = {row.name: row for row in tradeoff_rows(with_beliefs)}
+    assert list(rows) == ["emb-cos-mlp", "bce-mlp", "emb-cos-blind", "random"]
+    for each in with_beliefs:
+        interval = each.beliefs.decoded.interval("tanimoto", "tanimoto")
+        row = rows[each.run.folder.name]
+        assert row.values[DECODED] == interval.mean
+        assert row.intervals[DECODED] == (interval.low, interval.high)
+    even = with_beliefs[0].beliefs.uniform.interval("tanimoto", "tanimoto").mean
     assert rows["random"].values[DECODED] == even
-    assert rows["emb-cos"].values["tanimoto"] is None
+    assert rows["emb-cos-mlp"].values["tanimoto"] is None
 
 
 def test_a_model_without_beliefs_has_no_decoded_value(with_beliefs) -> None:
-    found, beliefs = with_beliefs
-    rows = {row.name: row for row in tradeoff_rows(found, (), {"bce": beliefs["bce"]})}
-    assert rows["emb-cos"].values[DECODED] is None
-    assert DECODED not in rows["emb-cos"].intervals
-    assert rows["bce"].values[DECODED] is not None
-    assert DECODED not in tradeoff_rows(found, ())[0].values
+    embedded, blind, bitwise = (replace(each, control=False) for each in with_beliefs)
+    without = [replace(embedded, beliefs=None), replace(blind, beliefs=None)]
+    rows = {row.name: row for row in tradeoff_rows([*without, bitwise])}
+    assert rows["emb-cos-mlp"].values[DECODED] is None
+    assert DECODED not in rows["emb-cos-mlp"].intervals
+    assert rows["bce-mlp"].values[DECODED] is not None
+    assert DECODED not in tradeoff_rows(without)[0].values
 
 
 def test_decoded_models_are_points_also_without_a_fingerprint(with_beliefs) -> None:
-    found, beliefs = with_beliefs
-    svg = tradeoff_svg(tradeoff_rows(found, ("blind",), beliefs))
-    for name in ("emb-cos", "bce", "blind", "random"):
+    svg = tradeoff_svg(tradeoff_rows(with_beliefs))
+    for name in ("emb-cos-mlp", "bce-mlp", "emb-cos-blind", "random"):
         assert svg.count(f">{name}</text>") == 1
     assert "(no fingerprint)" not in svg
     assert ">posterior decoded for Tanimoto</text>" in svg
 
 
 def test_nothing_has_no_rows() -> None:
-    assert tradeoff_rows({}) == []
+    assert tradeoff_rows([]) == []
 
 
 def test_the_picture_names_every_model() -> None:
-    rows = tradeoff_rows(
-        {"bce": evaluation(0.2), "emb <cos>": evaluation(0.3, fingerprint=False)}, ()
-    )
+    rows = tradeoff_rows([shown("bce", 0.2), shown("emb <cos>", 0.3, fingerprint=False)])
     svg = tradeoff_svg(rows)
     assert svg.startswith("<svg")
     assert svg.rstrip().endswith("</svg>")
@@ -137,3 +153,13 @@ def test_controls_are_lines_also_where_they_predict_a_fingerprint() -> None:
     point, line = (svg[: svg.index(f">{name}</text>")].rindex("<text") for name in ("bce", "blind"))
     assert "rotate(-90" in svg[line : line + 400]
     assert "rotate(-90" not in svg[point : svg.index(">bce</text>")]
+
+
+@pytest.mark.parametrize("similarity", [0.3, None], ids=["points", "lines"])
+def test_names_are_drawn_as_they_are(similarity: float | None) -> None:
+    for name in ODD_NAMES:
+        texts = drawn_texts(tradeoff_svg([row(name, 0.2, similarity)]))
+        [label] = drawn_labels([name])
+        assert label.strip() in [
+            text.removesuffix("(no fingerprint)").strip() for text in [*texts, ""]
+        ]

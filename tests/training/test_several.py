@@ -67,11 +67,33 @@ def test_a_run_that_has_ended_is_left_as_it_is(trained, small: Prepared, monkeyp
     monkeypatch.setattr(several, "_told", told)
     run = trained("bce")
     times = {path: path.stat().st_mtime_ns for path in run.folder.rglob("*")}
-    several._train_one(small.folder, run.options, run.folder)
+    several._train_one(small.folder, run.options, run.folder, "bce")
     with pytest.raises(RunError, match="was begun with seed 0, not 3"):
-        several._train_one(small.folder, replace(run.options, seed=3), run.folder)
+        several._train_one(small.folder, replace(run.options, seed=3), run.folder, "bce")
     assert {path: path.stat().st_mtime_ns for path in run.folder.rglob("*")} == times
     assert told.empty()
+
+
+@pytest.mark.parametrize("names", [("run", "x/../run"), ("run", "./run"), ("run", "link")])
+def test_two_names_of_one_folder_are_refused(
+    names: tuple[str, str], small: Prepared, small_options, tmp_path: Path
+) -> None:
+    (tmp_path / "link").symlink_to("run")
+    wanted = dict.fromkeys(names, small_options("bce"))
+    with pytest.raises(RunError, match="is the folder of two runs, 'run' and"):
+        train_several(small.folder, wanted, tmp_path, processes=1)
+    assert not (tmp_path / "run").exists()
+
+
+def test_progress_is_told_by_the_whole_name(
+    small: Prepared, small_options, tmp_path: Path, monkeypatch
+) -> None:
+    told: queue.Queue = queue.Queue()
+    monkeypatch.setattr(several, "_told", told)
+    for name in ("a/run", "b/run"):
+        several._train_one(small.folder, small_options("iou", epochs=1), tmp_path / name, name)
+    found = [told.get_nowait()[1] for _ in range(told.qsize())]
+    assert {name.partition(":")[0] for name in found} == {"a/run", "b/run"}
 
 
 SEVERAL = """

@@ -64,7 +64,7 @@ def advise(
     prepared = Prepared.open(data)
     source = "given"
     if run is not None:
-        p_star, source = _from_run(run, candidates, data), f"measured on {run.name}, val"
+        p_star, source = _from_run(run, candidates, data), f"measured on {run}, val"
     elif p_star is None:
         p_star, source = _USUAL, "assumed"
     similarity = goal if goal in ("tanimoto", "cosine") else "tanimoto"

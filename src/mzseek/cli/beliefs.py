@@ -1,6 +1,7 @@
 """What a run's probabilities are worth, as people read it."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from mzseek.cli.output import counted, new_table, plain, say, show
@@ -8,8 +9,11 @@ from mzseek.cli.output import counted, new_table, plain, say, show
 _WHERE = {"candidates": "among candidates", "all": "any fingerprint"}
 
 
-def show_beliefs(name: str, found: Any, control: str = "", other: Any = None) -> None:
-    """Decoded values beside the controls', calibration, prediction sets and abstention."""
+def show_beliefs(found: Any, others: Sequence[str] = (), other: Any = None) -> None:
+    """Decoded values beside the controls', calibration, prediction sets and abstention.
+
+    ``other`` is what a control's posterior is worth, and ``others`` has its label.
+    """
     from mzseek.decision import UTILITIES
 
     say("\n[bold]Decoded: one model, a decision for each metric[/bold]")
@@ -24,7 +28,7 @@ def show_beliefs(name: str, found: Any, control: str = "", other: Any = None) ->
             table.add_row(UTILITIES[utility].label, _WHERE[where], *cells)
     show(table)
     for utility in ("tanimoto", "cosine"):
-        _say_gain(name, found, utility, control, other)
+        _say_gain(found, utility, others, other)
     errors = found.errors
     if found.calibrated.test.how.fold == "val":
         say("[yellow]Fitted on this very fold, and the better for it:[/yellow]")
@@ -89,7 +93,7 @@ def _best(value: float, own: bool) -> str:
     return f"[bold]{100 * value:.1f}[/bold]" if own else f"{100 * value:.1f}"
 
 
-def _say_gain(name: str, found: Any, utility: str, control: str, other: Any) -> None:
+def _say_gain(found: Any, utility: str, others: Sequence[str], other: Any) -> None:
     from mzseek.decision import UTILITIES
 
     own = found.decoded.interval(utility, utility)
@@ -102,7 +106,7 @@ def _say_gain(name: str, found: Any, utility: str, control: str, other: Any) -> 
     if other is not None:
         blind = other.decoded.interval(utility, utility)
         over = found.decoded.gain_over(other.decoded, utility, utility)
-        line += f"; {plain(control)} {100 * blind.mean:.1f}, {_signed(over)}"
+        line += f"; {plain(others[0])} {100 * blind.mean:.1f}, {_signed(over)}"
     say(line)
 
 

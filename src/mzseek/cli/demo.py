@@ -58,13 +58,10 @@ def demo(
     _step(4, "Training three models and a control that never sees the spectrum")
     runs = _train(prepared, out / "runs", seed, epochs)
     _step(5, "What each is good at")
-    found, beliefs = _evaluate(runs)
-    _show_tradeoff(found, beliefs)
+    shown = _evaluate(runs)
+    _show_tradeoff(shown)
     data_page = write_dataset_page(prepared, out / "data.html", queries=QUERIES, simulated=True)
-    page = write_runs_page(
-        runs, found, out / "index.html", controls=(_CONTROL,), simulated=True,
-        data_page=data_page.name, beliefs=beliefs,
-    )  # fmt: skip
+    page = write_runs_page(shown, out / "index.html", simulated=True, data_page=data_page.name)
     say(
         f"\nDone in {time.perf_counter() - start:.0f} s. The data are simulated: what they show is "
         f"how mzseek works,\nnot how well. [bold]Look at {plain(page)}[/bold] in a browser."
@@ -98,29 +95,33 @@ def _train(prepared: "Prepared", out: Path, seed: int, epochs: int) -> dict[str,
     return runs
 
 
-def _evaluate(runs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _evaluate(runs: dict[str, Any]) -> list[Any]:
+    from mzseek.report import Shown
     from mzseek.training.beliefs import beliefs_of
     from mzseek.training.evaluate import evaluate
     from mzseek.training.scored import How
 
     how = How(candidates=_SETTING)
-    found = {name: evaluate(run, how) for name, run in runs.items()}
     with watched() as progress:
-        beliefs = {name: beliefs_of(run, how, progress=progress) for name, run in runs.items()}
-    return found, beliefs
+        return [
+            Shown(
+                run, evaluate(run, how), beliefs_of(run, how, progress=progress), name == _CONTROL
+            )
+            for name, run in runs.items()
+        ]
 
 
-def _show_tradeoff(found: dict[str, Any], beliefs: dict[str, Any]) -> None:
+def _show_tradeoff(shown: list[Any]) -> None:
     from mzseek.report.tradeoff import LABELS, tradeoff_rows
 
     table = new_table()
     table.add_column(f"%, test fold, {_SETTING} candidates")
     for label in LABELS.values():
         table.add_column(label, justify="right")
-    for row in tradeoff_rows(found, (_CONTROL,), beliefs):
+    for row in tradeoff_rows(shown):
         cells = [row.values[metric] for metric in LABELS]
-        shown = ["–" if value is None else f"{100 * value:.1f}" for value in cells]
-        table.add_row(row.name, *shown, style="dim" if row.control else None)
+        texts = ["–" if value is None else f"{100 * value:.1f}" for value in cells]
+        table.add_row(plain(row.name), *texts, style="dim" if row.control else None)
     show(table)
     say(
         "[dim]Decoded: each model's probabilities for the candidates, and the fingerprint of "

@@ -10,6 +10,10 @@ from mzseek.cli.beliefs import show_beliefs
 from mzseek.cli.early import look_for_run
 from mzseek.cli.options import AsJson
 from mzseek.cli.output import new_table, plain, print_json, say, show, watched
+from mzseek.errors import RunError
+from mzseek.names import tell_apart
+
+_GAIN, _CHANCE = "gain over it", "random"
 
 
 def evaluate(
@@ -65,6 +69,8 @@ def evaluate(
     look_for_run(run)
     if control is not None:
         look_for_run(control)
+        if control.samefile(run):
+            raise RunError(f"--control {control}: is the run itself; name another to compare with")
     from mzseek.data.settings import measured_on
     from mzseek.metrics import bootstrap
     from mzseek.training.beliefs import beliefs_of
@@ -74,11 +80,11 @@ def evaluate(
     from mzseek.training.scored import How, predicts_fingerprint
 
     opened = Run.open(run)
+    other = Run.open(control) if control else None
     setting = candidates or measured_on(opened.options.candidates)
     how = How(fold, setting, similarity, ties, identity)  # type: ignore[arg-type]
     with watched() as progress:
         found = score(opened, how, data=data, progress=progress)
-        other = Run.open(control) if control else None
         against = None
         if other:
             # A control without a fingerprint is scored as it was trained.
@@ -95,35 +101,36 @@ def evaluate(
             other_beliefs = beliefs_of(other, fair, data=data, progress=progress)
     distance = None
     if mces:
-        distance = bootstrap(mces_of_best(opened, how, molecules=mces, data=data)[0])
+        distances = mces_of_best(opened, how, molecules=mces, data=data)[0]
+        distance = bootstrap(distances, bounds=None)
     gains = found.gain_over(against) if against else {}
     if as_json:
-        facts = found.to_dict()
-        if distance:
-            facts["mces@1"] = distance.mean
-            facts["intervals"]["mces@1"] = [distance.low, distance.high]
-        if beliefs:
-            facts |= beliefs.to_dict()
+        facts = _facts(found, beliefs, distance)
         if against:
-            facts["control"] = against.to_dict()
-            if other_beliefs:
-                facts["control"] |= other_beliefs.to_dict()
+            facts["control"] = _facts(against, other_beliefs, None)
             facts["gain"] = {name: [g.mean, g.low, g.high] for name, g in gains.items()}
         print_json(facts)
         return
     for warning in opened.facts["warnings"]:
         say(f"[yellow]warning:[/yellow] {plain(warning)}")
-    _show(run.name, found, control.name if control else "", against, gains)
+    own, *others = tell_apart([run, *([control] if control else [])], taken=(_GAIN, _CHANCE))
+    _show(own, found, others, against, gains)
     if beliefs:
-        show_beliefs(run.name, beliefs, control.name if control else "", other_beliefs)
+        show_beliefs(beliefs, others, other_beliefs)
     if distance:
-        say(
-            f"MCES@1: {distance.mean:.2f} ({distance.low:.2f}…{distance.high:.2f}), "
-            f"{distance.values:,} molecules, distances above 15 as lower bounds"
-        )
+        _say_distance(distance)
 
 
-def _show(name: str, found: Any, control: str, against: Any, gains: dict[str, Any]) -> None:
+def _facts(found: Any, beliefs: Any, distance: Any) -> dict[str, Any]:
+    facts: dict[str, Any] = found.to_dict()
+    if distance:
+        known = distance.low < distance.high
+        facts["mces@1"] = distance.mean
+        facts["intervals"]["mces@1"] = [distance.low, distance.high] if known else None
+    return facts | (beliefs.to_dict() if beliefs else {})
+
+
+def _show(name: str, found: Any, others: list[str], against: Any, gains: dict[str, Any]) -> None:
     from mzseek.metrics import METRICS
 
     how = found.how
@@ -140,20 +147,27 @@ def _show(name: str, found: Any, control: str, against: Any, gains: dict[str, An
         )
     table = new_table()
     table.add_column("%", no_wrap=True)
-    columns = {name: found.intervals()}
+    columns = [(name, found.intervals(), False)]
     if against:
-        columns |= {control: against.intervals(), "gain over it": gains}
-    for head in columns:
+        columns += [(others[0], against.intervals(), False), (_GAIN, gains, True)]
+    for head, _, _ in columns:
         table.add_column(plain(head), justify="right", overflow="fold")
-    table.add_column("random", justify="right")
+    table.add_column(_CHANCE, justify="right")
     for metric in found.values:
-        cells = [
-            _cell(values.get(metric), signed=head == "gain over it")
-            for head, values in columns.items()
-        ]
+        cells = [_cell(values.get(metric), signed) for _, values, signed in columns]
         table.add_row(METRICS[metric].label, *cells, _percent(found.chance.get(metric)))
     show(table)
     say("[dim]In brackets: 95 % intervals over molecules.[/dim]")
+
+
+def _say_distance(distance: Any) -> None:
+    interval = f"({distance.low:.2f}…{distance.high:.2f})"
+    if distance.low == distance.high:  # a distance has no upper limit to reckon with
+        interval = "(all equal, which gives no interval)"
+    say(
+        f"MCES@1: {distance.mean:.2f} {interval}, {distance.values:,} molecules, "
+        "distances above 15 as lower bounds"
+    )
 
 
 def _cell(interval: Any, signed: bool = False) -> str:

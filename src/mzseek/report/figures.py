@@ -2,8 +2,9 @@
 
 import io
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+import warnings
+from collections.abc import Mapping, Sequence, Sized
+from typing import Any, cast
 
 import matplotlib
 
@@ -16,6 +17,7 @@ from matplotlib.figure import Figure
 from rdkit.Chem.Draw import rdMolDraw2D
 
 from mzseek.chem import parse_molecule
+from mzseek.names import visible
 
 INK = "#1d2733"
 MUTED = "#7a8794"
@@ -35,7 +37,11 @@ STYLE: Any = {
     "ytick.color": INK,
     "svg.fonttype": "none",
     "svg.hashsalt": "mzseek",  # ids in the SVG, and so the page, are the same every time
+    # Names are text: a run may be called $\frac$.
+    "text.parse_math": False,
+    "text.usetex": False,
 }
+_LONGEST = 36
 
 
 def spectrum_svg(
@@ -85,25 +91,27 @@ def histogram_svg(
 ) -> str:
     """Distributions of counts, drawn over each other."""
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(9.4, 2.7), layout="constrained")
+        figure, axes = plt.subplots(figsize=(9.4, height_for(groups, 2.7)), layout="constrained")
         largest = max((int(np.max(values)) for values in groups.values() if len(values)), default=1)
         step = -(-largest // 50)  # whole numbers, so that a bar is a count or a run of them
         edges = (np.arange(0, largest + step + 1, step) + 0.5).tolist()
-        for (name, values), colour in zip(groups.items(), (BLUE, ORANGE, MUTED), strict=False):
+        colours = (BLUE, ORANGE, MUTED, "#3d8f6b", "#8a5fb0")
+        names, labels, outlines = drawn_labels(list(groups)), [], []
+        for place, (name, values) in enumerate(zip(names, groups.values(), strict=True)):
+            colour, first = colours[place % len(colours)], place == 0
             median = float(np.median(values)) if len(values) else 0.0
-            label = f"{name} (median {median:g})"
-            first = colour == BLUE
-            axes.hist(
+            labels.append(f"{name} (median {median:g})")
+            _, _, bars = axes.hist(
                 values,
                 bins=edges,
                 color=colour,
                 histtype="stepfilled" if first else "step",
                 alpha=0.35 if first else 1.0,
                 linewidth=1.4,
-                label=label,
             )
+            outlines.append(cast(list[Any], bars)[0])
         axes.set(xlabel=xlabel, ylabel=ylabel, xlim=(0, edges[-1] + 0.5))
-        axes.legend(frameon=False)
+        legend(axes, outlines, labels, fontsize=9)
         return to_svg(figure)
 
 
@@ -112,14 +120,56 @@ def curves_svg(
 ) -> str:
     """Lines by name, each labelled at its end."""
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(4.6, 2.7), layout="constrained")
+        figure, axes = plt.subplots(figsize=(4.6, height_for(curves, 2.7)), layout="constrained")
         colours = (BLUE, ORANGE, "#3d8f6b", MUTED, "#8a5fb0")
-        for (name, (x, y)), colour in zip(curves.items(), colours * len(curves), strict=False):
-            axes.plot(x, y, color=colour, marker=".", linewidth=1.4, label=name)
+        lines = []
+        for (x, y), colour in zip(curves.values(), colours * len(curves), strict=False):
+            lines += axes.plot(x, y, color=colour, marker=".", linewidth=1.4)
         axes.set(xlabel=xlabel, ylabel=ylabel)
-        if curves:
-            axes.legend(frameon=False, fontsize=8)
+        legend(axes, lines, drawn_labels(list(curves)))
         return to_svg(figure)
+
+
+def height_for(entries: Sized, usual: float) -> float:
+    """Inches that a figure needs for its legend to have room."""
+    return max(usual, 0.6 + 0.19 * len(entries))
+
+
+def drawn_labels(names: Sequence[str], longest: int = _LONGEST) -> list[str]:
+    """Names as a figure can hold them: long ones without their middle, and still no two alike.
+
+    Examples
+    --------
+    >>> drawn_labels(["run-of-january-1", "run-of-february-1", "b"], longest=9)
+    ['run-…ry-1', 'ru…-1 (2)', 'b']
+    """
+    labels: list[str] = []
+    for name in map(visible, names):
+        label, number = _shortened(name, longest), 1
+        while label in labels:
+            number += 1
+            ending = f" ({number})"
+            label = _shortened(name, longest - len(ending)) + ending
+        labels.append(label)
+    return labels
+
+
+def _shortened(name: str, longest: int) -> str:
+    if len(name) <= longest:
+        return name
+    head = longest // 2
+    return f"{name[:head]}…{name[len(name) - (longest - head - 1) :]}"
+
+
+def legend(
+    axes: Any, handles: Sequence[Any], labels: Sequence[str], fontsize: int = 8, **options: Any
+) -> None:
+    """A legend of these labels as they are; matplotlib's own leaves out those that begin with _."""
+    if handles:
+        places = [str(place) for place in range(len(handles))]
+        drawn = axes.legend(handles, places, frameon=False, fontsize=fontsize, **options)
+        for text, label in zip(drawn.get_texts(), labels, strict=True):
+            text.set_text(label)
 
 
 def molecule_svg(smiles: str, width: int = 220, height: int = 160) -> str:
@@ -135,7 +185,10 @@ def molecule_svg(smiles: str, width: int = 220, height: int = 160) -> str:
 def to_svg(figure: Figure) -> str:
     """The figure as SVG that can stand in a page; the figure is closed."""
     buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    with warnings.catch_warnings():
+        # The text is drawn by whoever shows the SVG, with fonts of its own.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     plt.close(figure)
     return _inline(buffer.getvalue())
 

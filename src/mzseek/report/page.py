@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
 
 from mzseek import __version__
 from mzseek.files import atomic_file
+from mzseek.names import visible
 
 
 def write_page(template: str, path: Path, facts: dict[str, Any]) -> Path:
@@ -15,9 +17,15 @@ def write_page(template: str, path: Path, facts: dict[str, Any]) -> Path:
         loader=PackageLoader("mzseek.report"),
         autoescape=select_autoescape(default=True, default_for_string=True),
         undefined=StrictUndefined,
+        finalize=_as_text,
     )
     environment.filters["thousands"] = lambda value: f"{value:,}"
     text = environment.get_template(template).render(version=__version__, **facts)
     with atomic_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
     return path
+
+
+def _as_text(value: Any) -> Any:
+    """Names and texts of files without what no page can hold; pictures as they are."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -3,7 +3,16 @@
 import matplotlib.pyplot as plt
 
 from mzseek.decision import Reliability
-from mzseek.report.figures import BLUE, MUTED, ORANGE, STYLE, to_svg
+from mzseek.report.figures import (
+    BLUE,
+    MUTED,
+    ORANGE,
+    STYLE,
+    drawn_labels,
+    height_for,
+    legend,
+    to_svg,
+)
 
 _COLOURS = (BLUE, ORANGE, "#3d8f6b", "#8a5fb0", MUTED)
 
@@ -11,13 +20,14 @@ _COLOURS = (BLUE, ORANGE, "#3d8f6b", "#8a5fb0", MUTED)
 def reliability_svg(found: dict[str, Reliability]) -> str:
     """Accuracy of the first answer over its probability, a point a bin, larger where more lie."""
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(4.2, 3.6), layout="constrained")
+        figure, axes = plt.subplots(figsize=(4.2, height_for(found, 3.6)), layout="constrained")
         axes.plot([0, 100], [0, 100], color=MUTED, linewidth=0.8, linestyle=":")
-        for (name, each), colour in zip(found.items(), _COLOURS * len(found), strict=False):
+        lines = []
+        for each, colour in zip(found.values(), _COLOURS * len(found), strict=False):
             filled = each.share > 0
-            axes.plot(
+            lines += axes.plot(
                 100 * each.confidence[filled], 100 * each.accuracy[filled], color=colour,
-                linewidth=1, label=f"{name} (error {100 * each.error:.1f})",
+                linewidth=1,
             )  # fmt: skip
             axes.scatter(
                 100 * each.confidence[filled], 100 * each.accuracy[filled], color=colour,
@@ -25,6 +35,8 @@ def reliability_svg(found: dict[str, Reliability]) -> str:
             )  # fmt: skip
         axes.set(xlim=(0, 100), ylim=(0, 100))
         axes.set(xlabel="probability of the first answer, %", ylabel="it is right, %")
-        if found:
-            axes.legend(frameon=False, fontsize=8, loc="upper left")
+        names = drawn_labels(list(found))
+        errors = [f"(error {100 * each.error:.1f})" for each in found.values()]
+        labels = [f"{name} {error}" for name, error in zip(names, errors, strict=True)]
+        legend(axes, lines, labels, loc="upper left")
         return to_svg(figure)

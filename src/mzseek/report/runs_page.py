@@ -1,5 +1,6 @@
 """A page about runs: what each loss is good at, beside what needs no spectrum at all."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from markupsafe import Markup
@@ -8,51 +9,37 @@ from mzseek.decision import reliability
 from mzseek.report.figures import curves_svg
 from mzseek.report.page import write_page
 from mzseek.report.reliability import reliability_svg
+from mzseek.report.shown import Shown, labelled
 from mzseek.report.tradeoff import DECODED, LABELS, Row, tradeoff_rows, tradeoff_svg
 from mzseek.training.beliefs import Beliefs
-from mzseek.training.evaluate import Evaluation
 from mzseek.training.run import Run
 
 
 def write_runs_page(
-    runs: dict[str, Run],
-    found: dict[str, Evaluation],
+    shown: Sequence[Shown],
     path: Path,
     *,
-    controls: tuple[str, ...] = (),
     simulated: bool = False,
     data_page: str | None = None,
-    beliefs: dict[str, Beliefs] | None = None,
 ) -> Path:
     """Write one self-contained HTML file.
 
     Parameters
     ----------
-    runs, found : dict
-        Runs and their evaluations, by the name to show.
+    shown : sequence of Shown
+        Runs with their evaluations, at least one. Where one has beliefs, decoded points,
+        calibration and prediction sets are shown as well.
     path : Path
         Where the page goes.
-    controls : tuple of str
-        Names of the runs that never see the spectrum.
     simulated : bool
         Whether the page must say that the data are simulated.
     data_page : str, optional
         Link to a page about the data.
-    beliefs : dict, optional
-        What the runs' posteriors are worth, by the same names: decoded points, calibration and
-        prediction sets are then shown.
     """
-    rows = tradeoff_rows(found, controls, beliefs)
-    first = next(iter(found.values()))
-    setting = first.how.candidates
-    curves = {
-        name: {
-            metric: _curve(run, metric)
-            for metric in (f"hit_rate@1/{setting}", "tanimoto")
-            if _curve(run, metric)[0]
-        }
-        for name, run in runs.items()
-    }
+    runs = labelled(shown)
+    rows = tradeoff_rows(shown)
+    first = shown[0].found
+    beliefs = {label: each.beliefs for label, each in runs.items() if each.beliefs is not None}
     return write_page(
         "runs.html",
         path,
@@ -64,31 +51,18 @@ def write_runs_page(
             "molecules": first.intervals()["hit_rate@1"].groups,
             "metrics": [LABELS[metric] for metric in rows[0].values],
             "decoded": DECODED in rows[0].values,
-            "beliefs": [_belief(name, each) for name, each in (beliefs or {}).items()],
-            "reliability": _reliability(beliefs or {}, controls),
+            "beliefs": [_belief(label, each) for label, each in beliefs.items()],
+            "reliability": _reliability(runs),
             "rows": [_cells(row) for row in rows],
             "picture": Markup(tradeoff_svg(rows)),
-            "curves": [
-                Markup(curves_svg(_of(curves, metric), "epoch", f"{label} on val, %"))
-                for metric, label in ((f"hit_rate@1/{setting}", "HR@1"), ("tanimoto", "Tanimoto"))
-                if _of(curves, metric)
-            ],
+            "curves": _curves(runs, first.how.candidates),
             "warnings": [
-                f"{name}: {w}" for name, run in runs.items() for w in run.facts["warnings"]
+                f"{label}: {warning}"
+                for label, each in runs.items()
+                for warning in each.run.facts["warnings"]
             ],
-            "made": [
-                {
-                    "name": name,
-                    "loss": run.options.loss,
-                    "model": run.options.model,
-                    "steps": run.facts["steps"],
-                    "seconds": run.facts["seconds"],
-                    "lr": run.options.lr,
-                    "seed": run.options.seed,
-                }
-                for name, run in runs.items()
-            ],
-            "key": next(iter(runs.values())).facts["data"]["key"][:12],
+            "made": [_made(label, each.run) for label, each in runs.items()],
+            "key": shown[0].run.facts["data"]["key"][:12],
         },
     )
 
@@ -107,15 +81,19 @@ def _cells(row: Row) -> dict[str, object]:
     return {"name": row.name, "cells": cells, "control": row.control}
 
 
-def _belief(name: str, found: Beliefs) -> dict[str, object]:
+def _belief(label: str, found: Beliefs) -> dict[str, object]:
     """How far a run's probabilities can be trusted, as cells of a table."""
     return {
-        "name": name,
+        "name": label,
         "errors": [f"{100 * found.errors[when]:.1f}" for when in ("before", "after")],
+        "fitted_on": found.sets[0].fitted_on if found.sets else 0,
         "sets": [
             {
                 "stated": f"{100 * each.stated:.0f}",
                 "covered": f"{100 * each.covered.mean:.0f}",
+                "interval": f"{100 * each.covered.low:.0f} to {100 * each.covered.high:.0f}",
+                "short": each.falls_short,
+                "everything": each.everything,
                 "size": f"{each.median_size:.0f}",
                 "list": f"{each.mean_list:.0f}",
             }
@@ -124,21 +102,38 @@ def _belief(name: str, found: Beliefs) -> dict[str, object]:
     }
 
 
-def _reliability(beliefs: dict[str, Beliefs], controls: tuple[str, ...]) -> Markup | None:
-    shown = {
-        name: reliability(*found.calibrated.test.answers(), bins=10)
-        for name, found in beliefs.items()
-        if name not in controls
+def _made(label: str, run: Run) -> dict[str, object]:
+    return {
+        "name": label,
+        "loss": run.options.loss,
+        "model": run.options.model,
+        "steps": run.facts["steps"],
+        "seconds": run.facts["seconds"],
+        "lr": run.options.lr,
+        "seed": run.options.seed,
     }
-    return Markup(reliability_svg(shown)) if shown else None
+
+
+def _reliability(runs: dict[str, Shown]) -> Markup | None:
+    drawn = {
+        label: reliability(*each.beliefs.calibrated.test.answers())
+        for label, each in runs.items()
+        if each.beliefs is not None and not each.control
+    }
+    return Markup(reliability_svg(drawn)) if drawn else None
+
+
+def _curves(runs: dict[str, Shown], setting: str) -> list[Markup]:
+    """How validation went, a picture for each metric that any run has."""
+    pictures = []
+    for metric, name in ((f"hit_rate@1/{setting}", "HR@1"), ("tanimoto", "Tanimoto")):
+        curves = {label: _curve(each.run, metric) for label, each in runs.items()}
+        curves = {label: curve for label, curve in curves.items() if curve[0]}
+        if curves:
+            pictures.append(Markup(curves_svg(curves, "epoch", f"{name} on val, %")))
+    return pictures
 
 
 def _curve(run: Run, metric: str) -> tuple[list[float], list[float]]:
     rows = [row for row in run.history() if metric in row]
     return [row["epoch"] for row in rows], [100 * row[metric] for row in rows]
-
-
-def _of(
-    curves: dict[str, dict[str, tuple[list[float], list[float]]]], metric: str
-) -> dict[str, tuple[list[float], list[float]]]:
-    return {name: found[metric] for name, found in curves.items() if metric in found}

@@ -1,15 +1,15 @@
 """The trade-off between fingerprints and retrieval: a table and a picture."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from mzseek.metrics import METRICS as FACTS
-from mzseek.report.figures import BLUE, INK, MUTED, ORANGE, STYLE, to_svg
-from mzseek.training.beliefs import Beliefs
-from mzseek.training.evaluate import Evaluation
+from mzseek.report.figures import BLUE, INK, MUTED, ORANGE, STYLE, drawn_labels, to_svg
+from mzseek.report.shown import CHANCE, Shown, labelled
 
 METRICS = ("hit_rate@1", "hit_rate@5", "hit_rate@20", "tanimoto")
 DECODED = "tanimoto, decoded"
@@ -37,35 +37,28 @@ class Row:
     control: bool = False
 
 
-def tradeoff_rows(
-    found: dict[str, Evaluation],
-    controls: tuple[str, ...] = (),
-    beliefs: dict[str, Beliefs] | None = None,
-) -> list[Row]:
+def tradeoff_rows(shown: Sequence[Shown]) -> list[Row]:
     """One row a model, the controls last, and below them what chance would reach."""
-    beliefs = beliefs or {}
-    shown = (*METRICS, DECODED) if beliefs else METRICS
+    beliefs = [each.beliefs for each in shown if each.beliefs is not None]
+    metrics = (*METRICS, DECODED) if beliefs else METRICS
     rows = []
-    for name in sorted(found, key=lambda name: name in controls):
-        intervals = found[name].intervals()
-        if name in beliefs:
-            intervals[DECODED] = beliefs[name].decoded.interval("tanimoto", "tanimoto")
+    for label, each in sorted(labelled(shown).items(), key=lambda item: item[1].control):
+        intervals = each.found.intervals()
+        if each.beliefs is not None:
+            intervals[DECODED] = each.beliefs.decoded.interval("tanimoto", "tanimoto")
         rows.append(
             Row(
-                name,
-                {m: intervals[m].mean if m in intervals else None for m in shown},
+                label,
+                {m: intervals[m].mean if m in intervals else None for m in metrics},
                 {m: (i.low, i.high) for m, i in intervals.items()},
-                name in controls,
+                each.control,
             )
         )
-    if found:
-        values: dict[str, float | None] = {
-            m: next(iter(found.values())).chance.get(m) for m in shown
-        }
+    if shown:
+        values: dict[str, float | None] = {m: shown[0].found.chance.get(m) for m in metrics}
         if beliefs:
-            even = next(iter(beliefs.values())).uniform
-            values[DECODED] = even.interval("tanimoto", "tanimoto").mean
-        rows.append(Row("random", values, {}, True))
+            values[DECODED] = beliefs[0].uniform.interval("tanimoto", "tanimoto").mean
+        rows.append(Row(CHANCE, values, {}, True))
     return rows
 
 
@@ -75,6 +68,8 @@ def tradeoff_svg(rows: list[Row], x: str = "hit_rate@1") -> str:
     Where posteriors were decoded, each model has a second point: the same ranking, and the
     fingerprint that its posterior decides for.
     """
+    names = drawn_labels([row.name for row in rows])
+    rows = [replace(row, name=name) for row, name in zip(rows, names, strict=True)]
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(6.4, 4.3), layout="constrained")
         drawn = [row for row in rows if row.values[x] is not None]

@@ -41,6 +41,8 @@ class Beliefs:
 
     Attributes
     ----------
+    folder : Path
+        The run's, resolved: which run this is said of.
     calibrated : Calibrated
     decoded, uniform : Decoded
         The posterior decoded for every utility, and that of one who has not seen the spectrum.
@@ -51,6 +53,7 @@ class Beliefs:
     risk_area : float
     """
 
+    folder: Path
     calibrated: Calibrated
     decoded: Decoded
     uniform: Decoded
@@ -94,6 +97,7 @@ def beliefs_of(
     found = calibrate(run, how, data=data, progress=progress)
     prepared = run.open_data(data)
     return Beliefs(
+        folder=run.folder.resolve(),
         calibrated=found,
         decoded=decode(found.test, prepared, progress=progress),
         uniform=decode(

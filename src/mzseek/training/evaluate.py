@@ -48,6 +48,8 @@ class Evaluation:
 
     Attributes
     ----------
+    folder : Path
+        The run's, resolved: which run these are the numbers of.
     how : How
     values : dict of str to float64 array
         One value a spectrum for each metric.
@@ -61,6 +63,7 @@ class Evaluation:
         Spectra of the fold that are not in the hit rates, having no list with the truth in it.
     """
 
+    folder: Path
     how: How
     values: dict[str, _Values]
     molecule: dict[str, npt.NDArray[np.int32]]
@@ -69,7 +72,7 @@ class Evaluation:
     without_list: int = 0
 
     def intervals(self, level: float = 0.95) -> dict[str, Interval]:
-        """Means with bootstrap intervals over molecules."""
+        """Means with intervals over molecules."""
         return {
             name: bootstrap(values, self.molecule[name], level=level)
             for name, values in self.values.items()
@@ -93,6 +96,7 @@ class Evaluation:
         """Plain data: means by metric, and all that is needed to read them."""
         intervals = self.intervals()
         return {
+            "run": str(self.folder),
             **{name: interval.mean for name, interval in intervals.items()},
             "intervals": {name: [i.low, i.high] for name, i in intervals.items()},
             "random": self.chance,
@@ -176,7 +180,7 @@ def evaluate(
         for name, found in _fingerprint_metrics(at(step), prepared).items():
             values[name], molecule[name], steps[name] = found, np.asarray(at(step).molecule), step
     without = len(prepared.in_fold(how.fold)) - len(values["hit_rate@1"])
-    return Evaluation(how, values, molecule, steps, chance, without)
+    return Evaluation(run.folder.resolve(), how, values, molecule, steps, chance, without)
 
 
 def mces_of_best(

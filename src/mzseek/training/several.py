@@ -40,7 +40,7 @@ def train_several(
     data : Path
         Prepared folder.
     wanted : dict of str to Options
-        By name; each run goes into a folder of its name.
+        By name; each run goes into a folder of its name, and no two into one.
     out : Path
         Folder of the runs. Runs that have ended with the same options are left as they are.
     processes : int
@@ -55,7 +55,13 @@ def train_several(
     Returns
     -------
     dict of str to Run
+
+    Raises
+    ------
+    RunError
+        Two names are one folder.
     """
+    _check_folders(wanted, out)
     if engine is not None:
         return _train_on(engine, data, wanted, out, progress)
     context = multiprocessing.get_context("spawn")
@@ -66,7 +72,7 @@ def train_several(
     ) as pool:
         with signals_kept():
             pending: dict[str, Future[None]] = {
-                name: pool.submit(_train_one, data, replace(options, threads=1), out / name)
+                name: pool.submit(_train_one, data, replace(options, threads=1), out / name, name)
                 for name, options in wanted.items()
             }
         try:
@@ -86,20 +92,31 @@ def train_several(
     return {name: Run.open(out / name) for name in wanted}
 
 
+def _check_folders(wanted: dict[str, Options], out: Path) -> None:
+    """Refuse names that are one folder: one run would be trained over the other."""
+    owners: dict[Path, str] = {}
+    for name in wanted:
+        owner = owners.setdefault((out / name).resolve(), name)
+        if owner != name:
+            raise RunError(f"{out / name}: is the folder of two runs, {owner!r} and {name!r}")
+
+
 def _train_on(
     engine: Engine, data: Path, wanted: dict[str, Options], out: Path, progress: Progress
 ) -> dict[str, Run]:
     """Train runs on an engine, one a batch."""
     data, out = data.resolve(), out.resolve()
-    jobs = [(data, replace(options, threads=1), out / name) for name, options in wanted.items()]
+    jobs = [
+        (data, replace(options, threads=1), out / name, name) for name, options in wanted.items()
+    ]
     for name, _ in zip(wanted, engine.results(_train_job, jobs), strict=True):
         progress(name, 1, 1)
     return {name: Run.open(out / name) for name in wanted}
 
 
-def _train_job(job: tuple[Path, Options, Path]) -> str:
+def _train_job(job: tuple[Path, Options, Path, str]) -> str:
     _train_one(*job)
-    return job[2].name
+    return job[3]
 
 
 def _begin(told: Any) -> None:
@@ -117,17 +134,17 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _train_one(data: Path, options: Options, out: Path) -> None:
+def _train_one(data: Path, options: Options, out: Path, name: str) -> None:
     from mzseek.data.cache import Prepared
     from mzseek.training.train import train
 
     def note(stage: str, done: int, total: int | None = None) -> None:
         if _told is not None and stage == "training" and (done % 20 == 0 or done == total):
-            _told.put(("step", out.name, done, total))
+            _told.put(("step", name, done, total))
 
     def say(line: str) -> None:
         if _told is not None and line.startswith("warning"):
-            _told.put(("say", f"{out.name}: {line}", 0, 0))
+            _told.put(("say", f"{name}: {line}", 0, 0))
 
     train(Prepared.open(data), options, out, resume=True, progress=note, say=say)
 

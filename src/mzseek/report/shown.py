@@ -1,0 +1,60 @@
+"""What a page or a table shows of runs: each run with its own numbers, under a label of its own."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mzseek.errors import RunError
+from mzseek.names import tell_apart
+from mzseek.training.beliefs import Beliefs
+from mzseek.training.evaluate import Evaluation
+from mzseek.training.run import Run
+
+# What an order by chance is called beside the runs.
+CHANCE = "random"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A run and what was found of it.
+
+    Attributes
+    ----------
+    run : Run
+    found : Evaluation
+    beliefs : Beliefs or None
+        What its posterior is worth, where that was asked for.
+    control : bool
+        It never sees the spectrum.
+
+    Raises
+    ------
+    RunError
+        The numbers are those of another run.
+    """
+
+    run: Run
+    found: Evaluation
+    beliefs: Beliefs | None = None
+    control: bool = False
+
+    def __post_init__(self) -> None:
+        folder = self.run.folder.resolve()
+        for numbers in (self.found, self.beliefs):
+            if numbers is not None and numbers.folder != folder:
+                raise RunError(f"{folder}: would be shown with the numbers of {numbers.folder}")
+
+
+def labelled(shown: Sequence[Shown]) -> dict[str, Shown]:
+    """The same runs by label; equal names are told apart by their paths.
+
+    Raises
+    ------
+    RunError
+        One run is there twice.
+    """
+    labels = tell_apart([each.run.folder for each in shown], taken=(CHANCE,))
+    found = dict(zip(labels, shown, strict=True))
+    if len(found) < len(shown):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise RunError(f"{found[twice].run.folder}: is there twice, expected each run once")
+    return found

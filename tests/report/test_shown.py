@@ -1,0 +1,40 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mzseek.errors import RunError
+from mzseek.report.shown import CHANCE, Shown, labelled
+from mzseek.training.beliefs import beliefs_of
+from mzseek.training.evaluate import evaluate
+from mzseek.training.run import Run
+
+
+@pytest.fixture
+def shown_in(trained, tmp_path: Path):
+    """The same run, as if it were in other folders."""
+
+    def make(folder: str) -> Shown:
+        run = Run(tmp_path / folder, trained("bce").facts)
+        return Shown(run, replace(evaluate(trained("bce")), folder=run.folder.resolve()))
+
+    return make
+
+
+def test_runs_are_kept_apart_by_their_folders(shown_in) -> None:
+    wanted = [shown_in(folder) for folder in ("a/run", "b/run", "c/other", f"d/{CHANCE}")]
+    assert list(labelled(wanted)) == ["a/run", "b/run", "other", f"d/{CHANCE}"]
+    assert list(labelled(wanted).values()) == wanted
+
+
+def test_one_run_is_not_shown_twice(shown_in) -> None:
+    with pytest.raises(RunError, match="run: is there twice, expected each run once"):
+        labelled([shown_in("run"), shown_in("other"), shown_in("x/../run")])
+
+
+def test_numbers_of_another_run_are_refused(trained) -> None:
+    run, other = trained("bce"), trained("emb-cos")
+    with pytest.raises(RunError, match=r"would be shown with the numbers of .*emb-cos"):
+        Shown(run, evaluate(other))
+    with pytest.raises(RunError, match=r"would be shown with the numbers of .*emb-cos"):
+        Shown(run, evaluate(run), beliefs_of(other))
