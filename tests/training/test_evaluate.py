@@ -99,7 +99,8 @@ def test_the_model_is_not_needed(loss: str, trained, copied, monkeypatch) -> Non
     for setting in ("mass", "formula"):
         for fold in ("val", "test"):
             how = How(fold=fold, candidates=setting)
-            assert evaluate(run, how).to_dict() == evaluate(trained(loss), how).to_dict()
+            facts, original = evaluate(run, how).to_dict(), evaluate(trained(loss), how).to_dict()
+            assert facts == original | {"run": str(run.folder.resolve())}
 
 
 def test_a_fold_that_was_not_predicted_is_predicted_once(copied, small: Prepared) -> None:
@@ -309,6 +310,7 @@ def test_plain_data_have_the_names_that_others_rely_on(trained) -> None:
         "test", "mass", "expected", "fingerprint",
     )  # fmt: skip
     assert facts["similarity"] is None
+    assert facts["run"] == str(trained("bce").folder.resolve())
     assert facts["spectra"]["hit_rate@1"] == 16
     assert facts["molecules"]["tanimoto"] == 10
 
