@@ -88,7 +88,7 @@ def test_decoded_runs_are_shown_with_how_sure_they_are(write, trained, read_page
             assert f"sets of {100 * each.stated:.0f} %" in text
             low, high = 100 * each.covered.low, 100 * each.covered.high
             assert f"{100 * each.covered.mean:.0f} % {low:.0f} to {high:.0f}" in text
-            assert f"{each.median_size:.0f} candidates, lists" in text
+            assert f"{each.median_size:.0f} of {each.mean_list:.0f}" in text
     assert "the 8 of validation that the sets were fitted on" in text
     assert "too few molecules: all are in" in text  # nine are needed for 90 %
     for name, run in (("first", trained("bce")), ("second", trained("emb-cos"))):
