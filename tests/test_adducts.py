@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rdkit import Chem
 
+from mzseek import adducts
 from mzseek.adducts import (
     ELEMENT_MASSES,
     known_adducts,
@@ -122,3 +123,12 @@ def test_what_is_no_text_or_number() -> None:
         precursor_mz(100.0, None)  # type: ignore[arg-type]
     with pytest.raises(AdductError, match="exact mass 'CCO' is not a positive number"):
         precursor_mz("CCO", "[M+H]+")  # type: ignore[arg-type]
+
+
+def test_an_endless_text_is_refused_and_not_kept() -> None:
+    before = adducts._parse.cache_info().currsize
+    for length in (201, 5_000_000):
+        with pytest.raises(AdductError, match="is not an adduct") as caught:
+            parse_adduct("[" + "M" * length + "]+")
+        assert len(str(caught.value)) < 1_000
+    assert adducts._parse.cache_info().currsize == before

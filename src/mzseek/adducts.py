@@ -76,6 +76,7 @@ _SHORTHANDS = {"MH+": "[M+H]+", "[MH]+": "[M+H]+", "MNa+": "[M+Na]+", "MNH4+": "
 
 # More of one part than any ion has: "13C" and "Cl37" mean isotopes, not thirteen or 37 atoms.
 _MOST_OF_ONE = 9
+_LONGEST = 200
 _ATOM = re.compile(r"([A-Z][a-z]?)(\d*)")
 
 
@@ -132,7 +133,6 @@ def known_adducts() -> tuple[str, ...]:
     return _KNOWN
 
 
-@lru_cache(maxsize=4096)
 def parse_adduct(text: str, mode: str | None = None) -> Adduct:
     """Read an adduct in any of its usual spellings.
 
@@ -163,6 +163,13 @@ def parse_adduct(text: str, mode: str | None = None) -> Adduct:
     """
     if not isinstance(text, str):
         raise AdductError(f"{text!r} is no adduct; {_expectation()}")
+    if len(text) > _LONGEST:  # which the cache must not keep
+        raise AdductError(f"{text[:39] + '…'!r} is not an adduct; {_expectation()}")
+    return _parse(text, mode)
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str, mode: str | None) -> Adduct:
     shown = text if len(text) <= 40 else text[:39] + "…"
     plain = text.strip().translate(_MARKS)
     match = _ADDUCT.fullmatch(_SHORTHANDS.get(plain, plain))

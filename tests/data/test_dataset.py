@@ -1,10 +1,14 @@
+import math
 from pathlib import Path
 
 import pytest
 
-from mzseek.data import find_dataset, read_table
+from mzseek.data import candidates as candidates_module
+from mzseek.data import find_dataset, read_candidates, read_table
+from mzseek.data.collect import collect
 from mzseek.data.dataset import read_rejects, write_candidates, write_rejects, write_table
 from mzseek.errors import DatasetError
+from mzseek.files import json_stream
 
 from .conftest import row
 
@@ -72,3 +76,38 @@ def test_damaged_rejects_are_one_line(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "r.tsv").write_bytes(data)
     with pytest.raises(DatasetError, match=r"r\.tsv: is damaged \(.*\)$"):
         read_rejects(tmp_path / "r.tsv")
+
+
+def test_candidates_in_are_read_or_set_aside_also_beyond_the_bounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "candidates.json"
+    long, many = "C" * 900, "[]," * 90
+    path.write_text(f'{{"C": ["C"], "CC": ["{long}"], "N": [{many}1], "O": ["C"]}}')
+    monkeypatch.setattr(json_stream, "MAX_MEMBER", 200)
+    rejects: list[tuple[str, str]] = []
+    lists = dict(read_candidates(path, lambda *pair: rejects.append(pair)))
+    assert list(lists) == ["C", "O"]
+    assert [where.rpartition(": ")[2] for where, _ in rejects] == ["entry 2", "entry 3"]
+    monkeypatch.setattr(candidates_module, "MAX_FAULTS", 2)
+    with pytest.raises(DatasetError, match="2 entries in a row could not be read"):
+        list(read_candidates(path, lambda *_: None))
+
+
+@pytest.mark.parametrize(
+    ("energy", "expected"), [("30 eV", 30.0), ("nan", math.nan), ("", math.nan), ("ramp", math.nan)]
+)
+def test_energies_are_numbers_or_not_known(tmp_path: Path, energy: str, expected: float) -> None:
+    write_table(tmp_path / "a.tsv.gz", [row("A", "CCO", "train") | {"collision_energy": energy}])
+    (found,) = collect(tmp_path / "a.tsv.gz", {}).energies
+    assert found == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize("energy", ["1e999", "inf", "1e39", "9" * 5_000])
+def test_an_infinite_energy_in_a_table_sets_its_row_aside(tmp_path: Path, energy: str) -> None:
+    """Single precision, in which energies are kept, holds no 1e39 either."""
+    rows = [row("A", "CCO", "train"), row("B", "CCO", "train") | {"collision_energy": energy}]
+    write_table(tmp_path / "a.tsv.gz", rows)
+    collected = collect(tmp_path / "a.tsv.gz", {})
+    assert collected.identifiers == ["A"]
+    assert "is not a finite number" in collected.rejects[0][1]

@@ -1,6 +1,7 @@
 import gzip
 import io
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mzseek.errors import InputError
-from mzseek.files import content_hash, open_source, source, text_lines
+from mzseek.files import LongLine, content_hash, open_source, source, text_lines
 
 
 def lines_of(data: bytes) -> list[str]:
@@ -48,13 +49,38 @@ def test_one_latin_1_line_leaves_the_others_utf_8() -> None:
     assert lines_of(data) == ["é\n", "é\n", "é\n"]
 
 
-def test_an_endless_line_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "MAX_LINE", 10)
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("length", range(8, 36))
+def test_a_line_past_the_bound_is_marked_and_the_next_are_read(
+    monkeypatch: pytest.MonkeyPatch, length: int, end: bytes
+) -> None:
+    monkeypatch.setattr(source, "MAX_LINE", 20)
     monkeypatch.setattr(source, "_BLOCK", 4)
-    lines = lines_of(b"x" * 35 + b"\nend\n")
-    assert "".join(lines).replace("\n", "") == "x" * 35 + "end"
-    assert max(map(len, lines)) <= 16
-    assert lines[-1] == "end\n"
+    monkeypatch.setattr(source, "_SHOWN", 5)
+    data = b"first" + end + b"x" * length + end + b"next" + end + end + b"last"
+    lines = list(text_lines(io.BytesIO(data)))
+    shown = "x" * length if length <= 20 else "xxxxx"
+    assert isinstance(lines[1][1], LongLine) == (length > 20)
+    expected = ["first\n", shown + "\n", "next\n", "\n", "last"]
+    assert lines == list(enumerate(expected, 1))
+
+
+def test_an_endless_line_takes_no_memory() -> None:
+    class Endless:
+        def __init__(self) -> None:
+            self.left = 200
+
+        def read(self, size: int = -1) -> bytes:
+            self.left -= 1
+            return b"x" * size if self.left >= 0 else b""
+
+    tracemalloc.start()
+    (line,) = text_lines(Endless())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert isinstance(line[1], LongLine)
+    assert not line[1].endswith("\n")  # the file ended inside it
+    assert peak < 20_000_000
 
 
 def test_gzip_is_known_by_content(tmp_path: Path) -> None:

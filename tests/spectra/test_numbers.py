@@ -3,7 +3,14 @@ import math
 import pytest
 
 from mzseek.errors import SpectrumError
-from mzseek.spectra.numbers import is_nothing, parse_charge, parse_ion_mode, parse_number
+from mzseek.spectra.numbers import (
+    is_nothing,
+    leading_number,
+    parse_charge,
+    parse_ion_mode,
+    parse_number,
+    shorten,
+)
 
 
 @pytest.mark.parametrize(
@@ -59,3 +66,25 @@ def test_ion_modes() -> None:
 def test_words_for_nothing() -> None:
     assert all(is_nothing(text) for text in ("", " N/A", "null", "Unknown", "?"))
     assert not is_nothing("0")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("30", 30.0), ("30 eV", 30.0), ("30eV", 30.0), ("35 % (nominal)", 35.0), ("35%", 35.0),
+     ("-5,5 V", -5.5), ("1e3", 1000.0), ("", None), ("  ", None), ("ramp 20-35", None),
+     ("HCD", None), ("nan", None), ("NaN eV", None), ("1,234", None)],
+)  # fmt: skip
+def test_numbers_that_a_text_begins_with(text: str, expected: float | None) -> None:
+    assert leading_number(text) == expected
+
+
+@pytest.mark.parametrize("text", ["inf", "-Infinity", "1e999", "1e999 eV", "9" * 5000, "1e39"])
+def test_what_is_past_all_bounds_is_infinite(text: str) -> None:
+    value = leading_number(text)
+    assert value is not None
+    assert math.isinf(value)
+
+
+def test_quotations_look_at_their_beginning_only() -> None:
+    assert shorten("a  b\n" * 1_000_000, 8) == "a b a b…"
+    assert shorten("short  text") == "short text"

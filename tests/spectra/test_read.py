@@ -11,7 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mzseek.errors import MzseekError
-from mzseek.spectra import known_formats, read_spectra
+from mzseek.files import json_stream, source, xml_stream
+from mzseek.spectra import known_formats, read, read_spectra, record
+from mzseek.spectra.formats import peak_block
 from mzseek.spectra.read import Names
 
 SAMPLES: dict[str, bytes] = {
@@ -154,3 +156,79 @@ def test_names_are_never_given_twice(wanted: list[str]) -> None:
     given_names = [names.take(name) for name in wanted]
     assert len(set(given_names)) == len(given_names)
     assert all(name in names for name in given_names)
+
+
+# One record of each format: a good one, and one past a bound that the test makes small.
+RECORDS = {
+    "a.mgf": (
+        "BEGIN IONS\nTITLE={}\nPEPMASS=195.1\n50.1 10\nEND IONS\n",
+        "BEGIN IONS\nTITLE={}\nPEPMASS=195.1\nLONG\n50.1 10\nEND IONS\n",
+    ),
+    "a.msp": (
+        "Name: {}\nPrecursorMZ: 195.1\nNum Peaks: 1\n50.1 10\n\n",
+        "Name: {}\nPrecursorMZ: 195.1\nLONG\nNum Peaks: 1\n50.1 10\n\n",
+    ),
+    "a.txt": (
+        "ACCESSION: {}\nMS$FOCUSED_ION: PRECURSOR_M/Z 195.1\nPK$PEAK: m/z\n  50.1 10\n//\n",
+        "ACCESSION: {}\nMS$FOCUSED_ION: PRECURSOR_M/Z 195.1\nPK$PEAK: m/z\n LONG\n//\n",
+    ),
+    "a.ms": (
+        ">compound {}\n>parentmass 195.1\n>ms2\n50.1 10\n",
+        ">compound {}\n>parentmass 195.1\n>ms2\nLONG\n50.1 10\n",
+    ),
+    "a.tsv": ("{}\t50.1\t10\t195.1\n", "{}\tLONG\t10\t195.1\n"),
+    "a.json": (
+        '{{"spectrum_id":"{}","Precursor_MZ":"195.1","peaks_json":"[[50.1,10]]"}}',
+        '{{"spectrum_id":"{}","Precursor_MZ":"LONG","peaks_json":"[[50.1,10]]"}}',
+    ),
+    "a.mzXML": (
+        '<scan num="{}"><precursorMz>195.1</precursorMz><peaks precision="32" byteOrder="network">'
+        "QkhmZkEgAAA=</peaks></scan>",
+        '<scan num="{}"><precursorMz>195.1</precursorMz><peaks precision="32" byteOrder="network">'
+        "LONG</peaks></scan>",
+    ),
+}
+LONG = {"a.mgf": "KEY=1\n" * 99, "a.msp": "A: 1\n" * 99, "a.txt": " 50 1\n" * 99}
+AROUND = {
+    "a.tsv": ("identifier\tmzs\tintensities\tprecursor_mz\n", ""),
+    "a.json": ("[", "]"),
+    "a.mzXML": ("<mzXML>", "</mzXML>"),
+}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+@pytest.mark.parametrize("way", ["a long line", "many lines"])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+@given(st.lists(st.booleans(), min_size=1, max_size=12))
+def test_records_in_are_records_read_and_set_aside_also_beyond_the_bounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, way: str, good: list[bool]
+) -> None:
+    for module, bound in (
+        (source, "MAX_LINE"), (record, "MAX_FIELDS"), (peak_block, "MAX_PEAKS"),
+        (json_stream, "MAX_MEMBER"), (xml_stream, "MAX_ELEMENT_TEXT"),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, bound, 90 if bound != "MAX_MEMBER" else 400)
+    long = LONG.get(name, "x" * 500) if way == "many lines" else "x" * 500
+    written = [
+        RECORDS[name][0 if is_good else 1].format(n).replace("LONG", long)
+        for n, is_good in enumerate(good, 1)
+    ]
+    before, behind = AROUND.get(name, ("", ""))
+    path = tmp_path / name
+    path.write_text(before + ("," if name == "a.json" else "").join(written) + behind)
+    rejects: list[tuple[str, str]] = []
+    got = list(read_spectra(path, rejects))
+    assert (len(got), len(rejects)) == (sum(good), len(good) - sum(good))
+
+
+def test_a_file_is_given_up_where_nothing_in_it_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read, "MAX_FAULTS", 5)
+    good, bad = RECORDS["a.mgf"][0], "BEGIN IONS\nEND IONS\n"
+    (tmp_path / "a.mgf").write_text(good.format("a") + bad * 4 + good.format("b") + bad * 9)
+    (tmp_path / "b.mgf").write_text(bad * 4 + good.format("c"))
+    rejects: list[tuple[str, str]] = []
+    assert [s.identifier for s in read_spectra(tmp_path, rejects)] == ["a", "b", "c"]
+    assert len(rejects) == 4 + 5 + 1 + 4
+    assert rejects[9][1] == "the file is given up here: 5 records in a row could not be read"

@@ -115,3 +115,36 @@ def test_names_are_unified_and_the_first_value_stays() -> None:
     record.add("smiles", "CCO")
     record.add("smiles", "CCC")
     assert record.fields["smiles"] == "CCO"
+
+
+@pytest.mark.parametrize("text", ["1e999", "inf", "-inf eV", "Infinity", "1" * 5000, "1e39 V"])
+@pytest.mark.parametrize("name", ["collision_energy", "retention_time", "parent_mass"])
+def test_a_quantity_that_is_not_finite_shows_a_damaged_record(name: str, text: str) -> None:
+    with pytest.raises(SpectrumError, match=r"is not a finite number") as caught:
+        spectrum(pepmass="100", **{name: text})
+    assert len(str(caught.value)) < 120
+
+
+@pytest.mark.parametrize(
+    "text", ["nan", "n/a", "unknown", "20-35", "HCD 30", "30 eV", "10, 20, 40"]
+)
+def test_an_energy_in_words_is_kept_as_it_is(text: str) -> None:
+    got = spectrum(pepmass="100", collision_energy=text)
+    assert got.metadata.get("collision_energy") in {None, text}
+
+
+def test_fields_past_the_bounds_are_not_kept() -> None:
+    record = Record("test", mz=np.array([50.0]), intensities=np.array([1.0]))
+    for number in range(20_000):
+        record.add(f"key{number}", "1")
+    assert len(record.fields) == 10_000
+    assert record.fault == "has more than 10,000 fields"
+    record = Record("test")
+    for _ in range(5_000):
+        record.add("adduct", "x" * 1_000)
+    assert sum(map(len, record.values("adduct"))) <= 4_000_000
+    assert record.fault == "has fields of more than 4,000,000 characters"
+    record = Record("test")
+    record.add("k" * 2_000, "1")
+    assert record.fields == {}
+    assert "longer than 1,000 characters" in str(record.fault)

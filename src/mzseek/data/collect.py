@@ -2,6 +2,7 @@
 
 from __future__ import annotations  # array[int] is for type checkers only before Python 3.12
 
+import math
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,9 +12,9 @@ import numpy as np
 
 from mzseek.data.candidates import read_candidates
 from mzseek.data.dataset import FOLDS, read_table
-from mzseek.errors import DatasetError, SpectrumError
+from mzseek.errors import DatasetError
 from mzseek.spectra.binning import HIGH, LOW
-from mzseek.spectra.numbers import parse_number
+from mzseek.spectra.numbers import leading_number
 from mzseek.work.progress import Progress, silent
 
 
@@ -121,12 +122,12 @@ def _collect_spectra(
         collected.spectrum_smiles.append(collected.number(stated["smiles"]))
         collected.folds.append(FOLDS.index(fold) if fold in FOLDS else -1)
         collected.precursors.append(spectrum.precursor_mz)
-        collected.energies.append(_first_number(stated.get("collision_energy", "")))
+        collected.energies.append(_number(stated.get("collision_energy", "")))
         collected.adduct_codes.append(
             -1 if adduct is None else adduct_code.setdefault(adduct, len(adduct_code))
         )
         collected.stated_formulas.append(stated.get("formula", ""))
-        collected.stated_masses.append(_first_number(stated.get("parent_mass", "")))
+        collected.stated_masses.append(_number(stated.get("parent_mass", "")))
         collected.stated_blocks.append(stated.get("inchikey", "")[:14])
         collected.peak_counts.append(len(spectrum))
         collected.mz.frombytes(spectrum.mz.tobytes())
@@ -137,9 +138,7 @@ def _collect_spectra(
     progress("spectra", len(collected.identifiers))
 
 
-def _first_number(text: str) -> float:
+def _number(text: str) -> float:
     """Number that a field begins with (``30 eV``, ``35 % (nominal)``), else NaN."""
-    try:
-        return parse_number(text.split()[0].rstrip("%eVv"), "value") if text else float("nan")
-    except (SpectrumError, IndexError):
-        return float("nan")
+    value = leading_number(text)
+    return float("nan") if value is None or math.isinf(value) else value

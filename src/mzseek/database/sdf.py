@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from mzseek.database.columns import KNOWN, one_line
 from mzseek.database.record import Record
 from mzseek.errors import InputError
-from mzseek.files import Source, text_lines
+from mzseek.files import LongLine, Source, text_lines
 from mzseek.files.table import plain_name
 from mzseek.rejects import Report
 
@@ -70,7 +70,7 @@ def _records(numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[st
             yield number, lines if size <= MAX_RECORD else None
             number, size, lines = number + 1, 0, []
             continue
-        size += len(line)
+        size += MAX_RECORD + 1 if isinstance(line, LongLine) else len(line)
         if size > MAX_RECORD:
             lines = []
         else:

@@ -15,7 +15,7 @@ from mzseek.database.sdf import is_sdf, read_sdf
 from mzseek.database.text import EXPECTED, find_layout, read_text
 from mzseek.errors import InputError, MzseekError
 from mzseek.files import Source, open_source, text_lines
-from mzseek.files.table import require_text
+from mzseek.files.table import SetAside, bounded_lines, require_text
 from mzseek.rejects import Report
 
 PUBCHEM_FOLDER = "https://ftp.ncbi.nlm.nih.gov/pubchem/Compound/Extras/"
@@ -168,11 +168,13 @@ def _stem(path: Path) -> str:
     return re.sub(r"(?<=.)\.[A-Za-z]\w*$", "", name)
 
 
+def _set_aside(source: Source, report: Report) -> SetAside:
+    return lambda number, reason: report(f"{source.name}: line {number}", reason)
+
+
 def _hmdb_records(source: Source, report: Report) -> Iterator[Record]:
     with source.open() as stream:
-        for number, line in text_lines(stream):
-            if not line.strip():
-                continue
+        for number, line in bounded_lines(text_lines(stream), _set_aside(source, report)):
             where = f"{source.name}: line {number}"
             identifier, name, smiles, inchi = [*line.split("\t"), "", "", ""][:4]
             text = molecule_text(smiles) or molecule_text(inchi)
@@ -209,9 +211,7 @@ CidRow = tuple[str, int, str]
 def _cid_rows(source: Source, report: Report) -> Iterator[CidRow]:
     """Where, CID and the text behind it."""
     with source.open() as stream:
-        for number, line in text_lines(stream):
-            if not line.strip():
-                continue
+        for number, line in bounded_lines(text_lines(stream), _set_aside(source, report)):
             where = f"{source.name}: line {number}"
             cid, tab, rest = line.partition("\t")
             if tab and cid.isdecimal() and len(cid) <= _LONGEST_CID:

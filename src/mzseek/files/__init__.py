@@ -1,12 +1,21 @@
 """Files: opening what users have, streaming it, and writing so that nothing is left half-made."""
 
+from mzseek.files.archive import zip_sources
 from mzseek.files.atomic import atomic_directory, atomic_file
 from mzseek.files.json_file import read_object
 from mzseek.files.json_stream import iter_members
 from mzseek.files.lock import sole_writer
-from mzseek.files.source import Source, content_hash, member_source, open_source, text_lines
+from mzseek.files.source import (
+    LongLine,
+    Source,
+    content_hash,
+    member_source,
+    open_source,
+    text_lines,
+)
 
 __all__ = [
+    "LongLine",
     "Source",
     "atomic_directory",
     "atomic_file",
@@ -17,4 +26,5 @@ __all__ = [
     "read_object",
     "sole_writer",
     "text_lines",
+    "zip_sources",
 ]

@@ -4,6 +4,8 @@ import codecs
 import gzip
 import hashlib
 import io
+import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -14,6 +16,7 @@ from typing import IO, Protocol, cast
 import zstandard
 
 from mzseek.errors import InputError
+from mzseek.files.limits import MAX_LINE, MAX_RATIO, MAX_WINDOW, RATIO_FROM
 
 # What reading damaged compressed data raises; each means "the file ends here, broken".
 _DAMAGE = (
@@ -25,10 +28,12 @@ _DAMAGE = (
     RuntimeError,  # a member of a zip archive that is encrypted, or packed in an unknown way
 )
 
-MAX_LINE = 4_000_000
 _BLOCK = 1 << 20
-# A few kilobytes of zstd may unfold into many megabytes.
-_ZSTD_BLOCK = 1 << 12
+# Four bytes of zstd may unfold into 128 kilobytes: this many into 32 megabytes.
+_ZSTD_BLOCK = 1 << 10
+# What is kept of a line that is too long.
+_SHOWN = 1_000
+_LINE_END = re.compile(rb"\r?\n|\r(?=[^\n])")
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIPPED = b"\x2a\x4d\x18"  # behind one more byte, where parallel zstd writes its own notes
@@ -41,6 +46,9 @@ class Readable(Protocol):
         """Next bytes, none at the end."""
 
 
+Unpack = Callable[[IO[bytes]], IO[bytes]]
+
+
 @dataclass(frozen=True)
 class Source:
     """Something that can be read, with the name that messages use."""
@@ -48,12 +56,16 @@ class Source:
     name: str
     suffix: str
     _opener: Callable[[], IO[bytes]]
+    _unpack: Unpack | None = None
 
     def open(self) -> "Stream":
         """Open it; damage that is met while reading is an `InputError`."""
         try:
-            return Stream(self._opener(), self.name)
-        except (*_DAMAGE, OSError) as error:
+            stored = self._opener()
+            if self._unpack is None:
+                return Stream(stored, self.name)
+            return Stream(self._unpack(stored), self.name, stored)
+        except (*_DAMAGE, OSError, ValueError, struct.error) as error:  # the last two: zip headers
             raise InputError(self.name, f"cannot be opened ({error})") from error
 
     def head(self, size: int = 65536) -> bytes:
@@ -63,26 +75,27 @@ class Source:
 
 
 class Stream:
-    """A stream of bytes that names its file when it is damaged."""
+    """A stream of bytes that names its file when it is damaged, or unfolds without end."""
 
-    def __init__(self, stream: IO[bytes], name: str) -> None:
+    def __init__(self, stream: IO[bytes], name: str, packed: IO[bytes] | None = None) -> None:
         self._stream = stream
         self._name = name
+        self._packed = packed
+        self._given = 0
 
     def read(self, size: int = -1) -> bytes:
         """Next bytes, none at the end."""
         try:
-            return self._stream.read(size)
-        except _DAMAGE as error:
+            data = self._stream.read(size)
+        except (*_DAMAGE, OSError) as error:
             raise InputError(self._name, f"damaged or cut short ({error})") from error
-
-    def tell(self) -> int:
-        """Where reading has got to (XML parsers ask)."""
-        return self._stream.tell()
-
-    def seek(self, place: int, whence: int = 0) -> int:
-        """Go elsewhere (XML parsers go back to the start)."""
-        return self._stream.seek(place, whence)
+        self._given += len(data)
+        if self._packed is None or self._given <= RATIO_FROM:
+            return data
+        if self._given > MAX_RATIO * self._packed.tell():
+            reason = f"unfolds to more than {MAX_RATIO} times its size: given up"
+            raise InputError(self._name, f"{reason} after {self._given:,} bytes")
+        return data
 
     def __enter__(self) -> "Stream":
         return self
@@ -116,14 +129,14 @@ def _packed_or_plain(
     magic = source.head(4)
     if not magic:
         raise InputError(name, "the file is empty")
-    unpacked = _unpacking(magic)
-    if unpacked is None:
+    unpack = _unpacking(magic)
+    if unpack is None:
         return source
     inner = inner_suffix if suffix.lower() in {".gz", ".zst", ".zstd"} else suffix
-    return Source(name, inner.lower(), lambda: unpacked(opener()))
+    return Source(name, inner.lower(), opener, unpack)
 
 
-def _unpacking(magic: bytes) -> Callable[[IO[bytes]], IO[bytes]] | None:
+def _unpacking(magic: bytes) -> Unpack | None:
     """How to unpack a file that begins so; none for a plain one."""
     if magic[:2] == _GZIP_MAGIC:
         return lambda packed: cast(IO[bytes], gzip.open(packed, "rb"))
@@ -140,7 +153,7 @@ class _ZstdFile(io.RawIOBase):
 
     def __init__(self, packed: IO[bytes]) -> None:
         self._packed = packed
-        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._frame = _zstd_frame()
         self._is_inside = False
         self._rest = b""
         self._ready = memoryview(b"")
@@ -167,11 +180,24 @@ class _ZstdFile(io.RawIOBase):
         self._is_inside = not self._frame.eof
         if self._frame.eof:
             self._rest = self._frame.unused_data
-            self._frame = zstandard.ZstdDecompressor().decompressobj()
+            self._frame = _zstd_frame()
 
     def close(self) -> None:
         self._packed.close()
         super().close()
+
+
+def _zstd_frame() -> "zstandard.ZstdDecompressionObj":
+    return zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).decompressobj()
+
+
+class LongLine(str):
+    """The beginning of a line past `MAX_LINE` bytes, whose rest was skipped.
+
+    Whatever it belongs to must be set aside: what is missing is not known.
+    """
+
+    __slots__ = ()
 
 
 def text_lines(stream: Readable) -> Iterator[tuple[int, str]]:
@@ -179,25 +205,49 @@ def text_lines(stream: Readable) -> Iterator[tuple[int, str]]:
 
     UTF-8 is the rule, UTF-16 is recognised by its byte-order mark, and a single line that is
     neither is read as Latin-1, which only free text (names, comments) is ever written in. A line
-    past `MAX_LINE` bytes is broken there, so that a binary blob cannot fill the memory; its record
-    will not parse and is set aside.
+    past `MAX_LINE` bytes comes as a `LongLine`, so that a binary blob cannot fill the memory.
     """
     number = 0
     pending = b""
+    skipped: str | None = None  # what is shown of the long line that we are in
     for block in _utf8_blocks(stream):
         pending += block
+        if skipped is not None:
+            found = _LINE_END.search(pending)
+            if found is None:
+                pending = _last_return(pending)
+                continue
+            number += 1
+            yield number, LongLine(skipped + "\n")
+            skipped, pending = None, pending[found.end() :]
         end = pending.rfind(b"\n") + 1 or pending.rfind(b"\r", 0, -1) + 1
         if end == 0:
-            if len(pending) <= MAX_LINE:
-                continue
-            end = MAX_LINE
+            if len(pending) > MAX_LINE + 1:  # its last byte may be half of an end
+                skipped, pending = _decode(pending[:_SHOWN]).rstrip("\n"), _last_return(pending)
+            continue
         whole, pending = pending[:end], pending[end:]
-        for line in _split(_decode(whole)):
+        for line in _whole_lines(whole):
             number += 1
             yield number, line
+    if skipped is not None:
+        yield number + 1, LongLine(skipped + ("\n" if pending else ""))
+        return
     for line in _split(_decode(pending)):
         number += 1
         yield number, line
+
+
+def _last_return(data: bytes) -> bytes:
+    """A carriage return at the end, which may be half of a line's end."""
+    return data[-1:] if data.endswith(b"\r") else b""
+
+
+def _whole_lines(data: bytes) -> list[str]:
+    lines = _split(_decode(data))
+    if len(data) <= MAX_LINE:
+        return lines
+    most = MAX_LINE + len("\n")
+    return [line if len(line) <= most else LongLine(line[:_SHOWN] + "\n") for line in lines]
 
 
 def _utf8_blocks(stream: Readable) -> Iterator[bytes]:
@@ -208,6 +258,7 @@ def _utf8_blocks(stream: Readable) -> Iterator[bytes]:
         while block:
             yield decoder.decode(block).encode()
             block = stream.read(_BLOCK)
+        yield decoder.decode(b"", True).encode()
         return
     block = block.removeprefix(codecs.BOM_UTF8)
     while block:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mzseek.errors import InputError
-from mzseek.files.source import Source, text_lines
+from mzseek.files.source import LongLine, Source, text_lines
 
 Line = tuple[int, str]
 Row = tuple[int, list[str]]
@@ -164,7 +164,7 @@ def first_line(source: Source) -> str | None:
     """The first line that is not blank, without the mark of a comment; None if all are."""
     with source.open() as stream:
         for number, line in text_lines(stream):
-            if len(line) > MOST_CHARACTERS:
+            if is_too_long(line):
                 raise InputError(f"{source.name}: line {number}", _too_long())
             if line.strip():
                 return line.strip("\r\n").lstrip("#")
@@ -179,14 +179,9 @@ def header_names(header: str) -> list[str]:
 
 def bounded_lines(lines: Iterator[Line], set_aside: SetAside) -> Iterator[Line]:
     """Lines that are not blank; one that is too long is set aside, whole."""
-    is_inside = False
     for number, text in lines:
-        ends = text.endswith("\n")
-        if is_inside:  # the rest of a long line, which comes in pieces
-            is_inside = not ends
-        elif len(text) > MOST_CHARACTERS:
+        if is_too_long(text):
             set_aside(number, _too_long())
-            is_inside = not ends
         elif text.strip():
             yield number, text
 
@@ -311,6 +306,11 @@ class _Row:
             return len(text) if end < 0 else end
         inside = _INSIDE_QUOTES.match(text, place)
         return inside.end() if inside else place
+
+
+def is_too_long(line: str) -> bool:
+    """Whether a line is longer than a row may be."""
+    return len(line) > MOST_CHARACTERS or isinstance(line, LongLine)
 
 
 def _too_long() -> str:

@@ -1,8 +1,12 @@
 """Numbers as people write them in spectrum files: parse what is meant, refuse what is not."""
 
+import math
 import re
 
 from mzseek.errors import SpectrumError
+
+# Beyond it lies no energy, time or mass, and not much further on what 32 bits can hold.
+LARGEST = 1e30
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?")
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf(?:inity)?)", re.IGNORECASE)
@@ -49,6 +53,31 @@ def parse_number(
     raise SpectrumError(f"{what} {shorten(text)!r} is not a number")
 
 
+def leading_number(text: str) -> float | None:
+    """Number that a text begins with; None where it begins with none, or with a NaN.
+
+    A number past `LARGEST` comes out infinite: no quantity of a spectrum is so large.
+
+    Examples
+    --------
+    >>> leading_number("35 % (nominal)"), leading_number("30eV"), leading_number("ramped")
+    (35.0, 30.0, None)
+    >>> leading_number("1e999")
+    inf
+    """
+    words = text.split(maxsplit=1)
+    if not words:
+        return None
+    word = words[0] if _NOT_FINITE.fullmatch(words[0]) else words[0].rstrip("%eVv")
+    try:
+        value = parse_number(word, "value")
+    except SpectrumError:
+        return None
+    if math.isnan(value):
+        return None
+    return value if abs(value) <= LARGEST else math.copysign(math.inf, value)
+
+
 def has_decimal_comma(text: str, limit: float = float("inf")) -> bool:
     """Whether a number's comma can only be a decimal one: thousands would lie beyond ``limit``."""
     if "," not in text or not _NUMBER.fullmatch(text):
@@ -93,5 +122,5 @@ def parse_ion_mode(text: str) -> str | None:
 
 def shorten(text: str, limit: int = 60) -> str:
     """A quotation that keeps a message to one line."""
-    text = " ".join(text.split())
+    text = " ".join(text[: 10 * limit].split())
     return text if len(text) <= limit else text[: limit - 1] + "…"

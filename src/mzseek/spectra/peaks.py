@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.errors import SpectrumError
+from mzseek.files.limits import MAX_PEAKS
 from mzseek.spectra.numbers import has_decimal_comma, is_number, parse_number, shorten
 
-MAX_PEAKS = 100_000
 MAX_MZ = 20_000.0
 
 FloatArray = npt.NDArray[np.float64]
@@ -34,11 +34,10 @@ def parse_peak_lines(lines: Sequence[str], numbers: Sequence[int]) -> tuple[Floa
             pass
         else:
             return values[0::2], values[1::2]
-    words = [line.replace(";", " ").split() for line in lines]
     decimal_comma = "." not in text and any(
         has_decimal_comma(word, MAX_MZ if place == 0 else np.inf)
-        for line in words
-        for place, word in enumerate(line)
+        for line in lines
+        for place, word in enumerate(line.replace(";", " ").split())
     )
     pairs = [
         _parse_peak(number, line, decimal_comma)

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from mzseek.errors import InputError, SpectrumError
-from mzseek.files import Source, member_source, open_source
+from mzseek.files import Source, open_source, zip_sources
+from mzseek.files.limits import MAX_FAULTS
 from mzseek.rejects import Rejects, Report, reporter
 from mzseek.spectra.formats import FORMATS, Format
+from mzseek.spectra.numbers import shorten
 from mzseek.spectra.record import Record, identifier_of, to_spectrum
 from mzseek.spectra.spectrum import Spectrum
 
@@ -63,15 +65,17 @@ def read_spectra(
     ...     print(spectrum.identifier, spectrum.precursor_mz)
     """
     path = Path(path)
+    files: Iterator[Iterator[Record]]
     if path.is_dir():
-        sources = _folder_sources(path)
+        files = (_records(source, opened) for source in _folder_sources(path))
     elif path.is_file() and zipfile.is_zipfile(path):
-        sources = _zip_sources(path)
+        files = (_records(source, opened) for source in zip_sources(path))
     else:
         source = open_source(path)
-        records = _read_one(source, recognise(source), opened)
-        return _guarded(records, path, rejects, intensity_floor)
-    return _guarded(_read_many(sources, opened), path, rejects, intensity_floor)
+        files = iter([_read_one(source, recognise(source), opened)])
+    if rejects is None:
+        return _warn_at_end(files, path, intensity_floor)
+    return _judge(files, reporter(rejects), intensity_floor)
 
 
 def recognise(source: Source) -> Format:
@@ -120,29 +124,6 @@ def _walk(folder: Path, seen: set[Path]) -> Iterator[Path]:
             yield entry
 
 
-def _zip_sources(path: Path) -> Iterator[Source | InputError]:
-    try:
-        archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError) as error:
-        raise InputError(path, f"damaged archive ({error})") from error
-    members = sorted(
-        info.filename
-        for info in archive.infolist()
-        if not info.is_dir()
-        and not any(part.startswith((".", "__MACOSX")) for part in Path(info.filename).parts)
-    )
-    if not members:
-        raise InputError(path, "the archive holds no files")
-    if "[Content_Types].xml" in members:
-        raise InputError(path, "is an Office document; export it as text first")
-    return _open_each(
-        functools.partial(
-            member_source, f"{path}: {member}", member, functools.partial(archive.open, member)
-        )
-        for member in members
-    )
-
-
 def _open_each(openers: Iterable[Callable[[], Source]]) -> Iterator[Source | InputError]:
     for opener in openers:
         try:
@@ -151,17 +132,14 @@ def _open_each(openers: Iterable[Callable[[], Source]]) -> Iterator[Source | Inp
             yield error
 
 
-def _read_many(sources: Iterator[Source | InputError], opened: Opened | None) -> Iterator[Record]:
-    for source in sources:
-        if isinstance(source, InputError):
-            yield _fault(source)
-            continue
-        try:
-            known = recognise(source)
-        except InputError as error:
-            yield _fault(error)
-            continue
-        yield from _read_one(source, known, opened)
+def _records(source: Source | InputError, opened: Opened | None) -> Iterator[Record]:
+    """Records of a source; a single one that says why where it cannot be read."""
+    if isinstance(source, InputError):
+        return iter([_fault(source)])
+    try:
+        return _read_one(source, recognise(source), opened)
+    except InputError as error:
+        return iter([_fault(error)])
 
 
 def _read_one(source: Source, known: Format, opened: Opened | None) -> Iterator[Record]:
@@ -184,27 +162,30 @@ def _fault(error: InputError) -> Record:
     return Record(error.where, fault=error.reason)
 
 
-def _guarded(
-    records: Iterator[Record], path: Path, rejects: Rejects | None, intensity_floor: float
+def _judge(
+    files: Iterator[Iterator[Record]], report: Report, intensity_floor: float
 ) -> Iterator[Spectrum]:
-    if rejects is None:
-        return _warn_at_end(records, path, intensity_floor)
-    return _judge(records, reporter(rejects), intensity_floor)
-
-
-def _judge(records: Iterator[Record], report: Report, intensity_floor: float) -> Iterator[Spectrum]:
     names = Names()
-    for record in records:
-        try:
-            spectrum = to_spectrum(record, intensity_floor)
-            name, is_stated = identifier_of(record)
-            if is_stated and name in names:
-                raise SpectrumError(f"identifier {name!r} was used by an earlier record")
-        except SpectrumError as error:
-            report(record.where, str(error))
-            continue
-        unique = names.take(name)
-        yield spectrum if unique == name else dataclasses.replace(spectrum, identifier=unique)
+    for records in files:
+        faults = 0  # in a row
+        for record in records:
+            try:
+                spectrum = to_spectrum(record, intensity_floor)
+                name, is_stated = identifier_of(record)
+                if is_stated and name in names:
+                    reason = f"identifier {shorten(name)!r} was used by an earlier record"
+                    raise SpectrumError(reason)
+            except SpectrumError as error:
+                report(record.where, str(error))
+                faults += 1
+                if faults < MAX_FAULTS:
+                    continue
+                reason = f"{faults:,} records in a row could not be read"
+                report(record.where, f"the file is given up here: {reason}")
+                break
+            faults = 0
+            unique = names.take(name)
+            yield spectrum if unique == name else dataclasses.replace(spectrum, identifier=unique)
 
 
 class Names:
@@ -238,7 +219,7 @@ class Names:
 
 
 def _warn_at_end(
-    records: Iterator[Record], path: Path, intensity_floor: float
+    files: Iterator[Iterator[Record]], path: Path, intensity_floor: float
 ) -> Iterator[Spectrum]:
     count = 0
     first = ""
@@ -248,7 +229,7 @@ def _warn_at_end(
         count += 1
         first = first or f"{where}: {reason}"
 
-    yield from _judge(records, report, intensity_floor)
+    yield from _judge(files, report, intensity_floor)
     if count:
         warnings.warn(
             f"{path}: {count} record{'s' if count > 1 else ''} set aside, the first: {first}",

@@ -1,5 +1,6 @@
 """From what a record says to a spectrum: one set of rules for all formats."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,8 +11,10 @@ import numpy.typing as npt
 
 from mzseek.adducts import Adduct, parse_adduct
 from mzseek.errors import AdductError, SpectrumError
+from mzseek.files.limits import MAX_FIELD_TEXT, MAX_FIELDS, MAX_KEY
 from mzseek.spectra.numbers import (
     is_nothing,
+    leading_number,
     parse_charge,
     parse_ion_mode,
     parse_number,
@@ -56,6 +59,7 @@ _WEAK_NAMES = ("title", "feature_id", "scans")
 
 _MUST_AGREE = {"precursor_mz", "pepmass", "adduct", "charge"}
 _PRECURSOR_AGREEMENT = 0.5  # some files state the nominal m/z beside the measured one
+_QUANTITIES = ("collision_energy", "retention_time", "parent_mass")
 _MS1 = re.compile(r"(?:MS)?\s*1(?:\.0)?\b.*|MS", re.IGNORECASE)
 _SIGN_OF_UNKNOWN = re.compile(r".*\](\d{0,2}[+-])")
 
@@ -87,21 +91,42 @@ class Record:
     fault: str | None = None
     fallback_name: str = ""
     others: dict[str, list[str]] = field(default_factory=dict)
+    _given: int = 0
+    _size: int = 0
 
     def add(self, key: str, value: str) -> None:
         """Note a field under its canonical name.
 
         The first of several values stays; others of what must not be two things (precursor,
-        adduct, charge) are kept for the judgement.
+        adduct, charge) are kept for the judgement. Fields past the bounds of a record are not kept,
+        and the record will be set aside.
         """
+        if self._given > MAX_FIELDS:
+            return
         value = value.strip()
+        if not value or not self._has_room(key, value):
+            return
         name = canonical_key(key)
-        if not value or not name:
+        if not name:
             return
         if name not in self.fields or is_nothing(self.fields[name]):
             self.fields[name] = value
         elif name in _MUST_AGREE and not is_nothing(value):
             self.others.setdefault(name, []).append(value)
+
+    def _has_room(self, key: str, value: str) -> bool:
+        self._given += 1
+        self._size += len(key) + len(value)
+        if self._given <= MAX_FIELDS and self._size <= MAX_FIELD_TEXT and len(key) <= MAX_KEY:
+            return True
+        if len(key) > MAX_KEY:
+            reason = f"has a field whose name is longer than {MAX_KEY:,} characters"
+        elif self._given > MAX_FIELDS:
+            reason = f"has more than {MAX_FIELDS:,} fields"
+        else:
+            reason = f"has fields of more than {MAX_FIELD_TEXT:,} characters"
+        self.fault = self.fault or reason
+        return False
 
     def values(self, name: str) -> list[str]:
         """All values that a field was given, those that mean nothing left out."""
@@ -109,15 +134,19 @@ class Record:
         return [value for value in given if not is_nothing(value)]
 
 
-@lru_cache(maxsize=4096)
 def canonical_key(key: str) -> str:
-    """Name under which mzseek keeps a field.
+    """Name under which mzseek keeps a field; empty for one that is too long to be a name.
 
     Examples
     --------
     >>> canonical_key("PrecursorMZ"), canonical_key("Ion Mode"), canonical_key("My-Field")
     ('precursor_mz', 'ionmode', 'my_field')
     """
+    return _canonical_key(key) if len(key) <= MAX_KEY else ""
+
+
+@lru_cache(maxsize=4096)
+def _canonical_key(key: str) -> str:
     key = key.strip().lower().translate(_KEY_MARKS)
     return _CANONICAL.get(key, key)
 
@@ -136,6 +165,7 @@ def to_spectrum(record: Record, intensity_floor: float = 0.0) -> Spectrum:
     _check_level(fields)
     _check_peak_count(record)
     mz, intensities = clean_peaks(record.mz, record.intensities, intensity_floor)
+    _check_finite(fields)
     mode = parse_ion_mode(fields.get("ionmode", ""))
     adduct = _adduct(record, mode)
     charge = _charge(record, adduct, mode)
@@ -176,6 +206,15 @@ def identifier_of(record: Record) -> tuple[str, bool]:
 def _check_level(fields: Mapping[str, str]) -> None:
     if _MS1.fullmatch(fields.get("ms_level", "").strip()):
         raise SpectrumError("is an MS1 spectrum, expected MS2 or higher")
+
+
+def _check_finite(fields: Mapping[str, str]) -> None:
+    """Refuse infinite quantities, as infinite peaks are refused: the record is damaged."""
+    for name in _QUANTITIES:
+        value = leading_number(fields[name]) if name in fields else None
+        if value is not None and math.isinf(value):
+            what = name.replace("_", " ")
+            raise SpectrumError(f"{what} {shorten(fields[name])!r} is not a finite number")
 
 
 def _check_peak_count(record: Record) -> None:

@@ -106,3 +106,19 @@ def test_damage_is_told(tmp_path: Path, damage, message: str) -> None:
     got, rejects = read(tmp_path / "r.txt")
     assert got == []
     assert message in rejects[0][1]
+
+
+def test_a_record_that_lost_its_accession_is_reported(tmp_path: Path) -> None:
+    lost = text("B").replace("ACCESSION: B", "ACCESSIOM: B")
+    (tmp_path / "r.txt").write_text(text("A") + lost + text("C"))
+    got, rejects = read(tmp_path / "r.txt")
+    assert [s.identifier for s in got] == ["A", "C"]
+    ((where, reason),) = rejects
+    assert where.endswith("record 2")
+    assert "has no ACCESSION" in reason
+
+
+def test_words_between_records_are_no_record(tmp_path: Path) -> None:
+    (tmp_path / "r.txt").write_text(f"downloaded today\n{text('A')}\n# and\n{text('B')}\n//\n")
+    got, rejects = read(tmp_path / "r.txt")
+    assert ([s.identifier for s in got], rejects) == (["A", "B"], [])

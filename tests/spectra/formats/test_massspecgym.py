@@ -56,3 +56,10 @@ def test_columns_that_are_not_read_may_repeat(tmp_path: Path) -> None:
     rejects: list[tuple[str, str]] = []
     assert [s.identifier for s in read_spectra(path, rejects)] == ["A"]
     assert rejects == []
+
+
+def test_half_a_character_is_no_crash(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_bytes(b"\xff\xfe\x00")
+    rejects: list[tuple[str, str]] = []
+    assert list(read_spectra(tmp_path / "a.tsv", rejects)) == []
+    assert len(rejects) == 1

@@ -121,3 +121,20 @@ def test_a_file_cut_short(tmp_path: Path) -> None:
     assert "neither" in rejects[0][1]
     _, rejects = read(tmp_path / "b.msp", "Name: a\nPrecursorMZ: 100\n50.1 1\n60.2 3")
     assert "ends in the middle of a line" in rejects[0][1]
+
+
+def test_two_records_that_ran_together_are_no_record(tmp_path: Path) -> None:
+    """The first has lost its peaks, the second its name: peaks of one, precursor of the other."""
+    text = "Name: a\nPrecursorMZ: 100\nNum Peaks: 2\n\nNamE_ b\nNum Peaks: 1\n50 1\n"
+    for lost in ("Nam- b\n", "Comment: b\n", ""):
+        got, rejects = read(tmp_path / "a.msp", text.replace("NamE_ b\n", lost))
+        assert got == []
+        assert rejects
+    assert "states Num Peaks twice" in rejects[0][1]
+
+
+def test_a_name_without_a_text_begins_a_record_too(tmp_path: Path) -> None:
+    text = "Name:\nPrecursorMZ: 100\n\nName: b\nPrecursorMZ: 100.2\nNum Peaks: 1\n50 1\n"
+    (got,), rejects = read(tmp_path / "a.msp", text)
+    assert (got.metadata["compound_name"], got.precursor_mz) == ("b", 100.2)
+    assert [reason for _, reason in rejects] == ["has no Name"]

@@ -49,3 +49,12 @@ def test_nothing_vanishes(tmp_path: Path) -> None:
     assert [reason[:21] for _, reason in rejects] == [
         "has no block of peaks", "has peaks that belong", "has no block of peaks",
     ]  # fmt: skip
+
+
+def test_a_compound_that_lost_its_line_takes_nothing_from_the_one_before(tmp_path: Path) -> None:
+    lost = TEXT.replace(">compound\tOther", ">compond\tOther")
+    (tmp_path / "a.ms").write_text(lost)
+    rejects: list[tuple[str, str]] = []
+    got = list(read_spectra(tmp_path / "a.ms", rejects))
+    assert [s.precursor_mz for s in got] == [287.0555, 287.0555]
+    assert "states two precursor m/z" in rejects[1][1]

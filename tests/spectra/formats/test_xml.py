@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mzseek.files import xml_stream
 from mzseek.spectra import read_spectra
 
 
@@ -139,3 +140,89 @@ def test_gzipped_and_zipped(tmp_path: Path) -> None:
         archive.writestr("a.mzML", text)
     for name in ("a.mzML.gz", "a.zip"):
         assert [s.identifier for s in read_spectra(tmp_path / name, [])] == ["scan=1"]
+
+
+def test_scans_of_one_number_are_two_scans(tmp_path: Path) -> None:
+    text = mzxml(mzxml_scan(1), mzxml_scan(1), mzxml_scan(2))
+    got, rejects = read(tmp_path / "a.mzXML", text)
+    assert [s.identifier for s in got] == ["scan=1", "scan=1 #2", "scan=2"]
+    assert rejects == []
+
+
+def test_scans_inside_others_come_in_their_order(tmp_path: Path) -> None:
+    inner = mzxml_scan(3, level=3)
+    outer = mzxml_scan(2).replace("</scan>", inner + "</scan>")
+    survey = mzxml_scan(1, level=1).replace("</scan>", outer + mzxml_scan(4) + "</scan>")
+    got, rejects = read(tmp_path / "a.mzXML", mzxml(survey))
+    assert [s.identifier for s in got] == ["scan=2", "scan=3", "scan=4"]
+    assert len(rejects) == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "MS-Numpress linear prediction compression",
+        "zstd compression",
+        "truncation and zlib compression",
+    ],
+)
+def test_arrays_packed_in_other_ways_are_never_read_as_plain_numbers(
+    tmp_path: Path, name: str
+) -> None:
+    text = mzml(mzml_spectrum(1), mzml_spectrum(2).replace("no compression", name, 1))
+    got, rejects = read(tmp_path / "a.mzML", text)
+    assert [s.identifier for s in got] == ["scan=1"]
+    assert "packed" in rejects[0][1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('name="64-bit float"', 'name="no type"', "one type of number"),
+        ('name="intensity array"', 'name="m/z array"', "has two of m/z array"),
+        ('name="intensity array"', 'name="noise array"', "has no intensity array"),
+        ('value="30"', 'value="1e999"', "collision energy 'inf' is not a finite number"),
+        ('value="30"', 'value="strong"', "could not convert"),
+        ('"charge state" value="1"', '"charge state" value="inf"', "infinity"),
+    ],
+)
+def test_what_a_spectrum_must_say(tmp_path: Path, old: str, new: str, message: str) -> None:
+    text = mzml(mzml_spectrum(1), mzml_spectrum(2).replace(old, new), mzml_spectrum(3))
+    got, rejects = read(tmp_path / "a.mzML", text)
+    assert [s.identifier for s in got] == ["scan=1", "scan=3"]
+    assert message in rejects[0][1]
+
+
+def test_parameters_may_stand_in_groups(tmp_path: Path) -> None:
+    group = (
+        '<referenceableParamGroupList><referenceableParamGroup id="g"><cvParam name="ms level" '
+        'value="2"/></referenceableParamGroup></referenceableParamGroupList><run id="r">'
+    )
+    own = '<cvParam cvRef="MS" accession="MS:1000511" name="ms level" value="1"/>'
+    one = mzml_spectrum(1, level=2).replace(
+        own.replace('"1"', '"2"'), '<referenceableParamGroupRef ref="g"/>'
+    )
+    assert "ParamGroupRef" in one
+    text = mzml(one, one.replace('ref="g"', 'ref="h"').replace("scan=1", "scan=2"))
+    (got,), rejects = read(tmp_path / "a.mzML", text.replace('<run id="r">', group))
+    assert got.metadata["ms_level"] == "2"
+    assert "refers to the group 'h', which is absent" in rejects[0][1]
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("PT90.5S", 90.5), ("PT1M2S", 62), ("PT1H", 3600)])
+def test_retention_times(tmp_path: Path, text: str, seconds: float) -> None:
+    scan = mzxml_scan(1).replace("<scan ", f'<scan retentionTime="{text}" ')
+    (got,), _ = read(tmp_path / "a.mzXML", mzxml(scan))
+    assert got.metadata["retention_time"] == f"{seconds:g} s"
+
+
+def test_a_survey_scan_is_set_aside_for_being_one_whatever_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(xml_stream, "MAX_ELEMENT_TEXT", 1_000)
+    huge = mzml_spectrum(1, level=1, mz="A" * 5_000)
+    text = mzml(huge, huge.replace('value="1"/>', 'value="2"/>', 1), mzml_spectrum(3))
+    got, rejects = read(tmp_path / "a.mzML", text)
+    assert [s.identifier for s in got] == ["scan=3"]
+    assert "is an MS1 spectrum" in rejects[0][1]
+    assert "holds more than 1,000 characters" in rejects[1][1]

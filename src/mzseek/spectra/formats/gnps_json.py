@@ -8,6 +8,8 @@ import numpy as np
 
 from mzseek.errors import InputError
 from mzseek.files import Source, iter_members
+from mzseek.files.json_stream import too_long
+from mzseek.files.limits import MAX_MEMBER, MAX_PEAKS
 from mzseek.spectra.numbers import shorten
 from mzseek.spectra.record import READ_FIELDS, Record, canonical_key
 
@@ -18,10 +20,12 @@ _PEAKS = ("peaks_json", "peaks")
 class _Object(dict[str, Any]):
     """A JSON object that knows which of its keys stood there twice, with different values."""
 
+    __slots__ = ("twins",)
+
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
         is_whole = len(self) == len(pairs)
-        self.twins = [] if is_whole else [key for key, value in pairs if value != self[key]]
+        self.twins = () if is_whole else tuple(key for key, value in pairs if value != self[key])
 
 
 def looks_like(head: str) -> bool:
@@ -33,23 +37,29 @@ def read(source: Source) -> Iterator[Record]:
     """Records of a JSON array of spectra; an object of one spectrum counts as an array of it."""
     with source.open() as stream:
         single: list[str] = []
+        size = 0
         for count, (kind, text) in enumerate(iter_members(stream, source.name), 1):
-            if kind == "object":
-                single.append(text)
-                if len(single) > _MOST_FIELDS:
-                    raise InputError(
-                        source.name,
-                        f"is one object of over {_MOST_FIELDS} fields, expected an array",
-                    )
+            if kind == "array":
+                yield _fill(_begin(source, count), text)
                 continue
-            record = Record(f"{source.name}: record {count}", fallback_name=f"record {count}")
-            yield _fill(record, text)
-        if single:
-            record = Record(f"{source.name}: record 1", fallback_name="record 1")
-            yield _fill(record, "{" + ",".join(single) + "}")
+            if count > _MOST_FIELDS:
+                reason = f"is one object of over {_MOST_FIELDS} fields, expected an array"
+                raise InputError(source.name, reason)
+            size += MAX_MEMBER if text is None else len(text)
+            single.append(text or "" if size < MAX_MEMBER else "")
+        if size:
+            whole = "{" + ",".join(single) + "}" if size < MAX_MEMBER else None
+            yield _fill(_begin(source, 1), whole)
 
 
-def _fill(record: Record, text: str) -> Record:
+def _begin(source: Source, count: int) -> Record:
+    return Record(f"{source.name}: record {count}", fallback_name=f"record {count}")
+
+
+def _fill(record: Record, text: str | None) -> Record:
+    if text is None:
+        record.fault = too_long()
+        return record
     try:
         entry = json.loads(text, object_pairs_hook=_Object)
         if not isinstance(entry, _Object):
@@ -67,22 +77,25 @@ def _fill(record: Record, text: str) -> Record:
 
 
 def _read_fields(record: Record, entry: dict[str, Any]) -> None:
+    peaks = "peaks_json" if "peaks_json" in entry else "peaks"
     for key, value in entry.items():
-        if isinstance(value, str | int | float) and not isinstance(value, bool):
+        if isinstance(value, str | int | float) and not isinstance(value, bool) and key != peaks:
             record.add("inchikey" if key == "InChIKey_smiles" else key, str(value))
 
 
 def _read_peaks(record: Record, entry: dict[str, Any]) -> None:
     peaks = entry.get("peaks_json", entry.get("peaks"))
     if isinstance(peaks, str):
-        record.fields.pop("peaks_json", None)
         peaks = json.loads(peaks)
     if not isinstance(peaks, list):
         record.fault = "has no list of peaks under peaks_json"
         return
+    if len(peaks) > MAX_PEAKS:
+        record.fault = f"has {len(peaks):,} peaks, expected at most {MAX_PEAKS:,}"
+        return
     try:
         values = np.array(peaks, dtype=np.float64)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):  # the last: whole numbers past all floats
         values = np.empty(0)
     if peaks and (values.ndim != 2 or values.shape[1] < 2):
         record.fault = "has a peak that is not [m/z, intensity]"

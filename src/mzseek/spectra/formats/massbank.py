@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from mzseek.files import Source, text_lines
-from mzseek.spectra.formats.peak_block import PeakBlock
+from mzseek.files import LongLine, Source, text_lines
+from mzseek.spectra.formats.peak_block import PeakBlock, long_line
+from mzseek.spectra.numbers import shorten
 from mzseek.spectra.record import Record
 
 _ACCESSION = re.compile(r"^ACCESSION:", re.MULTILINE)
@@ -38,6 +39,8 @@ _FIELDS = {
     "DEPRECATED": "deprecated",
 }
 
+_NO_END = "has no // at its end: it may have been cut short"
+
 
 def looks_like(head: str) -> bool:
     """Whether the beginning of a file is a MassBank record."""
@@ -45,22 +48,29 @@ def looks_like(head: str) -> bool:
 
 
 def read(source: Source) -> Iterator[Record]:
-    """Records of a file in MassBank's format (usually one)."""
+    """Records of a file in MassBank's format (usually one).
+
+    Fields and peaks outside of a record belong to one that lacks its ``ACCESSION``, and are
+    reported as such.
+    """
     record: Record | None = None
     peaks = PeakBlock()
     in_peaks = False
     count = 0
     with source.open() as stream:
         for number, line in text_lines(stream):
-            if line.startswith("ACCESSION:"):
-                if record is not None:
-                    yield _finish(record, peaks, "has no // at its end: it may have been cut short")
+            is_begin = line.startswith("ACCESSION:")
+            if is_begin and record is not None:
+                yield _finish(record, peaks, _NO_END)
+            if is_begin or (record is None and _OWN_TAGS.match(line)):
                 count += 1
-                where = source.name if count == 1 else f"{source.name}: record {count}"
-                record, peaks, in_peaks = Record(where, fallback_name=where), PeakBlock(), False
+                record, peaks, in_peaks = _begin(source, count), PeakBlock(), False
+                record.fault = None if is_begin else f"has no ACCESSION (line {number})"
             if record is None:
                 continue
-            if line.rstrip() == "//":
+            if isinstance(line, LongLine):
+                record.fault = record.fault or long_line(number)
+            elif line.rstrip() == "//":
                 yield _finish(record, peaks)
                 record = None
             elif line.startswith("PK$PEAK:"):
@@ -72,7 +82,12 @@ def read(source: Source) -> Iterator[Record]:
                 in_peaks = False
                 _add_line(record, line)
     if record is not None:
-        yield _finish(record, peaks, "has no // at its end: it may have been cut short")
+        yield _finish(record, peaks, _NO_END)
+
+
+def _begin(source: Source, count: int) -> Record:
+    where = source.name if count == 1 else f"{source.name}: record {count}"
+    return Record(where, fallback_name=where)
 
 
 def _add_line(record: Record, line: str) -> None:
@@ -89,5 +104,5 @@ def _finish(record: Record, peaks: PeakBlock, fault: str | None = None) -> Recor
     peaks.fill(record)
     record.fault = record.fault or fault
     if "deprecated" in record.fields:
-        record.fault = f"is deprecated ({record.fields['deprecated']})"
+        record.fault = f"is deprecated ({shorten(record.fields['deprecated'])})"
     return record

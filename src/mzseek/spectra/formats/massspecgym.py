@@ -5,10 +5,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mzseek.files import Source, text_lines
+from mzseek.errors import InputError
+from mzseek.files import LongLine, Source, text_lines
+from mzseek.files.limits import MAX_PEAKS
 from mzseek.files.table import plain_name, sole_column
+from mzseek.spectra.formats.peak_block import long_line
 from mzseek.spectra.numbers import shorten
-from mzseek.spectra.peaks import MAX_PEAKS
 from mzseek.spectra.record import READ_FIELDS, Record
 
 _PEAK_COLUMNS = ("mzs", "intensities")
@@ -33,9 +35,11 @@ def read(source: Source) -> Iterator[Record]:
     """One record a row."""
     with source.open() as stream:
         lines = text_lines(stream)
-        header = next(lines)[1]
+        header = next(lines, (0, ""))[1]
         if not looks_like(header):
             return
+        if isinstance(header, LongLine):
+            raise InputError(source.name, long_line(1))
         columns = header.rstrip("\n").split("\t")
         check_header(source.name, columns)
         for number, line in lines:
@@ -43,7 +47,9 @@ def read(source: Source) -> Iterator[Record]:
                 continue
             values = line.rstrip("\n").split("\t")
             record = Record(f"{source.name}: line {number}", fallback_name=f"line {number}")
-            if len(values) != len(columns):
+            if isinstance(line, LongLine):
+                record.fault = long_line(number)
+            elif len(values) != len(columns):
                 record.fault = f"has {len(values)} columns, expected {len(columns)}"
             else:
                 _fill(record, dict(zip(columns, values, strict=True)))

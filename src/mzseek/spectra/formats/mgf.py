@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from mzseek.adducts import parse_adduct
 from mzseek.errors import AdductError
-from mzseek.files import Source, text_lines
-from mzseek.spectra.formats.peak_block import PeakBlock
+from mzseek.files import LongLine, Source, text_lines
+from mzseek.spectra.formats.peak_block import PeakBlock, long_line
 from mzseek.spectra.numbers import shorten
-from mzseek.spectra.record import Record, canonical_key
+from mzseek.spectra.record import Record
 
 _BEGIN = re.compile(r"^[ \t]*BEGIN[ \t]+IONS[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _KEY = re.compile(r"[A-Za-z_][^=]*=")
@@ -27,20 +27,21 @@ def read(source: Source) -> Iterator[Record]:
     first record hold for all that do not set them (Mascot's header). What stands between records
     belongs to one that lacks its BEGIN IONS, and is reported as such.
     """
-    header: dict[str, str] = {}
+    header = Record("header")
     record: Record | None = None
     peaks = PeakBlock()
     count = 0
     line = ""
     with source.open() as stream:
         for number, line in text_lines(stream):
-            if line[:1].isdigit() and record is not None:  # most lines are peaks
+            is_long = isinstance(line, LongLine)
+            if line[:1].isdigit() and record is not None and not is_long:  # most lines are peaks
                 peaks.add(number, line)
                 continue
             text = line.strip()
             if not text or text[0] in "#;!/":
                 continue
-            border = text.upper().split() if text[:1] in "bBeE" else []
+            border = text.upper().split() if text[:1] in "bBeE" and not is_long else []
             if border == ["BEGIN", "IONS"]:
                 if record is not None:
                     yield _finish(record, peaks, header)
@@ -50,15 +51,15 @@ def read(source: Source) -> Iterator[Record]:
                 if record is not None:
                     yield _finish(record, peaks, header)
                 record = None
-            elif record is None and count == 0 and _KEY.match(text):
+            elif record is None and count == 0 and _KEY.match(text) and not is_long:
                 key, _, value = text.partition("=")
-                header[key] = value
+                header.add(key, value)
             else:
                 if record is None:
                     count += 1
                     record, peaks = _begin(source, count, number), PeakBlock()
                     record.fault = "has no BEGIN IONS"
-                _add_line(record, peaks, number, text)
+                _add_line(record, peaks, number, line)
     if record is not None:
         if not line.endswith("\n"):
             # With a whole last line only END IONS was forgotten; without one the file was cut.
@@ -70,18 +71,22 @@ def _begin(source: Source, count: int, number: int) -> Record:
     return Record(f"{source.name}: record {count} (line {number})", fallback_name=f"record {count}")
 
 
-def _add_line(record: Record, peaks: PeakBlock, number: int, text: str) -> None:
-    if _KEY.match(text):
+def _add_line(record: Record, peaks: PeakBlock, number: int, line: str) -> None:
+    if record.fault is not None:  # nothing will be made of it
+        return
+    text = line.strip()
+    if isinstance(line, LongLine):
+        record.fault = long_line(number)
+    elif _KEY.match(text):
         key, _, value = text.partition("=")
         record.add(key, value)
     elif text[0].isalpha() and text[:3].lower() not in {"nan", "inf"}:
-        reason = f"line {number}: {shorten(text)!r} is neither KEY=value nor a peak"
-        record.fault = record.fault or reason
+        record.fault = f"line {number}: {shorten(text)!r} is neither KEY=value nor a peak"
     else:
         peaks.add(number, text)
 
 
-def _finish(record: Record, peaks: PeakBlock, header: dict[str, str]) -> Record:
+def _finish(record: Record, peaks: PeakBlock, header: Record) -> Record:
     peaks.fill(record)
     if record.fields.get("charge") in {"0", "0+", "0-"}:
         del record.fields["charge"]
@@ -90,9 +95,10 @@ def _finish(record: Record, peaks: PeakBlock, header: dict[str, str]) -> Record:
         record.add("charge", mass[2])
     if not record.values("adduct"):
         _take_adduct_from_name(record)
-    for key, value in header.items():
-        if canonical_key(key) not in record.fields:
-            record.add(key, value)
+    for name, value in header.fields.items():
+        if name not in record.fields:
+            record.add(name, value)
+    record.fault = record.fault or header.fault
     return record
 
 

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from mzseek.files import Source, text_lines
-from mzseek.spectra.formats.peak_block import PeakBlock
+from mzseek.files import LongLine, Source, text_lines
+from mzseek.files.limits import MAX_PEAKS
+from mzseek.spectra.formats.peak_block import PeakBlock, long_line
 from mzseek.spectra.numbers import is_number, shorten
 from mzseek.spectra.record import Record
 
@@ -34,8 +35,10 @@ def read(source: Source) -> Iterator[Record]:
     line = ""
     with source.open() as stream:
         for number, line in text_lines(stream):
-            if line[:1].isdigit() and record is not None and not _SPECIAL.search(line):
-                if len(line.split()) == 2:  # most lines
+            is_long = isinstance(line, LongLine)
+            is_peak = line[:1].isdigit() and not is_long and not _SPECIAL.search(line)
+            if is_peak and record is not None:
+                if len(peaks) > MAX_PEAKS or len(line.split()) == 2:  # most lines
                     peaks.add(number, line)
                 else:
                     _add_peaks(record, peaks, number, line)
@@ -50,7 +53,9 @@ def read(source: Source) -> Iterator[Record]:
                 count += 1
                 where = f"{source.name}: record {count} (line {number})"
                 record, peaks = Record(where, fallback_name=f"record {count}"), PeakBlock()
-            if entry is not None:
+            if is_long:
+                record.fault = record.fault or long_line(number)
+            elif entry is not None:
                 _add_entry(record, entry[1], entry[2])
             else:
                 _add_peaks(record, peaks, number, line)
@@ -74,7 +79,7 @@ def _ends_before(record: Record, peaks: PeakBlock, line: str, entry: re.Match[st
 
 def _finish(record: Record, peaks: PeakBlock) -> Record:
     peaks.fill(record)
-    if "compound_name" not in record.fields:
+    if not record.fields.get("compound_name"):
         record.fault = record.fault or "has no Name"
     else:
         record.fallback_name = record.fields["compound_name"]
@@ -84,7 +89,12 @@ def _finish(record: Record, peaks: PeakBlock) -> Record:
 def _add_entry(record: Record, key: str, value: str) -> None:
     key = key.strip().lower()
     if key == "num peaks":
+        if "num_peaks" in record.others:  # the name between the two is missing
+            record.fault = record.fault or "states Num Peaks twice: two records that ran together"
+        record.others["num_peaks"] = []
         record.fields["num_peaks"] = value.strip()
+    elif record.fault is not None and record.fields.get("compound_name"):
+        return  # nothing will be made of it
     elif key in {"comment", "comments"}:
         record.add("comment", value)
         pairs = _QUOTED.findall(value)
@@ -92,6 +102,8 @@ def _add_entry(record: Record, key: str, value: str) -> None:
         for inner_key, inner_value in pairs:
             record.add(inner_key, inner_value)
     else:
+        if key == "name":  # one without a text too: the next name begins the next record
+            record.fields.setdefault("compound_name", "")
         record.add(key, value)
 
 

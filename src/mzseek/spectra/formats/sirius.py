@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from mzseek.files import Source, text_lines
-from mzseek.spectra.formats.peak_block import PeakBlock
+from mzseek.files import LongLine, Source, text_lines
+from mzseek.spectra.formats.peak_block import PeakBlock, long_line
 from mzseek.spectra.record import Record
 
 _COMPOUND = re.compile(r"^>compound\b", re.MULTILINE | re.IGNORECASE)
@@ -26,11 +26,10 @@ def looks_like(head: str) -> bool:
 
 def read(source: Source) -> Iterator[Record]:
     """One record for each block of peaks; a compound's fields hold for all of its blocks."""
-    shared: dict[str, str] = {}
+    compound = _Compound()
     block: Record | None = None
     peaks = PeakBlock()
-    blocks = blocks_of_compound = 0
-    begun = 0
+    blocks = 0
     with source.open() as stream:
         for number, line in text_lines(stream):
             text = line.strip()
@@ -39,46 +38,73 @@ def read(source: Source) -> Iterator[Record]:
             if text[0] != ">":
                 if block is None:
                     blocks += 1
-                    block, peaks = _begin(source, blocks, number, shared), PeakBlock()
+                    block, peaks = _begin(source, blocks, number, compound), PeakBlock()
                     block.fault = "has peaks that belong to no block (>ms2, >collision)"
-                peaks.add(number, text)
+                if isinstance(line, LongLine):
+                    block.fault = block.fault or long_line(number)
+                else:
+                    peaks.add(number, text)
                 continue
             key, _, value = text[1:].replace("\t", " ").partition(" ")
             key, value = key.lower(), value.strip()
             is_block = key in _MS1_BLOCKS or key in _MS2_BLOCKS
             if block is not None and (is_block or key == "compound"):
-                yield _finish(block, peaks, shared)
+                yield _finish(block, peaks, compound)
                 block = None
             if is_block:
                 blocks += 1
-                blocks_of_compound += 1
-                block, peaks = _begin(source, blocks, number, shared), PeakBlock()
+                compound.blocks += 1
+                block, peaks = _begin(source, blocks, number, compound), PeakBlock()
                 block.fields["ms_level"] = "1" if key in _MS1_BLOCKS else "2"
                 if key in _MS2_BLOCKS:
                     block.add("collision_energy", value)
             elif key == "compound":
-                if begun and not blocks_of_compound:
-                    yield _without_peaks(source, begun)
-                shared, begun, blocks_of_compound = {"compound_name": value}, number, 0
-            elif value:
-                shared.setdefault(_NAMES.get(key, key), value)
+                if compound.is_empty:
+                    yield _without_peaks(source, compound)
+                compound = _Compound(number)
+            if isinstance(line, LongLine):
+                compound.shared.fault = compound.shared.fault or long_line(number)
+            elif not is_block:
+                compound.add(key, value)
     if block is not None:
-        yield _finish(block, peaks, shared)
-    elif begun and not blocks_of_compound:
-        yield _without_peaks(source, begun)
+        yield _finish(block, peaks, compound)
+    elif compound.is_empty:
+        yield _without_peaks(source, compound)
 
 
-def _begin(source: Source, blocks: int, number: int, shared: dict[str, str]) -> Record:
-    name = f"{shared.get('compound_name') or 'compound'} block {blocks}"
+class _Compound:
+    """What was said of the compound whose blocks come next."""
+
+    def __init__(self, line: int = 0) -> None:
+        self.line = line
+        self.blocks = 0
+        self.shared = Record("compound")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it was begun and has no block of peaks."""
+        return self.line > 0 and self.blocks == 0
+
+    def add(self, key: str, value: str) -> None:
+        self.shared.add(_NAMES.get(key, key), value)
+
+
+def _begin(source: Source, blocks: int, number: int, compound: _Compound) -> Record:
+    name = f"{compound.shared.fields.get('compound_name') or 'compound'} block {blocks}"
     return Record(f"{source.name}: block {blocks} (line {number})", fallback_name=name)
 
 
-def _without_peaks(source: Source, number: int) -> Record:
-    return Record(f"{source.name}: compound (line {number})", fault="has no block of peaks")
+def _without_peaks(source: Source, compound: _Compound) -> Record:
+    where = f"{source.name}: compound (line {compound.line})"
+    return Record(where, fault=compound.shared.fault or "has no block of peaks")
 
 
-def _finish(block: Record, peaks: PeakBlock, shared: dict[str, str]) -> Record:
-    for key, value in shared.items():
-        block.add(key, value)
+def _finish(block: Record, peaks: PeakBlock, compound: _Compound) -> Record:
+    shared = compound.shared
+    for name in shared.fields:
+        # All values of what must be one, lest another compound's be lost with its own line.
+        for value in (shared.fields[name], *shared.others.get(name, [])):
+            block.add(name, value)
+    block.fault = block.fault or shared.fault
     peaks.fill(block)
     return block

@@ -1,12 +1,41 @@
-"""mzML and mzXML, through pyteomics."""
+"""mzML and mzXML: XML around binary arrays."""
 
+import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import dataclass
 
-from mzseek.errors import InputError
+import numpy as np
+import numpy.typing as npt
+
+from mzseek.errors import InputError, SpectrumError
 from mzseek.files import Source
+from mzseek.files.limits import MAX_ELEMENT_TEXT, MAX_ELEMENTS
+from mzseek.files.xml_stream import BrokenXmlError, Element, iter_elements
+from mzseek.spectra.arrays import decode_array
 from mzseek.spectra.numbers import shorten
 from mzseek.spectra.record import Record
+
+_GROUP = "referenceableParamGroup"
+_KINDS = {
+    "32-bit float": "<f4",
+    "64-bit float": "<f8",
+    "32-bit integer": "<i4",
+    "64-bit integer": "<i8",
+}
+_DURATION = re.compile(r"-?P(?:T(?:([\d.]+)H)?(?:([\d.]+)M)?(?:([\d.eE+-]+)S)?)?")
+_PAIRS = {"", "m/z-int"}
+
+
+@dataclass(frozen=True)
+class Value:
+    """Value of a parameter, and its unit's name."""
+
+    text: str
+    unit: str = ""
+
+
+Parameters = dict[str, Value]
+Groups = dict[str, Parameters]
 
 
 def looks_like_mzml(head: str) -> bool:
@@ -21,118 +50,182 @@ def looks_like_mzxml(head: str) -> bool:
 
 def read_mzml(source: Source) -> Iterator[Record]:
     """Every ``<spectrum>`` of an mzML file, survey scans included."""
-    from pyteomics import mzml  # here, since it takes a second that the text formats don't need
+    groups: Groups = {}
+    size = values = 0
 
-    return _read(source, mzml.MzML, _mzml_fields)
+    def fill(record: Record, element: Element) -> None:
+        _fill_mzml(record, element, groups)
+
+    def note_group(element: Element) -> None:
+        nonlocal size, values
+        size, values = size + element.size, values + len(element.children)
+        if element.fault or size > MAX_ELEMENT_TEXT or values > MAX_ELEMENTS:
+            raise InputError(source.name, f"its elements {_GROUP} are too many or too long")
+        groups[element.attributes.get("id", "")] = _parameters(element, {})
+
+    return _read(source, "spectrum", fill, {_GROUP: note_group})
 
 
 def read_mzxml(source: Source) -> Iterator[Record]:
     """Every ``<scan>`` of an mzXML file, survey scans included."""
-    from pyteomics import mzxml
-
-    return _read(source, mzxml.MzXML, _mzxml_fields)
+    return _read(source, "scan", _fill_mzxml, {})
 
 
-def _read(source: Source, reader: Any, fill: Callable[[Record, Any], None]) -> Iterator[Record]:
-    from lxml.etree import XMLSyntaxError
-
-    class Tolerant(reader):  # type: ignore[misc]
-        """Gives the reason where an element cannot be read, instead of ending the file with it."""
-
-        def _get_info_smart(self, element: Any, **options: Any) -> Any:
-            try:
-                info = super()._get_info_smart(element, **options)
-            except XMLSyntaxError:
-                raise
-            except Exception as error:  # numbers that are none, attributes that are missing
-                name = element.get("id") or element.get("num")
-                info = {"id": name, "fault": f"cannot be read ({shorten(str(error))})"}
-            if element.tag.rpartition("}")[2] == "scan":
-                # pyteomics arranges scans by these two.
-                info.setdefault("num", "0")
-                info.setdefault("msLevel", 2)
-            return info
-
+def _read(
+    source: Source,
+    tag: str,
+    fill: Callable[[Record, Element], None],
+    others: dict[str, Callable[[Element], None]],
+) -> Iterator[Record]:
     count = 0
     with source.open() as stream:
-        scans = None
-        while True:
-            try:
-                if scans is None:
-                    # Binary arrays are decoded one record at a time, so that a damaged one stops no
-                    # other; without an index nothing is read ahead.
-                    scans = iter(Tolerant(stream, use_index=False, decode_binary=False))
-                scan = next(scans)
-            except StopIteration:
-                return
-            except InputError:
-                raise
-            except Exception as error:  # lxml's syntax errors, and whatever pyteomics trips over
-                reason = f"broken XML after record {count} ({shorten(str(error), 90)})"
-                raise InputError(source.name, reason) from error
-            count += 1
-            name = str(scan.get("id") or scan.get("num") or f"record {count}")
-            record = Record(f"{source.name}: record {count} ({name})", fallback_name=name)
-            record.fault = scan.get("fault")
-            if record.fault is None:
+        try:
+            for element in iter_elements(stream, {tag, *others}):
+                if element.name in others:
+                    others[element.name](element)
+                    continue
+                count += 1
+                name = element.attributes.get("id") or element.attributes.get("num")
+                name = shorten(name or f"record {count}", 200)
+                record = Record(f"{source.name}: record {count} ({name})", fallback_name=name)
+                reason = element.fault
                 try:
-                    fill(record, scan)
-                except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
-                    record.fault = f"lacks what a scan must say ({shorten(repr(error))})"
-                _decode(record, scan)
-            yield record
+                    fill(record, element)
+                except (ValueError, OverflowError, SpectrumError) as error:
+                    reason = reason or shorten(str(error), 200)
+                if record.fields.get("ms_level") != "1":  # survey scans are set aside for being so
+                    record.fault = record.fault or reason
+                yield record
+        except BrokenXmlError as error:
+            reason = f"broken XML after record {count} ({shorten(str(error), 90)})"
+            raise InputError(source.name, reason) from error
 
 
-def _decode(record: Record, scan: dict[str, Any]) -> None:
+def _fill_mzml(record: Record, spectrum: Element, groups: Groups) -> None:
+    own = _parameters(spectrum, groups)
+    _add(record, "ms_level", own.get("ms level"))
+    for mode in ("positive", "negative"):
+        if f"{mode} scan" in own:
+            record.add("ionmode", mode)
+    record.add("title", spectrum.attributes.get("id", ""))
+    if "profile spectrum" in own or "centroid spectrum" in own:
+        record.add("centroided", "no" if "profile spectrum" in own else "yes")
+    for scan in spectrum.all("scanList", "scan")[:1]:
+        start = _parameters(scan, groups).get("scan start time")
+        if start is not None:
+            seconds = float(start.text) * (60 if start.unit == "minute" else 1)
+            record.add("retention_time", f"{seconds:g} s")
+    # Of several precursors (MS3) the first is what was isolated last.
+    for precursor in spectrum.all("precursorList", "precursor")[:1]:
+        _add_precursor(record, precursor, groups)
     if record.fields.get("ms_level") == "1":
         return  # survey scans are set aside; decoding them would be most of the work
-    try:
-        record.mz = scan["m/z array"].decode()
-        record.intensities = scan["intensity array"].decode()
-    except KeyError as error:
-        record.fault = record.fault or f"has no {error.args[0]}"
-    except Exception as error:  # zlib, base64, numpy and pyteomics each raise their own
-        record.fault = record.fault or f"its peaks cannot be decoded ({shorten(str(error))})"
+    arrays: dict[str, Element] = {}
+    for array in spectrum.all("binaryDataArrayList", "binaryDataArray"):
+        for name in _parameters(array, groups).keys() & {"m/z array", "intensity array"}:
+            if name in arrays:
+                raise SpectrumError(f"has two of {name}")
+            arrays[name] = array
+    for name in ("m/z array", "intensity array"):
+        if name not in arrays:
+            raise SpectrumError(f"has no {name}")
+    record.mz = _decode(arrays["m/z array"], groups)
+    record.intensities = _decode(arrays["intensity array"], groups)
 
 
-def _mzml_fields(record: Record, scan: dict[str, Any]) -> None:
-    record.add("ms_level", str(scan.get("ms level", "")))
-    for mode in ("positive", "negative"):
-        if f"{mode} scan" in scan:
-            record.add("ionmode", mode)
-    record.add("title", str(scan.get("id", "")))
-    if "profile spectrum" in scan or "centroid spectrum" in scan:
-        record.add("centroided", "no" if "profile spectrum" in scan else "yes")
-    scans = scan.get("scanList", {}).get("scan", [{}])
-    if "scan start time" in scans[0]:
-        start = scans[0]["scan start time"]
-        in_minutes = getattr(start, "unit_info", None) == "minute"
-        record.add("retention_time", f"{float(start) * (60 if in_minutes else 1):g} s")
-    # Of several precursors (MS3) the first is what was isolated last.
-    for precursor in scan.get("precursorList", {}).get("precursor", [])[:1]:
-        ion = precursor.get("selectedIonList", {}).get("selectedIon", [{}])[0]
-        window = precursor.get("isolationWindow", {})
-        mz = ion.get("selected ion m/z", window.get("isolation window target m/z"))
-        if mz is not None:
-            record.add("precursor_mz", str(float(mz)))
-        if "charge state" in ion:
-            record.add("charge", str(int(ion["charge state"])))
-        energy = precursor.get("activation", {}).get("collision energy")
+def _add_precursor(record: Record, precursor: Element, groups: Groups) -> None:
+    ions = precursor.all("selectedIonList", "selectedIon")[:1]
+    ion = _parameters(ions[0], groups) if ions else {}
+    windows = precursor.all("isolationWindow")[:1]
+    window = _parameters(windows[0], groups) if windows else {}
+    _add(record, "precursor_mz", ion.get("selected ion m/z"))
+    if "precursor_mz" not in record.fields:
+        _add(record, "precursor_mz", window.get("isolation window target m/z"))
+    charge = ion.get("charge state")
+    if charge is not None:
+        record.add("charge", str(int(float(charge.text))))
+    for activation in precursor.all("activation"):
+        energy = _parameters(activation, groups).get("collision energy")
         if energy is not None:
-            record.add("collision_energy", str(float(energy)))
+            record.add("collision_energy", str(float(energy.text)))
 
 
-def _mzxml_fields(record: Record, scan: dict[str, Any]) -> None:
-    record.add("ms_level", str(scan.get("msLevel", "")))
-    record.add("ionmode", str(scan.get("polarity", "")))
-    record.add("title", f"scan={scan.get('num', '')}")
-    if "retentionTime" in scan:
-        record.add("retention_time", f"{float(scan['retentionTime']) * 60:g} s")
-    if "centroided" in scan:
-        record.add("centroided", "yes" if str(scan["centroided"]) in {"1", "True"} else "no")
-    if "collisionEnergy" in scan:
-        record.add("collision_energy", str(float(scan["collisionEnergy"])))
-    for precursor in scan.get("precursorMz", [])[:1]:
-        record.add("precursor_mz", str(float(precursor["precursorMz"])))
-        if "precursorCharge" in precursor:
-            record.add("charge", str(int(precursor["precursorCharge"])))
+def _add(record: Record, name: str, value: Value | None) -> None:
+    if value is not None:
+        record.add(name, value.text)
+
+
+def _parameters(element: Element, groups: Groups) -> Parameters:
+    """Values of the parameters directly inside an element, those of its groups included."""
+    found: Parameters = {}
+    for child in element.children:
+        given = child.attributes
+        if child.name in {"cvParam", "userParam"}:
+            found[given.get("name", "")] = Value(given.get("value", ""), given.get("unitName", ""))
+        elif child.name == f"{_GROUP}Ref":
+            reference = given.get("ref", "")
+            if reference not in groups:
+                raise SpectrumError(f"refers to the group {shorten(reference)!r}, which is absent")
+            found |= groups[reference]
+    return found
+
+
+def _decode(array: Element, groups: Groups) -> npt.NDArray[np.generic]:
+    parameters = _parameters(array, groups)
+    kinds = [_KINDS[name] for name in parameters if name in _KINDS]
+    packing = [name for name in parameters if name.endswith("compression")]
+    if len(kinds) != 1 or len(packing) > 1:
+        raise SpectrumError("an array must state one type of number and one compression")
+    text = "".join(binary.text for binary in array.all("binary"))
+    return decode_array(text, kinds[0], packing[0] if packing else "no compression")
+
+
+def _fill_mzxml(record: Record, scan: Element) -> None:
+    given = scan.attributes
+    record.add("ms_level", given.get("msLevel", "2"))
+    record.add("ionmode", given.get("polarity", ""))
+    record.add("title", f"scan={given.get('num', '')}")
+    if "retentionTime" in given:
+        record.add("retention_time", f"{_seconds(given['retentionTime']):g} s")
+    if "centroided" in given:
+        record.add("centroided", "yes" if given["centroided"] in {"1", "true"} else "no")
+    if "collisionEnergy" in given:
+        record.add("collision_energy", str(float(given["collisionEnergy"])))
+    for precursor in scan.all("precursorMz")[:1]:
+        record.add("precursor_mz", precursor.text)
+        record.add("charge", precursor.attributes.get("precursorCharge", ""))
+    level = record.fields["ms_level"]
+    if not level.isdecimal():
+        raise SpectrumError(f"msLevel {shorten(level)!r} is not a number")
+    if level == "1":
+        return
+    peaks = scan.all("peaks")
+    if len(peaks) != 1:
+        raise SpectrumError(f"has {len(peaks)} elements <peaks>, expected one")
+    _fill_pairs(record, peaks[0])
+
+
+def _fill_pairs(record: Record, peaks: Element) -> None:
+    given = peaks.attributes
+    content = given.get("contentType") or given.get("pairOrder", "")
+    if content not in _PAIRS:
+        raise SpectrumError(f"its peaks are {shorten(content)!r}, expected m/z-int")
+    if not {"precision", "byteOrder"} <= given.keys():
+        raise SpectrumError("its peaks state no precision or byteOrder")
+    order = ">" if given["byteOrder"] in {"network", "big"} else "<"
+    kind = f"{order}f{4 if given['precision'] == '32' else 8}"
+    packing = given.get("compressionType") or "none"
+    named = {"none": "no compression", "zlib": "zlib compression"}.get(packing, packing)
+    values = decode_array(peaks.text, kind, named, values_a_peak=2)
+    record.mz, record.intensities = values[0::2], values[1::2]
+
+
+def _seconds(text: str) -> float:
+    """Seconds of an XML duration (``PT1M2.5S``), or of a plain number of minutes."""
+    if not text.startswith(("P", "-P")):
+        return float(text) * 60
+    found = _DURATION.match(text)
+    if found is None:
+        return 0.0
+    hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return hours * 3600 + minutes * 60 + seconds
