@@ -60,7 +60,7 @@ def _parse(text: str | None) -> tuple[str, Any, str | None]:
     try:
         ((key, candidates),) = json.loads("{" + text + "}").items()
     except (ValueError, RecursionError) as error:
-        return "", None, f"is not valid JSON ({shorten(str(error), 200)})"
+        return "", None, f"is not valid JSON ({shorten(str(error))})"
     return key, candidates, None
 
 

@@ -7,11 +7,11 @@ from mzseek.database.columns import KNOWN, one_line
 from mzseek.database.record import Record
 from mzseek.errors import InputError
 from mzseek.files import LongLine, Source, text_lines
+from mzseek.files.limits import MAX_SDF_RECORD
 from mzseek.files.table import plain_name
 from mzseek.rejects import Report
 
-# A protein of 30,000 atoms has some 4 million characters; what is longer has lost its end.
-MAX_RECORD = 8_000_000
+MAX_RECORD = MAX_SDF_RECORD
 _MARK = re.compile(r"^(?:.{20,}V[23]000|M  END|\$\$\$\$)\s*$", re.MULTILINE)
 _FIELD = re.compile(r"^>.*<([^<>]+)>")
 

@@ -14,6 +14,11 @@ MAX_FIELDS = 10_000  # a record
 MAX_FIELD_TEXT = 4_000_000  # characters of a record's fields together
 MAX_KEY = 1_000  # characters of a field's name
 
+# Molecules. A row with all their names is far shorter; what is longer has lost a line end. In SDF a
+# protein of 30,000 atoms has some 4 million characters; what is longer has lost its end.
+MAX_ROW = 1_000_000  # characters
+MAX_SDF_RECORD = 8_000_000  # characters
+
 # A file is given up where so many records in a row cannot be read: there is nothing in it, and each
 # of them is a line in somebody's list.
 MAX_FAULTS = 250_000

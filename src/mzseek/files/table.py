@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mzseek.errors import InputError
+from mzseek.files.limits import MAX_ROW
 from mzseek.files.source import LongLine, Source, text_lines
 
 Line = tuple[int, str]
@@ -14,8 +15,7 @@ Row = tuple[int, list[str]]
 SetAside = Callable[[int, str], object]
 
 DELIMITERS = "\t;,"
-# A row of molecules with all their names is far shorter; what is longer has lost a line end.
-MOST_CHARACTERS = 1_000_000
+MOST_CHARACTERS = MAX_ROW
 MOST_COLUMNS = 10_000
 # A quoted cell may run on over lines; one that goes on for longer was never closed.
 _MOST_LINES = 50
