@@ -48,6 +48,7 @@ docs: setup  ## serve the docs while writing them
 	$(BIN)/mkdocs serve
 
 bench: setup  ## benchmarks that need no data set; the docs name the others
+	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/read.py
 	$(BIN)/python benchmarks/binning.py
 	$(BIN)/python benchmarks/prepare.py

@@ -22,6 +22,7 @@ HEAVY = {
     "numpy", "scipy", "rdkit", "skfp", "pyarrow", "duckdb", "torch", "lightning", "matplotlib",
     "jinja2", "joblib", "ray", "pyteomics", "lxml", "rich",
 }  # fmt: skip
+PARSER = "pydantic"  # typer's, for values of options: as long again as all the rest
 HELP = [["--version"], ["--help"], *([name, "--help"] for name in COMMANDS)]
 HELP += [
     [name, inside, "--help"]
@@ -75,10 +76,10 @@ for arguments in json.loads(sys.argv[1]):
             main()
         except SystemExit as stop:
             status = stop.code
-    there = sorted({name.partition(".")[0] for name in sys.modules} & set(json.loads(HEAVY)))
+    there = sorted({name.partition(".")[0] for name in sys.modules} & set(json.loads(NAMES)))
     told.append([status, out.getvalue(), err.getvalue(), there])
 print(json.dumps(told))
-""".replace("HEAVY", repr(json.dumps(sorted(HEAVY))))
+""".replace("NAMES", repr(json.dumps(sorted({*HEAVY, PARSER}))))
 
 
 def told(commands: list[list[str]], folder: Path) -> list[tuple[int, str, str, list[str]]]:
@@ -102,10 +103,38 @@ def test_refusals_load_no_library_and_are_one_line(tmp_path: Path) -> None:
     for command, (status, out, err, loaded_too) in zip(
         commands, told(commands, tmp_path), strict=True
     ):
-        assert (status, out, loaded_too) == (2, "", []), (command, err)
+        assert (status, out, HEAVY & {*loaded_too}) == (2, "", set()), (command, err)
         assert err.startswith("mzseek: "), command
         assert err.count("\n") == 1, command
     assert [path.name for path in tmp_path.iterdir()] == ["a-file"]
+
+
+def test_what_is_not_there_is_refused_before_options_are_parsed(tmp_path: Path) -> None:
+    (tmp_path / "a-file").write_text("CCO\n")
+    lines = [line for line in REFUSED if "nowhere" in line and "--candidates-mass" not in line]
+    assert len(lines) > 15
+    for line, (_, _, err, there) in zip(
+        lines, told([line.split() for line in lines], tmp_path), strict=True
+    ):
+        assert there == [], line
+        assert "nowhere" in err
+
+
+def test_help_is_shown_whatever_else_is_given(tmp_path: Path) -> None:
+    commands = [["evaluate", "nowhere", "--help"], ["evaluate", "--help", "--control=nowhere"]]
+    for status, out, err, _ in told(commands, tmp_path):
+        assert (status, err) == (0, "")
+        assert out.startswith("Usage: mzseek evaluate")
+
+
+def test_options_are_looked_at_wherever_they_stand(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{}")
+    commands = [["evaluate", ".", "--control=absent"], ["evaluate", "--control", "absent", "."],
+                ["evaluate", "--", "-x"]]  # fmt: skip
+    assert [err for _, _, err, _ in told(commands, tmp_path)] == [
+        f"mzseek: {name}: is no run folder (run.json is missing)\n"
+        for name in ("absent", "absent", "-x")
+    ]
 
 
 @pytest.mark.parametrize("command", ["--version", "train --help", "evaluate nowhere"])

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mzseek.cli.bands import PAPERS, expanded
-from mzseek.cli.early import look_at_fingerprint, look_for_prepared, look_for_run
+from mzseek.cli.early import early, look_at_fingerprint, look_for_prepared, look_for_run
 from mzseek.cli.options import GOAL_NAMES, AsJson, Jobs
 from mzseek.cli.output import new_table, plain, print_json, say, show, watched
 from mzseek.errors import DecisionError
@@ -15,6 +15,7 @@ from mzseek.errors import DecisionError
 _USUAL = 0.2
 
 
+@early(data=look_for_prepared, run=look_for_run)
 def advise(
     data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
     goal: Annotated[
@@ -54,9 +55,6 @@ def advise(
     kinds = list(dict.fromkeys(expanded(fingerprint or PAPERS)))
     for kind in kinds:
         look_at_fingerprint(kind)
-    look_for_prepared(data)
-    if run is not None:
-        look_for_run(run)
     from mzseek.data.bands import set_bands
     from mzseek.data.cache import Prepared
     from mzseek.report.advice import advise as ask

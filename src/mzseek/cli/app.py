@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from mzseek import __version__
+from mzseek.cli.early import EarlyCommand
 
 # The first line of each command's help; `mzseek.cli.NAME` has a function NAME, or a group NAME_app.
 COMMANDS = {
@@ -26,6 +27,26 @@ COMMANDS = {
 }
 
 
+class Group(TyperGroup):
+    """Commands below a command, each shown with its whole first line."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """``--help``, not given by default: of None, typer asks pydantic whether it is a flag."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.default = False
+        return option
+
+    def first_lines(self) -> list[tuple[str, str]]:
+        """Names of the commands, and what they are for."""
+        return [(name, (each.help or "").split("\n")[0]) for name, each in self.commands.items()]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write names and first lines; typer would cut them at the width of the page."""
+        with formatter.section("Commands"):
+            formatter.write_dl(self.first_lines())
+
+
 @cache
 def loaded(name: str) -> Any:
     """The command of that name, as click has it."""
@@ -34,14 +55,17 @@ def loaded(name: str) -> Any:
     holder = typer.Typer(add_completion=False, rich_markup_mode=None)
     holder.callback()(lambda: None)
     if hasattr(module, f"{name}_app"):
-        holder.add_typer(getattr(module, f"{name}_app"), name=name)
+        group = getattr(module, f"{name}_app")
+        for each in group.registered_commands:
+            each.cls = EarlyCommand
+        holder.add_typer(group, name=name, cls=Group)
     else:
-        holder.command(name)(getattr(module, name))
+        holder.command(name, cls=EarlyCommand)(getattr(module, name))
     commands: dict[str, Any] = get_command(holder).commands  # type: ignore[attr-defined]
     return commands[name]
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(Group):
     """Commands whose modules are not imported before they are called."""
 
     def __init__(self, **options: Any) -> None:
@@ -59,10 +83,9 @@ class LazyGroup(TyperGroup):
         except EOFError as error:  # typer would begin a new line for whoever ended their input
             raise typer.Abort from error
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Names and first lines, without a look at the commands."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+    def first_lines(self) -> list[tuple[str, str]]:
+        """Names of the commands, and what they are for, without a look at them."""
+        return list(COMMANDS.items())
 
 
 app = typer.Typer(

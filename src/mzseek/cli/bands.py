@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mzseek.cli.early import look_at_fingerprint, look_for_prepared
+from mzseek.cli.early import early, look_at_fingerprint, look_for_prepared
 from mzseek.cli.options import BAND_NAMES, FINGERPRINT_NAMES, AsJson, Jobs
 from mzseek.cli.output import counted, new_table, plain, print_json, say, show, watched
 from mzseek.errors import DatasetError
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 PAPERS = ("morgan2", "morgan4", "morgan6", "morgan8", "rdkit", "map4")
 
 
+@early(data=look_for_prepared)
 def bands(
     data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
     fingerprint: Annotated[
@@ -54,7 +55,6 @@ def bands(
     asked = list(dict.fromkeys(expanded(fingerprint or [])))
     for kind in asked:
         look_at_fingerprint(kind)
-    look_for_prepared(data)
     if figure and figure.suffix != ".svg":
         raise DatasetError(f"{figure}: expected a name that ends in .svg")
     from mzseek.data.bands import set_bands

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mzseek.cli.early import look_for_file, look_for_folder
+from mzseek.cli.early import early, look_for_file, look_for_folder
 from mzseek.cli.options import AsJson, Jobs
 from mzseek.cli.output import (
     counted,
@@ -51,6 +51,7 @@ def get(
 
 
 @data_app.command("build")
+@early(libraries=look_for_file, molecules=look_for_file)
 def build(
     libraries: Annotated[
         list[Path], typer.Argument(help="Spectrum files, folders or zips, in any known format.")
@@ -82,8 +83,6 @@ def build(
 
     Example: mzseek data build library.msp --molecules pubchem.tsv.gz --out myset
     """
-    for path in (*libraries, molecules):
-        look_for_file(path)
     from mzseek.data.build import BuildOptions, build_dataset
     from mzseek.data.dataset import read_rejects
 
@@ -116,6 +115,7 @@ def build(
 
 
 @data_app.command("check")
+@early(directory=look_for_folder)
 def check(
     directory: Annotated[Path, typer.Argument(help="A folder with a table and candidate lists.")],
     as_json: AsJson = False,
@@ -127,7 +127,6 @@ def check(
 
     Example: mzseek data check massspecgym
     """
-    look_for_folder(directory)
     from mzseek.data.check import check_dataset
     from mzseek.data.dataset import find_dataset
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mzseek.cli.early import look_at_fingerprint, look_for_database, look_for_file
+from mzseek.cli.early import early, look_at_fingerprint, look_for_database, look_for_file
 from mzseek.cli.interrupt import can_go_on
 from mzseek.cli.options import Address, AsJson, EngineName, Fingerprint, Jobs
 from mzseek.cli.output import counted, plain, print_json, say, show_rejects, watched
@@ -26,6 +26,7 @@ _GOES_ON = "the same command goes on where it was"
 
 
 @database_app.command("build")
+@early(fingerprint=look_at_fingerprint, molecules=look_for_file)
 def build(
     molecules: Annotated[
         list[Path],
@@ -52,9 +53,6 @@ def build(
 
     Example: mzseek database build hmdb.sdf.gz coconut.csv --out candidates
     """
-    look_at_fingerprint(fingerprint)
-    for path in molecules:
-        look_for_file(path)
     from mzseek.database.inputs import file_sources
 
     named = {
@@ -66,6 +64,7 @@ def build(
 
 
 @database_app.command("hmdb")
+@early(fingerprint=look_at_fingerprint)
 def hmdb(
     out: Out = Path("hmdb"),
     fingerprint: Fingerprint = "morgan2",
@@ -80,13 +79,13 @@ def hmdb(
 
     Example: mzseek database hmdb --out hmdb
     """
-    look_at_fingerprint(fingerprint)
     from mzseek.database.inputs import hmdb_sources
 
     _build(hmdb_sources(), out, fingerprint, nearest, jobs, engine, address)
 
 
 @database_app.command("pubchem")
+@early(fingerprint=look_at_fingerprint)
 def pubchem(
     folder: Annotated[
         Path, typer.Argument(help="Folder with PubChem's CID-SMILES.gz (and CID-Title.gz).")
@@ -102,13 +101,13 @@ def pubchem(
 
     Example: mzseek database pubchem mirror/Compound/Extras --out pubchem
     """
-    look_at_fingerprint(fingerprint)
     from mzseek.database.inputs import pubchem_sources
 
     _build(pubchem_sources(folder), out, fingerprint, nearest, jobs, engine, address)
 
 
 @database_app.command("add")
+@early(store=look_for_database, molecules=look_for_file)
 def add(
     store: Store,
     molecules: Annotated[list[Path], typer.Argument(help="As for `database build`.")],
@@ -123,9 +122,6 @@ def add(
 
     Example: mzseek database add candidates mine.smi --source mine
     """
-    look_for_database(store)
-    for path in molecules:
-        look_for_file(path)
     from mzseek.database import Database, add_molecules
     from mzseek.database.inputs import file_sources
     from mzseek.work import engine_named
@@ -142,6 +138,7 @@ def add(
 
 
 @database_app.command("info")
+@early(store=look_for_database)
 def info(
     store: Store,
     as_json: AsJson = False,
@@ -150,7 +147,6 @@ def info(
 
     Example: mzseek database info candidates
     """
-    look_for_database(store)
     from mzseek.database import Database
 
     opened = Database.open(store)
@@ -161,12 +157,12 @@ def info(
 
 
 @database_app.command("check")
+@early(store=look_for_database)
 def check(store: Store) -> None:
     """Read every file and compare its checksum.
 
     Example: mzseek database check candidates
     """
-    look_for_database(store)
     from mzseek.database import Database
 
     opened = Database.open(store)
@@ -176,6 +172,7 @@ def check(store: Store) -> None:
 
 
 @database_app.command("export")
+@early(store=look_for_database)
 def export(
     store: Store,
     out: Annotated[Path, typer.Argument(help="File to write: .tsv, .csv or .smi.")],
@@ -184,7 +181,6 @@ def export(
 
     Example: mzseek database export candidates candidates.tsv
     """
-    look_for_database(store)
     from mzseek.database import Database
     from mzseek.database.columns import EXPORTED
     from mzseek.files import atomic_file

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mzseek.cli.early import look_at_fingerprint, look_for_file
+from mzseek.cli.early import early, look_at_fingerprint, look_for_file
 from mzseek.cli.options import FINGERPRINT_NAMES, WITHIN_NAMES, AsJson
 from mzseek.cli.output import counted, new_table, plain, print_json, say, show
 from mzseek.errors import DecisionError
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _SHOWN_BITS = 40
 
 
+@early(table=look_for_file)
 def decide(
     table: Annotated[
         Path,
@@ -47,7 +48,6 @@ def decide(
         raise DecisionError(f"--within {within!r} is unknown, expected one of: {listed}")
     if fingerprint is not None:
         look_at_fingerprint(fingerprint)
-    look_for_file(table)
     from mzseek.data.scored_table import read_scored_table
     from mzseek.decision import UTILITIES, distribution
     from mzseek.decision.bounds import bounds_under

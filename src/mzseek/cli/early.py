@@ -3,7 +3,11 @@
 Whatever is refused here is refused by the rooms below in the same words; tests compare them.
 """
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
+
+from typer.core import TyperCommand
 
 from mzseek.cli.options import FINGERPRINT_NAMES
 from mzseek.errors import (
@@ -15,8 +19,36 @@ from mzseek.errors import (
     RunError,
 )
 
+Function = TypeVar("Function", bound=Callable[..., None])
+Look = Callable[[Path], None]
+
 _MANIFEST = "manifest.json"
 _RUN = "run.json"
+
+
+def early(**looks: Look) -> Callable[[Function], Function]:
+    """Have options of a command looked at as they are written, one after the other."""
+
+    def mark(function: Function) -> Function:
+        function.early = looks  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+class EarlyCommand(TyperCommand):
+    """A command that looks before it leaps: typer takes a while to tell a path from a number."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Look at what is written, then take it for what it says."""
+        looks: dict[str, Look] = getattr(self.callback, "early", {})
+        if looks:
+            written, _, _ = self.make_parser(ctx).parse_args(list(args))
+            for name, look in () if written.get("help") else looks.items():
+                found = written.get(name)
+                for text in (found,) if isinstance(found, str) else found or ():
+                    look(Path(text))
+        return super().parse_args(ctx, args)
 
 
 def look_for_prepared(folder: Path) -> None:
@@ -51,8 +83,10 @@ def look_for_file(path: Path) -> None:
         raise InputError(path, "no such file")
 
 
-def look_at_fingerprint(name: str) -> None:
+def look_at_fingerprint(name: Path | str) -> None:
     """Refuse a kind of fingerprint that is unknown."""
     known = FINGERPRINT_NAMES.split()
-    if name not in known:
-        raise MoleculeError(f"fingerprint {name!r} is unknown, expected one of {', '.join(known)}")
+    if str(name) not in known:
+        raise MoleculeError(
+            f"fingerprint {str(name)!r} is unknown, expected one of {', '.join(known)}"
+        )

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from mzseek.cli.beliefs import show_beliefs
-from mzseek.cli.early import look_for_run
+from mzseek.cli.early import early, look_for_run
 from mzseek.cli.options import AsJson
 from mzseek.cli.output import new_table, plain, print_json, say, show, watched
 from mzseek.errors import RunError
@@ -16,6 +16,7 @@ from mzseek.names import tell_apart
 _GAIN, _CHANCE = "gain over it", "random"
 
 
+@early(run=look_for_run, control=look_for_run)
 def evaluate(
     run: Annotated[Path, typer.Argument(help="Run folder that `mzseek train` has made.")],
     fold: Annotated[str, typer.Option(help="train, val or test.")] = "test",
@@ -66,11 +67,8 @@ def evaluate(
 
     Example: mzseek evaluate runs/emb-cos --candidates formula --control runs/blind
     """
-    look_for_run(run)
-    if control is not None:
-        look_for_run(control)
-        if control.samefile(run):
-            raise RunError(f"--control {control}: is the run itself; name another to compare with")
+    if control is not None and control.samefile(run):
+        raise RunError(f"--control {control}: is the run itself; name another to compare with")
     from mzseek.data.settings import measured_on
     from mzseek.metrics import bootstrap
     from mzseek.training.beliefs import beliefs_of

@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
-from mzseek.cli.early import look_for_database, look_for_prepared
+from mzseek.cli.early import early, look_for_database, look_for_prepared
 from mzseek.cli.options import Address, AsJson, EngineName, Jobs
 from mzseek.cli.output import print_json, say, say_next, watched
 
 
+@early(data=look_for_prepared, database=look_for_database)
 def negatives(
     data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
     database: Annotated[Path, typer.Option(help="Folder that `mzseek database build` has made.")],
@@ -34,8 +35,6 @@ def negatives(
 
     Example: mzseek negatives prepared --database candidates --by mass --keep 256
     """
-    look_for_prepared(data)
-    look_for_database(database)
     from mzseek.data.cache import Prepared
     from mzseek.data.negatives import add_negatives
     from mzseek.database import Database

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mzseek.cli.early import look_at_fingerprint, look_for_file
+from mzseek.cli.early import early, look_at_fingerprint, look_for_file
 from mzseek.cli.options import AsJson, Fingerprint, Jobs
 from mzseek.cli.output import counted, plain, print_json, say, show_rejects, watched
 from mzseek.errors import DatasetError
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mzseek.data.cache import Prepared
 
 
+@early(fingerprint=look_at_fingerprint, spectra=look_for_file)
 def prepare(
     spectra: Annotated[
         Path,
@@ -49,8 +50,7 @@ def prepare(
             raise DatasetError(f"--candidates {text!r}: expected NAME=FILE")
         settings[name] = Path(file)
     chosen = {name: path for name, path in settings.items() if path is not None}
-    look_at_fingerprint(fingerprint)
-    for path in (spectra, *chosen.values()):
+    for path in chosen.values():
         look_for_file(path)
     from mzseek.data.dataset import find_dataset
     from mzseek.data.prepare import Options

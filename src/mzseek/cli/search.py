@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from mzseek.cli.early import look_for_database, look_for_file
+from mzseek.cli.early import early, look_for_database, look_for_file
 from mzseek.cli.guard import one_line
 from mzseek.errors import DatabaseError
 
@@ -20,6 +20,7 @@ _SHOWN_SOURCES = 12
 _SHOWN_REJECTS = 3
 
 
+@early(store=look_for_database, masses=look_for_file)
 def search(
     store: Annotated[Path, typer.Argument(help="Folder that `mzseek database build` has made.")],
     mass: Annotated[list[float] | None, typer.Option(help="Neutral mass. Several times.")] = None,
@@ -62,9 +63,6 @@ def search(
         raise DatabaseError("--cap is for masses, precursors and formulas; --like has --top")
     if adduct and given[0] not in ("--precursor", "--masses"):
         raise DatabaseError(f"--adduct is for --precursor and --masses, not for {given[0]}")
-    look_for_database(store)
-    if masses is not None:
-        look_for_file(masses)
     from mzseek.database import Database
 
     opened = Database.open(store)

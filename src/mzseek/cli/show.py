@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mzseek.cli.early import look_for_file
+from mzseek.cli.early import early, look_for_file
 from mzseek.cli.options import AsJson
 from mzseek.errors import DatasetError, InputError
 from mzseek.files import read_object
@@ -22,6 +22,7 @@ OWN_FOLDERS = {
 }
 
 
+@early(files=look_for_file)
 def show(
     files: Annotated[
         list[Path], typer.Argument(help="Spectrum files, folders or zips, in any known format.")
@@ -45,7 +46,6 @@ def show(
     Example: mzseek show library.mgf --spectrum caffeine --svg caffeine.svg
     """
     for file in files:
-        look_for_file(file)
         _refuse_own_folder(file)
     _check_outputs(files, svg, rejects)
     if spectrum is not None:

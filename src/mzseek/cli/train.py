@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mzseek.cli.early import look_for_prepared, look_for_run
+from mzseek.cli.early import early, look_for_prepared, look_for_run
 from mzseek.cli.interrupt import can_go_on
 from mzseek.cli.options import AsJson
 from mzseek.cli.output import plain, print_json, say, say_next, watched
@@ -16,6 +16,7 @@ LOSS_NAMES = "bce focal cosine iou fp-cos emb-cos fp-mlp emb-mlp combined"
 MODEL_NAMES = "mlp transformer deepsets precursor blind random"
 
 
+@early(data=look_for_prepared, start_from=look_for_run)
 def train(
     data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
     loss: Annotated[str, typer.Option(help=LOSS_NAMES)],
@@ -71,9 +72,6 @@ def train(
 
     Example: mzseek train prepared --loss emb-cos --epochs 10 --lr 5e-5 --out runs/emb-cos
     """
-    look_for_prepared(data)
-    if start_from is not None:
-        look_for_run(start_from)
     from mzseek.data.cache import Prepared
     from mzseek.data.settings import measured_on
     from mzseek.training.options import Options  # torch takes a second to load
