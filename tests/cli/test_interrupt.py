@@ -130,13 +130,43 @@ def test_ctrl_c_ends_work_that_rdkit_makes_deaf_to_it(inputs: Path, tmp_path: Pa
     assert seconds < WITHIN
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_being_asked_to_end_is_like_ctrl_c(inputs: Path, tmp_path: Path, jobs: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "jobs"), [(signal.SIGTERM, 1), (signal.SIGTERM, 2), (signal.SIGHUP, 1)]
+)
+def test_being_asked_to_end_is_like_ctrl_c(
+    inputs: Path, tmp_path: Path, number: signal.Signals, jobs: int
+) -> None:
     command = [*CLI, *COMMANDS["prepare"].format(inputs).split(), "--jobs", str(jobs)]
-    status, err, seconds = ended(command, tmp_path, 4, signal.SIGTERM, group=False)
-    assert (status, err) == (143, "mzseek: interrupted\n")
+    status, err, seconds = ended(command, tmp_path, 4, number, group=False)
+    assert (status, err) == (128 + number, "mzseek: interrupted\n")
     assert seconds < WITHIN
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("begun", ["made/data", "made/prepared", "made/runs/bce/run.json"])
+def test_ctrl_c_ends_the_demo_with_all_that_it_trains(tmp_path: Path, begun: str) -> None:
+    process = subprocess.Popen(
+        [*CLI, "demo", "--out", "made"], cwd=tmp_path, start_new_session=True, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        until = time.monotonic() + 300
+        while not (tmp_path / begun).exists():
+            assert process.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        sent = time.monotonic()
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert time.monotonic() - sent < WITHIN
+        lines = [line for line in err.splitlines() if not line.endswith(" s")]  # how far it was
+        assert (process.returncode, lines) == (130, ["mzseek: interrupted"])
+        assert family(process.pid) == []
+        assert not list(tmp_path.rglob("*.partial-*"))
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_an_interrupted_build_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -223,6 +253,36 @@ finally:
 """
     status, said, seconds = poked(body, 0.3, 1)
     assert (status, said) == (130, "mzseek: interrupted\n")
+    assert seconds < WITHIN
+
+
+def test_a_second_ctrl_c_ends_what_comes_after_the_work_too() -> None:
+    body = """
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    interrupts.stop()
+    time.sleep(60)
+"""
+    status, said, seconds = poked(body, 0.3, 1)
+    assert (status, said) == (130, "mzseek: interrupted\n")
+    assert seconds < WITHIN
+
+
+def test_programs_that_a_library_has_started_end_too() -> None:
+    body = """
+import subprocess
+child = subprocess.Popen(['sleep', '60'])
+print(child.pid, flush=True)
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    interrupts.stop()
+    stop_children()
+print(child.wait())
+"""
+    status, said, seconds = poked(body, 0.5)
+    assert (status, said.splitlines()[1]) == (0, str(-signal.SIGKILL))
     assert seconds < WITHIN
 
 

@@ -227,7 +227,7 @@ def is_running(process: int) -> bool:
 
 def test_ctrl_c_ends_the_processes_whatever_they_are_at() -> None:
     list(LocalEngine(2).results(lambda _: os.getpid(), range(4)))
-    workers = [child.pid for child in multiprocessing.active_children()]
+    workers = {child.pid for child in multiprocessing.active_children()}
     assert len(workers) == 2
     threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
     begun = time.monotonic()

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -49,6 +50,7 @@ class Interrupts:
     def __init__(self) -> None:
         self.received: int | None = None
         self._over = threading.Event()
+        self._left = threading.Event()
         self._is_heard = False
         self._watcher: threading.Thread | None = None
 
@@ -60,16 +62,18 @@ class Interrupts:
         # Those that are ignored, as under nohup, stay so; those that somebody handles, too.
         usual = (signal.SIG_DFL, signal.default_int_handler)
         self._signals = {number for number in _ASKING if signal.getsignal(number) in usual}
+        if not self._signals:
+            return self
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
         # Harmless wherever it goes astray: it is ignored by default.
         self._poke_before = signal.signal(signal.SIGURG, self._raise)
-        if self._signals:
-            self._watcher = threading.Thread(target=self._watch, name="signals", daemon=True)
-            self._watcher.start()
+        self._watcher = threading.Thread(target=self._watch, name="signals", daemon=True)
+        self._watcher.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+        self._left.set()
         if self._watcher is None or self._watcher.ident is None:
             return
         signal.pthread_kill(self._watcher.ident, min(self._signals))
@@ -85,14 +89,14 @@ class Interrupts:
 
     def _watch(self) -> None:
         first = signal.sigwait(self._signals)
-        if self._over.is_set():
+        if self._left.is_set():
             return
         self.received = first
         came = time.monotonic()
         threading.Thread(target=self._insist, name="interrupting", daemon=True).start()
         while True:
             signal.sigwait(self._signals)
-            if self._over.is_set():
+            if self._left.is_set():
                 return
             if time.monotonic() - came > _TWICE:
                 self._give_up()
@@ -146,8 +150,23 @@ def end_at_once(status: int) -> NoReturn:
 
 
 def stop_children() -> None:
-    """End all processes that this one has started for its work, whatever they are at."""
-    if "mzseek.work.engine" in sys.modules:
-        from mzseek.work.engine import stop_workers
+    """End all processes that come from this one, whatever they are at."""
+    from mzseek.work.engine import kill_all, stop_workers
 
-        stop_workers()
+    stop_workers()
+    kill_all(_descendants())  # such as solvers that a library has started
+
+
+def _descendants() -> set[int]:
+    """Processes that come from this one, but those that clear up after others, and end by it."""
+    parents: dict[int, int] = {}
+    spared = {os.getpid()}
+    for path in Path("/proc").glob("[0-9]*") if Path("/proc/self").exists() else ():
+        with contextlib.suppress(OSError, ValueError, IndexError):  # it may have ended meanwhile
+            parents[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            if b"resource_tracker" in (path / "cmdline").read_bytes():
+                spared.add(int(path.name))
+    family = {os.getpid()}
+    while more := {child for child, parent in parents.items() if parent in family} - family:
+        family |= more
+    return family - spared

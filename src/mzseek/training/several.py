@@ -13,7 +13,7 @@ from typing import Any
 from mzseek.errors import RunError
 from mzseek.training.options import Options
 from mzseek.training.run import Run
-from mzseek.work.engine import Engine, begin_worker, signals_kept, stop_workers
+from mzseek.work.engine import Engine, begin_worker, kill_all, signals_kept
 from mzseek.work.progress import Progress, Say, silent, unheard
 
 _POLL = 0.2  # seconds
@@ -82,7 +82,7 @@ def train_several(
                     if job.done():
                         job.result()  # a run that has failed keeps the next from being begun
         except KeyboardInterrupt:
-            stop_workers()  # each goes on from its last validation when it is wanted again
+            kill_all(pool._processes)  # each can go on from its last validation
             raise
         except BrokenProcessPool as error:
             raise RunError("a run was killed from outside (is there enough memory?)") from error

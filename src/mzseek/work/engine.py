@@ -5,7 +5,6 @@ most, so that memory is bounded and results do not depend on the engine.
 """
 
 import contextlib
-import multiprocessing
 import os
 import signal
 import sys
@@ -130,15 +129,19 @@ def begin_worker() -> None:
 
 
 def stop_workers() -> None:
-    """End the processes that work for this one at once, whatever they are at."""
-    for child in multiprocessing.active_children():
-        if child.pid is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(child.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
-    # Told to kill them itself, loky's thread stumbles over what they had not begun.
+    """End the processes of the local engine at once, whatever they are at."""
     loky = sys.modules.get("joblib.externals.loky.reusable_executor")
     if loky is not None and loky._executor is not None:
+        # Told to kill them itself, loky's thread stumbles over what they had not begun.
+        kill_all(loky._executor._processes)
         loky._executor.shutdown(wait=True)
+
+
+def kill_all(processes: Iterable[int]) -> None:
+    """End processes by their numbers; those that have ended are no matter."""
+    for process in list(processes):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 class RayEngine(Engine):
