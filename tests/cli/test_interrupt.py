@@ -37,7 +37,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("inputs")
     every = molecules(100_000)
     (folder / "pool.smi").write_text("\n".join(every))
-    (folder / "large.smi").write_text("\n".join(molecules(200_000)))  # these are only weighed
+    (folder / "large.smi").write_text("\n".join(molecules(300_000)))  # these are only weighed
     truths = [f"{'C' * length}O" for length in range(3, 13)]
     precursors = [precursor_mz(exact_mass(smiles), "[M+H]+") for smiles in truths]
     rows = ["identifier\tmzs\tintensities\tsmiles\tprecursor_mz\tadduct\tfold"]
