@@ -1,10 +1,15 @@
 """The console script, in this process."""
 
+import re
+import shlex
 import sys
 from pathlib import Path
 
+import click
 import pytest
+import typer
 
+from mzseek.cli.app import app
 from mzseek.cli.guard import run_command
 
 CAFFEINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O"
@@ -26,6 +31,28 @@ def run(*arguments: str, capsys: pytest.CaptureFixture[str], monkeypatch) -> tup
 @pytest.fixture
 def mzseek(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     return lambda *arguments: run(*map(str, arguments), capsys=capsys, monkeypatch=monkeypatch)
+
+
+def commands(text: str) -> list[list[str]]:
+    """The commands of mzseek that a text tells its reader to run, as a shell would read them.
+
+    They stand after "Next: ", or in backticks.
+    """
+    lines = re.findall(r"^Next: (mzseek .*)$", text, re.MULTILINE)
+    return [shlex.split(line)[1:] for line in lines + re.findall(r"`(mzseek [^`]*)`", text)]
+
+
+def assert_understood(words: list[str]) -> None:
+    """The command line must know the command, its arguments and its options."""
+    command, name = typer.main.get_command(app), "mzseek"
+    while isinstance(command, click.Group):
+        assert words, f"{name} names no command"
+        name, words = words[0], words[1:]
+        found = command.get_command(click.Context(command), name)
+        assert found is not None, f"there is no command {name}"
+        command = found
+    with command.make_context(name, list(words)):
+        pass  # it complains of what it does not know
 
 
 @pytest.fixture

@@ -11,7 +11,12 @@ from mzseek.decision import first_places
 from mzseek.report.advice import GOALS
 from mzseek.report.advice import advise as ask
 from mzseek.training.posteriors import calibrate
+from mzseek.training.run import Run
 from mzseek.training.scored import How
+
+from .conftest import QUICK, assert_understood, commands
+
+pytestmark = pytest.mark.usefixtures("threads_kept")
 
 TWO = ["--fingerprint", "maccs", "--fingerprint", "rdkit", "--jobs", "1"]
 
@@ -28,9 +33,9 @@ def test_advice_is_that_of_the_bands_of_validation(goal: str, mzseek, small: Pre
         ).medians()
         for kind in ("maccs", "rdkit")
     }
-    wanted = ask(goal, medians, 0.2, similarity)
+    wanted = ask(goal, medians, 0.2, "maccs", similarity)
     assert (facts["goal"], facts["loss"]) == (goal, GOALS[goal])
-    assert facts["fingerprint"] == wanted.fingerprint
+    assert (facts["fingerprint"], facts["compared"]) == (wanted.fingerprint, wanted.compared)
     assert facts["rows"] == [pytest.approx(vars(row)) for row in wanted.rows]
     assert facts["reasons"] == wanted.reasons
     assert (facts["p_star"], facts["p_star_is"]) == (0.2, "assumed")
@@ -40,11 +45,50 @@ def test_people_read_what_to_train_and_why(mzseek, small: Prepared) -> None:
     status, text, err = mzseek("advise", small.folder, "--goal", "tanimoto", *TWO)
     assert (status, err) == (0, "")
     lines = text.splitlines()
-    assert lines[0].startswith("--loss iou --fingerprint ")
-    assert lines[1].startswith("· --loss iou: it stands for tanimoto")
+    assert lines[0] in ("Fingerprint maccs, loss iou", "Fingerprint rdkit, loss iou")
+    assert lines[1].startswith("· Loss iou: it stands for tanimoto")
     assert "most lost in tanimoto" in text
     assert "probability 0.20 (assumed)" in text
-    assert "mzseek bands --against pairs" in text
+    assert f"mzseek bands {small.folder} --candidates mass --against pairs" in text
+
+
+@pytest.mark.parametrize("fingerprint", ["maccs", "rdkit"])
+@pytest.mark.parametrize("goal", GOALS)
+def test_every_command_that_is_told_exists_with_its_options(
+    goal: str, fingerprint: str, mzseek, small: Prepared, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(small.folder, tmp_path / "my [data]")
+    status, text, _ = mzseek(
+        "advise", folder, "--goal", goal, "--fingerprint", fingerprint, "--jobs", 1
+    )
+    assert status == 0
+    found = commands(text)
+    for words in found:
+        assert_understood(words)
+    names = [words[0] for words in found]
+    assert names.count("train") == 1
+    # A fingerprint is chosen when data are prepared; the folder has maccs.
+    assert ("prepare" in names) == (fingerprint == "rdkit" and goal != "bits")
+    if "prepare" in names:
+        prepare, train = (next(w for w in found if w[0] == name) for name in ("prepare", "train"))
+        assert prepare[prepare.index("--fingerprint") + 1] == "rdkit"
+        assert prepare[prepare.index("--out") + 1] == train[1] == f"{folder}-rdkit"
+    assert all("--fingerprint" not in words for words in found if words[0] == "train")
+
+
+def test_the_commands_that_are_told_can_be_run_one_after_the_other(
+    mzseek, small_set, small: Prepared, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = shutil.copytree(small.folder, tmp_path / "prepared")
+    _, text, _ = mzseek("advise", folder, "--goal", "tanimoto", "--fingerprint", "rdkit")
+    told = [words for words in commands(text) if words[0] in ("prepare", "train")]
+    for words in told:
+        given = [str(small_set.folder.parent) if w == "DATASET" else w for w in words]
+        extra = [*QUICK, "--width", "16"] if words[0] == "train" else ["--jobs", "1"]
+        status, _, err = mzseek(*given, *extra)
+        assert (status, err) == (0, "")
+    assert Run.open("runs/iou").facts["data"]["fingerprint"] == "rdkit"
 
 
 def test_the_six_of_the_paper_are_compared_by_default(mzseek, small: Prepared) -> None:

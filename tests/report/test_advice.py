@@ -9,9 +9,10 @@ from mzseek.decision import bound_hit_under_similarity, bound_similarity_under_h
 from mzseek.errors import DecisionError
 from mzseek.losses import LOSSES
 from mzseek.metrics import METRICS
-from mzseek.report.advice import GOALS, advise, band_row
+from mzseek.report.advice import GOALS, advise, band_row, compares
 
 NARROW, WIDE = {"low": 0.1, "high": 0.3}, {"low": 0.1, "high": 0.9}
+SIMILARITY = {"cosine": "cosine"}
 UNIT = st.floats(0, 1)
 
 
@@ -28,34 +29,82 @@ def test_a_row_has_the_worst_of_both_bounds(one: float, other: float, p_star: fl
 
 @pytest.mark.parametrize("goal", GOALS)
 def test_the_loss_stands_for_the_goal(goal: str) -> None:
-    found = advise(goal, {"morgan2": NARROW}, 0.5)
+    found = advise(goal, {"morgan2": NARROW}, 0.5, "morgan2", SIMILARITY.get(goal, "tanimoto"))
     assert (found.goal, found.loss) == (goal, GOALS[goal])
     stands_for = {"hit": "hit_rate@1", "bits": "bit_accuracy"}.get(goal, goal)
     assert LOSSES[found.loss].stands_for == stands_for
     assert stands_for in METRICS
-    assert found.reasons[0].startswith(f"--loss {found.loss}: ")
+    assert found.reasons[0].startswith(f"Loss {found.loss}: ")
 
 
-@pytest.mark.parametrize("goal", GOALS)
-def test_the_fingerprint_with_the_least_to_lose_comes_first(goal: str) -> None:
-    found = advise(goal, {"wide": WIDE, "narrow": NARROW}, 0.5)
+# Of two fingerprints, the first has more to lose of HR@1 and less of the similarity.
+ALIKE, APART = {"low": 0.9, "high": 0.95}, {"low": 0.1, "high": 0.4}
+
+
+@pytest.mark.parametrize(
+    ("goal", "first", "points"),
+    [("hit", "apart", "points of HR@1"), ("tanimoto", "alike", "points of tanimoto"),
+     ("cosine", "alike", "points of cosine")],
+)  # fmt: skip
+def test_fingerprints_are_compared_by_what_the_goal_can_lose(
+    goal: str, first: str, points: str
+) -> None:
+    bands = {"alike": ALIKE, "apart": APART}
+    found = advise(goal, bands, 0.4, "apart", SIMILARITY.get(goal, "tanimoto"))
+    assert (found.fingerprint, found.compared) == (first, goal)
+    of_goal = [row.hit_loss if goal == "hit" else row.similarity_loss for row in found.rows]
+    other = [row.similarity_loss if goal == "hit" else row.hit_loss for row in found.rows]
+    assert of_goal == sorted(of_goal)
+    assert other == sorted(other, reverse=True)
+    assert of_goal[0] < of_goal[1]
+    [reason] = [each for each in found.reasons if each.startswith(f"Fingerprint {first}: ")]
+    assert f"{100 * of_goal[0]:.1f} {points}; with " in reason
+    assert reason.endswith(f"it would be {100 * of_goal[1]:.1f}.")
+    assert "HR@1" in points or "HR@1" not in reason
+
+
+def test_bits_are_not_advised_by_what_other_goals_can_lose() -> None:
+    for bands in ({}, {"wide": WIDE, "narrow": NARROW}):
+        found = advise("bits", bands, 0.5, "morgan2")
+        assert (found.fingerprint, found.compared, found.rows) == ("morgan2", None, [])
+        assert not any("points" in reason for reason in found.reasons)
+    assert [goal for goal in GOALS if not compares(goal)] == ["bits"]
+
+
+@pytest.mark.parametrize("own", ["one", "two"])
+def test_of_equal_fingerprints_the_one_that_the_data_have_is_kept(own: str) -> None:
+    assert advise("hit", {"one": WIDE, "two": WIDE}, 0.5, own).fingerprint == own
+
+
+def test_where_all_can_lose_as_much_the_other_loss_decides_and_that_is_said() -> None:
+    found = advise("hit", {"wide": WIDE, "narrow": {"low": 0.1, "high": 0.6}}, 0.2, "wide")
     assert found.fingerprint == "narrow"
-    assert [row.fingerprint for row in found.rows] == ["narrow", "wide"]
-    assert any(reason.startswith("--fingerprint narrow: ") for reason in found.reasons)
+    assert [row.hit_loss for row in found.rows] == [0.2, 0.2]
+    [reason] = [each for each in found.reasons if each.startswith("Fingerprint ")]
+    assert "All 2 can lose as much, 20.0 points of HR@1; it has the least to lose of tan" in reason
+
+
+def test_another_fingerprint_is_another_similarity() -> None:
+    bands = {"wide": WIDE, "narrow": NARROW}
+    for goal, own, said in (
+        ("tanimoto", "wide", True), ("tanimoto", "narrow", False), ("hit", "wide", False),
+    ):  # fmt: skip
+        reasons = advise(goal, bands, 0.5, own).reasons
+        assert any("is another number" in reason for reason in reasons) == said
 
 
 def test_one_fingerprint_is_not_compared() -> None:
-    found = advise("hit", {"morgan2": WIDE}, 0.5)
+    found = advise("hit", {"morgan2": WIDE}, 0.5, "morgan2")
     assert found.fingerprint == "morgan2"
-    assert not any("--fingerprint" in reason for reason in found.reasons)
+    assert not any(reason.startswith("Fingerprint") for reason in found.reasons)
 
 
 def test_reasons_give_the_bound_in_points() -> None:
     row = band_row("morgan2", **WIDE, p_star=0.4)
-    [hit] = [r for r in advise("hit", {"morgan2": WIDE}, 0.4).reasons if "can cost" in r]
+    [hit] = [r for r in advise("hit", {"morgan2": WIDE}, 0.4, "maccs").reasons if "can cost" in r]
     assert f"up to {100 * row.hit_loss:.0f} points of HR@1" in hit
     assert "40 % of the probability" in hit
-    found = advise("cosine", {"morgan2": WIDE}, 0.4, "cosine")
+    found = advise("cosine", {"morgan2": WIDE}, 0.4, "maccs", "cosine")
     [cost] = [reason for reason in found.reasons if "can cost" in reason]
     assert f"up to {100 * row.similarity_loss:.0f} points of cosine" in cost
     assert any("emb-cos and decode it" in reason for reason in found.reasons)
@@ -72,13 +121,15 @@ def test_the_surer_the_less_similarity_there_is_to_lose() -> None:
 
 
 def test_advice_is_plain_data() -> None:
-    found = advise("hit", {"a": NARROW, "b": WIDE}, 0.5)
+    found = advise("hit", {"a": NARROW, "b": WIDE}, 0.5, "b")
     facts = vars(found) | {"rows": [vars(row) for row in found.rows]}
     assert json.loads(json.dumps(facts)) == facts
 
 
 def test_what_no_advice_can_be_given_on_is_refused() -> None:
     with pytest.raises(DecisionError, match="goal 'f1' is unknown, expected one of: hit, tanimoto"):
-        advise("f1", {"morgan2": NARROW}, 0.5)
+        advise("f1", {"morgan2": NARROW}, 0.5, "morgan2")
     with pytest.raises(DecisionError, match="no bands, expected those of at least one"):
-        advise("hit", {}, 0.5)
+        advise("hit", {}, 0.5, "morgan2")
+    with pytest.raises(DecisionError, match="bands are of tanimoto, expected those of cosine"):
+        advise("cosine", {"morgan2": NARROW}, 0.5, "morgan2", "tanimoto")

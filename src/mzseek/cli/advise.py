@@ -1,18 +1,24 @@
 """``mzseek advise``."""
 
+import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mzseek.cli.bands import PAPERS, expanded
 from mzseek.cli.early import early, look_at_fingerprint, look_for_prepared, look_for_run
 from mzseek.cli.options import GOAL_NAMES, AsJson, Jobs
-from mzseek.cli.output import new_table, plain, print_json, say, show, watched
+from mzseek.cli.output import new_table, plain, print_json, say, say_next, show, watched
 from mzseek.errors import DecisionError
+
+if TYPE_CHECKING:
+    from mzseek.data.cache import Prepared
+    from mzseek.report.advice import BandRow
 
 # Mean probability of the first candidate on MassBank's test fold: 0.15 (bce) to 0.21 (emb-cos).
 _USUAL = 0.2
+_COMMAND = 10_000  # characters of a command that are shown: it must work as it stands
 
 
 @early(data=look_for_prepared, run=look_for_run)
@@ -58,6 +64,7 @@ def advise(
     from mzseek.data.bands import set_bands
     from mzseek.data.cache import Prepared
     from mzseek.report.advice import advise as ask
+    from mzseek.report.advice import compares
 
     prepared = Prepared.open(data)
     source = "given"
@@ -66,36 +73,76 @@ def advise(
     elif p_star is None:
         p_star, source = _USUAL, "assumed"
     similarity = goal if goal in ("tanimoto", "cosine") else "tanimoto"
-    fold = "val" if len(prepared.in_fold("val")) else None
+    own = str(prepared.manifest["options"]["fingerprint"])
     medians = {}
-    with watched() as progress:
-        for kind in kinds:
-            found = set_bands(
-                prepared, candidates, fold=fold, fingerprint=kind, similarity=similarity,
-                most_lists=lists, jobs=jobs, progress=progress,
-            )  # fmt: skip
-            medians[kind] = found.medians()
-    advice = ask(goal, medians, p_star, similarity)
+    if compares(goal):
+        fold = "val" if len(prepared.in_fold("val")) else None
+        with watched() as progress:
+            for kind in kinds:
+                found = set_bands(
+                    prepared, candidates, fold=fold, fingerprint=kind, similarity=similarity,
+                    most_lists=lists, jobs=jobs, progress=progress,
+                )  # fmt: skip
+                medians[kind] = found.medians()
+    advice = ask(goal, medians, p_star, own, similarity)
     if as_json:
         facts = vars(advice) | {"rows": [vars(row) for row in advice.rows]}
         print_json(facts | {"p_star": p_star, "p_star_is": source, "lists": lists})
         return
-    say(f"[bold]--loss {advice.loss} --fingerprint {advice.fingerprint}[/bold]")
+    say(f"[bold]Fingerprint {advice.fingerprint}, loss {advice.loss}[/bold]")
     for reason in advice.reasons:
         say(f"· {reason}")
+    if advice.rows:
+        _show_rows(advice.rows, similarity)
+        say(
+            f"[dim]{similarity} of the truth with its candidates, medians of up to {lists} "
+            f"{plain(candidates)} lists; points lost by the wrong decision where the best "
+            f"candidate has probability {p_star:.2f} ({plain(source)}). The theorems need the band "
+            f"of all pairs: for a guarantee see `{plain(_pairs(data, candidates), _COMMAND)}`."
+            "[/dim]"
+        )
+    _show_commands(data, prepared, advice.fingerprint, advice.loss, candidates)
+
+
+def _show_rows(rows: "list[BandRow]", similarity: str) -> None:
     table = new_table()
     table.add_column("fingerprint")
     for head in ("σ min", "σ max", f"most lost in {similarity}", "most lost in HR@1"):
         table.add_column(head, justify="right")
-    for row in advice.rows:
+    for row in rows:
         lost = f"{100 * row.similarity_loss:.1f}", f"{100 * row.hit_loss:.1f}"
         table.add_row(row.fingerprint, f"{row.low:.3f}", f"{row.high:.3f}", *lost)
     show(table)
-    say(
-        f"[dim]{similarity} of the truth with its candidates, medians of up to {lists} "
-        f"{plain(candidates)} lists; points lost by the wrong decision where the best candidate "
-        f"has probability {p_star:.2f} ({plain(source)}). The theorems need the band of all pairs: "
-        "for a guarantee see `mzseek bands --against pairs`.[/dim]"
+
+
+def _pairs(data: Path, candidates: str) -> str:
+    words = ("mzseek", "bands", data, "--candidates", candidates, "--against", "pairs")
+    return shlex.join(map(str, words))
+
+
+def _show_commands(
+    data: Path, prepared: "Prepared", fingerprint: str, loss: str, candidates: str
+) -> None:
+    """The commands that follow the advice: another fingerprint is another preparation."""
+    from mzseek.data.settings import measured_on
+
+    options = prepared.manifest["options"]
+    if fingerprint != options["fingerprint"]:
+        source = prepared.manifest["sources"]["spectra"]["file"]
+        floor = options["intensity_floor"]
+        others = ("--intensity-floor", floor) if floor else ()
+        made = data.with_name(f"{data.name}-{fingerprint}") if data.name else Path(fingerprint)
+        say(
+            f"A fingerprint is chosen when data are prepared, here from DATASET, where "
+            f"{plain(source)} is:"
+        )
+        say_next(
+            "mzseek", "prepare", "DATASET", "--fingerprint", fingerprint, *others, "--out", made
+        )
+        # Negatives are mined for one preparation; the lists of the data set come along.
+        data, candidates = made, measured_on(candidates)
+    say_next(
+        "mzseek", "train", data, "--loss", loss, "--candidates", candidates, "--out", f"runs/{loss}"
     )
 
 

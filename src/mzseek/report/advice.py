@@ -2,7 +2,11 @@
 
 from dataclasses import dataclass
 
-from mzseek.decision import bound_hit_under_similarity, bound_similarity_under_hit
+from mzseek.decision import (
+    BAND_SIMILARITIES,
+    bound_hit_under_similarity,
+    bound_similarity_under_hit,
+)
 from mzseek.errors import DecisionError
 from mzseek.losses import LOSSES
 
@@ -30,6 +34,8 @@ class BandRow:
         Most that deciding for HR@1 can lose in similarity, in a list with this band.
     hit_loss : float
         Most that deciding for the similarity can lose in HR@1.
+
+    Both are fractions, of the similarity and of HR@1: they are never compared with each other.
     """
 
     fingerprint: str
@@ -48,9 +54,12 @@ class Advice:
     goal : str
     loss : str
     fingerprint : str
-        The one with the least to lose.
+        The one with the least to lose of what the goal is measured in.
+    compared : str or None
+        What the fingerprints were compared in: "hit", or a similarity. None where the bands say
+        nothing about the goal; then the fingerprint is the one that the data have.
     rows : list of BandRow
-        The least to lose first.
+        The least to lose first; none where nothing was compared.
     reasons : list of str
         In plain words.
     """
@@ -58,6 +67,7 @@ class Advice:
     goal: str
     loss: str
     fingerprint: str
+    compared: str | None
     rows: list[BandRow]
     reasons: list[str]
 
@@ -76,7 +86,11 @@ def band_row(fingerprint: str, low: float, high: float, p_star: float) -> BandRo
 
 
 def advise(
-    goal: str, medians: dict[str, dict[str, float]], p_star: float, similarity: str = "tanimoto"
+    goal: str,
+    medians: dict[str, dict[str, float]],
+    p_star: float,
+    own: str,
+    similarity: str = "tanimoto",
 ) -> Advice:
     """Advice from the similarity bands of several fingerprints.
 
@@ -85,12 +99,15 @@ def advise(
     goal : str
         "hit", "tanimoto", "cosine" or "bits".
     medians : dict of str to dict
-        ``low`` and ``high`` by fingerprint, as `mzseek.decision.Bands.medians` gives them.
+        ``low`` and ``high`` by fingerprint, as `mzseek.decision.Bands.medians` gives them; unread
+        for bits.
     p_star : float
         How probable the best candidate usually is: the less, the more similarity ranking can lose;
         of HR@1, no more than this can be lost.
+    own : str
+        Fingerprint that the data have: kept where no other is better.
     similarity : str
-        What the bands are of.
+        What the bands are of. A goal that is a similarity needs bands of that one.
 
     Returns
     -------
@@ -98,47 +115,94 @@ def advise(
     """
     if goal not in GOALS:
         raise DecisionError(f"goal {goal!r} is unknown, expected one of: {', '.join(GOALS)}")
+    if not compares(goal):
+        return Advice(goal, GOALS[goal], own, None, [], _reasons_for_bits(own))
     if not medians:
         raise DecisionError("no bands, expected those of at least one fingerprint")
+    if goal in BAND_SIMILARITIES and goal != similarity:
+        raise DecisionError(f"bands are of {similarity}, expected those of {goal}, the goal")
     rows = [band_row(kind, each["low"], each["high"], p_star) for kind, each in medians.items()]
-    rows.sort(key=lambda row: (row.hit_loss, row.similarity_loss, row.high - row.low))
-    best = rows[0]
-    return Advice(
-        goal, GOALS[goal], best.fingerprint, rows, _reasons(goal, rows, p_star, similarity)
-    )
+    rows.sort(key=lambda row: (*_to_lose(goal, row), row.fingerprint != own))
+    reasons = _reasons(goal, rows, p_star, similarity, own)
+    return Advice(goal, GOALS[goal], rows[0].fingerprint, goal, rows, reasons)
 
 
-def _reasons(goal: str, rows: list[BandRow], p_star: float, similarity: str) -> list[str]:
-    best, worst = rows[0], rows[-1]
+def compares(goal: str) -> bool:
+    """Whether the bands of fingerprints say anything about a goal."""
+    return goal != "bits"
+
+
+def _to_lose(goal: str, row: BandRow) -> tuple[float, float, float]:
+    """What can be lost of the goal, then of the other, then the width of the band."""
+    both = (round(row.hit_loss, 3), round(row.similarity_loss, 3))  # as they are shown, in points
+    return (*(both if goal == "hit" else both[::-1]), row.high - row.low)
+
+
+def _of_loss(goal: str) -> str:
     loss = LOSSES[GOALS[goal]]
+    return f"Loss {loss.name}: it stands for {loss.stands_for} and is trained for your goal."
+
+
+def _reasons_for_bits(own: str) -> list[str]:
+    return [
+        _of_loss("bits"),
+        "Bit accuracy is the sum over bits: no list of candidates enters it.",
+        f"Fingerprint {own}, which the data have: no band says anything about bit accuracy, and "
+        "bit accuracies of two fingerprints cannot be compared, since most bits of a long one "
+        "are 0.",
+    ]
+
+
+def _reasons(goal: str, rows: list[BandRow], p_star: float, similarity: str, own: str) -> list[str]:
+    said = [_of_loss(goal)]
+    best = rows[0]
     sure = f"where the best candidate has {100 * p_star:.0f} % of the probability"
-    said = [f"--loss {loss.name}: it stands for {loss.stands_for} and is trained for your goal."]
     if goal == "hit":
         said.append(
             f"Training for {similarity} instead can cost up to {100 * best.hit_loss:.0f} points of "
             f"HR@1 with {best.fingerprint}, {sure}."
         )
-    elif goal == "bits":
-        said.append("Bit accuracy is the sum over bits: no list of candidates enters it.")
     else:
         said.append(
             f"Ranking for HR@1 instead can cost up to {100 * best.similarity_loss:.0f} points of "
             f"{similarity} with {best.fingerprint}, {sure}."
         )
         said.append(
-            "If candidate lists will be at hand, train emb-cos and decode it: `mzseek evaluate` "
-            f"shows what its posterior is worth when decoded for {goal}. {loss.name} "
-            f"{_PREDICTS}."
+            "If candidate lists will be at hand, train emb-cos and decode it: `mzseek evaluate "
+            f"runs/emb-cos` shows what its posterior is worth when decoded for {goal}. "
+            f"{GOALS[goal]} {_PREDICTS}."
         )
     if len(rows) > 1:
+        said += _compared(goal, rows, similarity, own)
+    return said
+
+
+def _compared(goal: str, rows: list[BandRow], similarity: str, own: str) -> list[str]:
+    """Why this fingerprint and not another, in the points that the goal is measured in."""
+    best, worst = rows[0], rows[-1]
+    metric = "HR@1" if goal == "hit" else similarity
+    least, most = (f"{100 * _to_lose(goal, row)[0]:.1f}" for row in (best, worst))
+    band = (
+        f"Fingerprint {best.fingerprint}: its candidates' {similarity} lies between "
+        f"{best.low:.2f} and {best.high:.2f} in the median list"
+    )
+    if least == most:
+        other = similarity if goal == "hit" else "HR@1"
+        said = [
+            f"{band}. All {len(rows)} can lose as much, {least} points of {metric}; it has the "
+            f"least to lose of {other}."
+        ]
+    else:
+        said = [
+            f"{band}, the least to lose of {len(rows)}: {least} points of {metric}; with "
+            f"{worst.fingerprint} ({worst.low:.2f} to {worst.high:.2f}) it would be {most}."
+        ]
+    if goal != "hit" and best.fingerprint != own:
         said.append(
-            f"--fingerprint {best.fingerprint}: its candidates' {similarity} lies between "
-            f"{best.low:.2f} and {best.high:.2f} in the median list, the least to lose of "
-            f"{len(rows)}; with {worst.fingerprint} ({worst.low:.2f} to {worst.high:.2f}) it would "
-            f"be {100 * worst.hit_loss:.0f} points of HR@1."
+            f"The {similarity} of another fingerprint is another number: compare models on one."
         )
-        said.append(
-            "A narrow band is not all: a fingerprint that is hard to predict leaves the posterior "
-            "flat, and then no decision is worth much."
-        )
+    said.append(
+        "A narrow band is not all: a fingerprint that is hard to predict leaves the posterior "
+        "flat, and then no decision is worth much."
+    )
     return said
