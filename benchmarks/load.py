@@ -19,6 +19,7 @@ from mzseek.training.learner import Learner
 from mzseek.training.memory import keep_freed_memory
 from mzseek.training.options import Options
 from mzseek.training.order import Batches, TrainingOrder
+from mzseek.training.protocol import with_protocol
 from mzseek.training.train import spec_for
 
 STEPS, WARM = 200, 10
@@ -27,7 +28,7 @@ PUBLISHED = {"bce": (225, 172), "emb-cos": (225, 483), "fp-cos": (225, 928)}
 
 
 def measure(prepared, loss):
-    options = Options(loss=loss, epochs=1).resolved()
+    options = with_protocol(Options(loss=loss, epochs=1), "paper").resolved()
     model = build(spec_for(prepared, options), seed=0).train()
     learner = Learner(model, options)
     settings = ("mass",) if options.facts.reads_candidates else ()

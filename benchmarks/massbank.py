@@ -17,6 +17,7 @@ import numpy as np
 from mzseek.data.cache import Prepared
 from mzseek.training.evaluate import evaluate
 from mzseek.training.options import Options
+from mzseek.training.protocol import with_protocol
 from mzseek.training.run import Run
 from mzseek.training.scored import How
 from mzseek.training.several import train_several
@@ -46,7 +47,7 @@ def main():
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     wanted = {
-        f"{name}-{seed}": Options(**RUNS[name], seed=seed, threads=1)
+        f"{name}-{seed}": with_protocol(Options(**RUNS[name], seed=seed, threads=1), "paper")
         for name in options.only
         for seed in options.seeds
     }

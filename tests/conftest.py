@@ -160,7 +160,7 @@ def small_options() -> Callable[..., Any]:
     def make(loss: str = "bce", **changes: Any) -> Options:
         common: dict[str, Any] = {
             "epochs": 6, "batch_size": 16, "lr": 3e-3, "warmup": 5, "width": 32, "projected": 16,
-            "validate_every": 5, "threads": 1,
+            "validate_every": 5, "bias": "zero", "threads": 1,
         }  # fmt: skip
         if changes.get("model", "mlp") == "mlp":
             common["blocks"] = 1

@@ -7,7 +7,7 @@ import pytest
 from mzseek.data import Prepared
 from mzseek.training.run import Run
 
-from .conftest import QUICK
+from .conftest import QUICK, commands
 
 pytestmark = pytest.mark.usefixtures("threads_kept")
 
@@ -28,7 +28,9 @@ def store(mzseek, small_set, tmp_path: Path) -> Path:
     return tmp_path / "store"
 
 
-def test_lists_are_added_and_trained_on(mzseek, folder: Path, store: Path, tmp_path: Path) -> None:
+def test_lists_are_added_trained_on_and_measured_as_printed(
+    mzseek, folder: Path, store: Path, tmp_path: Path, monkeypatch
+) -> None:
     status, out, err = mzseek(
         "negatives", folder, "--database", store, "--keep", 8, "--ppm", 1e5, "--jobs", 1
     )
@@ -36,17 +38,19 @@ def test_lists_are_added_and_trained_on(mzseek, folder: Path, store: Path, tmp_p
     prepared = Prepared.open(folder, verify=True)
     sizes = prepared.candidates("hard-mass-8").sizes
     assert f"{len(sizes)} lists, median {float(sorted(sizes)[len(sizes) // 2]):g}, " in out
-    assert f"Next: mzseek train {folder} --loss emb-cos --candidates hard-mass-8" in out
-    run = tmp_path / "run"
-    status, out, _ = mzseek(
-        "train", folder, "--loss", "emb-cos", "--candidates", "hard-mass-8", *QUICK, "--out", run
-    )
+    [words] = commands(out)
+    assert words[:2] == ["train", str(folder)]
+    monkeypatch.chdir(tmp_path)
+    status, out, _ = mzseek(*words, *QUICK)
     assert status == 0
-    assert "hit_rate@1/mass" in Run.open(run).best
-    status, out, _ = mzseek("evaluate", run)
-    assert status == 0
-    assert "mass" in out
-    status, out, _ = mzseek("evaluate", run, "--candidates", "formula")
+    run = Run.open("runs/emb-cos")
+    assert run.options.candidates == "hard-mass-8"
+    assert "hit_rate@1/mass" in run.best
+    [words] = commands(out)
+    status, out, err = mzseek(*words)
+    assert (status, err) == (0, "")
+    assert ", mass candidates, " in out
+    status, out, _ = mzseek("evaluate", "runs/emb-cos", "--candidates", "formula")
     assert status == 0
 
 

@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,9 +8,23 @@ from mzseek.data import Prepared
 from mzseek.training.options import Options
 from mzseek.training.run import Run
 
-from .conftest import QUICK
+from .conftest import QUICK, commands
 
 pytestmark = pytest.mark.usefixtures("threads_kept")
+
+
+@pytest.fixture
+def folder_with_negatives(small_set, tmp_path: Path) -> Path:
+    """The small folder, its mass lists once more under a name that is for training alone."""
+    folder = Path(shutil.copytree(small_set.folder, tmp_path / "prepared"))
+    for path in folder.glob("candidates.mass.*"):
+        shutil.copy(path, path.with_name(path.name.replace(".mass.", ".hard-mass-8.")))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["candidates"]["hard-mass-8"] = manifest["candidates"]["mass"]
+    for name, facts in list(manifest["files"].items()):
+        manifest["files"][name.replace("candidates.mass.", "candidates.hard-mass-8.")] = facts
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
 
 
 def test_a_run_ends_with_what_comes_next(mzseek, small: Prepared, tmp_path: Path) -> None:
@@ -26,6 +41,68 @@ def test_a_run_ends_with_what_comes_next(mzseek, small: Prepared, tmp_path: Path
     status, text, _ = mzseek(*arguments, *QUICK, "--out", out, "--resume")
     assert status == 0
     assert f"{out} has ended already." in text
+
+
+@pytest.mark.parametrize("name", ["run", "my runs/it's [1]"])
+@pytest.mark.parametrize("candidates", ["mass", "formula", "hard-mass-8"])
+def test_the_command_that_comes_next_works_as_printed(
+    name: str, candidates: str, mzseek, folder_with_negatives: Path, tmp_path: Path
+) -> None:
+    arguments = ("--loss", "emb-cos", "--candidates", candidates, *QUICK, "--out", tmp_path / name)
+    status, text, err = mzseek("train", folder_with_negatives, *arguments)
+    assert (status, err) == (0, "")
+    [words] = commands(text)
+    assert words[:2] == ["evaluate", str(tmp_path / name)]
+    status, text, err = mzseek(*words)
+    assert (status, err) == (0, "")
+    measured = "mass" if candidates == "hard-mass-8" else candidates
+    assert f", {measured} candidates, " in text
+
+
+def test_without_a_test_fold_the_next_command_measures_on_validation(
+    mzseek, small: Prepared, tmp_path: Path, monkeypatch
+) -> None:
+    inside = Prepared.in_fold
+    monkeypatch.setattr(
+        Prepared, "in_fold", lambda self, name: inside(self, name)[: 0 if name == "test" else None]
+    )
+    run = tmp_path / "run"
+    _, text, _ = mzseek("train", small.folder, "--loss", "bce", *QUICK, "--out", run)
+    [words] = commands(text)
+    assert words == ["evaluate", str(run), "--candidates", "mass", "--fold", "val"]
+    assert mzseek(*words, "--no-decode")[0] == 0
+
+
+def test_without_candidate_lists_no_command_is_printed_that_would_fail(
+    mzseek, small_set, tmp_path: Path
+) -> None:
+    spectra = small_set.folder.parent / "spectra.tsv"
+    mzseek("prepare", spectra, "--fingerprint", "maccs", "--jobs", 1, "--out", tmp_path / "data")
+    run = tmp_path / "run"
+    status, text, _ = mzseek("train", tmp_path / "data", "--loss", "bce", *QUICK, "--out", run)
+    assert status == 0
+    assert commands(text) == []
+    assert text.splitlines()[-1].endswith(f"What it reached on validation is in {run}/history.csv")
+
+
+def test_the_protocol_follows_the_steps_or_is_the_paper_s(
+    mzseek, small: Prepared, tmp_path: Path
+) -> None:
+    quick = ("--epochs", 5, "--batch-size", 16, "--width", 32, "--threads", 1)
+    for protocol, values, line in (
+        ("auto", (2, 1, "log-odds"), "20 steps: warm-up 2 steps, validation every 1, bias started"),
+        ("paper", (500, 1000, "zero"), "20 steps: warm-up 500 steps, validation every 1,000"),
+    ):
+        out = tmp_path / protocol
+        arguments = () if protocol == "auto" else ("--protocol", protocol)
+        status, text, _ = mzseek(
+            "train", small.folder, "--loss", "bce", *quick, *arguments, "--out", out
+        )
+        assert status == 0
+        assert text.startswith(line)
+        found = Run.open(out).options
+        assert (found.warmup, found.validate_every, found.bias) == values
+    assert "warning: the warm-up of 500 steps is longer than the run of 20" in text
 
 
 def test_json_is_the_last_line(mzseek, small: Prepared, tmp_path: Path) -> None:
@@ -50,7 +127,7 @@ def test_every_option_reaches_the_run(mzseek, small: Prepared, tmp_path: Path) -
     out = tmp_path / "run"
     status, _, err = mzseek("train", small.folder, "--loss", "combined", *flags, "--out", out)
     assert (status, err) == (0, "")
-    assert Run.open(out).options == Options(loss="combined", **given)
+    assert Run.open(out).options == Options(loss="combined", bias="zero", **given)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +144,7 @@ def test_options_of_one_loss_reach_the_run(
     status, _, err = mzseek("train", small.folder, *flag, *QUICK, "--out", tmp_path / "run")
     assert (status, err) == (0, "")
     options = Run.open(tmp_path / "run").options
-    assert (options.gamma, options.pairwise) == ((1, False) if "focal" in flag else (2, True))
+    assert (options.gamma, options.pairwise) == ((1, False) if "focal" in flag else (None, True))
 
 
 def test_defaults_are_those_of_the_options(mzseek, small: Prepared, monkeypatch, tmp_path) -> None:
@@ -93,6 +170,7 @@ def test_defaults_are_those_of_the_options(mzseek, small: Prepared, monkeypatch,
         (["DATA", "--loss", "bce", "--epochs", "0"], "epochs is 0, expected more than 0"),
         (["DATA", "--loss", "bce", "--temperature", "1"], "--temperature: the loss bce has none"),
         (["DATA", "--loss", "bce", "--bias", "one"], "bias 'one' is unknown"),
+        (["DATA", "--loss", "bce", "--protocol", "mine"], "protocol 'mine' is unknown, expected"),
         (["DATA", "--loss", "bce", "--start-from", "nowhere"], "nowhere: is no run folder"),
         (["DATA", "--loss", "bce", "--lr", "1e36", "--warmup", "0"], "try a smaller --lr"),
     ],

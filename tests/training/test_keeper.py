@@ -73,14 +73,15 @@ def test_a_run_tells_how_it_goes(small: Prepared, small_options, tmp_path: Path)
         small, small_options("emb-cos"), tmp_path / "run",
         say=lines.append, progress=lambda *facts: steps.append(facts),
     )  # fmt: skip
-    assert lines[0] == (
-        "2 of 52 training spectra have no mass list with their molecule in it: left out"
-    )
-    assert [line.partition(",")[0] for line in lines[1:]] == [
+    assert lines[:2] == [
+        "24 steps: warm-up 5 steps, validation every 5",
+        "2 of 52 training spectra have no mass list with their molecule in it: left out",
+    ]
+    assert [line.partition(",")[0] for line in lines[2:]] == [
         f"step {step} of 24" for step in (5, 10, 15, 20, 24)
     ]
-    assert "loss " in lines[1]
-    assert "HR@1 " in lines[1]
+    assert "loss " in lines[2]
+    assert "HR@1 " in lines[2]
     training = [done for stage, done, total in steps if stage == "training" and total == 24]
     assert training == list(range(1, 25))
 
@@ -131,6 +132,29 @@ def test_a_collapsed_model_is_told_and_noted(
     ]
     # Not in the first epochs, in which a model may well say the same of every spectrum.
     assert lines.index(told[0]) > next(i for i, line in enumerate(lines) if "epoch 1.2" in line)
+
+
+def test_a_collapse_is_told_when_it_is_met_and_at_the_end(
+    small: Prepared, small_options, tmp_path: Path
+) -> None:
+    lines: list[str] = []
+    options = small_options("iou", epochs=20, validate_every=4)
+    train(small, options, tmp_path / "run", say=lines.append)
+    told = [place for place, line in enumerate(lines) if line.startswith("warning: ")]
+    assert len(told) == 2
+    assert told[-1] == len(lines) - 1
+    assert told[0] < len(lines) - 5
+
+
+def test_a_run_that_has_hardly_begun_is_told_so_at_its_end_alone(
+    small: Prepared, small_options, tmp_path: Path
+) -> None:
+    lines: list[str] = []
+    run = train(small, small_options("iou", epochs=4), tmp_path / "run", say=lines.append)
+    assert [row["step"] for row in run.history() if row["spread"] < 0.05] == [10, 15, 16]
+    [warning] = run.facts["warnings"]
+    assert "after 16 steps, iou has hardly begun to learn" in warning
+    assert [line for line in lines if line.startswith("warning: ")] == [f"warning: {warning}"]
 
 
 def test_a_model_that_learns_is_not_warned_of(small: Prepared, small_options, tmp_path) -> None:

@@ -14,14 +14,20 @@ TEMPERATURES = {
 }  # fmt: skip
 
 
-def test_the_protocol_is_the_paper_s() -> None:
+def test_what_is_not_given_is_none_until_it_can_be_known() -> None:
     options = Options().resolved()
-    protocol = (options.epochs, options.batch_size, options.warmup, options.clip)
-    assert protocol == (50, 64, 500, 1.0)
+    assert (options.epochs, options.batch_size, options.clip) == (50, 64, 1.0)
     assert (options.model, options.blocks, options.width, options.projected) == (
         "mlp", 3, 1024, 256,
     )  # fmt: skip
-    assert (options.gamma, options.bias, options.start_from) == (2.0, "zero", None)
+    assert (options.warmup, options.validate_every, options.bias) == (None, None, None)
+    assert (options.temperature, options.gamma, options.weight) == (None, None, None)
+
+
+def test_each_loss_and_model_resolves_to_the_paper_s_values() -> None:
+    assert Options(loss="focal").resolved().gamma == 2.0
+    assert Options(loss="combined").resolved().weight == 0.5
+    assert Options(model="transformer").resolved().blocks is None
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -75,11 +81,15 @@ def test_models_are_the_encoders_and_the_baselines() -> None:
         ({"temperature": 1.0}, "--temperature: the loss bce has none"),
         ({"loss": "iou", "gamma": 1.0}, "--gamma: the loss iou has none"),
         ({"loss": "emb-cos", "weight": 0.1}, "--weight: the loss emb-cos has none"),
+        # Given is given, also where it is what the losses that have it take by default.
+        ({"gamma": 2.0}, "--gamma: the loss bce has none"),
+        ({"weight": 0.5}, "--weight: the loss bce has none"),
+        ({"model": "deepsets", "blocks": 3}, "--blocks: the model deepsets has none"),
         ({"pairwise": True}, "--pairwise: the loss bce reads no pairs"),
         ({"loss": "combined", "pairwise": True}, "--pairwise: the loss combined reads no pairs"),
         ({"loss": "emb-cos", "bias": "log-odds"}, "emb-cos predicts no fingerprint"),
     ],
-    ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
+    ids=lambda value: "-".join(map(str, value)) if isinstance(value, dict) else None,
 )
 def test_what_does_not_fit_is_refused_in_one_line(changes, message: str) -> None:
     with pytest.raises(RunError) as refused:
@@ -99,9 +109,31 @@ def test_options_survive_json() -> None:
     assert set(options.to_dict()) == {field.name for field in dataclasses.fields(Options)}
 
 
+# What version 0.1 wrote for every run: numbers also where they do not apply.
+WRITTEN_BEFORE = {
+    "loss": "bce", "model": "mlp", "candidates": "mass", "epochs": 50, "batch_size": 64,
+    "lr": 0.0001, "seed": 0, "temperature": None, "gamma": 2.0, "weight": 0.5, "pairwise": False,
+    "blocks": 3, "width": 1024, "projected": 256, "dropout": 0.25, "warmup": 500, "clip": 1.0,
+    "bias": "zero", "validate_every": 1000, "patience": None, "start_from": None, "threads": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"loss": "focal"}, {"loss": "combined", "temperature": 1 / 256}, {"model": "deepsets"}],
+    ids=str,
+)
+def test_options_that_were_written_before_are_those_of_the_same_command(changes) -> None:
+    found = Options.from_dict(WRITTEN_BEFORE | changes)
+    assert found == Options(**changes, warmup=500, validate_every=1000, bias="zero").resolved()
+    assert found.resolved() == found
+
+
 def test_facts_of_another_version_are_refused() -> None:
     with pytest.raises(RunError, match="options do not fit"):
         Options.from_dict({"loss": "bce", "colour": "red"})
+    with pytest.raises(RunError, match="options do not fit"):
+        Options.from_dict({"loss": ["bce"]})
 
 
 def test_options_of_other_parts_are_refused() -> None:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from mzseek.data.batch import BatchMaker
-from mzseek.training.order import Batches, TrainingOrder
+from mzseek.training.order import Batches, TrainingOrder, steps_an_epoch
 
 QUERIES = np.arange(100, 147)
 
@@ -20,6 +20,11 @@ def test_every_spectrum_is_seen_once_an_epoch(size: int) -> None:
         inside = batches[epoch * made.steps_per_epoch : (epoch + 1) * made.steps_per_epoch]
         assert sorted(np.concatenate(inside)) == QUERIES.tolist()
         assert all(len(batch) == size for batch in inside[:-1])
+
+
+@pytest.mark.parametrize("size", [1, 10, 47, 48, 100])
+def test_steps_an_epoch_are_those_of_the_order(size: int) -> None:
+    assert steps_an_epoch(len(QUERIES), size) == order(size=size).steps_per_epoch
 
 
 @pytest.mark.parametrize("first", [0, 1, 4, 5, 7, 14, 15])

@@ -23,6 +23,7 @@ from mzseek.training.checkpoint import load_weights
 from mzseek.training.optimizer import ClippedAdam
 from mzseek.training.options import Options
 from mzseek.training.predictions import Predictions
+from mzseek.training.protocol import with_protocol
 from mzseek.training.run import Run
 from mzseek.training.train import bit_frequency, predict_fold, random_fold, spec_for, train
 from mzseek.training.validation import hit_rates
@@ -251,6 +252,41 @@ def test_going_on_with_other_options_is_refused(
         train(small, options, trained("bce").folder, resume=True)
 
 
+def as_written_before(folder: Path) -> None:
+    """Make ``run.json`` what version 0.1 wrote: numbers also where they do not apply."""
+    facts = json.loads((folder / "run.json").read_text())
+    for name, value in (("gamma", 2.0), ("weight", 0.5), ("blocks", 3)):
+        if facts["options"][name] is None:
+            facts["options"][name] = value
+    (folder / "run.json").write_text(json.dumps(facts))
+
+
+@pytest.mark.parametrize("loss", ["bce", "emb-cos"])
+def test_a_run_of_an_older_version_goes_on_with_its_own_values(
+    loss: str, trained, small: Prepared, small_options, tmp_path: Path
+) -> None:
+    """Its numbers stand in ``run.json``; the command that goes on with it does not give them."""
+    interrupted(small, small_options(loss), tmp_path / "run", 13)
+    as_written_before(tmp_path / "run")
+    bare = small_options(loss, warmup=None, validate_every=None, bias=None)
+    run = train(small, bare, tmp_path / "run", resume=True)
+    kept = (run.options.warmup, run.options.validate_every, run.options.bias)
+    assert kept == (5, 5, "zero")
+    assert run.options == trained(loss).options
+    assert run.history() == trained(loss).history()
+    weights = [load_file(r.checkpoint("hit_rate@1/mass")) for r in (run, trained(loss))]
+    assert all((weights[0][name] == weights[1][name]).all() for name in weights[1])
+
+
+@pytest.mark.parametrize("name", ["warmup", "validate_every", "bias"])
+def test_going_on_with_another_value_of_the_protocol_is_refused(
+    name: str, trained, small: Prepared, small_options
+) -> None:
+    value = {"warmup": 500, "validate_every": 1000, "bias": "log-odds"}[name]
+    with pytest.raises(RunError, match=f"was begun with {name} .*, not {value}; resume it"):
+        train(small, small_options("bce", **{name: value}), trained("bce").folder, resume=True)
+
+
 def test_going_on_with_other_data_is_refused(
     trained, small: Prepared, small_options, tmp_path: Path
 ) -> None:
@@ -349,6 +385,62 @@ def test_an_interrupt_is_one_in_python_too(small: Prepared, small_options, tmp_p
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+# What follows from the number of steps.
+
+NOT_GIVEN = {"warmup": None, "validate_every": None, "bias": None}
+
+
+def test_what_was_not_given_follows_the_steps_and_is_written_and_told(
+    small: Prepared, small_options, tmp_path: Path
+) -> None:
+    lines: list[str] = []
+    options = small_options("bce", **NOT_GIVEN, epochs=20)
+    run = train(small, options, tmp_path / "run", say=lines.append)
+    assert lines[0] == ("80 steps: warm-up 8 steps, validation every 4, bias started at log-odds")
+    written = json.loads((tmp_path / "run" / "run.json").read_text())["options"]
+    assert {name: written[name] for name in NOT_GIVEN} == {
+        "warmup": 8, "validate_every": 4, "bias": "log-odds",
+    }  # fmt: skip
+    assert [row["step"] for row in run.history()] == list(range(4, 81, 4))
+    given = small_options("bce", warmup=8, validate_every=4, bias="log-odds", epochs=20)
+    assert_same(train(small, given, tmp_path / "given"), run)
+
+
+def test_the_steps_are_those_of_the_spectra_that_have_lists(
+    small: Prepared, small_options, tmp_path: Path
+) -> None:
+    """50 of the 52 training spectra have a list, which makes 25 batches of two, not 26."""
+    for loss, steps in (("emb-cos", 50), ("bce", 52)):
+        lines: list[str] = []
+        options = small_options(loss, **NOT_GIVEN, epochs=2, batch_size=2)
+        run = train(small, options, tmp_path / loss, say=lines.append)
+        assert run.facts["steps"] == steps
+        assert lines[0].startswith(f"{steps} steps: warm-up 5 steps, validation every 3")
+
+
+def test_a_warm_up_that_is_longer_than_the_run_is_taken_as_given_and_warned_of(
+    small: Prepared, small_options, tmp_path: Path
+) -> None:
+    lines: list[str] = []
+    run = train(small, small_options(warmup=500), tmp_path / "run", say=lines.append)
+    assert run.options.warmup == 500
+    assert lines[1].startswith("warning: the warm-up of 500 steps is longer than the run of 24")
+
+
+def test_a_run_that_is_not_told_how_learns_on_a_small_set(
+    small: Prepared, small_options, tmp_path: Path
+) -> None:
+    """The paper's warm-up and validations do not happen in so few steps."""
+    ends = {}
+    for name in ("auto", "paper"):
+        options = with_protocol(small_options("bce", **NOT_GIVEN, epochs=20), name)
+        ends[name] = train(small, options, tmp_path / name)
+    assert len(ends["paper"].history()) == 1
+    assert len(ends["auto"].history()) == 20
+    assert ends["auto"].facts["warnings"] == []
+    assert ends["auto"].best["tanimoto"]["value"] > ends["paper"].best["tanimoto"]["value"]
 
 
 # Where training begins.
@@ -450,6 +542,23 @@ def test_candidates_that_are_not_there_are_refused_for_every_loss(
     for loss in ("bce", "emb-cos"):
         with pytest.raises(MzseekError, match="has no candidates 'typo', it has: formula, mass"):
             train(small, small_options(loss, candidates="typo"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_negatives_without_the_lists_that_they_are_measured_on_are_refused(
+    small: Prepared, small_options, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(small.folder, tmp_path / "prepared"))
+    for path in folder.glob("candidates.mass.*"):
+        path.rename(path.with_name(path.name.replace(".mass.", ".hard-mass-8.")))
+    manifest = folder / "manifest.json"
+    written = manifest.read_text().replace('"mass": {', '"hard-mass-8": {')
+    manifest.write_text(written.replace("candidates.mass.", "candidates.hard-mass-8."))
+    prepared = Prepared.open(folder)
+    assert prepared.settings == ["formula", "hard-mass-8"]
+    for loss in ("bce", "fp-cos", "emb-cos"):
+        with pytest.raises(CacheError, match="has no candidates 'mass', it has: formula, hard"):
+            train(prepared, small_options(loss, candidates="hard-mass-8"), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

@@ -77,11 +77,11 @@ def _train(prepared: "Prepared", out: Path, seed: int, epochs: int) -> dict[str,
     shutil.rmtree(out, ignore_errors=True)  # of an earlier demo, whose folder this is
     common: dict[str, Any] = {
         "candidates": _SETTING, "epochs": epochs, "lr": 3e-4, "warmup": 100, "validate_every": 152,
-        "seed": seed,
+        "bias": "zero", "seed": seed,
     }  # fmt: skip
     wanted = {
         "bce": Options(loss="bce", **common),
-        "iou": Options(loss="iou", bias="log-odds", **common),
+        "iou": Options(loss="iou", **(common | {"bias": "log-odds"})),
         "emb-cos": Options(loss="emb-cos", **common),
         _CONTROL: Options(loss="emb-cos", model="blind", **common),
     }

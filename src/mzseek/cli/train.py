@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ from mzseek.cli.early import early, look_for_prepared, look_for_run
 from mzseek.cli.interrupt import can_go_on
 from mzseek.cli.options import AsJson
 from mzseek.cli.output import plain, print_json, say, say_next, watched
+
+if TYPE_CHECKING:
+    from mzseek.data.cache import Prepared
 
 # Written out, since asking the registries would load torch for every --help; a test compares them.
 LOSS_NAMES = "bce focal cosine iou fp-cos emb-cos fp-mlp emb-mlp combined"
@@ -33,24 +36,41 @@ def train(
     temperature: Annotated[
         float | None, typer.Option(help="τ of a listwise loss; the loss's own by default.")
     ] = None,
-    gamma: Annotated[float, typer.Option(help="γ of focal.")] = 2.0,
+    gamma: Annotated[float | None, typer.Option(help="γ of focal; 2 by default.")] = None,
     weight: Annotated[
-        float, typer.Option(help="λ of combined: weight on its listwise part.")
-    ] = 0.5,
+        float | None,
+        typer.Option(help="λ of combined: weight on its listwise part; 0.5 by default."),
+    ] = None,
     pairwise: Annotated[
         bool, typer.Option("--pairwise", help="The pairwise form of a listwise loss.")
     ] = False,
-    blocks: Annotated[int, typer.Option(help="Of the encoder; published runs used 2.")] = 3,
+    blocks: Annotated[
+        int | None, typer.Option(help="Of the mlp; 3 by default, published runs used 2.")
+    ] = None,
     width: Annotated[int, typer.Option(help="Of the encoder.")] = 1024,
-    warmup: Annotated[int, typer.Option(help="Steps until the full learning rate.")] = 500,
-    batch_size: Annotated[int, typer.Option(help="Spectra a step.")] = 64,
-    bias: Annotated[
+    protocol: Annotated[
         str,
         typer.Option(
-            help="Start of the fingerprint's bias: zero (small, as published) or log-odds."
+            help="Warm-up, validations and bias that are not given: auto (from the number of "
+            "steps) or paper (500 steps, every 1,000 steps, zero)."
         ),
-    ] = "zero",
-    validate_every: Annotated[int, typer.Option(help="Steps between validations.")] = 1000,
+    ] = "auto",
+    warmup: Annotated[
+        int | None,
+        typer.Option(help="Steps until the full learning rate; a tenth of all, at most 500."),
+    ] = None,
+    batch_size: Annotated[int, typer.Option(help="Spectra a step.")] = 64,
+    bias: Annotated[
+        str | None,
+        typer.Option(
+            help="Start of the fingerprint's bias: zero (small, as published) or log-odds (each "
+            "bit's base rate), which is taken for runs of fewer than 20,000 steps."
+        ),
+    ] = None,
+    validate_every: Annotated[
+        int | None,
+        typer.Option(help="Steps between validations; 20 in all, at most 1,000 steps apart."),
+    ] = None,
     patience: Annotated[
         int | None, typer.Option(help="Stop after so many validations without gain.")
     ] = None,
@@ -69,12 +89,15 @@ def train(
     """Train a model on a prepared data set.
 
     The run folder gets the best weights by each metric, their predictions, and what made it.
+    Warm-up, validations and the start of the bias follow the number of steps and are told in the
+    first line; --protocol paper takes the paper's.
 
-    Example: mzseek train prepared --loss emb-cos --epochs 10 --lr 5e-5 --out runs/emb-cos
+    Example: mzseek train prepared --loss emb-cos --out runs/emb-cos
     """
     from mzseek.data.cache import Prepared
     from mzseek.data.settings import measured_on
     from mzseek.training.options import Options  # torch takes a second to load
+    from mzseek.training.protocol import with_protocol
     from mzseek.training.train import train as fit
 
     options = Options(
@@ -90,8 +113,8 @@ def train(
         watched() as progress,
     ):
         run = fit(
-            prepared, options, out, resume=resume, tensorboard=tensorboard, progress=progress,
-            say=lambda line: say(plain(line)),
+            prepared, with_protocol(options, protocol), out, resume=resume,
+            tensorboard=tensorboard, progress=progress, say=lambda line: say(plain(line)),
         )  # fmt: skip
     if as_json:
         print_json({"out": str(out), "best": run.best, "warnings": run.facts["warnings"]})
@@ -99,4 +122,16 @@ def train(
     steps, seconds = run.facts.get("steps", 0), run.facts.get("seconds", 0.0)
     took = time.perf_counter() - started
     say(f"Trained {steps:,} steps in {seconds:,.0f} s ({took:,.0f} s in all).")
-    say_next("mzseek", "evaluate", out, "--candidates", measured_on(candidates))
+    _show_next(prepared, out, measured_on(candidates))
+
+
+def _show_next(prepared: "Prepared", out: Path, setting: str) -> None:
+    """The command that measures the run, on lists and a fold that the data have."""
+    if setting not in prepared.measured_settings:
+        say(
+            "The data have no candidate lists: nothing to rank. What it reached on validation is "
+            f"in {plain(out / 'history.csv')}"
+        )
+        return
+    fold = () if len(prepared.in_fold("test")) else ("--fold", "val")
+    say_next("mzseek", "evaluate", out, "--candidates", setting, *fold)

@@ -16,7 +16,13 @@ from mzseek.files import atomic_file
 from mzseek.metrics import metric
 from mzseek.models import ModelSpec
 from mzseek.training.checkpoint import save_state, save_weights
-from mzseek.training.collapse import collapse_warning, kept_warning, spread
+from mzseek.training.collapse import (
+    BEGUN_ABOVE,
+    collapse_warning,
+    kept_warning,
+    learned,
+    spread,
+)
 from mzseek.training.learner import Learner
 from mzseek.training.options import Options
 from mzseek.training.order import TrainingOrder
@@ -92,7 +98,8 @@ class Keeper(lightning.Callback):
         loss = outputs["loss"] if isinstance(outputs, dict) else outputs
         self._losses.append(float(loss.detach() if isinstance(loss, Tensor) else loss))
         self.progress("training", step, self.order.steps)
-        if step % learner.options.validate_every == 0 or step == self.order.steps:
+        every = learner.options.validate_every or self.order.steps
+        if step % every == 0 or step == self.order.steps:
             self.validate(learner, trainer)
 
     def validate(self, learner: Learner, trainer: Any) -> None:
@@ -162,16 +169,25 @@ class Keeper(lightning.Callback):
         if not learner.model.encoder.sees_spectrum:
             return  # a control says the same about every spectrum by design
         last = self.stopped or learner.step == self.order.steps
-        early = learner.step < _SETTLED_WARMUPS * learner.options.warmup
-        if not last and (early or self.order.epoch(learner.step) < _SETTLED_EPOCHS):
+        if not last and self._may_be_alike(learner):
             return
-        warning = collapse_warning(said, learner.options.loss)
+        warning = collapse_warning(said, learner.options, learner.step)
         if warning is None and last:
             warning = kept_warning(self.best)
+        known = bool(self.run.facts["warnings"])
         self.run.facts["warnings"] = [warning] if warning else []
         self.run.save()
-        if warning:
+        if warning and (last or not known):
             self.say(f"warning: {warning}")
+
+    def _may_be_alike(self, learner: Learner) -> bool:
+        """Whether it is so early that a good model, too, may say the same of every spectrum."""
+        step, options = learner.step, learner.options
+        return (
+            learned(options, step) < BEGUN_ABOVE
+            or step < _SETTLED_WARMUPS * (options.warmup or 0)
+            or self.order.epoch(step) < _SETTLED_EPOCHS
+        )
 
 
 def watched_metric(options: Options) -> str:

@@ -35,13 +35,8 @@ class Learner(lightning.LightningModule):
         self.model = model
         self.options = options
         self.first_step = first_step
-        self.objective = Objective(
-            options.facts,
-            gamma=options.gamma,
-            temperature=options.temperature or 1.0,
-            weight=options.weight,
-            pairwise=options.pairwise,
-        )
+        own = {name: getattr(options, name) for name in options.facts.options}
+        self.objective = Objective(options.facts, **own, pairwise=options.pairwise)
         self.optimizer = ClippedAdam(model.parameters(), lr=options.lr, clip=options.clip)
 
     @property
@@ -60,7 +55,8 @@ class Learner(lightning.LightningModule):
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         """Set this step's learning rate."""
-        warm = min(1.0, (self.step + 1) / self.options.warmup) if self.options.warmup else 1.0
+        warmup = self.options.warmup
+        warm = min(1.0, (self.step + 1) / warmup) if warmup else 1.0
         for group in self.optimizer.param_groups:
             group["lr"] = self.options.lr * warm
 

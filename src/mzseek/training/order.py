@@ -8,6 +8,17 @@ import numpy.typing as npt
 from mzseek.data.batch import Batch, BatchMaker
 
 
+def steps_an_epoch(spectra: int, batch_size: int) -> int:
+    """Steps in which each of the spectra is seen once; the last batch may be smaller.
+
+    Examples
+    --------
+    >>> steps_an_epoch(1160, 64)
+    19
+    """
+    return -(-spectra // batch_size)
+
+
 class TrainingOrder:
     """Batches of every epoch, each epoch in an order of its own.
 
@@ -27,7 +38,7 @@ class TrainingOrder:
         self._queries = queries
         self._batch_size = batch_size
         self._seed = seed
-        self.steps_per_epoch = -(-len(queries) // batch_size)
+        self.steps_per_epoch = steps_an_epoch(len(queries), batch_size)
         self.steps = self.steps_per_epoch * epochs
 
     def epoch(self, step: int) -> int:

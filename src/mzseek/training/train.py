@@ -17,15 +17,16 @@ import torch
 
 from mzseek.data.batch import BatchMaker
 from mzseek.data.cache import Prepared
-from mzseek.data.settings import measured_on
+from mzseek.data.settings import is_for_training, measured_on
 from mzseek.errors import RunError
 from mzseek.models import ModelSpec, Retriever, build
 from mzseek.training.checkpoint import load_state, load_weights, start_from
 from mzseek.training.device import device
 from mzseek.training.memory import keep_freed_memory
 from mzseek.training.options import BASELINES, Options
-from mzseek.training.order import Batches, TrainingOrder
+from mzseek.training.order import Batches, TrainingOrder, steps_an_epoch
 from mzseek.training.predictions import Predictions, list_scores, predict
+from mzseek.training.protocol import as_begun, for_steps, told
 from mzseek.training.run import Run
 from mzseek.training.validation import validation_means
 from mzseek.work.progress import Progress, Say, silent, unheard
@@ -76,9 +77,14 @@ def train(
         if run.finished:
             say(f"{out} has ended already.")
             return run
+        options = run.options
     else:
-        _check(prepared, options, tensorboard)
+        steps = _check(prepared, options, tensorboard)
+        options = for_steps(options, steps)
         run = Run.create(out, options, prepared)
+        if options.model not in BASELINES:
+            for line in told(options, steps):
+                say(line)
     keep_freed_memory()
     if options.model in BASELINES:
         _guess(run, prepared, options)
@@ -100,7 +106,7 @@ def spec_for(prepared: Prepared, options: Options) -> ModelSpec:
         bits=int(prepared.manifest["fingerprint_bits"]),
         width=options.width,
         projected=options.projected,
-        blocks=options.blocks,
+        blocks=ModelSpec.blocks if options.blocks is None else options.blocks,
         dropout=options.dropout,
     )
 
@@ -280,13 +286,16 @@ def random_fold(prepared: Prepared, fold: str, seed: int) -> Predictions:
     return Predictions(queries, np.asarray(prepared.molecule[queries]), None, lists)
 
 
-def _check(prepared: Prepared, options: Options, tensorboard: bool) -> None:
-    """Refuse what could not be trained, before a folder is made for it."""
+def _check(prepared: Prepared, options: Options, tensorboard: bool) -> int:
+    """Steps of the run; refuses what could not be trained, before a folder is made for it."""
+    usable = len(prepared.in_fold("train"))
     for fold in ("train", "val"):
         if not len(prepared.in_fold(fold)):
             raise RunError(f"{prepared.folder}: has no {fold} spectra, expected some of each fold")
     if prepared.settings or options.facts.reads_candidates:
         prepared.candidates(options.candidates)  # says which there are, if not this
+    if is_for_training(options.candidates):
+        prepared.candidates(measured_on(options.candidates))
     needed = ["train"] if options.facts.reads_candidates else []
     if not options.facts.predicts_fingerprint:
         needed.append("val")  # its only metrics are hit rates
@@ -295,19 +304,23 @@ def _check(prepared: Prepared, options: Options, tensorboard: bool) -> None:
         setting = options.candidates if fold == "train" else measured_on(options.candidates)
         prepared.candidates(setting)
         maker = BatchMaker(prepared, "bins", (setting,), queries, backward=False)
-        if not len(maker.with_lists(queries, setting, "fingerprint")):
+        found = len(maker.with_lists(queries, setting, "fingerprint"))
+        if not found:
             raise RunError(
                 f"{prepared.folder}: no {fold} spectrum has a {setting} list with its "
                 "molecule in it"
             )
+        usable = found if fold == "train" else usable
     if options.start_from:
         _first_stage(options, prepared)
     if tensorboard and not (find_spec("tensorboard") or find_spec("tensorboardX")):
         raise RunError("--tensorboard needs it: pip install 'mzseek[tensorboard]'")
+    return steps_an_epoch(usable, options.batch_size) * options.epochs
 
 
 def _reopened(out: Path, options: Options, prepared: Prepared) -> Run:
     run = Run.open(out)
+    options = as_begun(options, run.options)
     if run.options != options:
         then, now = run.options.to_dict(), options.to_dict()
         name = next(name for name in now if then[name] != now[name])

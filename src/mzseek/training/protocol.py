@@ -1,0 +1,109 @@
+"""What a run does where it was not told: from its length, or as in the paper.
+
+The paper warms up over 500 steps and validates every 1,000, for runs of some 150,000 steps. A run
+of 200 would end before either has happened. So what was not given follows the number of steps, and
+from `AS_IN_PAPER` steps on is the paper's.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from mzseek.errors import RunError
+from mzseek.training.options import Options
+
+PROTOCOLS = ("auto", "paper")
+PAPER: dict[str, Any] = {"warmup": 500, "validate_every": 1000, "bias": "zero"}
+# Of a shorter run, the share that warms up, and how often it is validated.
+_WARMING, _VALIDATIONS = 10, 20
+AS_IN_PAPER = _VALIDATIONS * PAPER["validate_every"]
+
+
+def with_protocol(options: Options, protocol: str) -> Options:
+    """Options in which the protocol of that name has filled what was not given.
+
+    Parameters
+    ----------
+    options : Options
+    protocol : str
+        ``paper`` fills in the paper's numbers; ``auto`` leaves the options to `for_steps`.
+
+    Examples
+    --------
+    >>> with_protocol(Options(warmup=100), "paper").warmup
+    100
+    >>> with_protocol(Options(), "paper").warmup, with_protocol(Options(), "auto").warmup
+    (500, None)
+    """
+    if protocol not in PROTOCOLS:
+        raise RunError(f"protocol {protocol!r} is unknown, expected one of: {', '.join(PROTOCOLS)}")
+    return _filled(options, PAPER) if protocol == "paper" else options
+
+
+def for_steps(options: Options, steps: int) -> Options:
+    """Options of a run of so many steps: what was not given follows from them.
+
+    Parameters
+    ----------
+    options : Options
+    steps : int
+        Of the whole run.
+
+    Examples
+    --------
+    >>> short, long = for_steps(Options(), 190), for_steps(Options(), 150_000)
+    >>> short.warmup, short.validate_every, short.bias
+    (19, 10, 'log-odds')
+    >>> long.warmup, long.validate_every, long.bias
+    (500, 1000, 'zero')
+    """
+    follows = {
+        "warmup": min(PAPER["warmup"], steps // _WARMING),
+        "validate_every": min(PAPER["validate_every"], -(-steps // _VALIDATIONS)),
+        "bias": PAPER["bias"] if steps >= AS_IN_PAPER else "log-odds",
+    }
+    if not options.starts_bias:
+        follows["bias"] = PAPER["bias"]  # nothing reads it
+    return _filled(options, follows)
+
+
+def as_begun(options: Options, begun: Options) -> Options:
+    """Options to go on with: what is not given now is as the run was begun."""
+    return _filled(options, {name: getattr(begun, name) for name in PAPER})
+
+
+def told(options: Options, steps: int) -> list[str]:
+    """What a user should know about the protocol of a run, in lines.
+
+    Parameters
+    ----------
+    options : Options
+        Of `for_steps`.
+    steps : int
+
+    Examples
+    --------
+    >>> told(for_steps(Options(), 190), 190)
+    ['190 steps: warm-up 19 steps, validation every 10, bias started at log-odds']
+    """
+    warmup, every = options.warmup or 0, options.validate_every or steps
+    started = f", bias started at {options.bias}" if options.starts_bias else ""
+    lines = [f"{steps:,} steps: warm-up {warmup:,} steps, validation every {every:,}{started}"]
+    if warmup > steps:
+        lines.append(
+            f"warning: the warm-up of {warmup:,} steps is longer than the run of {steps:,}: the "
+            f"learning rate ends at {100 * steps / warmup:.0f} % of {options.lr:g}. Leave --warmup "
+            "out, or train for more --epochs"
+        )
+    if every > steps:
+        lines.append(
+            f"warning: validation every {every:,} steps of {steps:,}: the model is measured once, "
+            "at the end, and no earlier one is kept. Leave --validate-every out"
+        )
+    return lines
+
+
+def _filled(options: Options, values: dict[str, Any]) -> Options:
+    return replace(
+        options,
+        **{name: value for name, value in values.items() if getattr(options, name) is None},
+    )

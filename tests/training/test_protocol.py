@@ -1,0 +1,123 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mzseek.errors import RunError
+from mzseek.losses import LOSSES
+from mzseek.training.options import Options
+from mzseek.training.protocol import (
+    AS_IN_PAPER,
+    PAPER,
+    PROTOCOLS,
+    as_begun,
+    for_steps,
+    told,
+    with_protocol,
+)
+
+STEPS = st.integers(1, 10**6)
+FINGERPRINTED = [name for name, loss in LOSSES.items() if loss.predicts_fingerprint]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("steps", [1, 190, 950, 5_560, 20_000, 151_650])
+def test_the_paper_s_protocol_is_exact_whatever_the_length(loss: str, steps: int) -> None:
+    asked = with_protocol(Options(loss=loss), "paper").resolved()
+    found = for_steps(asked, steps)
+    assert found == asked
+    assert (found.warmup, found.validate_every, found.bias) == (500, 1000, "zero")
+    assert (found.epochs, found.batch_size, found.clip, found.lr) == (50, 64, 1.0, 1e-4)
+    assert (found.blocks, found.width, found.projected, found.dropout) == (3, 1024, 256, 0.25)
+    assert found.temperature == LOSSES[loss].temperature
+    assert (found.patience, found.start_from, found.pairwise) == (None, None, False)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@given(steps=st.integers(AS_IN_PAPER, 10**7))
+def test_a_long_run_has_the_paper_s_protocol_unasked(loss: str, steps: int) -> None:
+    assert for_steps(Options(loss=loss), steps) == with_protocol(Options(loss=loss), "paper")
+
+
+@given(steps=STEPS)
+def test_every_run_warms_up_before_its_end_and_is_validated_often(steps: int) -> None:
+    found = for_steps(Options(), steps)
+    assert found.warmup is not None
+    assert found.validate_every is not None
+    assert 0 <= found.warmup <= steps / 10
+    assert found.warmup <= PAPER["warmup"]
+    assert 1 <= found.validate_every <= PAPER["validate_every"]
+    validations = -(-steps // found.validate_every)
+    assert validations >= min(10, steps)
+    assert validations <= max(20, steps // 1000 + 1)
+
+
+@given(st.lists(STEPS, min_size=2, max_size=2).map(sorted))
+def test_a_longer_run_never_warms_up_less_nor_is_validated_more_densely(steps: list[int]) -> None:
+    short, long = (for_steps(Options(), n) for n in steps)
+    assert (short.warmup or 0) <= (long.warmup or 0)
+    assert (short.validate_every or 0) <= (long.validate_every or 0)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@given(steps=STEPS)
+def test_what_is_given_is_kept_also_where_it_is_a_default(protocol: str, steps: int) -> None:
+    for given_values in (
+        {"warmup": 500, "validate_every": 1000, "bias": "zero"},
+        {"warmup": 0, "validate_every": 7, "bias": "log-odds"},
+    ):
+        found = for_steps(with_protocol(Options(**given_values), protocol), steps)
+        assert {name: getattr(found, name) for name in given_values} == given_values
+
+
+@pytest.mark.parametrize("loss", FINGERPRINTED)
+def test_a_short_run_starts_its_bias_at_log_odds(loss: str) -> None:
+    assert for_steps(Options(loss=loss), 190).bias == "log-odds"
+    assert for_steps(Options(loss=loss), AS_IN_PAPER - 1).bias == "log-odds"
+    assert for_steps(Options(loss=loss), AS_IN_PAPER).bias == "zero"
+    # The first stage's bias is not touched.
+    assert for_steps(Options(loss=loss, start_from="runs/a"), 190).bias == "zero"
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_settled_options_are_accepted(loss: str) -> None:
+    for options in (Options(loss=loss), Options(loss=loss, start_from="runs/a")):
+        found = for_steps(options.resolved(), 190)
+        assert found.resolved() == found == for_steps(found, 99_999)
+
+
+def test_going_on_keeps_what_the_run_was_begun_with() -> None:
+    begun = for_steps(with_protocol(Options(), "paper").resolved(), 190)
+    assert as_begun(Options().resolved(), begun) == begun
+    assert as_begun(Options(warmup=19).resolved(), begun) == replace(begun, warmup=19)
+    # What has a default of its own is not taken over.
+    assert as_begun(Options().resolved(), replace(begun, epochs=9)).epochs == 50
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (Options(), "190 steps: warm-up 19 steps, validation every 10, bias started at log-odds"),
+        (Options(loss="emb-cos"), "190 steps: warm-up 19 steps, validation every 10"),
+        (Options(start_from="runs/a"), "190 steps: warm-up 19 steps, validation every 10"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.loss,
+)
+def test_what_follows_from_the_steps_is_told_in_one_line(options: Options, line: str) -> None:
+    assert told(for_steps(options, 190), 190) == [line]
+
+
+def test_a_warm_up_and_validations_that_never_come_are_warned_of() -> None:
+    first, warmup, validation = told(with_protocol(Options(lr=5e-5), "paper"), 190)
+    assert first.startswith("190 steps: warm-up 500 steps, validation every 1,000")
+    assert warmup.startswith("warning: the warm-up of 500 steps is longer than the run of 190")
+    assert "ends at 38 % of 5e-05" in warmup
+    assert validation.startswith("warning: validation every 1,000 steps of 190")
+    assert "once, at the end" in validation
+    assert len(told(with_protocol(Options(), "paper"), 1000)) == 1
+
+
+def test_an_unknown_protocol_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(RunError, match="protocol 'mine' is unknown, expected one of: auto, paper"):
+        with_protocol(Options(), "mine")
