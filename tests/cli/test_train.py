@@ -90,7 +90,7 @@ def test_the_protocol_follows_the_steps_or_is_the_paper_s(
 ) -> None:
     quick = ("--epochs", 5, "--batch-size", 16, "--width", 32, "--threads", 1)
     for protocol, values, line in (
-        ("auto", (2, 1, "log-odds"), "20 steps: warm-up 2 steps, validation every 1, bias started"),
+        ("auto", (2, 2, "log-odds"), "20 steps: warm-up 2 steps, validation every 2, bias started"),
         ("paper", (500, 1000, "zero"), "20 steps: warm-up 500 steps, validation every 1,000"),
     ):
         out = tmp_path / protocol

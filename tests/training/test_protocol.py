@@ -11,6 +11,7 @@ from mzseek.training.protocol import (
     AS_IN_PAPER,
     PAPER,
     PROTOCOLS,
+    STALLING,
     as_begun,
     for_steps,
     told,
@@ -18,7 +19,6 @@ from mzseek.training.protocol import (
 )
 
 STEPS = st.integers(1, 10**6)
-FINGERPRINTED = [name for name, loss in LOSSES.items() if loss.predicts_fingerprint]
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -40,17 +40,29 @@ def test_a_long_run_has_the_paper_s_protocol_unasked(loss: str, steps: int) -> N
     assert for_steps(Options(loss=loss), steps) == with_protocol(Options(loss=loss), "paper")
 
 
-@given(steps=STEPS)
-def test_every_run_warms_up_before_its_end_and_is_validated_often(steps: int) -> None:
-    found = for_steps(Options(), steps)
+@given(an_epoch=st.integers(1, 20_000), epochs=st.integers(1, 100))
+def test_every_run_warms_up_before_its_end_and_is_validated_often(
+    an_epoch: int, epochs: int
+) -> None:
+    steps = an_epoch * epochs
+    found = for_steps(Options(epochs=epochs), steps)
     assert found.warmup is not None
     assert found.validate_every is not None
     assert 0 <= found.warmup <= steps / 10
     assert found.warmup <= PAPER["warmup"]
     assert 1 <= found.validate_every <= PAPER["validate_every"]
     validations = -(-steps // found.validate_every)
-    assert validations >= min(10, steps)
+    assert validations >= min(10, epochs, steps)
     assert validations <= max(20, steps // 1000 + 1)
+    # At the most two an epoch, where that does not make them too far apart.
+    assert found.validate_every >= min(an_epoch // 2, 1000)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "steps", "every"), [(1, 19, 9), (10, 190, 10), (50, 950, 48), (10, 5560, 278)]
+)
+def test_how_often_runs_of_these_lengths_are_validated(epochs: int, steps: int, every: int) -> None:
+    assert for_steps(Options(epochs=epochs), steps).validate_every == every
 
 
 @given(st.lists(STEPS, min_size=2, max_size=2).map(sorted))
@@ -71,13 +83,18 @@ def test_what_is_given_is_kept_also_where_it_is_a_default(protocol: str, steps: 
         assert {name: getattr(found, name) for name in given_values} == given_values
 
 
-@pytest.mark.parametrize("loss", FINGERPRINTED)
-def test_a_short_run_starts_its_bias_at_log_odds(loss: str) -> None:
-    assert for_steps(Options(loss=loss), 190).bias == "log-odds"
-    assert for_steps(Options(loss=loss), AS_IN_PAPER - 1).bias == "log-odds"
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_short_run_starts_its_bias_at_log_odds_where_the_loss_would_stall(loss: str) -> None:
+    short = "log-odds" if loss in ("bce", "focal", "iou") else "zero"
+    assert for_steps(Options(loss=loss), 190).bias == short
+    assert for_steps(Options(loss=loss), AS_IN_PAPER - 1).bias == short
     assert for_steps(Options(loss=loss), AS_IN_PAPER).bias == "zero"
     # The first stage's bias is not touched.
     assert for_steps(Options(loss=loss, start_from="runs/a"), 190).bias == "zero"
+
+
+def test_losses_that_stall_are_losses_that_predict_a_fingerprint() -> None:
+    assert all(LOSSES[name].predicts_fingerprint for name in STALLING)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -96,16 +113,13 @@ def test_going_on_keeps_what_the_run_was_begun_with() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "line"),
-    [
-        (Options(), "190 steps: warm-up 19 steps, validation every 10, bias started at log-odds"),
-        (Options(loss="emb-cos"), "190 steps: warm-up 19 steps, validation every 10"),
-        (Options(start_from="runs/a"), "190 steps: warm-up 19 steps, validation every 10"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else value.loss,
-)
-def test_what_follows_from_the_steps_is_told_in_one_line(options: Options, line: str) -> None:
-    assert told(for_steps(options, 190), 190) == [line]
+    ("changes", "bias"),
+    [({}, ", bias started at log-odds"), ({"loss": "cosine"}, ", bias started at zero"),
+     ({"loss": "emb-cos"}, ""), ({"start_from": "runs/a"}, "")],
+)  # fmt: skip
+def test_what_follows_from_the_steps_is_told_in_one_line(changes, bias: str) -> None:
+    options = for_steps(Options(epochs=10, **changes), 190)
+    assert told(options, 190) == [f"190 steps: warm-up 19 steps, validation every 10{bias}"]
 
 
 def test_a_warm_up_and_validations_that_never_come_are_warned_of() -> None:

@@ -417,7 +417,7 @@ def test_the_steps_are_those_of_the_spectra_that_have_lists(
         options = small_options(loss, **NOT_GIVEN, epochs=2, batch_size=2)
         run = train(small, options, tmp_path / loss, say=lines.append)
         assert run.facts["steps"] == steps
-        assert lines[0].startswith(f"{steps} steps: warm-up 5 steps, validation every 3")
+        assert lines[0].startswith(f"{steps} steps: warm-up 5 steps, validation every {steps // 4}")
 
 
 def test_a_warm_up_that_is_longer_than_the_run_is_taken_as_given_and_warned_of(

@@ -64,12 +64,14 @@ def train(
         str | None,
         typer.Option(
             help="Start of the fingerprint's bias: zero (small, as published) or log-odds (each "
-            "bit's base rate), which is taken for runs of fewer than 20,000 steps."
+            "bit's base rate), which bce, focal and iou take in runs below 20,000 steps."
         ),
     ] = None,
     validate_every: Annotated[
         int | None,
-        typer.Option(help="Steps between validations; 20 in all, at most 1,000 steps apart."),
+        typer.Option(
+            help="Steps between validations; 20 in all, at most two an epoch or 1,000 steps apart."
+        ),
     ] = None,
     patience: Annotated[
         int | None, typer.Option(help="Stop after so many validations without gain.")
