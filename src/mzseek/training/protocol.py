@@ -99,13 +99,13 @@ def told(options: Options, steps: int) -> list[str]:
     if warmup > steps:
         lines.append(
             f"warning: the warm-up of {warmup:,} steps is longer than the run of {steps:,}: the "
-            f"learning rate ends at {100 * steps / warmup:.0f} % of {options.lr:g}. Leave --warmup "
-            "out, or train for more --epochs"
+            f"learning rate ends at {100 * steps / warmup:.0f} % of {options.lr:g}. Leave it to the "
+            "number of steps, or train for more --epochs"
         )
     if every > steps:
         lines.append(
             f"warning: validation every {every:,} steps of {steps:,}: the model is measured once, "
-            "at the end, and no earlier one is kept. Leave --validate-every out"
+            "at the end, and no better one before is kept. Leave it to the number of steps"
         )
     return lines
 
