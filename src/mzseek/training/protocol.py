@@ -99,8 +99,8 @@ def told(options: Options, steps: int) -> list[str]:
     if warmup > steps:
         lines.append(
             f"warning: the warm-up of {warmup:,} steps is longer than the run of {steps:,}: the "
-            f"learning rate ends at {100 * steps / warmup:.0f} % of {options.lr:g}. Leave it to the "
-            "number of steps, or train for more --epochs"
+            f"learning rate ends at {100 * steps / warmup:.0f} % of {options.lr:g}. Leave it to "
+            "the number of steps, or train for more --epochs"
         )
     if every > steps:
         lines.append(
