@@ -114,6 +114,12 @@ def test_history_comes_back_whole(run: Run) -> None:
     assert run.history() == rows
 
 
+def test_a_history_with_two_columns_of_one_name_is_refused(run: Run) -> None:
+    (run.folder / "history.csv").write_text("step,loss,hit,loss\n1,0.5,0.1,0.7\n")
+    with pytest.raises(RunError, match=r"columns 2 \('loss'\) and 4 \('loss'\) have one name"):
+        run.history()
+
+
 @pytest.mark.parametrize("metric", ["hit_rate@1/mass", "tanimoto", "hit_rate@20/my-lists"])
 def test_every_metric_has_a_file_of_its_own(run: Run, metric: str) -> None:
     path = run.checkpoint(metric)

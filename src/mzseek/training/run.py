@@ -13,6 +13,7 @@ import csv
 import json
 import os
 import platform
+from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,8 +23,10 @@ import torch
 
 from mzseek import __version__
 from mzseek.data.cache import Prepared
-from mzseek.errors import RunError
+from mzseek.errors import InputError, RunError
 from mzseek.files import atomic_file
+from mzseek.files.limits import MAX_ROW
+from mzseek.files.table import sole_column, split_row
 from mzseek.training.device import device
 from mzseek.training.options import Options
 
@@ -157,6 +160,7 @@ class Run:
     def history(self) -> list[dict[str, float]]:
         """Rows of ``history.csv``."""
         path = self.folder / "history.csv"
+        _check_header(path)
         if not path.exists():
             return []
         with path.open(newline="") as file:
@@ -180,6 +184,19 @@ class Run:
                 f"(key {prepared.manifest['key'][:12]}, expected {self.facts['data']['key'][:12]})"
             )
         return prepared
+
+
+def _check_header(path: Path) -> None:
+    """Refuse a table with two columns of one name: which holds the metric cannot be known."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        names = split_row(file.readline(MAX_ROW).decode("utf-8", "replace"), ",") or []
+    [(name, _)] = Counter(names).most_common(1) or [("", 0)]
+    try:
+        sole_column(path, names, [name.strip()], exact=True)
+    except InputError as error:
+        raise RunError(str(error)) from error
 
 
 def _versions() -> dict[str, str]:
