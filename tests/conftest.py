@@ -2,7 +2,9 @@
 
 import csv
 import json
-from collections.abc import Callable
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from mzseek.chem import exact_mass, fingerprints, precursor_mz
 from mzseek.data import Prepared, prepare
 from mzseek.data.demo import molecules as demo_tables
 from mzseek.data.prepare import Options as PrepareOptions
+from mzseek.files import content_hash
 from mzseek.spectra import Spectrum
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -44,6 +47,37 @@ def make_spectrum():
         )  # fmt: skip
 
     return make
+
+
+def sign(folder: Path) -> None:
+    """Let predictions that a test has changed pass for saved ones: manifests say what is there."""
+    for path in folder.rglob("predictions/**/manifest.json"):
+        files = sorted(each for each in path.parent.iterdir() if each != path)
+        facts = {
+            each.name: {"bytes": each.stat().st_size, "sha256": content_hash(each)}
+            for each in files
+        }
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"files": facts}))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Callable[..., Path]]:
+    """Disks of so many kilobytes; made read-only if that is asked for."""
+    mounted: list[Path] = []
+
+    def mount(kilobytes: int, *more: str) -> Path:
+        folder = tmp_path / f"disk{len(mounted) or ''}"
+        folder.mkdir(exist_ok=True)
+        options = ",".join((f"size={kilobytes}k", *more))
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+        if shutil.which("mount") is None or subprocess.run(command, capture_output=True).returncode:
+            pytest.skip("only root can mount a small disk")
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    for folder in mounted:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 @dataclass(frozen=True)

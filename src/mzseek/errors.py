@@ -28,6 +28,10 @@ class InputError(MzseekError):
         return type(self), (self.where, self.reason)
 
 
+class WriteError(InputError):
+    """A file or folder that cannot be made or written: no room, no right, something in its way."""
+
+
 class BusyError(MzseekError):
     """Something that another process is writing at this moment."""
 

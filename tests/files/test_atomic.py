@@ -2,11 +2,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from mzseek.errors import WriteError
 from mzseek.files import atomic_directory, atomic_file
 
 
@@ -101,3 +103,51 @@ def test_leftovers_of_files_are_cleared_too(tmp_path: Path) -> None:
     with atomic_file(tmp_path / "f.txt") as partial:
         partial.write_text("x")
     assert [p.name for p in tmp_path.iterdir()] == ["f.txt"]
+
+
+def test_a_folder_in_the_place_of_a_file_is_noticed_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "out.svg").mkdir()
+    with (
+        pytest.raises(WriteError, match=r"out\.svg: is a folder, expected a file to write"),
+        atomic_file(tmp_path / "out.svg"),
+    ):
+        pytest.fail("worked")
+    assert (tmp_path / "out.svg").is_dir()
+
+
+@pytest.mark.parametrize("make", [atomic_file, atomic_directory])
+def test_a_place_that_cannot_be_written_is_noticed_before_the_work(make, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(WriteError, match="out: cannot be made"), make(tmp_path / "file" / "out"):
+        pytest.fail("worked")
+
+
+def test_threads_that_write_one_file_do_not_mix(tmp_path: Path) -> None:
+    target = tmp_path / "out.txt"
+
+    def write(letter: str) -> None:
+        for _ in range(50):
+            with atomic_file(target) as partial, partial.open("w") as stream:
+                for _ in range(50):
+                    stream.write(letter * 100)
+
+    threads = [threading.Thread(target=write, args=(letter,)) for letter in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert target.read_text() in {letter * 5_000 for letter in "abcd"}
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_suffixes_stay_and_long_names_fit(tmp_path: Path) -> None:
+    with atomic_file(tmp_path / ("x" * 190 + ".tsv.gz")) as partial:
+        assert partial.name.endswith(".tsv.gz")
+        partial.touch()
+
+
+def test_leftovers_of_processes_that_cannot_be_are_cleared(tmp_path: Path) -> None:
+    (tmp_path / f".out.partial-{10**30}-x").touch()
+    with atomic_file(tmp_path / "out") as partial:
+        partial.touch()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -4,6 +4,7 @@ import pytest
 
 from mzseek.errors import CacheError
 from mzseek.files import read_object
+from mzseek.files.json_file import check_fields
 
 
 @pytest.mark.parametrize(
@@ -37,3 +38,60 @@ def test_missing_files_and_folders_in_their_place(tmp_path: Path) -> None:
 def test_what_was_written_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"a": [1, "ü"]}', encoding="utf-8")
     assert read_object(tmp_path / "a.json", CacheError) == {"a": [1, "ü"]}
+
+
+FIELDS = {
+    "name": str,
+    "count": int,
+    "share": float,
+    "open": bool,
+    "limit?": int | None,
+    "lists": [{"size": int}],
+    "files": {...: {"bytes": int}},
+}
+GOOD = {
+    "name": "a", "count": 3, "share": 1, "open": False, "lists": [{"size": 0}],
+    "files": {"x": {"bytes": 1}}, "more": object(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"name": 1}, "name is 1, expected a text"),
+        ({"count": True}, "count is True, expected a whole number of 0 or more"),
+        ({"count": -1}, "count is -1, expected a whole number"),
+        ({"count": 1.5}, "count is 1.5, expected a whole number"),
+        ({"count": 2**70}, "expected a whole number"),
+        ({"share": "1"}, "share is '1', expected a number"),
+        ({"share": True}, "share is True, expected a number"),
+        ({"open": 0}, "open is 0, expected true or false"),
+        ({"limit": "3"}, "limit is '3', expected a whole number of 0 or more or nothing"),
+        ({"lists": {}}, "lists is {}, expected a list"),
+        ({"lists": [{"size": 1}, {}]}, "lacks 'lists[1].size'"),
+        ({"files": []}, "files is [], expected an object"),
+        ({"files": {"a.b": 3}}, "files.a.b is 3, expected an object"),
+        ({"files": {"y": {"bytes": None}}}, "files.y.bytes is None, expected a whole number"),
+        ({"name": "x" * 900, "count": []}, "count is [], expected"),
+    ],
+)
+def test_a_field_of_another_type_is_named(change: dict, said: str) -> None:
+    with pytest.raises(CacheError) as caught:
+        check_fields(GOOD | change, FIELDS, "m.json", CacheError, "make it again")
+    assert str(caught.value).startswith("m.json: ")
+    assert said in str(caught.value)
+    assert str(caught.value).endswith("; make it again")
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("name", [name for name in FIELDS if not name.endswith("?")])
+def test_a_missing_field_is_named(name: str) -> None:
+    found = {key: value for key, value in GOOD.items() if key != name}
+    with pytest.raises(CacheError, match=f"m.json: lacks '{name}'"):
+        check_fields(found, FIELDS, "m.json", CacheError)
+
+
+def test_fields_as_expected_pass() -> None:
+    check_fields(GOOD, FIELDS, "m.json", CacheError)
+    check_fields(GOOD | {"limit": None, "share": 0.5, "files": {}}, FIELDS, "m.json", CacheError)
+    check_fields({"a": None}, {"a": float | None}, "m.json", CacheError)

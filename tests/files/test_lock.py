@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.errors import BusyError, InputError
+from mzseek.errors import BusyError, WriteError
 from mzseek.files import sole_writer
+from mzseek.files.lock import lock_of
 
 HOLD = """
 import sys, time
@@ -88,7 +89,104 @@ def test_never_two_at_a_time_though_lock_files_come_and_go(tmp_path: Path) -> No
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
-        pytest.raises(InputError, match="cannot be made"),
+        pytest.raises(WriteError, match=r"out: cannot be made \(.*file is a file"),
         sole_writer(tmp_path / "file" / "out", "trying"),
     ):
         pass
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("place", ["/proc/out", "/proc/none/out", "/dev/null/out"])
+def test_places_that_take_no_file_are_refused_at_once(place: str) -> None:
+    with (
+        pytest.raises(WriteError, match=f"^{place}: cannot be made"),
+        sole_writer(Path(place), "trying"),
+    ):
+        pass
+
+
+def test_a_disk_for_reading_only_is_refused(small_disk) -> None:
+    disk = small_disk(100, "ro")
+    with (
+        pytest.raises(WriteError, match=r"out: cannot be made \(Read-only file system\)"),
+        sole_writer(disk / "out", "trying"),
+    ):
+        pass
+
+
+def test_a_disk_without_room_for_a_line_is_refused(small_disk) -> None:
+    disk = small_disk(40)
+    (disk / "filler").write_bytes(bytes(40_960))
+    with (
+        pytest.raises(WriteError, match=r"out: cannot be written \(No space left on device\)"),
+        sole_writer(disk / "out", "trying"),
+    ):
+        pass
+    assert [path.name for path in disk.iterdir()] == ["filler"]
+
+
+def test_names_that_leave_no_room_for_hidden_ones_are_refused(tmp_path: Path) -> None:
+    with (
+        pytest.raises(WriteError, match="its name is longer than 200 bytes"),
+        sole_writer(tmp_path / ("ü" * 101), "trying"),
+    ):
+        pass
+
+
+def test_folders_made_for_it_go_unless_something_is_in_them(tmp_path: Path) -> None:
+    with sole_writer(tmp_path / "a" / "b" / "out", "trying"):
+        assert (tmp_path / "a" / "b").is_dir()
+    assert list(tmp_path.iterdir()) == []
+    with sole_writer(tmp_path / "a" / "b" / "out", "trying"):
+        (tmp_path / "a" / "kept").touch()
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["kept"]
+
+
+def test_what_a_link_in_its_place_points_to_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("x")
+    (tmp_path / ".out.lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(WriteError, match="cannot be made"), sole_writer(tmp_path / "out", "trying"):
+        pass
+    assert (tmp_path / "precious").read_text() == "x"
+
+
+FORK = """
+import multiprocessing, os, sys, time
+from pathlib import Path
+from mzseek.files import sole_writer
+
+def linger():
+    time.sleep(60)
+
+if __name__ == "__main__":
+    with sole_writer(Path(sys.argv[1]), "forking"):
+        child = multiprocessing.get_context("fork").Process(target=linger)
+        child.start()
+        print(child.pid, flush=True)
+        time.sleep(60)
+"""
+
+
+def test_a_lock_does_not_live_on_in_processes_that_were_forked_off(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", FORK, str(tmp_path / "out")], stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        child = int(holder.stdout.readline())
+        with pytest.raises(BusyError), sole_writer(tmp_path / "out", "trying"):
+            pass
+        holder.kill()
+        holder.wait(10)
+    os.kill(child, 0)  # it is there
+    try:
+        with sole_writer(tmp_path / "out", "trying"):
+            pass
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_it_is_taken_anew_after_the_block(tmp_path: Path) -> None:
+    for _ in range(3):
+        with sole_writer(tmp_path / "out", "trying"):
+            assert lock_of(tmp_path / "out").exists()
+        assert list(tmp_path.iterdir()) == []

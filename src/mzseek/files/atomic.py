@@ -3,6 +3,7 @@
 import contextlib
 import glob
 import os
+import secrets
 import shutil
 import signal
 import tempfile
@@ -10,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
-from mzseek.errors import InputError
+from mzseek.errors import WriteError
+from mzseek.files.fault import naming_output
 
 _PARTIAL = ".partial-"
 _OLD = "-old"
@@ -23,6 +25,11 @@ def atomic_directory(target: Path) -> Iterator[Path]:
     The work is done in a hidden sibling on the same disk, so that the last step is a rename. If
     ``target`` exists it is replaced. What a process killed outright left behind is removed when
     the next one begins.
+
+    Raises
+    ------
+    WriteError
+        It cannot be made, or the disk is full.
     """
     target = target.resolve()
     prefix = f".{target.name}{_PARTIAL}{os.getpid()}-"
@@ -31,10 +38,10 @@ def atomic_directory(target: Path) -> Iterator[Path]:
         _remove_leftovers(target)
         partial = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
     except OSError as error:
-        raise InputError(target, f"cannot be made ({error.strerror})") from error
+        raise WriteError(target, f"cannot be made ({error.strerror})") from error
     replaced = partial.with_name(partial.name + _OLD)
     try:
-        with _terminate_as_interrupt():
+        with _terminate_as_interrupt(), naming_output(target):
             yield partial
             partial.chmod(0o755)  # mkdtemp makes folders that only their owner can read
             if target.exists():
@@ -49,15 +56,28 @@ def atomic_directory(target: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def atomic_file(target: Path) -> Iterator[Path]:
-    """A path to write to, renamed to ``target`` when the block has ended without an error."""
+    """A path to write to, renamed to ``target`` when the block has ended without an error.
+
+    Raises
+    ------
+    WriteError
+        It cannot be made, or the disk is full.
+    """
     target = target.resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    _remove_leftovers(target)
     # The suffix stays, since writers choose compression by it.
-    partial = target.with_name(f".{target.name}{_PARTIAL}{os.getpid()}-{target.name}")
+    own = f"{os.getpid()}-{secrets.token_hex(4)}-{''.join(target.suffixes[-2:])}"
+    partial = target.with_name(f".{target.name}{_PARTIAL}{own}")
+    if target.is_dir():
+        raise WriteError(target, "is a folder, expected a file to write")
     try:
-        yield partial
-        partial.replace(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(target)
+    except OSError as error:
+        raise WriteError(target, f"cannot be made ({error.strerror})") from error
+    try:
+        with naming_output(target):
+            yield partial
+            partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
 
@@ -79,7 +99,7 @@ def _remove_leftovers(target: Path) -> None:
 def _is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         return True

@@ -1,6 +1,7 @@
 """One writer at a time: a lock that ends with the process that holds it."""
 
 import contextlib
+import errno
 import json
 import os
 import socket
@@ -9,12 +10,20 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from mzseek.errors import BusyError, InputError
+from mzseek.errors import BusyError, WriteError
+from mzseek.files.fault import naming_output
 
 if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
+
+_HELD_BY_ANOTHER = {errno.EAGAIN, errno.EACCES, errno.EDEADLK}
+# Of file systems 255; what is written goes under hidden names that are longer than the own.
+_LONGEST_NAME = 200
+_TRIES = 1_000
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # what a link points to must not be emptied
+_held: set[int] = set()
 
 
 @contextlib.contextmanager
@@ -22,7 +31,8 @@ def sole_writer(target: Path, doing: str) -> Iterator[None]:
     """Hold ``target`` against every other process, or thread, that wants to write it.
 
     The lock is the operating system's, on a hidden file beside ``target``: it is gone when its
-    process is, however that ends, so nothing has to be cleared away by hand.
+    process is, however that ends, so nothing has to be cleared away by hand. Making that file is
+    also the test, before any work, that something can be written there at all.
 
     Parameters
     ----------
@@ -35,42 +45,50 @@ def sole_writer(target: Path, doing: str) -> Iterator[None]:
     ------
     BusyError
         Another one holds it; the message says which process, since when, and doing what.
-    InputError
+    WriteError
         The folder that ``target`` lies in cannot be written to.
     """
     target = target.resolve()
-    path = target.with_name(f".{target.name}.lock")
+    if len(os.fsencode(target.name)) > _LONGEST_NAME:
+        raise WriteError(target, f"its name is longer than {_LONGEST_NAME} bytes")
+    path = lock_of(target)
+    made = [folder for folder in path.parents if not os.path.lexists(folder)]
+    owner = os.getpid()
     descriptor = _locked(path, target)
+    _held.add(descriptor)
     try:
-        holder = {
-            "doing": doing,
-            "process": os.getpid(),
-            "machine": socket.gethostname(),
-            "since": time.strftime("%Y-%m-%d %H:%M:%S"),
-        }
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(holder).encode(), 0)
+        with naming_output(target):
+            _sign(descriptor, doing)
         yield
     finally:
-        # Removed while it is held: whoever opened it meanwhile sees that it is no longer there.
-        with contextlib.suppress(OSError):
-            path.unlink()
-        os.close(descriptor)
+        if os.getpid() == owner:  # not in a process forked off meanwhile, which has let go of it
+            _held.discard(descriptor)
+            _release(path, descriptor, made)
+
+
+def lock_of(target: Path) -> Path:
+    """The file that stands beside ``target`` while it is being written."""
+    return target.with_name(f".{target.name}.lock")
 
 
 def _locked(path: Path, target: Path) -> int:
     """An open lock file that is ours."""
-    while True:
+    for _ in range(_TRIES):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o666)
+        except FileNotFoundError:  # another has just removed the folder that it had made
+            continue
         except OSError as error:
-            raise InputError(target, f"cannot be made ({error.strerror})") from error
+            raise WriteError(target, f"cannot be made ({_why(error, path)})") from error
         try:
             _lock(descriptor)
         except OSError as error:
             holder = os.pread(descriptor, 4096, 0)
             os.close(descriptor)
+            if error.errno not in _HELD_BY_ANOTHER:
+                said = f"its file system keeps no locks ({error.strerror}); name another place"
+                raise WriteError(target, said) from error
             raise BusyError(f"{target}: {_who(holder)}; wait for it, or name another") from error
         try:
             if os.fstat(descriptor).st_ino == path.stat().st_ino:
@@ -78,6 +96,37 @@ def _locked(path: Path, target: Path) -> int:
         except FileNotFoundError:
             pass
         os.close(descriptor)  # its holder removed it between our opening and our locking
+    raise WriteError(target, f"cannot be made ({os.strerror(errno.ENOENT)})")
+
+
+def _why(error: OSError, path: Path) -> str:
+    for folder in path.parents:
+        if folder.is_file():
+            return f"{folder} is a file, expected a folder"
+    return error.strerror or str(error)
+
+
+def _sign(descriptor: int, doing: str) -> None:
+    """Say in the lock file who holds it."""
+    holder = {
+        "doing": doing,
+        "process": os.getpid(),
+        "machine": socket.gethostname(),
+        "since": time.strftime("%Y-%m-%d %H:%M:%S"),
+    }
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, json.dumps(holder).encode(), 0)
+
+
+def _release(path: Path, descriptor: int, made: list[Path]) -> None:
+    """Leave nothing behind: neither the file nor folders made for it that stayed empty."""
+    # Removed while it is held: whoever opened it meanwhile sees that it is no longer there.
+    with contextlib.suppress(OSError):
+        path.unlink()
+    os.close(descriptor)
+    with contextlib.suppress(OSError):
+        for folder in made:
+            folder.rmdir()
 
 
 def _lock(descriptor: int) -> None:
@@ -96,3 +145,15 @@ def _who(holder: bytes) -> str:
         )
     except (ValueError, KeyError, TypeError):  # it has the lock and has not yet said who it is
         return "another process is writing there"
+
+
+def _let_go() -> None:
+    """In a forked process: the lock is its parent's, and must end with it."""
+    for descriptor in _held:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)

@@ -293,10 +293,21 @@ def content_hash(path: Path) -> str:
     """SHA-256 of a file's bytes, or of all files below a folder in the order of their names."""
     digest = hashlib.sha256()
     if path.is_dir():
-        for file in sorted(file for file in path.rglob("*") if file.is_file()):
-            digest.update(f"{file.relative_to(path)}\0{content_hash(file)}\0".encode())
+        for file in files_below(path):
+            digest.update(
+                f"{file.relative_to(path)}\0{content_hash(file)}\0".encode(errors="surrogateescape")
+            )
         return digest.hexdigest()
     with path.open("rb") as stream:
         while block := stream.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
+
+
+def files_below(folder: Path) -> list[Path]:
+    """Files below a folder by name, hidden ones left out: readers do so, and locks are hidden."""
+    return sorted(
+        file
+        for file in folder.rglob("*")
+        if file.is_file() and not any(p.startswith(".") for p in file.relative_to(folder).parts)
+    )

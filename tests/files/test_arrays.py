@@ -1,0 +1,109 @@
+import contextlib
+import io
+import tokenize
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mzseek.errors import CacheError
+from mzseek.files.arrays import check_pointers, check_range, load_array, save_array
+
+ARRAYS = [
+    np.arange(7),
+    np.zeros((0,), np.float32),
+    np.ones((3, 4), np.float16),
+    np.array([b"ab", b"c"], "S14"),
+    np.arange(12).reshape(3, 4)[:, ::2],
+]
+
+
+@pytest.mark.parametrize("array", ARRAYS, ids=lambda a: f"{a.dtype}{a.shape}")
+def test_what_was_saved_is_read_and_is_numpys_own_file(array, tmp_path: Path) -> None:
+    save_array(tmp_path / "a.npy", array)
+    expected = io.BytesIO()
+    np.save(expected, array)
+    assert (tmp_path / "a.npy").read_bytes() == expected.getvalue()
+    found = load_array(tmp_path / "a.npy", array.dtype, array.shape, CacheError)
+    assert found.tolist() == array.tolist()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [(np.int32, (5,)), (np.float64, (5,)), (np.int64, (6,)), (np.int64, (5, 1)), (">i8", (5,))],
+)
+def test_another_type_or_length_is_refused_in_one_line(dtype, shape, tmp_path: Path) -> None:
+    save_array(tmp_path / "a.npy", np.arange(5))
+    with pytest.raises(CacheError) as caught:
+        load_array(tmp_path / "a.npy", dtype, shape, CacheError, "make it again", "the array")
+    assert str(caught.value).startswith("the array: holds int64 of length 5, expected ")
+    assert str(caught.value).endswith("; make it again")
+    load_array(tmp_path / "a.npy", np.int64, [None], CacheError)
+
+
+def header(text: str) -> bytes:
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode() + bytes(80)
+
+
+BAD = {
+    "empty": b"",
+    "text": b"hello",
+    "an archive": b"PK\x03\x04" + bytes(100),
+    "a pickle": header("{'descr': '|O', 'fortran_order': False, 'shape': (10,), }"),
+    "huge": header("{'descr': '<i8', 'fortran_order': False, 'shape': (10000000000000,), }"),
+    "overflowing": header(f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({10**40},), }}"),
+    "negative": header("{'descr': '<i8', 'fortran_order': False, 'shape': (-1,), }"),
+    "no tuple": header("{'descr': '<i8', 'fortran_order': False, 'shape': 10, }"),
+    "unclosed": header("{'descr': '<i8', 'fortran_order': False, 'shape': (10"),
+    "nested": header("(" * 9_000),
+    "column by column": header("{'descr': '<i8', 'fortran_order': True, 'shape': (2, 5), }"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_whatever_stands_in_its_place_is_one_line(case: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    path.write_bytes(BAD[case])
+    with pytest.raises(CacheError) as caught:
+        load_array(path, np.int64, [None, None] if "column" in case else [10], CacheError)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_numpys_parser_really_raises_other_errors(tmp_path: Path) -> None:
+    (tmp_path / "a.npy").write_bytes(BAD["unclosed"])
+    with pytest.raises((ValueError, SyntaxError, tokenize.TokenError)):
+        np.load(tmp_path / "a.npy")
+
+
+@settings(max_examples=200, deadline=None)
+@given(place=st.integers(0, 167), byte=st.integers(0, 255))
+def test_any_changed_byte_is_refused_or_leaves_the_form(
+    place: int, byte: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("a") / "a.npy"
+    save_array(path, np.arange(5))
+    data = bytearray(path.read_bytes())
+    data[place] = byte
+    path.write_bytes(data)
+    with contextlib.suppress(CacheError):
+        found = load_array(path, np.int64, [5], CacheError)
+        assert (found.dtype, found.shape) == (np.dtype(np.int64), (5,))
+
+
+@pytest.mark.parametrize("pointers", [[], [1, 2], [0, 3, 2, 5], [0, 4], [0, -1, 5], [0, 6]])
+def test_pointers_that_do_not_rise_to_the_end_are_refused(pointers: list[int]) -> None:
+    with pytest.raises(CacheError, match=r"a: is damaged \(row pointers that do not rise"):
+        check_pointers(np.array(pointers, np.int64), 5, "a", CacheError)
+    check_pointers(np.array([0, 0, 3, 3, 5]), 5, "a", CacheError)
+    check_pointers(np.array([0]), 0, "a", CacheError)
+
+
+@pytest.mark.parametrize(("values", "wrong"), [([0, -2], -2), ([3, 0], 3), ([-2, 9], -2)])
+def test_numbers_out_of_range_are_named(values: list[int], wrong: int) -> None:
+    with pytest.raises(CacheError, match=f"a: is damaged .it holds {wrong}, expected -1 to 2"):
+        check_range(np.array(values), -1, 3, "a", CacheError)
+    check_range(np.array([-1, 2]), -1, 3, "a", CacheError)
+    check_range(np.array([], np.int32), 0, 0, "a", CacheError)
