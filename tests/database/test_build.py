@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -134,12 +133,10 @@ def test_what_is_not_a_store_is_not_replaced(molecules: Path, tmp_path: Path) ->
 
 
 @small_chunks
-def test_a_damaged_part_is_made_again_the_next_time(molecules: Path, tmp_path: Path) -> None:
+def test_a_damaged_part_is_made_again(molecules: Path, tmp_path: Path) -> None:
     with pytest.raises(Stop):
         build(molecules, tmp_path / "out", progress=stop_at("molecules", 100))
     (tmp_path / ".out.building" / "part-000001.arrow").write_bytes(b"nonsense")
-    with pytest.raises(DatabaseError, match=r"part-000001\.arrow: cannot be read"):
-        build(molecules, tmp_path / "out")
     whole = contents(build(molecules, tmp_path / "whole").folder)
     assert contents(build(molecules, tmp_path / "out").folder) == whole
 
@@ -257,6 +254,64 @@ def test_a_killed_build_goes_on_to_the_same_bytes(
         assert contents(build(molecules, tmp_path / "out").folder) == whole
         assert names(tmp_path) == ["molecules.tsv", "out", "whole"]
         shutil.rmtree(tmp_path / "out")
+
+
+# Sources that change while they are read.
+
+
+def changing(path: Path, stage: str, step: int):
+    """Progress that changes a file, once, when a stage has come so far."""
+    done: list[int] = []
+
+    def progress(at: str, count: int, total: int | None = None) -> None:
+        if at == stage and count >= step and not done:
+            done.append(count)
+            path.write_text(path.read_text().replace("C1CC", "CCCC"))
+
+    return progress
+
+
+@small_chunks
+@pytest.mark.parametrize(
+    ("stage", "step"), [("molecules", 5), ("molecules", 100), ("merging", 0), ("indexing", 0)]
+)
+def test_a_source_that_changes_during_the_build_is_refused(
+    molecules: Path, tmp_path: Path, stage: str, step: int
+) -> None:
+    with pytest.raises(InputError, match=r"molecules\.tsv: has changed while it was read"):
+        build(molecules, tmp_path / "out", progress=changing(molecules, stage, step))
+    assert names(tmp_path) == ["molecules.tsv"]  # parts of a mixture are not kept either
+    build(molecules, tmp_path / "out")
+
+
+@small_chunks
+def test_an_add_of_a_source_that_changes_leaves_the_store_as_it_was(
+    molecules: Path, more: Path, tmp_path: Path
+) -> None:
+    database = build(molecules, tmp_path / "out")
+    before = contents(database.folder)
+    more.write_text(more.read_text() + "C1CC\n")
+    with pytest.raises(InputError, match=r"more\.tsv: has changed while it was read"):
+        add_molecules(
+            database, file_sources([more]), engine=LocalEngine(1),
+            progress=changing(more, "merging", 0),
+        )  # fmt: skip
+    assert contents(database.folder) == before
+
+
+@small_chunks
+def test_parts_that_do_not_hold_what_was_read_are_refused(
+    molecules: Path, tmp_path: Path, monkeypatch
+) -> None:
+    real = parts_module.Parts.write
+
+    def lossy(self, chunk: int, batches: list) -> None:
+        real(self, chunk, batches[1:] if chunk == 2 else batches)
+
+    monkeypatch.setattr(parts_module.Parts, "write", lossy)
+    with pytest.raises(DatabaseError, match=r"parts hold .* and 180 records were read"):
+        build(molecules, tmp_path / "out")
+    assert names(tmp_path) == ["molecules.tsv"]
 
 
 # Adding.
@@ -387,37 +442,25 @@ def test_adding_to_a_store_that_was_replaced_is_refused(
 # A full disk.
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 600 kB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("only root can mount a small disk")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def test_a_full_disk_is_one_line(molecules: Path, tmp_path: Path, small_disk: Path) -> None:
-    whole = contents(build(molecules, tmp_path / "whole").folder)
-    room = os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize
+def test_a_full_disk_is_one_line(molecules: Path, tmp_path: Path, small_disk) -> None:
+    whole, disk = contents(build(molecules, tmp_path / "whole").folder), small_disk(600)
+    room = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
     said: list[str] = []
     for used in np.linspace(0, room, 12).astype(int):
-        (small_disk / "filler").write_bytes(bytes(used))
+        (disk / "filler").write_bytes(bytes(used))
         try:
-            build(molecules, small_disk / "out")
+            build(molecules, disk / "out")
         except MzseekError as error:
             said.append(str(error))
         assert names(tmp_path) == ["disk", "molecules.tsv", "whole"]
-        assert (small_disk / "out").exists() == (len(said) == 0)
-        shutil.rmtree(small_disk / "out", ignore_errors=True)
-        shutil.rmtree(small_disk / ".out.building", ignore_errors=True)
-        assert names(small_disk) == ["filler"]
+        assert (disk / "out").exists() == (len(said) == 0)
+        shutil.rmtree(disk / "out", ignore_errors=True)
+        shutil.rmtree(disk / ".out.building", ignore_errors=True)
+        assert names(disk) == ["filler"]
     assert len(said) >= 3
     assert [line for line in said if "No space left on device" not in line or "\n" in line] == []
-    (small_disk / "filler").unlink()
-    assert contents(build(molecules, small_disk / "out").folder) == whole
+    (disk / "filler").unlink()
+    assert contents(build(molecules, disk / "out").folder) == whole
 
 
 def limited(source: Path, out: Path, size: int) -> str:
@@ -426,11 +469,11 @@ def limited(source: Path, out: Path, size: int) -> str:
         "import signal, sys; from pathlib import Path\n"
         "from mzseek.database import build_database\n"
         "from mzseek.database.inputs import file_sources\n"
-        "from mzseek.errors import DatabaseError\n"
+        "from mzseek.errors import WriteError\n"
         "from mzseek.work import LocalEngine\n"
         "try: build_database(file_sources([Path(sys.argv[1])]), Path(sys.argv[2]),\n"
         "                    engine=LocalEngine(1))\n"
-        "except DatabaseError as error: print(error)\n"
+        "except WriteError as error: print(error)\n"
     )
 
     def limit() -> None:

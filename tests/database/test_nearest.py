@@ -167,7 +167,7 @@ def test_empty_fingerprints(tmp_path: Path) -> None:
 def test_a_damaged_index_is_one_line(tmp_path: Path) -> None:
     index(random_rows(9), tmp_path)
     (tmp_path / COUNTS).write_bytes(b"nonsense")
-    with pytest.raises(DatabaseError, match="its index of bits cannot be read"):
+    with pytest.raises(DatabaseError, match=r"nearest\.counts\.npy: cannot be read"):
         Nearest(tmp_path)
     (tmp_path / WORDS).unlink()
     with pytest.raises(DatabaseError, match="cannot be read"):

@@ -1,3 +1,4 @@
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,7 +27,9 @@ def records(count: int = 15, bad: int = 5) -> list[Record]:
 
 def described(folder: Path, stream: list[Record], progress=silent) -> tuple[Parts, int]:
     parts = Parts(folder, PLAN)
-    return parts, describe_all(iter(stream), "morgan2", parts, LocalEngine(1), progress, None)
+    chunks, read = describe_all(iter(stream), "morgan2", parts, LocalEngine(1), progress, None)
+    assert read == len(stream)
+    return parts, chunks
 
 
 def test_chunks_hold_all_records_sorted_by_mass(tmp_path: Path) -> None:
@@ -92,11 +95,88 @@ def test_a_chunk_whose_rejects_are_gone_is_made_again(tmp_path: Path) -> None:
 
 def test_parts_of_another_plan_are_thrown_away(tmp_path: Path) -> None:
     parts, _ = described(tmp_path / "parts", records())
-    assert Parts(tmp_path / "parts", PLAN).done(0)
+    assert Parts(tmp_path / "parts", PLAN).done(0, 6)
     other = Parts(tmp_path / "parts", {**PLAN, "fingerprint": "maccs"})
-    assert not other.done(0)
+    assert not other.done(0, 6)
     assert [path.name for path in other.folder.iterdir()] == ["plan.json"]
-    assert not parts.done(0)
+    assert not parts.done(0, 6)
+
+
+def plant(source: Parts, chunk: int, target: Parts, place: int) -> None:
+    """Put a part of one build into another's folder."""
+    shutil.copy(source.arrow(chunk), target.arrow(place))
+    shutil.copy(source.rejects(chunk), target.rejects(place))
+
+
+@pytest.mark.parametrize("what", ["of another build", "of another place"])
+def test_a_part_of_something_else_is_never_merged(tmp_path: Path, what: str) -> None:
+    parts, _ = described(tmp_path / "parts", records())
+    others = Parts(tmp_path / "others", {**PLAN, "sources": ["b"]})
+    describe_all(iter(records()), "morgan2", others, LocalEngine(1), silent)
+    if what == "of another build":
+        plant(others, 1, parts, 1)
+    else:
+        plant(parts, 0, parts, 1)
+    assert parts.done(0, 6)
+    assert not parts.done(1, 6)
+    with pytest.raises(DatabaseError, match="is a part of another build"):
+        _ = parts.read(1).masses
+    with pytest.raises(DatabaseError, match="is a part of another build"):
+        list(parts.read_rejects(2))
+
+
+def test_a_part_that_has_changed_or_holds_another_number_of_records_is_made_again(
+    tmp_path: Path,
+) -> None:
+    parts, _ = described(tmp_path / "parts", records())
+    assert parts.done(0, 6)
+    assert not parts.done(0, 5)
+    content = parts.arrow(0).read_bytes()
+    middle = len(content) // 2
+    parts.arrow(0).write_bytes(content[:middle] + b"\xff" + content[middle + 1 :])
+    assert not parts.done(0, 6)
+    described(tmp_path / "parts", records())
+    assert parts.arrow(0).read_bytes() == content
+
+
+DAMAGE = {
+    "empty": lambda text: b"",
+    "cut short": lambda text: text[:-20],
+    "a list": lambda text: b"[]",
+    "nested beyond reason": lambda text: b"[" * 100_000,
+    "a number of 5,000 digits": lambda text: b'{"records": ' + b"9" * 5_000 + b"}",
+    "no UTF-8": lambda text: b"\xff\xfe" + text,
+    "no plan": lambda text: text.replace(b'"plan"', b'"plot"'),
+    "rejects without a reason": lambda text: text.replace(b'"rejects": [', b'"rejects": [["x"], '),
+    "rejects of another type": lambda text: text.replace(b'"rejects": [', b'"rejects": [[1, 2], '),
+    "records of another type": lambda text: text.replace(b'"records": 6', b'"records": "6"'),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_list_of_rejects_is_one_line_and_its_chunk_is_made_again(
+    tmp_path: Path, damage: str
+) -> None:
+    parts, chunks = described(tmp_path / "parts", records())
+    whole = list(parts.read_rejects(chunks))
+    path = parts.rejects(0)
+    path.write_bytes(DAMAGE[damage](path.read_bytes()))
+    with pytest.raises(DatabaseError) as caught:
+        list(parts.read_rejects(chunks))
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+    assert not parts.done(0, 6)
+    again, chunks = described(tmp_path / "parts", records())
+    assert list(again.read_rejects(chunks)) == whole
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[" * 100_000, b"[1]", b"\xff", b"9" * 5_000])
+def test_parts_beside_a_damaged_plan_are_thrown_away(tmp_path: Path, damage: bytes) -> None:
+    described(tmp_path / "parts", records())
+    (tmp_path / "parts" / "plan.json").write_bytes(damage)
+    (tmp_path / "parts" / "a folder").mkdir()
+    parts = Parts(tmp_path / "parts", PLAN)
+    assert [path.name for path in parts.folder.iterdir()] == ["plan.json"]
 
 
 def test_records_are_read_as_they_are_needed(tmp_path: Path) -> None:

@@ -315,8 +315,8 @@ def copy(store: Database, tmp_path: Path) -> Path:
     ("damage", "message"),
     [
         (lambda f: (f / "manifest.json").unlink(), "is no molecule database"),
-        (lambda f: (f / "manifest.json").write_text("{"), "cannot be read"),
-        (lambda f: (f / "manifest.json").write_text("[1]"), "cannot be read"),
+        (lambda f: (f / "manifest.json").write_text("{"), "is damaged"),
+        (lambda f: (f / "manifest.json").write_text("[1]"), "holds a list"),
         (
             lambda f: (f / "manifest.json").write_text('{"kind": "demo"}'),
             "is a demo, expected a molecule database",
@@ -358,9 +358,9 @@ def test_a_parquet_file_of_zeros_is_one_line(copy: Path) -> None:
     size = (copy / "molecules.parquet").stat().st_size
     (copy / "molecules.parquet").write_bytes(b"\0" * size)
     database = Database.open(copy)
-    with pytest.raises(DatabaseError, match="cannot be read"):
+    with pytest.raises(DatabaseError, match="is damaged"):
         next(database.batches())
-    with pytest.raises(DatabaseError, match="cannot be read"):
+    with pytest.raises(DatabaseError, match="is damaged"):
         database.by_mass(194.08, 1e4)
     with pytest.raises(DatabaseError):
         database.by_formula("C2H6O")
@@ -406,10 +406,10 @@ def test_text_that_is_no_utf8_is_damage_told_in_one_line(copy: Path, name: str) 
 
 def test_a_table_of_other_molecules_is_noticed(copy: Path) -> None:
     database = rewritten(copy, lambda table: table.slice(1))
-    with pytest.raises(DatabaseError, match=r"has \d+ rows, not \d+; build it again"):
+    with pytest.raises(DatabaseError, match=r"has \d+ rows, expected \d+ in groups"):
         database.by_mass(300.0, 5e5)
     database = rewritten(copy, lambda table: table.drop_columns(["names"]))
-    with pytest.raises(DatabaseError, match=r"lacks names; build it again|rows, not"):
+    with pytest.raises(DatabaseError, match="has other columns than expected"):
         database.by_mass(300.0, 5e5)
 
 
@@ -417,7 +417,7 @@ def test_a_table_of_other_molecules_is_noticed(copy: Path) -> None:
 def test_masses_that_are_not_those_of_the_store_are_noticed(copy: Path, masses) -> None:
     database = Database.open(copy)
     np.save(copy / "masses.npy", masses)
-    with pytest.raises(DatabaseError, match=r"masses\.npy: holds .*, expected \d+ masses; build"):
+    with pytest.raises(DatabaseError, match=r"masses\.npy: holds .*, expected float64 of"):
         Database(copy, database.manifest).by_mass(300.0, 5e5)
 
 

@@ -15,23 +15,26 @@ from rdkit import rdBase
 from mzseek import __version__
 from mzseek.chem.fingerprints import fingerprint_kind
 from mzseek.database.describe import part_schema
-from mzseek.database.merge import Part, merge_parts
-from mzseek.database.nearest import FILES, build_index
-from mzseek.database.parts import Parts, describe_all
-from mzseek.database.record import Record
-from mzseek.database.store import (
+from mzseek.database.folder import (
     COLUMNS,
     FORMAT_VERSION,
     KIND,
     MASSES,
     MOLECULES,
     REJECTS,
-    Database,
 )
-from mzseek.errors import DatabaseError
-from mzseek.files import atomic_directory, content_hash
+from mzseek.database.merge import Part, merge_parts
+from mzseek.database.nearest import FILES, build_index
+from mzseek.database.parts import Parts, describe_all
+from mzseek.database.record import Record
+from mzseek.database.store import Database
+from mzseek.errors import DatabaseError, InputError, WriteError
+from mzseek.files import atomic_directory, content_hash, sole_writer
+from mzseek.files.arrays import save_array
 from mzseek.files.cells import free_cell
+from mzseek.files.fault import naming_output
 from mzseek.files.owned import MANIFEST, ensure_replaceable
+from mzseek.files.steady import SteadySources
 from mzseek.rejects import Report
 from mzseek.work import Engine, LocalEngine, Progress, silent
 
@@ -90,11 +93,14 @@ def build_database(
     Raises
     ------
     DatabaseError, InputError
-        No molecule could be read, or the disk is full.
+        No molecule could be read, or a source has changed while it was read.
+    BusyError, WriteError
+        Another process is writing the folder, it cannot be written, or the disk is full.
     """
     fingerprint_kind(fingerprint)
-    ensure_replaceable(out, KIND, sources.files)
-    return _make(sources, out, None, fingerprint, nearest, engine or LocalEngine(), progress)
+    with sole_writer(out, "building a database"):
+        ensure_replaceable(out, KIND, sources.files)
+        return _make(sources, out, None, fingerprint, nearest, engine or LocalEngine(), progress)
 
 
 def add_molecules(
@@ -115,21 +121,24 @@ def add_molecules(
 
     Raises
     ------
-    DatabaseError, InputError
-        As in `build_database`; or another store has taken the place of the one that is open.
+    DatabaseError, InputError, BusyError, WriteError
+        As in `build_database`; or the store is damaged, or another one has taken its place since
+        it was opened.
     """
-    manifest = database.manifest
-    if Database.open(database.folder).manifest != manifest:
-        raise DatabaseError(f"{database.folder}: was replaced since it was opened; open it again")
-    return _make(
-        sources,
-        database.folder,
-        database,
-        manifest["options"]["fingerprint"],
-        bool(manifest["options"]["nearest"]),
-        engine or LocalEngine(),
-        progress,
-    )
+    manifest, folder = database.manifest, database.folder
+    with sole_writer(folder, "adding molecules"):
+        if Database.open(folder).manifest != manifest:
+            raise DatabaseError(f"{folder}: was replaced since it was opened; open it again")
+        database.check((MOLECULES, REJECTS))  # what is copied gets a new checksum
+        return _make(
+            sources,
+            folder,
+            database,
+            manifest["options"]["fingerprint"],
+            bool(manifest["options"]["nearest"]),
+            engine or LocalEngine(),
+            progress,
+        )
 
 
 def _make(
@@ -142,11 +151,12 @@ def _make(
     progress: Progress,
 ) -> Database:
     unread: list[tuple[str, str]] = []
+    steady = SteadySources(sources.files)
     # Files are looked into here: those that will not do leave no trace.
     records = sources.read(lambda where, reason: unread.append((where, reason)))
     plan = {
         "fingerprint": fingerprint,
-        "sources": [{"name": path.name, "sha256": content_hash(path)} for path in sources.files],
+        "sources": [{"name": path.name, "sha256": steady.hashes[path]} for path in sources.files],
         "reading": sources.options,
         "versions": {"mzseek": __version__, "rdkit": rdBase.rdkitVersion},
         "on": old.manifest["files"][MOLECULES]["sha256"] if old else None,
@@ -154,19 +164,24 @@ def _make(
     out = out.resolve()
     working = out.with_name(f".{out.name}.building")
     try:
-        parts = Parts(working, plan)
-        total = None if progress is silent else _count(sources, progress)
-        chunks = describe_all(records, fingerprint, parts, engine, progress, total)
-        rejects = [*unread, *parts.read_rejects(chunks)]
-        with atomic_directory(out) as folder:
-            _fill(folder, parts, chunks, old, plan, rejects, nearest, progress)
-    except DatabaseError:
+        with naming_output(out):
+            parts = Parts(working, plan)
+            total = None if progress is silent else _count(sources, progress)
+            chunks, read = describe_all(
+                records, fingerprint, parts, engine, progress, total,
+                before_writing=steady.ensure_unchanged,
+            )  # fmt: skip
+            rejects = [*unread, *parts.read_rejects(chunks)]
+            with atomic_directory(out) as folder:
+                described = [parts.read(chunk) for chunk in range(chunks)]
+                new = _counted(described, read, len(rejects) - len(unread), out)
+                _fill(folder, described, new, old, plan, rejects, nearest, progress)
+                steady.ensure_unchanged()
+    except WriteError:
+        raise  # what has been described is kept for when there is room
+    except (DatabaseError, InputError):
         shutil.rmtree(working, ignore_errors=True)  # it would not do the next time either
         raise
-    except OSError as error:
-        if isinstance(error, FileNotFoundError | PermissionError):
-            raise
-        raise DatabaseError(f"{out}: cannot be written ({error.strerror or error})") from error
     shutil.rmtree(working, ignore_errors=True)
     return Database.open(out)
 
@@ -179,40 +194,60 @@ def _count(sources: Sources, progress: Progress) -> int:
     return count
 
 
+def _counted(parts: Sequence[Part], records: int, rejects: int, out: Path) -> int:
+    """Molecules in the parts, which must hold what was read, no more and no less."""
+    described = sum(len(part.masses) for part in parts)
+    if described + rejects != records:
+        raise DatabaseError(
+            f"{out}: its parts hold {described:,} molecules and {rejects:,} rejects, and "
+            f"{records:,} records were read; build it again"
+        )
+    return described
+
+
 def _unheard(where: str, reason: str) -> None:
     """Counting, not reading."""
 
 
 def _fill(
     folder: Path,
-    parts: Parts,
-    chunks: int,
+    parts: Sequence[Part],
+    new: int,
     old: Database | None,
     plan: dict[str, Any],
     rejects: Sequence[tuple[str, str]],
     nearest: bool,
     progress: Progress,
 ) -> None:
-    pieces: list[Part] = [parts.read(chunk) for chunk in range(chunks)]
-    if old is not None:
-        pieces.insert(0, _StoredPart(old))
-    described = sum(len(piece.masses) for piece in pieces)
-    if not described:
+    pieces: list[Part] = [*([_StoredPart(old)] if old else []), *parts]
+    if not new and not old:
         first = f" (first: {rejects[0][0]}: {rejects[0][1]})" if rejects else ""
         raise DatabaseError(f"no molecule could be read{first}")
     molecules = folder / MOLECULES
     masses = merge_parts(pieces, part_schema(plan["fingerprint"]), molecules, progress)
-    np.save(folder / MASSES, masses)
+    save_array(folder / MASSES, masses)
     before = old.manifest["counts"] if old else {"records": 0, "rejects": 0}
-    listed = (old.folder / REJECTS).read_text(encoding="utf-8") if old else "where\treason\n"
+    listed = old.rejects_text() if old else "where\treason\n"
     listed += "".join(f"{free_cell(where)}\t{free_cell(why)}\n" for where, why in rejects)
     (folder / REJECTS).write_text(listed, encoding="utf-8")
-    records = described - (len(old) if old else 0) + len(rejects) + before["records"]
+    records = new + len(rejects) + before["records"]
     set_aside = before["rejects"] + len(rejects)
     if nearest:
         build_index(molecules, folder, progress)
+    counts = {
+        "molecules": len(masses),
+        "records": records,
+        "merged": records - set_aside - len(masses),
+        "rejects": set_aside,
+    }
+    _write_manifest(folder, plan, counts, old.manifest["sources"] if old else [], nearest)
+    Database.open(folder).check_form()
+
+
+def _write_manifest(
+    folder: Path, plan: dict[str, Any], counts: dict[str, int], earlier: list[Any], nearest: bool
+) -> None:
     names = [MOLECULES, MASSES, REJECTS, *(FILES if nearest else ())]
-    earlier = old.manifest["sources"] if old else []
     manifest = {
         "kind": KIND,
         "format_version": FORMAT_VERSION,
@@ -223,12 +258,7 @@ def _fill(
         },
         "sources": [*earlier, *plan["sources"]],
         "versions": plan["versions"],
-        "counts": {
-            "molecules": len(masses),
-            "records": records,
-            "merged": records - set_aside - len(masses),
-            "rejects": set_aside,
-        },
+        "counts": counts,
         "files": {
             name: {"bytes": (folder / name).stat().st_size, "sha256": content_hash(folder / name)}
             for name in names

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from mzseek.errors import DatabaseError
 from mzseek.work import Progress
 
 ROW_GROUP = 4_096
@@ -70,6 +71,10 @@ def merge_parts(parts: Sequence[Part], schema: pa.Schema, path: Path, progress: 
             progress("merging", seen, total)
         if waiting.num_rows:
             writer.write_table(waiting, row_group_size=ROW_GROUP)
+    if seen != total:  # masses that do not rise, or are no numbers, fall between the slices
+        raise DatabaseError(
+            f"{seen:,} of {total:,} described molecules were merged; build it again"
+        )
     return np.concatenate([np.empty(0), *written])
 
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from mzseek.errors import DatabaseError
+from mzseek.files.arrays import check_range, load_array, save_array
 from mzseek.similarity import tanimoto_of
 from mzseek.work import Progress
 
@@ -46,7 +47,7 @@ def build_index(molecules: Path, folder: Path, progress: Progress) -> None:
     file = pq.ParquetFile(molecules)
     total = file.metadata.num_rows
     width = file.schema_arrow.field("fingerprint").type.byte_width
-    np.save(folder / COUNTS, file.read(["bits"])["bits"].to_numpy().astype(np.uint16))
+    save_array(folder / COUNTS, file.read(["bits"])["bits"].to_numpy().astype(np.uint16))
     size = min(BLOCK, max(total, 1))  # a small store is one block of its own size
     shape = (-(-total // size), width // 8, size)
     done = 0
@@ -101,16 +102,32 @@ class Nearest:
     folder : Path
     path : callable of a name, optional
         Where its files are to be read; in the folder by default.
+    molecules, words : int, optional
+        What it must be an index of: so many molecules, so many words in a fingerprint.
     """
 
-    def __init__(self, folder: Path, path: Callable[[str], Path] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        path: Callable[[str], Path] | None = None,
+        *,
+        molecules: int | None = None,
+        words: int | None = None,
+    ) -> None:
         path = path or folder.joinpath
-        try:
-            self.words = np.load(str(path(WORDS)), mmap_mode="r")
-            self.counts = np.asarray(np.load(str(path(COUNTS))), np.float64)
-            self.size = self.words.shape[2]
-        except (OSError, ValueError) as error:
-            raise DatabaseError(f"{folder}: its index of bits cannot be read ({error})") from error
+        again = "build it again"
+        counts = load_array(
+            path(COUNTS), np.uint16, [molecules], DatabaseError, again, folder / COUNTS
+        )
+        size = min(BLOCK, max(len(counts), 1))
+        self.words = load_array(
+            path(WORDS), "<u8", [-(-len(counts) // size), words, size], DatabaseError, again,
+            folder / WORDS,
+        )  # fmt: skip
+        most = 64 * self.words.shape[1]
+        check_range(counts, 0, most + 1, folder / COUNTS, DatabaseError, again)
+        self.counts = np.asarray(counts, np.float64)
+        self.size = size
 
     def similarities(self, queries: Words, start: int, end: int) -> Floats:
         """Tanimoto of queries with the molecules from one place to another.

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from mzseek.database.store import MOLECULES, Database
+from mzseek.database.folder import MOLECULES
+from mzseek.database.store import Database
 from mzseek.errors import DatabaseError
 from mzseek.work import Engine, LocalEngine, Progress, silent
 
@@ -138,6 +139,7 @@ def _mine_batch(store: tuple[str, str], truths: Sequence[Truth], **how: Any) -> 
         database = Database.open(folder)
         if database.manifest["files"][MOLECULES]["sha256"] != version:
             raise DatabaseError(f"{folder}: was replaced since it was opened; open it again")
+        database.check_order()
         _opened[store] = database
     database = _opened[store]
     masses = np.array([truth.mass for truth in truths])

@@ -9,10 +9,7 @@
 ==================  ============================================================================
 """
 
-import json
-import os
-import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,7 +18,6 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from mzseek.adducts import parse_adduct
 from mzseek.chem.fingerprints import molecule_rows
@@ -29,21 +25,23 @@ from mzseek.chem.formulas import parse_formula
 from mzseek.chem.molecule import parse_molecule
 from mzseek.chem.standardise import standardise
 from mzseek.database.describe import packed
+from mzseek.database.folder import (
+    AGAIN,
+    COLUMNS,
+    MASSES,
+    MOLECULES,
+    StoreFolder,
+    read_manifest,
+)
 from mzseek.database.found import Found, ManyFound, capped
-from mzseek.database.nearest import Nearest
 from mzseek.errors import DatabaseError, MoleculeError
-from mzseek.files import content_hash
-from mzseek.files.owned import MANIFEST, check_files
+from mzseek.files.owned import check_files
 
-KIND = "molecule database"
-_REMEDY = "it was cut short or changed; build it again"
-FORMAT_VERSION = 1
+_REMEDY = f"it was cut short or changed; {AGAIN}"
 _MOST_PPM = 1e6  # as wide as the mass itself
-MOLECULES, MASSES, REJECTS = "molecules.parquet", "masses.npy", "rejects.tsv"
-COLUMNS = ("key", "smiles", "formula", "mass", "sources", "identifiers", "names")
 
 
-class Database:
+class Database(StoreFolder):
     """A store that is open for look-ups.
 
     Examples
@@ -52,18 +50,6 @@ class Database:
     >>> database.by_mass(194.0804, ppm=10).table["smiles"][0].as_py()  # doctest: +SKIP
     'Cn1c(=O)c2c(ncn2C)n(C)c1=O'
     """
-
-    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
-        self.folder, self.manifest = folder, manifest
-        # Held open: when another store takes the place of this one, this one can still be read.
-        self._held: dict[str, int] = {}
-        weakref.finalize(self, _close, self._held)
-        for name in manifest["files"]:
-            self._held[name] = os.open(folder / name, os.O_RDONLY)
-
-    def _path(self, name: str) -> Path:
-        held = Path("/dev/fd", str(self._held[name]))
-        return held if held.parent.is_dir() else self.folder / name
 
     @classmethod
     def open(cls, folder: Path | str) -> "Database":
@@ -75,76 +61,13 @@ class Database:
             It is none, of another version, or a file of it is missing or cut short.
         """
         folder = Path(folder).resolve()
-        path = folder / MANIFEST
-        if not path.is_file():
-            raise DatabaseError(f"{folder}: is no molecule database ({MANIFEST} is missing)")
-        try:
-            manifest = dict(json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError) as error:
-            raise DatabaseError(f"{path}: cannot be read ({error})") from error
-        if manifest.get("kind") != KIND:
-            raise DatabaseError(f"{folder}: is a {manifest.get('kind')}, expected a {KIND}")
-        if manifest.get("format_version") != FORMAT_VERSION:
-            raise DatabaseError(
-                f"{folder}: written in format {manifest.get('format_version')}, "
-                f"expected {FORMAT_VERSION}; build it again"
-            )
-        check_files(folder, manifest["files"], DatabaseError, _REMEDY)
-        return cls(folder, manifest)
-
-    def check(self) -> None:
-        """Read every file and compare its checksum.
-
-        Raises
-        ------
-        DatabaseError
-            A byte has changed.
-        """
-        for name, facts in self.manifest["files"].items():
-            if content_hash(self._path(name)) != facts["sha256"]:
-                raise DatabaseError(f"{self.folder}: {name} has changed; build it again")
-
-    def __len__(self) -> int:
-        return int(self.manifest["counts"]["molecules"])
-
-    @property
-    def fingerprint(self) -> str:
-        """Kind of the fingerprints."""
-        return str(self.manifest["options"]["fingerprint"])
-
-    @cached_property
-    def masses(self) -> npt.NDArray[np.float64]:
-        """Mass of every molecule, rising, memory-mapped."""
-        try:
-            masses: npt.NDArray[np.float64] = np.load(str(self._path(MASSES)), mmap_mode="r")
-        except (OSError, ValueError) as error:
-            raise DatabaseError(f"{self.folder / MASSES}: cannot be read ({error})") from error
-        if masses.dtype != np.float64 or masses.shape != (len(self),):
-            what = f"holds {masses.dtype} {masses.shape}, expected {len(self):,} masses"
-            raise DatabaseError(f"{self.folder / MASSES}: {what}; build it again")
-        return masses
-
-    @cached_property
-    def _parquet(self) -> pq.ParquetFile:
-        try:
-            file = pq.ParquetFile(self._path(MOLECULES), memory_map=True)
-        except (OSError, pa.ArrowException) as error:
-            what = f"cannot be read ({_reason(error)})"
-            raise DatabaseError(f"{self.folder / MOLECULES}: {what}") from error
-        rows, missing = file.metadata.num_rows, set(COLUMNS) - set(file.schema_arrow.names)
-        if rows != len(self) or missing:
-            what = f"lacks {min(missing)}" if missing else f"has {rows:,} rows, not {len(self):,}"
-            raise DatabaseError(f"{self.folder / MOLECULES}: {what}; build it again")
-        return file
-
-    @cached_property
-    def nearest(self) -> Nearest:
-        """The index for nearest neighbours."""
-        if not self.manifest["options"]["nearest"]:
-            raise DatabaseError(
-                f"{self.folder}: was built without the index for nearest neighbours"
-            )
-        return Nearest(self.folder, self._path)
+        manifest = read_manifest(folder)
+        while True:
+            check_files(folder, manifest["files"], DatabaseError, _REMEDY)
+            opened, before = cls(folder, manifest), manifest
+            manifest = read_manifest(folder)
+            if manifest == before:  # else another took its place between two of its files
+                return opened
 
     def by_mass(
         self, mass: float, ppm: float = 10.0, *, cap: int | None = None,
@@ -212,6 +135,7 @@ class Database:
         wanted = np.asarray(masses, np.float64)
         if wanted.ndim != 1 or not np.isfinite(wanted).all() or (wanted <= 0).any():
             raise DatabaseError("masses hold what is no positive number")
+        self.check_order()
         width = wanted * _checked(ppm) * 1e-6
         low = np.searchsorted(self.masses, wanted - width, side="left")
         high = np.searchsorted(self.masses, wanted + width, side="right")
@@ -219,62 +143,10 @@ class Database:
         rows = np.arange(indptr[-1]) + np.repeat(low - indptr[:-1], high - low)
         return ManyFound(indptr, rows)
 
-    def rows(self, rows: npt.NDArray[np.integer], columns: Sequence[str] = COLUMNS) -> pa.Table:
-        """Molecules at these places, in this order."""
-        wanted = np.asarray(rows, np.int64)
-        unique, place = np.unique(wanted, return_inverse=True)
-        size = self._parquet.metadata.row_group(0).num_rows if len(self) else 1
-        groups = np.unique(unique // size)
-        if not len(unique):
-            table = self._parquet.schema_arrow.empty_table().select(list(columns))
-        else:
-            table = self._groups(groups.tolist(), columns)
-            inside = (
-                unique - (unique // size) * size + np.searchsorted(groups, unique // size) * size
-            )
-            table = self._sound(table.take, inside[place])
-        return table.add_column(0, "row", pa.array(wanted))
-
-    def range(self, start: int, end: int, columns: Sequence[str] = COLUMNS) -> pa.Table:
-        """Molecules from one place to another."""
-        if end <= start:
-            return self._parquet.schema_arrow.empty_table().select(list(columns))
-        size = self._parquet.metadata.row_group(0).num_rows
-        first = start // size
-        groups = list(range(first, max(-(-end // size), first + 1)))
-        table = self._groups(groups, columns)
-        return self._sound(table.slice, start - first * size, end - start)
-
-    def batches(self, columns: Sequence[str] = COLUMNS, size: int = 16_384) -> Iterator[pa.Table]:
-        """All molecules, so many at a time."""
-        batches = self._parquet.iter_batches(size, columns=list(columns))
-        while (batch := self._read(lambda: next(batches, None))) is not None:
-            yield self._sound(pa.Table.from_batches, [batch])
-
     def collections(self) -> list[str]:
         """Names of the sources that its molecules come from."""
         sql = "SELECT DISTINCT unnest(sources) AS name FROM molecules ORDER BY name"
         return list(self._asked(self._connection, sql)["name"].to_pylist())
-
-    def _groups(self, groups: list[int], columns: Sequence[str]) -> pa.Table:
-        return self._read(self._parquet.read_row_groups, groups, columns=list(columns))
-
-    def _sound(self, make: Callable[..., pa.Table], *what: Any) -> pa.Table:
-        """A table whose texts are text: Arrow takes the bytes of a file for what they should be."""
-
-        def checked() -> pa.Table:
-            table = make(*what)
-            table.validate(full=True)
-            return table
-
-        return self._read(checked)
-
-    def _read(self, read: Callable[..., Any], *what: Any, **how: Any) -> Any:
-        try:
-            return read(*what, **how)
-        except (OSError, pa.ArrowException, ValueError, IndexError) as error:
-            path = self.folder / MOLECULES
-            raise DatabaseError(f"{path}: is damaged ({_reason(error)}); build it again") from error
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
         """Anything that DuckDB can say about the table ``molecules``, with all cores."""
@@ -327,6 +199,16 @@ class Database:
         """Molecules of a range of masses: since they are sorted, a range of rows."""
         start = int(np.searchsorted(self.masses, low, side="left"))
         end = int(np.searchsorted(self.masses, high, side="right"))
+        # With its neighbours: the table rises, so that if they lie on both sides, none was missed.
+        first, last = max(start - 1, 0), min(end + 1, len(self))
+        found = self.range(first, last, ["mass"])["mass"].to_numpy()
+        side = (found > high).astype(int) - (found < low)
+        spans = [start - first, end - start, last - end]
+        if end < start or not np.array_equal(side, np.repeat([-1, 0, 1], spans)):
+            raise DatabaseError(
+                f"{self.folder}: {MASSES} and {MOLECULES} disagree about the masses from {low:.6f} "
+                f"to {high:.6f}; {AGAIN}"
+            )
         table = self.range(start, end).add_column(0, "row", pa.array(np.arange(start, end)))
         return capped(table, cap, priorities, mass)
 
@@ -335,12 +217,3 @@ def _checked(ppm: float) -> float:
     if not 0 <= ppm < _MOST_PPM:  # which NaN is not either
         raise DatabaseError(f"{ppm:g} ppm: expected 0 or more, below {_MOST_PPM:,.0f}")
     return ppm
-
-
-def _reason(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
-
-
-def _close(held: dict[str, int]) -> None:
-    for descriptor in held.values():
-        os.close(descriptor)
