@@ -18,6 +18,7 @@ import torch
 
 from mzseek.data.cache import Prepared
 from mzseek.data.dataset import FOLDS
+from mzseek.files import content_hash
 from mzseek.models import ModelSpec, build
 from mzseek.training.memory import keep_freed_memory
 from mzseek.training.train import predict_fold
@@ -53,12 +54,18 @@ def make(source, folder):
         "candidates.mass.list_of": list_of,
     }
     manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["candidates"] = {"mass": {}}
-    manifest["counts"]["bins_shape"] = [SPECTRA, prepared.bins.shape[1]]
+    manifest["candidates"] = {
+        "mass": {
+            "lists": MOLECULES, "candidates": lists.size, "median": float(CANDIDATES),
+            "largest": CANDIDATES, "molecules_without": 0,
+        }
+    }  # fmt: skip
+    counts = {"spectra": SPECTRA, "bins_filled": len(bins.data)}
+    manifest["counts"] |= counts | {"bins_shape": [SPECTRA, prepared.bins.shape[1]]}
     for name, array in arrays.items():
         path = folder / f"{name}.npy"
         np.save(path, array)
-        manifest["files"][path.name] = {"bytes": path.stat().st_size, "sha256": ""}
+        manifest["files"][path.name] = {"bytes": path.stat().st_size, "sha256": content_hash(path)}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return Prepared.open(folder)
 

@@ -8,7 +8,7 @@ from mzseek.chem import exact_mass, formula, inchikey_block, precursor_mz
 from mzseek.data import find_dataset, read_table
 from mzseek.data.build import BuildOptions, build_dataset
 from mzseek.data.check import check_dataset
-from mzseek.errors import DatasetError
+from mzseek.errors import DatasetError, InputError
 
 MOLECULES = [
     "CC(=O)Oc1ccccc1C(=O)O", "Cn1c(=O)c2c(ncn2C)n(C)c1=O", "N[C@@H](Cc1ccccc1)C(=O)O",
@@ -264,3 +264,29 @@ def test_lists_are_filled_though_many_in_the_pool_are_the_same(tmp_path: Path) -
     path = find_dataset(tmp_path / "out").candidates["formula"]
     ((_, candidates),) = json.loads(gzip.decompress(path.read_bytes())).items()
     assert len(candidates) == 5
+
+
+@pytest.mark.parametrize("changed", ["first.mgf", "pool.smi"])
+def test_a_source_that_changes_while_it_is_read_is_refused(
+    changed: str, sources, tmp_path: Path
+) -> None:
+    libraries, pool = sources
+
+    def change(stage: str, done: int, total: int | None = None) -> None:
+        if stage == "splitting":
+            (tmp_path / changed).write_text((tmp_path / changed).read_text() + "\n")
+
+    with pytest.raises(InputError, match=f"{changed}: has changed while it was read"):
+        build_dataset(libraries, pool, tmp_path / "out", jobs=1, progress=change)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_is_a_library_may_hold_the_output_once(sources, tmp_path: Path) -> None:
+    _, pool = sources
+    library = tmp_path / "library"
+    library.mkdir()
+    (tmp_path / "first.mgf").rename(library / "first.mgf")
+    manifest = build_dataset([library], pool, library / "out", jobs=1)
+    assert manifest["counts"]["spectra"] > 5
+    with pytest.raises(DatasetError, match="out: lies in the source"):
+        build_dataset([library], pool, library / "out", jobs=1)

@@ -14,7 +14,7 @@ from mzseek.data.demo.molecules import demo_molecules
 from mzseek.data.negatives import add_negatives
 from mzseek.database import Database, build_database
 from mzseek.database.inputs import file_sources
-from mzseek.errors import DatabaseError, DatasetError
+from mzseek.errors import DatabaseError, DatasetError, WriteError
 from mzseek.work import LocalEngine
 
 from .conftest import ISOMERS, MEASURED, row
@@ -188,7 +188,7 @@ def test_a_failed_write_leaves_the_folder_as_it_was(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("mzseek.data.negatives.content_hash", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(WriteError, match=r"prepared: cannot be written \(No space left"):
         add_negatives(prepared, store, kind="random", keep=8, seed=2, engine=ALONE)
     assert contents(folder) == before
     assert [path.name for path in folder.parent.iterdir()] == ["prepared"]

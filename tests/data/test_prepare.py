@@ -13,7 +13,7 @@ import pytest
 from mzseek.chem import fingerprints
 from mzseek.data import Options, Prepared, prepare, read_candidates
 from mzseek.data.cache import SAME_BLOCK, SAME_FINGERPRINT
-from mzseek.errors import CacheError, DatasetError
+from mzseek.errors import CacheError, DatasetError, InputError
 from mzseek.spectra import bin_spectra, read_spectra
 
 from .conftest import ISOMERS, MEASURED, row
@@ -157,13 +157,13 @@ def test_two_runs_give_the_same_bytes(write_set, tmp_path: Path) -> None:
         (lambda f: (f / "bins.data.npy").unlink(), "bins.data.npy is missing"),
         (lambda f: (f / "bins.data.npy").write_bytes(b"x"), "has 1 bytes, expected"),
         (lambda f: (f / "manifest.json").unlink(), "is no prepared folder"),
-        (lambda f: (f / "manifest.json").write_text("{"), "cannot be read"),
+        (lambda f: (f / "manifest.json").write_text("{"), "is damaged"),
         (lambda f: (f / "manifest.json").write_text('{"format_version": 0}'), "in format 0"),
-        (lambda f: (f / "manifest.json").write_text('{"format_version": 1}'), "lacks 'candidates'"),
-        (lambda f: (f / "manifest.json").write_text("[]"), "cannot be read"),
+        (lambda f: (f / "manifest.json").write_text('{"format_version": 1}'), "lacks 'key'"),
+        (lambda f: (f / "manifest.json").write_text("[]"), "holds a list"),
         (
             lambda f: (f / "manifest.json").write_text('{"kind": "data set"}'),
-            "is a data set, not a prepared folder",
+            "is a data set, expected a prepared folder; .* `mzseek prepare` makes a prepared",
         ),
     ],
 )
@@ -327,3 +327,20 @@ def test_manifest_says_what_made_it(write_set, tmp_path: Path) -> None:
     assert {"mzseek", "rdkit", "numpy", "python"} <= set(manifest["versions"])
     assert manifest["options"]["fingerprint"] == "morgan2"
     assert os.fspath(tmp_path) not in json.dumps(manifest)
+
+
+@pytest.mark.parametrize("stage", ["spectra", "mass candidates", "writing"])
+def test_a_source_that_changes_while_it_is_read_is_refused(
+    stage: str, write_set, tmp_path: Path
+) -> None:
+    files = write_set()
+    path = files.spectra if stage != "mass candidates" else files.candidates["mass"]
+
+    def change(at: str, done: int, total: int | None = None) -> None:
+        if at == stage:
+            path.write_text(path.read_text() + "\n")
+
+    with pytest.raises(InputError, match=f"{path.name}: has changed while it was read"):
+        prepare(files.spectra, files.candidates, tmp_path / "out", jobs=1, progress=change)
+    assert [each.name for each in tmp_path.iterdir()] == ["set"]
+    prepare(files.spectra, files.candidates, tmp_path / "out", jobs=1)

@@ -14,20 +14,19 @@ from mzseek import __version__
 from mzseek.adducts import parse_adduct
 from mzseek.chem.fingerprints import molecule_rows, rows_to_csr
 from mzseek.chem.molecule import parse_molecule
-from mzseek.data.dataset import write_candidates, write_rejects, write_table
+from mzseek.data.dataset import KIND, write_candidates, write_rejects, write_table
 from mzseek.data.draw import DrawOptions, draw_candidates
 from mzseek.data.forms import Form, standard_form
 from mzseek.data.pool import read_pool
 from mzseek.data.split import assign_folds, join_clusters, structure_clusters
 from mzseek.errors import AdductError, DatasetError
-from mzseek.files import atomic_directory, content_hash
+from mzseek.files import atomic_directory, content_hash, sole_writer
 from mzseek.files.owned import MANIFEST, ensure_replaceable
+from mzseek.files.steady import SteadySources
 from mzseek.rejects import Report, grouped
 from mzseek.spectra import Spectrum, read_spectra
 from mzseek.spectra.read import Names
 from mzseek.work.progress import Progress, silent
-
-KIND = "data set"
 
 
 @dataclass(frozen=True)
@@ -74,35 +73,45 @@ def build_dataset(
     -------
     dict
         The manifest that is also written into the folder.
+
+    Raises
+    ------
+    DatasetError, InputError
+        Nothing usable could be read, or a source has changed while it was read.
+    BusyError, WriteError
+        Another process is writing the folder, or it cannot be written.
     """
     options = options or BuildOptions()
-    ensure_replaceable(out, KIND, [*libraries, molecules])
-    rejects: list[tuple[str, str]] = []
+    with sole_writer(out, "building a data set"):
+        ensure_replaceable(out, KIND, [*libraries, molecules])
+        steady = SteadySources([*libraries, molecules])
+        rejects: list[tuple[str, str]] = []
 
-    def report(where: str, reason: str) -> None:
-        rejects.append((where, reason))
+        def report(where: str, reason: str) -> None:
+            rejects.append((where, reason))
 
-    entries, forms = _read_libraries(libraries, options, report, progress)
-    if not entries:
-        reasons = "; ".join(f"{g.count} × {g.kind}" for g in grouped(rejects)[:3])
-        raise DatasetError(f"no usable annotated spectrum in the libraries ({reasons})")
-    folds = _split(forms, options, progress)
-    pool = read_pool(molecules, report, jobs=jobs, progress=progress)
-    drawing = DrawOptions(
-        options.seed, options.candidate_ppm, options.max_candidates, options.keep_stereo
-    )
-    lists = draw_candidates(forms, pool, drawing, report, jobs, progress)
-    manifest = _manifest(libraries, molecules, options, entries, forms, folds, lists, rejects)
-    with atomic_directory(out) as folder:
-        write_table(
-            folder / "spectra.tsv.gz",
-            (_row(entry, forms[entry.molecule], folds[entry.molecule]) for entry in entries),
+        entries, forms = _read_libraries(libraries, options, report, progress)
+        if not entries:
+            reasons = "; ".join(f"{g.count} × {g.kind}" for g in grouped(rejects)[:3])
+            raise DatasetError(f"no usable annotated spectrum in the libraries ({reasons})")
+        folds = _split(forms, options, progress)
+        pool = read_pool(molecules, report, jobs=jobs, progress=progress)
+        drawing = DrawOptions(
+            options.seed, options.candidate_ppm, options.max_candidates, options.keep_stereo
         )
-        for setting, by_molecule in lists.items():
-            write_candidates(folder / f"candidates_{setting}.json.gz", by_molecule)
-        write_rejects(folder / "rejects.tsv", rejects)
-        manifest["files"] = {path.name: content_hash(path) for path in sorted(folder.iterdir())}
-        (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+        lists = draw_candidates(forms, pool, drawing, report, jobs, progress)
+        manifest = _manifest(steady, options, entries, forms, folds, lists, rejects)
+        with atomic_directory(out) as folder:
+            write_table(
+                folder / "spectra.tsv.gz",
+                (_row(entry, forms[entry.molecule], folds[entry.molecule]) for entry in entries),
+            )
+            for setting, by_molecule in lists.items():
+                write_candidates(folder / f"candidates_{setting}.json.gz", by_molecule)
+            write_rejects(folder / "rejects.tsv", rejects)
+            manifest["files"] = {path.name: content_hash(path) for path in sorted(folder.iterdir())}
+            (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+            steady.ensure_unchanged()
     return manifest
 
 
@@ -213,8 +222,7 @@ def _row(entry: _Entry, form: Form, fold: str) -> dict[str, object]:
 
 
 def _manifest(
-    libraries: Sequence[Path],
-    molecules: Path,
+    steady: SteadySources,
     options: BuildOptions,
     entries: list[_Entry],
     forms: list[Form],
@@ -228,7 +236,7 @@ def _manifest(
         "made_by": f"mzseek {__version__} data build",
         "options": asdict(options),
         "sources": [
-            {"file": path.name, "sha256": content_hash(path)} for path in (*libraries, molecules)
+            {"file": path.name, "sha256": sha256} for path, sha256 in steady.hashes.items()
         ],
         "counts": {
             "spectra": len(entries),

@@ -13,7 +13,6 @@
 ==========================  ===========================================================
 """
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,13 +23,18 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from mzseek.data.dataset import FOLDS
+from mzseek.data.layout import FIELDS, form_of, names_of
 from mzseek.data.settings import is_for_training
 from mzseek.data.strings import StringColumn
 from mzseek.errors import CacheError
-from mzseek.files.owned import MANIFEST, check_files
+from mzseek.files.arrays import check_pointers, check_range, load_array
+from mzseek.files.json_file import check_fields, read_object
+from mzseek.files.owned import MANIFEST, check_files, why_not
 
 FORMAT_VERSION = 1
 KIND = "prepared folder"
+
+_AGAIN = "run `mzseek prepare` again"
 
 SAME_FINGERPRINT = 1
 SAME_BLOCK = 2
@@ -97,20 +101,41 @@ class Prepared:
             It is none, of another version, or a file of it is missing or changed.
         """
         folder = Path(folder)
-        manifest = read_manifest(folder)
-        again = "run `mzseek prepare` again"
-        check_files(folder, manifest["files"], CacheError, again, checksums=verify)
-        return cls(folder, manifest)
+        prepared = cls(folder, read_manifest(folder))
+        check_files(folder, prepared.manifest["files"], CacheError, _AGAIN, checksums=verify)
+        return prepared
+
+    def verify(self) -> None:
+        """Read every file and compare its checksum, once a process.
+
+        Raises
+        ------
+        CacheError
+            One has changed since it was written.
+        """
+        check_files(self.folder, self.manifest["files"], CacheError, _AGAIN, checksums=True)
+
+    def check_arrays(self) -> None:
+        """Make sure that every array is there, and has the form that the manifest says."""
+        for name in names_of(self.manifest):
+            self._array(name)
+        for column in (self.identifiers, self.smiles, self.formulas):
+            len(column)
 
     def _array(self, name: str) -> npt.NDArray[Any]:
-        # A damaged header could ask for unpickling, which numpy refuses by default.
         if name not in self._arrays:
-            path = self.folder / f"{name}.npy"
-            try:
-                self._arrays[name] = np.load(path, mmap_mode="r")
-            except (OSError, ValueError) as error:
-                raise CacheError(f"{path}: cannot be read ({error})") from error
+            path, form = self.folder / f"{name}.npy", form_of(name)
+            array = load_array(path, form.dtype, [form.length(self.manifest)], CacheError, _AGAIN)
+            if form.points_into:
+                check_pointers(array, form.points_into(self.manifest), path, CacheError, _AGAIN)
+            if form.within:
+                check_range(array, *form.within(self.manifest), path, CacheError, _AGAIN)
+            self._arrays[name] = array
         return self._arrays[name]
+
+    def _strings(self, name: str) -> StringColumn:
+        ends, data = self._array(f"{name}.ends"), self._array(f"{name}.data")
+        return StringColumn(ends, data, self.folder / name)
 
     def __len__(self) -> int:
         return len(self.molecule)
@@ -139,7 +164,7 @@ class Prepared:
     @cached_property
     def identifiers(self) -> StringColumn:
         """Each spectrum's identifier."""
-        return StringColumn.open(self.folder, "spectra.identifier")
+        return self._strings("spectra.identifier")
 
     @cached_property
     def molecule(self) -> npt.NDArray[np.int32]:
@@ -175,12 +200,12 @@ class Prepared:
     @cached_property
     def smiles(self) -> StringColumn:
         """Each molecule's canonical SMILES."""
-        return StringColumn.open(self.folder, "molecules.smiles")
+        return self._strings("molecules.smiles")
 
     @cached_property
     def formulas(self) -> StringColumn:
         """Each molecule's formula."""
-        return StringColumn.open(self.folder, "molecules.formula")
+        return self._strings("molecules.formula")
 
     @cached_property
     def blocks(self) -> npt.NDArray[np.bytes_]:
@@ -239,24 +264,30 @@ class Prepared:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Manifest of a prepared folder, checked for its version."""
+    """Manifest of a prepared folder, checked for its version and its fields.
+
+    Raises
+    ------
+    CacheError
+        There is none, it is damaged, of another kind or version, or lacks a field.
+    """
     path = folder / MANIFEST
-    if not path.exists():
-        raise CacheError(f"{folder}: is no prepared folder ({MANIFEST} is missing)")
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        kind = manifest.get("kind", KIND)
-        if kind != KIND:
-            raise CacheError(f"{folder}: is a {kind}, not a {KIND}; run `mzseek prepare` on it")
-        version = manifest["format_version"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CacheError(f"{path}: cannot be read ({error})") from error
+    if not path.is_file():
+        raise CacheError(f"{folder}: {why_not(folder, KIND)}")
+    manifest = read_object(path, CacheError, _AGAIN)
+    if manifest.get("kind", KIND) != KIND:
+        raise CacheError(f"{folder}: {why_not(folder, KIND)}")
+    version = manifest.get("format_version")
     if version != FORMAT_VERSION:
         raise CacheError(
-            f"{folder}: prepared in format {version}, expected {FORMAT_VERSION}; "
-            "run `mzseek prepare` again"
+            f"{folder}: prepared in format {repr(version)[:40]}, expected {FORMAT_VERSION}; "
+            f"{_AGAIN}"
         )
-    missing = {"key", "files", "counts", "candidates"} - set(manifest)
-    if missing:
-        raise CacheError(f"{path}: lacks {min(missing)!r}; run `mzseek prepare` again")
-    return dict(manifest)
+    check_fields(manifest, FIELDS, path, CacheError, _AGAIN)
+    counts = manifest["counts"]
+    if len(counts["bins_shape"]) != 2 or counts["bins_shape"][0] != counts["spectra"]:
+        raise CacheError(
+            f"{path}: counts.bins_shape is {str(counts['bins_shape'])[:40]}, expected "
+            f"[{counts['spectra']}, bins]; {_AGAIN}"
+        )
+    return manifest

@@ -10,11 +10,13 @@ from pathlib import Path
 from mzseek.errors import DatasetError, InputError
 from mzseek.files import atomic_file, open_source, text_lines
 from mzseek.files.cells import free_cell, free_text
+from mzseek.files.owned import kind_of, why_not
 from mzseek.rejects import Report
 from mzseek.spectra import Spectrum, read_spectra
 from mzseek.spectra.formats.massspecgym import check_header
 from mzseek.spectra.read import recognise
 
+KIND = "data set"
 FOLDS = ("train", "val", "test")
 _REJECTS_HEADER = "where\treason\n"
 COLUMNS = (
@@ -66,6 +68,8 @@ def find_dataset(folder: Path) -> DatasetFiles:
         for path in sorted(folder.rglob("*.tsv")) + sorted(folder.rglob("*.tsv.gz"))
         if {"mzs", "smiles"} <= set(_columns(path))
     ]
+    if not tables and (kind_of(folder) or KIND) != KIND:
+        raise DatasetError(f"{folder}: {why_not(folder, KIND)}")
     if not tables:
         raise DatasetError(f"{folder}: holds no table of spectra (*.tsv with mzs, smiles, fold)")
     if len(tables) > 1:
@@ -146,8 +150,14 @@ def read_rejects(path: Path) -> list[tuple[str, str]]:
         raise DatasetError(f"{path}: is damaged (byte {error.start + 1} is no text)") from error
     if not text.startswith(_REJECTS_HEADER):
         raise DatasetError(f"{path}: is damaged (it does not begin with where, tab, reason)")
-    rows = (line.partition("\t") for line in text.removeprefix(_REJECTS_HEADER).split("\n") if line)
-    return [(free_text(where), free_text(reason)) for where, _, reason in rows]
+    rejects = []
+    for number, line in enumerate(text.split("\n")[1:], 2):
+        where, tab, reason = line.partition("\t")
+        if line and (not tab or "\t" in reason):
+            raise DatasetError(f"{path}: line {number} is damaged (expected where, tab, reason)")
+        if line:
+            rejects.append((free_text(where), free_text(reason)))
+    return rejects
 
 
 @contextlib.contextmanager

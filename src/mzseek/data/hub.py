@@ -5,6 +5,7 @@ from pathlib import Path
 
 from mzseek.data.dataset import DatasetFiles
 from mzseek.errors import DatasetError
+from mzseek.files import sole_writer
 from mzseek.work.progress import Progress, silent
 
 REPOSITORY = "roman-bushuiev/MassSpecGym"
@@ -49,17 +50,34 @@ def get_massspecgym(
     ------
     DatasetError
         The version is unknown, or the hub cannot be reached or lacks a file.
+    BusyError, WriteError
+        Another process is downloading into the folder, or it cannot be written.
     """
     if version not in FILES:
         known = ", ".join(FILES)
         raise DatasetError(f"MassSpecGym {version!r} is unknown, expected one of {known}")
+    at_hand = {part: _present(folder, name) for part, name in FILES[version].items()}
+    if revision is None and all(at_hand.values()):
+        return _files({part: path for part, path in at_hand.items() if path})
+    with sole_writer(folder / "MassSpecGym", "downloading MassSpecGym"):
+        return _fetched(folder, version, endpoint, revision, progress)
+
+
+def _fetched(
+    folder: Path, version: str, endpoint: str | None, revision: str | None, progress: Progress
+) -> DatasetFiles:
     paths: dict[str, Path] = {}
     for done, (part, name) in enumerate(FILES[version].items(), 1):
         # A pinned revision is for the hub to compare with what is there.
         at_hand = _present(folder, name) if revision is None else None
         paths[part] = at_hand or _download(folder, version, name, endpoint, revision)
         progress("files", done, len(FILES[version]))
-    return DatasetFiles(paths.pop("spectra"), paths)
+    return _files(paths)
+
+
+def _files(paths: dict[str, Path]) -> DatasetFiles:
+    lists = {part: path for part, path in paths.items() if part != "spectra"}
+    return DatasetFiles(paths["spectra"], lists)
 
 
 def _present(folder: Path, name: str) -> Path | None:

@@ -23,8 +23,9 @@ from mzseek.data.strings import StringColumn
 from mzseek.database import Database
 from mzseek.database.describe import fingerprint_bytes
 from mzseek.database.negatives import Mined, Truth, mine
-from mzseek.errors import DatabaseError
-from mzseek.files import atomic_directory, content_hash
+from mzseek.errors import CacheError, DatabaseError
+from mzseek.files import atomic_directory, content_hash, sole_writer
+from mzseek.files.arrays import save_array
 from mzseek.files.owned import MANIFEST, ensure_replaceable
 from mzseek.work import Engine, Progress, silent
 
@@ -65,6 +66,14 @@ def add_negatives(
         The folder, opened again.
     facts : dict
         Of the new lists: ``name``, ``lists``, ``median``, ``mean``, ``largest``, ``alone``.
+
+    Raises
+    ------
+    DatabaseError, CacheError
+        The two do not fit together, the folder has changed since it was written, or another has
+        taken its place since it was opened.
+    BusyError, WriteError
+        Another process is writing the folder, or it cannot be written.
     """
     own = str(prepared.manifest["options"]["fingerprint"])
     if own != database.fingerprint:
@@ -74,7 +83,25 @@ def add_negatives(
         )
     if keep < 2:
         raise DatabaseError(f"--keep is {keep}, expected at least 2: the truth and a negative")
-    ensure_replaceable(prepared.folder, KIND, [])
+    with sole_writer(prepared.folder, "adding negatives"):
+        ensure_replaceable(prepared.folder, KIND, [])
+        if Prepared.open(prepared.folder).manifest != prepared.manifest:
+            raise CacheError(f"{prepared.folder}: was replaced since it was opened; open it again")
+        prepared.verify()  # what is copied into the new folder gets a new checksum
+        return _added(prepared, database, by, keep, kind, ppm, seed, engine, progress)
+
+
+def _added(
+    prepared: Prepared,
+    database: Database,
+    by: str,
+    keep: int,
+    kind: str,
+    ppm: float,
+    seed: int,
+    engine: Engine | None,
+    progress: Progress,
+) -> tuple[Prepared, dict[str, Any]]:
     name = negatives_name(kind, by, keep)
     measured = np.unique(np.asarray(prepared.molecule)).astype(np.int64)
     found = mine(
@@ -121,7 +148,11 @@ def truths_of(prepared: Prepared, measured: Ints) -> list[Truth]:
 
 def _key(prepared: Prepared, molecule: int) -> str:
     """The store's key of a molecule: where InChI has no name, its standardised SMILES."""
-    block = bytes(prepared.blocks[molecule]).decode()
+    try:
+        block = bytes(prepared.blocks[molecule]).decode()
+    except UnicodeDecodeError as error:
+        where = prepared.folder / "molecules.block.npy"
+        raise CacheError(f"{where}: entry {molecule:,} is no text") from error
     return block or f"SMILES={Chem.MolToSmiles(standardise(prepared.smiles[molecule]))}"
 
 
@@ -205,22 +236,22 @@ def _write(
             if path.name != MANIFEST and not is_anew:
                 _link(path, folder / path.name)
         blocks = np.concatenate([np.asarray(prepared.blocks), added["blocks"]])
-        np.save(folder / "molecules.mass.npy", np.append(prepared.masses, added["masses"]))
-        np.save(folder / "molecules.block.npy", blocks)
+        save_array(folder / "molecules.mass.npy", np.append(prepared.masses, added["masses"]))
+        save_array(folder / "molecules.block.npy", blocks)
         StringColumn.write(folder, "molecules.smiles", [*prepared.smiles, *added["smiles"]])
         StringColumn.write(folder, "molecules.formula", [*prepared.formulas, *added["formulas"]])
         ends = int(prepared.fingerprint_indptr[-1]) + np.cumsum(added["counts"])
         indptr = np.concatenate([prepared.fingerprint_indptr, ends])
-        np.save(folder / "fingerprints.indptr.npy", indptr.astype(np.int64))
+        save_array(folder / "fingerprints.indptr.npy", indptr.astype(np.int64))
         bits = np.concatenate([prepared.fingerprint_bits, added["bits"]])
-        np.save(folder / "fingerprints.bits.npy", bits)
+        save_array(folder / "fingerprints.bits.npy", bits)
         for setting in prepared.settings:
             longer = np.full(len(blocks), -1, np.int32)
             earlier = prepared.candidates(setting).list_of
             longer[: len(earlier)] = earlier
-            np.save(folder / f"candidates.{setting}.list_of.npy", longer)
+            save_array(folder / f"candidates.{setting}.list_of.npy", longer)
         for part, array in lists.items():
-            np.save(folder / f"candidates.{name}.{part}.npy", array)
+            save_array(folder / f"candidates.{name}.{part}.npy", array)
         manifest = json.loads(json.dumps(prepared.manifest))
         manifest["candidates"][name] = facts
         manifest["counts"]["molecules"] = len(blocks)
@@ -234,6 +265,7 @@ def _write(
             for path in sorted(folder.iterdir())
         }  # fmt: skip
         (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+        Prepared.open(folder).check_arrays()
 
 
 def _link(source: Path, target: Path) -> None:

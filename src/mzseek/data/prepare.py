@@ -4,6 +4,7 @@ Done once a data set. The folder's key is a hash of the sources' content and of 
 version that shapes the result; a folder that already has the key is left as it is.
 """
 
+import contextlib
 import hashlib
 import json
 import platform
@@ -31,12 +32,15 @@ from mzseek.data.collect import Collected, RawLists, collect
 from mzseek.data.dataset import FOLDS, write_rejects
 from mzseek.data.molecules import MoleculeTable, build_molecule_table
 from mzseek.data.resolve import resolve
+from mzseek.data.settings import is_for_training
 from mzseek.data.strings import StringColumn
-from mzseek.errors import CacheError, DatasetError
-from mzseek.files import atomic_directory, content_hash
+from mzseek.errors import CacheError, DatasetError, WriteError
+from mzseek.files import atomic_directory, content_hash, sole_writer
+from mzseek.files.arrays import save_array
 from mzseek.files.owned import MANIFEST, ensure_replaceable
+from mzseek.files.steady import SteadySources
 from mzseek.spectra.binning import BIN_WIDTH, HIGH, LOW, bin_peaks
-from mzseek.work.progress import Progress, silent
+from mzseek.work.progress import Progress, Say, silent, unheard
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,7 @@ def prepare(
     *,
     jobs: int | None = None,
     progress: Progress = silent,
+    say: Say = unheard,
 ) -> tuple[Prepared, bool]:
     """Write the prepared folder, unless it is there already.
 
@@ -73,62 +78,100 @@ def prepare(
     jobs : int
         Processes for the molecules; all cores by default.
     progress : callable
+    say : callable of str
+        Gets a line that says why, where an older folder is made anew.
 
     Returns
     -------
     prepared : Prepared
     made : bool
         False where the folder had the same key.
+
+    Raises
+    ------
+    DatasetError, InputError
+        A source cannot be read, or has changed while it was read.
+    BusyError, WriteError
+        Another process is writing the folder, or it cannot be written.
     """
     options = options or Options()
     candidates = dict(sorted(candidates.items()))  # their order numbers the molecules
-    kind = fingerprint_kind(options.fingerprint)
+    fingerprint_kind(options.fingerprint)
     sources = {"spectra": spectra, **{f"candidates.{n}": p for n, p in candidates.items()}}
     for path in sources.values():
         if not path.is_file():
             what = "is a folder, expected a file" if path.is_dir() else "no such file"
             raise DatasetError(f"{path}: {what}")
-    description = _describe(sources, options)
-    ensure_replaceable(out, KIND, sources.values())
-    if _is_current(out, description["key"]):
-        return Prepared.open(out), False
-    collected = collect(
-        spectra,
-        candidates,
-        low=options.low,
-        high=options.high,
-        intensity_floor=options.intensity_floor,
-        progress=progress,
-    )
-    table = build_molecule_table(list(collected.smiles), options.fingerprint, jobs, progress)
-    with atomic_directory(out) as folder:
-        progress("writing", 0)
-        kept = _keep_spectra(collected, table, spectra)
-        counts = _write_spectra(folder, collected, kept, table, options)
-        counts |= _write_molecules(folder, table)
-        settings = {
-            name: _write_lists(folder, name, lists, table, collected)
-            for name, lists in collected.lists.items()
-        }
-        write_rejects(folder / "rejects.tsv", collected.rejects)
-        counts["set_aside"] = len(collected.rejects)
-        manifest = description | {
-            "fingerprint_bits": kind.bits,
-            "folds": list(FOLDS),
-            "adducts": collected.adducts,
-            "counts": counts,
-            "candidates": settings,
-            "files": {
-                path.name: {"bytes": path.stat().st_size, "sha256": content_hash(path)}
-                for path in sorted(folder.iterdir())
-            },
-        }
-        (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-    return Prepared.open(out), True
+    with contextlib.ExitStack() as held:
+        unwritable = None
+        try:
+            held.enter_context(sole_writer(out, "preparing a data set"))
+        except WriteError as error:  # what is there already may still be what is wanted
+            if not (out / MANIFEST).is_file():
+                raise
+            unwritable = error
+        steady = SteadySources(sources.values())
+        description = _describe(sources, options, steady)
+        ensure_replaceable(out, KIND, sources.values())
+        reasons = _why_anew(out, description)
+        if reasons is None:
+            return Prepared.open(out), False
+        if unwritable:
+            raise unwritable
+        for reason in reasons:
+            say(reason)
+        collected = collect(
+            spectra,
+            candidates,
+            low=options.low,
+            high=options.high,
+            intensity_floor=options.intensity_floor,
+            progress=progress,
+        )
+        table = build_molecule_table(list(collected.smiles), options.fingerprint, jobs, progress)
+        with atomic_directory(out) as folder:
+            progress("writing", 0)
+            _fill(folder, spectra, collected, table, options, description)
+            steady.ensure_unchanged()
+        return Prepared.open(out), True
 
 
-def _describe(sources: Mapping[str, Path], options: Options) -> dict[str, Any]:
-    hashes = {name: content_hash(path) for name, path in sources.items()}
+def _fill(
+    folder: Path,
+    spectra: Path,
+    collected: Collected,
+    table: MoleculeTable,
+    options: Options,
+    description: dict[str, Any],
+) -> None:
+    kept = _keep_spectra(collected, table, spectra)
+    counts = _write_spectra(folder, collected, kept, table, options)
+    counts |= _write_molecules(folder, table)
+    settings = {
+        name: _write_lists(folder, name, lists, table, collected)
+        for name, lists in collected.lists.items()
+    }
+    write_rejects(folder / "rejects.tsv", collected.rejects)
+    counts["set_aside"] = len(collected.rejects)
+    manifest = description | {
+        "fingerprint_bits": fingerprint_kind(options.fingerprint).bits,
+        "folds": list(FOLDS),
+        "adducts": collected.adducts,
+        "counts": counts,
+        "candidates": settings,
+        "files": {
+            path.name: {"bytes": path.stat().st_size, "sha256": content_hash(path)}
+            for path in sorted(folder.iterdir())
+        },
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    Prepared.open(folder).check_arrays()
+
+
+def _describe(
+    sources: Mapping[str, Path], options: Options, steady: SteadySources
+) -> dict[str, Any]:
+    hashes = {name: steady.hashes[path] for name, path in sources.items()}
     shaping: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
         "options": vars(options),
@@ -148,15 +191,40 @@ def _describe(sources: Mapping[str, Path], options: Options) -> dict[str, Any]:
     return {"kind": KIND, "key": key, "sources": described} | shaping
 
 
-def _is_current(out: Path, key: str) -> bool:
-    """Whether the folder is there, whole, and made from the same."""
+def _why_anew(out: Path, description: dict[str, Any]) -> list[str] | None:
+    """Why the folder must be made, in lines; None where it is there, whole, and of the same."""
+    if not out.is_dir() or not any(out.iterdir()):
+        return []
     try:
-        if read_manifest(out)["key"] != key:
-            return False
-        Prepared.open(out, verify=True)
-    except CacheError:
-        return False
-    return True
+        found = read_manifest(out)
+        if found["key"] == description["key"]:
+            Prepared.open(out, verify=True).check_arrays()
+            return None
+    except CacheError as error:
+        reason = str(error).removeprefix(f"{out}: ").partition("; run")[0]
+        return [f"{out}: made anew, since it was damaged: {reason}"]
+    lines = [f"{out}: made anew, since {'; '.join(_differences(found, description))}"]
+    if lost := [name for name in found["candidates"] if is_for_training(name)]:
+        lines.append(f"{out}: its negatives are gone ({', '.join(lost)}); mine them again")
+    return lines
+
+
+def _differences(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+    """In what a folder's making differs from the one asked for."""
+    told = []
+    for part, what in (("sources", "source"), ("options", "option"), ("versions", "version of")):
+        old = found.get(part)
+        old, new = old if isinstance(old, dict) else {}, wanted[part]
+        for name in sorted({*old, *new}):
+            if name not in new:
+                told.append(f"the {what} {name} is no longer named")
+            elif name not in old:
+                told.append(f"the {what} {name} is new")
+            elif part == "sources" and old[name] != new[name]:
+                told.append(f"the {what} {name} ({new[name]['file']}) has changed")
+            elif old[name] != new[name]:
+                told.append(f"the {what} {name} is {new[name]}, was {old[name]}")
+    return told or ["it says another key than it was made with"]
 
 
 def _keep_spectra(
@@ -186,7 +254,7 @@ def _write_spectra(
     options: Options,
 ) -> dict[str, Any]:
     def save(name: str, values: npt.NDArray[Any]) -> None:
-        np.save(folder / f"{name}.npy", values)
+        save_array(folder / f"{name}.npy", values)
 
     counts = np.frombuffer(collected.peak_counts, dtype=np.int32)
     keep_peak = np.zeros(len(counts), dtype=bool)
@@ -225,10 +293,10 @@ def _write_spectra(
 def _write_molecules(folder: Path, table: MoleculeTable) -> dict[str, Any]:
     StringColumn.write(folder, "molecules.smiles", table.smiles)
     StringColumn.write(folder, "molecules.formula", table.formulas)
-    np.save(folder / "molecules.block.npy", table.blocks)
-    np.save(folder / "molecules.mass.npy", table.masses)
-    np.save(folder / "fingerprints.indptr.npy", table.fingerprint_indptr)
-    np.save(folder / "fingerprints.bits.npy", table.fingerprint_bits)
+    save_array(folder / "molecules.block.npy", table.blocks)
+    save_array(folder / "molecules.mass.npy", table.masses)
+    save_array(folder / "fingerprints.indptr.npy", table.fingerprint_indptr)
+    save_array(folder / "fingerprints.bits.npy", table.fingerprint_bits)
     return {"molecules": len(table), "fingerprint_bits_set": len(table.fingerprint_bits)}
 
 
@@ -261,13 +329,13 @@ def _write_lists(
     sizes = np.bincount(owner, minlength=len(truth))[usable]
     list_of = np.full(len(table), -1, dtype=np.int32)
     list_of[truth[usable]] = np.arange(int(usable.sum()))
-    np.save(
+    save_array(
         folder / f"candidates.{name}.indptr.npy",
         np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]),
     )
-    np.save(folder / f"candidates.{name}.molecules.npy", member.astype(np.int32))
-    np.save(folder / f"candidates.{name}.identity.npy", identity.astype(np.uint8))
-    np.save(folder / f"candidates.{name}.list_of.npy", list_of)
+    save_array(folder / f"candidates.{name}.molecules.npy", member.astype(np.int32))
+    save_array(folder / f"candidates.{name}.identity.npy", identity.astype(np.uint8))
+    save_array(folder / f"candidates.{name}.list_of.npy", list_of)
     measured = np.unique(table.index[np.frombuffer(collected.spectrum_smiles, dtype=np.int32)])
     return {
         "molecules_without": int((list_of[measured[measured >= 0]] < 0).sum()),

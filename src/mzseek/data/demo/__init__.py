@@ -17,7 +17,7 @@ from mzseek.chem.molecule import exact_mass
 from mzseek.data.build import BuildOptions, build_dataset
 from mzseek.data.demo.fragmenter import Fragmenter
 from mzseek.data.demo.molecules import DemoMolecule, demo_molecules
-from mzseek.files import atomic_file
+from mzseek.files import atomic_file, sole_writer
 from mzseek.spectra import Spectrum, write_mgf
 from mzseek.work.progress import Progress, silent
 
@@ -39,7 +39,17 @@ def write_demo(out: Path, seed: int = 0, progress: Progress = silent) -> dict[st
     -------
     dict
         Counts: ``spectra``, ``molecules`` (with spectra), ``pool`` (molecules to draw from).
+
+    Raises
+    ------
+    BusyError, WriteError
+        Another process is writing the folder, or it cannot be written.
     """
+    with sole_writer(out, "simulating a data set"):
+        return _written(out, seed, progress)
+
+
+def _written(out: Path, seed: int, progress: Progress) -> dict[str, Any]:
     pool = demo_molecules(seed, _POOL)
     library, molecules = out / "library.mgf", out / "molecules.tsv"
     with atomic_file(molecules) as partial:
