@@ -15,12 +15,12 @@ import torch
 from mzseek.data.batch import BatchMaker
 from mzseek.data.cache import Prepared
 from mzseek.models import build
+from mzseek.training.kept import spec_for
 from mzseek.training.learner import Learner
 from mzseek.training.memory import keep_freed_memory
 from mzseek.training.options import Options
 from mzseek.training.order import Batches, TrainingOrder
 from mzseek.training.protocol import with_protocol
-from mzseek.training.train import spec_for
 
 STEPS, WARM = 200, 10
 # The published code on the shared MassBank set: ms to load a batch, and to train on it.

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mzseek.models import ModelSpec, Retriever, build
-from mzseek.training.train import spec_for
+from mzseek.training.kept import spec_for
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from mzseek.errors import ModelError, RunError
+from mzseek.errors import ModelError, RunError, WriteError
 from mzseek.models import SCORERS, build
 from mzseek.training.checkpoint import (
     load_into,
@@ -103,10 +103,10 @@ def bad_files(tmp_path: Path, model, spec) -> dict[str, Path]:
         ("wider", "does not fit the model it describes"),
         ("lacking", "does not fit the model it describes"),
         ("unknown encoder", "encoder 'gpt' is unknown"),
-        ("no json", "its description cannot be read"),
-        ("a list", "its description cannot be read"),
-        ("wrong type", "its description cannot be read"),
-        ("odd facts", "model description differs in"),
+        ("no json", "its description: is damaged"),
+        ("a list", "its description: holds a list, expected a JSON object"),
+        ("wrong type", "its description: width is 'wide', expected a whole number"),
+        ("odd facts", "its description: lacks 'encoder'"),
     ],
 )
 def test_what_is_no_model_file_is_refused_by_name_and_never_unpickled(
@@ -192,7 +192,7 @@ def test_a_write_that_fails_leaves_the_state_before_it(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("mzseek.training.checkpoint.save_file", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(WriteError, match=r"state: cannot be written \(No space"):
         save_state(tmp_path / "state", model, stepped(model), {"step": 2})
     assert load_state(tmp_path / "state", model, stepped(model)) == {"step": 1}
     assert [path.name for path in tmp_path.iterdir()] == ["state"]

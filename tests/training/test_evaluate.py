@@ -18,6 +18,8 @@ from mzseek.training.predictions import Predictions
 from mzseek.training.run import Run
 from mzseek.training.scored import How
 
+from ..conftest import sign
+
 HITS = ("hit_rate@1", "hit_rate@5", "hit_rate@20")
 ROWS = {
     "cosine": similarity.cosine,
@@ -46,6 +48,7 @@ def rewrite_scores(run: Run, scores) -> None:
     """Other scores in every saved list, made from the old ones."""
     for path in run.folder.rglob("*.scores.npy"):
         np.save(path, scores(np.load(path)))
+    sign(run.folder)
 
 
 @pytest.mark.parametrize("loss", ["bce", "emb-cos"])
@@ -95,7 +98,7 @@ def test_a_model_without_a_fingerprint_has_hit_rates_alone(trained) -> None:
 def test_the_model_is_not_needed(loss: str, trained, copied, monkeypatch) -> None:
     run = copied(loss)
     shutil.rmtree(run.folder / "checkpoints")
-    monkeypatch.setattr("mzseek.training.scored.load_weights", lambda path: pytest.fail("read"))
+    monkeypatch.setattr("mzseek.training.scored.kept_model", lambda *run: pytest.fail("read"))
     for setting in ("mass", "formula"):
         for fold in ("val", "test"):
             how = How(fold=fold, candidates=setting)
@@ -211,6 +214,7 @@ def test_a_fold_without_the_truth_is_refused(copied) -> None:
     run = copied("bce")
     for path in run.folder.rglob("*.identity.npy"):
         np.save(path, np.zeros_like(np.load(path)))
+    sign(run.folder)
     with pytest.raises(RunError, match="no test spectrum has its molecule among its mass cand"):
         evaluate(run)
 
@@ -220,6 +224,7 @@ def test_a_fold_without_lists_is_refused(kind: str | None, copied) -> None:
     run = copied("bce")
     for path in run.folder.rglob("mass.*.npy"):
         np.save(path, np.load(path)[:0])
+    sign(run.folder)
     with pytest.raises(RunError, match="no test spectrum has its molecule among its mass cand"):
         evaluate(run, How(similarity=kind))
 

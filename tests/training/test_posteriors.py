@@ -14,6 +14,8 @@ from mzseek.training.predictions import Predictions
 from mzseek.training.run import Run
 from mzseek.training.scored import How
 
+from ..conftest import sign
+
 OCTANOIC, NONANOIC = "CCCCCCCC(=O)O", "CCCCCCCCC(=O)O"
 HYDROXYPYRIDINE, PYRIDONE = "Oc1ccccn1", "O=c1cccc[nH]1"
 
@@ -38,6 +40,7 @@ def rewrite(run: Run, what: str, change, fold: str = "*") -> None:
     """Another array in every saved list of a fold, made from the old one."""
     for path in run.folder.glob(f"predictions/*/{fold}/*.{what}.npy"):
         np.save(path, change(np.load(path)))
+    sign(run.folder)
 
 
 def reorder(run: Run, truth_first: bool) -> None:
@@ -49,6 +52,7 @@ def reorder(run: Run, truth_first: bool) -> None:
             order = np.lexsort((np.arange(len(of_list)), truth, of_list))
             for what in ("candidates", "identity", "scores"):
                 np.save(folder / f"{name}.{what}.npy", np.array(getattr(part, what))[order])
+    sign(run.folder)
 
 
 def same(one: Posterior, other: Posterior) -> bool:

@@ -147,6 +147,10 @@ def test_a_damaged_file_is_refused_by_name(
         path.write_bytes(path.read_bytes()[:90])
     else:
         np.save(path, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(RunError, match=r"is missing|bytes, expected") as refused:
+        Predictions.open(tmp_path / "p")
+    assert name in str(refused.value)
+    (tmp_path / "p" / "manifest.json").unlink()  # as in runs of earlier versions
     with pytest.raises(RunError, match="cannot be read") as refused:
         Predictions.open(tmp_path / "p")
     assert name in str(refused.value)

@@ -69,13 +69,13 @@ def test_a_run_is_not_overwritten(run: Run, small: Prepared) -> None:
     ("content", "message"),
     [
         (None, "is no run folder .run.json is missing"),
-        ("{", "run.json: cannot be read"),
-        ("[1, 2]", "run.json: cannot be read"),
-        ('"text"', "run.json: cannot be read"),
-        ("{}", "is no run folder .run.json says it is None"),
-        ('{"kind": "prepared folder"}', "says it is 'prepared folder'"),
+        ("{", "run.json: is damaged"),
+        ("[1, 2]", "run.json: holds a list, expected a JSON object"),
+        ('"text"', "run.json: holds a str, expected a JSON object"),
+        ("{}", "is no run folder .run.json does not say what it is"),
+        ('{"kind": "prepared folder"}', "is a prepared folder, expected a run folder"),
         (f'{{"kind": "{KIND}", "format_version": 99}}', "written in format 99, expected 1"),
-        (f'{{"kind": "{KIND}", "format_version": 1}}', "run.json: lacks 'best'"),
+        (f'{{"kind": "{KIND}", "format_version": 1}}', "run.json: lacks 'data'"),
     ],
 )
 def test_what_is_no_run_is_refused_in_one_line(tmp_path: Path, content, message: str) -> None:

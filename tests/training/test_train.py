@@ -20,12 +20,13 @@ from mzseek.errors import CacheError, MzseekError, RunError
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS
 from mzseek.training.checkpoint import load_weights
+from mzseek.training.kept import spec_for
 from mzseek.training.optimizer import ClippedAdam
 from mzseek.training.options import Options
 from mzseek.training.predictions import Predictions
 from mzseek.training.protocol import with_protocol
 from mzseek.training.run import Run
-from mzseek.training.train import bit_frequency, predict_fold, random_fold, spec_for, train
+from mzseek.training.train import bit_frequency, predict_fold, random_fold, train
 from mzseek.training.validation import hit_rates
 
 LISTWISE = [name for name in LOSSES if LOSSES[name].kind == "listwise"]
@@ -199,7 +200,7 @@ def test_a_stopped_run_has_its_count_of_steps_and_seconds(
     assert 1000 <= run.facts["seconds"] < 1100
 
 
-@pytest.mark.parametrize("where", ["predict_fold", "load_weights"])
+@pytest.mark.parametrize("where", ["predict_fold", "kept_model"])
 def test_a_run_stopped_while_predicting_goes_on(
     where: str, trained, small: Prepared, small_options, tmp_path: Path, monkeypatch
 ) -> None:

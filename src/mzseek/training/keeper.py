@@ -12,7 +12,9 @@ from torch import Tensor
 
 from mzseek.data.batch import Batch, BatchMaker
 from mzseek.data.settings import measured_on
+from mzseek.errors import RunError
 from mzseek.files import atomic_file
+from mzseek.files.json_file import check_fields
 from mzseek.metrics import metric
 from mzseek.models import ModelSpec
 from mzseek.training.checkpoint import save_state, save_weights
@@ -27,13 +29,14 @@ from mzseek.training.learner import Learner
 from mzseek.training.options import Options
 from mzseek.training.order import TrainingOrder
 from mzseek.training.predictions import predict
-from mzseek.training.run import Run
+from mzseek.training.run import BEST, Run
 from mzseek.training.validation import validation_means
 from mzseek.work.progress import Progress, Say
 
 # Epochs, and warm-ups, before which a model may well say nearly the same about every spectrum: bce
 # on MassBank, with 500 steps of warm-up, does so through its first epoch of 556 steps.
 _SETTLED_EPOCHS, _SETTLED_WARMUPS = 2, 3
+_FACTS = {"history": [{...: float}], "best": BEST, "waited": int, "stopped": bool}
 
 
 class Keeper(lightning.Callback):
@@ -77,6 +80,7 @@ class Keeper(lightning.Callback):
     def facts(self, step: int) -> dict[str, Any]:
         """What beside tensors is needed to go on."""
         return {
+            "run": self.run.identity,
             "step": step,
             "history": self.history,
             "best": self.best,
@@ -85,7 +89,14 @@ class Keeper(lightning.Callback):
         }
 
     def restore(self, facts: dict[str, Any]) -> None:
-        """Take up where a saved state left off."""
+        """Take up where a saved state left off.
+
+        Raises
+        ------
+        RunError
+            It lacks what is needed, or holds something else.
+        """
+        check_fields(facts, _FACTS, self.run.state / "state.json", RunError)
         self.history, self.best = list(facts["history"]), dict(facts["best"])
         self.waited, self.stopped = int(facts["waited"]), bool(facts["stopped"])
 
@@ -143,11 +154,11 @@ class Keeper(lightning.Callback):
         )
 
     def _write_checkpoints(self, learner: Learner, better: list[str]) -> None:
-        written = None
+        written, kept = None, ""
         for name in better:
             path = self.run.checkpoint(name)
             if written is None:
-                save_weights(learner.model, self.spec, path, {"step": learner.step})
+                kept = save_weights(learner.model, self.spec, path, {"step": learner.step})
                 written = path
                 continue
             with atomic_file(path) as partial:  # the same weights under another name
@@ -155,6 +166,7 @@ class Keeper(lightning.Callback):
                     os.link(written, partial)
                 except OSError:
                     shutil.copyfile(written, partial)
+        self.run.facts.setdefault("checkpoints", {}).update(dict.fromkeys(better, kept))
 
     def _count_patience(self, learner: Learner, better: list[str], trainer: Any) -> None:
         patience = learner.options.patience

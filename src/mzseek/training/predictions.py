@@ -1,5 +1,6 @@
 """What a model says about a fold, kept on disk: every table reads these, not the model."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,11 +11,21 @@ import numpy.typing as npt
 import torch
 
 from mzseek.data.batch import BatchMaker
+from mzseek.data.cache import Prepared
 from mzseek.errors import RunError
-from mzseek.files import atomic_directory
+from mzseek.files import atomic_directory, content_hash, read_object
+from mzseek.files.arrays import check_range, load_array, save_array
+from mzseek.files.json_file import check_fields
+from mzseek.files.owned import FILE_FACTS, MANIFEST, check_files
 from mzseek.models import Retriever
+from mzseek.training.run import Run
 
 _BATCH = 64
+KIND = "predictions"
+_AGAIN = "remove that folder, and they are made again"
+_LABEL = {"run?": str, "step?": int, "fold?": str}
+_LISTS = {"queries": np.int64, "molecule": np.int32, "counts": np.int64, "candidates": np.int32,
+          "identity": np.uint8, "scores": np.float32}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -66,41 +77,84 @@ class Predictions:
     lists: dict[str, ListScores] = field(default_factory=dict)
     embeddings: npt.NDArray[np.float16] | None = None
 
-    def save(self, folder: Path) -> None:
-        """Write to a folder, whole or not at all."""
+    def save(self, folder: Path, label: dict[str, Any] | None = None) -> None:
+        """Write to a folder, whole or not at all; the label says what they are of."""
         with atomic_directory(folder) as partial:
-            np.save(partial / "queries.npy", self.queries)
-            np.save(partial / "molecule.npy", self.molecule)
+            save_array(partial / "queries.npy", self.queries)
+            save_array(partial / "molecule.npy", self.molecule)
             if self.fingerprints is not None:
-                np.save(partial / "fingerprints.npy", self.fingerprints)
+                save_array(partial / "fingerprints.npy", self.fingerprints)
             for name, part in self.lists.items():
                 for what, array in vars(part).items():
-                    np.save(partial / f"{name}.{what}.npy", array)
+                    save_array(partial / f"{name}.{what}.npy", array)
+            files = {
+                path.name: {"bytes": path.stat().st_size, "sha256": content_hash(path)}
+                for path in sorted(partial.iterdir())
+            }
+            manifest = {"kind": KIND, **(label or {}), "files": files}
+            (partial / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
     @classmethod
-    def open(cls, folder: Path) -> "Predictions":
+    def open(cls, folder: Path, label: dict[str, Any] | None = None) -> "Predictions":
         """Open what `save` wrote, memory-mapped.
+
+        Parameters
+        ----------
+        folder : Path
+        label : dict, optional
+            What they must be of.
 
         Raises
         ------
         RunError
-            A file is missing or cannot be read.
+            A file is missing, cannot be read or has changed, or they are of something else.
         """
+        if (folder / MANIFEST).exists():  # not in those of earlier versions
+            manifest = read_object(folder / MANIFEST, RunError, _AGAIN)
+            check_fields(manifest, _LABEL | {"files": FILE_FACTS}, folder, RunError, _AGAIN)
+            for name, wanted in (label or {}).items():
+                if manifest.get(name) != wanted:
+                    raise RunError(f"{folder}: is of another {name}; {_AGAIN}")
+            check_files(folder, manifest["files"], RunError, _AGAIN, checksums=True)
         fingerprints = folder / "fingerprints.npy"
         names = sorted(
             path.name.removesuffix(".scores.npy") for path in folder.glob("*.scores.npy")
         )
+        queries = _load(folder / "queries.npy", np.int64)
         return cls(
-            queries=_load(folder / "queries.npy"),
-            molecule=_load(folder / "molecule.npy"),
-            fingerprints=_load(fingerprints) if fingerprints.exists() else None,
-            lists={
-                name: ListScores(
-                    *(_load(folder / f"{name}.{what}.npy") for what in ListScores.__annotations__)
-                )
-                for name in names
-            },
+            queries=queries,
+            molecule=_load(folder / "molecule.npy", np.int32, len(queries)),
+            fingerprints=_load(fingerprints, np.float16, len(queries), None)
+            if fingerprints.exists()
+            else None,
+            lists={name: _open_lists(folder, name) for name in names},
         )
+
+    def check_against(self, prepared: Prepared, fold: str, where: Path) -> None:
+        """Make sure that they are of a fold of these data.
+
+        Raises
+        ------
+        RunError
+            Spectra, molecules or candidates are others.
+        """
+        same = np.array_equal(self.queries, prepared.in_fold(fold))
+        for part in (self, *(self.lists.values() if same else ())):
+            same = same and bool(np.isin(part.queries, self.queries).all())
+            same = same and np.array_equal(part.molecule, prepared.molecule[part.queries])
+        if not same:
+            raise RunError(f"{where}: is of other spectra than {prepared.folder} has; {_AGAIN}")
+        bits = int(prepared.manifest["fingerprint_bits"])
+        if self.fingerprints is not None and self.fingerprints.shape[1] != bits:
+            raise RunError(f"{where}: has fingerprints of another length than {bits}; {_AGAIN}")
+        for name, part in self.lists.items():
+            path = where / f"{name}.candidates.npy"
+            check_range(part.candidates, 0, len(prepared.masses), path, RunError, _AGAIN)
+
+
+def label_of(run: Run, step: int, fold: str) -> dict[str, Any]:
+    """What saved predictions say that they are of."""
+    return {"run": run.identity, "step": step, "fold": fold}
 
 
 def predict(
@@ -199,9 +253,19 @@ def _joined(parts: list[npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
     return np.concatenate(parts) if parts else np.empty(0, np.float32)
 
 
-def _load(path: Path) -> npt.NDArray[Any]:
-    try:
-        array: npt.NDArray[Any] = np.load(path, mmap_mode="r")
-    except (OSError, ValueError, EOFError) as error:
-        raise RunError(f"{path}: cannot be read ({error})") from error
-    return array
+def _load(path: Path, dtype: npt.DTypeLike, *shape: int | None) -> npt.NDArray[Any]:
+    return load_array(path, dtype, shape or (None,), RunError, _AGAIN)
+
+
+def _open_lists(folder: Path, name: str) -> ListScores:
+    found = {what: _load(folder / f"{name}.{what}.npy", of) for what, of in _LISTS.items()}
+    queries, candidates = len(found["queries"]), int(found["counts"].sum())
+    negative = bool((found["counts"] < 0).any())
+    for what, array in found.items():
+        expected = queries if what in ("queries", "molecule", "counts") else candidates
+        if len(array) != expected or negative:
+            raise RunError(
+                f"{folder / f'{name}.{what}.npy'}: has {len(array):,} entries, expected "
+                f"{expected:,}; {_AGAIN}"
+            )
+    return ListScores(**found)

@@ -10,6 +10,7 @@
 """
 
 import csv
+import hashlib
 import json
 import os
 import platform
@@ -17,22 +18,35 @@ from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import torch
 
 from mzseek import __version__
 from mzseek.data.cache import Prepared
 from mzseek.errors import InputError, RunError
-from mzseek.files import atomic_file
+from mzseek.files import atomic_file, read_object
+from mzseek.files.json_file import check_fields
 from mzseek.files.limits import MAX_ROW
+from mzseek.files.owned import RUN, why_not
 from mzseek.files.table import sole_column, split_row
 from mzseek.training.device import device
 from mzseek.training.options import Options
 
 KIND = "run folder"
 FORMAT_VERSION = 1
-_FILE = "run.json"
+_FILE = RUN
+STATUSES = ("training", "finished")
+BEST = {...: {"step": int, "value": float, "spread?": float}}
+_FIELDS = {
+    "data": {"folder": str, "key": str},
+    "status": str,
+    "best": BEST,
+    "warnings": [str],
+    "steps?": int,
+    "seconds?": float,
+    "checkpoints?": {...: str},
+}
 _PACKAGES = ("torch", "lightning", "numpy", "scipy", "rdkit", "safetensors")
 
 
@@ -52,7 +66,9 @@ class Run:
         RunError
             Something is there already.
         """
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        # What is hidden is a lock, or was left by one that was killed while it began.
+        used = folder.is_dir() and any(not p.name.startswith(".run.") for p in folder.iterdir())
+        if used or (folder.exists() and not folder.is_dir()):
             if (folder / _FILE).exists():
                 raise RunError(
                     f"{folder}: holds a run already; go on with --resume, or name another --out"
@@ -78,6 +94,7 @@ class Run:
                 },
                 "status": "training",
                 "best": {},
+                "checkpoints": {},
                 "warnings": [],
             },
         )
@@ -96,21 +113,22 @@ class Run:
         folder = Path(folder)
         path = folder / _FILE
         if not path.is_file():
-            raise RunError(f"{folder}: is no run folder ({_FILE} is missing)")
-        try:
-            facts = dict(json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError) as error:
-            raise RunError(f"{path}: cannot be read ({error})") from error
+            raise RunError(f"{folder}: {why_not(folder, KIND)}")
+        facts = read_object(path, RunError)
         if facts.get("kind") != KIND:
-            raise RunError(f"{folder}: is no run folder ({_FILE} says it is {facts.get('kind')!r})")
+            raise RunError(f"{folder}: {why_not(folder, KIND)}")
         if facts.get("format_version") != FORMAT_VERSION:
             raise RunError(
-                f"{folder}: written in format {facts.get('format_version')}, "
+                f"{folder}: written in format {repr(facts.get('format_version'))[:40]}, "
                 f"expected {FORMAT_VERSION}"
             )
-        missing = {"options", "data", "status", "best", "warnings"} - set(facts)
-        if missing:
-            raise RunError(f"{path}: lacks {min(missing)!r}")
+        options = {f"{name}?": hint for name, hint in get_type_hints(Options).items()}
+        check_fields(facts, _FIELDS | {"options": options}, path, RunError)
+        if facts["status"] not in STATUSES:
+            raise RunError(
+                f"{path}: status is {facts['status'][:40]!r}, expected one of {', '.join(STATUSES)}"
+            )
+        Options.from_dict(facts["options"])
         return cls(folder, facts)
 
     def save(self) -> None:
@@ -122,6 +140,12 @@ class Run:
     def options(self) -> Options:
         """The options that it was made with, defaults filled in."""
         return Options.from_dict(self.facts["options"])
+
+    @property
+    def identity(self) -> str:
+        """Key of what makes a run: its options and its data. Equal keys give equal weights."""
+        made_by = [self.facts["options"], self.facts["data"]["key"]]
+        return hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()
 
     @property
     def finished(self) -> bool:
@@ -163,21 +187,26 @@ class Run:
         _check_header(path)
         if not path.exists():
             return []
-        with path.open(newline="") as file:
-            return [
-                {name: float(value) for name, value in row.items() if value}
-                for row in csv.DictReader(file)
-            ]
+        try:
+            with path.open(newline="") as file:
+                return [
+                    {name: float(value) for name, value in row.items() if value}
+                    for row in csv.DictReader(file)
+                ]
+        except (OSError, ValueError, TypeError, csv.Error) as error:
+            raise RunError(f"{path}: cannot be read ({error})") from error
 
     def open_data(self, folder: Path | None = None) -> Prepared:
-        """The prepared folder that it was trained on, found again and compared.
+        """The prepared folder that it was trained on, found again, verified and compared.
 
         Raises
         ------
         RunError
             It has been made anew from other data or options.
+        CacheError
+            A file of it has changed since it was written.
         """
-        prepared = Prepared.open(folder or self.facts["data"]["folder"])
+        prepared = Prepared.open(folder or self.facts["data"]["folder"], verify=True)
         if prepared.manifest["key"] != self.facts["data"]["key"]:
             raise RunError(
                 f"{prepared.folder}: holds other data than {self.folder} was trained on "

@@ -1,6 +1,8 @@
 """A run's candidates with their scores, from its predictions."""
 
+import contextlib
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,12 +11,13 @@ import torch
 from mzseek.data.batch import IDENTITIES, BatchMaker
 from mzseek.data.cache import Prepared
 from mzseek.data.dataset import FOLDS
-from mzseek.errors import RunError
+from mzseek.errors import BusyError, RunError, WriteError
+from mzseek.files import sole_writer
 from mzseek.metrics.hit_rate import Ties
 from mzseek.similarity.soft import CANDIDATE_SIMILARITIES, candidate_similarity
-from mzseek.training.checkpoint import load_weights
+from mzseek.training.kept import kept_model
 from mzseek.training.options import BASELINES
-from mzseek.training.predictions import ListScores, Predictions
+from mzseek.training.predictions import ListScores, Predictions, label_of
 from mzseek.training.run import Run
 from mzseek.training.train import predict_fold, random_fold
 
@@ -95,24 +98,35 @@ def predictions_of(
     run: Run, prepared: Prepared, step: int, fold: str, progress: Any
 ) -> Predictions:
     """Saved predictions of a checkpoint, or new ones, which are saved once the run has ended."""
-    folder = run.predictions(step, fold)
+    folder, label = run.predictions(step, fold), label_of(run, step, fold)
     if folder.is_dir():
-        return Predictions.open(folder)
+        saved = Predictions.open(folder, label)
+        saved.check_against(prepared, fold, folder)
+        return saved
     if not len(prepared.in_fold(fold)):
         raise RunError(f"{prepared.folder}: has no {fold} spectra")
     if run.options.model in BASELINES:
         made = random_fold(prepared, fold, run.options.seed)
     else:
         metric = next(name for name, facts in run.best.items() if facts["step"] == step)
-        model, _, facts = load_weights(run.checkpoint(metric))
-        if facts["step"] != step:  # a run that goes on has replaced it since
-            raise RunError(f"{run.folder}: is being trained; evaluate it when it has ended")
         made = predict_fold(
-            model, prepared, fold, lambda done, total: progress("predicting", done, total)
-        )
+            kept_model(run, metric, prepared), prepared, fold,
+            lambda done, total: progress("predicting", done, total),
+        )  # fmt: skip
     if run.finished:
-        made.save(folder)
+        _keep(made, folder, label)
     return made
+
+
+def _keep(made: Predictions, folder: Path, label: dict[str, Any]) -> None:
+    """Save predictions for the next time, unless another is just doing so, or nobody can."""
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(sole_writer(folder, "saving predictions"))
+        except (BusyError, WriteError):  # it saves the same; or the run is on a disk to read from
+            return
+        if not folder.is_dir():
+            made.save(folder, label)
 
 
 def scored_lists(

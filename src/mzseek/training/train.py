@@ -19,13 +19,17 @@ from mzseek.data.batch import BatchMaker
 from mzseek.data.cache import Prepared
 from mzseek.data.settings import is_for_training, measured_on
 from mzseek.errors import RunError
-from mzseek.models import ModelSpec, Retriever, build
-from mzseek.training.checkpoint import load_state, load_weights, start_from
+from mzseek.files import sole_writer
+from mzseek.files.owned import RUN
+from mzseek.models import Retriever, build
+from mzseek.training.checkpoint import load_state, start_from
 from mzseek.training.device import device
+from mzseek.training.kept import kept_model, spec_for
+from mzseek.training.limits import check_size, check_threads
 from mzseek.training.memory import keep_freed_memory
 from mzseek.training.options import BASELINES, Options
 from mzseek.training.order import Batches, TrainingOrder, steps_an_epoch
-from mzseek.training.predictions import Predictions, list_scores, predict
+from mzseek.training.predictions import Predictions, label_of, list_scores, predict
 from mzseek.training.protocol import as_begun, for_steps, told
 from mzseek.training.run import Run
 from mzseek.training.validation import validation_means
@@ -68,47 +72,42 @@ def train(
     ------
     RunError
         Options that don't fit, an empty fold, a folder that is in use.
+    CacheError
+        A file of the prepared folder has changed since it was written.
+    BusyError, WriteError
+        Another process is training this run, or the folder cannot be written.
     """
     options = options.resolved()
+    check_threads(options)
     if options.threads:
         torch.set_num_threads(options.threads)
-    if resume and (out / "run.json").exists():
+    if resume and (out / RUN).exists():
         run = _reopened(out, options, prepared)
         if run.finished:
             say(f"{out} has ended already.")
             return run
-        options = run.options
-    else:
-        steps = _check(prepared, options, tensorboard)
-        options = for_steps(options, steps)
-        run = Run.create(out, options, prepared)
-        if options.model not in BASELINES:
-            for line in told(options, steps):
-                say(line)
-    keep_freed_memory()
-    if options.model in BASELINES:
-        _guess(run, prepared, options)
-    else:
-        _fit(run, prepared, options, tensorboard, progress, say)
-        _predict(run, prepared, options, progress)
-    run.facts["status"] = "finished"
-    run.save()
-    shutil.rmtree(run.state, ignore_errors=True)
-    return run
-
-
-def spec_for(prepared: Prepared, options: Options) -> ModelSpec:
-    """The model that the options ask for, in the sizes of the data."""
-    return ModelSpec(
-        encoder=options.model,
-        scorer=options.facts.scorer,
-        bins=int(prepared.bins.shape[1]),
-        bits=int(prepared.manifest["fingerprint_bits"]),
-        width=options.width,
-        projected=options.projected,
-        blocks=ModelSpec.blocks if options.blocks is None else options.blocks,
-        dropout=options.dropout,
-    )
+    with sole_writer(out / RUN, "training a model"):
+        prepared.verify()
+        if resume and (out / RUN).exists():
+            run = _reopened(out, options, prepared)
+            options = run.options
+        else:
+            steps = _check(prepared, options, tensorboard)
+            options = for_steps(options, steps)
+            run = Run.create(out, options, prepared)
+            if options.model not in BASELINES:
+                for line in told(options, steps):
+                    say(line)
+        keep_freed_memory()
+        if options.model in BASELINES:
+            _guess(run, prepared, options)
+        else:
+            _fit(run, prepared, options, tensorboard, progress, say)
+            _predict(run, prepared, progress)
+        run.facts["status"] = "finished"
+        run.save()
+        shutil.rmtree(run.state, ignore_errors=True)
+        return run
 
 
 def _fit(
@@ -136,7 +135,7 @@ def _fit(
         keeper = Keeper(run, spec, order, validator, watched, progress, say)
         learner = Learner(model, options)
         if run.state.exists():
-            facts = load_state(run.state, model, learner.optimizer)
+            facts = load_state(run.state, model, learner.optimizer, run.identity)
             keeper.restore(facts)
             learner.first_step = int(facts["step"])
             say(f"going on at step {learner.first_step:,}")
@@ -223,14 +222,15 @@ def _first_stage(options: Options, prepared: Prepared) -> Path:
     if source.facts["data"]["key"] != prepared.manifest["key"]:
         raise RunError(f"{source.folder}: was trained on other data than {prepared.folder} holds")
     metric = "tanimoto" if "tanimoto" in source.best else next(iter(source.best))
+    kept_model(source, metric, prepared)  # refuses what is not the run's own
     return source.checkpoint(metric)
 
 
-def _predict(run: Run, prepared: Prepared, options: Options, progress: Progress) -> None:
+def _predict(run: Run, prepared: Prepared, progress: Progress) -> None:
     """Predictions of every checkpoint that is the best of some metric."""
     steps = {facts["step"]: metric for metric, facts in run.best.items()}
     for step, metric in steps.items():
-        model, _, _ = load_weights(run.checkpoint(metric))
+        model = kept_model(run, metric, prepared)
         for fold in PREDICTED:
             folder = run.predictions(step, fold)
             queries = prepared.in_fold(fold)
@@ -242,7 +242,7 @@ def _predict(run: Run, prepared: Prepared, options: Options, progress: Progress)
                 prepared,
                 fold,
                 progress=lambda done, total, s=stage: progress(s, done, total),
-            ).save(folder)
+            ).save(folder, label_of(run, step, fold))
 
 
 def predict_fold(
@@ -264,7 +264,7 @@ def _guess(run: Run, prepared: Prepared, options: Options) -> None:
         if not len(queries):
             continue
         predictions = random_fold(prepared, fold, options.seed)
-        predictions.save(run.predictions(0, fold))
+        predictions.save(run.predictions(0, fold), label_of(run, 0, fold))
         if fold == "val":
             means = validation_means(predictions, prepared)
             best = {name: {"step": 0, "value": value} for name, value in means.items()}
@@ -289,6 +289,8 @@ def random_fold(prepared: Prepared, fold: str, seed: int) -> Predictions:
 def _check(prepared: Prepared, options: Options, tensorboard: bool) -> int:
     """Steps of the run; refuses what could not be trained, before a folder is made for it."""
     usable = len(prepared.in_fold("train"))
+    if options.model not in BASELINES:
+        check_size(spec_for(prepared, options), options, usable)
     for fold in ("train", "val"):
         if not len(prepared.in_fold(fold)):
             raise RunError(f"{prepared.folder}: has no {fold} spectra, expected some of each fold")
