@@ -57,7 +57,7 @@ def test_prepare_takes_a_folder(mzseek, small: Path, tmp_path: Path) -> None:
     assert status == 0
     assert "mass candidates: 1 list, median 2" in out
     status, out, _ = mzseek("prepare", small / "s.tsv", "--out", tmp_path / "p")
-    assert "was made anew" in out
+    assert "made anew, since the source candidates.mass is no longer named" in out
     assert "No candidate lists were given" in out
 
 

@@ -17,6 +17,8 @@ from mzseek.training.run import Run
 from mzseek.training.scored import How
 from mzseek.training.uncertainty import Abstention
 
+from ..conftest import sign
+
 ODD_NAMES = [
     r"$\frac$", "_x^2", "back\\slash", "[red]", "<b>x", "two\nlines", "a\x1b[2Jb\x07\r", " ",
     "n" * 200, os.fsdecode(b"bad\xff"), "名前",
@@ -245,6 +247,7 @@ def test_no_hit_at_all_has_an_interval_with_width(mzseek, trained, tmp_path: Pat
     for scores in (tmp_path / "run").rglob("mass.scores.npy"):
         truth = np.load(scores.with_name("mass.identity.npy")) > 0
         np.save(scores, np.where(truth, -1.0, 1.0).astype(np.float32))
+    sign(tmp_path / "run")
     _, text, _ = mzseek("evaluate", tmp_path / "run", "--no-decode", "--json")
     facts = json.loads(text.splitlines()[-1])
     low, high = facts["intervals"]["hit_rate@1"]
@@ -285,8 +288,8 @@ def test_data_that_have_moved_can_be_named(mzseek, trained, small, tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nowhere"], "nowhere: is no run folder (run.json is missing)"),
-        (["DATA"], "is no run folder (run.json is missing)"),
+        (["nowhere"], "nowhere: is no run folder (there is no such folder)"),
+        (["DATA"], "is a prepared folder, expected a run folder; `mzseek train`"),
         (["emb-cos", "--similarity", "tanimoto"], "emb-cos predicts none"),
         (["bce", "--candidates", "hard"], "has no candidates 'hard', it has: formula, mass"),
         (["bce", "--fold", "final"], "fold 'final' is unknown, expected one of: train, val, test"),

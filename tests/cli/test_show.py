@@ -14,7 +14,7 @@ import pytest
 from mzseek.cli.show import OWN_FOLDERS
 from mzseek.data import build, cache
 from mzseek.data.demo import QUERIES
-from mzseek.database import store
+from mzseek.database import folder as store_folder
 from mzseek.spectra import read_spectra
 from mzseek.training import run as training_run
 
@@ -207,7 +207,7 @@ def test_folders_of_mzseeks_own_are_named_with_the_command_that_shows_them(
         folder.mkdir()
         (folder / "manifest.json").write_text(json.dumps({"kind": kind}))
         assert_refused(f"is a {kind}, expected spectra; `mzseek {command} ", "show", folder)
-    assert set(OWN_FOLDERS) == {build.KIND, cache.KIND, store.KIND, training_run.KIND}
+    assert set(OWN_FOLDERS) == {build.KIND, cache.KIND, store_folder.KIND, training_run.KIND}
 
 
 def test_a_manifest_of_another_kind_is_no_hindrance(mzseek, tmp_path: Path) -> None:

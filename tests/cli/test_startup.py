@@ -132,7 +132,7 @@ def test_options_are_looked_at_wherever_they_stand(tmp_path: Path) -> None:
     commands = [["evaluate", ".", "--control=absent"], ["evaluate", "--control", "absent", "."],
                 ["evaluate", "--", "-x"]]  # fmt: skip
     assert [err for _, _, err, _ in told(commands, tmp_path)] == [
-        f"mzseek: {name}: is no run folder (run.json is missing)\n"
+        f"mzseek: {name}: is no run folder (there is no such folder)\n"
         for name in ("absent", "absent", "-x")
     ]
 

@@ -172,6 +172,15 @@ def test_defaults_are_those_of_the_options(mzseek, small: Prepared, monkeypatch,
         (["DATA", "--loss", "bce", "--bias", "one"], "bias 'one' is unknown"),
         (["DATA", "--loss", "bce", "--protocol", "mine"], "protocol 'mine' is unknown, expected"),
         (["DATA", "--loss", "bce", "--start-from", "nowhere"], "nowhere: is no run folder"),
+        (["DATA", "--loss", "bce", "--width", "10000000"], "GB; a width of "),
+        (["DATA", "--loss", "bce", "--width", "0"], "width is 0, expected more than 0"),
+        (["DATA", "--loss", "bce", "--width", "-5"], "width is -5, expected more than 0"),
+        (["DATA", "--loss", "bce", "--blocks", "100000000"], "ask for fewer blocks"),
+        (
+            ["DATA", "--loss", "bce", "--batch-size", "1000000000"],
+            "expected at most 52, the number",
+        ),
+        (["DATA", "--loss", "bce", "--threads", "1000000"], "expected at most 1,024"),
         (["DATA", "--loss", "bce", "--lr", "1e36", "--warmup", "0"], "try a smaller --lr"),
     ],
     ids=lambda value: None if isinstance(value, str) else "-".join(value[2:]),
@@ -182,7 +191,7 @@ def test_bad_input_is_one_line_and_status_2(
     monkeypatch.chdir(tmp_path)
     given = [str(small.folder) if text == "DATA" else text for text in arguments]
     quick = ["--width", "32", "--threads", "1"]
-    status, _, err = mzseek("train", *given, *quick, "--out", "run")
+    status, _, err = mzseek("train", *quick, *given, "--out", "run")
     assert status == 2
     assert err.startswith("mzseek: ")
     assert err.count("\n") == 1

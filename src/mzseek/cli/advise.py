@@ -66,7 +66,7 @@ def advise(
     from mzseek.report.advice import advise as ask
     from mzseek.report.advice import compares
 
-    prepared = Prepared.open(data)
+    prepared = Prepared.open(data, verify=True)
     source = "given"
     if run is not None:
         p_star, source = _from_run(run, candidates, data), f"measured on {run}, val"

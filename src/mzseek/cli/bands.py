@@ -1,5 +1,6 @@
 """``mzseek bands``."""
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -59,22 +60,25 @@ def bands(
         raise DatasetError(f"{figure}: expected a name that ends in .svg")
     from mzseek.data.bands import set_bands
     from mzseek.data.cache import Prepared
-    from mzseek.files import atomic_file
+    from mzseek.files import atomic_file, sole_writer
 
-    prepared = Prepared.open(data)
+    prepared = Prepared.open(data, verify=True)
     kinds = asked or [str(prepared.manifest["options"]["fingerprint"])]
     found: dict[str, Bands] = {}
-    with watched() as progress:
+    with contextlib.ExitStack() as held:
+        if figure:  # a place that cannot be written is told before the work
+            held.enter_context(sole_writer(figure, "drawing bands"))
+            partial = held.enter_context(atomic_file(figure))
+        progress = held.enter_context(watched())
         for kind in kinds:
             found[kind] = set_bands(
                 prepared, candidates, fold=None if fold == "all" else fold, fingerprint=kind,
                 similarity=similarity, against=against, most_lists=lists, jobs=jobs,
                 progress=progress,
             )  # fmt: skip
-    if figure:
-        from mzseek.report.bands import bands_svg
+        if figure:
+            from mzseek.report.bands import bands_svg
 
-        with atomic_file(figure) as partial:
             partial.write_text(bands_svg(found, similarity), encoding="utf-8")
     if as_json:
         print_json(_facts(found, similarity, candidates, fold, against))

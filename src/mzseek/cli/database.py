@@ -183,7 +183,7 @@ def export(
     """
     from mzseek.database import Database
     from mzseek.database.columns import EXPORTED
-    from mzseek.files import atomic_file
+    from mzseek.files import atomic_file, sole_writer
     from mzseek.files.cells import visible
 
     opened = Database.open(store)
@@ -192,6 +192,7 @@ def export(
     done = 0
     with (
         watched() as progress,
+        sole_writer(out, "exporting molecules"),
         atomic_file(out) as partial,
         partial.open("w", newline="", encoding="utf-8") as stream,
     ):

@@ -29,8 +29,18 @@ def demo(
 
     Example: mzseek demo --out demo
     """
+    from mzseek.files import sole_writer
+
+    with sole_writer(out, "making the demo"):
+        _claim(out)
+        faults = _make(out, seed, epochs)
+    if faults:
+        raise typer.Exit(1)
+
+
+def _make(out: Path, seed: int, epochs: int) -> bool:
+    """Everything; returns whether the data set has faults."""
     start = time.perf_counter()
-    _claim(out)
     from mzseek.data.check import check_dataset
     from mzseek.data.dataset import find_dataset
     from mzseek.data.demo import QUERIES, write_demo
@@ -66,8 +76,7 @@ def demo(
         f"\nDone in {time.perf_counter() - start:.0f} s. The data are simulated: what they show is "
         f"how mzseek works,\nnot how well. [bold]Look at {plain(page)}[/bold] in a browser."
     )
-    if report.faults:
-        raise typer.Exit(1)
+    return bool(report.faults)
 
 
 def _train(prepared: "Prepared", out: Path, seed: int, epochs: int) -> dict[str, Any]:

@@ -22,9 +22,6 @@ from mzseek.errors import (
 Function = TypeVar("Function", bound=Callable[..., None])
 Look = Callable[[Path], None]
 
-_MANIFEST = "manifest.json"
-_RUN = "run.json"
-
 
 def early(**looks: Look) -> Callable[[Function], Function]:
     """Have options of a command looked at as they are written, one after the other."""
@@ -53,21 +50,26 @@ class EarlyCommand(TyperCommand):
 
 def look_for_prepared(folder: Path) -> None:
     """Refuse a folder that `mzseek prepare` has not made."""
-    if not (folder / _MANIFEST).exists():
-        raise CacheError(f"{folder}: is no prepared folder ({_MANIFEST} is missing)")
+    _look_for(folder, "prepared folder", "manifest.json", CacheError)
 
 
 def look_for_run(folder: Path) -> None:
     """Refuse a folder that `mzseek train` has not made."""
-    if not (folder / _RUN).is_file():
-        raise RunError(f"{folder}: is no run folder ({_RUN} is missing)")
+    _look_for(folder, "run folder", "run.json", RunError)
 
 
 def look_for_database(folder: Path) -> None:
     """Refuse a folder that `mzseek database build` has not made."""
-    folder = folder.resolve()
-    if not (folder / _MANIFEST).is_file():
-        raise DatabaseError(f"{folder}: is no molecule database ({_MANIFEST} is missing)")
+    _look_for(folder.resolve(), "molecule database", "manifest.json", DatabaseError)
+
+
+def _look_for(folder: Path, kind: str, name: str, error: type[Exception]) -> None:
+    if not folder.exists():  # the usual slip, told without a look at how files are read
+        raise error(f"{folder}: is no {kind} (there is no such folder)")
+    from mzseek.files.owned import kind_of, why_not
+
+    if not (folder / name).is_file() or (kind_of(folder) or kind) != kind:
+        raise error(f"{folder}: {why_not(folder, kind)}")
 
 
 def look_for_folder(folder: Path) -> None:

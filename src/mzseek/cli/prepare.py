@@ -59,17 +59,17 @@ def prepare(
     if spectra.is_dir():
         files = find_dataset(spectra)
         spectra, chosen = files.spectra, files.candidates | chosen
-    was_there = out.is_dir() and any(out.iterdir())
+    reasons: list[str] = []
     options = Options(fingerprint=fingerprint, intensity_floor=intensity_floor)
     with watched() as progress:
         prepared, made = prepare_dataset(
-            spectra, chosen, out, options, jobs=jobs, progress=progress
+            spectra, chosen, out, options, jobs=jobs, progress=progress, say=reasons.append
         )
     if as_json:
         print_json(prepared.manifest)
         return
-    if made and was_there:
-        say(f"{plain(out)} was made anew: its sources, options or versions have changed.")
+    for reason in reasons:
+        say(plain(reason))
     show_prepared(prepared, made)
 
 
