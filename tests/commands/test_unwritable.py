@@ -1,0 +1,168 @@
+"""A place that cannot be written is noticed before any work, by every command that writes."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mzseek.data import Prepared, prepare
+from mzseek.data.build import build_dataset
+from mzseek.data.demo import write_demo
+from mzseek.data.hub import get_massspecgym
+from mzseek.data.negatives import add_negatives
+from mzseek.database import Database, add_molecules, build_database
+from mzseek.database.inputs import file_sources
+from mzseek.errors import WriteError
+from mzseek.training.evaluate import evaluate
+from mzseek.training.run import Run
+from mzseek.training.scored import How
+from mzseek.training.train import train
+
+from .conftest import COMMANDS, IN_PLACE, NAMES, SECONDS, World, contents, start
+
+
+def no_work(stage: str, done: int, total: int | None = None) -> None:
+    """Gets told of work; there must be none."""
+    pytest.fail(f"{stage} was begun")
+
+
+def said_by(arguments: list[str]) -> str:
+    process = start(arguments)
+    printed, said = process.communicate(timeout=SECONDS)
+    assert (process.returncode, printed) == (2, ""), said
+    assert said.startswith("mzseek: ")
+    assert said.count("\n") == 1
+    return said
+
+
+MAKING = [name for name in COMMANDS if name not in IN_PLACE]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", MAKING)
+def test_a_parent_that_is_a_file(command: str, world: World, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    out = tmp_path / "file" / NAMES.get(command, "out")
+    said = said_by(COMMANDS[command][0](world, out, 0))
+    assert f"cannot be made ({tmp_path / 'file'} is a file, expected a folder)" in said
+    assert str(out) in said
+    assert contents(tmp_path) == {"file": b"x"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", MAKING)
+def test_something_else_in_the_way(command: str, world: World, tmp_path: Path) -> None:
+    out = tmp_path / NAMES.get(command, "out")
+    if command in NAMES:
+        out.mkdir()
+    else:
+        out.write_text("x")
+    said = said_by(COMMANDS[command][0](world, out, 0))
+    assert "is a folder, expected a file" in said or "is a file" in said
+    assert [path.name for path in tmp_path.iterdir()] == [out.name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", MAKING)
+def test_a_disk_for_reading_only(
+    command: str, world: World, small_disk: Callable[..., Path]
+) -> None:
+    disk = small_disk(100, "ro")
+    out = disk / NAMES.get(command, "out")
+    said = said_by(COMMANDS[command][0](world, out, 0))
+    assert "cannot be made (Read-only file system)" in said
+    assert str(out) in said
+
+
+@pytest.fixture
+def read_only(
+    world: World, small_disk: Callable[..., Path], tmp_path: Path
+) -> Callable[[Path], Path]:
+    """A folder copied onto a disk that is then only for reading."""
+    import subprocess
+
+    def copy(folder: Path) -> Path:
+        disk = small_disk(20_000)
+        shutil.copytree(folder, disk / folder.name)
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        return disk / folder.name
+
+    return copy
+
+
+def test_functions_notice_it_before_they_work(world: World, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    out = tmp_path / "file" / "out"
+    calls: dict[str, Callable[[], Any]] = {
+        "prepare": lambda: prepare(world.table, {"mass": world.mass}, out, progress=no_work),
+        "build_dataset": lambda: build_dataset(
+            world.libraries, world.molecules[0], out, progress=no_work
+        ),
+        "build_database": lambda: build_database(
+            file_sources(world.molecules), out, progress=no_work
+        ),
+        "write_demo": lambda: write_demo(out, progress=no_work),
+        "get_massspecgym": lambda: get_massspecgym(
+            out, endpoint="http://127.0.0.1:9", progress=no_work
+        ),
+        "train": lambda: train(
+            Prepared.open(world.prepared), world.run.options, out, progress=no_work
+        ),
+    }
+    for name, call in calls.items():
+        with pytest.raises(WriteError, match="cannot be made") as refused:
+            call()
+        assert "\n" not in str(refused.value), name
+    assert contents(tmp_path) == {"file": b"x"}
+
+
+def test_what_is_changed_in_its_place_on_a_disk_for_reading_only(
+    world: World, read_only: Callable[[Path], Path]
+) -> None:
+    with pytest.raises(WriteError, match=r"cannot be made \(Read-only file system\)"):
+        add_molecules(
+            Database.open(read_only(world.store)), file_sources(world.molecules), progress=no_work
+        )
+    prepared = Prepared.open(read_only(world.prepared))
+    with pytest.raises(WriteError, match=r"cannot be made \(Read-only file system\)"):
+        add_negatives(prepared, Database.open(world.store), progress=no_work)
+
+
+def test_an_interrupted_run_on_a_disk_for_reading_only_cannot_go_on(
+    world: World, read_only: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    shutil.copytree(world.run.folder, tmp_path / "begun")
+    begun = Run.open(tmp_path / "begun")
+    begun.facts["status"] = "training"
+    begun.save()
+    folder = read_only(begun.folder)
+    with pytest.raises(WriteError, match=r"cannot be made \(Read-only file system\)"):
+        train(Prepared.open(world.prepared), begun.options, folder, resume=True, progress=no_work)
+
+
+def test_what_needs_no_writing_works_on_a_disk_for_reading_only(
+    world: World, read_only: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    prepared = Prepared.open(world.prepared)
+    run = Run.open(read_only(world.run.folder))
+    said: list[str] = []
+    train(prepared, run.options, run.folder, resume=True, say=said.append)
+    assert said == [f"{run.folder} has ended already."]
+    shutil.copytree(world.run.folder, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "predictions")
+    bare = Run.open(read_only(tmp_path / "run"))
+    assert evaluate(bare, How()).to_dict() == evaluate(world.run, How()).to_dict()
+    assert not (bare.folder / "predictions").exists()
+
+
+def test_a_prepared_folder_on_a_disk_for_reading_only_is_up_to_date(
+    world: World, read_only: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    made, _ = prepare(world.table, {"mass": world.mass}, tmp_path / "prepared", jobs=1)
+    folder = read_only(made.folder)
+    _, anew = prepare(world.table, {"mass": world.mass}, folder, progress=no_work)
+    assert not anew
+    with pytest.raises(WriteError, match=r"cannot be made \(Read-only file system\)"):
+        prepare(world.table, {"formula": world.formula}, folder, progress=no_work)
