@@ -260,6 +260,10 @@ def as_written_before(folder: Path) -> None:
         if facts["options"][name] is None:
             facts["options"][name] = value
     (folder / "run.json").write_text(json.dumps(facts))
+    state = folder / "state" / "state.json"  # states of older versions do not name their run
+    facts = json.loads(state.read_text())
+    del facts["run"]
+    state.write_text(json.dumps(facts))
 
 
 @pytest.mark.parametrize("loss", ["bce", "emb-cos"])
