@@ -11,7 +11,8 @@ import pytest
 
 from mzseek.data import find_dataset, prepare
 from mzseek.data.hub import FILES, REPOSITORY, get_massspecgym
-from mzseek.errors import DatasetError
+from mzseek.errors import BusyError, DatasetError
+from mzseek.files import sole_writer
 
 from .conftest import MEASURED
 
@@ -125,3 +126,18 @@ def test_no_hub_at_all(tmp_path: Path) -> None:
 def test_unknown_version(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"'2' is unknown, expected one of 1, 1\.5"):
         get_massspecgym(tmp_path, "2")
+
+
+def test_one_download_at_a_time_and_none_where_all_is_there(tmp_path: Path) -> None:
+    folder = tmp_path / "gym"
+    with (
+        sole_writer(folder / "MassSpecGym", "downloading MassSpecGym"),
+        pytest.raises(BusyError, match="another process is downloading MassSpecGym there"),
+    ):
+        get_massspecgym(folder, endpoint="http://127.0.0.1:9")
+    assert list(tmp_path.iterdir()) == []
+    for name in FILES["1.5"].values():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x")
+    with sole_writer(folder / "MassSpecGym", "downloading another version"):
+        assert get_massspecgym(folder).spectra == folder / FILES["1.5"]["spectra"]
