@@ -8,6 +8,7 @@ from rdkit import Chem
 from mzseek import adducts
 from mzseek.adducts import (
     ELEMENT_MASSES,
+    fitting_adducts,
     known_adducts,
     neutral_mass,
     parse_adduct,
@@ -132,3 +133,24 @@ def test_an_endless_text_is_refused_and_not_kept() -> None:
             parse_adduct("[" + "M" * length + "]+")
         assert len(str(caught.value)) < 1_000
     assert adducts._parse.cache_info().currsize == before
+
+
+@pytest.mark.parametrize("name", known_adducts())
+@pytest.mark.parametrize("mass", [151.0633, 487.2, 1203.5])
+def test_a_known_ion_is_found_again_from_its_mz(name: str, mass: float) -> None:
+    adduct = parse_adduct(name)
+    mz = adduct.precursor_mz(mass)
+    for charge, mode in ((None, None), (adduct.charge, None)):
+        names = [found.name for found in fitting_adducts(mz * (1 + 4e-6), mass, 5.0, charge, mode)]
+        assert name in names
+    mode = "positive" if adduct.charge > 0 else "negative"
+    assert [found.name for found in fitting_adducts(mz, mass, 5.0, adduct.charge, mode)] == [name]
+    other = "negative" if adduct.charge > 0 else "positive"
+    assert name not in [found.name for found in fitting_adducts(mz, mass, 5.0, None, other)]
+
+
+def test_ions_that_only_the_electron_tells_apart_are_two() -> None:
+    mass = 300.0
+    assert [a.name for a in fitting_adducts(300.0, mass, 20.0)] == ["[M]+", "[M]-"]
+    assert [a.name for a in fitting_adducts(300.0, mass, 20.0, mode="negative")] == ["[M]-"]
+    assert fitting_adducts(311.3, mass, 20.0) == []

@@ -206,6 +206,39 @@ def precursor_mz(mass: float, adduct: str) -> float:
     return parse_adduct(adduct).precursor_mz(mass)
 
 
+def fitting_adducts(
+    mz: float, mass: float, ppm: float, charge: int | None = None, mode: str | None = None
+) -> list[Adduct]:
+    """Known adducts whose ion of a molecule of this mass has this m/z.
+
+    Parameters
+    ----------
+    mz, mass : float
+        Of the ion, and of the molecule.
+    ppm : float
+        How far the ion's m/z may be off.
+    charge : int, optional
+        Signed, where it is known.
+    mode : str, optional
+        ``"positive"`` or ``"negative"``, where it is known.
+
+    Examples
+    --------
+    >>> [adduct.name for adduct in fitting_adducts(195.0877, 194.0804, 10.0)]
+    ['[M+H]+']
+    """
+    _require_positive(mz, "m/z")
+    _require_positive(mass, "exact mass")
+    known = (adduct for group in _known_by_charge().values() for adduct in group)
+    return [
+        adduct
+        for adduct in known
+        if (charge is None or adduct.charge == charge)
+        and (mode is None or (adduct.charge > 0) == (mode == "positive"))
+        and abs(adduct.slope * mass + adduct.offset - mz) <= ppm * 1e-6 * mz
+    ]
+
+
 def neutral_mass(mz: float, adduct: str) -> float:
     """Exact mass of the molecule whose ``adduct`` ion has this m/z."""
     return parse_adduct(adduct).neutral_mass(mz)

@@ -5,6 +5,7 @@ from mzseek.chem import (
     canonical_smiles,
     exact_mass,
     formula,
+    inchi_text,
     inchikey_block,
     parse_inchi,
     parse_molecule,
@@ -42,3 +43,23 @@ def test_nothing_is_written_to_the_terminal(capfd: pytest.CaptureFixture[str]) -
     inchikey_block("[Na+].[Cl-]")
     captured = capfd.readouterr()
     assert captured.out + captured.err == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "InChI=1S/C2H6O/c1-2-3/h3H,2H2,1H3", "1S/C2H6O/c1-2-3/h3H,2H2,1H3",
+        "1/C2H6O/c1-2-3/h3H,2H2,1H3", "InChI: 1S/C2H6O/c1-2-3/h3H,2H2,1H3",
+        "inchi=1s/C2H6O/c1-2-3/h3H,2H2,1H3", ' "InChI=1S/C2H6O/c1-2-3/h3H,2H2,1H3" ',
+        "InChI = 1S/C2H6O/c1-2-3/h3H,2H2,1H3",
+    ],
+)  # fmt: skip
+def test_inchi_with_and_without_its_prefix(text: str) -> None:
+    assert Chem.MolToSmiles(parse_inchi(text)) == "CCO"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "CCO", "InChI=", "1S", "1S/", "S/C2H6O", "21S/C", "C1S/C=C/1"]
+)
+def test_what_is_no_inchi(text: str) -> None:
+    assert inchi_text(text) == ""

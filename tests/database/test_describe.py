@@ -84,9 +84,10 @@ def test_inchi_and_mol_blocks_are_read() -> None:
         Record("b", Chem.MolToMolBlock(caffeine), is_block=True),
         Record("c", "InChI=1S/nonsense"),
         Record("d", "no block", is_block=True),
+        Record("e", Chem.MolToInchi(caffeine).removeprefix("InChI=")),
     ]
     found = describe(Work(records, 0), "morgan2")
-    assert found.table["smiles"].to_pylist() == ["Cn1c(=O)c2c(ncn2C)n(C)c1=O"] * 2
+    assert found.table["smiles"].to_pylist() == ["Cn1c(=O)c2c(ncn2C)n(C)c1=O"] * 3
     assert [where for where, _ in found.rejects] == ["c", "d"]
     assert found.rejects[1][1] == "the MOL block cannot be read as a molecule"
 

@@ -1,5 +1,7 @@
 """Parsing molecules, and the few numbers and names that identify them."""
 
+import re
+
 from rdkit import Chem, rdBase
 from rdkit.Chem import Mol, rdMolDescriptors
 
@@ -8,6 +10,7 @@ from mzseek.errors import MoleculeError
 # The longest SMILES in public compound collections have a few thousand characters; ring search
 # and canonicalisation take minutes far beyond.
 MAX_SMILES = 5_000
+_INCHI = re.compile(r"(?:InChI\s*[=:]?\s*)?(1S?)/(\S.*)", re.IGNORECASE)
 
 
 def parse_molecule(smiles: str) -> Mol:
@@ -51,15 +54,30 @@ greater than permitted
     return molecule
 
 
+def inchi_text(text: str) -> str:
+    """InChI that a text is, with its prefix, which many files leave out; empty where it is none.
+
+    Examples
+    --------
+    >>> inchi_text("1S/CH4/h1H4"), inchi_text('"InChI=1S/CH4/h1H4"'), inchi_text("C")
+    ('InChI=1S/CH4/h1H4', 'InChI=1S/CH4/h1H4', '')
+    """
+    found = _INCHI.fullmatch(text.strip().strip("\"'"))
+    return f"InChI={found[1].upper()}/{found[2].strip()}" if found else ""
+
+
 def parse_inchi(inchi: str) -> Mol:
-    """Molecule of an InChI string; raises `MoleculeError` as `parse_molecule` does."""
-    text = inchi.strip()
-    if not text.startswith("InChI="):
-        raise MoleculeError(f"InChI {text[:60]!r} does not begin with 'InChI='")
+    """Molecule of an InChI string; raises `MoleculeError` as `parse_molecule` does.
+
+    The prefix ``InChI=`` may be missing.
+    """
+    text = inchi_text(inchi)
+    if not text:
+        raise MoleculeError(f"InChI {inchi.strip()[:60]!r} does not begin with 'InChI=1'")
     with rdBase.BlockLogs():
         molecule = Chem.MolFromInchi(text) if len(text) <= MAX_SMILES else None
     if molecule is None or molecule.GetNumAtoms() == 0:
-        raise MoleculeError(f"InChI {text[:60]!r} cannot be read")
+        raise MoleculeError(f"InChI {inchi.strip()[:60]!r} cannot be read")
     return molecule
 
 

@@ -105,6 +105,9 @@ def build(
     spectra = counted(counts["spectra"], "spectrum", "spectra")
     of_molecules = counted(counts["molecules"], "molecule", "molecules")
     say(f"{spectra} ({by_fold}) of {of_molecules}")
+    if counts["adducts_inferred"]:
+        inferred = counted(counts["adducts_inferred"], "spectrum", "spectra")
+        say(f"adduct inferred from precursor and mass, since none was stated: {inferred}")
     for setting, facts in counts["candidates"].items():
         say(f"{setting} candidates: median {facts['median']:g}, largest {facts['largest']}")
         if facts["molecules_alone"]:

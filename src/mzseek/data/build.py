@@ -1,6 +1,5 @@
 """`data build`: a data set in MassSpecGym's form from any library of annotated spectra."""
 
-import dataclasses
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -11,21 +10,18 @@ from typing import Any
 import numpy as np
 
 from mzseek import __version__
-from mzseek.adducts import parse_adduct
 from mzseek.chem.fingerprints import molecule_rows, rows_to_csr
 from mzseek.chem.molecule import parse_molecule
+from mzseek.data.annotated import Entry, read_annotated, why_nothing
 from mzseek.data.dataset import KIND, write_candidates, write_rejects, write_table
 from mzseek.data.draw import DrawOptions, draw_candidates
-from mzseek.data.forms import Form, standard_form
+from mzseek.data.forms import Form
 from mzseek.data.pool import read_pool
 from mzseek.data.split import assign_folds, join_clusters, structure_clusters
-from mzseek.errors import AdductError, DatasetError
+from mzseek.errors import DatasetError
 from mzseek.files import atomic_directory, content_hash, sole_writer
 from mzseek.files.owned import MANIFEST, ensure_replaceable
 from mzseek.files.steady import SteadySources
-from mzseek.rejects import Report, grouped
-from mzseek.spectra import Spectrum, read_spectra
-from mzseek.spectra.read import Names
 from mzseek.work.progress import Progress, silent
 
 
@@ -45,14 +41,6 @@ class BuildOptions:
     keep_stereo: bool = False
 
 
-@dataclass
-class _Entry:
-    """A usable spectrum and the molecule it belongs to."""
-
-    spectrum: Spectrum
-    molecule: int
-
-
 def build_dataset(
     libraries: Sequence[Path],
     molecules: Path,
@@ -64,10 +52,11 @@ def build_dataset(
 ) -> dict[str, Any]:
     """Read libraries, merge duplicates, split by structure, draw candidates, write the set.
 
-    Spectra need a structure and an adduct that agree with their precursor. Molecules are
-    standardised, and those with one first InChIKey block and one mass (isotopes!) are one molecule.
-    Candidates come from ``molecules``, standardised alike, lest their form give the truth away;
-    the truth is always among them, at a place drawn from the seed.
+    Spectra need a structure and an adduct that agree with their precursor; an adduct that is not
+    stated is inferred where exactly one fits. Molecules are standardised, and those with one first
+    InChIKey block and one mass (isotopes!) are one molecule. Candidates come from ``molecules``,
+    standardised alike, lest their form give the truth away; the truth is always among them, at a
+    place drawn from the seed.
 
     Returns
     -------
@@ -90,10 +79,16 @@ def build_dataset(
         def report(where: str, reason: str) -> None:
             rejects.append((where, reason))
 
-        entries, forms = _read_libraries(libraries, options, report, progress)
+        found = read_annotated(
+            libraries,
+            report,
+            precursor_ppm=options.precursor_ppm,
+            keep_stereo=options.keep_stereo,
+            progress=progress,
+        )
+        entries, forms = found.entries, found.forms
         if not entries:
-            reasons = "; ".join(f"{g.count} × {g.kind}" for g in grouped(rejects)[:3])
-            raise DatasetError(f"no usable annotated spectrum in the libraries ({reasons})")
+            raise DatasetError(why_nothing(libraries, found, rejects))
         folds = _split(forms, options, progress)
         pool = read_pool(molecules, report, jobs=jobs, progress=progress)
         drawing = DrawOptions(
@@ -115,78 +110,6 @@ def build_dataset(
     return manifest
 
 
-def _read_libraries(
-    libraries: Sequence[Path], options: BuildOptions, report: Report, progress: Progress
-) -> tuple[list[_Entry], list[Form]]:
-    entries: list[_Entry] = []
-    forms: list[Form] = []
-    place_of: dict[tuple[str, float], int] = {}
-    names = Names()
-    seen: dict[tuple[object, ...], str] = {}
-    known: dict[str, Form | str] = {}
-    for library in libraries:
-        for spectrum in read_spectra(library, report):
-            where = f"{library}: {spectrum.identifier}"
-            structure = spectrum.metadata.get("smiles") or spectrum.metadata.get("inchi") or ""
-            if structure not in known:
-                known[structure] = standard_form(structure, options.keep_stereo)
-            form = known[structure]
-            if isinstance(form, str):
-                report(where, form)
-                continue
-            conflict = _conflict(spectrum, form, options)
-            if conflict is not None:
-                report(where, conflict)
-                continue
-            key = _duplicate_key(spectrum, form)
-            if key in seen:
-                report(where, f"is a duplicate (of {seen[key]})")
-                continue
-            # Scan numbers and titles are unique in a file only.
-            name = spectrum.identifier
-            name = names.take(f"{library.stem} {name}" if name in names else name)
-            seen[key] = name
-            if form.identity not in place_of:
-                place_of[form.identity] = len(forms)
-                forms.append(form)
-            spectrum = dataclasses.replace(spectrum, identifier=name)
-            entries.append(_Entry(spectrum, place_of[form.identity]))
-            if len(entries) % 500 == 0:
-                progress("spectra", len(entries))
-    progress("spectra", len(entries))
-    return entries, forms
-
-
-def _conflict(spectrum: Spectrum, form: Form, options: BuildOptions) -> str | None:
-    if spectrum.adduct is None:
-        given = spectrum.metadata.get("adduct_as_given")
-        return f"has no single adduct ({given})" if given else "has no adduct"
-    try:
-        expected = parse_adduct(spectrum.adduct).precursor_mz(form.mass)
-    except AdductError as error:
-        return str(error)
-    ppm = abs(spectrum.precursor_mz - expected) / expected * 1e6
-    if ppm > options.precursor_ppm:
-        return (
-            f"precursor disagrees with structure and adduct ({spectrum.precursor_mz:.4f}, expected "
-            f"{expected:.4f} as {spectrum.adduct}: {ppm:.0f} ppm off)"
-        )
-    return None
-
-
-def _duplicate_key(spectrum: Spectrum, form: Form) -> tuple[object, ...]:
-    """Equal for spectra of one measurement, entered twice or rescaled."""
-    relative = np.round(spectrum.intensities / spectrum.intensities.max(), 2)
-    strong = relative > 0
-    return (
-        form.identity,
-        spectrum.adduct,
-        spectrum.metadata.get("collision_energy"),
-        np.round(spectrum.mz[strong], 2).tobytes(),
-        relative[strong].tobytes(),
-    )
-
-
 def _split(forms: list[Form], options: BuildOptions, progress: Progress) -> list[str]:
     progress("splitting", 0)
     molecules = [parse_molecule(form.smiles) for form in forms]
@@ -201,7 +124,7 @@ def _split(forms: list[Form], options: BuildOptions, progress: Progress) -> list
     return assign_folds(clusters, options.fractions, options.seed)
 
 
-def _row(entry: _Entry, form: Form, fold: str) -> dict[str, object]:
+def _row(entry: Entry, form: Form, fold: str) -> dict[str, object]:
     spectrum = entry.spectrum
     relative = spectrum.intensities / spectrum.intensities.max()
     return {
@@ -224,7 +147,7 @@ def _row(entry: _Entry, form: Form, fold: str) -> dict[str, object]:
 def _manifest(
     steady: SteadySources,
     options: BuildOptions,
-    entries: list[_Entry],
+    entries: list[Entry],
     forms: list[Form],
     folds: list[str],
     lists: dict[str, dict[str, list[str]]],
@@ -243,6 +166,7 @@ def _manifest(
             "molecules": len(forms),
             "spectra_by_fold": {f: spectra_of[f] for f in options.fractions},
             "molecules_by_fold": {f: folds.count(f) for f in options.fractions},
+            "adducts_inferred": sum(entry.is_inferred for entry in entries),
             "set_aside": len(rejects),
             "candidates": {
                 setting: {

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from rdkit import Chem
 from rdkit.Chem import Mol, rdMolDescriptors
 
-from mzseek.chem.molecule import block_of, parse_inchi, parse_molecule
+from mzseek.chem.molecule import block_of, inchi_text, parse_inchi, parse_molecule
 from mzseek.chem.standardise import standardise, usual_tautomer
 from mzseek.errors import MoleculeError
+
+NO_STRUCTURE = "has no structure (SMILES or InChI)"
 
 
 @dataclass(frozen=True)
@@ -27,17 +29,39 @@ class Form:
 
 
 def standard_form(structure: str, keep_stereo: bool) -> Form | str:
-    """Standard form of a SMILES or InChI, or the reason why it has none."""
+    """Standard form of a SMILES or an InChI, or the reason why it has none.
+
+    What the text is shows in itself, wherever it stood.
+    """
     if not structure:
-        return "has no structure (SMILES or InChI)"
+        return NO_STRUCTURE
     try:
-        if structure.startswith("InChI="):
+        if inchi_text(structure):
             molecule = usual_tautomer(parse_inchi(structure))
         else:
             molecule = parse_molecule(structure)
         return _form(standardise(molecule, keep_stereo=keep_stereo))
     except MoleculeError as error:
         return str(error)
+
+
+def first_form(structures: Sequence[str], keep_stereo: bool) -> Form | str:
+    """Standard form of the first of several texts that has one, or why none of them has.
+
+    Examples
+    --------
+    >>> first_form(["1S/CH4/h1H4"], False).smiles, first_form(["", "CO"], False).smiles
+    ('C', 'CO')
+    >>> first_form(["C1", "1S/x"], False)
+    "SMILES 'C1': not valid SMILES; InChI '1S/x' cannot be read"
+    """
+    reasons: list[str] = []
+    for structure in dict.fromkeys(filter(None, structures)):
+        form = standard_form(structure, keep_stereo)
+        if not isinstance(form, str):
+            return form
+        reasons.append(form)
+    return "; ".join(reasons) or NO_STRUCTURE
 
 
 def _form(molecule: Mol) -> Form:

@@ -10,7 +10,7 @@ from rdkit import Chem, rdBase
 from rdkit.Chem import Mol, rdMolDescriptors
 
 from mzseek.chem.fingerprints import fingerprint_kind, molecule_rows
-from mzseek.chem.molecule import block_of, parse_inchi, parse_molecule
+from mzseek.chem.molecule import block_of, inchi_text, parse_inchi, parse_molecule
 from mzseek.chem.standardise import standardise, usual_tautomer
 from mzseek.database.record import Record
 from mzseek.errors import MoleculeError
@@ -146,7 +146,7 @@ def _identified(record: Record) -> str:
 
 
 def _parse(record: Record) -> Mol:
-    if record.text.startswith("InChI="):
+    if inchi_text(record.text):
         return usual_tautomer(parse_inchi(record.text))
     if not record.is_block:
         return parse_molecule(record.text)

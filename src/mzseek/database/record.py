@@ -11,7 +11,7 @@ class Record(NamedTuple):
     where : str
         The file and the line or record, for messages.
     text : str
-        SMILES, or InChI (it begins with ``InChI=``), or a MOL block where ``is_block``.
+        SMILES, or InChI (with or without its prefix), or a MOL block where ``is_block``.
     identifier, name : str
         What the source calls it; empty where it does not say.
     source : str

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from mzseek.chem.molecule import parse_molecule
+from mzseek.chem.molecule import inchi_text, parse_molecule
 from mzseek.database.columns import (
     EXPORTED,
     MOLECULE,
@@ -148,7 +148,7 @@ def _list(source: Source) -> Layout | None:
 
 
 def _is_molecule(text: str) -> bool:
-    if text.startswith("InChI="):
+    if inchi_text(text):
         return True
     try:
         parse_molecule(text)
