@@ -87,7 +87,7 @@ def test_build(mzseek, tmp_path: Path) -> None:
     library.write_text(
         "BEGIN IONS\nTITLE=a\nPEPMASS=47.0491\nADDUCT=[M+H]+\nSMILES=CCO\n20.5 1\nEND IONS\n"
         "BEGIN IONS\nTITLE=b\nPEPMASS=47.0491\nADDUCT=[M+H]+\n20.5 1\nEND IONS\n"
-        "BEGIN IONS\nTITLE=c\nPEPMASS=69.0311\nINCHI=1S/C2H6O/c1-2-3/h3H,2H2,1H3\n20.5 1\nEND IONS\n"
+        "BEGIN IONS\nPEPMASS=69.0311\nINCHI=1S/C2H6O/c1-2-3/h3H,2H2,1H3\n20.5 1\nEND IONS\n"
     )
     (tmp_path / "pool.smi").write_text("COC\nCCO\n")
     status, out, _ = mzseek(

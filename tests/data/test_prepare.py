@@ -257,7 +257,7 @@ def test_nothing_usable_is_an_error(write_set, tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="no such file"):
         prepare(tmp_path / "absent.tsv", {}, tmp_path / "out")
     (tmp_path / "other.tsv").write_text("a\tb\n1\t2\n")
-    with pytest.raises(DatasetError, match="lacks the column 'mzs'; it has a, b"):
+    with pytest.raises(DatasetError, match="lacks the column 'mzs'; it has 'a', 'b'"):
         prepare(tmp_path / "other.tsv", {}, tmp_path / "out")
 
 

@@ -11,9 +11,11 @@ from mzseek.errors import DatasetError, InputError
 from mzseek.files import atomic_file, open_source, text_lines
 from mzseek.files.cells import free_cell, free_text
 from mzseek.files.owned import kind_of, why_not
+from mzseek.files.table import shown_names
 from mzseek.rejects import Report
 from mzseek.spectra import Spectrum, read_spectra
 from mzseek.spectra.formats.massspecgym import check_header
+from mzseek.spectra.numbers import shorten
 from mzseek.spectra.read import recognise
 
 KIND = "data set"
@@ -106,7 +108,7 @@ def read_table(path: Path, report: Report, intensity_floor: float = 0.0) -> Iter
         elif fold is not None and fold not in FOLDS:
             report(
                 f"{path}: {spectrum.identifier}",
-                f"fold {fold!r} is unknown, expected one of {', '.join(FOLDS)}",
+                f"fold {shorten(fold)!r} is unknown, expected one of {', '.join(FOLDS)}",
             )
         else:
             yield spectrum
@@ -178,7 +180,7 @@ def _why_no_table(path: Path, missing: str, columns: list[str]) -> str:
         label = ""
     if label and not label.startswith("MassSpecGym"):
         return f"is {label}, expected a table; `mzseek data build` makes one of it"
-    return f"lacks the column {missing!r}; it has {', '.join(columns[:12]) or 'none'}"
+    return f"lacks the column {missing!r}; it has {shown_names(columns) or 'none'}"
 
 
 def _one_line(text: str) -> str:

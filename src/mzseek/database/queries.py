@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from mzseek.database.found import Found
 from mzseek.database.store import Database
 from mzseek.errors import AdductError, DatabaseError, InputError
 from mzseek.files import Source, open_source, text_lines
+from mzseek.files.limits import MAX_QUERIES
 from mzseek.files.table import (
     SetAside,
     TextTable,
@@ -103,19 +105,22 @@ def read_queries(path: Path, adducts: Sequence[str], report: Report) -> list[Que
     if adducts and not (columns and columns.is_mz):
         raise InputError(path, "holds neutral masses, which have no adduct; m/z need a column mz")
     known = [parse_adduct(text).name for text in adducts or (USUAL_ADDUCT,)]
-    rejects: list[tuple[str, str]] = []
+    first = ""
 
     def set_aside(number: int, reason: str) -> None:
-        rejects.append((f"{path}: line {number}", reason))
-        report(*rejects[-1])
+        nonlocal first
+        first = first or f" (line {number}: {reason})"
+        report(f"{path}: line {number}", reason)
 
     if table and columns:
-        queries = list(_of_table(table, columns, known, set_aside))
+        found = _of_table(table, columns, known, set_aside)
     else:
-        queries = list(_of_lines(source, set_aside))
+        found = _of_lines(source, set_aside)
+    queries = list(islice(found, MAX_QUERIES + 1))
+    if len(queries) > MAX_QUERIES:
+        raise InputError(path, f"holds more than {MAX_QUERIES:,} masses, look them up in parts")
     if not queries:
         names = header_names(first_line(source) or "")
-        first = f" (line {rejects[0][0].rpartition(' ')[2]}: {rejects[0][1]})" if rejects else ""
         if len(names) > 1 and not table:
             first = f" (it has the columns {shown_names(names)})"
         raise InputError(path, f"holds nothing to look up{first}; {_EXPECTED}")

@@ -40,7 +40,7 @@ def zip_sources(path: Path) -> Iterator[Source | InputError]:
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, struct.error) as error:
-        raise InputError(path, f"damaged archive ({error})") from error
+        raise InputError(path, f"damaged archive ({str(error)[:150]})") from error
     members = [info for info in archive.infolist() if not info.is_dir() and not _is_hidden(info)]
     if not members:
         raise InputError(path, "the archive holds no files")

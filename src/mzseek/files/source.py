@@ -66,7 +66,7 @@ class Source:
                 return Stream(stored, self.name)
             return Stream(self._unpack(stored), self.name, stored)
         except (*_DAMAGE, OSError, ValueError, struct.error) as error:  # the last two: zip headers
-            raise InputError(self.name, f"cannot be opened ({error})") from error
+            raise InputError(self.name, f"cannot be opened ({_said(error)})") from error
 
     def head(self, size: int = 65536) -> bytes:
         """First bytes, for recognising the format."""
@@ -88,7 +88,7 @@ class Stream:
         try:
             data = self._stream.read(size)
         except (*_DAMAGE, OSError) as error:
-            raise InputError(self._name, f"damaged or cut short ({error})") from error
+            raise InputError(self._name, f"damaged or cut short ({_said(error)})") from error
         self._given += len(data)
         if self._packed is None or self._given <= RATIO_FROM:
             return data
@@ -102,6 +102,12 @@ class Stream:
 
     def __exit__(self, *_: object) -> None:
         self._stream.close()
+
+
+def _said(error: Exception) -> str:
+    """What an error of a library says, as part of one line: some quote what they were given."""
+    text = " ".join(str(error)[:1_000].split())
+    return text if len(text) <= 150 else text[:149] + "…"
 
 
 def open_source(path: Path) -> Source:

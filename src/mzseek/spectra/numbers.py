@@ -17,11 +17,12 @@ _NEGATIVE_MODE = re.compile(r"neg\w*\b.*|n|-|1-|-1", re.IGNORECASE)
 
 # What files write where they know nothing.
 _NOTHING = {"", "n/a", "na", "null", "none", "unknown", "nan", "-", "?"}
+_LONGEST_NOTHING = 30  # with blanks around it
 
 
 def is_nothing(text: str) -> bool:
     """Whether a field's value means "not known"."""
-    return text.strip().lower() in _NOTHING
+    return len(text) < _LONGEST_NOTHING and text.strip().lower() in _NOTHING
 
 
 def parse_number(

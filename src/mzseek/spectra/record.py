@@ -60,6 +60,7 @@ _WEAK_NAMES = ("title", "feature_id", "scans")
 _MUST_AGREE = {"precursor_mz", "pepmass", "adduct", "charge"}
 _PRECURSOR_AGREEMENT = 0.5  # some files state the nominal m/z beside the measured one
 _QUANTITIES = ("collision_energy", "retention_time", "parent_mass")
+_MAYBE_INFINITE = re.compile(r"[eEiI]|\d{25}")
 _MS1 = re.compile(r"(?:MS)?\s*1(?:\.0)?\b.*|MS", re.IGNORECASE)
 _SIGN_OF_UNKNOWN = re.compile(r".*\](\d{0,2}[+-])")
 
@@ -130,7 +131,9 @@ class Record:
 
     def values(self, name: str) -> list[str]:
         """All values that a field was given, those that mean nothing left out."""
-        given = [self.fields.get(name, ""), *self.others.get(name, [])]
+        if name not in self.fields:
+            return []
+        given = [self.fields[name], *self.others.get(name, [])]
         return [value for value in given if not is_nothing(value)]
 
 
@@ -193,13 +196,12 @@ def to_spectrum(record: Record, intensity_floor: float = 0.0) -> Spectrum:
 
 def identifier_of(record: Record) -> tuple[str, bool]:
     """Identifier, and whether the record states it as one (then it must be unique)."""
-    stated = record.fields.get("identifier", "")
-    if not is_nothing(stated):
-        return stated, True
+    fields = record.fields
+    if "identifier" in fields and not is_nothing(fields["identifier"]):
+        return fields["identifier"], True
     for name in _WEAK_NAMES:
-        value = record.fields.get(name, "")
-        if not is_nothing(value) and value not in {"-1", "0"}:
-            return value, False
+        if name in fields and not is_nothing(fields[name]) and fields[name] not in {"-1", "0"}:
+            return fields[name], False
     return record.fallback_name, False
 
 
@@ -211,7 +213,8 @@ def _check_level(fields: Mapping[str, str]) -> None:
 def _check_finite(fields: Mapping[str, str]) -> None:
     """Refuse infinite quantities, as infinite peaks are refused: the record is damaged."""
     for name in _QUANTITIES:
-        value = leading_number(fields[name]) if name in fields else None
+        text = fields.get(name, "")
+        value = leading_number(text) if _MAYBE_INFINITE.search(text) else None
         if value is not None and math.isinf(value):
             what = name.replace("_", " ")
             raise SpectrumError(f"{what} {shorten(fields[name])!r} is not a finite number")

@@ -7,7 +7,7 @@ import numpy as np
 
 from mzseek.errors import InputError
 from mzseek.files import LongLine, Source, text_lines
-from mzseek.files.limits import MAX_PEAKS
+from mzseek.files.limits import MAX_LINE, MAX_PEAKS
 from mzseek.files.table import plain_name, sole_column
 from mzseek.spectra.formats.peak_block import long_line
 from mzseek.spectra.numbers import shorten
@@ -39,7 +39,7 @@ def read(source: Source) -> Iterator[Record]:
         if not looks_like(header):
             return
         if isinstance(header, LongLine):
-            raise InputError(source.name, long_line(1))
+            raise InputError(source.name, f"its header is longer than {MAX_LINE:,} bytes")
         columns = header.rstrip("\n").split("\t")
         check_header(source.name, columns)
         for number, line in lines:

@@ -55,6 +55,8 @@ def read(source: Source) -> Iterator[Record]:
                 record, peaks = Record(where, fallback_name=f"record {count}"), PeakBlock()
             if is_long:
                 record.fault = record.fault or long_line(number)
+                if entry is not None and _is_name(entry):
+                    record.fields.setdefault("compound_name", "")
             elif entry is not None:
                 _add_entry(record, entry[1], entry[2])
             else:
@@ -73,8 +75,11 @@ def _ends_before(record: Record, peaks: PeakBlock, line: str, entry: re.Match[st
         return over
     if entry is None:
         return False
-    is_name = entry[1].strip().lower() == "name"
-    return over or (is_name and "compound_name" in record.fields)
+    return over or (_is_name(entry) and "compound_name" in record.fields)
+
+
+def _is_name(entry: re.Match[str]) -> bool:
+    return entry[1].strip().lower() == "name"
 
 
 def _finish(record: Record, peaks: PeakBlock) -> Record:

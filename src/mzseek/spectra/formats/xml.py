@@ -182,7 +182,7 @@ def _decode(array: Element, groups: Groups) -> npt.NDArray[np.generic]:
 
 def _fill_mzxml(record: Record, scan: Element) -> None:
     given = scan.attributes
-    record.add("ms_level", given.get("msLevel", "2"))
+    record.add("ms_level", given.get("msLevel") or "2")
     record.add("ionmode", given.get("polarity", ""))
     record.add("title", f"scan={given.get('num', '')}")
     if "retentionTime" in given:
@@ -194,7 +194,7 @@ def _fill_mzxml(record: Record, scan: Element) -> None:
     for precursor in scan.all("precursorMz")[:1]:
         record.add("precursor_mz", precursor.text)
         record.add("charge", precursor.attributes.get("precursorCharge", ""))
-    level = record.fields["ms_level"]
+    level = record.fields.get("ms_level", "")
     if not level.isdecimal():
         raise SpectrumError(f"msLevel {shorten(level)!r} is not a number")
     if level == "1":
