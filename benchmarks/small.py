@@ -1,6 +1,7 @@
 """What a small set gets out of the box, beside the paper's protocol.
 
-usage: small.py SPECTRA CANDIDATES_MASS OUT [--epochs 10] [--seeds 0 1 2] [--processes 2]
+usage: small.py SPECTRA CANDIDATES_MASS OUT [--losses bce iou emb-cos] [--epochs 10]
+                [--seeds 0 1 2] [--processes 2]
        small.py --demo OUT
 
 Draws a small library from a large set in MassSpecGym's columns (340 molecules to train on, 45 to
@@ -27,7 +28,6 @@ from mzseek.training.protocol import with_protocol
 from mzseek.training.scored import How
 from mzseek.training.several import train_several
 
-LOSSES = ("bce", "focal", "iou", "cosine", "emb-cos")
 METRICS = {"hit_rate@1": "HR@1", "hit_rate@20": "HR@20", "tanimoto": "Tanimoto"}
 DRAWN = {"train": (340, 4), "val": (45, 4), "test": (None, 2)}  # molecules, spectra of each
 
@@ -36,6 +36,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("paths", type=Path, nargs="+", help="SPECTRA CANDIDATES OUT, or OUT")
     parser.add_argument("--demo", action="store_true")
+    parser.add_argument("--losses", nargs="+", default=["bce", "iou", "emb-cos"])
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--processes", type=int, default=2)
@@ -53,7 +54,7 @@ def main():
         f"{loss}-{protocol}-{options.epochs}-{seed}": with_protocol(
             Options(loss=loss, candidates=setting, epochs=options.epochs, seed=seed), protocol
         )
-        for loss in LOSSES
+        for loss in options.losses
         for protocol in ("paper", "auto")
         for seed in options.seeds
     }
@@ -64,7 +65,7 @@ def main():
     print(
         f"{'%':18s} {' '.join(f'{label:>14s}' for label in METRICS.values())}  steps, validations"
     )
-    for loss in LOSSES:
+    for loss in options.losses:
         for protocol in ("paper", "auto"):
             name = f"{loss}-{protocol}-{options.epochs}"
             own = [runs[f"{name}-{seed}"] for seed in options.seeds]
