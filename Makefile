@@ -11,7 +11,7 @@ TORCH := 2.13.0
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format docs bench lock clean
+.PHONY: help setup demo test check format docs bench fuzz lock clean
 
 help:  ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -54,6 +54,9 @@ bench: setup  ## benchmarks that need no data set; the docs name the others
 	$(BIN)/python benchmarks/prepare.py
 	$(BIN)/python benchmarks/train_step.py
 
+fuzz: setup  ## damaged files for every reader, for a minute and a half
+	$(BIN)/python benchmarks/fuzz --seconds 90 --findings fuzz-findings
+
 lock: setup  ## write requirements.lock from what pyproject.toml resolves to
 	$(BIN)/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable '.[dev]' torch==$(TORCH)
 	{ head -n 1 requirements.lock; $(BIN)/python -m pip freeze --exclude-editable \
@@ -61,4 +64,4 @@ lock: setup  ## write requirements.lock from what pyproject.toml resolves to
 	mv requirements.lock.new requirements.lock
 
 clean:  ## remove the environment and everything made
-	rm -rf $(VENV) demo site
+	rm -rf $(VENV) demo site fuzz-findings
