@@ -36,10 +36,10 @@ def read(source: Source) -> Iterator[Record]:
     with source.open() as stream:
         lines = text_lines(stream)
         header = next(lines, (0, ""))[1]
-        if not looks_like(header):
-            return
         if isinstance(header, LongLine):
             raise InputError(source.name, f"its header is longer than {MAX_LINE:,} bytes")
+        if not looks_like(header):
+            return
         columns = header.rstrip("\n").split("\t")
         check_header(source.name, columns)
         for number, line in lines:
