@@ -26,7 +26,7 @@ SIZE = 100 * MEGABYTE
 MOST = 300 * MEGABYTE
 
 READ = """
-import json, resource, sys
+import json, re, sys
 kind, path = sys.argv[1:]
 rejects = []
 if kind == "candidates":
@@ -36,7 +36,8 @@ if kind == "candidates":
 else:
     from mzseek.spectra import read_spectra
     names = [spectrum.identifier for spectrum in read_spectra(path, rejects)]
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+# Not ru_maxrss, which a process begins with what its parent had.
+peak = int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024
 print(json.dumps({"names": names, "rejects": rejects, "peak": peak}))
 """
 
