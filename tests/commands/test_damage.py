@@ -162,6 +162,21 @@ def changed(found: Any, path: tuple[Any, ...], value: Any) -> Any:
     return found
 
 
+OPENS: dict[str, Use] = {"prepared": Prepared.open, "store": Database.open, "run": Run.open}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", OPENS)
+def test_a_backslash_anywhere_breaks_no_line(kind: str, copy: Callable[[str], Path]) -> None:
+    folder = copy(kind)
+    path = folder / JSON[kind]
+    text = path.read_bytes()
+    for place in range(len(text)):  # of `.npy` it makes a line break, for one
+        path.write_bytes(text[:place] + b"\\" + text[place + 1 :])
+        with refused_or_fine():
+            OPENS[kind](folder)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", USES)
 def test_every_field_missing_or_of_another_type(kind: str, copy: Callable[[str], Path]) -> None:

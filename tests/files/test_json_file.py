@@ -95,3 +95,10 @@ def test_fields_as_expected_pass() -> None:
     check_fields(GOOD, FIELDS, "m.json", CacheError)
     check_fields(GOOD | {"limit": None, "share": 0.5, "files": {}}, FIELDS, "m.json", CacheError)
     check_fields({"a": None}, {"a": float | None}, "m.json", CacheError)
+
+
+def test_names_that_cannot_be_shown_are_refused_in_one_line() -> None:
+    with pytest.raises(CacheError) as caught:  # as a damaged `a.npy` becomes
+        check_fields({"files": {"a\npy": {}}}, {"files": {...: dict}}, "m.json", CacheError)
+    expected = "m.json: has a field 'a\\npy', expected a name that can be shown"
+    assert str(caught.value) == expected

@@ -176,3 +176,11 @@ def test_a_file_that_was_just_written_is_read_every_time(tmp_path: Path) -> None
     path.write_text("abd")  # so soon that its time may be the same
     with pytest.raises(CacheError, match="data has changed"):
         check_files(tmp_path, files, CacheError, "make it again", checksums=True)
+
+
+def test_a_name_with_a_line_break_does_not_break_the_line(tmp_path: Path) -> None:
+    folder = made(tmp_path / "own", kind="two\nlines", data="x")
+    assert kind_of(folder) == repr("two\nlines")
+    assert "\n" not in why_not(folder, KIND)
+    with pytest.raises(CacheError, match=r"'a\\npy' is no name of a file"):
+        check_files(tmp_path, {"a\npy": {"bytes": 3, "sha256": ""}}, CacheError, "make it again")

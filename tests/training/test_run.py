@@ -132,3 +132,10 @@ def test_options_of_another_version_are_refused(run: Run) -> None:
     edit(run.folder, options={"colour": "red"})
     with pytest.raises(RunError, match="options do not fit"):
         _ = Run.open(run.folder).options
+
+
+def test_options_with_a_line_break_in_a_name_are_one_line(run: Run) -> None:
+    edit(run.folder, options={"c\ndidates": "mass"})
+    with pytest.raises(RunError, match=r"run\.json: options do not fit") as refused:
+        Run.open(run.folder)
+    assert "\n" not in str(refused.value)

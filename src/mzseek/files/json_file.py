@@ -101,6 +101,9 @@ def _fault(found: Any, expected: Any, name: str) -> str | None:
         pairs = list(expected.items())
         if ... in expected:
             pairs = [(key, expected[...]) for key in found]
+            odd = next((key for key in found if not key.isprintable()), None)
+            if odd is not None:  # a damaged byte makes a line break of `.npy`
+                return f"has a field {odd[:40]!r}, expected a name that can be shown"
         for key, inner in pairs:
             field = str(key).removesuffix("?")
             if field not in found:

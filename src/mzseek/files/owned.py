@@ -38,7 +38,7 @@ def kind_of(folder: Path) -> str | None:
     for name in (MANIFEST, RUN):
         kind = _read(folder, name).get("kind")
         if isinstance(kind, str):
-            return kind
+            return kind[:60] if kind.isprintable() else repr(kind[:60])
     return None
 
 
@@ -58,7 +58,7 @@ def why_not(folder: Path, expected: str) -> str:
     kind = kind_of(folder)
     if kind is not None and kind != expected:
         use = f"; {_USES[kind]}" if kind in _USES else ""
-        return f"is a {kind[:60]}, expected a {expected}{use}"
+        return f"is a {kind}, expected a {expected}{use}"
     own = RUN if expected == "run folder" else MANIFEST
     state = "does not say what it is" if (folder / own).exists() else "is missing"
     return f"is no {expected} ({own} {state}); {_MAKERS[expected]} makes one"
@@ -93,7 +93,7 @@ def ensure_replaceable(out: Path, kind: str, sources: Iterable[Path]) -> None:
         ) from None
     if manifest.get("kind") != kind:
         other = kind_of(out)
-        known = f" (it is a {other[:60]})" if other else ""
+        known = f" (it is a {other})" if other else ""
         raise DatasetError(f"{out}: exists and is no {kind}{known}; name another --out")
     files = manifest.get("files")
     foreign = sorted(present - set(files if isinstance(files, dict) else ()) - {MANIFEST})
@@ -121,7 +121,7 @@ def check_files(
     """
     for name, facts in files.items():
         path = folder / name
-        if name in ("", ".", "..") or path.name != name:
+        if name in ("", ".", "..") or path.name != name or not name.isprintable():
             raise error(f"{folder}: {name[:60]!r} is no name of a file; {remedy}")
         if not path.is_file():
             raise error(f"{folder}: {name} is missing; {remedy}")

@@ -49,7 +49,7 @@ class ModelSpec:
         """From plain data; unknown or missing names are refused."""
         names = [field.name for field in fields(cls)]
         if set(facts) != set(names):
-            odd = ", ".join(sorted(set(facts) ^ set(names)))
+            odd = ", ".join(" ".join(name.split()) for name in sorted(set(facts) ^ set(names)))
             raise ModelError(f"model description differs in {odd}, expected {', '.join(names)}")
         return cls(**facts)
 

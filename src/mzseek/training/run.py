@@ -24,7 +24,7 @@ import torch
 
 from mzseek import __version__
 from mzseek.data.cache import Prepared
-from mzseek.errors import InputError, RunError
+from mzseek.errors import InputError, MzseekError, RunError
 from mzseek.files import atomic_file, read_object
 from mzseek.files.json_file import check_fields
 from mzseek.files.limits import MAX_ROW
@@ -128,7 +128,10 @@ class Run:
             raise RunError(
                 f"{path}: status is {facts['status'][:40]!r}, expected one of {', '.join(STATUSES)}"
             )
-        Options.from_dict(facts["options"])
+        try:
+            Options.from_dict(facts["options"])
+        except MzseekError as error:
+            raise RunError(f"{path}: {' '.join(str(error).split())}") from error
         return cls(folder, facts)
 
     def save(self) -> None:
