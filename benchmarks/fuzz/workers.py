@@ -22,6 +22,7 @@ from seeds import Seeds
 from targets import Broken, check_counts, run
 
 MOST_SECONDS = 20.0  # of computing
+SECONDS_PER_MEGABYTE = 1.0  # where that is more: 400,000 records of 90 bytes are no hang
 MOST_GROWTH = 500_000_000  # bytes
 _CHUNK = 200
 _MOST_INPUTS = 20_000  # a process, so that memory that is never given back does not add up
@@ -72,27 +73,28 @@ class Report:
         self.findings += other.findings
 
 
-def try_input(number: int, given: Input, folder: Path, report: Report, base: int = 0) -> None:
-    """Give one input to its reader and note what comes of it; ``base`` is the memory before all."""
+def try_input(number: int, given: Input, folder: Path, report: Report) -> None:
+    """Give one input to its reader and note what comes of it."""
     path = folder / given.name
     path.write_bytes(given.stored)
-    peak = _peak()
+    most = max(MOST_SECONDS, SECONDS_PER_MEGABYTE * len(given.plain) / 1e6)
+    before = _reset_peak()
     start = time.process_time()
     what = detail = ""
     try:
         try:
-            with _limited(MOST_SECONDS):
+            with _limited(most):
                 outcome = run(given.target, path)
         finally:
             spent = time.process_time() - start
-            _note_growth(number, given, peak, base, report)
+            _note_growth(number, given, _peak() - before, report)
         if given.is_whole:
             check_counts(given.target, given.plain, outcome)
         report.refused += bool(outcome.refused)
         report.read += outcome.read
         report.set_aside += outcome.set_aside
     except TooSlow:
-        what, detail = "hang", f"more than {MOST_SECONDS:g} s of computing"
+        what, detail = "hang", f"more than {most:.0f} s of computing"
     except Broken as broken:
         what, detail = "broken promise", str(broken)
     except MemoryError:
@@ -111,12 +113,8 @@ def try_input(number: int, given: Input, folder: Path, report: Report, base: int
         report.slowest, report.slowest_number = spent, number
 
 
-def _note_growth(number: int, given: Input, before: int, base: int, report: Report) -> None:
-    """The peak only ever rises: what is not above the one before is not known, and smaller."""
-    peak = _peak()
-    if not base or peak <= before:
-        return
-    growth = peak - base
+def _note_growth(number: int, given: Input, growth: int, report: Report) -> None:
+    """What reading took beyond the memory that this process had already."""
     if growth > report.most_growth:
         report.most_growth, report.most_growth_number = growth, number
     if growth > MOST_GROWTH:
@@ -144,11 +142,21 @@ def _limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
+def _reset_peak() -> int:
+    """Let the kernel forget the highest memory so far; the present one, in bytes (Linux only)."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+    return _peak()
+
+
 def _peak() -> int:
-    """Bytes; the kernel tells kilobytes, but on a Mac."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
-        1 if sys.platform == "darwin" else 1024
-    )
+    """The highest memory since it was last reset, in bytes."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:  # not Linux: the highest ever
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
 def _work(pipe: Any, current: Any, seed: int, seeds: Seeds, sizes: Sizes) -> None:
@@ -161,14 +169,13 @@ def _work(pipe: Any, current: Any, seed: int, seeds: Seeds, sizes: Sizes) -> Non
         for number in range(300):  # so that libraries are loaded and caches are filled
             given = make_input(-1 - seed & 0xFFFF, number, seeds, Sizes(100_000))
             try_input(number, given, folder, Report())
-        base = _peak()
         _limit_addresses()
         done = 0
         while (chunk := pipe.recv()) is not None:
             report = Report()
             for number in range(*chunk):
                 current.value = number
-                try_input(number, make_input(seed, number, seeds, sizes), folder, report, base)
+                try_input(number, make_input(seed, number, seeds, sizes), folder, report)
                 if report.most_growth > MOST_GROWTH:
                     break
             done += report.inputs
@@ -197,6 +204,7 @@ class Worker:
         self.process.start()
         theirs.close()
         self.chunk: tuple[int, int] | None = None
+        self._most_seconds = max(MOST_SECONDS, SECONDS_PER_MEGABYTE * sizes.most / 1e6)
         self._last = (-1, 0.0)
 
     def give(self, chunk: tuple[int, int]) -> None:
@@ -210,7 +218,7 @@ class Worker:
         number, spent = self.current.value, _computed(self.process.pid)
         if number != self._last[0]:
             self._last = (number, spent)
-        return number >= 0 and spent - self._last[1] > _PATIENCE * MOST_SECONDS
+        return number >= 0 and spent - self._last[1] > _PATIENCE * self._most_seconds
 
     def stop(self) -> None:
         """End it."""
