@@ -148,3 +148,31 @@ def test_fields_past_the_bounds_are_not_kept() -> None:
     record.add("k" * 2_000, "1")
     assert record.fields == {}
     assert "longer than 1,000 characters" in str(record.fault)
+
+
+@pytest.mark.parametrize(
+    ("key", "first", "second", "what"),
+    [
+        ("SMILES", "CCO", "CCN", "SMILES"),
+        ("InChI", "InChI=1S/CH4/h1H4", "InChI=1S/H2O/h1H2", "InChI"),
+        ("INCHIKEY", "A", "B", "InChIKeys"),
+        ("Formula", "CH4", "H2O", "formulas"),
+        ("SpectrumID", "1", "2", "identifiers"),
+        ("ExactMass", "1", "2", "parent masses"),
+    ],
+)
+def test_a_record_is_one_thing(key: str, first: str, second: str, what: str) -> None:
+    record = Record("test", mz=np.array([50.0]), intensities=np.array([1.0]))
+    for name, value in (("pepmass", "100"), (key, "N/A"), (key, first), (key.upper(), first)):
+        record.add(name, value)
+    assert record.fault is None  # said twice, the same
+    record.add(key, second)
+    with pytest.raises(SpectrumError, match=f"states two {what}, '{first}' and '{second}'"):
+        to_spectrum(record)
+
+
+def test_another_name_of_a_field_may_say_more() -> None:
+    record = Record("test", mz=np.array([50.0]), intensities=np.array([1.0]))
+    for name, value in (("pepmass", "100"), ("smiles", "OCC"), ("computed SMILES", "CCO")):
+        record.add(name, value)
+    assert to_spectrum(record).metadata["smiles"] == "OCC"

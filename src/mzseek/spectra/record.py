@@ -58,6 +58,16 @@ _KEY_MARKS = str.maketrans({" ": "_", ".": "_", "-": "_"})
 _WEAK_NAMES = ("title", "feature_id", "scans")
 
 _MUST_AGREE = {"precursor_mz", "pepmass", "adduct", "charge"}
+# What a record is, or whose it is. Other names of a field (computed SMILES) may differ from it;
+# the same name with two values leaves open which one is meant.
+_ONE_ONLY = {
+    "identifier": "identifiers",
+    "smiles": "SMILES",
+    "inchi": "InChI",
+    "inchikey": "InChIKeys",
+    "formula": "formulas",
+    "parent_mass": "parent masses",
+}
 _PRECURSOR_AGREEMENT = 0.5  # some files state the nominal m/z beside the measured one
 _QUANTITIES = ("collision_energy", "retention_time", "parent_mass")
 _MAYBE_INFINITE = re.compile(r"[eEiI]|\d{25}")
@@ -92,6 +102,7 @@ class Record:
     fault: str | None = None
     fallback_name: str = ""
     others: dict[str, list[str]] = field(default_factory=dict)
+    _keys: dict[str, str] = field(default_factory=dict)
     _given: int = 0
     _size: int = 0
 
@@ -112,8 +123,17 @@ class Record:
             return
         if name not in self.fields or is_nothing(self.fields[name]):
             self.fields[name] = value
+            if name in _ONE_ONLY:
+                self._keys[name] = key
         elif name in _MUST_AGREE and not is_nothing(value):
             self.others.setdefault(name, []).append(value)
+        elif name in _ONE_ONLY and value != self.fields[name] and not is_nothing(value):
+            self._check_key(name, key, value)
+
+    def _check_key(self, name: str, key: str, value: str) -> None:
+        if key.strip().lower() == self._keys[name].strip().lower():
+            both = f"{shorten(self.fields[name])!r} and {shorten(value)!r}"
+            self.fault = self.fault or f"states two {_ONE_ONLY[name]}, {both}"
 
     def _has_room(self, key: str, value: str) -> bool:
         self._given += 1
