@@ -20,7 +20,7 @@ from rdkit import Chem, rdBase
 from rdkit.Chem import rdFingerprintGenerator
 
 from measure import Measure
-from mzseek.chem.standardise import standardise
+from mzseek.chem.standard import standardise
 from mzseek.database import Database, build_database
 from mzseek.database.inputs import file_sources
 from mzseek.work import in_batches

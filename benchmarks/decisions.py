@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
+from mzseek.evaluation.beliefs import beliefs_of, decompose_run
+from mzseek.evaluation.evaluate import evaluate
+from mzseek.evaluation.scored import How, predicts_fingerprint
 from mzseek.metrics import bootstrap, bootstrap_difference
-from mzseek.training.beliefs import beliefs_of, decompose_run
-from mzseek.training.evaluate import evaluate
-from mzseek.training.run import Run
-from mzseek.training.scored import How, predicts_fingerprint
+from mzseek.runs.run import Run
 
 SHOWN = (("tanimoto", "all"), ("tanimoto", "candidates"), ("cosine", "all"), ("hit", "candidates"))
 

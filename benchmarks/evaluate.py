@@ -16,13 +16,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from mzseek.data.cache import Prepared
-from mzseek.data.dataset import FOLDS
+from mzseek.datasets.table import FOLDS
+from mzseek.evaluation.validation import validation_means
 from mzseek.files import content_hash
 from mzseek.models import ModelSpec, build
+from mzseek.prepared.reader import Prepared
 from mzseek.training.memory import keep_freed_memory
 from mzseek.training.train import predict_fold
-from mzseek.training.validation import validation_means
 
 SPECTRA, MOLECULES, CANDIDATES = 17_556, 2_998, 256
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from mzseek.data.batch import BatchMaker
-from mzseek.data.cache import Prepared
 from mzseek.models import build
-from mzseek.training.kept import spec_for
+from mzseek.prepared.batch import BatchMaker
+from mzseek.prepared.reader import Prepared
+from mzseek.runs.kept import spec_for
+from mzseek.runs.options import Options
 from mzseek.training.learner import Learner
 from mzseek.training.memory import keep_freed_memory
-from mzseek.training.options import Options
 from mzseek.training.order import Batches, TrainingOrder
 from mzseek.training.protocol import with_protocol
 

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from mzseek.data.cache import Prepared
-from mzseek.training.evaluate import evaluate
-from mzseek.training.options import Options
+from mzseek.evaluation.evaluate import evaluate
+from mzseek.evaluation.scored import How
+from mzseek.prepared.reader import Prepared
+from mzseek.runs.options import Options
+from mzseek.runs.run import Run
 from mzseek.training.protocol import with_protocol
-from mzseek.training.run import Run
-from mzseek.training.scored import How
 from mzseek.training.several import train_several
 
 # Learning rate and temperature of emb-cos by the hit rate at 1 on validation, seed 0.

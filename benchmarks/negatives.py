@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 from rdkit import DataStructs
 
-from mzseek.data.cache import Prepared
-from mzseek.data.negatives import truths_of
 from mzseek.database import Database
 from mzseek.database.negatives import mine
+from mzseek.prepared.negatives import truths_of
+from mzseek.prepared.reader import Prepared
 from mzseek.work import LocalEngine
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from mzseek.data.settings import measured_on
 from mzseek.decision import fit_set_threshold, prediction_sets
-from mzseek.training.posteriors import calibrate
-from mzseek.training.run import Run
-from mzseek.training.scored import How
-from mzseek.training.uncertainty import COVERAGES, by_molecule, set_results
+from mzseek.evaluation.posteriors import calibrate
+from mzseek.evaluation.scored import How
+from mzseek.evaluation.uncertainty import COVERAGES, by_molecule, set_results
+from mzseek.prepared.settings import measured_on
+from mzseek.runs.run import Run
 
 
 def main():

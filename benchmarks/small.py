@@ -19,13 +19,13 @@ from pathlib import Path
 
 import numpy as np
 
-from mzseek.data.dataset import find_dataset
-from mzseek.data.demo import write_demo
-from mzseek.data.prepare import prepare
-from mzseek.training.evaluate import evaluate
-from mzseek.training.options import Options
+from mzseek.datasets.demo import write_demo
+from mzseek.datasets.table import find_dataset
+from mzseek.evaluation.evaluate import evaluate
+from mzseek.evaluation.scored import How
+from mzseek.prepared.writer import prepare
+from mzseek.runs.options import Options
 from mzseek.training.protocol import with_protocol
-from mzseek.training.scored import How
 from mzseek.training.several import train_several
 
 METRICS = {"hit_rate@1": "HR@1", "hit_rate@20": "HR@20", "tanimoto": "Tanimoto"}

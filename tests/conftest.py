@@ -4,6 +4,7 @@ import csv
 import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +14,10 @@ import numpy as np
 import pytest
 
 from mzseek.chem import exact_mass, fingerprints, precursor_mz
-from mzseek.data import Prepared, prepare
-from mzseek.data.demo import molecules as demo_tables
-from mzseek.data.prepare import Options as PrepareOptions
+from mzseek.datasets.demo import molecules as demo_tables
 from mzseek.files import content_hash
+from mzseek.prepared import Prepared, prepare
+from mzseek.prepared.writer import Options as PrepareOptions
 from mzseek.spectra import Spectrum
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -189,7 +190,7 @@ def small(small_set: SmallSet) -> Prepared:
 @pytest.fixture(scope="session")
 def small_options() -> Callable[..., Any]:
     """Options of a training that takes a blink, changed as a test wants."""
-    from mzseek.training.options import Options
+    from mzseek.runs.options import Options
 
     def make(loss: str = "bce", **changes: Any) -> Options:
         common: dict[str, Any] = {
@@ -220,3 +221,35 @@ def trained(
         return made[options]
 
     return get
+
+
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    """A run sets torch's threads for the process; other tests get them back."""
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch else 0
+    yield
+    if torch:
+        torch.set_num_threads(before)
+
+
+@pytest.fixture
+def small_spec(small, small_options) -> Any:
+    """The make-up of a model for the small folder."""
+    from mzseek.runs.kept import spec_for
+
+    def make(loss: str = "bce", **changes: Any) -> Any:
+        return spec_for(small, small_options(loss, **changes))
+
+    return make
+
+
+@pytest.fixture
+def small_model(small_spec) -> Any:
+    """A model for the small folder, with fresh weights."""
+    from mzseek.models import build
+
+    def make(loss: str = "bce", seed: int = 0, **changes: Any) -> Any:
+        return build(small_spec(loss, **changes), seed=seed)
+
+    return make

@@ -8,15 +8,15 @@ import pytest
 from mzseek.adducts import known_adducts
 from mzseek.chem import FINGERPRINTS
 from mzseek.cli.app import COMMANDS, loaded
+from mzseek.cli.commands.train import LOSS_NAMES, MODEL_NAMES
 from mzseek.cli.options import BAND_NAMES, FINGERPRINT_NAMES, GOAL_NAMES, WITHIN_NAMES
-from mzseek.cli.train import LOSS_NAMES, MODEL_NAMES
 from mzseek.decision import BAND_SIMILARITIES, UTILITIES, WITHIN
 from mzseek.decision.decoders import DECODERS
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS
 from mzseek.report.advice import GOALS
+from mzseek.runs.options import MODELS
 from mzseek.spectra.formats import FORMATS
-from mzseek.training.options import MODELS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -30,6 +30,10 @@ ROOMS = [
     "losses",
     "models",
     "models/encoders",
+    "losses/kinds",
+    "prepared",
+    "runs",
+    "evaluation",
     "training",
     "report",
     "decision",

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.data import Prepared, prepare, read_candidates
+from mzseek.datasets import read_candidates
 from mzseek.errors import InputError
+from mzseek.prepared import Prepared, prepare
 from mzseek.spectra import read_spectra
 
 pytestmark = pytest.mark.shared

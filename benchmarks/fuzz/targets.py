@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from mzseek.adducts import parse_adduct
-from mzseek.data.candidates import read_candidates
-from mzseek.data.collect import collect
-from mzseek.data.dataset import read_rejects
-from mzseek.data.pool import read_pool
-from mzseek.data.scored_table import read_scored_table
+from mzseek.database.formats.sdf import is_sdf
 from mzseek.database.queries import read_queries
-from mzseek.database.sdf import is_sdf
 from mzseek.database.sources import read_molecules
+from mzseek.datasets.candidates import read_candidates
+from mzseek.datasets.collect import collect
+from mzseek.datasets.pool import read_pool
+from mzseek.datasets.scored_table import read_scored_table
+from mzseek.datasets.table import read_rejects
 from mzseek.errors import CacheError, MzseekError
 from mzseek.files import read_object
 from mzseek.spectra import Spectrum, read_spectra

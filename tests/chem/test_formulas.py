@@ -7,7 +7,7 @@ from rdkit import Chem
 from rdkit.Chem import rdMolDescriptors
 
 from mzseek.chem.formulas import Formula, parse_formula
-from mzseek.data.demo.molecules import demo_molecules
+from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.errors import MoleculeError
 
 USUAL = [Chem.GetPeriodicTable().GetElementSymbol(n) for n in range(1, 93)]

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.chem.fingerprints import fingerprint_kind
+from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.cli import early
 from mzseek.cli.app import COMMANDS, loaded
-from mzseek.data.cache import Prepared
-from mzseek.data.dataset import find_dataset
 from mzseek.database import Database
+from mzseek.datasets.table import find_dataset
 from mzseek.errors import MzseekError
 from mzseek.files import open_source
-from mzseek.training.run import Run
+from mzseek.prepared.reader import Prepared
+from mzseek.runs.run import Run
 
 HEAVY = {
     "numpy", "scipy", "rdkit", "skfp", "pyarrow", "duckdb", "torch", "lightning", "matplotlib",

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from mzseek.data.demo.molecules import demo_molecules
 from mzseek.database import build_database
 from mzseek.database.inputs import file_sources
+from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.files.lock import lock_of
-from mzseek.training.run import Run
+from mzseek.runs.run import Run
 from mzseek.work import LocalEngine
 
 CLI = [sys.executable, "-c", "from mzseek.cli import main; main()"]

@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mzseek.cli.database import _show
-from mzseek.cli.prepare import show_prepared
-from mzseek.data import Prepared, prepare
-from mzseek.data.bands import set_bands
-from mzseek.data.batch import BatchMaker
-from mzseek.data.dataset import read_rejects
-from mzseek.data.negatives import add_negatives, truths_of
-from mzseek.data.prepare import Options as PrepareOptions
+from mzseek.cli.commands.database import _show
+from mzseek.cli.commands.prepare import show_prepared
 from mzseek.database import Database, add_molecules
 from mzseek.database.inputs import file_sources
+from mzseek.datasets.table import read_rejects
 from mzseek.errors import CacheError, DatabaseError, DatasetError, MzseekError, RunError
-from mzseek.training.evaluate import evaluate
-from mzseek.training.run import Run
-from mzseek.training.scored import How
+from mzseek.evaluation.evaluate import evaluate
+from mzseek.evaluation.scored import How
+from mzseek.prepared import Prepared, prepare
+from mzseek.prepared.bands import set_bands
+from mzseek.prepared.batch import BatchMaker
+from mzseek.prepared.negatives import add_negatives, truths_of
+from mzseek.prepared.writer import Options as PrepareOptions
+from mzseek.runs.run import Run
 from mzseek.training.train import train
 from mzseek.work import LocalEngine
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mzseek.data import Prepared
 from mzseek.database import Database
 from mzseek.errors import WriteError
-from mzseek.training.run import Run
+from mzseek.prepared import Prepared
+from mzseek.runs.run import Run
 from mzseek.training.train import train
 
 from .conftest import COMMANDS, SECONDS, World, contents, output, start

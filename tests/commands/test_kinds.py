@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.data import Prepared, find_dataset
 from mzseek.database import Database
+from mzseek.datasets import find_dataset
 from mzseek.errors import MzseekError
-from mzseek.training.run import Run
+from mzseek.prepared import Prepared
+from mzseek.runs.run import Run
 
 from .conftest import SECONDS, World, start
 
@@ -30,7 +31,7 @@ TAKEN_BY = {
 @pytest.fixture(scope="module")
 def folders(world: World, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """One of each kind; the data set as `data build` makes it."""
-    from mzseek.data.build import build_dataset
+    from mzseek.datasets.build import build_dataset
 
     made = tmp_path_factory.mktemp("set") / "set"
     build_dataset([world.libraries[0]], world.molecules[0], made, jobs=1)

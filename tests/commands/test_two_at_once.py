@@ -17,17 +17,17 @@ from typing import Any
 
 import pytest
 
-from mzseek.data import Prepared, prepare
-from mzseek.data.build import build_dataset
-from mzseek.data.negatives import add_negatives
-from mzseek.data.prepare import Options as PrepareOptions
 from mzseek.database import Database, add_molecules, build_database
 from mzseek.database.inputs import file_sources
+from mzseek.datasets.build import build_dataset
 from mzseek.errors import BusyError, MzseekError
+from mzseek.evaluation.evaluate import evaluate
+from mzseek.evaluation.scored import How
 from mzseek.files import sole_writer
-from mzseek.training.evaluate import evaluate
-from mzseek.training.run import Run
-from mzseek.training.scored import How
+from mzseek.prepared import Prepared, prepare
+from mzseek.prepared.negatives import add_negatives
+from mzseek.prepared.writer import Options as PrepareOptions
+from mzseek.runs.run import Run
 from mzseek.work import LocalEngine
 
 from .conftest import COMMANDS, SECONDS, World, contents, output, start

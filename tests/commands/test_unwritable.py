@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from mzseek.data import Prepared, prepare
-from mzseek.data.build import build_dataset
-from mzseek.data.demo import write_demo
-from mzseek.data.hub import get_massspecgym
-from mzseek.data.negatives import add_negatives
 from mzseek.database import Database, add_molecules, build_database
 from mzseek.database.inputs import file_sources
+from mzseek.datasets.build import build_dataset
+from mzseek.datasets.demo import write_demo
+from mzseek.datasets.get import get_massspecgym
 from mzseek.errors import WriteError
-from mzseek.training.evaluate import evaluate
-from mzseek.training.run import Run
-from mzseek.training.scored import How
+from mzseek.evaluation.evaluate import evaluate
+from mzseek.evaluation.scored import How
+from mzseek.prepared import Prepared, prepare
+from mzseek.prepared.negatives import add_negatives
+from mzseek.runs.run import Run
 from mzseek.training.train import train
 
 from .conftest import COMMANDS, IN_PLACE, NAMES, SECONDS, World, contents, start

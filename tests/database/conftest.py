@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.data.demo.molecules import demo_molecules
 from mzseek.database import Database, Sources, build_database
 from mzseek.database.inputs import file_sources
+from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.work import LocalEngine
 
 # More neighbours than InChI allows: a molecule without an InChIKey.

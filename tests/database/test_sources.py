@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mzseek.database import sources
-from mzseek.database.columns import one_line
 from mzseek.database.describe import Work, describe
+from mzseek.database.formats.columns import one_line
 from mzseek.database.record import Record
 from mzseek.database.sources import read_hmdb, read_molecules, read_pubchem
 from mzseek.errors import InputError, MzseekError

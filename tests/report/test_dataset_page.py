@@ -1,8 +1,8 @@
 import re
 from pathlib import Path
 
-from mzseek.data import prepare
-from mzseek.data.demo import QUERIES
+from mzseek.datasets.demo import QUERIES
+from mzseek.prepared import prepare
 from mzseek.report import write_dataset_page
 
 

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from markupsafe import Markup
 
+from mzseek.evaluation.beliefs import beliefs_of
+from mzseek.evaluation.evaluate import evaluate
+from mzseek.evaluation.scored import How
+from mzseek.evaluation.uncertainty import SetResult
 from mzseek.names import tell_apart
 from mzseek.report import Shown, write_runs_page
 from mzseek.report.figures import drawn_labels
 from mzseek.report.tradeoff import METRICS
-from mzseek.training.beliefs import beliefs_of
-from mzseek.training.evaluate import evaluate
-from mzseek.training.run import Run
-from mzseek.training.scored import How
-from mzseek.training.uncertainty import SetResult
+from mzseek.runs.run import Run
 
 from .conftest import ODD_NAMES
 

@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 
 from mzseek.errors import RunError
+from mzseek.evaluation.beliefs import beliefs_of
+from mzseek.evaluation.evaluate import evaluate
 from mzseek.report.shown import CHANCE, Shown, labelled
-from mzseek.training.beliefs import beliefs_of
-from mzseek.training.evaluate import evaluate
-from mzseek.training.run import Run
+from mzseek.runs.run import Run
 
 
 @pytest.fixture

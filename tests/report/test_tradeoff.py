@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mzseek.evaluation.beliefs import beliefs_of
+from mzseek.evaluation.evaluate import Evaluation, evaluate
+from mzseek.evaluation.scored import How
 from mzseek.report import Shown
 from mzseek.report.figures import drawn_labels
 from mzseek.report.tradeoff import DECODED, METRICS, Row, tradeoff_rows, tradeoff_svg
-from mzseek.training.beliefs import beliefs_of
-from mzseek.training.evaluate import Evaluation, evaluate
-from mzseek.training.run import Run
-from mzseek.training.scored import How
+from mzseek.runs.run import Run
 
 from .conftest import ODD_NAMES, drawn_texts
 

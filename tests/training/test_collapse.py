@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mzseek.runs.options import Options
 from mzseek.training.collapse import (
     COLLAPSED_BELOW,
     collapse_warning,
@@ -10,7 +11,6 @@ from mzseek.training.collapse import (
     learned,
     spread,
 )
-from mzseek.training.options import Options
 
 
 @pytest.mark.parametrize("row", [[0.2, 0.9, 0.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])

@@ -2,15 +2,15 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.data import Prepared
+from mzseek.evaluation.validation import validation_means
 from mzseek.losses import LOSSES
 from mzseek.metrics import METRICS
 from mzseek.metrics.facts import Metric
-from mzseek.training.checkpoint import load_weights
+from mzseek.prepared import Prepared
+from mzseek.runs.checkpoint import load_weights
+from mzseek.runs.run import Run
 from mzseek.training.keeper import watched_metric
-from mzseek.training.run import Run
 from mzseek.training.train import train
-from mzseek.training.validation import validation_means
 
 HIT_RATES = {f"hit_rate@{k}/{setting}" for k in (1, 5, 20) for setting in ("mass", "formula")}
 

@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from mzseek.data import Prepared
-from mzseek.data.batch import BatchMaker
 from mzseek.errors import RunError
 from mzseek.losses import LOSSES
+from mzseek.prepared import Prepared
+from mzseek.prepared.batch import BatchMaker
 from mzseek.tensors import deferred
 from mzseek.training.learner import Learner
 

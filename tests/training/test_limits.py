@@ -5,9 +5,9 @@ import pytest
 
 from mzseek.errors import RunError
 from mzseek.models import ENCODERS, ModelSpec, build
+from mzseek.runs.options import Options
 from mzseek.training import limits
 from mzseek.training.limits import check_size, check_threads, training_bytes
-from mzseek.training.options import Options
 from mzseek.training.train import train
 
 

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 from torch import Tensor, nn
 
 from mzseek.tensors import Deferred, SparseRows, deferred
-from mzseek.tensors.deferred import defer
+from mzseek.tensors.deferral import defer
 from mzseek.training.optimizer import ClippedAdam
 
 SMALLEST_NORMAL = torch.finfo(torch.float32).tiny

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mzseek.data.batch import BatchMaker
+from mzseek.prepared.batch import BatchMaker
 from mzseek.training.order import Batches, TrainingOrder, steps_an_epoch
 
 QUERIES = np.arange(100, 147)

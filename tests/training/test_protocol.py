@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mzseek.errors import RunError
 from mzseek.losses import LOSSES
-from mzseek.training.options import Options
+from mzseek.runs.options import Options
 from mzseek.training.protocol import (
     AS_IN_PAPER,
     PAPER,

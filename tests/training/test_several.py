@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from mzseek import errors
-from mzseek.data import Prepared
 from mzseek.errors import RunError
+from mzseek.prepared import Prepared
+from mzseek.runs.checkpoint import load_weights
+from mzseek.runs.run import Run
 from mzseek.training import several
-from mzseek.training.checkpoint import load_weights
-from mzseek.training.run import Run
 from mzseek.training.several import train_several
 from mzseek.work import engine_named
 
@@ -99,7 +99,7 @@ def test_progress_is_told_by_the_whole_name(
 SEVERAL = """
 import sys
 from pathlib import Path
-from mzseek.training.options import Options
+from mzseek.runs.options import Options
 from mzseek.training.several import train_several
 
 if __name__ == "__main__":

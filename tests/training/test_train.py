@@ -15,19 +15,19 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from mzseek.data import Prepared
 from mzseek.errors import CacheError, MzseekError, RunError
+from mzseek.evaluation.validation import hit_rates
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS
-from mzseek.training.checkpoint import load_weights
-from mzseek.training.kept import spec_for
+from mzseek.prepared import Prepared
+from mzseek.runs.checkpoint import load_weights
+from mzseek.runs.kept import spec_for
+from mzseek.runs.options import Options
+from mzseek.runs.predictions import Predictions
+from mzseek.runs.run import Run
 from mzseek.training.optimizer import ClippedAdam
-from mzseek.training.options import Options
-from mzseek.training.predictions import Predictions
 from mzseek.training.protocol import with_protocol
-from mzseek.training.run import Run
 from mzseek.training.train import bit_frequency, predict_fold, random_fold, train
-from mzseek.training.validation import hit_rates
 
 LISTWISE = [name for name in LOSSES if LOSSES[name].kind == "listwise"]
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from mzseek.chem import standardise
-from mzseek.data.demo.molecules import demo_molecules
 from mzseek.database import Database, build_database, parts
 from mzseek.database.inputs import file_sources
 from mzseek.database.negatives import Truth, mine
+from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.errors import DatabaseError, InputError, MzseekError
 from mzseek.work import Engine, LocalEngine, RayEngine, engine_named
 from mzseek.work import engine as module

@@ -1,7 +1,7 @@
 """Chemistry: molecules parsed with a reason for each failure, masses, adducts, fingerprints."""
 
 from mzseek.adducts import Adduct, known_adducts, neutral_mass, parse_adduct, precursor_mz
-from mzseek.chem.fingerprints import FINGERPRINTS, fingerprints, pack_rows, unpack_rows
+from mzseek.chem.fingerprinting import FINGERPRINTS, fingerprints, pack_rows, unpack_rows
 from mzseek.chem.molecule import (
     canonical_smiles,
     exact_mass,
@@ -11,7 +11,7 @@ from mzseek.chem.molecule import (
     parse_inchi,
     parse_molecule,
 )
-from mzseek.chem.standardise import standardise
+from mzseek.chem.standard import standardise
 
 __all__ = [
     "FINGERPRINTS",

@@ -11,7 +11,8 @@ from typer.main import get_command
 from mzseek import __version__
 from mzseek.cli.early import EarlyCommand
 
-# The first line of each command's help; `mzseek.cli.NAME` has a function NAME, or a group NAME_app.
+# The first line of each command's help; `mzseek.cli.commands.NAME` has a function NAME, or a group
+# NAME_app.
 COMMANDS = {
     "show": "What is in a file of spectra: counts, ions, masses, structures, what is set aside.",
     "data": "Get, build and check data sets.",
@@ -50,7 +51,7 @@ class Group(TyperGroup):
 @cache
 def loaded(name: str) -> Any:
     """The command of that name, as click has it."""
-    module = importlib.import_module(f"mzseek.cli.{name}")
+    module = importlib.import_module(f"mzseek.cli.commands.{name}")
     # Plain text: markup would take `mzseek[extras]` for a style, and boxes take time to draw.
     holder = typer.Typer(add_completion=False, rich_markup_mode=None)
     holder.callback()(lambda: None)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from mzseek.data.check import CheckReport, Finding
+    from mzseek.datasets.check import CheckReport, Finding
     from mzseek.work.progress import Progress as ProgressCallback
 
 # What markup is made of, and what stands for it between `plain` and the console: characters that

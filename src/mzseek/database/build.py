@@ -13,7 +13,7 @@ import pyarrow as pa
 from rdkit import rdBase
 
 from mzseek import __version__
-from mzseek.chem.fingerprints import fingerprint_kind
+from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.database.describe import part_schema
 from mzseek.database.folder import (
     COLUMNS,

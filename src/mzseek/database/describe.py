@@ -9,9 +9,9 @@ import pyarrow as pa
 from rdkit import Chem, rdBase
 from rdkit.Chem import Mol, rdMolDescriptors
 
-from mzseek.chem.fingerprints import fingerprint_kind, molecule_rows
+from mzseek.chem.fingerprinting import fingerprint_kind, molecule_rows
 from mzseek.chem.molecule import block_of, inchi_text, parse_inchi, parse_molecule
-from mzseek.chem.standardise import standardise, usual_tautomer
+from mzseek.chem.standard import standardise, usual_tautomer
 from mzseek.database.record import Record
 from mzseek.errors import MoleculeError
 from mzseek.files.cells import list_texts

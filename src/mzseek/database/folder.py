@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mzseek.chem.fingerprints import fingerprint_kind
+from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.database.describe import fingerprint_bytes, part_schema
 from mzseek.database.nearest import FILES as NEAREST
 from mzseek.database.nearest import Nearest

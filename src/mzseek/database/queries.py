@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from mzseek.adducts import parse_adduct
-from mzseek.database.columns import KNOWN, one_line
+from mzseek.database.formats.columns import KNOWN, one_line
 from mzseek.database.found import Found
 from mzseek.database.store import Database
 from mzseek.errors import AdductError, DatabaseError, InputError

@@ -8,11 +8,11 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from mzseek.database import parquet
-from mzseek.database.columns import check_named, molecule_text, one_line
+from mzseek.database.formats import parquet
+from mzseek.database.formats.columns import check_named, molecule_text, one_line
+from mzseek.database.formats.sdf import is_sdf, read_sdf
+from mzseek.database.formats.text import EXPECTED, find_layout, read_text
 from mzseek.database.record import Record
-from mzseek.database.sdf import is_sdf, read_sdf
-from mzseek.database.text import EXPECTED, find_layout, read_text
 from mzseek.errors import InputError, MzseekError
 from mzseek.files import Source, open_source, text_lines
 from mzseek.files.table import SetAside, bounded_lines, require_text

@@ -20,10 +20,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from mzseek.adducts import parse_adduct
-from mzseek.chem.fingerprints import molecule_rows
+from mzseek.chem.fingerprinting import molecule_rows
 from mzseek.chem.formulas import parse_formula
 from mzseek.chem.molecule import parse_molecule
-from mzseek.chem.standardise import standardise
+from mzseek.chem.standard import standardise
 from mzseek.database.describe import packed
 from mzseek.database.folder import (
     AGAIN,

@@ -40,7 +40,7 @@ from mzseek.decision.decide import (
     regret,
     top_k,
 )
-from mzseek.decision.distribution import Distribution, distribution
+from mzseek.decision.distributions import Distribution, distribution
 from mzseek.decision.selective import RiskCoverage, abstention_threshold, risk_coverage
 from mzseek.decision.sets import (
     coverage_range,

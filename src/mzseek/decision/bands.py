@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from mzseek.decision.distribution import Distribution, Floats, Ints, binary_rows
+from mzseek.decision.distributions import Distribution, Floats, Ints, binary_rows
 from mzseek.decision.utilities import UTILITIES
 from mzseek.errors import DecisionError
 

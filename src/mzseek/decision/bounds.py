@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from mzseek.decision.bands import band_of, check_similarity
 from mzseek.decision.decide import Within, check_within
-from mzseek.decision.distribution import Distribution, Floats, distribution
+from mzseek.decision.distributions import Distribution, Floats, distribution
 from mzseek.decision.utilities import expected_of_candidates
 from mzseek.errors import DecisionError
 

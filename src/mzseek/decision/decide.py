@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.decision.decoders import DECODERS
-from mzseek.decision.distribution import Distribution, distribution
+from mzseek.decision.distributions import Distribution, distribution
 from mzseek.decision.utilities import (
     checked_prediction,
     expected,

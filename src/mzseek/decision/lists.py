@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.decision.distribution import Floats, Ints
+from mzseek.decision.distributions import Floats, Ints
 from mzseek.errors import DecisionError
 
 

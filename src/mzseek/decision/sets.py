@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv
 
-from mzseek.decision.distribution import Floats, Ints
+from mzseek.decision.distributions import Floats, Ints
 from mzseek.decision.lists import checked_labels, checked_lists, list_weights
 from mzseek.errors import DecisionError
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.decision.distribution import (
+from mzseek.decision.distributions import (
     Distribution,
     Floats,
     binary_rows,

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.decision.decide import regret
-from mzseek.decision.distribution import Floats
+from mzseek.decision.distributions import Floats
 from mzseek.errors import DecisionError
 
 _Family = tuple[npt.NDArray[np.uint8], Floats]

@@ -5,13 +5,13 @@ Each is a pure function. ``target`` is a 0/1 tensor of shape (batch, bits) or th
 concatenated, and ``counts`` says how many each query has.
 """
 
-from mzseek.losses.bce import bce
-from mzseek.losses.combined import combined
-from mzseek.losses.contrastive import contrastive
-from mzseek.losses.cosine import cosine
-from mzseek.losses.focal import focal
-from mzseek.losses.iou import iou
-from mzseek.losses.pairwise import pairwise
+from mzseek.losses.kinds.bce import bce
+from mzseek.losses.kinds.combined import combined
+from mzseek.losses.kinds.contrastive import contrastive
+from mzseek.losses.kinds.cosine import cosine
+from mzseek.losses.kinds.focal import focal
+from mzseek.losses.kinds.iou import iou
+from mzseek.losses.kinds.pairwise import pairwise
 from mzseek.losses.registry import LOSSES, Loss, loss_named
 
 __all__ = [

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from mzseek.errors import LossError
-from mzseek.losses.bce import bce
-from mzseek.losses.combined import combined
-from mzseek.losses.contrastive import contrastive
-from mzseek.losses.cosine import cosine
-from mzseek.losses.focal import focal
-from mzseek.losses.iou import iou
+from mzseek.losses.kinds.bce import bce
+from mzseek.losses.kinds.combined import combined
+from mzseek.losses.kinds.contrastive import contrastive
+from mzseek.losses.kinds.cosine import cosine
+from mzseek.losses.kinds.focal import focal
+from mzseek.losses.kinds.iou import iou
 
 
 @dataclass(frozen=True)

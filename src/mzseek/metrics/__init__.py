@@ -3,7 +3,6 @@
 Each returns one value a query, so that means, intervals and paired comparisons come after.
 """
 
-from mzseek.metrics.bootstrap import Interval, bootstrap, bootstrap_difference
 from mzseek.metrics.facts import METRICS, Metric, metric
 from mzseek.metrics.fingerprint import (
     binarise,
@@ -13,7 +12,7 @@ from mzseek.metrics.fingerprint import (
     soft_tanimoto,
     tanimoto,
 )
-from mzseek.metrics.hit_rate import (
+from mzseek.metrics.hits import (
     RankCounts,
     Ties,
     expected_rank,
@@ -22,6 +21,7 @@ from mzseek.metrics.hit_rate import (
     rank_counts,
     tie_share,
 )
+from mzseek.metrics.intervals import Interval, bootstrap, bootstrap_difference
 from mzseek.metrics.mces import mces_at_1
 
 __all__ = [

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from mzseek.data import Prepared
+from mzseek.prepared import Prepared
 from mzseek.report.figures import histogram_svg, molecule_svg, spectrum_svg
 from mzseek.report.page import write_page
 from mzseek.spectra import read_spectra

@@ -6,13 +6,13 @@ from pathlib import Path
 from markupsafe import Markup
 
 from mzseek.decision import reliability
+from mzseek.evaluation.beliefs import Beliefs
 from mzseek.report.figures import curves_svg
 from mzseek.report.page import write_page
 from mzseek.report.reliability import reliability_svg
 from mzseek.report.shown import Shown, labelled
 from mzseek.report.tradeoff import DECODED, LABELS, Row, tradeoff_rows, tradeoff_svg
-from mzseek.training.beliefs import Beliefs
-from mzseek.training.run import Run
+from mzseek.runs.run import Run
 
 
 def write_runs_page(

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mzseek.errors import RunError
+from mzseek.evaluation.beliefs import Beliefs
+from mzseek.evaluation.evaluate import Evaluation
 from mzseek.names import tell_apart
-from mzseek.training.beliefs import Beliefs
-from mzseek.training.evaluate import Evaluation
-from mzseek.training.run import Run
+from mzseek.runs.run import Run
 
 # What an order by chance is called beside the runs.
 CHANCE = "random"

@@ -1,1 +1,1 @@
-"""Training: the loop, checkpoints by metric, resuming, predictions, and evaluation of runs."""
+"""Training: the loop, its optimiser, the order of spectra, resuming."""

@@ -10,14 +10,18 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from mzseek.data.batch import Batch, BatchMaker
-from mzseek.data.settings import measured_on
 from mzseek.errors import RunError
+from mzseek.evaluation.validation import validation_means
 from mzseek.files import atomic_file
 from mzseek.files.json_file import check_fields
 from mzseek.metrics import metric
 from mzseek.models import ModelSpec
-from mzseek.training.checkpoint import save_state, save_weights
+from mzseek.prepared.batch import Batch, BatchMaker
+from mzseek.prepared.settings import measured_on
+from mzseek.runs.checkpoint import save_weights
+from mzseek.runs.options import Options
+from mzseek.runs.predictions import predict
+from mzseek.runs.run import BEST, Run
 from mzseek.training.collapse import (
     BEGUN_ABOVE,
     collapse_warning,
@@ -26,11 +30,8 @@ from mzseek.training.collapse import (
     spread,
 )
 from mzseek.training.learner import Learner
-from mzseek.training.options import Options
 from mzseek.training.order import TrainingOrder
-from mzseek.training.predictions import predict
-from mzseek.training.run import BEST, Run
-from mzseek.training.validation import validation_means
+from mzseek.training.state import save_state
 from mzseek.work.progress import Progress, Say
 
 # Epochs, and warm-ups, before which a model may well say nearly the same about every spectrum: bce

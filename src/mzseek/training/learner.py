@@ -7,12 +7,12 @@ import lightning
 import torch
 from torch import Tensor
 
-from mzseek.data.batch import Batch
 from mzseek.errors import RunError
 from mzseek.models import Retriever
+from mzseek.prepared.batch import Batch
+from mzseek.runs.options import Options
 from mzseek.training.objective import Objective
 from mzseek.training.optimizer import ClippedAdam
-from mzseek.training.options import Options
 
 
 class Learner(lightning.LightningModule):

@@ -6,8 +6,8 @@ import torch
 
 from mzseek.errors import ModelError, RunError
 from mzseek.models import ModelSpec, build
+from mzseek.runs.options import Options
 from mzseek.training.memory import memory_of_machine
-from mzseek.training.options import Options
 
 # float32, of each weight: itself, its gradient, and the optimiser's two moments.
 _BYTES = 16

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from mzseek.training.device import device
+from mzseek.runs.device import device
 
 # Parameters of glibc's mallopt.
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.data.batch import Batch, BatchMaker
+from mzseek.prepared.batch import Batch, BatchMaker
 
 
 def steps_an_epoch(spectra: int, batch_size: int) -> int:

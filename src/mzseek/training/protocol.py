@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from mzseek.errors import RunError
-from mzseek.training.options import Options
+from mzseek.runs.options import Options
 
 PROTOCOLS = ("auto", "paper")
 PAPER: dict[str, Any] = {"warmup": 500, "validate_every": 1000, "bias": "zero"}

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from mzseek.errors import RunError
-from mzseek.training.options import Options
-from mzseek.training.run import Run
+from mzseek.runs.options import Options
+from mzseek.runs.run import Run
 from mzseek.work.engine import Engine, begin_worker, kill_all, signals_kept
 from mzseek.work.progress import Progress, Say, silent, unheard
 
@@ -135,7 +135,7 @@ def _end_with_parent() -> None:
 
 
 def _train_one(data: Path, options: Options, out: Path, name: str) -> None:
-    from mzseek.data.cache import Prepared
+    from mzseek.prepared.reader import Prepared
     from mzseek.training.train import train
 
     def note(stage: str, done: int, total: int | None = None) -> None:

@@ -15,24 +15,25 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from mzseek.data.batch import BatchMaker
-from mzseek.data.cache import Prepared
-from mzseek.data.settings import is_for_training, measured_on
 from mzseek.errors import RunError
+from mzseek.evaluation.validation import validation_means
 from mzseek.files import sole_writer
 from mzseek.files.owned import RUN
 from mzseek.models import Retriever, build
-from mzseek.training.checkpoint import load_state, start_from
-from mzseek.training.device import device
-from mzseek.training.kept import kept_model, spec_for
+from mzseek.prepared.batch import BatchMaker
+from mzseek.prepared.reader import Prepared
+from mzseek.prepared.settings import is_for_training, measured_on
+from mzseek.runs.checkpoint import start_from
+from mzseek.runs.device import device
+from mzseek.runs.kept import kept_model, spec_for
+from mzseek.runs.options import BASELINES, Options
+from mzseek.runs.predictions import label_of, predict_fold, random_fold
+from mzseek.runs.run import Run
 from mzseek.training.limits import check_size, check_threads
 from mzseek.training.memory import keep_freed_memory
-from mzseek.training.options import BASELINES, Options
 from mzseek.training.order import Batches, TrainingOrder, steps_an_epoch
-from mzseek.training.predictions import Predictions, label_of, list_scores, predict
 from mzseek.training.protocol import as_begun, for_steps, told
-from mzseek.training.run import Run
-from mzseek.training.validation import validation_means
+from mzseek.training.state import load_state
 from mzseek.work.progress import Progress, Say, silent, unheard
 
 PREDICTED = ("val", "test")
@@ -245,17 +246,6 @@ def _predict(run: Run, prepared: Prepared, progress: Progress) -> None:
             ).save(folder, label_of(run, step, fold))
 
 
-def predict_fold(
-    model: Retriever, prepared: Prepared, fold: str, progress: Any = lambda done, total: None
-) -> Predictions:
-    """A model's word on a fold, with candidates of every setting there is."""
-    queries = prepared.in_fold(fold)
-    maker = BatchMaker(
-        prepared, model.encoder.reads, tuple(prepared.measured_settings), queries, backward=False
-    )
-    return predict(model.to(device()), maker, queries, device=device(), progress=progress)
-
-
 def _guess(run: Run, prepared: Prepared, options: Options) -> None:
     """The random baseline: a run like others, with scores drawn at random."""
     best: dict[str, dict[str, Any]] = {}
@@ -270,20 +260,6 @@ def _guess(run: Run, prepared: Prepared, options: Options) -> None:
             best = {name: {"step": 0, "value": value} for name, value in means.items()}
             run.write_history([{"step": 0, "epoch": 0.0, **means}])
     run.facts |= {"best": best, "steps": 0, "seconds": 0.0}
-
-
-def random_fold(prepared: Prepared, fold: str, seed: int) -> Predictions:
-    """Random scores for every candidate of a fold."""
-    queries = prepared.in_fold(fold)
-    maker = BatchMaker(prepared, "bins", tuple(prepared.measured_settings), queries, backward=False)
-    lists = {}
-    for place, setting in enumerate(sorted(maker.stores)):
-        usable = maker.with_lists(queries, setting)
-        count = int(maker.stores[setting].counts(prepared.molecule[usable]).sum())
-        rng = np.random.default_rng([seed, place, len(queries)])
-        scores = rng.random(count, dtype=np.float32)
-        lists[setting] = list_scores(maker, setting, usable, scores)
-    return Predictions(queries, np.asarray(prepared.molecule[queries]), None, lists)
 
 
 def _check(prepared: Prepared, options: Options, tensorboard: bool) -> int:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.data import read_table
+from mzseek.datasets import read_table
 from mzseek.errors import InputError
 from mzseek.spectra import read_spectra
 

@@ -1,6 +1,6 @@
 """Bayes decoders over all fingerprints, one file a utility.
 
-Each takes a checked `mzseek.decision.distribution.Distribution` and returns the set bits of the
+Each takes a checked `mzseek.decision.distributions.Distribution` and returns the set bits of the
 decision as a 0/1 array, its expected utility, and an upper bound of what any decision can reach,
 which is the same number where the decoder is exact.
 """
@@ -13,7 +13,7 @@ from mzseek.decision.decoders.f1 import decode_f1
 from mzseek.decision.decoders.hit import decode_hit
 from mzseek.decision.decoders.result import Decoded
 from mzseek.decision.decoders.tanimoto import decode_tanimoto
-from mzseek.decision.distribution import Distribution
+from mzseek.decision.distributions import Distribution
 
 DECODERS: dict[str, Callable[[Distribution], Decoded]] = {
     "hit": decode_hit,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from mzseek.decision.decoders.result import Decoded, exact
-from mzseek.decision.distribution import Distribution
+from mzseek.decision.distributions import Distribution
 from mzseek.decision.utilities import cosine_weights
 
 

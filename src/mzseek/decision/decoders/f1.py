@@ -4,7 +4,7 @@ import numpy as np
 
 from mzseek.decision.decoders.cosine import decode_cosine
 from mzseek.decision.decoders.result import Decoded, exact
-from mzseek.decision.distribution import Distribution, Floats, Ints
+from mzseek.decision.distributions import Distribution, Floats, Ints
 from mzseek.decision.utilities import expected
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from mzseek.decision.decoders.result import Decoded
-from mzseek.decision.distribution import Distribution
+from mzseek.decision.distributions import Distribution
 
 
 def decode_hit(known: Distribution) -> Decoded:

@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from mzseek.decision.decoders.f1 import largest, size_marginals
 from mzseek.decision.decoders.result import Decoded, exact
-from mzseek.decision.distribution import Distribution, Floats
+from mzseek.decision.distributions import Distribution, Floats
 from mzseek.decision.utilities import cosine_weights, expected_of_candidates
 
 # Decisions times candidates that enumeration may look at: some 40 ms.

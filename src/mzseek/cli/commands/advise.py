@@ -1,0 +1,160 @@
+"""``mzseek advise``."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mzseek.cli.commands.bands import PAPERS, expanded
+from mzseek.cli.early import early, look_at_fingerprint, look_for_prepared, look_for_run
+from mzseek.cli.options import GOAL_NAMES, AsJson, Jobs
+from mzseek.cli.output import new_table, plain, print_json, say, say_next, show, watched
+from mzseek.errors import DecisionError
+
+if TYPE_CHECKING:
+    from mzseek.prepared.reader import Prepared
+    from mzseek.report.advice import BandRow
+
+# Mean probability of the first candidate on MassBank's test fold: 0.15 (bce) to 0.21 (emb-cos).
+_USUAL = 0.2
+_COMMAND = 10_000  # characters of a command that are shown: it must work as it stands
+
+
+@early(data=look_for_prepared, run=look_for_run)
+def advise(
+    data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
+    goal: Annotated[
+        str, typer.Option(help="What counts in the end: hit (HR@1), tanimoto, cosine or bits.")
+    ] = "hit",
+    candidates: Annotated[str, typer.Option(help="Candidate lists.")] = "mass",
+    fingerprint: Annotated[
+        list[str] | None,
+        typer.Option(help="Compare these; by default the six of the paper. Several times."),
+    ] = None,
+    p_star: Annotated[
+        float | None,
+        typer.Option(
+            help="How probable the best candidate usually is; 0.2 (as on MassBank) by default."
+        ),
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option(help="Take that from this run's posterior on validation.")
+    ] = None,
+    lists: Annotated[
+        int, typer.Option(min=1, help="So many lists of the val fold at the most, evenly spaced.")
+    ] = 100,
+    jobs: Jobs = None,
+    as_json: AsJson = False,
+) -> None:
+    """Which fingerprint and which loss to train with, for these candidates and your goal.
+
+    Reads the candidates alone, and says what the theory bounds from how alike they are.
+
+    Example: mzseek advise prepared --goal tanimoto
+    """
+    goals = GOAL_NAMES.split()
+    if goal not in goals:
+        raise DecisionError(f"--goal {goal!r} is unknown, expected one of: {', '.join(goals)}")
+    if p_star is not None and not 0 < p_star <= 1:
+        raise DecisionError(f"--p-star is {p_star:g}, expected above 0 and at most 1")
+    kinds = list(dict.fromkeys(expanded(fingerprint or PAPERS)))
+    for kind in kinds:
+        look_at_fingerprint(kind)
+    from mzseek.prepared.bands import set_bands
+    from mzseek.prepared.reader import Prepared
+    from mzseek.report.advice import advise as ask
+    from mzseek.report.advice import compares
+
+    prepared = Prepared.open(data, verify=True)
+    source = "given"
+    if run is not None:
+        p_star, source = _from_run(run, candidates, data), f"measured on {run}, val"
+    elif p_star is None:
+        p_star, source = _USUAL, "assumed"
+    similarity = goal if goal in ("tanimoto", "cosine") else "tanimoto"
+    own = str(prepared.manifest["options"]["fingerprint"])
+    medians = {}
+    if compares(goal):
+        fold = "val" if len(prepared.in_fold("val")) else None
+        with watched() as progress:
+            for kind in kinds:
+                found = set_bands(
+                    prepared, candidates, fold=fold, fingerprint=kind, similarity=similarity,
+                    most_lists=lists, jobs=jobs, progress=progress,
+                )  # fmt: skip
+                medians[kind] = found.medians()
+    advice = ask(goal, medians, p_star, own, similarity)
+    if as_json:
+        facts = vars(advice) | {"rows": [vars(row) for row in advice.rows]}
+        print_json(facts | {"p_star": p_star, "p_star_is": source, "lists": lists})
+        return
+    say(f"[bold]Fingerprint {advice.fingerprint}, loss {advice.loss}[/bold]")
+    for reason in advice.reasons:
+        say(f"· {reason}")
+    if advice.rows:
+        _show_rows(advice.rows, similarity)
+        say(
+            f"[dim]{similarity} of the truth with its candidates, medians of up to {lists} "
+            f"{plain(candidates)} lists; points lost by the wrong decision where the best "
+            f"candidate has probability {p_star:.2f} ({plain(source)}). The theorems need the band "
+            f"of all pairs: for a guarantee see `{plain(_pairs(data, candidates), _COMMAND)}`."
+            "[/dim]"
+        )
+    _show_commands(data, prepared, advice.fingerprint, advice.loss, candidates)
+
+
+def _show_rows(rows: "list[BandRow]", similarity: str) -> None:
+    table = new_table()
+    table.add_column("fingerprint")
+    for head in ("σ min", "σ max", f"most lost in {similarity}", "most lost in HR@1"):
+        table.add_column(head, justify="right")
+    for row in rows:
+        lost = f"{100 * row.similarity_loss:.1f}", f"{100 * row.hit_loss:.1f}"
+        table.add_row(row.fingerprint, f"{row.low:.3f}", f"{row.high:.3f}", *lost)
+    show(table)
+
+
+def _pairs(data: Path, candidates: str) -> str:
+    words = ("mzseek", "bands", data, "--candidates", candidates, "--against", "pairs")
+    return shlex.join(map(str, words))
+
+
+def _show_commands(
+    data: Path, prepared: "Prepared", fingerprint: str, loss: str, candidates: str
+) -> None:
+    """The commands that follow the advice: another fingerprint is another preparation."""
+    from mzseek.prepared.settings import measured_on
+
+    options = prepared.manifest["options"]
+    if fingerprint != options["fingerprint"]:
+        source = prepared.manifest["sources"]["spectra"]["file"]
+        floor = options["intensity_floor"]
+        others = ("--intensity-floor", floor) if floor else ()
+        made = data.with_name(f"{data.name}-{fingerprint}") if data.name else Path(fingerprint)
+        say(
+            f"A fingerprint is chosen when data are prepared, here from DATASET, where "
+            f"{plain(source)} is:"
+        )
+        say_next(
+            "mzseek", "prepare", "DATASET", "--fingerprint", fingerprint, *others, "--out", made
+        )
+        # Negatives are mined for one preparation; the lists of the data set come along.
+        data, candidates = made, measured_on(candidates)
+    say_next(
+        "mzseek", "train", data, "--loss", loss, "--candidates", candidates, "--out", f"runs/{loss}"
+    )
+
+
+def _from_run(folder: Path, candidates: str, data: Path) -> float:
+    """Mean probability of the best candidate, on validation."""
+    from mzseek.decision import first_places
+    from mzseek.evaluation.posteriors import calibrate
+    from mzseek.evaluation.scored import How
+    from mzseek.runs.run import Run
+
+    with watched() as progress:
+        found = calibrate(
+            Run.open(folder), How("val", candidates), data=data, progress=progress
+        ).val
+    return float(first_places(*found.answers())[0].mean())

@@ -1,0 +1,137 @@
+"""``mzseek bands``."""
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mzseek.cli.early import early, look_at_fingerprint, look_for_prepared
+from mzseek.cli.options import BAND_NAMES, FINGERPRINT_NAMES, AsJson, Jobs
+from mzseek.cli.output import counted, new_table, plain, print_json, say, show, watched
+from mzseek.errors import DatasetError
+
+if TYPE_CHECKING:
+    from mzseek.decision import Bands
+
+PAPERS = ("morgan2", "morgan4", "morgan6", "morgan8", "rdkit", "map4")
+
+
+@early(data=look_for_prepared)
+def bands(
+    data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
+    fingerprint: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"{FINGERPRINT_NAMES}; several times for several, or `paper` for the six "
+            "of the paper. By default the prepared one."
+        ),
+    ] = None,
+    similarity: Annotated[str, typer.Option(help=BAND_NAMES)] = "tanimoto",
+    candidates: Annotated[str, typer.Option(help="Candidate lists.")] = "mass",
+    fold: Annotated[str, typer.Option(help="train, val, test or all.")] = "test",
+    against: Annotated[
+        str,
+        typer.Option(
+            help="truth: each true molecule against its candidates, as the paper's figures; "
+            "pairs: all pairs of a list, as its theorems."
+        ),
+    ] = "truth",
+    lists: Annotated[
+        int | None, typer.Option(min=1, help="So many lists at the most, evenly spaced.")
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Also draw the distributions into this SVG file.")
+    ] = None,
+    jobs: Jobs = None,
+    as_json: AsJson = False,
+) -> None:
+    """How alike the candidates are: the similarity bands that bound regret.
+
+    The wider the band, the more can be lost by training for one metric and being judged by another.
+
+    Example: mzseek bands prepared --fingerprint morgan2 --fingerprint rdkit --figure bands.svg
+    """
+    asked = list(dict.fromkeys(expanded(fingerprint or [])))
+    for kind in asked:
+        look_at_fingerprint(kind)
+    if figure and figure.suffix != ".svg":
+        raise DatasetError(f"{figure}: expected a name that ends in .svg")
+    from mzseek.files import atomic_file, sole_writer
+    from mzseek.prepared.bands import set_bands
+    from mzseek.prepared.reader import Prepared
+
+    prepared = Prepared.open(data, verify=True)
+    kinds = asked or [str(prepared.manifest["options"]["fingerprint"])]
+    found: dict[str, Bands] = {}
+    with contextlib.ExitStack() as held:
+        if figure:  # a place that cannot be written is told before the work
+            held.enter_context(sole_writer(figure, "drawing bands"))
+            partial = held.enter_context(atomic_file(figure))
+        progress = held.enter_context(watched())
+        for kind in kinds:
+            found[kind] = set_bands(
+                prepared, candidates, fold=None if fold == "all" else fold, fingerprint=kind,
+                similarity=similarity, against=against, most_lists=lists, jobs=jobs,
+                progress=progress,
+            )  # fmt: skip
+        if figure:
+            from mzseek.report.bands import bands_svg
+
+            partial.write_text(bands_svg(found, similarity), encoding="utf-8")
+    if as_json:
+        print_json(_facts(found, similarity, candidates, fold, against))
+        return
+    _show(found, similarity, candidates, fold, against)
+    if figure:
+        say(f"Distributions: {plain(figure)}")
+
+
+def expanded(kinds: Sequence[str]) -> list[str]:
+    """Kinds of fingerprint, the paper's six for `paper`."""
+    return [kind for name in kinds for kind in (PAPERS if name == "paper" else (name,))]
+
+
+def _facts(found: "dict[str, Bands]", similarity: str, *how: str) -> dict[str, Any]:
+    candidates, fold, against = how
+    return {
+        "similarity": similarity,
+        "candidates": candidates,
+        "fold": fold,
+        "against": against,
+        "lists": {kind: int(each.usable.sum()) for kind, each in found.items()},
+        "medians": {kind: each.medians() for kind, each in found.items()},
+        "twins": {kind: _with_twins(each) for kind, each in found.items()},
+    }
+
+
+def _with_twins(found: "Bands") -> float:
+    """Share of the lists in which two molecules have the same fingerprint."""
+    # The cosine of equal rows may round to just beside 1; that of others is never so near.
+    return float((found.high[found.usable] > 1 - 1e-9).mean())
+
+
+def _show(
+    found: "dict[str, Bands]", similarity: str, candidates: str, fold: str, against: str
+) -> None:
+    first = next(iter(found.values()))
+    what = "the truth against its candidates" if against == "truth" else "all pairs of a list"
+    where = "" if fold == "all" else f" of the {fold} fold"
+    lists = f"{first.usable.sum():,} {plain(candidates)} lists{where}"
+    say(f"{plain(similarity)} of {what}: medians over {lists}")
+    alone = int((~first.usable).sum())
+    if alone:
+        said = counted(
+            alone, "list has nothing to compare and is", "lists have nothing to compare and are"
+        )
+        say(f"[yellow]{said} left out[/yellow]")
+    table = new_table()
+    table.add_column("fingerprint")
+    for head in ("σ min", "σ max", "σ max − σ min", "lists with σ max = 1"):
+        table.add_column(head, justify="right")
+    for kind, each in found.items():
+        medians = each.medians()
+        cells = [f"{medians[name]:.3f}" for name in ("low", "high", "width")]
+        table.add_row(kind, *cells, f"{100 * _with_twins(each):.1f} %")
+    show(table)

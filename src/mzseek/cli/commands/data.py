@@ -1,0 +1,143 @@
+"""``mzseek data get|build|check``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mzseek.cli.early import early, look_for_file, look_for_folder
+from mzseek.cli.options import AsJson, Jobs
+from mzseek.cli.output import (
+    counted,
+    plain,
+    print_json,
+    say,
+    say_next,
+    show_check,
+    show_rejects,
+    watched,
+)
+from mzseek.errors import DatasetError
+
+data_app = typer.Typer(help="Get, build and check data sets.", no_args_is_help=True)
+
+
+@data_app.command("get")
+def get(
+    name: Annotated[str, typer.Argument(help="The data set: massspecgym.")],
+    version: Annotated[str, typer.Option(help="1 or 1.5 (canonical SMILES).")] = "1.5",
+    directory: Annotated[
+        Path, typer.Option("--dir", help="Where to put it; files already there are kept.")
+    ] = Path("massspecgym"),
+    revision: Annotated[
+        str | None, typer.Option(help="A commit of the hub's repository, to pin the files.")
+    ] = None,
+) -> None:
+    """Download a public data set (about 1 GB for MassSpecGym).
+
+    Example: mzseek data get massspecgym --version 1.5 --dir massspecgym
+    """
+    if name.lower() != "massspecgym":
+        raise DatasetError(f"data set {name!r} is unknown, expected massspecgym")
+    from mzseek.datasets.get import get_massspecgym
+
+    with watched() as progress:
+        files = get_massspecgym(directory, version, revision=revision, progress=progress)
+    for path in (files.spectra, *files.candidates.values()):
+        say(f"{plain(path)}  [dim]{path.stat().st_size / 1e6:,.1f} MB[/dim]")
+    lists = [(f"--candidates-{setting}", path) for setting, path in files.candidates.items()]
+    words = [word for pair in lists for word in pair]
+    say_next("mzseek", "prepare", files.spectra, *words, "--out", "prepared")
+
+
+@data_app.command("build")
+@early(libraries=look_for_file, molecules=look_for_file)
+def build(
+    libraries: Annotated[
+        list[Path], typer.Argument(help="Spectrum files, folders or zips, in any known format.")
+    ],
+    molecules: Annotated[
+        Path,
+        typer.Option(help="Molecules to draw candidates from: TSV, CSV or SMILES list, or .gz."),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to make.")],
+    seed: Annotated[int, typer.Option(help="For the split and the candidates.")] = 0,
+    similarity: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Tanimoto at which molecules share a cluster.")
+    ] = 0.6,
+    keep_formulas_together: Annotated[
+        bool, typer.Option(help="Never split molecules of one formula between folds.")
+    ] = False,
+    ppm: Annotated[float, typer.Option(min=0.0, help="Mass window of the candidates.")] = 10.0,
+    precursor_ppm: Annotated[
+        float, typer.Option(min=0.0, help="Largest error of the precursor m/z.")
+    ] = 20.0,
+    max_candidates: Annotated[int, typer.Option(min=1, help="Truth included.")] = 256,
+    keep_stereo: Annotated[bool, typer.Option(help="Keep stereo in SMILES.")] = False,
+    jobs: Jobs = None,
+) -> None:
+    """Make a data set like MassSpecGym from your own annotated spectra.
+
+    Spectra are cleaned and merged, molecules standardised and split by structure clusters, and
+    candidates drawn by mass and by formula, the truth always among them.
+
+    Example: mzseek data build library.msp --molecules pubchem.tsv.gz --out myset
+    """
+    from mzseek.datasets.build import BuildOptions, build_dataset
+    from mzseek.datasets.table import read_rejects
+
+    options = BuildOptions(
+        seed=seed,
+        similarity=similarity,
+        keep_formulas_together=keep_formulas_together,
+        candidate_ppm=ppm,
+        precursor_ppm=precursor_ppm,
+        max_candidates=max_candidates,
+        keep_stereo=keep_stereo,
+    )
+    replaces = out.exists() and any(out.iterdir()) if out.is_dir() else False
+    with watched() as progress:
+        manifest = build_dataset(libraries, molecules, out, options, jobs=jobs, progress=progress)
+    if replaces:
+        say(f"{plain(out)} was replaced.")
+    counts = manifest["counts"]
+    by_fold = ", ".join(f"{fold} {n:,}" for fold, n in counts["spectra_by_fold"].items())
+    spectra = counted(counts["spectra"], "spectrum", "spectra")
+    of_molecules = counted(counts["molecules"], "molecule", "molecules")
+    say(f"{spectra} ({by_fold}) of {of_molecules}")
+    if counts["adducts_inferred"]:
+        inferred = counted(counts["adducts_inferred"], "spectrum", "spectra")
+        say(f"adduct inferred from precursor and mass, since none was stated: {inferred}")
+    for setting, facts in counts["candidates"].items():
+        say(f"{setting} candidates: median {facts['median']:g}, largest {facts['largest']}")
+        if facts["molecules_alone"]:
+            alone = counted(facts["molecules_alone"], "molecule has", "molecules have")
+            say(f"  [yellow]{alone} no rival: any model ranks them first[/yellow]")
+    show_rejects(read_rejects(out / "rejects.tsv"), out / "rejects.tsv")
+    say_next("mzseek", "data", "check", out)
+
+
+@data_app.command("check")
+@early(directory=look_for_folder)
+def check(
+    directory: Annotated[Path, typer.Argument(help="A folder with a table and candidate lists.")],
+    as_json: AsJson = False,
+    jobs: Jobs = None,
+) -> None:
+    """Look a data set over: leaks, missing truths, twins, conflicts, with examples.
+
+    Exits with status 1 if there are faults.
+
+    Example: mzseek data check massspecgym
+    """
+    from mzseek.datasets.check import check_dataset
+    from mzseek.datasets.table import find_dataset
+
+    with watched() as progress:
+        report = check_dataset(find_dataset(directory), jobs=jobs, progress=progress)
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        show_check(report)
+    if report.faults:
+        raise typer.Exit(1)

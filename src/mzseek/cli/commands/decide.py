@@ -1,0 +1,161 @@
+"""``mzseek decide``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mzseek.cli.early import early, look_at_fingerprint, look_for_file
+from mzseek.cli.options import FINGERPRINT_NAMES, WITHIN_NAMES, AsJson
+from mzseek.cli.output import counted, new_table, plain, print_json, say, show
+from mzseek.errors import DecisionError
+
+if TYPE_CHECKING:
+    from mzseek.decision import Bounds, Decision, Distribution
+
+_SHOWN_BITS = 40
+
+
+@early(table=look_for_file)
+def decide(
+    table: Annotated[
+        Path,
+        typer.Argument(
+            help="Table (tabs, semicolons or commas) with a column `fingerprint` (0s and 1s), else "
+            "`smiles`, and a column `probability`, else `score`."
+        ),
+    ],
+    within: Annotated[
+        str, typer.Option(help="Decide among the candidates, or for any fingerprint: all.")
+    ] = "candidates",
+    fingerprint: Annotated[
+        str | None,
+        typer.Option(help=f"For SMILES: {FINGERPRINT_NAMES}; morgan2 by default."),
+    ] = None,
+    temperature: Annotated[
+        float | None,
+        typer.Option(help="Scores become probabilities by softmax(score / T); 1 by default."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """What to decide for, by the metric that counts, and what each other decision costs.
+
+    Example: mzseek decide candidates.csv --within all
+    """
+    known_places = WITHIN_NAMES.split()
+    if within not in known_places:
+        listed = ", ".join(known_places)
+        raise DecisionError(f"--within {within!r} is unknown, expected one of: {listed}")
+    if fingerprint is not None:
+        look_at_fingerprint(fingerprint)
+    from mzseek.datasets.scored_table import read_scored_table
+    from mzseek.decision import UTILITIES, distribution
+    from mzseek.decision.bounds import bounds_under
+    from mzseek.decision.decide import decide as decide_under
+    from mzseek.decision.utilities import expected
+
+    scored = read_scored_table(table, fingerprint, temperature)
+    names, known = scored.names, distribution(scored.rows, scored.probabilities)
+    where: Any = within  # one of the two
+    decisions = {name: decide_under(name, known, where) for name in UTILITIES}
+    values = {
+        judged: {made: expected(judged, decisions[made].bits, known) for made in decisions}
+        for judged in UTILITIES
+    }
+    bounds = bounds_under("tanimoto", known) if within == "candidates" else None
+    if as_json:
+        print_json({"columns": scored.read} | _facts(names, decisions, values, bounds, within))
+        return
+    _show(names, known, decisions, values, bounds, within)
+    if scored.unread:
+        used, left = " and ".join(scored.read), " and ".join(scored.unread)
+        say(f"[dim]Decided by the columns {used}, not by {left}.[/dim]")
+
+
+def _facts(
+    names: list[str],
+    decisions: "dict[str, Decision]",
+    values: dict[str, dict[str, float]],
+    bounds: "Bounds | None",
+    within: str,
+) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "within": within,
+        "decisions": {
+            made: {
+                "bits": decision.bits.nonzero()[0].tolist(),
+                "index": decision.index,
+                "name": None if decision.index is None else names[decision.index],
+                "expected_utility": decision.expected_utility,
+                "upper_bound": decision.upper_bound,
+            }
+            for made, decision in decisions.items()
+        },
+        "expected": values,
+        "regret": {
+            judged: {made: max(0.0, of[judged] - value) for made, value in of.items()}
+            for judged, of in values.items()
+        },
+    }
+    if bounds:
+        facts["tanimoto_bounds"] = vars(bounds)
+    return facts
+
+
+def _show(
+    names: list[str],
+    known: "Distribution",
+    decisions: "dict[str, Decision]",
+    values: dict[str, dict[str, float]],
+    bounds: "Bounds | None",
+    within: str,
+) -> None:
+    from mzseek.decision import UTILITIES
+
+    where = "among them" if within == "candidates" else "for any fingerprint"
+    said = counted(len(names), "candidate", "candidates")
+    merged = "" if len(known) == len(names) else f", {len(known):,} distinct fingerprints"
+    say(f"{said}{merged}; decisions are made {where}")
+    table = new_table(padding=(0, 1, 0, 0))
+    table.add_column("best for", no_wrap=True)
+    table.add_column("decision", overflow="fold")
+    for name, judged in UTILITIES.items():  # narrow, so that it fits into 80 columns
+        label = name if len(judged.label) > 8 else judged.label
+        table.add_column(label, justify="right", no_wrap=True)
+    for made, decision in decisions.items():
+        cells = [_cell(values[judged], made, judged) for judged in UTILITIES]
+        table.add_row(UTILITIES[made].label, _named(decision, names, known.width), *cells)
+    show(table)
+    say("[dim]Expected value by each metric, %, and how much it is below the best.[/dim]")
+    inexact = [made for made, decision in decisions.items() if not decision.optimal]
+    for made in inexact:
+        ceiling = 100 * decisions[made].upper_bound
+        say(
+            f"[dim]{UTILITIES[made].label} over all fingerprints is the best found; none is above "
+            f"{ceiling:.1f}.[/dim]"
+        )
+    if bounds and len(known) > 1:
+        _say_bounds(bounds)
+
+
+def _cell(of: dict[str, float], made: str, judged: str) -> str:
+    lost = of[judged] - of[made]
+    text = f"{100 * of[made]:.1f}"
+    return f"[bold]{text}[/bold]" if lost <= 1e-12 else f"{text} [dim]−{100 * lost:.1f}[/dim]"
+
+
+def _named(decision: "Decision", names: list[str], width: int) -> str:
+    if width <= _SHOWN_BITS:
+        return "".join(map(str, decision.bits))
+    if decision.index is not None:
+        return plain(names[decision.index])
+    return f"a fingerprint of {int(decision.bits.sum())} bits, none of the candidates"
+
+
+def _say_bounds(bounds: "Bounds") -> None:
+    say(
+        f"Tanimoto of two candidates is {bounds.low:.3f} to {bounds.high:.3f}. From that alone: "
+        f"deciding for HR@1 costs at most {100 * bounds.hit_under_similarity:.1f} points of "
+        f"Tanimoto, deciding for Tanimoto at most {100 * bounds.similarity_under_hit:.1f} of HR@1"
+        + ("; the two are sure to agree." if bounds.agreement else ".")
+    )

@@ -1,0 +1,56 @@
+"""``mzseek negatives``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mzseek.cli.early import early, look_for_database, look_for_prepared
+from mzseek.cli.options import Address, AsJson, EngineName, Jobs
+from mzseek.cli.output import print_json, say, say_next, watched
+
+
+@early(data=look_for_prepared, database=look_for_database)
+def negatives(
+    data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
+    database: Annotated[Path, typer.Option(help="Folder that `mzseek database build` has made.")],
+    by: Annotated[str, typer.Option(help="Candidates of equal mass or formula.")] = "mass",
+    keep: Annotated[
+        int, typer.Option(min=2, help="Length of a list at the most, the truth included.")
+    ] = 256,
+    kind: Annotated[
+        str, typer.Option(help="hardest (most alike by Tanimoto) or random.")
+    ] = "hardest",
+    ppm: Annotated[float, typer.Option(min=0.0, help="For --by mass.")] = 10.0,
+    seed: Annotated[int, typer.Option(help="For --kind random.")] = 0,
+    jobs: Jobs = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    as_json: AsJson = False,
+) -> None:
+    """Mine negatives for training, for every molecule of a data set.
+
+    The lists are added to the folder under a name such as hard-mass-256. Models trained on them
+    are measured on the lists that came with the data.
+
+    Example: mzseek negatives prepared --database candidates --by mass --keep 256
+    """
+    from mzseek.database import Database
+    from mzseek.prepared.negatives import add_negatives
+    from mzseek.prepared.reader import Prepared
+    from mzseek.work import engine_named
+
+    with watched() as progress:
+        _, facts = add_negatives(
+            Prepared.open(data), Database.open(database), by=by, keep=keep, kind=kind, ppm=ppm,
+            seed=seed, engine=engine_named(engine, jobs, address), progress=progress,
+        )  # fmt: skip
+    if as_json:
+        print_json(facts)
+        return
+    say(
+        f"{facts['lists']:,} lists, median {facts['median']:g}, largest {facts['largest']}"
+        + (f"; {facts['alone']:,} have no negative" if facts["alone"] else "")
+    )
+    how = ("--loss", "emb-cos", "--candidates", facts["name"])
+    say_next("mzseek", "train", data, *how, "--out", "runs/emb-cos")

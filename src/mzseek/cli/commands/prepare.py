@@ -1,0 +1,102 @@
+"""``mzseek prepare``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mzseek.cli.early import early, look_at_fingerprint, look_for_file
+from mzseek.cli.options import AsJson, Fingerprint, Jobs
+from mzseek.cli.output import counted, plain, print_json, say, show_rejects, watched
+from mzseek.errors import DatasetError
+
+if TYPE_CHECKING:
+    from mzseek.prepared.reader import Prepared
+
+
+@early(fingerprint=look_at_fingerprint, spectra=look_for_file)
+def prepare(
+    spectra: Annotated[
+        Path,
+        typer.Argument(help="Table in MassSpecGym's columns, or .gz; or a folder with its lists."),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to make.")],
+    candidates_mass: Annotated[
+        Path | None, typer.Option(help="JSON of candidates of equal mass, or .gz.")
+    ] = None,
+    candidates_formula: Annotated[
+        Path | None, typer.Option(help="JSON of candidates of equal formula, or .gz.")
+    ] = None,
+    candidates: Annotated[
+        list[str] | None, typer.Option(help="NAME=JSON: candidates of any other kind.")
+    ] = None,
+    fingerprint: Fingerprint = "morgan2",
+    intensity_floor: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Leave out peaks below this share of the base.")
+    ] = 0.0,
+    jobs: Jobs = None,
+    as_json: AsJson = False,
+) -> None:
+    """Turn a data set into the sparse arrays that training reads.
+
+    Done once: if nothing has changed since, the folder is left as it is.
+
+    Example: mzseek prepare myset --out prepared
+    """
+    settings = {"mass": candidates_mass, "formula": candidates_formula}
+    for text in candidates or []:
+        name, equals, file = text.partition("=")
+        if not (name.replace("-", "").replace("_", "").isalnum() and equals and file):
+            raise DatasetError(f"--candidates {text!r}: expected NAME=FILE")
+        settings[name] = Path(file)
+    chosen = {name: path for name, path in settings.items() if path is not None}
+    for path in chosen.values():
+        look_for_file(path)
+    from mzseek.datasets.table import find_dataset
+    from mzseek.prepared.writer import Options
+    from mzseek.prepared.writer import prepare as prepare_dataset
+
+    if spectra.is_dir():
+        files = find_dataset(spectra)
+        spectra, chosen = files.spectra, files.candidates | chosen
+    reasons: list[str] = []
+    options = Options(fingerprint=fingerprint, intensity_floor=intensity_floor)
+    with watched() as progress:
+        prepared, made = prepare_dataset(
+            spectra, chosen, out, options, jobs=jobs, progress=progress, say=reasons.append
+        )
+    if as_json:
+        print_json(prepared.manifest)
+        return
+    for reason in reasons:
+        say(plain(reason))
+    show_prepared(prepared, made)
+
+
+def show_prepared(prepared: "Prepared", made: bool) -> None:
+    """What a prepared folder holds."""
+    from mzseek.datasets.table import read_rejects
+
+    counts = prepared.manifest["counts"]
+    size = sum(facts["bytes"] for facts in prepared.manifest["files"].values())
+    if not made:
+        say(f"{plain(prepared.folder)} is up to date.")
+    folds = ", ".join(f"{fold} {n:,}" for fold, n in counts["spectra_by_fold"].items())
+    spectra = counted(counts["spectra"], "spectrum", "spectra")
+    measured = counted(counts["measured_molecules"], "molecule", "molecules")
+    say(
+        f"{spectra} ({folds}) of {measured}, {counts['molecules']:,} molecules with all "
+        f"candidates, {size / 1e6:,.1f} MB"
+    )
+    for name, lists in prepared.manifest["candidates"].items():
+        say(
+            f"{plain(name)} candidates: {counted(lists['lists'], 'list', 'lists')}, "
+            f"median {lists['median']:g}, largest {lists['largest']}"
+        )
+        if lists["molecules_without"]:
+            without = counted(lists["molecules_without"], "molecule has", "molecules have")
+            say(f"  [yellow]{without} no list[/yellow]")
+    if not prepared.manifest["candidates"]:
+        say("[yellow]No candidate lists were given: nothing to rank.[/yellow]")
+    rejects = prepared.folder / "rejects.tsv"
+    show_rejects(read_rejects(rejects), rejects)

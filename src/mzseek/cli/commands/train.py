@@ -1,0 +1,139 @@
+"""``mzseek train``."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mzseek.cli.early import early, look_for_prepared, look_for_run
+from mzseek.cli.interrupt import can_go_on
+from mzseek.cli.options import AsJson
+from mzseek.cli.output import plain, print_json, say, say_next, watched
+
+if TYPE_CHECKING:
+    from mzseek.prepared.reader import Prepared
+
+# Written out, since asking the registries would load torch for every --help; a test compares them.
+LOSS_NAMES = "bce focal cosine iou fp-cos emb-cos fp-mlp emb-mlp combined"
+MODEL_NAMES = "mlp transformer deepsets precursor blind random"
+
+
+@early(data=look_for_prepared, start_from=look_for_run)
+def train(
+    data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
+    loss: Annotated[str, typer.Option(help=LOSS_NAMES)],
+    out: Annotated[Path, typer.Option(help="Run folder to make.")],
+    candidates: Annotated[
+        str, typer.Option(help="Candidate lists to learn from: mass, formula, or another name.")
+    ] = "mass",
+    model: Annotated[
+        str, typer.Option(help=f"{MODEL_NAMES}; the last three are controls.")
+    ] = "mlp",
+    epochs: Annotated[int, typer.Option(help="At most this many.")] = 50,
+    lr: Annotated[float, typer.Option(help="Learning rate.")] = 1e-4,
+    seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 0,
+    temperature: Annotated[
+        float | None, typer.Option(help="τ of a listwise loss; the loss's own by default.")
+    ] = None,
+    gamma: Annotated[float | None, typer.Option(help="γ of focal; 2 by default.")] = None,
+    weight: Annotated[
+        float | None,
+        typer.Option(help="λ of combined: weight on its listwise part; 0.5 by default."),
+    ] = None,
+    pairwise: Annotated[
+        bool, typer.Option("--pairwise", help="The pairwise form of a listwise loss.")
+    ] = False,
+    blocks: Annotated[
+        int | None, typer.Option(help="Of the mlp; 3 by default, published runs used 2.")
+    ] = None,
+    width: Annotated[int, typer.Option(help="Of the encoder.")] = 1024,
+    protocol: Annotated[
+        str,
+        typer.Option(
+            help="Warm-up, validations and bias that are not given: auto (from the number of "
+            "steps) or paper (500 steps, every 1,000 steps, zero)."
+        ),
+    ] = "auto",
+    warmup: Annotated[
+        int | None,
+        typer.Option(help="Steps until the full learning rate; a tenth of all, at most 500."),
+    ] = None,
+    batch_size: Annotated[int, typer.Option(help="Spectra a step.")] = 64,
+    bias: Annotated[
+        str | None,
+        typer.Option(
+            help="Start of the fingerprint's bias: zero (small, as published) or log-odds (each "
+            "bit's base rate), which bce, focal and iou take in runs below 20,000 steps."
+        ),
+    ] = None,
+    validate_every: Annotated[
+        int | None,
+        typer.Option(
+            help="Steps between validations; 20 in all, at most two an epoch or 1,000 steps apart."
+        ),
+    ] = None,
+    patience: Annotated[
+        int | None, typer.Option(help="Stop after so many validations without gain.")
+    ] = None,
+    start_from: Annotated[
+        Path | None, typer.Option(help="Run to take weights from (two-stage training).")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="CPU threads; all by default.")] = None,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Also write TensorBoard's files.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a run that was interrupted.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train a model on a prepared data set.
+
+    The run folder gets the best weights by each metric, their predictions, and what made it.
+    Warm-up, validations and the start of the bias follow the number of steps and are told in the
+    first line; --protocol paper takes the paper's.
+
+    Example: mzseek train prepared --loss emb-cos --out runs/emb-cos
+    """
+    from mzseek.prepared.reader import Prepared
+    from mzseek.prepared.settings import measured_on
+    from mzseek.runs.options import Options  # torch takes a second to load
+    from mzseek.training.protocol import with_protocol
+    from mzseek.training.train import train as fit
+
+    options = Options(
+        loss=loss, model=model, candidates=candidates, epochs=epochs, batch_size=batch_size, lr=lr,
+        seed=seed, temperature=temperature, gamma=gamma, weight=weight, pairwise=pairwise,
+        blocks=blocks, width=width, warmup=warmup, bias=bias, validate_every=validate_every,
+        patience=patience, start_from=str(start_from) if start_from else None, threads=threads,
+    )  # fmt: skip
+    prepared = Prepared.open(data)
+    started = time.perf_counter()
+    with (
+        can_go_on("the same command with --resume goes on from the last validation"),
+        watched() as progress,
+    ):
+        run = fit(
+            prepared, with_protocol(options, protocol), out, resume=resume,
+            tensorboard=tensorboard, progress=progress, say=lambda line: say(plain(line)),
+        )  # fmt: skip
+    if as_json:
+        print_json({"out": str(out), "best": run.best, "warnings": run.facts["warnings"]})
+        return
+    steps, seconds = run.facts.get("steps", 0), run.facts.get("seconds", 0.0)
+    took = time.perf_counter() - started
+    say(f"Trained {steps:,} steps in {seconds:,.0f} s ({took:,.0f} s in all).")
+    _show_next(prepared, out, measured_on(candidates))
+
+
+def _show_next(prepared: "Prepared", out: Path, setting: str) -> None:
+    """The command that measures the run, on lists and a fold that the data have."""
+    if setting not in prepared.measured_settings:
+        say(
+            "The data have no candidate lists: nothing to rank. What it reached on validation is "
+            f"in {plain(out / 'history.csv')}"
+        )
+        return
+    fold = () if len(prepared.in_fold("test")) else ("--fold", "val")
+    say_next("mzseek", "evaluate", out, "--candidates", setting, *fold)

@@ -1,0 +1,1 @@
+"""Lists of molecules, one file a format."""

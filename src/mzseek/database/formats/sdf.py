@@ -1,0 +1,127 @@
+"""Molecules in SDF: MOL blocks with data fields, record by record."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from mzseek.database.formats.columns import KNOWN, one_line
+from mzseek.database.record import Record
+from mzseek.errors import InputError
+from mzseek.files import LongLine, Source, text_lines
+from mzseek.files.limits import MAX_SDF_RECORD
+from mzseek.files.table import plain_name
+from mzseek.rejects import Report
+
+MAX_RECORD = MAX_SDF_RECORD
+_MARK = re.compile(r"^(?:.{20,}V[23]000|M  END|\$\$\$\$)\s*$", re.MULTILINE)
+_FIELD = re.compile(r"^>.*<([^<>]+)>")
+
+
+def is_sdf(head: str) -> bool:
+    r"""Whether text begins as SDF or a single MOL file does.
+
+    Examples
+    --------
+    >>> is_sdf("ethanol\n  made by hand\n\n  3  2  0  0  0  0  0  0  0  0999 V2000\n")
+    True
+    >>> is_sdf("CCO ethanol\n")
+    False
+    """
+    return _MARK.search(head) is not None
+
+
+def read_sdf(
+    source: Source, report: Report, origin: str, named: Mapping[str, str]
+) -> Iterator[Record]:
+    """Records of SDF, each with its MOL block as it stands in the file.
+
+    The identifier is that of a data field, else the title line; ``named`` gives the names of the
+    fields as it gives those of columns. A record that has a field of one name twice, with different
+    values, is set aside where the field is read.
+    """
+    with source.open() as stream:
+        for number, lines in _records(text_lines(stream)):
+            where = f"{source.name}: record {number}"
+            if lines is None:
+                report(where, f"is longer than {MAX_RECORD:,} characters")
+                continue
+            block, rest = _block(lines)
+            reason = _fault(block)
+            if reason:
+                report(where, reason)
+                continue
+            fields = _fields(rest)
+            try:
+                identifier, name, own_source = (
+                    _value(where, fields, meaning, named) for meaning in ("id", "name", "source")
+                )
+            except InputError as error:
+                report(where, error.reason)
+                continue
+            identifier = identifier or one_line(lines[0])
+            yield Record(where, "".join(block), identifier, name, own_source or origin, True)
+
+
+def _records(numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str] | None]]:
+    """Numbered records as their lines; none for one that would fill the memory."""
+    number, size = 1, 0
+    lines: list[str] = []
+    for _, line in numbered:
+        if line.startswith("$$$$"):
+            yield number, lines if size <= MAX_RECORD else None
+            number, size, lines = number + 1, 0, []
+            continue
+        size += MAX_RECORD + 1 if isinstance(line, LongLine) else len(line)
+        if size > MAX_RECORD:
+            lines = []
+        else:
+            lines.append(line)
+    if size > MAX_RECORD:
+        yield number, None
+    elif any(line.strip() for line in lines):  # the last end mark may be missing
+        yield number, lines
+
+
+def _block(lines: list[str]) -> tuple[list[str], list[str]]:
+    """The MOL block, and what stands below it; no block where its end is missing."""
+    for place, line in enumerate(lines):
+        if line.startswith("M  END"):
+            return lines[: place + 1], lines[place + 1 :]
+    return [], lines
+
+
+def _fault(block: list[str]) -> str:
+    """Why this is no molecule; empty if it may be one."""
+    if not block:
+        return "has no molecule (no line 'M  END')"
+    counts = block[3] if len(block) > 4 else ""
+    if not counts[:3].strip().isdecimal():
+        return "has no molecule (no counts of atoms and bonds on its fourth line)"
+    has_atoms = "V3000" in counts or int(counts[:3]) > 0  # V3000 has its counts further down
+    return "" if has_atoms else "has no molecule (no atoms)"
+
+
+def _fields(lines: list[str]) -> dict[str, list[str]]:
+    """First lines of each data field, by the field's plain name; each value once."""
+    fields: dict[str, list[str]] = {}
+    name = ""
+    for line in lines:
+        match = _FIELD.match(line) if line.startswith(">") else None
+        if match:
+            name = plain_name(match[1])
+        elif name:
+            value = one_line(line)
+            if value and value not in fields.setdefault(name, []):
+                fields[name].append(value)
+            name = ""
+    return fields
+
+
+def _value(
+    where: str, fields: Mapping[str, list[str]], meaning: str, named: Mapping[str, str]
+) -> str:
+    wanted = (plain_name(named[meaning]),) if meaning in named else KNOWN[meaning]
+    values = next((fields[name] for name in wanted if fields.get(name)), [""])
+    if len(values) > 1:
+        shown = " and ".join(repr(value[:40]) for value in values[:2])
+        raise InputError(where, f"has two data fields for its {meaning}, {shown}, expected one")
+    return values[0]

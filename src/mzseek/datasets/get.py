@@ -1,0 +1,119 @@
+"""`data get`: MassSpecGym's files from the Hugging Face hub, or from a folder that has them."""
+
+import logging
+from pathlib import Path
+
+from mzseek.datasets.table import DatasetFiles
+from mzseek.errors import DatasetError
+from mzseek.files import sole_writer
+from mzseek.work.progress import Progress, silent
+
+REPOSITORY = "roman-bushuiev/MassSpecGym"
+
+# v1.5 has all SMILES in RDKit's canonical form; in v1 keys and candidates are as deposited.
+FILES = {
+    "1": {
+        "spectra": "data/MassSpecGym.tsv",
+        "mass": "data/molecules/MassSpecGym_retrieval_candidates_mass.json",
+        "formula": "data/molecules/MassSpecGym_retrieval_candidates_formula.json",
+    },
+    "1.5": {
+        "spectra": "data/MassSpecGym1.5.tsv",
+        "mass": "data/molecules/MassSpecGym1.5_retrieval_candidates_mass.json",
+        "formula": "data/molecules/MassSpecGym1.5_retrieval_candidates_formula.json",
+    },
+}
+
+
+def get_massspecgym(
+    folder: Path,
+    version: str = "1.5",
+    *,
+    endpoint: str | None = None,
+    revision: str | None = None,
+    progress: Progress = silent,
+) -> DatasetFiles:
+    """MassSpecGym in ``folder``: what is there already stays, the rest is downloaded.
+
+    Parameters
+    ----------
+    folder : Path
+        Files that lie in it, in the hub's subfolders or flat, are taken as they are.
+    version : str
+        ``"1"`` or ``"1.5"``.
+    endpoint : str, optional
+        Address of a hub or mirror; huggingface.co by default, or ``HF_ENDPOINT``.
+    revision : str, optional
+        Commit or tag, for a run that must be repeatable.
+
+    Raises
+    ------
+    DatasetError
+        The version is unknown, or the hub cannot be reached or lacks a file.
+    BusyError, WriteError
+        Another process is downloading into the folder, or it cannot be written.
+    """
+    if version not in FILES:
+        known = ", ".join(FILES)
+        raise DatasetError(f"MassSpecGym {version!r} is unknown, expected one of {known}")
+    at_hand = {part: _present(folder, name) for part, name in FILES[version].items()}
+    if revision is None and all(at_hand.values()):
+        return _files({part: path for part, path in at_hand.items() if path})
+    with sole_writer(folder / "MassSpecGym", "downloading MassSpecGym"):
+        return _fetched(folder, version, endpoint, revision, progress)
+
+
+def _fetched(
+    folder: Path, version: str, endpoint: str | None, revision: str | None, progress: Progress
+) -> DatasetFiles:
+    paths: dict[str, Path] = {}
+    for done, (part, name) in enumerate(FILES[version].items(), 1):
+        # A pinned revision is for the hub to compare with what is there.
+        at_hand = _present(folder, name) if revision is None else None
+        paths[part] = at_hand or _download(folder, version, name, endpoint, revision)
+        progress("files", done, len(FILES[version]))
+    return _files(paths)
+
+
+def _files(paths: dict[str, Path]) -> DatasetFiles:
+    lists = {part: path for part, path in paths.items() if part != "spectra"}
+    return DatasetFiles(paths["spectra"], lists)
+
+
+def _present(folder: Path, name: str) -> Path | None:
+    for candidate in (folder / name, folder / Path(name).name):
+        for path in (candidate, candidate.with_name(candidate.name + ".gz")):
+            if path.is_file() and path.stat().st_size > 0:
+                return path
+    return None
+
+
+def _download(
+    folder: Path, version: str, name: str, endpoint: str | None, revision: str | None
+) -> Path:
+    from httpx import HTTPError
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    folder.mkdir(parents=True, exist_ok=True)
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # its retries are no news
+    try:
+        return Path(
+            hf_hub_download(
+                REPOSITORY,
+                name,
+                repo_type="dataset",
+                local_dir=folder,
+                endpoint=endpoint,
+                revision=revision,
+            )
+        )
+    except LocalEntryNotFoundError as error:
+        names = ", ".join(Path(file).name for file in FILES[version].values())
+        raise DatasetError(
+            f"the hub cannot be reached; put {names} into {folder} by hand "
+            f"(they are in the data set {REPOSITORY} on huggingface.co)"
+        ) from error
+    except (HfHubHTTPError, HTTPError, OSError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
+        raise DatasetError(f"{name}: not received from {REPOSITORY} ({reason})") from error

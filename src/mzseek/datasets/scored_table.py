@@ -1,0 +1,202 @@
+"""A table of candidates, each with a probability or a score."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from mzseek.chem import fingerprints
+from mzseek.database.formats.columns import KNOWN
+from mzseek.decision import posterior
+from mzseek.errors import InputError, MoleculeError
+from mzseek.files import open_source
+from mzseek.files.table import (
+    TextTable,
+    first_line,
+    header_names,
+    open_table,
+    require_text,
+    shown_names,
+    sole_column,
+)
+
+_COLUMNS: dict[str, tuple[str, ...]] = {
+    "fingerprint": ("fingerprint",),
+    "smiles": KNOWN["smiles"],
+    "probability": ("probability",),
+    "score": ("score",),
+    "name": KNOWN["name"],
+    "id": KNOWN["id"],
+}
+_EXPECTED = "expected fingerprint or smiles, and probability or score"
+
+
+@dataclass(frozen=True)
+class ScoredTable:
+    """Candidates of one spectrum.
+
+    Attributes
+    ----------
+    names : list of str
+    rows : uint8 array or CSR, shape (candidates, bits)
+    probabilities : float64 array
+        They sum to 1.
+    read, unread : tuple of str
+        Columns that were taken, and others that could have been.
+    """
+
+    names: list[str]
+    rows: npt.NDArray[np.uint8] | csr_array
+    probabilities: npt.NDArray[np.float64]
+    read: tuple[str, str]
+    unread: tuple[str, ...]
+
+
+def read_scored_table(
+    path: Path, kind: str | None = None, temperature: float | None = None
+) -> ScoredTable:
+    r"""Read a table of candidates: tabs, semicolons or commas, plain or packed, with a header.
+
+    Parameters
+    ----------
+    path : Path
+        With a column ``fingerprint`` (0s and 1s), else ``smiles`` (or another name that
+        `mzseek database build` knows it by), and ``probability``, else ``score``.
+    kind : str, optional
+        Fingerprint to compute of SMILES; ``morgan2`` by default.
+    temperature : float, optional
+        Scores become probabilities by softmax(score / temperature); 1 by default.
+
+    Raises
+    ------
+    InputError, MoleculeError
+        A row that cannot be used is refused, not left out: the probabilities would be others.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "a.csv"
+    >>> _ = path.write_text("Name;Canonical SMILES;Probability\nethanol;CCO;0.9\nether;COC;0.1\n")
+    >>> table = read_scored_table(path)
+    >>> table.names, table.rows.shape, table.probabilities.tolist()
+    (['ethanol', 'ether'], (2, 4096), [0.9, 0.1])
+    """
+    table, found = _open(path)
+    what = next(name for name in ("fingerprint", "smiles") if name in found)
+    how = next(name for name in ("probability", "score") if name in found)
+    if kind is not None and what == "fingerprint":
+        raise InputError(
+            path, f"has a column fingerprint: --fingerprint {kind} would change nothing"
+        )
+    if temperature is not None and how == "probability":
+        raise InputError(
+            path, f"has a column probability: --temperature {temperature:g} would change nothing"
+        )
+    if temperature is not None and not math.isfinite(temperature):
+        raise InputError(path, f"temperature is {temperature:g}, expected above 0 and finite")
+    places, rows = _rows(path, table)
+    texts = [row[found[what]].strip() for row in rows]
+    numbers = _numbers(places, how, [row[found[how]].strip() for row in rows])
+    bits = _bits(places, texts) if what == "fingerprint" else _of_smiles(places, texts, kind)
+    if how == "score":
+        with np.errstate(over="ignore"):  # the difference of two scores may be without bound
+            numbers = posterior(
+                numbers, [len(numbers)], 1.0 if temperature is None else temperature
+            )
+    named = next(found[name] for name in ("name", "id", "smiles", "fingerprint") if name in found)
+    return ScoredTable(
+        [row[named].strip() for row in rows],
+        bits,
+        _summing_to_one(path, numbers),
+        (what, how),
+        tuple(name for name in ("smiles", "score") if name in found and name not in (what, how)),
+    )
+
+
+def _open(path: Path) -> tuple[TextTable, dict[str, int]]:
+    """The table, and the places of its columns by meaning."""
+
+    def find(names: Sequence[str]) -> dict[str, int]:
+        places = {name: sole_column(path, names, known) for name, known in _COLUMNS.items()}
+        return {name: place for name, place in places.items() if place is not None}
+
+    def fits(names: Sequence[str]) -> bool:
+        found = find(names).keys()
+        return bool(found & {"fingerprint", "smiles"}) and bool(found & {"probability", "score"})
+
+    source = open_source(path)
+    require_text(source, _EXPECTED)
+    table = open_table(source, fits)
+    if table is None:
+        names = header_names(first_line(source) or "")
+        raise InputError(path, f"has the columns {shown_names(names)}; {_EXPECTED}")
+    return table, find(table.names)
+
+
+def _rows(path: Path, table: TextTable) -> tuple[list[str], list[list[str]]]:
+    """Where each row stands, and its cells; a row that is short of some has empty ones."""
+
+    def refuse(number: int, reason: str) -> None:
+        raise InputError(f"{path}, line {number}", reason)
+
+    width = len(table.names)
+    places, rows = [], []
+    for number, cells in table.rows(refuse):
+        if any(cells[width:]):
+            refuse(number, f"has {len(cells)} columns, expected {width}")
+        places.append(f"{path}, line {number}")
+        rows.append(cells + [""] * (width - len(cells)))
+    if not rows:
+        raise InputError(path, "has no candidates below its header")
+    return places, rows
+
+
+def _numbers(places: list[str], column: str, texts: list[str]) -> npt.NDArray[np.float64]:
+    least = 0.0 if column == "probability" else -math.inf
+    values = []
+    for place, text in zip(places, texts, strict=True):
+        shown = repr(text if len(text) <= 40 else text[:39] + "…") if text else "missing"
+        try:
+            value = float(text) if "_" not in text else float("no")  # Python reads "1_0" as 10
+        except ValueError:
+            raise InputError(place, f"{column} is {shown}, expected a number") from None
+        if not math.isfinite(value) or value < least:
+            kind = "a finite number" + (" that is not negative" if least == 0 else "")
+            raise InputError(place, f"{column} is {shown}, expected {kind}")
+        values.append(value)
+    return np.array(values)
+
+
+def _summing_to_one(path: Path, p: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    total = float(p.sum())
+    if not abs(total - 1) <= 0.01:
+        raise InputError(
+            path, f"probabilities sum to {total:g}, expected 1; name the column `score` if they "
+            "are scores",
+        )  # fmt: skip
+    return p / total
+
+
+def _bits(places: list[str], texts: list[str]) -> npt.NDArray[np.uint8]:
+    width = len(texts[0])
+    for place, text in zip(places, texts, strict=True):
+        if set(text) - {"0", "1"} or len(text) != width or not text:
+            raise InputError(
+                place, f"fingerprint is {text[:20]!r}, expected {width} characters, each 0 or 1"
+            )
+    return np.array([[int(bit) for bit in text] for text in texts], np.uint8)
+
+
+def _of_smiles(places: list[str], texts: list[str], kind: str | None) -> csr_array:
+    rejects: list[tuple[str, str]] = []
+    rows = fingerprints(texts, kind or "morgan2", rejects=rejects)
+    if rejects:
+        where, reason = rejects[0]
+        place = places[int(where.rpartition(" ")[2])]
+        why = "left out, it would change the probabilities of the others"
+        raise MoleculeError(f"{place}: {reason}; {why}")
+    return rows

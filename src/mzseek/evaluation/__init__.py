@@ -1,0 +1,1 @@
+"""Runs measured: scored lists, validation, posteriors, decisions and how sure they are."""

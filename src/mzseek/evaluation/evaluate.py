@@ -1,0 +1,252 @@
+"""Scores of a run on a fold, from its predictions."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from mzseek.errors import RunError
+from mzseek.evaluation.scored import (
+    How,
+    best_step,
+    by_cosine,
+    check_similarity,
+    predictions_of,
+    predicts_fingerprint,
+    scored_lists,
+)
+from mzseek.evaluation.validation import HITS, hit_rates
+from mzseek.metrics import (
+    Interval,
+    binarise,
+    bit_accuracy,
+    bootstrap,
+    bootstrap_difference,
+    cosine,
+    mces_at_1,
+    soft_tanimoto,
+    tanimoto,
+)
+from mzseek.prepared.reader import Prepared
+from mzseek.prepared.settings import measured_on
+from mzseek.runs.predictions import Predictions
+from mzseek.runs.run import Run
+
+_ROWS = 512
+_Values = npt.NDArray[np.float64]
+_MOST_TIED = 5
+FINGERPRINT_METRICS = ("tanimoto", "soft_tanimoto", "cosine", "bit_accuracy")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A run's scores.
+
+    Attributes
+    ----------
+    folder : Path
+        The run's, resolved: which run these are the numbers of.
+    how : How
+    values : dict of str to float64 array
+        One value a spectrum for each metric.
+    molecule : dict of str to int array
+        The molecule of each.
+    steps : dict of str to int
+        The checkpoint that each metric was taken from: the best by it on validation.
+    chance : dict of str to float
+        Expected hit rates of an order at random.
+    without_list : int
+        Spectra of the fold that are not in the hit rates, having no list with the truth in it.
+    """
+
+    folder: Path
+    how: How
+    values: dict[str, _Values]
+    molecule: dict[str, npt.NDArray[np.int32]]
+    steps: dict[str, int]
+    chance: dict[str, float]
+    without_list: int = 0
+
+    def intervals(self, level: float = 0.95) -> dict[str, Interval]:
+        """Means with intervals over molecules."""
+        return {
+            name: bootstrap(values, self.molecule[name], level=level)
+            for name, values in self.values.items()
+        }
+
+    def gain_over(self, control: "Evaluation", level: float = 0.95) -> dict[str, Interval]:
+        """Differences to another evaluation of the same spectra, paired by spectrum."""
+        if control.how != replace(self.how, similarity=control.how.similarity):
+            raise RunError("the control was scored in another way")
+        shared = [name for name in self.values if name in control.values]
+        if not all(np.array_equal(self.molecule[name], control.molecule[name]) for name in shared):
+            raise RunError("the control was scored on other spectra")
+        return {
+            name: bootstrap_difference(
+                self.values[name], control.values[name], self.molecule[name], level=level
+            )
+            for name in shared
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: means by metric, and all that is needed to read them."""
+        intervals = self.intervals()
+        return {
+            "run": str(self.folder),
+            **{name: interval.mean for name, interval in intervals.items()},
+            "intervals": {name: [i.low, i.high] for name, i in intervals.items()},
+            "random": self.chance,
+            "steps": self.steps,
+            "without_list": self.without_list,
+            **vars(self.how),
+            "spectra": {name: len(values) for name, values in self.values.items()},
+            "molecules": {name: i.groups for name, i in intervals.items()},
+        }
+
+
+def evaluate(
+    run: Run,
+    how: How | None = None,
+    *,
+    data: Path | None = None,
+    progress: Callable[[str, int, int | None], None] = lambda stage, done, total: None,
+) -> Evaluation:
+    """Score a run, from its saved predictions where there are any.
+
+    Each metric is taken from the checkpoint that was best by that metric on validation; what else
+    is measured of fingerprints, from the checkpoint that was best by Tanimoto.
+
+    Parameters
+    ----------
+    run : Run
+    how : How
+    data : Path, optional
+        The prepared folder, if it is no longer where it was.
+    progress : callable of (stage, done, total)
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    RunError
+        The run has no checkpoint yet, the data have changed, or the model has no fingerprint to
+        compare.
+    """
+    how = how or How(candidates=measured_on(run.options.candidates))
+    how.check()
+    if not run.best:
+        raise RunError(f"{run.folder}: has no checkpoint yet; train it first, or --resume it")
+    prepared = run.open_data(data)
+    prepared.candidates(how.candidates)  # says which there are, if not this
+    check_similarity(run, how)
+    values: dict[str, _Values] = {}
+    molecule: dict[str, npt.NDArray[np.int32]] = {}
+    steps: dict[str, int] = {}
+    chance: dict[str, float] = {}
+    opened: dict[int, Predictions] = {}
+    rated: dict[int, Any] = {}
+
+    def at(step: int) -> Predictions:
+        if step not in opened:
+            opened[step] = predictions_of(run, prepared, step, how.fold, progress)
+        return opened[step]
+
+    for k in HITS:
+        name = f"hit_rate@{k}"
+        step = best_step(run, f"{name}/{how.candidates}")
+        if step not in rated:
+            rated[step] = hit_rates(
+                scored_lists(at(step), prepared, how, by_cosine(run)), how.ties, how.identity
+            )
+        values[name], molecule[name], steps[name] = rated[step][0][name], rated[step][1], step
+    if not len(molecule["hit_rate@1"]):
+        raise RunError(
+            f"{prepared.folder}: no {how.fold} spectrum has its molecule among its "
+            f"{how.candidates} candidates in the sense of {how.identity}"
+        )
+    lists = at(steps["hit_rate@1"]).lists[how.candidates]
+    even, _ = hit_rates(
+        replace(lists, scores=np.zeros_like(lists.scores)), "expected", how.identity
+    )
+    chance = {name: float(rates.mean()) for name, rates in even.items()}
+    if predicts_fingerprint(run):
+        step = best_step(run, "tanimoto")
+        for name, found in _fingerprint_metrics(at(step), prepared).items():
+            values[name], molecule[name], steps[name] = found, np.asarray(at(step).molecule), step
+    without = len(prepared.in_fold(how.fold)) - len(values["hit_rate@1"])
+    return Evaluation(run.folder.resolve(), how, values, molecule, steps, chance, without)
+
+
+def mces_of_best(
+    run: Run,
+    how: How | None = None,
+    *,
+    molecules: int,
+    data: Path | None = None,
+    threshold: int = 15,
+) -> tuple[_Values, npt.NDArray[np.int32]]:
+    """MCES distance of the best-scored candidate to the truth, for one spectrum a molecule.
+
+    An exact distance takes a solver seconds, so it is measured for some molecules, evenly spaced.
+    Of candidates that share the first place, the mean (of the first five by SMILES).
+
+    Parameters
+    ----------
+    run, how, data
+        As in `evaluate`.
+    molecules : int
+        At most this many.
+    threshold : int
+        Distances beyond it are lower bounds.
+
+    Returns
+    -------
+    distances : float64 array
+    molecule : int array
+        The true molecule of each.
+    """
+    how = how or How(candidates=measured_on(run.options.candidates))
+    how.check()
+    prepared = run.open_data(data)
+    step = best_step(run, f"hit_rate@1/{how.candidates}")
+    predictions = predictions_of(run, prepared, step, how.fold, lambda *told: None)
+    lists = scored_lists(predictions, prepared, how, by_cosine(run))
+    _, first = np.unique(lists.molecule, return_index=True)
+    chosen = first[np.unique(np.linspace(0, len(first) - 1, molecules).astype(int))]
+    starts = np.cumsum(lists.counts) - lists.counts
+    first_places = []
+    for start, count in zip(starts[chosen], lists.counts[chosen], strict=True):
+        scores = lists.scores[start : start + count]
+        tied = lists.candidates[start : start + count][scores == scores.max()]
+        # In the order of their SMILES, since that of the list may put the truth first.
+        first_places.append(sorted(prepared.smiles[int(c)] for c in tied)[:_MOST_TIED])
+    truth = np.asarray(lists.molecule[chosen])
+    each = [len(tied) for tied in first_places]
+    distances = mces_at_1(
+        [smiles for tied in first_places for smiles in tied],
+        [prepared.smiles[int(m)] for m in np.repeat(truth, each)],
+        threshold=threshold,
+    )
+    starts = np.cumsum(each) - np.asarray(each)
+    return np.add.reduceat(np.asarray(distances, np.float64), starts) / each, truth
+
+
+def _fingerprint_metrics(predictions: Predictions, prepared: Prepared) -> dict[str, _Values]:
+    found: dict[str, list[_Values]] = {name: [] for name in FINGERPRINT_METRICS}
+    assert predictions.fingerprints is not None
+    for start in range(0, len(predictions.queries), _ROWS):
+        here = slice(start, start + _ROWS)
+        soft = predictions.fingerprints[here].astype(np.float32)
+        bits = csr_array(binarise(soft))
+        truth = prepared.fingerprint_rows(predictions.molecule[here])
+        found["tanimoto"].append(tanimoto(bits, truth))
+        found["soft_tanimoto"].append(soft_tanimoto(soft, truth))
+        found["cosine"].append(cosine(soft, truth))
+        found["bit_accuracy"].append(bit_accuracy(bits, truth))
+    return {name: np.concatenate(parts) for name, parts in found.items()}

@@ -1,0 +1,203 @@
+"""Calibrated probabilities of a run's candidates."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from mzseek.decision import Calibration, fit_calibration, fit_temperature, posterior
+from mzseek.decision.distributions import row_keys
+from mzseek.decision.lists import merge_answers
+from mzseek.errors import RunError
+from mzseek.evaluation.scored import How, by_cosine, check_similarity, predictions_of, scored_lists
+from mzseek.prepared.batch import IDENTITIES
+from mzseek.prepared.reader import Prepared
+from mzseek.prepared.settings import measured_on
+from mzseek.runs.predictions import ListScores
+from mzseek.runs.run import Run
+from mzseek.work.progress import Progress, silent
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Probabilities of the candidates of every spectrum of a fold that has the truth in its list.
+
+    Attributes
+    ----------
+    queries, molecule : int arrays, shape (n,)
+        Spectra, and their true molecules.
+    counts : int64 array, shape (n,)
+        Candidates of each.
+    candidates : int32 array
+        Molecules, all lists concatenated, in an order that knows nothing of the truth.
+    labels : bool array
+        Candidates that are the truth, in the sense of ``how.identity``.
+    probabilities : float64 array
+    answer : array
+        Equal for candidates that are the same answer in that sense.
+    calibration : Calibration or None
+        How the scores became probabilities; None for a uniform posterior.
+    step : int
+        The checkpoint that it comes from.
+    how : How
+    """
+
+    queries: npt.NDArray[np.int64]
+    molecule: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int64]
+    candidates: npt.NDArray[np.int32]
+    labels: npt.NDArray[np.bool_]
+    probabilities: Floats
+    answer: npt.NDArray[np.generic]
+    calibration: Calibration | None
+    step: int
+    how: How
+
+    def uniform(self) -> "Posterior":
+        """The posterior of one who has not seen the spectrum: all candidates alike."""
+        even = 1 / np.repeat(self.counts, self.counts).astype(np.float64)
+        return replace(self, probabilities=even, calibration=None)
+
+    def answers(self) -> tuple[Floats, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Probabilities, counts and labels of distinct answers: twins are one."""
+        return merge_answers(self.probabilities, self.counts, self.answer, self.labels)
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """A run's posteriors on validation and on another fold, by one calibration.
+
+    Attributes
+    ----------
+    val, test : Posterior
+        ``test`` is of the fold asked for.
+    uncalibrated : Posterior
+        The same fold with the scores as they were trained: divided by the loss's own temperature.
+    """
+
+    val: Posterior
+    test: Posterior
+    uncalibrated: Posterior
+
+
+def calibrate(
+    run: Run, how: How | None = None, *, data: Path | None = None, progress: Progress = silent
+) -> Calibrated:
+    """Turn a run's scores into probabilities, with a calibration fitted on validation.
+
+    Of the checkpoints that the run has kept, the one under which the truth is most probable on
+    validation (at its best temperature, on average over spectra) is taken. In the fit itself each
+    molecule counts once.
+
+    Parameters
+    ----------
+    run : Run
+    how : How
+        Fold, candidates, similarity and identity; ties do not matter here.
+    data : Path, optional
+        The prepared folder, if it is no longer where it was.
+    progress : callable of (stage, done, total)
+
+    Returns
+    -------
+    Calibrated
+
+    Raises
+    ------
+    RunError
+        There are no validation spectra to calibrate on.
+    """
+    how = how or How(candidates=measured_on(run.options.candidates))
+    how.check()
+    if not run.best:
+        raise RunError(f"{run.folder}: has no checkpoint yet; train it first, or --resume it")
+    prepared = run.open_data(data)
+    prepared.candidates(how.candidates)
+    check_similarity(run, how)
+    if not len(prepared.in_fold("val")):
+        raise RunError(f"{prepared.folder}: has no val spectra to calibrate on")
+    steps = sorted({int(facts["step"]) for facts in run.best.values()})
+    found = [_on_validation(run, prepared, how, step, progress) for step in steps]
+    _, step, val = min(found, key=lambda each: each[0])
+    fitted = fit_calibration(val.scores, val.counts, _labels(val, how), val.molecule)
+    lists = _scores_at(run, prepared, how, step, progress)
+    plain = Calibration(run.options.temperature or 1.0)
+    return Calibrated(
+        val=_posterior(val, prepared, replace(how, fold="val"), fitted, step),
+        test=_posterior(lists, prepared, how, fitted, step),
+        uncalibrated=_posterior(lists, prepared, how, plain, step),
+    )
+
+
+def _on_validation(
+    run: Run, prepared: Prepared, how: How, step: int, progress: Progress
+) -> tuple[float, int, ListScores]:
+    """Log-loss on validation at the best temperature, the step, and the scores."""
+    lists = _scores_at(run, prepared, replace(how, fold="val"), step, progress)
+    labels = _labels(lists, how)
+    temperature = fit_temperature(lists.scores, lists.counts, labels, lists.molecule)
+    p = posterior(lists.scores, lists.counts, temperature)
+    starts = np.cumsum(lists.counts) - lists.counts
+    of_truth = np.add.reduceat(np.where(labels, p, 0), starts)
+    return float(-np.log(np.maximum(of_truth, 1e-300)).mean()), step, lists
+
+
+def _scores_at(run: Run, prepared: Prepared, how: How, step: int, progress: Progress) -> ListScores:
+    """Lists that have the truth in them, in an order that knows nothing of it."""
+    lists = scored_lists(
+        predictions_of(run, prepared, step, how.fold, progress), prepared, how, by_cosine(run)
+    )
+    starts = np.cumsum(lists.counts) - lists.counts
+    usable = np.logical_or.reduceat(_labels(lists, how), starts) if len(starts) else np.empty(0)
+    if not usable.any():
+        raise RunError(
+            f"{prepared.folder}: no {how.fold} spectrum has its molecule among its "
+            f"{how.candidates} candidates in the sense of {how.identity}"
+        )
+    # A list may have the truth first, and equal probabilities would then be decided for it.
+    shuffled = np.random.default_rng(0).permutation(len(prepared.masses))
+    of_list = np.repeat(np.arange(len(lists.counts)), lists.counts)
+    order = np.lexsort((shuffled[lists.candidates], of_list))
+    order = order[usable[of_list]]
+    return ListScores(
+        queries=lists.queries[usable],
+        molecule=lists.molecule[usable],
+        counts=lists.counts[usable],
+        candidates=lists.candidates[order],
+        identity=lists.identity[order],
+        scores=np.asarray(lists.scores)[order],
+    )
+
+
+def _labels(lists: ListScores, how: How) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = (np.asarray(lists.identity) & IDENTITIES[how.identity]) > 0
+    return found
+
+
+def _posterior(
+    lists: ListScores, prepared: Prepared, how: How, calibration: Calibration, step: int
+) -> Posterior:
+    return Posterior(
+        queries=lists.queries,
+        molecule=np.asarray(lists.molecule),
+        counts=lists.counts,
+        candidates=lists.candidates,
+        labels=_labels(lists, how),
+        probabilities=calibration.posterior(lists.scores, lists.counts),
+        answer=_answers(lists, prepared, how),
+        calibration=calibration,
+        step=step,
+        how=how,
+    )
+
+
+def _answers(lists: ListScores, prepared: Prepared, how: How) -> npt.NDArray[np.generic]:
+    if how.identity == "inchikey":
+        return np.asarray(prepared.blocks[lists.candidates])
+    molecules, place = np.unique(lists.candidates, return_inverse=True)
+    rows = prepared.fingerprint_rows(molecules)
+    keys = row_keys(rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.shape[1])
+    return keys[place]

@@ -1,0 +1,293 @@
+"""The prepared folder: sparse arrays on disk, opened without being read.
+
+==========================  ===========================================================
+``manifest.json``           what made it: sources with their hashes, options, versions,
+                            counts, and the size of every file
+``peaks.*``                 all peaks of all spectra, concatenated, with row pointers
+``bins.*``                  the same spectra binned, as CSR
+``spectra.*``               one entry a spectrum: molecule, fold, precursor, adduct …
+``molecules.*``             one entry a unique molecule: SMILES, formula, mass, key
+``fingerprints.*``          set bits of each molecule, as row pointers and positions
+``candidates.NAME.*``       lists of molecules, one list a measured molecule
+``rejects.tsv``             what was set aside, and why
+==========================  ===========================================================
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from mzseek.datasets.table import FOLDS
+from mzseek.errors import CacheError
+from mzseek.files.arrays import check_pointers, check_range, load_array
+from mzseek.files.json_file import check_fields, read_object
+from mzseek.files.owned import MANIFEST, check_files, why_not
+from mzseek.prepared.layout import FIELDS, form_of, names_of
+from mzseek.prepared.settings import is_for_training
+from mzseek.prepared.strings import StringColumn
+
+FORMAT_VERSION = 1
+KIND = "prepared folder"
+
+_AGAIN = "run `mzseek prepare` again"
+
+SAME_FINGERPRINT = 1
+SAME_BLOCK = 2
+
+
+@dataclass(frozen=True)
+class CandidateLists:
+    """Candidate lists of one retrieval setting, as indices into the molecule table.
+
+    Attributes
+    ----------
+    indptr : int64 array, shape (lists + 1,)
+        List i is ``molecules[indptr[i]:indptr[i + 1]]``.
+    molecules : int32 array
+    identity : uint8 array, parallel to ``molecules``
+        `SAME_FINGERPRINT` and `SAME_BLOCK` where the candidate is, in that sense, the truth. Each
+        list has at least one candidate that is it in one of the two.
+    list_of : int32 array, shape (molecules in the table,)
+        The list of a measured molecule, or -1.
+    """
+
+    indptr: npt.NDArray[np.int64]
+    molecules: npt.NDArray[np.int32]
+    identity: npt.NDArray[np.uint8]
+    list_of: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """Candidates in each list."""
+        return np.diff(self.indptr)
+
+    def of_molecule(self, molecule: int) -> npt.NDArray[np.int32]:
+        """Candidates of a measured molecule (none if it has no list)."""
+        place = int(self.list_of[molecule])
+        if place < 0:
+            return self.molecules[:0]
+        return self.molecules[self.indptr[place] : self.indptr[place + 1]]
+
+
+class Prepared:
+    """A prepared folder, memory-mapped."""
+
+    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self._arrays: dict[str, npt.NDArray[Any]] = {}
+
+    @classmethod
+    def open(cls, folder: Path | str, *, verify: bool = False) -> "Prepared":
+        """Open a folder that `prepare` has written.
+
+        Parameters
+        ----------
+        folder : Path
+        verify : bool
+            Read every file and compare its checksum, not only its size.
+
+        Raises
+        ------
+        CacheError
+            It is none, of another version, or a file of it is missing or changed.
+        """
+        folder = Path(folder)
+        prepared = cls(folder, read_manifest(folder))
+        check_files(folder, prepared.manifest["files"], CacheError, _AGAIN, checksums=verify)
+        return prepared
+
+    def verify(self) -> None:
+        """Read every file and compare its checksum, once a process.
+
+        Raises
+        ------
+        CacheError
+            One has changed since it was written.
+        """
+        check_files(self.folder, self.manifest["files"], CacheError, _AGAIN, checksums=True)
+
+    def check_arrays(self) -> None:
+        """Make sure that every array is there, and has the form that the manifest says."""
+        for name in names_of(self.manifest):
+            self._array(name)
+        for column in (self.identifiers, self.smiles, self.formulas):
+            len(column)
+
+    def _array(self, name: str) -> npt.NDArray[Any]:
+        if name not in self._arrays:
+            path, form = self.folder / f"{name}.npy", form_of(name)
+            array = load_array(path, form.dtype, [form.length(self.manifest)], CacheError, _AGAIN)
+            if form.points_into:
+                check_pointers(array, form.points_into(self.manifest), path, CacheError, _AGAIN)
+            if form.within:
+                check_range(array, *form.within(self.manifest), path, CacheError, _AGAIN)
+            self._arrays[name] = array
+        return self._arrays[name]
+
+    def _strings(self, name: str) -> StringColumn:
+        ends, data = self._array(f"{name}.ends"), self._array(f"{name}.data")
+        return StringColumn(ends, data, self.folder / name)
+
+    def __len__(self) -> int:
+        return len(self.molecule)
+
+    def __repr__(self) -> str:
+        counts = self.manifest["counts"]
+        lists = ", ".join(self.settings) or "no"
+        return (
+            f"Prepared({str(self.folder)!r}, {counts['spectra']:,} spectra, "
+            f"{counts['molecules']:,} molecules, {lists} candidates)"
+        )
+
+    @cached_property
+    def bins(self) -> csr_array:
+        """Binned spectra, float32, shape (spectra, bins)."""
+        return csr_array(
+            (self._array("bins.data"), self._array("bins.indices"), self._array("bins.indptr")),
+            shape=tuple(self.manifest["counts"]["bins_shape"]),
+        )
+
+    def peaks(self, spectrum: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float32]]:
+        """m/z and intensities of one spectrum, as cleaned."""
+        start, end = self._array("peaks.indptr")[spectrum : spectrum + 2]
+        return self._array("peaks.mz")[start:end], self._array("peaks.intensities")[start:end]
+
+    @cached_property
+    def identifiers(self) -> StringColumn:
+        """Each spectrum's identifier."""
+        return self._strings("spectra.identifier")
+
+    @cached_property
+    def molecule(self) -> npt.NDArray[np.int32]:
+        """Each spectrum's molecule."""
+        return self._array("spectra.molecule")
+
+    @cached_property
+    def fold(self) -> npt.NDArray[np.int8]:
+        """Each spectrum's fold, an index into `FOLDS`; -1 where the table has none."""
+        return self._array("spectra.fold")
+
+    @cached_property
+    def precursor_mz(self) -> npt.NDArray[np.float64]:
+        """Each spectrum's precursor m/z."""
+        return self._array("spectra.precursor_mz")
+
+    @cached_property
+    def collision_energy(self) -> npt.NDArray[np.float32]:
+        """Each spectrum's collision energy; NaN where it is not a number."""
+        return self._array("spectra.collision_energy")
+
+    def adduct(self, spectrum: int) -> str | None:
+        """A spectrum's adduct."""
+        code = int(self._array("spectra.adduct")[spectrum])
+        return str(self.manifest["adducts"][code]) if code >= 0 else None
+
+    def in_fold(self, fold: str) -> npt.NDArray[np.int64]:
+        """Spectra of a fold."""
+        if fold not in FOLDS:
+            raise CacheError(f"fold {fold!r} is unknown, expected one of {', '.join(FOLDS)}")
+        return np.flatnonzero(self.fold == FOLDS.index(fold))
+
+    @cached_property
+    def smiles(self) -> StringColumn:
+        """Each molecule's canonical SMILES."""
+        return self._strings("molecules.smiles")
+
+    @cached_property
+    def formulas(self) -> StringColumn:
+        """Each molecule's formula."""
+        return self._strings("molecules.formula")
+
+    @cached_property
+    def blocks(self) -> npt.NDArray[np.bytes_]:
+        """Each molecule's first InChIKey block."""
+        return self._array("molecules.block")
+
+    @cached_property
+    def masses(self) -> npt.NDArray[np.float64]:
+        """Each molecule's exact mass."""
+        return self._array("molecules.mass")
+
+    @cached_property
+    def fingerprint_indptr(self) -> npt.NDArray[np.int64]:
+        """Where each molecule's bits begin and end."""
+        return self._array("fingerprints.indptr")
+
+    @cached_property
+    def fingerprint_bits(self) -> npt.NDArray[np.uint16]:
+        """Set bits of all molecules, concatenated."""
+        return self._array("fingerprints.bits")
+
+    def fingerprint_rows(self, molecules: npt.NDArray[np.integer]) -> csr_array:
+        """0/1 rows of the molecules asked for, gathered from the table."""
+        indptr = self.fingerprint_indptr
+        starts, ends = indptr[molecules], indptr[np.asarray(molecules) + 1]
+        counts = ends - starts
+        row_ends = np.cumsum(counts)
+        places = np.arange(int(counts.sum())) + np.repeat(starts - (row_ends - counts), counts)
+        bits = self.fingerprint_bits[places].astype(np.int32)
+        return csr_array(
+            (np.ones(len(bits), np.int32), bits, np.concatenate([[0], row_ends])),
+            shape=(len(counts), int(self.manifest["fingerprint_bits"])),
+        )
+
+    @property
+    def settings(self) -> list[str]:
+        """Names of the candidate lists there are."""
+        return list(self.manifest["candidates"])
+
+    @property
+    def measured_settings(self) -> list[str]:
+        """Names of the candidate lists that models are measured on: all but negatives."""
+        return [setting for setting in self.settings if not is_for_training(setting)]
+
+    def candidates(self, setting: str) -> CandidateLists:
+        """Candidate lists of a retrieval setting."""
+        if setting not in self.manifest["candidates"]:
+            known = ", ".join(self.settings) or "none"
+            raise CacheError(f"{self.folder}: has no candidates {setting!r}, it has: {known}")
+        return CandidateLists(
+            indptr=self._array(f"candidates.{setting}.indptr"),
+            molecules=self._array(f"candidates.{setting}.molecules"),
+            identity=self._array(f"candidates.{setting}.identity"),
+            list_of=self._array(f"candidates.{setting}.list_of"),
+        )
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Manifest of a prepared folder, checked for its version and its fields.
+
+    Raises
+    ------
+    CacheError
+        There is none, it is damaged, of another kind or version, or lacks a field.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise CacheError(f"{folder}: {why_not(folder, KIND)}")
+    manifest = read_object(path, CacheError, _AGAIN)
+    if manifest.get("kind", KIND) != KIND:
+        raise CacheError(f"{folder}: {why_not(folder, KIND)}")
+    version = manifest.get("format_version")
+    if version != FORMAT_VERSION:
+        raise CacheError(
+            f"{folder}: prepared in format {repr(version)[:40]}, expected {FORMAT_VERSION}; "
+            f"{_AGAIN}"
+        )
+    check_fields(manifest, FIELDS, path, CacheError, _AGAIN)
+    counts = manifest["counts"]
+    if len(counts["bins_shape"]) != 2 or counts["bins_shape"][0] != counts["spectra"]:
+        raise CacheError(
+            f"{path}: counts.bins_shape is {str(counts['bins_shape'])[:40]}, expected "
+            f"[{counts['spectra']}, bins]; {_AGAIN}"
+        )
+    return manifest

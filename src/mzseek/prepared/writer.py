@@ -1,0 +1,346 @@
+"""`prepare`: from a table and its candidate lists to the arrays that training reads.
+
+Done once a data set. The folder's key is a hash of the sources' content and of every option and
+version that shapes the result; a folder that already has the key is left as it is.
+"""
+
+import contextlib
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import rdkit
+
+from mzseek import __version__
+from mzseek.chem.fingerprinting import fingerprint_kind
+from mzseek.datasets.collect import Collected, RawLists, collect
+from mzseek.datasets.molecules import MoleculeTable, build_molecule_table
+from mzseek.datasets.resolve import resolve
+from mzseek.datasets.table import FOLDS, write_rejects
+from mzseek.errors import CacheError, DatasetError, WriteError
+from mzseek.files import atomic_directory, content_hash, sole_writer
+from mzseek.files.arrays import save_array
+from mzseek.files.owned import MANIFEST, ensure_replaceable
+from mzseek.files.steady import SteadySources
+from mzseek.prepared.reader import (
+    FORMAT_VERSION,
+    KIND,
+    SAME_BLOCK,
+    SAME_FINGERPRINT,
+    Prepared,
+    read_manifest,
+)
+from mzseek.prepared.settings import is_for_training
+from mzseek.prepared.strings import StringColumn
+from mzseek.spectra.binning import BIN_WIDTH, HIGH, LOW, bin_peaks
+from mzseek.work.progress import Progress, Say, silent, unheard
+
+
+@dataclass(frozen=True)
+class Options:
+    """What shapes a prepared folder besides its sources."""
+
+    fingerprint: str = "morgan2"
+    bin_width: float = BIN_WIDTH
+    low: float = LOW
+    high: float = HIGH
+    intensity_floor: float = 0.0
+
+
+def prepare(
+    spectra: Path,
+    candidates: Mapping[str, Path],
+    out: Path,
+    options: Options | None = None,
+    *,
+    jobs: int | None = None,
+    progress: Progress = silent,
+    say: Say = unheard,
+) -> tuple[Prepared, bool]:
+    """Write the prepared folder, unless it is there already.
+
+    Parameters
+    ----------
+    spectra : Path
+        Table in MassSpecGym's columns, plain or gzipped.
+    candidates : mapping of str to Path
+        Candidate file of each retrieval setting.
+    out : Path
+        Folder to make. An older prepared folder is replaced; any other is refused.
+    options : Options
+    jobs : int
+        Processes for the molecules; all cores by default.
+    progress : callable
+    say : callable of str
+        Gets a line that says why, where an older folder is made anew.
+
+    Returns
+    -------
+    prepared : Prepared
+    made : bool
+        False where the folder had the same key.
+
+    Raises
+    ------
+    DatasetError, InputError
+        A source cannot be read, or has changed while it was read.
+    BusyError, WriteError
+        Another process is writing the folder, or it cannot be written.
+    """
+    options = options or Options()
+    candidates = dict(sorted(candidates.items()))  # their order numbers the molecules
+    fingerprint_kind(options.fingerprint)
+    sources = {"spectra": spectra, **{f"candidates.{n}": p for n, p in candidates.items()}}
+    for path in sources.values():
+        if not path.is_file():
+            what = "is a folder, expected a file" if path.is_dir() else "no such file"
+            raise DatasetError(f"{path}: {what}")
+    with contextlib.ExitStack() as held:
+        unwritable = None
+        try:
+            held.enter_context(sole_writer(out, "preparing a data set"))
+        except WriteError as error:  # what is there already may still be what is wanted
+            if not (out / MANIFEST).is_file():
+                raise
+            unwritable = error
+        steady = SteadySources(sources.values())
+        description = _describe(sources, options, steady)
+        ensure_replaceable(out, KIND, sources.values())
+        reasons = _why_anew(out, description)
+        if reasons is None:
+            return Prepared.open(out), False
+        if unwritable:
+            raise unwritable
+        for reason in reasons:
+            say(reason)
+        collected = collect(
+            spectra,
+            candidates,
+            low=options.low,
+            high=options.high,
+            intensity_floor=options.intensity_floor,
+            progress=progress,
+        )
+        table = build_molecule_table(list(collected.smiles), options.fingerprint, jobs, progress)
+        with atomic_directory(out) as folder:
+            progress("writing", 0)
+            _fill(folder, spectra, collected, table, options, description)
+            steady.ensure_unchanged()
+        return Prepared.open(out), True
+
+
+def _fill(
+    folder: Path,
+    spectra: Path,
+    collected: Collected,
+    table: MoleculeTable,
+    options: Options,
+    description: dict[str, Any],
+) -> None:
+    kept = _keep_spectra(collected, table, spectra)
+    counts = _write_spectra(folder, collected, kept, table, options)
+    counts |= _write_molecules(folder, table)
+    settings = {
+        name: _write_lists(folder, name, lists, table, collected)
+        for name, lists in collected.lists.items()
+    }
+    write_rejects(folder / "rejects.tsv", collected.rejects)
+    counts["set_aside"] = len(collected.rejects)
+    manifest = description | {
+        "fingerprint_bits": fingerprint_kind(options.fingerprint).bits,
+        "folds": list(FOLDS),
+        "adducts": collected.adducts,
+        "counts": counts,
+        "candidates": settings,
+        "files": {
+            path.name: {"bytes": path.stat().st_size, "sha256": content_hash(path)}
+            for path in sorted(folder.iterdir())
+        },
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    Prepared.open(folder).check_arrays()
+
+
+def _describe(
+    sources: Mapping[str, Path], options: Options, steady: SteadySources
+) -> dict[str, Any]:
+    hashes = {name: steady.hashes[path] for name, path in sources.items()}
+    shaping: dict[str, Any] = {
+        "format_version": FORMAT_VERSION,
+        "options": vars(options),
+        "versions": {
+            "mzseek": __version__,
+            "rdkit": rdkit.__version__,
+            "numpy": np.__version__,
+            "scikit-fingerprints": version("scikit-fingerprints"),
+            "python": platform.python_version(),
+        },
+    }
+    key = hashlib.sha256(json.dumps([hashes, shaping], sort_keys=True).encode()).hexdigest()
+    described = {
+        name: {"file": path.name, "bytes": path.stat().st_size, "sha256": hashes[name]}
+        for name, path in sources.items()
+    }
+    return {"kind": KIND, "key": key, "sources": described} | shaping
+
+
+def _why_anew(out: Path, description: dict[str, Any]) -> list[str] | None:
+    """Why the folder must be made, in lines; None where it is there, whole, and of the same."""
+    if not out.is_dir() or not any(out.iterdir()):
+        return []
+    try:
+        found = read_manifest(out)
+        if found["key"] == description["key"]:
+            Prepared.open(out, verify=True).check_arrays()
+            return None
+    except CacheError as error:
+        reason = str(error).removeprefix(f"{out}: ").partition("; run")[0]
+        return [f"{out}: made anew, since it was damaged: {reason}"]
+    lines = [f"{out}: made anew, since {'; '.join(_differences(found, description))}"]
+    if lost := [name for name in found["candidates"] if is_for_training(name)]:
+        lines.append(f"{out}: its negatives are gone ({', '.join(lost)}); mine them again")
+    return lines
+
+
+def _differences(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+    """In what a folder's making differs from the one asked for."""
+    told = []
+    for part, what in (("sources", "source"), ("options", "option"), ("versions", "version of")):
+        old = found.get(part)
+        old, new = old if isinstance(old, dict) else {}, wanted[part]
+        for name in sorted({*old, *new}):
+            if name not in new:
+                told.append(f"the {what} {name} is no longer named")
+            elif name not in old:
+                told.append(f"the {what} {name} is new")
+            elif part == "sources" and old[name] != new[name]:
+                told.append(f"the {what} {name} ({new[name]['file']}) has changed")
+            elif old[name] != new[name]:
+                told.append(f"the {what} {name} is {new[name]}, was {old[name]}")
+    return told or ["it says another key than it was made with"]
+
+
+def _keep_spectra(
+    collected: Collected, table: MoleculeTable, source: Path
+) -> npt.NDArray[np.int64]:
+    """Spectra whose molecule could be parsed; the others are set aside, and so are candidates."""
+    smiles = np.frombuffer(collected.spectrum_smiles, dtype=np.int32)
+    molecule = table.index[smiles]
+    for spectrum in np.flatnonzero(molecule < 0):
+        where = f"{source}: {collected.identifiers[spectrum]}"
+        collected.set_aside(where, table.faults[int(smiles[spectrum])])
+    measured = set(smiles.tolist())
+    for number, reason in table.faults.items():
+        if number not in measured:
+            collected.set_aside("a candidate", reason)
+    kept = np.flatnonzero(molecule >= 0)
+    if not kept.size:
+        raise DatasetError(f"{source}: no spectrum's molecule could be parsed")
+    return kept
+
+
+def _write_spectra(
+    folder: Path,
+    collected: Collected,
+    kept: npt.NDArray[np.int64],
+    table: MoleculeTable,
+    options: Options,
+) -> dict[str, Any]:
+    def save(name: str, values: npt.NDArray[Any]) -> None:
+        save_array(folder / f"{name}.npy", values)
+
+    counts = np.frombuffer(collected.peak_counts, dtype=np.int32)
+    keep_peak = np.zeros(len(counts), dtype=bool)
+    keep_peak[kept] = True
+    keep_peak = np.repeat(keep_peak, counts)
+    counts = counts[kept]
+    mz = np.frombuffer(collected.mz, dtype=np.float64)[keep_peak]
+    intensities = np.frombuffer(collected.intensities, dtype=np.float32)[keep_peak]
+    save("peaks.indptr", np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]))
+    save("peaks.mz", mz)
+    save("peaks.intensities", intensities)
+    bins = bin_peaks(
+        mz, intensities, counts, width=options.bin_width, low=options.low, high=options.high
+    )
+    save("bins.indptr", bins.indptr.astype(np.int64))
+    save("bins.indices", bins.indices.astype(np.int32))
+    save("bins.data", bins.data)
+    numbers = np.frombuffer(collected.spectrum_smiles, dtype=np.int32)[kept]
+    folds = np.frombuffer(collected.folds, dtype=np.int8)[kept]
+    save("spectra.molecule", table.index[numbers])
+    save("spectra.fold", folds)
+    save("spectra.precursor_mz", np.frombuffer(collected.precursors, dtype=np.float64)[kept])
+    save("spectra.collision_energy", np.frombuffer(collected.energies, dtype=np.float32)[kept])
+    save("spectra.adduct", np.frombuffer(collected.adduct_codes, dtype=np.int16)[kept])
+    StringColumn.write(folder, "spectra.identifier", [collected.identifiers[i] for i in kept])
+    return {
+        "spectra": len(kept),
+        "spectra_by_fold": {name: int((folds == i).sum()) for i, name in enumerate(FOLDS)},
+        "peaks": len(mz),
+        "bins_shape": list(bins.shape),
+        "bins_filled": int(bins.nnz),
+        "measured_molecules": len(np.unique(table.index[numbers])),
+    }
+
+
+def _write_molecules(folder: Path, table: MoleculeTable) -> dict[str, Any]:
+    StringColumn.write(folder, "molecules.smiles", table.smiles)
+    StringColumn.write(folder, "molecules.formula", table.formulas)
+    save_array(folder / "molecules.block.npy", table.blocks)
+    save_array(folder / "molecules.mass.npy", table.masses)
+    save_array(folder / "fingerprints.indptr.npy", table.fingerprint_indptr)
+    save_array(folder / "fingerprints.bits.npy", table.fingerprint_bits)
+    return {"molecules": len(table), "fingerprint_bits_set": len(table.fingerprint_bits)}
+
+
+def _write_lists(
+    folder: Path, name: str, lists: RawLists, table: MoleculeTable, collected: Collected
+) -> dict[str, Any]:
+    """Lists as indices into the table, each candidate once, marked where it is the truth."""
+    resolved = resolve(lists, table)
+    truth, has_truth = resolved.truth, resolved.has_truth
+    first = resolved.is_first(len(table))
+    owner, member = resolved.owner[first], resolved.member[first]
+    identity = (SAME_FINGERPRINT * resolved.same_fingerprint + SAME_BLOCK * resolved.same_block)[
+        first
+    ]
+    smiles = list(collected.smiles)
+    # Of several keys for one molecule, the first whose list has the truth.
+    places = np.flatnonzero(has_truth)
+    usable = np.zeros(len(truth), dtype=bool)
+    usable[places[np.unique(truth[places], return_index=True)[1]]] = True
+    for place in np.flatnonzero(~usable):
+        where = f"{lists.source}: {smiles[lists.keys[place]][:60]}"
+        if truth[place] < 0:
+            collected.set_aside(where, "its key was refused")
+        elif not has_truth[place]:
+            collected.set_aside(where, "the molecule is not among its candidates")
+        else:
+            collected.set_aside(where, "another key stands for the same molecule")
+    in_use = usable[owner]
+    owner, member, identity = owner[in_use], member[in_use], identity[in_use]
+    sizes = np.bincount(owner, minlength=len(truth))[usable]
+    list_of = np.full(len(table), -1, dtype=np.int32)
+    list_of[truth[usable]] = np.arange(int(usable.sum()))
+    save_array(
+        folder / f"candidates.{name}.indptr.npy",
+        np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]),
+    )
+    save_array(folder / f"candidates.{name}.molecules.npy", member.astype(np.int32))
+    save_array(folder / f"candidates.{name}.identity.npy", identity.astype(np.uint8))
+    save_array(folder / f"candidates.{name}.list_of.npy", list_of)
+    measured = np.unique(table.index[np.frombuffer(collected.spectrum_smiles, dtype=np.int32)])
+    return {
+        "molecules_without": int((list_of[measured[measured >= 0]] < 0).sum()),
+        "lists": len(sizes),
+        "candidates": len(member),
+        "largest": int(sizes.max()) if len(sizes) else 0,
+        "median": float(np.median(sizes)) if len(sizes) else 0.0,
+    }

@@ -1,0 +1,297 @@
+"""What a model says about a fold, kept on disk: every table reads these, not the model."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from mzseek.errors import RunError
+from mzseek.files import atomic_directory, content_hash, read_object
+from mzseek.files.arrays import check_range, load_array, save_array
+from mzseek.files.json_file import check_fields
+from mzseek.files.owned import FILE_FACTS, MANIFEST, check_files
+from mzseek.models import Retriever
+from mzseek.prepared.batch import BatchMaker
+from mzseek.prepared.reader import Prepared
+from mzseek.runs.device import device
+from mzseek.runs.run import Run
+
+_BATCH = 64
+KIND = "predictions"
+_AGAIN = "remove that folder, and they are made again"
+_LABEL = {"run?": str, "step?": int, "fold?": str}
+_LISTS = {"queries": np.int64, "molecule": np.int32, "counts": np.int64, "candidates": np.int32,
+          "identity": np.uint8, "scores": np.float32}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ListScores:
+    """Scores of the candidates of one retrieval setting.
+
+    Attributes
+    ----------
+    queries : int64 array, shape (n,)
+        Spectra that have a list, in the order of the prepared folder.
+    molecule : int32 array, shape (n,)
+        Their true molecules.
+    counts : int64 array, shape (n,)
+        Candidates of each.
+    candidates : int32 array
+        Molecules, all lists concatenated.
+    identity : uint8 array
+        Beside each, in what sense it is the truth (see `mzseek.prepared.reader`).
+    scores : float32 array
+        Beside each, the model's score.
+    """
+
+    queries: npt.NDArray[np.int64]
+    molecule: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int64]
+    candidates: npt.NDArray[np.int32]
+    identity: npt.NDArray[np.uint8]
+    scores: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """A model's word on a fold.
+
+    Attributes
+    ----------
+    queries : int64 array, shape (spectra,)
+    molecule : int32 array, shape (spectra,)
+    fingerprints : float16 array, shape (spectra, bits), or None
+        Where the model predicts one. An entry is above one half exactly where the model's was.
+    lists : dict of str to ListScores
+    embeddings : float16 array, shape (spectra, width), or None
+        Where the model predicts no fingerprint; they are not saved.
+    """
+
+    queries: npt.NDArray[np.int64]
+    molecule: npt.NDArray[np.int32]
+    fingerprints: npt.NDArray[np.float16] | None
+    lists: dict[str, ListScores] = field(default_factory=dict)
+    embeddings: npt.NDArray[np.float16] | None = None
+
+    def save(self, folder: Path, label: dict[str, Any] | None = None) -> None:
+        """Write to a folder, whole or not at all; the label says what they are of."""
+        with atomic_directory(folder) as partial:
+            save_array(partial / "queries.npy", self.queries)
+            save_array(partial / "molecule.npy", self.molecule)
+            if self.fingerprints is not None:
+                save_array(partial / "fingerprints.npy", self.fingerprints)
+            for name, part in self.lists.items():
+                for what, array in vars(part).items():
+                    save_array(partial / f"{name}.{what}.npy", array)
+            files = {
+                path.name: {"bytes": path.stat().st_size, "sha256": content_hash(path)}
+                for path in sorted(partial.iterdir())
+            }
+            manifest = {"kind": KIND, **(label or {}), "files": files}
+            (partial / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+
+    @classmethod
+    def open(cls, folder: Path, label: dict[str, Any] | None = None) -> "Predictions":
+        """Open what `save` wrote, memory-mapped.
+
+        Parameters
+        ----------
+        folder : Path
+        label : dict, optional
+            What they must be of.
+
+        Raises
+        ------
+        RunError
+            A file is missing, cannot be read or has changed, or they are of something else.
+        """
+        if (folder / MANIFEST).exists():  # not in those of earlier versions
+            manifest = read_object(folder / MANIFEST, RunError, _AGAIN)
+            check_fields(manifest, _LABEL | {"files": FILE_FACTS}, folder, RunError, _AGAIN)
+            for name, wanted in (label or {}).items():
+                if manifest.get(name) != wanted:
+                    raise RunError(f"{folder}: is of another {name}; {_AGAIN}")
+            check_files(folder, manifest["files"], RunError, _AGAIN, checksums=True)
+        fingerprints = folder / "fingerprints.npy"
+        names = sorted(
+            path.name.removesuffix(".scores.npy") for path in folder.glob("*.scores.npy")
+        )
+        queries = _load(folder / "queries.npy", np.int64)
+        return cls(
+            queries=queries,
+            molecule=_load(folder / "molecule.npy", np.int32, len(queries)),
+            fingerprints=_load(fingerprints, np.float16, len(queries), None)
+            if fingerprints.exists()
+            else None,
+            lists={name: _open_lists(folder, name) for name in names},
+        )
+
+    def check_against(self, prepared: Prepared, fold: str, where: Path) -> None:
+        """Make sure that they are of a fold of these data.
+
+        Raises
+        ------
+        RunError
+            Spectra, molecules or candidates are others.
+        """
+        same = np.array_equal(self.queries, prepared.in_fold(fold))
+        for part in (self, *(self.lists.values() if same else ())):
+            same = same and bool(np.isin(part.queries, self.queries).all())
+            same = same and np.array_equal(part.molecule, prepared.molecule[part.queries])
+        if not same:
+            raise RunError(f"{where}: is of other spectra than {prepared.folder} has; {_AGAIN}")
+        bits = int(prepared.manifest["fingerprint_bits"])
+        if self.fingerprints is not None and self.fingerprints.shape[1] != bits:
+            raise RunError(f"{where}: has fingerprints of another length than {bits}; {_AGAIN}")
+        for name, part in self.lists.items():
+            path = where / f"{name}.candidates.npy"
+            check_range(part.candidates, 0, len(prepared.masses), path, RunError, _AGAIN)
+
+
+def label_of(run: Run, step: int, fold: str) -> dict[str, Any]:
+    """What saved predictions say that they are of."""
+    return {"run": run.identity, "step": step, "fold": fold}
+
+
+def predict(
+    model: Retriever,
+    maker: BatchMaker,
+    queries: npt.NDArray[np.int64],
+    *,
+    device: torch.device | str = "cpu",
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Predictions:
+    """Run a model over spectra and all candidate lists that the batch maker has.
+
+    Parameters
+    ----------
+    model : Retriever
+    maker : BatchMaker
+    queries : int64 array
+    device : str
+    progress : callable of (spectra done, spectra in all)
+
+    Returns
+    -------
+    Predictions
+    """
+    usable = {name: np.isin(queries, maker.with_lists(queries, name)) for name in maker.stores}
+    kept: list[npt.NDArray[np.float16]] = []
+    scores: dict[str, list[npt.NDArray[np.float32]]] = {name: [] for name in maker.stores}
+    was_training = model.training
+    model.eval()
+    with torch.inference_mode():
+        for start in range(0, len(queries), _BATCH):
+            here = slice(start, start + _BATCH)
+            batch = maker.make(queries[here], ()).to(device)
+            read = model(batch.spectra).read
+            kept.append(to_half(read.cpu().numpy()))
+            for name, rows in usable.items():
+                with_list = rows[here]
+                if not with_list.any():
+                    continue
+                lists = maker.lists(queries[here][with_list], name).to(device)
+                mask = torch.from_numpy(with_list).to(device)
+                found = model.scorer(read[mask], lists.rows, lists.counts)
+                scores[name].append(found.float().cpu().numpy())
+            progress(min(start + _BATCH, len(queries)), len(queries))
+    model.train(was_training)
+    said = np.concatenate(kept) if kept else None
+    return Predictions(
+        queries=queries,
+        molecule=np.asarray(maker.prepared.molecule[queries]),
+        fingerprints=None if model.head is None else said,
+        embeddings=said if model.head is None else None,
+        lists={
+            name: list_scores(maker, name, queries[rows], _joined(scores[name]))
+            for name, rows in usable.items()
+        },
+    )
+
+
+def list_scores(
+    maker: BatchMaker,
+    setting: str,
+    queries: npt.NDArray[np.int64],
+    scores: npt.NDArray[np.float32],
+) -> ListScores:
+    """Scores beside the candidates that they belong to."""
+    molecule = np.asarray(maker.prepared.molecule[queries])
+    store = maker.stores[setting]
+    candidates, identity = store.members(molecule)
+    return ListScores(
+        queries=queries,
+        molecule=molecule,
+        counts=store.counts(molecule),
+        candidates=candidates,
+        identity=identity,
+        scores=scores,
+    )
+
+
+def to_half(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float16]:
+    """Half precision that keeps every value on its side of one half.
+
+    Rounding alone would take 0.5001 to 0.5, and with it a bit out of the thresholded prediction.
+
+    Examples
+    --------
+    >>> (to_half(np.array([0.5, 0.50001, 0.25])) > 0.5).tolist()
+    [False, True, False]
+    """
+    half = values.astype(np.float16)
+    return np.where(
+        (values > 0.5) & (half <= 0.5), np.nextafter(np.float16(0.5), np.float16(1)), half
+    )
+
+
+def _joined(parts: list[npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
+    return np.concatenate(parts) if parts else np.empty(0, np.float32)
+
+
+def _load(path: Path, dtype: npt.DTypeLike, *shape: int | None) -> npt.NDArray[Any]:
+    return load_array(path, dtype, shape or (None,), RunError, _AGAIN)
+
+
+def _open_lists(folder: Path, name: str) -> ListScores:
+    found = {what: _load(folder / f"{name}.{what}.npy", of) for what, of in _LISTS.items()}
+    queries, candidates = len(found["queries"]), int(found["counts"].sum())
+    negative = bool((found["counts"] < 0).any())
+    for what, array in found.items():
+        expected = queries if what in ("queries", "molecule", "counts") else candidates
+        if len(array) != expected or negative:
+            raise RunError(
+                f"{folder / f'{name}.{what}.npy'}: has {len(array):,} entries, expected "
+                f"{expected:,}; {_AGAIN}"
+            )
+    return ListScores(**found)
+
+
+def predict_fold(
+    model: Retriever, prepared: Prepared, fold: str, progress: Any = lambda done, total: None
+) -> Predictions:
+    """A model's word on a fold, with candidates of every setting there is."""
+    queries = prepared.in_fold(fold)
+    maker = BatchMaker(
+        prepared, model.encoder.reads, tuple(prepared.measured_settings), queries, backward=False
+    )
+    return predict(model.to(device()), maker, queries, device=device(), progress=progress)
+
+
+def random_fold(prepared: Prepared, fold: str, seed: int) -> Predictions:
+    """Random scores for every candidate of a fold."""
+    queries = prepared.in_fold(fold)
+    maker = BatchMaker(prepared, "bins", tuple(prepared.measured_settings), queries, backward=False)
+    lists = {}
+    for place, setting in enumerate(sorted(maker.stores)):
+        usable = maker.with_lists(queries, setting)
+        count = int(maker.stores[setting].counts(prepared.molecule[usable]).sum())
+        rng = np.random.default_rng([seed, place, len(queries)])
+        scores = rng.random(count, dtype=np.float32)
+        lists[setting] = list_scores(maker, setting, usable, scores)
+    return Predictions(queries, np.asarray(prepared.molecule[queries]), None, lists)

@@ -1,0 +1,241 @@
+"""The run folder: what made it, how it went, its checkpoints and predictions.
+
+==============================  =======================================================
+``run.json``                    options, versions, seed, data, model, how it ended
+``history.csv``                 one row a validation: step, epoch, loss, metrics
+``checkpoints/METRIC.safetensors``  weights when that metric was best on validation
+``predictions/step-N/FOLD/``    what the checkpoint of that step says about a fold
+``state/``                      all that ``--resume`` needs; gone when a run has ended
+==============================  =======================================================
+"""
+
+import csv
+import hashlib
+import json
+import os
+import platform
+from collections import Counter
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import torch
+
+from mzseek import __version__
+from mzseek.errors import InputError, MzseekError, RunError
+from mzseek.files import atomic_file, read_object
+from mzseek.files.json_file import check_fields
+from mzseek.files.limits import MAX_ROW
+from mzseek.files.owned import RUN, why_not
+from mzseek.files.table import sole_column, split_row
+from mzseek.prepared.reader import Prepared
+from mzseek.runs.device import device
+from mzseek.runs.options import Options
+
+KIND = "run folder"
+FORMAT_VERSION = 1
+_FILE = RUN
+STATUSES = ("training", "finished")
+BEST = {...: {"step": int, "value": float, "spread?": float}}
+_FIELDS = {
+    "data": {"folder": str, "key": str},
+    "status": str,
+    "best": BEST,
+    "warnings": [str],
+    "steps?": int,
+    "seconds?": float,
+    "checkpoints?": {...: str},
+}
+_PACKAGES = ("torch", "lightning", "numpy", "scipy", "rdkit", "safetensors")
+
+
+class Run:
+    """A run folder and its ``run.json``."""
+
+    def __init__(self, folder: Path, facts: dict[str, Any]) -> None:
+        self.folder = folder
+        self.facts = facts
+
+    @classmethod
+    def create(cls, folder: Path, options: Options, prepared: Prepared) -> "Run":
+        """A new run folder.
+
+        Raises
+        ------
+        RunError
+            Something is there already.
+        """
+        # What is hidden is a lock, or was left by one that was killed while it began.
+        used = folder.is_dir() and any(not p.name.startswith(".run.") for p in folder.iterdir())
+        if used or (folder.exists() and not folder.is_dir()):
+            if (folder / _FILE).exists():
+                raise RunError(
+                    f"{folder}: holds a run already; go on with --resume, or name another --out"
+                )
+            raise RunError(f"{folder}: exists and is no run; name another --out")
+        run = cls(
+            folder,
+            {
+                "kind": KIND,
+                "format_version": FORMAT_VERSION,
+                "options": options.to_dict(),
+                "data": {
+                    "folder": os.fspath(prepared.folder.resolve()),
+                    "key": prepared.manifest["key"],
+                    "fingerprint": prepared.manifest["options"]["fingerprint"],
+                    "settings": prepared.settings,
+                },
+                "versions": _versions(),
+                "machine": {
+                    "platform": platform.platform(),
+                    "threads": torch.get_num_threads(),
+                    "device": device(),
+                },
+                "status": "training",
+                "best": {},
+                "checkpoints": {},
+                "warnings": [],
+            },
+        )
+        run.save()
+        return run
+
+    @classmethod
+    def open(cls, folder: Path | str) -> "Run":
+        """An existing run folder.
+
+        Raises
+        ------
+        RunError
+            It is none, or of another version.
+        """
+        folder = Path(folder)
+        path = folder / _FILE
+        if not path.is_file():
+            raise RunError(f"{folder}: {why_not(folder, KIND)}")
+        facts = read_object(path, RunError)
+        if facts.get("kind") != KIND:
+            raise RunError(f"{folder}: {why_not(folder, KIND)}")
+        if facts.get("format_version") != FORMAT_VERSION:
+            raise RunError(
+                f"{folder}: written in format {repr(facts.get('format_version'))[:40]}, "
+                f"expected {FORMAT_VERSION}"
+            )
+        options = {f"{name}?": hint for name, hint in get_type_hints(Options).items()}
+        check_fields(facts, _FIELDS | {"options": options}, path, RunError)
+        if facts["status"] not in STATUSES:
+            raise RunError(
+                f"{path}: status is {facts['status'][:40]!r}, expected one of {', '.join(STATUSES)}"
+            )
+        try:
+            Options.from_dict(facts["options"])
+        except MzseekError as error:
+            raise RunError(f"{path}: {' '.join(str(error).split())}") from error
+        return cls(folder, facts)
+
+    def save(self) -> None:
+        """Write ``run.json``."""
+        with atomic_file(self.folder / _FILE) as partial:
+            partial.write_text(json.dumps(self.facts, indent=1) + "\n", encoding="utf-8")
+
+    @property
+    def options(self) -> Options:
+        """The options that it was made with, defaults filled in."""
+        return Options.from_dict(self.facts["options"])
+
+    @property
+    def identity(self) -> str:
+        """Key of what makes a run: its options and its data. Equal keys give equal weights."""
+        made_by = [self.facts["options"], self.facts["data"]["key"]]
+        return hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def finished(self) -> bool:
+        """Whether training has ended."""
+        return bool(self.facts["status"] == "finished")
+
+    @property
+    def best(self) -> dict[str, dict[str, Any]]:
+        """For each validation metric, the step and the value where it was best."""
+        return dict(self.facts["best"])
+
+    def checkpoint(self, metric: str) -> Path:
+        """Weights of the step at which a metric was best."""
+        return self.folder / "checkpoints" / f"{metric.replace('/', '.')}.safetensors"
+
+    def predictions(self, step: int, fold: str) -> Path:
+        """Folder of what the model of a step says about a fold."""
+        return self.folder / "predictions" / f"step-{step}" / fold
+
+    @property
+    def state(self) -> Path:
+        """Folder of all that resuming needs."""
+        return self.folder / "state"
+
+    def write_history(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Write ``history.csv`` anew, whole or not at all."""
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        with (
+            atomic_file(self.folder / "history.csv") as partial,
+            partial.open("w", newline="") as f,
+        ):
+            writer = csv.DictWriter(f, names)
+            writer.writeheader()
+            writer.writerows(rows)
+
+    def history(self) -> list[dict[str, float]]:
+        """Rows of ``history.csv``."""
+        path = self.folder / "history.csv"
+        _check_header(path)
+        if not path.exists():
+            return []
+        try:
+            with path.open(newline="") as file:
+                return [
+                    {name: float(value) for name, value in row.items() if value}
+                    for row in csv.DictReader(file)
+                ]
+        except (OSError, ValueError, TypeError, csv.Error) as error:
+            raise RunError(f"{path}: cannot be read ({error})") from error
+
+    def open_data(self, folder: Path | None = None) -> Prepared:
+        """The prepared folder that it was trained on, found again, verified and compared.
+
+        Raises
+        ------
+        RunError
+            It has been made anew from other data or options.
+        CacheError
+            A file of it has changed since it was written.
+        """
+        prepared = Prepared.open(folder or self.facts["data"]["folder"], verify=True)
+        if prepared.manifest["key"] != self.facts["data"]["key"]:
+            raise RunError(
+                f"{prepared.folder}: holds other data than {self.folder} was trained on "
+                f"(key {prepared.manifest['key'][:12]}, expected {self.facts['data']['key'][:12]})"
+            )
+        return prepared
+
+
+def _check_header(path: Path) -> None:
+    """Refuse a table with two columns of one name: which holds the metric cannot be known."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        names = split_row(file.readline(MAX_ROW).decode("utf-8", "replace"), ",") or []
+    [(name, _)] = Counter(names).most_common(1) or [("", 0)]
+    try:
+        sole_column(path, names, [name.strip()], exact=True)
+    except InputError as error:
+        raise RunError(str(error)) from error
+
+
+def _versions() -> dict[str, str]:
+    found = {"mzseek": __version__, "python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "missing"
+    return found

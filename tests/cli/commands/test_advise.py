@@ -1,0 +1,138 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mzseek.cli.commands.bands import PAPERS
+from mzseek.decision import first_places
+from mzseek.evaluation.posteriors import calibrate
+from mzseek.evaluation.scored import How
+from mzseek.prepared import Prepared
+from mzseek.prepared.bands import set_bands
+from mzseek.report.advice import GOALS
+from mzseek.report.advice import advise as ask
+from mzseek.runs.run import Run
+
+from ..conftest import QUICK, assert_understood, commands
+
+pytestmark = pytest.mark.usefixtures("threads_kept")
+
+TWO = ["--fingerprint", "maccs", "--fingerprint", "rdkit", "--jobs", "1"]
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_advice_is_that_of_the_bands_of_validation(goal: str, mzseek, small: Prepared) -> None:
+    status, text, err = mzseek("advise", small.folder, "--goal", goal, *TWO, "--json")
+    assert (status, err) == (0, "")
+    facts = json.loads(text.splitlines()[-1])
+    similarity = "cosine" if goal == "cosine" else "tanimoto"
+    medians = {
+        kind: set_bands(
+            small, fold="val", fingerprint=kind, similarity=similarity, jobs=1
+        ).medians()
+        for kind in ("maccs", "rdkit")
+    }
+    wanted = ask(goal, medians, 0.2, "maccs", similarity)
+    assert (facts["goal"], facts["loss"]) == (goal, GOALS[goal])
+    assert (facts["fingerprint"], facts["compared"]) == (wanted.fingerprint, wanted.compared)
+    assert facts["rows"] == [pytest.approx(vars(row)) for row in wanted.rows]
+    assert facts["reasons"] == wanted.reasons
+    assert (facts["p_star"], facts["p_star_is"]) == (0.2, "assumed")
+
+
+def test_people_read_what_to_train_and_why(mzseek, small: Prepared) -> None:
+    status, text, err = mzseek("advise", small.folder, "--goal", "tanimoto", *TWO)
+    assert (status, err) == (0, "")
+    lines = text.splitlines()
+    assert lines[0] in ("Fingerprint maccs, loss iou", "Fingerprint rdkit, loss iou")
+    assert lines[1].startswith("· Loss iou: it stands for tanimoto")
+    assert "most lost in tanimoto" in text
+    assert "probability 0.20 (assumed)" in text
+    assert f"mzseek bands {small.folder} --candidates mass --against pairs" in text
+
+
+@pytest.mark.parametrize("fingerprint", ["maccs", "rdkit"])
+@pytest.mark.parametrize("goal", GOALS)
+def test_every_command_that_is_told_exists_with_its_options(
+    goal: str, fingerprint: str, mzseek, small: Prepared, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(small.folder, tmp_path / "my [data]")
+    status, text, _ = mzseek(
+        "advise", folder, "--goal", goal, "--fingerprint", fingerprint, "--jobs", 1
+    )
+    assert status == 0
+    found = commands(text)
+    for words in found:
+        assert_understood(words)
+    names = [words[0] for words in found]
+    assert names.count("train") == 1
+    # A fingerprint is chosen when data are prepared; the folder has maccs.
+    assert ("prepare" in names) == (fingerprint == "rdkit" and goal != "bits")
+    if "prepare" in names:
+        prepare, train = (next(w for w in found if w[0] == name) for name in ("prepare", "train"))
+        assert prepare[prepare.index("--fingerprint") + 1] == "rdkit"
+        assert prepare[prepare.index("--out") + 1] == train[1] == f"{folder}-rdkit"
+    assert all("--fingerprint" not in words for words in found if words[0] == "train")
+
+
+def test_the_commands_that_are_told_can_be_run_one_after_the_other(
+    mzseek, small_set, small: Prepared, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = shutil.copytree(small.folder, tmp_path / "prepared")
+    _, text, _ = mzseek("advise", folder, "--goal", "tanimoto", "--fingerprint", "rdkit")
+    told = [words for words in commands(text) if words[0] in ("prepare", "train")]
+    for words in told:
+        given = [str(small_set.folder.parent) if w == "DATASET" else w for w in words]
+        extra = [*QUICK, "--width", "16"] if words[0] == "train" else ["--jobs", "1"]
+        status, _, err = mzseek(*given, *extra)
+        assert (status, err) == (0, "")
+    assert Run.open("runs/iou").facts["data"]["fingerprint"] == "rdkit"
+
+
+def test_the_six_of_the_paper_are_compared_by_default(mzseek, small: Prepared) -> None:
+    _, text, _ = mzseek("advise", small.folder, "--lists", 2, "--jobs", 1, "--json")
+    facts = json.loads(text)
+    assert {row["fingerprint"] for row in facts["rows"]} == set(PAPERS)
+    assert facts["lists"] == 2
+
+
+def test_the_probability_can_be_given(mzseek, small: Prepared) -> None:
+    _, text, _ = mzseek("advise", small.folder, *TWO, "--p-star", "0.9", "--json")
+    facts = json.loads(text)
+    assert (facts["p_star"], facts["p_star_is"]) == (0.9, "given")
+
+
+def test_the_probability_can_be_a_run_s(mzseek, small: Prepared, trained, tmp_path: Path) -> None:
+    shutil.copytree(trained("emb-cos").folder, tmp_path / "[b]run")
+    arguments = ("advise", small.folder, *TWO, "--run", tmp_path / "[b]run")
+    _, text, _ = mzseek(*arguments, "--json")
+    facts = json.loads(text)
+    sure, _ = first_places(*calibrate(trained("emb-cos"), How("val")).val.answers())
+    assert facts["p_star"] == pytest.approx(sure.mean())
+    _, text, _ = mzseek(*arguments)
+    assert f"probability {sure.mean():.2f} (measured on {tmp_path}/[b]run, val)" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["absent"], "absent: is no prepared folder"),
+        (["DATA", "--goal", "f1"], "--goal 'f1' is unknown, expected one of: hit, tanimoto"),
+        (["DATA", "--p-star", "0"], "--p-star is 0, expected above 0 and at most 1"),
+        (["DATA", "--p-star", "1.5"], "--p-star is 1.5, expected above 0 and at most 1"),
+        (["DATA", "--p-star", "nan"], "--p-star is nan"),
+        (["DATA", "--fingerprint", "ecfp"], "fingerprint 'ecfp' is unknown, expected one of morg"),
+        (["DATA", "--candidates", "hard"], "no candidates 'hard', it has: formula, mass"),
+        (["DATA", "--fingerprint", "maccs", "--run", "nowhere"], "nowhere: is no run folder"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else "-".join(value),
+)
+def test_bad_input_is_one_line_and_status_2(
+    arguments: list[str], message: str, assert_refused, small: Prepared, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = [small.folder if text == "DATA" else text for text in arguments]
+    assert_refused(message, "advise", *given)
+    assert list(tmp_path.iterdir()) == []

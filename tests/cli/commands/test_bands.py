@@ -1,0 +1,95 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mzseek.cli.commands.bands import PAPERS, _with_twins
+from mzseek.decision import BAND_SIMILARITIES, Bands
+from mzseek.prepared import Prepared
+from mzseek.prepared.bands import set_bands
+
+
+def test_medians_are_shown(mzseek, small: Prepared) -> None:
+    status, text, err = mzseek("bands", small.folder)
+    assert (status, err) == (0, "")
+    lines = text.splitlines()
+    assert lines[0] == (
+        "tanimoto of the truth against its candidates: medians over 8 mass lists of the test fold"
+    )
+    assert lines[1] == "1 list has nothing to compare and is left out"
+    medians = set_bands(small).medians()
+    wanted = ["maccs", *(f"{medians[name]:.3f}" for name in ("low", "high", "width")), "12.5", "%"]
+    assert lines[-1].split() == wanted
+
+
+def test_json_is_the_last_line(mzseek, small: Prepared) -> None:
+    arguments = ["--candidates", "formula", "--fold", "all", "--against", "pairs"]
+    arguments += ["--fingerprint", "maccs", "--fingerprint", "rdkit", "--similarity", "cosine"]
+    status, text, err = mzseek("bands", small.folder, *arguments, "--jobs", 1, "--json")
+    assert (status, err) == (0, "")
+    facts = json.loads(text.splitlines()[-1])
+    asked = {"similarity": "cosine", "candidates": "formula", "fold": "all", "against": "pairs"}
+    assert asked.items() <= facts.items()
+    for kind in ("maccs", "rdkit"):
+        found = set_bands(
+            small, "formula", fold=None, fingerprint=kind, similarity="cosine", against="pairs"
+        )
+        assert facts["medians"][kind] == pytest.approx(found.medians())
+        assert facts["lists"][kind] == found.usable.sum()
+
+
+def test_few_lists_are_enough(mzseek, small: Prepared) -> None:
+    _, text, _ = mzseek("bands", small.folder, "--fold", "train", "--lists", 5, "--json")
+    found = set_bands(small, fold="train", most_lists=5)
+    assert json.loads(text)["medians"]["maccs"] == pytest.approx(found.medians())
+
+
+@pytest.mark.parametrize("similarity", BAND_SIMILARITIES)
+def test_twins_are_found_by_every_similarity(similarity: str, mzseek, small: Prepared) -> None:
+    _, text, _ = mzseek("bands", small.folder, "--similarity", similarity, "--json")
+    assert json.loads(text)["twins"] == {"maccs": 1 / 8}
+
+
+def test_a_cosine_beside_one_by_rounding_is_that_of_twins() -> None:
+    high = np.array([1.0, 3 / (np.sqrt(3) * np.sqrt(3)), 1 - 1e-16, 0.9999, np.nan])
+    assert high[1] != 1
+    low = np.where(np.isnan(high), np.nan, 0.0)
+    assert _with_twins(Bands(low, high)) == 3 / 4
+
+
+def test_the_six_of_the_paper_are_asked_for_at_once(mzseek, small: Prepared) -> None:
+    arguments = ("--fingerprint", "paper", "--fingerprint", "maccs", "--lists", 2, "--jobs", 1)
+    _, text, _ = mzseek("bands", small.folder, *arguments, "--json")
+    assert list(json.loads(text)["medians"]) == [*PAPERS, "maccs"]
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"]], ids=["table", "json"])
+def test_the_picture_is_written(flags: list[str], mzseek, small: Prepared, tmp_path: Path) -> None:
+    figure = tmp_path / "[a] bands.svg"
+    status, text, _ = mzseek("bands", small.folder, "--figure", figure, *flags)
+    assert status == 0
+    assert figure.read_text().startswith("<svg")
+    assert (f"Distributions: {figure}" in text) == (not flags)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["absent"], "absent: is no prepared folder"),
+        (["DATA", "--fingerprint", "ecfp"], "fingerprint 'ecfp' is unknown, expected one of morg"),
+        (["DATA", "--similarity", "dice"], "similarity 'dice' is unknown, expected one of tanimo"),
+        (["DATA", "--candidates", "hard"], "no candidates 'hard', it has: formula, mass"),
+        (["DATA", "--fold", "final"], "fold 'final' is unknown, expected one of train, val, test"),
+        (["DATA", "--against", "all"], "against is 'all', expected one of: truth, pairs"),
+        (["DATA", "--figure", "bands.png"], "bands.png: expected a name that ends in .svg"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else "-".join(value),
+)
+def test_bad_input_is_one_line_and_status_2(
+    arguments: list[str], message: str, assert_refused, small: Prepared, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = [small.folder if text == "DATA" else text for text in arguments]
+    assert_refused(message, "bands", *given)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,323 @@
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mzseek.cli.beliefs import show_beliefs
+from mzseek.decision import UTILITIES
+from mzseek.evaluation.beliefs import beliefs_of
+from mzseek.evaluation.evaluate import evaluate
+from mzseek.evaluation.scored import How
+from mzseek.evaluation.uncertainty import Abstention
+from mzseek.metrics import bootstrap
+from mzseek.names import tell_apart
+from mzseek.runs.run import Run
+
+from ...conftest import sign
+
+ODD_NAMES = [
+    r"$\frac$", "_x^2", "back\\slash", "[red]", "<b>x", "two\nlines", "a\x1b[2Jb\x07\r", " ",
+    "n" * 200, os.fsdecode(b"bad\xff"), "名前",
+]  # fmt: skip
+
+
+def test_numbers_are_shown_in_percent(mzseek, trained) -> None:
+    run = trained("bce")
+    status, text, err = mzseek("evaluate", run.folder)
+    assert (status, err) == (0, "")
+    found = evaluate(run)
+    assert "16 test spectra of 8 molecules, mass candidates" in text
+    for interval in found.intervals().values():
+        assert f"{100 * interval.mean:.1f}" in text
+        assert f"{100 * interval.low:.1f}…{100 * interval.high:.1f}" in text
+    for label in ("HR@1", "HR@5", "HR@20", "Tanimoto", "Cosine", "random"):
+        assert label in text
+    assert f"{100 * found.chance['hit_rate@1']:.1f}" in text
+    assert "nearly the same about every spectrum" in " ".join(
+        text.split()
+    )  # its warning comes along
+
+
+@pytest.mark.parametrize("loss", ["bce", "emb-cos"])
+def test_json_is_the_last_line(loss: str, mzseek, trained) -> None:
+    run = trained(loss)
+    status, text, err = mzseek("evaluate", run.folder, "--candidates", "formula", "--json")
+    assert (status, err) == (0, "")
+    facts = json.loads(text.splitlines()[-1])
+    expected = evaluate(run, How(candidates="formula"))
+    for name in ("hit_rate@1", "hit_rate@5", "hit_rate@20", *(["tanimoto"] * (loss == "bce"))):
+        assert facts[name] == pytest.approx(expected.values[name].mean())
+        assert 0 <= facts[name] <= 1
+    assert ("tanimoto" in facts) == (loss == "bce")
+    assert facts["candidates"] == "formula"
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"fold": "val"},
+        {"similarity": "tanimoto"},
+        {"ties": "pessimistic"},
+        {"identity": "inchikey"},
+        {"fold": "val", "candidates": "formula", "similarity": "soft-tanimoto"},
+    ],
+    ids=str,
+)
+def test_options_reach_the_evaluation(flags: dict[str, str], mzseek, trained) -> None:
+    run = trained("bce")
+    given = [text for name, value in flags.items() for text in (f"--{name}", value)]
+    _, text, _ = mzseek("evaluate", run.folder, *given, "--no-decode", "--json")
+    assert json.loads(text.splitlines()[-1]) == evaluate(run, How(**flags)).to_dict()
+    _, text, _ = mzseek("evaluate", run.folder, *given, "--json")
+    wanted = evaluate(run, How(**flags)).to_dict() | beliefs_of(run, How(**flags)).to_dict()
+    assert json.loads(text.splitlines()[-1]) == wanted
+
+
+def test_the_gain_over_a_control_is_stated(mzseek, trained) -> None:
+    run, control = trained("bce"), trained("emb-cos", model="blind")
+    _, text, _ = mzseek("evaluate", run.folder, "--control", control.folder, "--json")
+    facts = json.loads(text.splitlines()[-1])
+    gains = evaluate(run).gain_over(evaluate(control))
+    assert facts["gain"] == {name: [g.mean, g.low, g.high] for name, g in gains.items()}
+    assert facts["control"] == evaluate(control).to_dict() | beliefs_of(control).to_dict()
+    status, text, _ = mzseek("evaluate", run.folder, "--control", control.folder)
+    assert status == 0
+    assert "gain over it" in text
+    assert f"{100 * gains['hit_rate@1'].mean:+.1f}" in text
+    assert control.folder.name[:12] in text
+
+
+def test_json_has_the_value_of_every_decision(mzseek, trained) -> None:
+    _, text, _ = mzseek("evaluate", trained("emb-cos").folder, "--json")
+    facts = json.loads(text.splitlines()[-1])
+    assert set(facts["decoded"]) == set(UTILITIES)
+    for places in facts["decoded"].values():
+        assert set(places) == {"candidates", "all"}
+        for values in places.values():
+            assert set(values) == set(UTILITIES)
+            assert all(0 <= value <= 1 + 1e-9 for value in values.values())
+    assert {"tanimoto", "cosine", "hit"} <= set(facts["decoded_uniform"])
+    assert {"temperature", "error_before", "error_after"} <= set(facts["calibration"])
+    assert [each["stated"] for each in facts["prediction_sets"]] == [0.8, 0.9, 0.95]
+    assert len(facts["abstention"]) == 3
+    assert 0 <= facts["risk_area"] <= 1
+
+
+@pytest.mark.parametrize("flags", [[], ["--control"]], ids=["alone", "control"])
+def test_without_decoding_there_are_scores_alone(flags: list[str], mzseek, trained) -> None:
+    run, control = trained("emb-cos"), trained("emb-cos", model="blind")
+    given = [*flags, control.folder] if flags else []
+    _, text, _ = mzseek("evaluate", run.folder, *given, "--no-decode", "--json")
+    facts = json.loads(text.splitlines()[-1])
+    for each in (facts, facts.get("control", {})):
+        assert not {"decoded", "calibration", "prediction_sets", "abstention"} & set(each)
+    status, text, _ = mzseek("evaluate", run.folder, *given, "--no-decode")
+    assert status == 0
+    assert "HR@1" in text
+    assert "Decoded" not in text
+
+
+def test_decoded_values_stand_beside_controls(mzseek, trained) -> None:
+    run, control = trained("emb-cos"), trained("emb-cos", model="blind")
+    status, text, err = mzseek("evaluate", run.folder, "--control", control.folder)
+    assert (status, err) == (0, "")
+    found, blind = beliefs_of(run), beliefs_of(control)
+    for utility, places in found.decoded.to_dict().items():
+        for where, shown in (("candidates", "among candidates"), ("all", "any fingerprint")):
+            values = [f"{100 * places[where][judged]:.1f}" for judged in UTILITIES]
+            row = [*UTILITIES[utility].label.split(), *shown.split(), *values]
+            assert row in [line.split() for line in text.splitlines()]
+    for utility in ("tanimoto", "cosine"):
+        line = next(
+            x for x in text.splitlines() if x.startswith(f"Decoded {UTILITIES[utility].label}")
+        )
+        for each in (found.decoded, found.uniform, blind.decoded):
+            assert f"{100 * each.interval(utility, utility).mean:.1f}" in line
+        for other in (found.uniform, blind.decoded):
+            gain = found.decoded.gain_over(other, utility, utility)
+            assert f"gain {100 * gain.mean:+.1f}" in line
+    assert f"{100 * found.errors['after']:.1f} after" in text
+    for each in found.sets:
+        assert (
+            f"truth in {100 * each.stated:.0f} %: they do in {100 * each.covered.mean:.1f} %"
+            in text
+        )
+    assert "At most 10 % wrong answers: cannot be promised at any confidence" in text
+
+
+def test_a_confidence_that_no_spectrum_has_is_said_so(trained, capsys) -> None:
+    found = beliefs_of(trained("emb-cos"))
+    show_beliefs(replace(found, abstentions=[Abstention(0.3, 0.95, 0.0, float("nan"))]))
+    assert "At most 30 % wrong answers: answer from 95 % confidence, which none has" in (
+        capsys.readouterr().out
+    )
+
+
+def test_runs_of_one_name_have_their_own_numbers(mzseek, trained, tmp_path: Path) -> None:
+    """The folder is what a run is, never its name."""
+    sources = {"a": trained("bce"), "b": trained("emb-cos", model="blind")}
+    for parent, source in sources.items():
+        shutil.copytree(source.folder, tmp_path / parent / "run")
+    run, control = tmp_path / "a" / "run", tmp_path / "b" / "run"
+    status, text, _ = mzseek("evaluate", run, "--control", control, "--no-decode")
+    assert status == 0
+    head, row = (
+        next(line for line in text.splitlines() if line.startswith(start))
+        for start in ("%", "HR@5")
+    )
+    assert head.split() == ["%", "a/run", "b/run", "gain", "over", "it", "random"]
+    own, other = (evaluate(source).intervals()["hit_rate@5"] for source in sources.values())
+    assert own.mean != other.mean
+    gain = evaluate(sources["a"]).gain_over(evaluate(sources["b"]))["hit_rate@5"]
+    cells = [f"{100 * own.mean:.1f}", f"{100 * other.mean:.1f}", f"{100 * gain.mean:+.1f}"]
+    assert row.split()[1:7:2] == cells
+    _, text, _ = mzseek("evaluate", run, "--control", control, "--json")
+    facts = json.loads(text.splitlines()[-1])
+    assert facts["run"] == str(run.resolve())
+    assert facts["control"]["run"] == str(control.resolve())
+    assert facts["hit_rate@5"] == own.mean
+    assert facts["control"]["hit_rate@5"] == other.mean
+
+
+@pytest.mark.parametrize("name", ["gain over it", "random", "%"])
+def test_names_of_other_columns_hide_no_run(name: str, mzseek, trained, tmp_path: Path) -> None:
+    run, control = tmp_path / name, tmp_path / "other" / name
+    shutil.copytree(trained("bce").folder, run)
+    shutil.copytree(trained("emb-cos", model="blind").folder, control)
+    _, text, _ = mzseek("evaluate", run, "--control", control, "--no-decode")
+    row = next(line for line in text.splitlines() if line.startswith("HR@1"))
+    own, other = (evaluate(Run.open(folder)) for folder in (run, control))
+    wanted = [found.intervals()["hit_rate@1"].mean for found in (own, other)]
+    wanted.append(own.gain_over(other)["hit_rate@1"].mean)
+    got = [float(cell) for cell in row.split() if "(" not in cell and "@" not in cell]
+    assert got == pytest.approx(
+        [*(100 * v for v in wanted), 100 * own.chance["hit_rate@1"]], abs=0.06
+    )
+
+
+@pytest.mark.parametrize("way", ["same", "relative", "link", "dots"])
+def test_a_run_is_no_control_of_itself(way, assert_refused, trained, tmp_path, monkeypatch) -> None:
+    run = trained("bce").folder
+    monkeypatch.chdir(run.parent)
+    (tmp_path / "link").symlink_to(run)
+    control = {
+        "same": run, "relative": Path(run.name), "link": tmp_path / "link",
+        "dots": run.parent / "x" / ".." / run.name,
+    }[way]  # fmt: skip
+    (run.parent / "x").mkdir(exist_ok=True)
+    assert_refused(
+        f"--control {control}: is the run itself; name another to compare with",
+        "evaluate", run, "--control", control,
+    )  # fmt: skip
+
+
+def test_coverage_stands_beside_its_promise_and_what_it_rests_on(mzseek, trained) -> None:
+    _, text, _ = mzseek("evaluate", trained("emb-cos").folder)
+    assert "Prediction sets, fitted on 8 val molecules." in text
+    assert "for molecules exchangeable with those" in text
+    first, second, _ = beliefs_of(trained("emb-cos")).sets
+    low, high = 100 * first.covered.low, 100 * first.covered.high
+    assert f"they do in {100 * first.covered.mean:.1f} % ({low:.1f}…{high:.1f})" in text
+    low, high = first.by_chance
+    assert f"by chance of the fit alone, {100 * low:.0f} to {100 * high:.0f}" in text
+    assert second.everything
+    assert "so much needs 9 molecules, and so all candidates are in" in text
+    assert "however" not in text
+
+
+def test_a_shortfall_is_said_in_words(trained, capsys) -> None:
+    found = beliefs_of(trained("emb-cos"))
+    [kept] = [each for each in found.sets if each.stated == 0.8]
+    for misses, short in ((10, False), (60, True)):
+        covered = bootstrap([0.0] * misses + [1.0] * (100 - misses))
+        stop = Abstention(0.3, 0.5, 1.0, covered.mean, 1 - covered.high, 1 - covered.low)
+        stop = replace(stop, low=0.4 if short else 0.1, high=0.6)
+        show_beliefs(replace(found, sets=[replace(kept, covered=covered)], abstentions=[stop]))
+        text = capsys.readouterr().out
+        assert ("which falls short of it" in text) == short
+        assert ("of them are wrong, which is more" in text) == short
+
+
+def test_no_hit_at_all_has_an_interval_with_width(mzseek, trained, tmp_path: Path) -> None:
+    shutil.copytree(trained("emb-cos").folder, tmp_path / "run")
+    for scores in (tmp_path / "run").rglob("mass.scores.npy"):
+        truth = np.load(scores.with_name("mass.identity.npy")) > 0
+        np.save(scores, np.where(truth, -1.0, 1.0).astype(np.float32))
+    sign(tmp_path / "run")
+    _, text, _ = mzseek("evaluate", tmp_path / "run", "--no-decode", "--json")
+    facts = json.loads(text.splitlines()[-1])
+    low, high = facts["intervals"]["hit_rate@1"]
+    assert facts["hit_rate@1"] < 0.2  # one list has the truth alone
+    assert low < facts["hit_rate@1"] < high
+    assert high > 0.4, "of eight molecules"
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_any_name_of_a_run_is_shown_and_does_nothing(
+    name: str, mzseek, trained, tmp_path: Path
+) -> None:
+    shutil.copytree(trained("emb-cos", model="blind").folder, tmp_path / name)
+    status, text, err = mzseek("evaluate", tmp_path / name, "--no-decode")
+    assert (status, err) == (0, "")
+    assert not set(text) & {"\x1b", "\x07", "\r", "\udcff"}
+    [label] = tell_apart([tmp_path / name])
+    shown = "".join(text.split())
+    assert "".join(label.split())[:20] in shown
+
+
+def test_names_with_square_brackets_are_shown_whole(mzseek, trained, tmp_path: Path) -> None:
+    shutil.copytree(trained("emb-cos").folder, tmp_path / "[b]run")
+    shutil.copytree(trained("emb-cos", model="blind").folder, tmp_path / "[red]")
+    _, text, _ = mzseek("evaluate", tmp_path / "[b]run", "--control", tmp_path / "[red]")
+    assert "[b]run" in text
+    assert text.count("[red]") == 3  # in the table, and beside both decoded values
+
+
+def test_data_that_have_moved_can_be_named(mzseek, trained, small, tmp_path: Path) -> None:
+    shutil.copytree(small.folder, tmp_path / "moved")
+    run = trained("emb-cos").folder
+    _, here, _ = mzseek("evaluate", run, "--json")
+    _, there, _ = mzseek("evaluate", run, "--data", tmp_path / "moved", "--json")
+    assert here == there
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere"], "nowhere: is no run folder (there is no such folder)"),
+        (["DATA"], "is a prepared folder, expected a run folder; `mzseek train`"),
+        (["emb-cos", "--similarity", "tanimoto"], "emb-cos predicts none"),
+        (["bce", "--candidates", "hard"], "has no candidates 'hard', it has: formula, mass"),
+        (["bce", "--fold", "final"], "fold 'final' is unknown, expected one of: train, val, test"),
+        (["bce", "--ties", "lucky"], "ties 'lucky' is unknown"),
+        (["bce", "--identity", "name"], "identity 'name' is unknown"),
+        (["bce", "--similarity", "dice"], "similarity 'dice' is unknown"),
+        (["bce", "--control", "nowhere"], "nowhere: is no run folder"),
+        (["bce", "--data", "nowhere"], "nowhere: is no prepared folder"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else "-".join(value),
+)
+def test_bad_input_is_one_line_and_status_2(
+    arguments: list[str], message: str, mzseek, trained, small, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    first = arguments[0]
+    if first == "DATA":
+        first = small.folder
+    elif first != "nowhere":
+        first = trained(first).folder
+    status, text, err = mzseek("evaluate", first, *arguments[1:])
+    assert (status, text) == (2, "")
+    assert err.startswith("mzseek: ")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+def test_a_negative_count_of_molecules_is_refused(mzseek, trained) -> None:
+    status, _, err = mzseek("evaluate", trained("bce").folder, "--mces", "-1")
+    assert status == 2
+    assert "Traceback" not in err

@@ -1,0 +1,283 @@
+"""``mzseek show``: what a newcomer sees, and what a hostile file cannot do."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from mzseek.cli.commands.show import OWN_FOLDERS
+from mzseek.database import folder as store_folder
+from mzseek.datasets import build
+from mzseek.datasets.demo import QUERIES
+from mzseek.prepared import reader
+from mzseek.runs import run as training_run
+from mzseek.spectra import read_spectra
+
+RECORD = "BEGIN IONS\nTITLE={0}\nPEPMASS=10{0}.5\nMSLEVEL={1}\n50.1 10\n60.2 100\nEND IONS\n"
+SURVEY = "is an MS1 spectrum, expected MS2 or higher"
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Path:
+    """Three spectra, and five records that are set aside for two reasons."""
+    path = tmp_path / "mixed.mgf"
+    good = "".join(RECORD.format(number, 2) for number in (1, 2, 3))
+    path.write_text(good + RECORD.format(4, 1) * 4 + "BEGIN IONS\nPEPMASS=x\n5 1\nEND IONS\n")
+    return path
+
+
+def test_it_says_what_is_in_the_file(mzseek) -> None:
+    status, out, err = mzseek("show", QUERIES)
+    assert (status, err) == (0, "")
+    text = " ".join(out.split())
+    assert "MGF 9 spectra, nothing set aside" in text
+    assert "MS level MS2 (all) ion mode positive (all) adducts [M+H]+ (all)" in text
+    assert "precursor m/z 152.0706 to 609.2807 peaks a spectrum median 8, 3 to 14" in text
+    assert "retention time not given collision energy 30 (4), 45 (3), 20 (2)" in text
+    assert "structures all (SMILES), 9 molecules" in text
+    assert "First spectrum: caffeine" in text
+    assert "138.0662" in text
+    assert f"Next: mzseek data build {QUERIES} --molecules MOLECULES.tsv --out myset" in text
+
+
+def test_records_are_those_read_and_those_set_aside_by_reason(mzseek, mixed: Path) -> None:
+    status, out, _ = mzseek("show", mixed)
+    assert status == 0
+    assert "8 records: 3 spectra read, 5 set aside" in out
+    assert f"4 × {SURVEY}\n" in out
+    assert "1 × PEPMASS 'x' is not a number\n" in out
+    assert "mixed.mgf: record 4 (line 22)" in out
+
+
+def test_json_has_all_of_it_in_the_last_line(mzseek, mixed: Path) -> None:
+    status, out, _ = mzseek("show", mixed, QUERIES, "--json")
+    assert status == 0
+    facts = json.loads(out.splitlines()[-1])
+    assert (facts["records"], facts["read"], facts["set_aside"]) == (17, 12, 5)
+    assert [(each["read"], each["set_aside"]) for each in facts["files"]] == [(3, 5), (9, 0)]
+    assert [each["formats"] for each in facts["files"]] == [{"MGF": 1}, {"MGF": 1}]
+    assert facts["structures"]["either"] == 9
+    assert facts["adducts"] == {"values": {"[M+H]+": 9}, "not_listed": 0, "none_given": 3}
+    assert [(each["kind"], each["count"]) for each in facts["rejects"]] == [
+        (SURVEY, 4), ("PEPMASS 'x' is not a number", 1),
+    ]  # fmt: skip
+
+
+def test_the_full_list_of_what_is_set_aside(mzseek, mixed: Path, tmp_path: Path) -> None:
+    listed = tmp_path / "out" / "rejects.tsv"
+    status, out, _ = mzseek("show", mixed, "--rejects", listed)
+    assert status == 0
+    assert str(listed) in out
+    rejects: list[tuple[str, str]] = []
+    list(read_spectra(mixed, rejects))
+    lines = [tuple(line.split("\t")) for line in listed.read_text().splitlines()]
+    assert lines == [("where", "reason"), *rejects]
+
+
+@pytest.mark.parametrize("text", ["quercetin", "QUERCETIN", "2", "#2"])
+def test_one_spectrum_by_identifier_name_or_number(mzseek, text: str, tmp_path: Path) -> None:
+    svg = tmp_path / "drawn.svg"
+    status, out, _ = mzseek("show", QUERIES, "--spectrum", text, "--svg", svg)
+    assert status == 0
+    assert out.startswith("quercetin\n")
+    assert "m/z 303.0499, [M+H]+" in out
+    assert "O=c1c(O)c(-c2ccc(O)c(O)c2)oc2cc(O)cc(O)c12" in out
+    assert "Strongest" in out or "All peaks" in out
+    titles = [each.text for each in ElementTree.parse(svg).getroot()]
+    assert "quercetin" in titles
+    status, out, _ = mzseek("show", QUERIES, "--spectrum", text, "--json")
+    facts = json.loads(out)
+    assert (facts["identifier"], facts["precursor_mz"]) == ("quercetin", 303.0499)
+    assert [111.0077, 4.0] in facts["peaks"]
+
+
+def test_an_identifier_comes_before_a_number(mzseek, tmp_path: Path) -> None:
+    path = tmp_path / "a.mgf"
+    path.write_text("".join(RECORD.format(name, 2) for name in (3, 1, 2)))
+
+    def shown(text: str) -> object:
+        return json.loads(mzseek("show", path, "--spectrum", text, "--json")[1])["identifier"]
+
+    assert [shown(text) for text in ("1", "2", "3", "#1", "#2", "#3")] == list("123312")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nothing", "none of 9 spectra has the identifier or name 'nothing'; there are 'caffeine'"),
+        ("10", "has 9 spectra, so there is no number 10"),
+        ("#0", "none of 9 spectra has the identifier or name '#0'"),
+        ("9" * 5000, "none of 9 spectra"),
+        (" ", "--spectrum: is empty, expected an identifier, a name or a number"),
+    ],
+)
+def test_a_spectrum_that_is_not_there(assert_refused, text: str, message: str) -> None:
+    assert_refused(message, "show", QUERIES, "--spectrum", text)
+
+
+def test_a_spectrum_that_was_set_aside_is_said_to_be(assert_refused, tmp_path: Path) -> None:
+    record = "ACCESSION: {0}\nRECORD_TITLE: x\nMS$FOCUSED_ION: PRECURSOR_M/Z 100\n{1}//\n"
+    (tmp_path / "AB1.txt").write_text(record.format("AB1", "PK$PEAK: m/z\n  50 1\n"))
+    (tmp_path / "AB2.txt").write_text(record.format("AB2", ""))
+    assert_refused("AB2.txt: has no peaks", "show", tmp_path, "--spectrum", "AB2")
+
+
+def test_every_format_folder_and_zip(mzseek, tmp_path: Path) -> None:
+    folder = tmp_path / "some"
+    folder.mkdir()
+    (folder / "a.msp").write_text("Name: x\nPrecursorMZ: 100\nNum Peaks: 1\n50 1\n")
+    (folder / "b.mgf.gz").write_bytes(gzip.compress(RECORD.format(1, 2).encode()))
+    with zipfile.ZipFile(tmp_path / "some.zip", "w") as archive:
+        for path in folder.iterdir():
+            archive.write(path, path.name)
+    for path in (folder, tmp_path / "some.zip"):
+        status, out, _ = mzseek("show", path)
+        assert status == 0
+        assert "1 file of MSP, 1 file of MGF" in out
+        assert "2 spectra, nothing set aside" in out
+
+
+def test_without_structures_it_says_so_and_what_can_be_done(mzseek, mixed: Path) -> None:
+    _, out, _ = mzseek("show", mixed)
+    assert "none (no SMILES, no InChI)" in out
+    assert "Without structures" in out
+    assert "Next: mzseek database search DATABASE --precursor 101.5000 --adduct '[M+H]+'" in out
+
+
+def test_profile_spectra_are_pointed_out(mzseek, tmp_path: Path) -> None:
+    path = tmp_path / "a.mgf"
+    path.write_text(RECORD.format(1, 2).replace("MSLEVEL", "CENTROIDED=no\nMSLEVEL"))
+    _, out, _ = mzseek("show", path)
+    assert "no: profile (all)" in out
+    assert "centroid them first" in out
+
+
+def test_a_file_with_only_rejects_is_status_1(mzseek, tmp_path: Path) -> None:
+    path = tmp_path / "a.mgf"
+    path.write_text(RECORD.format(1, 1))
+    for options in ([], ["--json"]):
+        status, out, err = mzseek("show", path, *options, "--svg", tmp_path / "no.svg")
+        assert (status, err) == (1, "")
+        assert SURVEY in out
+    assert not (tmp_path / "no.svg").exists()
+
+
+def test_what_cannot_be_shown_is_one_line(assert_refused, tmp_path: Path) -> None:
+    (tmp_path / "empty.mgf").touch()
+    (tmp_path / "text.md").write_text("a text")
+    (tmp_path / "folder").mkdir()
+    good = tmp_path / "good.mgf"
+    good.write_text(RECORD.format(1, 2))
+    for name, message in {
+        "absent.mgf": "no such file",
+        "empty.mgf": "the file is empty",
+        "text.md": "not a spectrum file",
+        "folder": "the folder holds no files",
+    }.items():
+        assert_refused(f"{name}: {message}", "show", tmp_path / name)
+        assert_refused(f"{name}: {message}", "show", good, tmp_path / name)
+        assert_refused(f"{name}: {message}", "show", tmp_path / name, "--spectrum", "x")
+    assert_refused("expected a name that ends in .svg", "show", good, "--svg", tmp_path / "x.png")
+    assert_refused("is a folder", "show", good, "--rejects", tmp_path / "folder")
+    assert_refused("is the file to be shown", "show", good, "--rejects", good)
+    for option in ("--svg", "--rejects"):
+        assert_refused("cannot be made", "show", good, option, tmp_path / "text.md" / "x.svg")
+    assert_refused(
+        "leave out --spectrum", "show", good, "--spectrum", "1", "--rejects", tmp_path / "r.tsv"
+    )
+    assert good.read_text() == RECORD.format(1, 2)
+
+
+def test_folders_of_mzseeks_own_are_named_with_the_command_that_shows_them(
+    assert_refused, small_set, trained, tmp_path: Path
+) -> None:
+    assert_refused(
+        f"is a prepared folder, expected spectra; `mzseek bands {small_set.folder}`",
+        "show", small_set.folder,
+    )  # fmt: skip
+    run = trained("bce").folder
+    assert_refused(f"is a run folder, expected spectra; `mzseek evaluate {run}`", "show", run)
+    for kind, command in {"molecule database": "database info", "data set": "show"}.items():
+        folder = tmp_path / kind
+        folder.mkdir()
+        (folder / "manifest.json").write_text(json.dumps({"kind": kind}))
+        assert_refused(f"is a {kind}, expected spectra; `mzseek {command} ", "show", folder)
+    assert set(OWN_FOLDERS) == {build.KIND, reader.KIND, store_folder.KIND, training_run.KIND}
+
+
+def test_a_manifest_of_another_kind_is_no_hindrance(mzseek, tmp_path: Path) -> None:
+    for text in ("{", "[" * 100_000, "[]", '{"kind": "other"}'):
+        (tmp_path / "manifest.json").write_text(text)
+        (tmp_path / "a.mgf").write_text(RECORD.format(1, 2))
+        assert mzseek("show", tmp_path)[0] == 0
+
+
+def test_names_from_the_file_do_nothing_to_the_terminal(mzseek, tmp_path: Path) -> None:
+    evil = "\x1b[31m\x1b]0;title\x07[bold]b[/bold] [/red] \u202eabc [link=file:///x]"
+    path = tmp_path / "[red]evil.mgf"
+    fields = f"NAME={evil}\nINSTRUMENT={evil}\nCOLLISION_ENERGY={evil}\nX{evil}={evil}\n"
+    record = RECORD.format(1, 2).replace("TITLE=1", f"TITLE={evil}\n{fields}")
+    path.write_text(record + record.replace("10", "x"), encoding="utf-8")
+    for options in ([], ["--spectrum", "1"]):
+        status, out, _ = mzseek("show", path, *options)
+        assert status == 0
+        assert not set("\x1b\x07\u202e") & set(out)
+        assert "[bold]b[/bold] [/red]" in out
+    assert "[red]evil.mgf" in mzseek("show", path)[1]
+
+
+def test_very_long_texts_are_shortened(mzseek, tmp_path: Path) -> None:
+    path = tmp_path / "a.mgf"
+    long = "y" * 300_000
+    fields = f"NAME={long}\nINSTRUMENT={long}\nSMILES={long}\n{long}={long}\n"
+    path.write_text(RECORD.format(1, 2).replace("TITLE=1", f"TITLE={long}\n{fields}"))
+    for options in ([], ["--spectrum", "1"]):
+        assert len(mzseek("show", path, *options)[1]) < 6000
+
+
+def test_the_documentation_shows_what_it_prints(tmp_path: Path) -> None:
+    (tmp_path / "queries.mgf").write_bytes(QUERIES.read_bytes())
+    command = [sys.executable, "-c", "from mzseek.cli import main; main()", "show", "queries.mgf"]
+    environment = {**os.environ, "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"}
+    printed = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True).stdout
+    lines = [line.rstrip() for line in printed.decode().splitlines()]
+    page = (Path(__file__).resolve().parents[3] / "docs" / "formats.md").read_text("utf-8")
+    shown = page.partition("$ mzseek show queries.mgf\n")[2].partition("\n```")[0]
+    assert shown.splitlines() == lines
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "cp1252"])
+def test_it_fits_80_columns_and_any_encoding(encoding: str) -> None:
+    environment = {**os.environ, "COLUMNS": "80", "PYTHONIOENCODING": encoding}
+    command = [sys.executable, "-c", "from mzseek.cli import main; main()", "show", str(QUERIES)]
+    result = subprocess.run(
+        [*command, "--spectrum", "caffeine"], env=environment, capture_output=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    out = result.stdout.decode(encoding)
+    assert "\x1b" not in out
+    drawn = [line for line in out.splitlines() if not line.startswith(("Strongest", "All"))]
+    assert all(len(line) <= 80 for line in drawn)
+    assert ("█" in out) == (encoding == "utf-8")
+    assert "138.0662" in out
+
+
+def test_no_library_is_loaded_that_reading_does_not_need(tmp_path: Path) -> None:
+    code = (
+        "import sys; from mzseek.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'rdkit', 'torch', 'matplotlib', 'pyarrow', 'lxml', 'scipy', 'joblib'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code, "show", str(QUERIES), "--svg", "drawn.svg", "--json"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert result.stdout.splitlines()[-1] == "[]", result.stdout + result.stderr

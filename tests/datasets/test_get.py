@@ -1,0 +1,144 @@
+"""MassSpecGym from a small local server that speaks the hub's API, and from files at hand."""
+
+import gzip
+import hashlib
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from mzseek.datasets import find_dataset
+from mzseek.datasets.get import FILES, REPOSITORY, get_massspecgym
+from mzseek.errors import BusyError, DatasetError
+from mzseek.files import sole_writer
+from mzseek.prepared import prepare
+
+from .conftest import MEASURED
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+class Hub:
+    """What the server holds, and what was asked of it."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.downloads: list[str] = []
+        self.address = ""
+
+
+@pytest.fixture
+def hub(write_set) -> Iterator[Hub]:
+    files = write_set()
+    hub = Hub()
+    for names in FILES.values():
+        hub.files[names["spectra"]] = files.spectra.read_bytes()
+        for setting in ("mass", "formula"):
+            hub.files[names[setting]] = files.candidates[setting].read_bytes()
+
+    class Handler(BaseHTTPRequestHandler):
+        def _answer(self, with_body: bool) -> None:
+            prefix = f"/datasets/{REPOSITORY}/resolve/"
+            if not self.path.startswith(prefix):
+                self.send_error(404)
+                return
+            revision, _, name = self.path.removeprefix(prefix).partition("/")
+            content = hub.files.get(name)
+            if content is None or revision not in {"main", COMMIT}:
+                self.send_response(404)
+                self.send_header("X-Error-Code", "EntryNotFound")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            self.send_response(200)
+            self.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
+            self.send_header("X-Repo-Commit", COMMIT)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            if with_body:
+                hub.downloads.append(name)
+                self.wfile.write(content)
+
+        def do_HEAD(self) -> None:
+            self._answer(with_body=False)
+
+        def do_GET(self) -> None:
+            self._answer(with_body=True)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    hub.address = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield hub
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("version", FILES)
+def test_download_then_prepare(hub: Hub, tmp_path: Path, version: str) -> None:
+    files = get_massspecgym(tmp_path / "msg", version, endpoint=hub.address)
+    assert sorted(hub.downloads) == sorted(FILES[version].values())
+    assert files.spectra.read_bytes() == hub.files[FILES[version]["spectra"]]
+    assert find_dataset(tmp_path / "msg") == files
+    prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "prepared")
+    assert prepared.manifest["counts"]["measured_molecules"] == len(MEASURED)
+
+
+def test_what_is_there_is_not_fetched_again(hub: Hub, tmp_path: Path) -> None:
+    folder = tmp_path / "msg"
+    folder.mkdir()
+    names = FILES["1.5"]
+    (folder / Path(names["spectra"]).name).write_bytes(hub.files[names["spectra"]])
+    packed = gzip.compress(hub.files[names["mass"]])
+    (folder / (Path(names["mass"]).name + ".gz")).write_bytes(packed)
+    files = get_massspecgym(folder, "1.5", endpoint=hub.address)
+    assert hub.downloads == [names["formula"]]
+    assert files.candidates["mass"].suffix == ".gz"
+    hub.downloads.clear()
+    get_massspecgym(folder, "1.5", endpoint=hub.address)
+    assert hub.downloads == []
+
+
+def test_a_revision_can_be_pinned(hub: Hub, tmp_path: Path) -> None:
+    get_massspecgym(tmp_path / "a", "1", endpoint=hub.address, revision=COMMIT)
+    assert len(hub.downloads) == 3
+    with pytest.raises(DatasetError, match="not received"):
+        get_massspecgym(tmp_path / "b", "1", endpoint=hub.address, revision="f" * 40)
+
+
+def test_a_file_that_the_hub_lacks(hub: Hub, tmp_path: Path) -> None:
+    del hub.files[FILES["1.5"]["formula"]]
+    with pytest.raises(DatasetError) as caught:
+        get_massspecgym(tmp_path / "msg", "1.5", endpoint=hub.address)
+    assert FILES["1.5"]["formula"] in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_hub_at_all(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"put MassSpecGym1\.5\.tsv, .* into .* by hand"):
+        get_massspecgym(tmp_path / "msg", "1.5", endpoint="http://127.0.0.1:9")
+
+
+def test_unknown_version(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"'2' is unknown, expected one of 1, 1\.5"):
+        get_massspecgym(tmp_path, "2")
+
+
+def test_one_download_at_a_time_and_none_where_all_is_there(tmp_path: Path) -> None:
+    folder = tmp_path / "gym"
+    with (
+        sole_writer(folder / "MassSpecGym", "downloading MassSpecGym"),
+        pytest.raises(BusyError, match="another process is downloading MassSpecGym there"),
+    ):
+        get_massspecgym(folder, endpoint="http://127.0.0.1:9")
+    assert list(tmp_path.iterdir()) == []
+    for name in FILES["1.5"].values():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x")
+    with sole_writer(folder / "MassSpecGym", "downloading another version"):
+        assert get_massspecgym(folder).spectra == folder / FILES["1.5"]["spectra"]

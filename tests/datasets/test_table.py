@@ -1,0 +1,113 @@
+import math
+from pathlib import Path
+
+import pytest
+
+from mzseek.datasets import candidates as candidates_module
+from mzseek.datasets import find_dataset, read_candidates, read_table
+from mzseek.datasets.collect import collect
+from mzseek.datasets.table import read_rejects, write_candidates, write_rejects, write_table
+from mzseek.errors import DatasetError
+from mzseek.files import json_stream
+
+from .conftest import row
+
+
+def test_a_set_is_found_by_its_files_names(write_set) -> None:
+    files = write_set()
+    assert find_dataset(files.spectra.parent) == files
+
+
+def test_massspecgyms_layout_is_found(tmp_path: Path) -> None:
+    (tmp_path / "data" / "molecules").mkdir(parents=True)
+    (tmp_path / "data" / "MassSpecGym1.5.tsv").write_text("identifier\tmzs\tintensities\tsmiles\n")
+    (tmp_path / "data" / "other.tsv").write_text("a\tb\n")
+    for setting in ("mass", "formula"):
+        name = f"MassSpecGym1.5_retrieval_candidates_{setting}.json"
+        (tmp_path / "data" / "molecules" / name).write_text("{}")
+    files = find_dataset(tmp_path)
+    assert files.spectra.name == "MassSpecGym1.5.tsv"
+    assert set(files.candidates) == {"mass", "formula"}
+
+
+def test_lists_with_the_tables_name_are_its_own(write_set) -> None:
+    folder = write_set().spectra.parent
+    (folder / "spectra_candidates_mass.json").write_text("{}")
+    assert find_dataset(folder).candidates == {"mass": folder / "spectra_candidates_mass.json"}
+
+
+def test_what_is_no_set(tmp_path: Path, write_set) -> None:
+    with pytest.raises(DatasetError, match="no such folder"):
+        find_dataset(tmp_path / "absent")
+    with pytest.raises(DatasetError, match="holds no table of spectra"):
+        find_dataset(tmp_path)
+    files = write_set()
+    (files.spectra.parent / "second.tsv").write_bytes(files.spectra.read_bytes())
+    with pytest.raises(DatasetError, match="more than one table"):
+        find_dataset(files.spectra.parent)
+
+
+def test_tables_read_back_and_equal_content_makes_equal_files(tmp_path: Path) -> None:
+    rows = [row("A", "CCO", "train")]
+    for name in ("one", "two"):
+        write_table(tmp_path / f"{name}.tsv.gz", rows)
+        write_candidates(tmp_path / f"{name}.json.gz", {"CCO": ["CCO", "COC"]})
+    assert (tmp_path / "one.tsv.gz").read_bytes() == (tmp_path / "two.tsv.gz").read_bytes()
+    assert (tmp_path / "one.json.gz").read_bytes() == (tmp_path / "two.json.gz").read_bytes()
+    (spectrum,) = read_table(tmp_path / "one.tsv.gz", lambda *_: None)
+    assert spectrum.identifier == "A"
+
+
+def test_rejects_stay_one_line_each(tmp_path: Path) -> None:
+    write_rejects(tmp_path / "r.tsv", [("a\nb", "x\ty"), ("c", "z")])
+    assert (tmp_path / "r.tsv").read_text() == "where\treason\na b\tx y\nc\tz\n"
+
+
+def test_rejects_run_in_no_spreadsheet_and_come_back(tmp_path: Path) -> None:
+    rejects = [("=cmd|' /C calc'!A0", "-x"), ("'@a", "b\u2028c"), ("plain", "has no peaks")]
+    write_rejects(tmp_path / "r.tsv", rejects)
+    cells = (tmp_path / "r.tsv").read_text(encoding="utf-8").replace("\t", "\n").split("\n")
+    assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells)
+    assert read_rejects(tmp_path / "r.tsv") == [rejects[0], ("'@a", "b c"), rejects[2]]
+
+
+@pytest.mark.parametrize("data", [b"", b"reason\twhere\na\tb\n", b"where\treason\n\xff\tb\n"])
+def test_damaged_rejects_are_one_line(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "r.tsv").write_bytes(data)
+    with pytest.raises(DatasetError, match=r"r\.tsv: is damaged \(.*\)$"):
+        read_rejects(tmp_path / "r.tsv")
+
+
+def test_candidates_in_are_read_or_set_aside_also_beyond_the_bounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "candidates.json"
+    long, many = "C" * 900, "[]," * 90
+    path.write_text(f'{{"C": ["C"], "CC": ["{long}"], "N": [{many}1], "O": ["C"]}}')
+    monkeypatch.setattr(json_stream, "MAX_MEMBER", 200)
+    rejects: list[tuple[str, str]] = []
+    lists = dict(read_candidates(path, lambda *pair: rejects.append(pair)))
+    assert list(lists) == ["C", "O"]
+    assert [where.rpartition(": ")[2] for where, _ in rejects] == ["entry 2", "entry 3"]
+    monkeypatch.setattr(candidates_module, "MAX_FAULTS", 2)
+    with pytest.raises(DatasetError, match="2 entries in a row could not be read"):
+        list(read_candidates(path, lambda *_: None))
+
+
+@pytest.mark.parametrize(
+    ("energy", "expected"), [("30 eV", 30.0), ("nan", math.nan), ("", math.nan), ("ramp", math.nan)]
+)
+def test_energies_are_numbers_or_not_known(tmp_path: Path, energy: str, expected: float) -> None:
+    write_table(tmp_path / "a.tsv.gz", [row("A", "CCO", "train") | {"collision_energy": energy}])
+    (found,) = collect(tmp_path / "a.tsv.gz", {}).energies
+    assert found == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize("energy", ["1e999", "inf", "1e39", "9" * 5_000])
+def test_an_infinite_energy_in_a_table_sets_its_row_aside(tmp_path: Path, energy: str) -> None:
+    """Single precision, in which energies are kept, holds no 1e39 either."""
+    rows = [row("A", "CCO", "train"), row("B", "CCO", "train") | {"collision_energy": energy}]
+    write_table(tmp_path / "a.tsv.gz", rows)
+    collected = collect(tmp_path / "a.tsv.gz", {})
+    assert collected.identifiers == ["A"]
+    assert "is not a finite number" in collected.rejects[0][1]

@@ -1,0 +1,242 @@
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mzseek.decision import fit_calibration, fit_temperature, posterior
+from mzseek.errors import CacheError, RunError
+from mzseek.evaluation.posteriors import Calibrated, Posterior, calibrate
+from mzseek.evaluation.scored import How
+from mzseek.prepared import Prepared
+from mzseek.prepared.batch import IDENTITIES
+from mzseek.runs.predictions import Predictions
+from mzseek.runs.run import Run
+
+from ..conftest import sign
+
+OCTANOIC, NONANOIC = "CCCCCCCC(=O)O", "CCCCCCCCC(=O)O"
+HYDROXYPYRIDINE, PYRIDONE = "Oc1ccccn1", "O=c1cccc[nH]1"
+
+
+@pytest.fixture
+def copied(trained, tmp_path: Path):
+    """A run of one's own."""
+
+    def copy(loss: str = "emb-cos", name: str = "run") -> Run:
+        shutil.copytree(trained(loss).folder, tmp_path / name)
+        return Run.open(tmp_path / name)
+
+    return copy
+
+
+def slices(found: Posterior) -> list[slice]:
+    ends = np.cumsum(found.counts)
+    return [slice(e - c, e) for e, c in zip(ends, found.counts, strict=True)]
+
+
+def rewrite(run: Run, what: str, change, fold: str = "*") -> None:
+    """Another array in every saved list of a fold, made from the old one."""
+    for path in run.folder.glob(f"predictions/*/{fold}/*.{what}.npy"):
+        np.save(path, change(np.load(path)))
+    sign(run.folder)
+
+
+def reorder(run: Run, truth_first: bool) -> None:
+    """The same lists, the truth first or last in each."""
+    for folder in run.folder.glob("predictions/*/*"):
+        for name, part in Predictions.open(folder).lists.items():
+            of_list = np.repeat(np.arange(len(part.counts)), part.counts)
+            truth = (part.identity > 0) ^ truth_first
+            order = np.lexsort((np.arange(len(of_list)), truth, of_list))
+            for what in ("candidates", "identity", "scores"):
+                np.save(folder / f"{name}.{what}.npy", np.array(getattr(part, what))[order])
+    sign(run.folder)
+
+
+def same(one: Posterior, other: Posterior) -> bool:
+    names = ("queries", "molecule", "counts", "candidates", "labels", "probabilities", "answer")
+    return all(np.array_equal(getattr(one, n), getattr(other, n)) for n in names)
+
+
+@pytest.mark.parametrize("setting", ["mass", "formula"])
+def test_probabilities_are_those_of_the_saved_scores(setting: str, trained) -> None:
+    run = trained("emb-cos")
+    found = calibrate(run, How(candidates=setting)).test
+    part = Predictions.open(run.predictions(found.step, "test")).lists[setting]
+    wanted = {}
+    for end, count, query in zip(np.cumsum(part.counts), part.counts, part.queries, strict=True):
+        here = slice(end - count, end)
+        p = found.calibration.posterior(part.scores[here], [count])
+        labels = (part.identity[here] & IDENTITIES["fingerprint"]) > 0
+        rows = zip(part.candidates[here].tolist(), p, labels, strict=True)
+        wanted[int(query)] = sorted(rows)
+    for query, here in zip(found.queries, slices(found), strict=True):
+        rows = zip(found.candidates[here].tolist(), found.probabilities[here], found.labels[here],
+                   strict=True)  # fmt: skip
+        for one, other in zip(sorted(rows), wanted.pop(int(query)), strict=True):
+            assert one == pytest.approx(other)
+    # Left out: lists in which nothing is the truth.
+    assert not any(label for rows in wanted.values() for *_, label in rows)
+
+
+@pytest.mark.parametrize("loss", ["bce", "emb-cos"])
+def test_probabilities_sum_to_one_and_each_list_has_the_truth(loss: str, trained) -> None:
+    found = calibrate(trained(loss))
+    for each in (found.val, found.test, found.uncalibrated, found.test.uniform()):
+        starts = np.cumsum(each.counts) - each.counts
+        assert np.add.reduceat(each.probabilities, starts) == pytest.approx(1)
+        assert np.logical_or.reduceat(each.labels, starts).all()
+        assert len(each.candidates) == len(each.labels) == len(each.answer) == each.counts.sum()
+
+
+def test_the_order_of_a_list_does_not_matter(copied) -> None:
+    first, last = copied(name="first"), copied(name="last")
+    reorder(first, truth_first=True)
+    reorder(last, truth_first=False)
+    one, other = calibrate(first), calibrate(last)
+    assert same(one.test, other.test)
+    assert same(one.val, other.val)
+
+
+def test_the_truth_is_not_put_first(copied, small: Prepared) -> None:
+    run = copied()
+    for fold in ("train", "val", "test"):
+        calibrate(run, How(fold=fold))  # predicts the fold, once
+    reorder(run, truth_first=True)
+    places, chances = [], []
+    for fold in ("train", "val", "test"):
+        for setting in ("mass", "formula"):
+            found = calibrate(run, How(fold=fold, candidates=setting)).test
+            for here, count in zip(slices(found)[::2], found.counts[::2], strict=True):
+                places.append(bool(found.labels[here][0]))
+                chances.append(found.labels[here].sum() / count)
+    spread = np.sqrt(sum(c * (1 - c) for c in chances))
+    assert len(places) > 70  # one list a molecule and setting
+    assert abs(sum(places) - sum(chances)) < 3 * spread
+
+
+def test_the_calibration_is_fitted_on_validation_alone(copied) -> None:
+    run, other = copied(name="as it is"), copied(name="changed")
+    rewrite(other, "scores", lambda scores: -3 * scores, fold="test")
+    one, two = calibrate(run), calibrate(other)
+    assert one.test.calibration == one.val.calibration == two.test.calibration
+    assert same(one.val, two.val)
+    assert not same(one.test, two.test)
+    rewrite(other, "scores", lambda scores: -3 * scores, fold="val")
+    assert calibrate(other).test.calibration != one.test.calibration
+
+
+def test_each_molecule_of_validation_counts_once(trained) -> None:
+    run = trained("emb-cos")
+    found = calibrate(run)
+    part = Predictions.open(run.predictions(found.val.step, "val")).lists["mass"]
+    labels = (part.identity & 1) > 0
+    fitted = fit_calibration(part.scores, part.counts, labels, part.molecule)
+    assert vars(found.val.calibration) == pytest.approx(vars(fitted), rel=1e-4, abs=1e-4)
+
+
+def test_the_checkpoint_is_the_one_under_which_the_truth_is_most_probable(trained) -> None:
+    run = trained("emb-cos")
+    losses = {}
+    for step in {facts["step"] for facts in run.best.values()}:
+        part = Predictions.open(run.predictions(step, "val")).lists["mass"]
+        labels = (part.identity & 1) > 0
+        best = fit_temperature(part.scores, part.counts, labels, part.molecule)
+        p = posterior(part.scores, part.counts, best)
+        starts = np.cumsum(part.counts) - part.counts
+        losses[step] = -np.log(np.add.reduceat(np.where(labels, p, 0), starts)).mean()
+    found = calibrate(run)
+    assert losses[found.test.step] == pytest.approx(min(losses.values()))
+    assert found.test.step == found.val.step == found.uncalibrated.step
+
+
+def test_uncalibrated_are_the_scores_as_they_were_trained(trained) -> None:
+    run = trained("emb-cos")
+    found = calibrate(run).uncalibrated
+    assert found.calibration.temperature == run.options.temperature
+    assert (found.calibration.power, found.calibration.floor) == (0, 0)
+    plain = calibrate(trained("bce")).uncalibrated
+    assert plain.calibration.temperature == 1  # the loss has none
+
+
+def test_a_uniform_posterior_knows_the_list_alone(trained) -> None:
+    found = calibrate(trained("emb-cos")).test
+    even = found.uniform()
+    assert even.calibration is None
+    for here, count in zip(slices(even), even.counts, strict=True):
+        assert even.probabilities[here].tolist() == [1 / count] * count
+    assert same(replace(even, probabilities=found.probabilities), found)
+
+
+def in_list_of(found: Posterior, small: Prepared, smiles: str) -> tuple[int, slice]:
+    names = [small.smiles[int(m)] for m in found.molecule]
+    place = names.index(smiles)
+    return place, slices(found)[place]
+
+
+@pytest.mark.parametrize(("identity", "merged"), [("fingerprint", 1), ("inchikey", 0)])
+def test_twins_are_one_answer_by_fingerprint(identity, merged, trained, small) -> None:
+    found = calibrate(trained("emb-cos"), How(identity=identity)).test
+    place, here = in_list_of(found, small, OCTANOIC)
+    p, counts, labels = found.answers()
+    assert found.counts[place] - counts[place] == merged
+    end = int(np.cumsum(counts)[place])
+    inside = slice(end - int(counts[place]), end)
+    names = [small.smiles[int(c)] for c in found.candidates[here]]
+    truth = found.probabilities[here][names.index(OCTANOIC)]
+    twin = found.probabilities[here][names.index(NONANOIC)]
+    assert labels[inside].sum() == 1
+    assert p[inside][labels[inside]] == pytest.approx(truth + merged * twin)
+    assert p[inside].sum() == pytest.approx(1)
+
+
+def test_a_tautomer_is_the_truth_by_inchikey_alone(trained, small: Prepared) -> None:
+    by_block = calibrate(trained("emb-cos"), How(identity="inchikey")).test
+    _, here = in_list_of(by_block, small, HYDROXYPYRIDINE)
+    names = [small.smiles[int(c)] for c in by_block.candidates[here]]
+    assert by_block.labels[here].tolist() == [name == PYRIDONE for name in names]
+    by_bits = calibrate(trained("emb-cos")).test
+    assert HYDROXYPYRIDINE not in [small.smiles[int(m)] for m in by_bits.molecule]
+
+
+def test_a_similarity_makes_another_posterior(trained) -> None:
+    own, other = calibrate(trained("bce")), calibrate(trained("bce"), How(similarity="tanimoto"))
+    assert own.test.how.similarity is None
+    assert other.test.how.similarity == other.val.how.similarity == "tanimoto"
+    assert not np.allclose(own.test.probabilities, other.test.probabilities)
+
+
+def test_the_random_baseline_has_a_posterior(trained) -> None:
+    found: Calibrated = calibrate(trained("bce", model="random"))
+    assert found.test.counts.tolist() == calibrate(trained("bce")).test.counts.tolist()
+
+
+@pytest.mark.parametrize(
+    ("loss", "how", "error", "message"),
+    [
+        ("bce", {"fold": "final"}, RunError, "fold 'final' is unknown"),
+        ("bce", {"candidates": "hard"}, CacheError, "no candidates 'hard', it has: formula, mass"),
+        ("emb-cos", {"similarity": "cosine"}, RunError, "needs a predicted fingerprint"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_calibrated_is_refused(loss, how, error, message, trained) -> None:
+    with pytest.raises(error, match=message):
+        calibrate(trained(loss), How(**how))
+
+
+def test_a_run_without_a_checkpoint_is_refused(copied) -> None:
+    run = copied()
+    run.facts["best"] = {}
+    with pytest.raises(RunError, match="has no checkpoint yet"):
+        calibrate(run)
+
+
+@pytest.mark.parametrize("fold", ["val", "test"])
+def test_a_fold_without_the_truth_is_refused(fold: str, copied) -> None:
+    run = copied()
+    rewrite(run, "identity", np.zeros_like, fold=fold)
+    with pytest.raises(RunError, match=f"no {fold} spectrum has its molecule among its mass"):
+        calibrate(run)

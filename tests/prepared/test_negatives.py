@@ -1,0 +1,276 @@
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rdkit import DataStructs
+
+from mzseek.chem import fingerprints, formula
+from mzseek.database import Database, build_database
+from mzseek.database.inputs import file_sources
+from mzseek.datasets.demo.molecules import demo_molecules
+from mzseek.errors import DatabaseError, DatasetError, WriteError
+from mzseek.prepared import Prepared, prepare
+from mzseek.prepared.negatives import add_negatives
+from mzseek.prepared.reader import SAME_BLOCK, SAME_FINGERPRINT
+from mzseek.work import LocalEngine
+
+from ..datasets.conftest import ISOMERS, MEASURED, row
+
+ALONE = LocalEngine(1)
+NAMELESS = "[U]" + "(F)" * 21  # a molecule that InChI has no name for
+TRUTH = SAME_FINGERPRINT | SAME_BLOCK
+
+
+@pytest.fixture(autouse=True)
+def _threads():
+    import torch
+
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def build(path: Path, smiles: list[str], **options) -> Database:
+    source = path.with_suffix(".smi")
+    source.write_text("".join(f"{each}\n" for each in smiles))
+    return build_database(file_sources([source]), path, **{"engine": ALONE, **options})
+
+
+@pytest.fixture(scope="module")
+def store(small_set, tmp_path_factory: pytest.TempPathFactory) -> Database:
+    """The molecules of the small folder and their isomers."""
+    own = list(Prepared.open(small_set.folder).smiles)
+    others = [molecule.smiles for molecule in demo_molecules(0, 400)]
+    folder = tmp_path_factory.mktemp("database") / "store"
+    return build(folder, [*own, *others], fingerprint="maccs")
+
+
+@pytest.fixture
+def folder(small_set, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(small_set.folder, tmp_path / "prepared"))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def listed(prepared: Prepared, setting: str) -> dict[int, list[int]]:
+    lists = prepared.candidates(setting)
+    measured = np.unique(prepared.molecule).tolist()
+    return {molecule: lists.of_molecule(molecule).tolist() for molecule in measured}
+
+
+def bit_vector(bits: np.ndarray) -> DataStructs.ExplicitBitVect:
+    vector = DataStructs.ExplicitBitVect(len(bits))
+    vector.SetBitsFromList(np.flatnonzero(bits).tolist())
+    return vector
+
+
+@pytest.mark.parametrize("by", ["mass", "formula"])
+def test_lists_have_the_truth_first_and_then_the_most_alike(
+    folder: Path, store: Database, by: str
+) -> None:
+    prepared, facts = add_negatives(Prepared.open(folder), store, by=by, keep=8, engine=ALONE)
+    assert facts["name"] == f"hard-{by}-8"
+    rows = store.query("SELECT smiles, key, mass, formula FROM molecules ORDER BY file_row_number")
+    rows = rows.to_pylist()
+    place = {smiles: n for n, smiles in enumerate(prepared.smiles)}
+    for molecule, members in listed(prepared, f"hard-{by}-8").items():
+        assert members[0] == molecule
+        assert len(set(members)) == len(members) <= 8
+        key = prepared.blocks[molecule].decode()
+        width = prepared.masses[molecule] * 10e-6
+        fits = [
+            n for n, each in enumerate(rows) if each["key"] != key
+            and (each["formula"] == prepared.formulas[molecule] if by == "formula"
+                 else abs(each["mass"] - prepared.masses[molecule]) <= width)
+        ]  # fmt: skip
+        others = fingerprints([rows[n]["smiles"] for n in fits], "maccs").toarray() if fits else []
+        query = prepared.fingerprint_rows(np.array([molecule])).toarray()[0]
+        values = DataStructs.BulkTanimotoSimilarity(bit_vector(query), [*map(bit_vector, others)])
+        order = sorted(range(len(fits)), key=lambda n: -values[n])[:7]
+        assert members[1:] == [place[rows[fits[n]]["smiles"]] for n in order]
+    sizes = prepared.candidates(facts["name"]).sizes
+    assert facts["largest"] == sizes.max() == 8
+    assert facts["lists"] == len(sizes) == prepared.manifest["counts"]["measured_molecules"]
+    assert facts["alone"] == (sizes == 1).sum()
+    assert facts["median"] == np.median(sizes)
+
+
+def test_marks_say_which_are_the_truth(folder: Path, store: Database) -> None:
+    prepared, facts = add_negatives(Prepared.open(folder), store, keep=16, engine=ALONE)
+    lists = prepared.candidates(facts["name"])
+    twins = 0
+    for molecule in np.unique(prepared.molecule).tolist():
+        place = int(lists.list_of[molecule])
+        marks = lists.identity[lists.indptr[place] : lists.indptr[place + 1]].tolist()
+        assert marks[0] == TRUTH
+        bits = prepared.fingerprint_rows(lists.of_molecule(molecule)).toarray()
+        own, *others = map(bit_vector, bits)
+        assert marks[1:] == [SAME_FINGERPRINT if other == own else 0 for other in others]
+        twins += sum(marks[1:])
+    assert twins
+
+
+def test_what_was_there_stays_as_it_was(folder: Path, store: Database) -> None:
+    before = Prepared.open(folder)
+    lists = {setting: listed(before, setting) for setting in before.settings}
+    bits = before.fingerprint_rows(np.arange(len(before.masses))).toarray()
+    smiles, key = list(before.smiles), before.manifest["key"]
+    add_negatives(before, store, keep=8, engine=ALONE)
+    after = Prepared.open(folder, verify=True)
+    assert after.settings == ["formula", "mass", "hard-mass-8"]
+    assert after.measured_settings == ["formula", "mass"]
+    assert {setting: listed(after, setting) for setting in lists} == lists
+    old = np.arange(len(smiles))
+    assert (after.fingerprint_rows(old).toarray() == bits).all()
+    assert list(after.smiles)[: len(smiles)] == smiles
+    assert after.manifest["key"] == key
+    new = np.arange(len(smiles), len(after.masses))
+    assert len(new)
+    added = [after.smiles[int(n)] for n in new]
+    assert (after.fingerprint_rows(new).toarray() == fingerprints(added, "maccs")).all()
+    assert [after.formulas[int(n)] for n in new] == [formula(each) for each in added]
+    assert after.manifest["counts"]["molecules"] == len(after.masses) == len(after.blocks)
+    assert len(set(after.smiles)) == len(after.masses)
+    assert after.manifest["candidates"]["hard-mass-8"]["negatives"]["keep"] == 8
+    assert {path.name for path in folder.iterdir()} == {*after.manifest["files"], "manifest.json"}
+    assert [path.name for path in folder.parent.iterdir()] == ["prepared"]
+
+
+def test_several_kinds_live_side_by_side(folder: Path, store: Database) -> None:
+    prepared = Prepared.open(folder)
+    for by, kind in (("mass", "hardest"), ("formula", "random")):
+        prepared, _ = add_negatives(prepared, store, by=by, kind=kind, keep=4, engine=ALONE)
+    Prepared.open(folder, verify=True)
+    assert prepared.settings == ["formula", "mass", "hard-mass-4", "random-formula-4"]
+    assert prepared.measured_settings == ["formula", "mass"]
+    assert len(prepared.candidates("hard-mass-4")) == len(prepared.candidates("random-formula-4"))
+
+
+def test_the_same_again_gives_the_same_folder(folder: Path, store: Database) -> None:
+    for seed, equal in ((1, True), (2, False)):
+        prepared, _ = add_negatives(
+            Prepared.open(folder), store, kind="random", keep=4, seed=1, engine=ALONE
+        )
+        first = listed(prepared, "random-mass-4")
+        again, _ = add_negatives(prepared, store, kind="random", keep=4, seed=seed, engine=ALONE)
+        Prepared.open(folder, verify=True)
+        assert (listed(again, "random-mass-4") == first) == equal
+
+
+def test_lists_made_again_leave_an_open_folder_alone(folder: Path, store: Database) -> None:
+    opened, _ = add_negatives(
+        Prepared.open(folder), store, kind="random", keep=8, seed=1, engine=ALONE
+    )
+    copy = opened.folder.with_name("linked")
+    copy.mkdir()
+    for path in folder.iterdir():  # the files themselves, as a process that has them open has
+        os.link(path, copy / path.name)
+    before = contents(copy)
+    add_negatives(Prepared.open(folder), store, kind="random", keep=8, seed=2, engine=ALONE)
+    assert contents(copy) == before
+    assert contents(folder) != before
+
+
+def test_a_failed_write_leaves_the_folder_as_it_was(
+    folder: Path, store: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared, _ = add_negatives(
+        Prepared.open(folder), store, kind="random", keep=8, seed=1, engine=ALONE
+    )
+    before = contents(folder)
+
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("mzseek.prepared.negatives.content_hash", full)
+    with pytest.raises(WriteError, match=r"prepared: cannot be written \(No space left"):
+        add_negatives(prepared, store, kind="random", keep=8, seed=2, engine=ALONE)
+    assert contents(folder) == before
+    assert [path.name for path in folder.parent.iterdir()] == ["prepared"]
+
+
+def test_a_truth_that_inchi_cannot_name_is_there_once(write_set, tmp_path: Path) -> None:
+    rows = [row(f"S{n}", smiles, fold) for n, (smiles, fold) in enumerate(MEASURED.items())]
+    nameless = {"smiles": NAMELESS, "inchikey": "", "formula": "F21U", "precursor_mz": "638.02"}
+    files = write_set(rows=[*rows, row("U", "CCO", "train", **nameless)])
+    prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out", jobs=1)
+    isomers = [smiles for each in ISOMERS.values() for smiles in each]
+    store = build(tmp_path / "store", [NAMELESS, "CCO", *MEASURED, *isomers])
+    for by in ("mass", "formula"):
+        prepared, facts = add_negatives(prepared, store, by=by, keep=8, engine=ALONE)
+        for molecule, members in listed(prepared, facts["name"]).items():
+            assert members[0] == molecule
+            assert members.count(molecule) == 1
+        assert facts["alone"] == 1
+
+
+def test_another_fingerprint_is_refused(folder: Path, tmp_path: Path) -> None:
+    other = build(tmp_path / "other", ["CCO", "COC"], fingerprint="morgan2")
+    before = contents(folder)
+    with pytest.raises(DatabaseError, match=r"has morgan2 fingerprints, and .* has maccs; build"):
+        add_negatives(Prepared.open(folder), other, engine=ALONE)
+    assert contents(folder) == before
+
+
+def test_bad_options_are_refused(folder: Path, store: Database) -> None:
+    prepared = Prepared.open(folder)
+    before = contents(folder)
+    with pytest.raises(DatabaseError, match="--keep is 1, expected at least 2"):
+        add_negatives(prepared, store, keep=1, engine=ALONE)
+    with pytest.raises(DatabaseError, match="negatives by 'colour'"):
+        add_negatives(prepared, store, by="colour", engine=ALONE)
+    (folder / "thesis.txt").write_text("precious")
+    with pytest.raises(DatasetError, match=r"holds thesis\.txt, which is not its own"):
+        add_negatives(prepared, store, engine=ALONE)
+    (folder / "thesis.txt").unlink()
+    assert contents(folder) == before
+
+
+# Training.
+
+
+def test_runs_made_before_still_evaluate(
+    folder: Path, store: Database, small_options, tmp_path: Path
+) -> None:
+    from mzseek.evaluation.evaluate import evaluate
+    from mzseek.runs.run import Run
+    from mzseek.training.train import train
+
+    run = train(Prepared.open(folder), small_options("emb-cos", epochs=1), tmp_path / "run")
+    before = evaluate(run)
+    add_negatives(Prepared.open(folder), store, keep=8, engine=ALONE)
+    shutil.rmtree(run.folder / "predictions")
+    after = evaluate(Run.open(tmp_path / "run"))
+    assert {k: v.tolist() for k, v in after.values.items()} == {
+        k: v.tolist() for k, v in before.values.items()
+    }
+
+
+@pytest.mark.parametrize("loss", ["emb-cos", "bce"])
+def test_models_train_on_negatives_and_are_measured_on_the_lists_of_the_data(
+    folder: Path, store: Database, small_options, tmp_path: Path, loss: str
+) -> None:
+    from mzseek.evaluation.evaluate import evaluate
+    from mzseek.runs.predictions import Predictions
+    from mzseek.training.train import train
+
+    prepared, facts = add_negatives(Prepared.open(folder), store, keep=8, engine=ALONE)
+    options = small_options(loss, candidates=facts["name"])
+    run = train(prepared, options, tmp_path / "run")
+    history = run.history()
+    assert history[-1]["loss"] < history[0]["loss"]
+    assert {name.rpartition("/")[2] for name in history[0] if "hit_rate" in name} == {
+        "mass", "formula",
+    }  # fmt: skip
+    assert any(name == "hit_rate@1/mass" for name in run.best)
+    step = run.best["hit_rate@1/mass"]["step"]
+    assert set(Predictions.open(run.predictions(step, "test")).lists) == {"mass", "formula"}
+    assert json.loads((run.folder / "run.json").read_text())["options"]["candidates"] == (
+        "hard-mass-8"
+    )
+    assert "hit_rate@1" in evaluate(run).values

@@ -1,0 +1,347 @@
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mzseek.chem import fingerprints
+from mzseek.datasets import read_candidates
+from mzseek.errors import CacheError, DatasetError, InputError
+from mzseek.prepared import Options, Prepared, prepare
+from mzseek.prepared.reader import SAME_BLOCK, SAME_FINGERPRINT
+from mzseek.spectra import bin_spectra, read_spectra
+
+from ..datasets.conftest import ISOMERS, MEASURED, row
+
+ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
+
+
+def test_what_is_prepared_is_what_was_read(write_set, tmp_path: Path) -> None:
+    files = write_set()
+    prepared, made = prepare(files.spectra, files.candidates, tmp_path / "out")
+    assert made
+    spectra = list(read_spectra(files.spectra, []))
+    assert len(prepared) == len(spectra) == 8
+    assert list(prepared.identifiers) == [s.identifier for s in spectra]
+    assert (prepared.bins != bin_spectra(spectra)).nnz == 0
+    for place, spectrum in enumerate(spectra):
+        mz, intensities = prepared.peaks(place)
+        assert mz.tolist() == spectrum.mz.tolist()
+        np.testing.assert_allclose(intensities, spectrum.intensities, rtol=1e-6)
+        assert prepared.smiles[prepared.molecule[place]] == spectrum.metadata["smiles"]
+        assert prepared.adduct(place) == "[M+H]+"
+        assert prepared.collision_energy[place] == 30
+    assert prepared.in_fold("train").tolist() == [0, 1, 2, 3]
+    assert prepared.in_fold("test").tolist() == [6, 7]
+    assert prepared.manifest["counts"]["set_aside"] == 0
+    assert "8 spectra" in repr(prepared)
+
+
+def test_fingerprint_rows_are_gathered(write_set, tmp_path: Path) -> None:
+    files = write_set()
+    prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out")
+    wanted = np.array([3, 0, 3])
+    rows = prepared.fingerprint_rows(wanted)
+    assert (rows != fingerprints([prepared.smiles[i] for i in wanted])).nnz == 0
+    assert prepared.fingerprint_rows(wanted[:0]).shape == (0, 4096)
+
+
+def test_candidate_lists_and_the_truth_in_them(write_set, tmp_path: Path) -> None:
+    files = write_set()
+    prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out")
+    lists = prepared.candidates("mass")
+    assert len(lists) == len(MEASURED)
+    for smiles in MEASURED:
+        molecule = list(prepared.smiles).index(smiles)
+        candidates = lists.of_molecule(molecule)
+        assert {prepared.smiles[c] for c in candidates} == {smiles, *ISOMERS[smiles]}
+        place = int(lists.list_of[molecule])
+        flags = lists.identity[lists.indptr[place] : lists.indptr[place + 1]]
+        assert flags.tolist() == [
+            SAME_FINGERPRINT | SAME_BLOCK if c == molecule else 0 for c in candidates
+        ]
+    with pytest.raises(CacheError, match="has no candidates 'other', it has: formula, mass"):
+        prepared.candidates("other")
+
+
+def test_non_canonical_keys_and_repeated_candidates(write_set, tmp_path: Path) -> None:
+    lists = {s: [s, *ISOMERS[s]] for s in MEASURED}
+    del lists[ASPIRIN]
+    lists["O=C(C)Oc1c(cccc1)C(O)=O"] = ["C(C)(=O)Oc1ccccc1C(=O)O", ASPIRIN, "CCO", "OCC"]
+    files = write_set(lists=lists)
+    prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out")
+    candidates = prepared.candidates("mass").of_molecule(list(prepared.smiles).index(ASPIRIN))
+    assert sorted(prepared.smiles[c] for c in candidates) == sorted([ASPIRIN, "CCO"])
+
+
+def test_twins_are_marked_by_what_they_share(write_set, tmp_path: Path) -> None:
+    stereo = "N[C@@H](Cc1ccccc1)C(=O)O"
+    lists = {s: [s, *ISOMERS[s]] for s in MEASURED}
+    lists["NC(Cc1ccccc1)C(=O)O"].append(stereo)
+    files = write_set(lists=lists)
+    prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out")
+    mass = prepared.candidates("mass")
+    molecule = list(prepared.smiles).index("NC(Cc1ccccc1)C(=O)O")
+    place = int(mass.list_of[molecule])
+    flags = mass.identity[mass.indptr[place] : mass.indptr[place + 1]].tolist()
+    assert flags == [3, 0, 0, 3]
+
+
+def test_what_cannot_be_used_is_set_aside_and_listed(write_set, tmp_path: Path) -> None:
+    rows = [row(f"good{n}", s, f) for n, (s, f) in enumerate(MEASURED.items())]
+    bad = [
+        row("no peaks", ASPIRIN, "train", mzs="", intensities=""),
+        row("out of range", ASPIRIN, "train", mzs="5.0", intensities="1"),
+        row("bad molecule", ASPIRIN, "train", smiles="C1CC"),
+        row("no molecule", ASPIRIN, "train", smiles=""),
+        row("bad fold", ASPIRIN, "holdout"),
+        row("bad adduct", ASPIRIN, "train", adduct="[M+Xx]+"),
+        row("good0", ASPIRIN, "train"),
+    ]
+    lists = {s: [s, *ISOMERS[s]] for s in MEASURED}
+    lists["NC(Cc1ccccc1)C(=O)O"] = ["CCO"]  # the truth is missing
+    lists["CCOC(=O)c1ccccc1O"] = []
+    lists["Cn1c(=O)c2c(ncn2C)n(C)c1=O"].append("caffeine")
+    files = write_set(rows=rows + bad, lists=lists)
+    prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out")
+    assert list(prepared.identifiers) == [f"good{n}" for n in range(4)]
+    listed = (tmp_path / "out" / "rejects.tsv").read_text()
+    for reason in (
+        "has no peaks", "has no peak between m/z 10 and 1005", "'C1CC': not valid SMILES",
+        "has no SMILES", "fold 'holdout' is unknown", "unknown part 'Xx'", "used by an earlier",
+        "the molecule is not among its candidates", "its candidate list is empty",
+        "'caffeine': not valid SMILES",
+    ):  # fmt: skip
+        assert reason in listed
+    assert listed.count("C1CC") == 1  # one record, one line
+    mass = prepared.candidates("mass")
+    with_list = {prepared.smiles[m] for m in np.flatnonzero(mass.list_of >= 0)}
+    assert with_list == {ASPIRIN, "Cn1c(=O)c2c(ncn2C)n(C)c1=O"}
+
+
+def test_a_second_run_does_nothing_and_a_change_does(write_set, tmp_path: Path) -> None:
+    files = write_set()
+    out = tmp_path / "out"
+    first, made = prepare(files.spectra, files.candidates, out)
+    stamp = (out / "manifest.json").stat().st_mtime_ns
+    again, made_again = prepare(files.spectra, files.candidates, out)
+    assert (made, made_again) == (True, False)
+    assert (out / "manifest.json").stat().st_mtime_ns == stamp
+    assert again.manifest["key"] == first.manifest["key"]
+    other, made_other = prepare(files.spectra, files.candidates, out, Options(fingerprint="maccs"))
+    assert made_other
+    assert other.manifest["fingerprint_bits"] == 167
+    files.spectra.write_text(files.spectra.read_text().replace("0.5,1.0", "0.4,1.0"))
+    changed, made_changed = prepare(files.spectra, files.candidates, out)
+    assert made_changed
+    assert changed.manifest["key"] not in (first.manifest["key"], other.manifest["key"])
+
+
+def test_two_runs_give_the_same_bytes(write_set, tmp_path: Path) -> None:
+    files = write_set()
+    backwards = dict(reversed(files.candidates.items()))
+    for name, lists in (("one", files.candidates), ("two", backwards)):
+        prepare(files.spectra, lists, tmp_path / name, jobs=1 if name == "one" else 2)
+    for path in sorted((tmp_path / "one").iterdir()):
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: (f / "bins.data.npy").unlink(), "bins.data.npy is missing"),
+        (lambda f: (f / "bins.data.npy").write_bytes(b"x"), "has 1 bytes, expected"),
+        (lambda f: (f / "manifest.json").unlink(), "is no prepared folder"),
+        (lambda f: (f / "manifest.json").write_text("{"), "is damaged"),
+        (lambda f: (f / "manifest.json").write_text('{"format_version": 0}'), "in format 0"),
+        (lambda f: (f / "manifest.json").write_text('{"format_version": 1}'), "lacks 'key'"),
+        (lambda f: (f / "manifest.json").write_text("[]"), "holds a list"),
+        (
+            lambda f: (f / "manifest.json").write_text('{"kind": "data set"}'),
+            "is a data set, expected a prepared folder; .* `mzseek prepare` makes a prepared",
+        ),
+    ],
+)
+def test_damage_is_noticed(write_set, tmp_path: Path, damage, message: str) -> None:
+    files = write_set()
+    prepare(files.spectra, files.candidates, tmp_path / "out")
+    damage(tmp_path / "out")
+    with pytest.raises(CacheError, match=message):
+        Prepared.open(tmp_path / "out")
+
+
+def test_damaged_folders_are_made_again(write_set, tmp_path: Path) -> None:
+    files = write_set()
+    prepare(files.spectra, files.candidates, tmp_path / "out")
+    (tmp_path / "out" / "bins.data.npy").write_bytes(b"x")
+    prepared, made = prepare(files.spectra, files.candidates, tmp_path / "out")
+    assert made
+    assert len(prepared) == 8
+
+
+def test_a_folder_of_someone_elses_is_not_touched(write_set, tmp_path: Path) -> None:
+    files = write_set()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("precious")
+    with pytest.raises(DatasetError, match="is no prepared folder; name another"):
+        prepare(files.spectra, files.candidates, tmp_path / "out")
+    assert (tmp_path / "out" / "thesis.txt").read_text() == "precious"
+    with pytest.raises(DatasetError, match=r"holds the source spectra\.tsv"):
+        prepare(files.spectra, files.candidates, files.spectra.parent)
+    assert files.spectra.exists()
+
+
+def test_a_changed_byte_is_found_by_its_checksum(write_set, tmp_path: Path) -> None:
+    files = write_set()
+    out = tmp_path / "out"
+    prepare(files.spectra, files.candidates, out)
+    whole = (out / "bins.indices.npy").read_bytes()
+    (out / "bins.indices.npy").write_bytes(whole[:-1] + bytes([whole[-1] ^ 255]))
+    Prepared.open(out)  # sizes are right
+    with pytest.raises(CacheError, match=r"bins\.indices\.npy has changed"):
+        Prepared.open(out, verify=True)
+    _, made = prepare(files.spectra, files.candidates, out)
+    assert made
+    assert (out / "bins.indices.npy").read_bytes() == whole
+    (out / "bins.data.npy").write_bytes(b"\0" * (out / "bins.data.npy").stat().st_size)
+    with pytest.raises(CacheError, match="cannot be read"):
+        _ = Prepared.open(out).bins
+
+
+def test_the_key_is_of_the_content_not_of_names(write_set, tmp_path: Path) -> None:
+    files = write_set()
+    first, _ = prepare(files.spectra, {}, tmp_path / "out")
+    renamed = files.spectra.with_name("renamed.tsv")
+    files.spectra.rename(renamed)
+    second, made = prepare(renamed, {}, tmp_path / "out")
+    assert not made
+    assert second.manifest["key"] == first.manifest["key"]
+
+
+def test_of_two_keys_for_a_molecule_the_one_with_the_truth_counts(
+    write_set, tmp_path: Path
+) -> None:
+    rows = [row("a", "CCO", "train")]
+    files = write_set(rows=rows, lists={"OCC": ["CCN"], "CCO": ["CCO", "CCN"]})
+    prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out")
+    assert len(prepared.candidates("mass")) == 1
+    assert len(prepared.candidates("mass").of_molecule(int(prepared.molecule[0]))) == 2
+
+
+def test_no_parsable_molecule_is_an_error(write_set, tmp_path: Path) -> None:
+    files = write_set(rows=[row("a", "CCO", "train", smiles="C1CC")], lists={})
+    with pytest.raises(DatasetError, match="no spectrum's molecule could be parsed"):
+        prepare(files.spectra, files.candidates, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_link_to_the_folder_stays_a_link(write_set, tmp_path: Path) -> None:
+    files = write_set()
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    prepare(files.spectra, {}, tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / "manifest.json").exists()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "real", "set"]
+
+
+def test_nothing_usable_is_an_error(write_set, tmp_path: Path) -> None:
+    files = write_set(rows=[row("x", ASPIRIN, "train", mzs="", intensities="")])
+    with pytest.raises(DatasetError, match="no spectrum could be used"):
+        prepare(files.spectra, files.candidates, tmp_path / "out")
+    with pytest.raises(DatasetError, match="no such file"):
+        prepare(tmp_path / "absent.tsv", {}, tmp_path / "out")
+    (tmp_path / "other.tsv").write_text("a\tb\n1\t2\n")
+    with pytest.raises(DatasetError, match="lacks the column 'mzs'; it has 'a', 'b'"):
+        prepare(tmp_path / "other.tsv", {}, tmp_path / "out")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [0.0, 0.3, 1.0])
+def test_kill_leaves_nothing_half_made(write_set, tmp_path: Path, after: float) -> None:
+    rows = [row(f"S{n}", list(MEASURED)[n % 4], "train") for n in range(4000)]
+    files = write_set(rows=rows)
+    out = tmp_path / "out"
+    code = (
+        "from pathlib import Path; from mzseek.prepared import prepare; print('go', flush=True)\n"
+        f"prepare(Path({str(files.spectra)!r}), {{}}, Path({str(out)!r}))"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(after)
+        process.send_signal(signal.SIGKILL)
+    if out.exists():  # it was faster than the signal: then it must be whole
+        assert len(Prepared.open(out)) == 4000
+        shutil.rmtree(out)
+    prepared, made = prepare(files.spectra, {}, out)
+    assert made
+    assert len(prepared) == 4000
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "set"]
+
+
+def test_memory_mapped_not_read(write_set, tmp_path: Path) -> None:
+    files = write_set()
+    prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out")
+    for array in (prepared.molecule, prepared.fingerprint_bits, prepared.masses):
+        assert isinstance(array, np.memmap)
+        assert not array.flags.writeable
+
+
+def test_candidate_files_that_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    cases = {
+        "[1, 2]": "holds an array",
+        '{"CCO": ["C"': "ends in the middle",
+        "": "the file is empty",
+        "hello": "not a JSON array or object",
+    }
+    for text, message in cases.items():
+        path.write_text(text)
+        with pytest.raises(Exception, match=message):
+            list(read_candidates(path, lambda *_: None))
+
+
+def test_bad_candidate_entries_leave_the_good_ones(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(
+        '{"CCO": ["C"], "CC": "C", "CN": [1], "CO": nonsense, "CCO": ["N"], "O": ["O"]}'
+    )
+    rejects: list[tuple[str, str]] = []
+    got = list(read_candidates(path, lambda w, r: rejects.append((w, r))))
+    assert got == [("CCO", ["C"]), ("O", ["O"])]
+    assert len(rejects) == 4
+
+
+def test_manifest_says_what_made_it(write_set, tmp_path: Path) -> None:
+    files = write_set()
+    prepare(files.spectra, files.candidates, tmp_path / "out")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert set(manifest["sources"]) == {"spectra", "candidates.mass", "candidates.formula"}
+    assert len(manifest["sources"]["spectra"]["sha256"]) == 64
+    assert {"mzseek", "rdkit", "numpy", "python"} <= set(manifest["versions"])
+    assert manifest["options"]["fingerprint"] == "morgan2"
+    assert os.fspath(tmp_path) not in json.dumps(manifest)
+
+
+@pytest.mark.parametrize("stage", ["spectra", "mass candidates", "writing"])
+def test_a_source_that_changes_while_it_is_read_is_refused(
+    stage: str, write_set, tmp_path: Path
+) -> None:
+    files = write_set()
+    path = files.spectra if stage != "mass candidates" else files.candidates["mass"]
+
+    def change(at: str, done: int, total: int | None = None) -> None:
+        if at == stage:
+            path.write_text(path.read_text() + "\n")
+
+    with pytest.raises(InputError, match=f"{path.name}: has changed while it was read"):
+        prepare(files.spectra, files.candidates, tmp_path / "out", jobs=1, progress=change)
+    assert [each.name for each in tmp_path.iterdir()] == ["set"]
+    prepare(files.spectra, files.candidates, tmp_path / "out", jobs=1)

@@ -1,0 +1,140 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+from mzseek.errors import MzseekError, RunError
+from mzseek.evaluation.evaluate import evaluate
+from mzseek.evaluation.scored import How
+from mzseek.prepared import Prepared
+from mzseek.runs.checkpoint import digest
+from mzseek.runs.kept import kept_model, spec_for
+from mzseek.runs.run import Run
+from mzseek.training.train import train
+
+METRIC = "tanimoto"
+
+
+@pytest.fixture
+def run(trained, tmp_path: Path) -> Run:
+    """A run of one's own, without predictions."""
+    shutil.copytree(trained("bce").folder, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "predictions")
+    return Run.open(tmp_path / "run")
+
+
+def take_from(other: Run, run: Run) -> None:
+    """Put the checkpoints of one run into the place of another's."""
+    shutil.rmtree(run.folder / "checkpoints")
+    shutil.copytree(other.folder / "checkpoints", run.folder / "checkpoints")
+
+
+def test_a_runs_own_model_is_read(run: Run, small: Prepared) -> None:
+    model = kept_model(run, METRIC, small)
+    expected = load_file(run.checkpoint(METRIC))
+    assert all(torch.equal(value, expected[name]) for name, value in model.state_dict().items())
+    assert run.facts["checkpoints"][METRIC] == digest(expected)
+    assert set(run.facts["checkpoints"]) == set(run.best)
+    assert spec_for(small, run.options).width == 32
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"width": 48}, "is of another model (width 48, and "),
+        ({"loss": "fp-cos", "blocks": 2}, "is of another model (blocks 2, and "),
+        ({"dropout": 0.5}, "is of another model (dropout 0.5, and "),
+        ({"model": "deepsets"}, "is of another model (encoder deepsets, and "),
+        ({"seed": 1, "validate_every": 7}, "holds weights of step"),
+        ({"seed": 1}, "holds other weights than "),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("status", ["finished", "training"])
+def test_a_checkpoint_of_another_run_is_refused_for_what_it_is(
+    changes: dict, why: str, status: str, trained, run: Run, small: Prepared
+) -> None:
+    other = trained(**changes)
+    take_from(other, run)
+    run.facts["status"] = status
+    for metric in run.best:  # as if it were of the same step, where the step is not the point
+        run.facts["best"][metric]["step"] = other.best[metric]["step"] + ("step" in why)
+    for action in (lambda: kept_model(run, METRIC, small), lambda: evaluate(run, How())):
+        with pytest.raises(RunError) as refused:
+            action()
+        said = str(refused.value)
+        assert why in said
+        assert ("being trained" in said) == (status == "training" and "another model" not in why)
+    assert not (run.folder / "predictions").exists()
+
+
+def test_a_changed_weight_is_noticed(run: Run, small: Prepared) -> None:
+    for path in (run.folder / "checkpoints").iterdir():
+        data = bytearray(path.read_bytes())
+        data[-1] ^= 1
+        path.write_bytes(data)
+    with pytest.raises(RunError, match=r"holds other weights than .* it is another run's, or was"):
+        kept_model(run, METRIC, small)
+
+
+def test_runs_of_earlier_versions_have_no_digest_and_are_read(run: Run, small: Prepared) -> None:
+    facts = json.loads((run.folder / "run.json").read_text())
+    del facts["checkpoints"]
+    (run.folder / "run.json").write_text(json.dumps(facts))
+    kept_model(Run.open(run.folder), METRIC, small)
+
+
+def test_a_first_stage_with_the_checkpoint_of_another_is_refused(
+    trained, run: Run, small: Prepared, small_options, tmp_path: Path
+) -> None:
+    take_from(trained(seed=1), run)
+    options = small_options("emb-cos", start_from=str(run.folder))
+    with pytest.raises(RunError, match="is another run's, or was changed"):
+        train(small, options, tmp_path / "second")
+    assert not (tmp_path / "second").exists()
+
+
+ABSURD = {
+    "width": 10**9,
+    "blocks": 10**12,
+    "bins": 2**62,
+    "bits": -1,
+    "projected": "many",
+    "dropout": 7,
+    "encoder": "gpt",
+    "scorer": "none",
+}
+
+
+@pytest.mark.parametrize("name", ABSURD)
+def test_a_description_beyond_reason_is_refused_without_room_being_made(
+    name: str, run: Run, small: Prepared
+) -> None:
+    path = run.checkpoint(METRIC)
+    with safe_open(path, "pt") as file:
+        metadata = file.metadata()
+    described = json.loads(metadata["model"]) | {name: ABSURD[name]}
+    tensors = {key: value.clone() for key, value in load_file(path).items()}
+    save_file(tensors, path, metadata | {"model": json.dumps(described)})
+    with pytest.raises(MzseekError) as refused:
+        kept_model(run, METRIC, small)
+    assert str(path) in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "[]", "1" * 5_000, '{"width": 1}'])
+@pytest.mark.parametrize("part", ["model", "facts"])
+def test_damaged_descriptions_are_one_line(text: str, part: str, run: Run, small: Prepared) -> None:
+    path = run.checkpoint(METRIC)
+    with safe_open(path, "pt") as file:
+        metadata = file.metadata()
+    tensors = {key: value.clone() for key, value in load_file(path).items()}
+    save_file(tensors, path, metadata | {part: text})
+    with pytest.raises(MzseekError) as refused:
+        kept_model(run, METRIC, small)
+    assert str(path) in str(refused.value)
+    assert "\n" not in str(refused.value)
