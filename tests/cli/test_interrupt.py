@@ -201,19 +201,25 @@ def script(body: str) -> list[str]:
     return [sys.executable, "-c", "\n".join(lines)]
 
 
-def poked(body: str, *pauses: float, number: int = signal.SIGINT) -> tuple[int, str, float]:
-    """Status, output, and seconds from the last signal to the end; one signal after each pause."""
+def poked(
+    body: str, *pauses: float, number: int = signal.SIGINT, lines: int = 0
+) -> tuple[int, str, float]:
+    """Status, output, and seconds from the last signal to the end; one signal after each pause.
+
+    The first pause begins when the body has printed so many lines.
+    """
     with subprocess.Popen(
         script(body), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
+        said = "".join(process.stdout.readline() for _ in range(lines))
         for pause in pauses:
             time.sleep(pause)
             process.send_signal(number)
         sent = time.monotonic()
         out, err = process.communicate(timeout=60)
-        return process.returncode, out + err, time.monotonic() - sent
+        return process.returncode, said + out + err, time.monotonic() - sent
 
 
 def test_an_interrupt_that_is_swallowed_is_raised_again() -> None:
@@ -281,7 +287,7 @@ except KeyboardInterrupt:
     stop_children()
 print(child.wait())
 """
-    status, said, seconds = poked(body, 0.5)
+    status, said, seconds = poked(body, 0.5, lines=1)
     assert (status, said.splitlines()[1]) == (0, str(-signal.SIGKILL))
     assert seconds < WITHIN
 
@@ -294,6 +300,20 @@ hashlib.pbkdf2_hmac('sha256', b'a', b'b', 2_000_000_000)
     status, said, seconds = poked(body, 0.3)
     assert (status, said) == (130, "mzseek: interrupted\n")
     assert seconds < WITHIN
+
+
+def test_cleaning_up_that_does_not_end_is_not_waited_for() -> None:
+    body = """
+import mzseek.cli.interrupt
+mzseek.cli.interrupt._CLEANING = 1.0
+try:
+    time.sleep(60)
+finally:
+    time.sleep(60)
+"""
+    status, said, seconds = poked(body, 0.3)
+    assert (status, said) == (130, "mzseek: interrupted\n")
+    assert 0.7 < seconds < WITHIN
 
 
 def test_what_can_be_taken_up_again_says_how() -> None:

@@ -17,6 +17,7 @@ _ASKING = tuple(
 )
 _AGAIN = 0.25  # seconds until an interrupt that something has swallowed is raised again
 _PATIENCE = 1.5  # seconds for a call into a library to come back, before the process is ended
+_CLEANING = 10.0  # seconds for cleaning up, which may wait for something that does not end
 _TWICE = 0.5  # within that, a second signal is the first one, passed on by somebody else
 _hints: list[str] = []
 
@@ -103,12 +104,12 @@ class Interrupts:
 
     def _insist(self) -> None:
         main = threading.main_thread().ident
-        until = time.monotonic() + _PATIENCE
+        began = time.monotonic()
         while main is not None:
             signal.pthread_kill(main, signal.SIGURG)
             if self._over.wait(_AGAIN):
                 return
-            if not self._is_heard and time.monotonic() > until:
+            if time.monotonic() - began > (_CLEANING if self._is_heard else _PATIENCE):
                 self._give_up()
 
     def _give_up(self) -> None:

@@ -70,19 +70,19 @@ def train_several(
     with ProcessPoolExecutor(
         processes, mp_context=context, initializer=_begin, initargs=(told,)
     ) as pool:
-        with signals_kept():
-            pending: dict[str, Future[None]] = {
-                name: pool.submit(_train_one, data, replace(options, threads=1), out / name, name)
-                for name, options in wanted.items()
-            }
+        pending: dict[str, Future[None]] = {}
         try:
-            while not all(job.done() for job in pending.values()):
+            with signals_kept():
+                for name, options in wanted.items():
+                    job = (data, replace(options, threads=1), out / name, name)
+                    pending[name] = pool.submit(_train_one, *job)
+            while not all(future.done() for future in pending.values()):
                 _pass_on(told, progress, say)
-                for job in pending.values():
-                    if job.done():
-                        job.result()  # a run that has failed keeps the next from being begun
+                for future in pending.values():
+                    if future.done():
+                        future.result()  # a run that has failed keeps the next from being begun
         except KeyboardInterrupt:
-            kill_all(pool._processes)  # each can go on from its last validation
+            kill_all(pool._processes or ())  # each can go on from its last validation
             raise
         except BrokenProcessPool as error:
             raise RunError("a run was killed from outside (is there enough memory?)") from error
