@@ -14,7 +14,7 @@ from mzseek.evaluation.scored import How
 from mzseek.metrics import binarise, bit_accuracy, cosine, hit_rate, soft_tanimoto, tanimoto
 from mzseek.metrics.hits import Ties
 from mzseek.prepared import Prepared
-from mzseek.prepared.batch import IDENTITIES
+from mzseek.prepared.slices import IDENTITIES
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
 

@@ -10,7 +10,7 @@ from mzseek.errors import CacheError, RunError
 from mzseek.evaluation.posteriors import Calibrated, Posterior, calibrate
 from mzseek.evaluation.scored import How
 from mzseek.prepared import Prepared
-from mzseek.prepared.batch import IDENTITIES
+from mzseek.prepared.slices import IDENTITIES
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
 

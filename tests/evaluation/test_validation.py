@@ -8,7 +8,8 @@ from mzseek.evaluation.validation import HITS, hit_rates, thresholded_tanimoto, 
 from mzseek.metrics import hit_rate, tanimoto
 from mzseek.metrics.hits import Ties
 from mzseek.prepared import Prepared
-from mzseek.prepared.batch import IDENTITIES, BatchMaker
+from mzseek.prepared.batch import BatchMaker
+from mzseek.prepared.slices import IDENTITIES
 from mzseek.runs.predictions import ListScores, Predictions, predict
 from mzseek.training.train import random_fold
 

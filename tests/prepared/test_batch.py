@@ -4,8 +4,9 @@ import torch
 
 from mzseek.errors import CacheError
 from mzseek.prepared import Prepared
-from mzseek.prepared.batch import IDENTITIES, MOST_PEAKS, BatchMaker
+from mzseek.prepared.batch import BatchMaker
 from mzseek.prepared.reader import SAME_BLOCK, SAME_FINGERPRINT
+from mzseek.prepared.slices import IDENTITIES, MOST_PEAKS
 from mzseek.tensors import PeakLists, SparseRows
 
 

@@ -11,9 +11,9 @@ from mzseek.decision.distributions import row_keys
 from mzseek.decision.lists import merge_answers
 from mzseek.errors import RunError
 from mzseek.evaluation.scored import How, by_cosine, check_similarity, predictions_of, scored_lists
-from mzseek.prepared.batch import IDENTITIES
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.settings import measured_on
+from mzseek.prepared.slices import IDENTITIES
 from mzseek.runs.predictions import ListScores
 from mzseek.runs.run import Run
 from mzseek.work.progress import Progress, silent

@@ -12,8 +12,9 @@ from mzseek.datasets.table import FOLDS
 from mzseek.errors import BusyError, RunError, WriteError
 from mzseek.files import sole_writer
 from mzseek.metrics.hits import Ties
-from mzseek.prepared.batch import IDENTITIES, BatchMaker
+from mzseek.prepared.batch import BatchMaker
 from mzseek.prepared.reader import Prepared
+from mzseek.prepared.slices import IDENTITIES
 from mzseek.runs.kept import kept_model
 from mzseek.runs.options import BASELINES
 from mzseek.runs.predictions import ListScores, Predictions, label_of, predict_fold, random_fold

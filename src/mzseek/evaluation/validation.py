@@ -6,8 +6,8 @@ from scipy.sparse import csr_array
 
 from mzseek.metrics import binarise, hit_rate_from_counts, rank_counts, tanimoto
 from mzseek.metrics.hits import Ties
-from mzseek.prepared.batch import IDENTITIES
 from mzseek.prepared.reader import Prepared
+from mzseek.prepared.slices import IDENTITIES
 from mzseek.runs.predictions import ListScores, Predictions
 
 HITS = (1, 5, 20)

@@ -26,7 +26,7 @@ from mzseek.files.arrays import save_array
 from mzseek.files.owned import MANIFEST, ensure_replaceable
 from mzseek.prepared.reader import KIND, SAME_BLOCK, SAME_FINGERPRINT, Prepared
 from mzseek.prepared.settings import negatives_name
-from mzseek.prepared.strings import StringColumn
+from mzseek.prepared.text_column import TextColumn
 from mzseek.work import Engine, Progress, silent
 
 Ints = npt.NDArray[np.int64]
@@ -238,8 +238,8 @@ def _write(
         blocks = np.concatenate([np.asarray(prepared.blocks), added["blocks"]])
         save_array(folder / "molecules.mass.npy", np.append(prepared.masses, added["masses"]))
         save_array(folder / "molecules.block.npy", blocks)
-        StringColumn.write(folder, "molecules.smiles", [*prepared.smiles, *added["smiles"]])
-        StringColumn.write(folder, "molecules.formula", [*prepared.formulas, *added["formulas"]])
+        TextColumn.write(folder, "molecules.smiles", [*prepared.smiles, *added["smiles"]])
+        TextColumn.write(folder, "molecules.formula", [*prepared.formulas, *added["formulas"]])
         ends = int(prepared.fingerprint_indptr[-1]) + np.cumsum(added["counts"])
         indptr = np.concatenate([prepared.fingerprint_indptr, ends])
         save_array(folder / "fingerprints.indptr.npy", indptr.astype(np.int64))

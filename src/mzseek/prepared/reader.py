@@ -29,7 +29,7 @@ from mzseek.files.json_file import check_fields, read_object
 from mzseek.files.owned import MANIFEST, check_files, why_not
 from mzseek.prepared.layout import FIELDS, form_of, names_of
 from mzseek.prepared.settings import is_for_training
-from mzseek.prepared.strings import StringColumn
+from mzseek.prepared.text_column import TextColumn
 
 FORMAT_VERSION = 1
 KIND = "prepared folder"
@@ -133,9 +133,9 @@ class Prepared:
             self._arrays[name] = array
         return self._arrays[name]
 
-    def _strings(self, name: str) -> StringColumn:
+    def _strings(self, name: str) -> TextColumn:
         ends, data = self._array(f"{name}.ends"), self._array(f"{name}.data")
-        return StringColumn(ends, data, self.folder / name)
+        return TextColumn(ends, data, self.folder / name)
 
     def __len__(self) -> int:
         return len(self.molecule)
@@ -162,7 +162,7 @@ class Prepared:
         return self._array("peaks.mz")[start:end], self._array("peaks.intensities")[start:end]
 
     @cached_property
-    def identifiers(self) -> StringColumn:
+    def identifiers(self) -> TextColumn:
         """Each spectrum's identifier."""
         return self._strings("spectra.identifier")
 
@@ -198,12 +198,12 @@ class Prepared:
         return np.flatnonzero(self.fold == FOLDS.index(fold))
 
     @cached_property
-    def smiles(self) -> StringColumn:
+    def smiles(self) -> TextColumn:
         """Each molecule's canonical SMILES."""
         return self._strings("molecules.smiles")
 
     @cached_property
-    def formulas(self) -> StringColumn:
+    def formulas(self) -> TextColumn:
         """Each molecule's formula."""
         return self._strings("molecules.formula")
 

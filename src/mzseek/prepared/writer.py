@@ -38,7 +38,7 @@ from mzseek.prepared.reader import (
     read_manifest,
 )
 from mzseek.prepared.settings import is_for_training
-from mzseek.prepared.strings import StringColumn
+from mzseek.prepared.text_column import TextColumn
 from mzseek.spectra.binning import BIN_WIDTH, HIGH, LOW, bin_peaks
 from mzseek.work.progress import Progress, Say, silent, unheard
 
@@ -279,7 +279,7 @@ def _write_spectra(
     save("spectra.precursor_mz", np.frombuffer(collected.precursors, dtype=np.float64)[kept])
     save("spectra.collision_energy", np.frombuffer(collected.energies, dtype=np.float32)[kept])
     save("spectra.adduct", np.frombuffer(collected.adduct_codes, dtype=np.int16)[kept])
-    StringColumn.write(folder, "spectra.identifier", [collected.identifiers[i] for i in kept])
+    TextColumn.write(folder, "spectra.identifier", [collected.identifiers[i] for i in kept])
     return {
         "spectra": len(kept),
         "spectra_by_fold": {name: int((folds == i).sum()) for i, name in enumerate(FOLDS)},
@@ -291,8 +291,8 @@ def _write_spectra(
 
 
 def _write_molecules(folder: Path, table: MoleculeTable) -> dict[str, Any]:
-    StringColumn.write(folder, "molecules.smiles", table.smiles)
-    StringColumn.write(folder, "molecules.formula", table.formulas)
+    TextColumn.write(folder, "molecules.smiles", table.smiles)
+    TextColumn.write(folder, "molecules.formula", table.formulas)
     save_array(folder / "molecules.block.npy", table.blocks)
     save_array(folder / "molecules.mass.npy", table.masses)
     save_array(folder / "fingerprints.indptr.npy", table.fingerprint_indptr)

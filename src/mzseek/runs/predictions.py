@@ -18,6 +18,7 @@ from mzseek.files.owned import FILE_FACTS, MANIFEST, check_files
 from mzseek.models import Retriever
 from mzseek.prepared.batch import BatchMaker
 from mzseek.prepared.reader import Prepared
+from mzseek.prepared.slices import Slices
 from mzseek.runs.device import device
 from mzseek.runs.run import Run
 
@@ -180,9 +181,10 @@ def predict(
     -------
     Predictions
     """
-    usable = {name: np.isin(queries, maker.with_lists(queries, name)) for name in maker.stores}
+    names = tuple(maker.slices.stores)
+    usable = {name: np.isin(queries, maker.with_lists(queries, name)) for name in names}
     kept: list[npt.NDArray[np.float16]] = []
-    scores: dict[str, list[npt.NDArray[np.float32]]] = {name: [] for name in maker.stores}
+    scores: dict[str, list[npt.NDArray[np.float32]]] = {name: [] for name in names}
     was_training = model.training
     model.eval()
     with torch.inference_mode():
@@ -208,21 +210,21 @@ def predict(
         fingerprints=None if model.head is None else said,
         embeddings=said if model.head is None else None,
         lists={
-            name: list_scores(maker, name, queries[rows], _joined(scores[name]))
+            name: list_scores(maker.slices, name, queries[rows], _joined(scores[name]))
             for name, rows in usable.items()
         },
     )
 
 
 def list_scores(
-    maker: BatchMaker,
+    slices: Slices,
     setting: str,
     queries: npt.NDArray[np.int64],
     scores: npt.NDArray[np.float32],
 ) -> ListScores:
     """Scores beside the candidates that they belong to."""
-    molecule = np.asarray(maker.prepared.molecule[queries])
-    store = maker.stores[setting]
+    molecule = np.asarray(slices.prepared.molecule[queries])
+    store = slices.stores[setting]
     candidates, identity = store.members(molecule)
     return ListScores(
         queries=queries,
@@ -286,12 +288,12 @@ def predict_fold(
 def random_fold(prepared: Prepared, fold: str, seed: int) -> Predictions:
     """Random scores for every candidate of a fold."""
     queries = prepared.in_fold(fold)
-    maker = BatchMaker(prepared, "bins", tuple(prepared.measured_settings), queries, backward=False)
+    slices = Slices(prepared, tuple(prepared.measured_settings), queries)
     lists = {}
-    for place, setting in enumerate(sorted(maker.stores)):
-        usable = maker.with_lists(queries, setting)
-        count = int(maker.stores[setting].counts(prepared.molecule[usable]).sum())
+    for place, setting in enumerate(sorted(slices.stores)):
+        usable = slices.with_lists(queries, setting)
+        count = int(slices.stores[setting].counts(prepared.molecule[usable]).sum())
         rng = np.random.default_rng([seed, place, len(queries)])
         scores = rng.random(count, dtype=np.float32)
-        lists[setting] = list_scores(maker, setting, usable, scores)
+        lists[setting] = list_scores(slices, setting, usable, scores)
     return Predictions(queries, np.asarray(prepared.molecule[queries]), None, lists)

@@ -23,6 +23,7 @@ from mzseek.models import Retriever, build
 from mzseek.prepared.batch import BatchMaker
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.settings import is_for_training, measured_on
+from mzseek.prepared.slices import Slices
 from mzseek.runs.checkpoint import start_from
 from mzseek.runs.device import device
 from mzseek.runs.kept import kept_model, spec_for
@@ -281,8 +282,8 @@ def _check(prepared: Prepared, options: Options, tensorboard: bool) -> int:
         queries = prepared.in_fold(fold)
         setting = options.candidates if fold == "train" else measured_on(options.candidates)
         prepared.candidates(setting)
-        maker = BatchMaker(prepared, "bins", (setting,), queries, backward=False)
-        found = len(maker.with_lists(queries, setting, "fingerprint"))
+        slices = Slices(prepared, (setting,), queries)
+        found = len(slices.with_lists(queries, setting, "fingerprint"))
         if not found:
             raise RunError(
                 f"{prepared.folder}: no {fold} spectrum has a {setting} list with its "

@@ -27,7 +27,7 @@ def gather(
     return pointers, tuple(np.concatenate([array[span] for span in spans]) for array in arrays)
 
 
-class ListStore:
+class LoadedLists:
     """Candidates' bits in the order of their lists, held in memory as 16-bit positions.
 
     A batch of lists is then a few dozen contiguous copies. It takes 2 bytes a set bit: 60 MB for

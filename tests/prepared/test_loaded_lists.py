@@ -5,7 +5,7 @@ from rdkit import Chem
 from mzseek.chem import parse_molecule
 from mzseek.errors import CacheError
 from mzseek.prepared import Prepared
-from mzseek.prepared.liststore import ListStore, gather
+from mzseek.prepared.loaded_lists import LoadedLists, gather
 from mzseek.prepared.reader import SAME_BLOCK, SAME_FINGERPRINT
 
 SETTINGS = ["mass", "formula"]
@@ -38,7 +38,7 @@ def test_gather_strings_rows_together_in_the_order_asked_for(rows: list[int]) ->
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_lists_are_those_that_were_written(small: Prepared, small_set, setting: str) -> None:
-    store = ListStore(small, setting, np.unique(small.molecule))
+    store = LoadedLists(small, setting, np.unique(small.molecule))
     for smiles, written in small_set.lists[setting].items():
         identifier = next(name for name, each in small_set.smiles.items() if each == smiles)
         spectrum = [small.identifiers[i] for i in range(len(small))].index(identifier)
@@ -54,7 +54,7 @@ def test_lists_are_those_that_were_written(small: Prepared, small_set, setting: 
 def test_bits_and_identities_are_those_of_the_candidates(small: Prepared, setting: str) -> None:
     lists = small.candidates(setting)
     wanted = measured(small, setting)
-    store = ListStore(small, setting, wanted)
+    store = LoadedLists(small, setting, wanted)
     asked = wanted[[5, 0, 5, 11]]  # in any order, and more than once
     counts, sizes, bits, identity = store.of(asked)
     candidates, same_identity = store.members(asked)
@@ -73,23 +73,23 @@ def test_bits_and_identities_are_those_of_the_candidates(small: Prepared, settin
 
 def test_a_store_of_few_molecules_gives_what_a_store_of_all_gives(small: Prepared) -> None:
     wanted = measured(small, "mass")
-    few, every = ListStore(small, "mass", wanted[[3, 9]]), ListStore(small, "mass", wanted)
+    few, every = LoadedLists(small, "mass", wanted[[3, 9]]), LoadedLists(small, "mass", wanted)
     for one, other in zip(few.of(wanted[[9, 3]]), every.of(wanted[[9, 3]]), strict=True):
         assert one.tolist() == other.tolist()
 
 
 def test_bits_are_the_same_when_they_are_gathered_in_parts(small: Prepared, monkeypatch) -> None:
     wanted = measured(small, "mass")
-    whole = ListStore(small, "mass", wanted).of(wanted)
-    monkeypatch.setattr("mzseek.prepared.liststore._CANDIDATES_AT_A_TIME", 7)
-    for one, other in zip(ListStore(small, "mass", wanted).of(wanted), whole, strict=True):
+    whole = LoadedLists(small, "mass", wanted).of(wanted)
+    monkeypatch.setattr("mzseek.prepared.loaded_lists._CANDIDATES_AT_A_TIME", 7)
+    for one, other in zip(LoadedLists(small, "mass", wanted).of(wanted), whole, strict=True):
         assert one.tolist() == other.tolist()
 
 
 @pytest.mark.parametrize("label", [SAME_FINGERPRINT, SAME_BLOCK, SAME_FINGERPRINT | SAME_BLOCK])
 def test_labelled_asks_whether_the_truth_is_in_the_list(small: Prepared, label: int) -> None:
     lists = small.candidates("mass")
-    found = ListStore(small, "mass", np.unique(small.molecule)).labelled(label)
+    found = LoadedLists(small, "mass", np.unique(small.molecule)).labelled(label)
     for molecule in np.unique(small.molecule):
         place = lists.list_of[molecule]
         identity = lists.identity[lists.indptr[place] : lists.indptr[place + 1]]
@@ -98,14 +98,14 @@ def test_labelled_asks_whether_the_truth_is_in_the_list(small: Prepared, label: 
 
 
 def test_a_tautomer_is_the_truth_in_one_sense_alone(small: Prepared) -> None:
-    store = ListStore(small, "mass", np.unique(small.molecule))
+    store = LoadedLists(small, "mass", np.unique(small.molecule))
     one_sense = store.labelled(SAME_BLOCK) & ~store.labelled(SAME_FINGERPRINT)
     assert [small.smiles[int(m)] for m in np.flatnonzero(one_sense)] == ["Oc1ccccn1"]
 
 
 @pytest.mark.parametrize("ask", ["of", "counts", "members"])
 def test_a_molecule_without_a_list_is_refused(small: Prepared, ask: str) -> None:
-    store = ListStore(small, "mass", np.unique(small.molecule))
+    store = LoadedLists(small, "mass", np.unique(small.molecule))
     absent = without_list(small)
     assert len(absent) == 2
     with pytest.raises(CacheError, match="has no mass candidates"):
@@ -114,11 +114,11 @@ def test_a_molecule_without_a_list_is_refused(small: Prepared, ask: str) -> None
 
 def test_no_molecules_have_no_lists(small: Prepared) -> None:
     nobody = np.empty(0, np.int64)
-    store = ListStore(small, "mass", nobody)
+    store = LoadedLists(small, "mass", nobody)
     assert not store.labelled(SAME_FINGERPRINT).any()
     assert [len(part) for part in store.members(nobody)] == [0, 0]
 
 
 def test_unknown_settings_are_refused_with_the_known_ones(small: Prepared) -> None:
     with pytest.raises(CacheError, match="no candidates 'hard', it has: formula, mass"):
-        ListStore(small, "hard", np.unique(small.molecule))
+        LoadedLists(small, "hard", np.unique(small.molecule))

@@ -10,15 +10,15 @@ from mzseek.errors import CacheError
 from mzseek.files.arrays import check_pointers, load_array, save_array
 
 
-class StringColumn:
+class TextColumn:
     """Read-only strings on disk, decoded one at a time.
 
     Examples
     --------
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
-    >>> StringColumn.write(folder, "names", ["caffeine", "", "quercétine"])
-    >>> column = StringColumn.open(folder, "names")
+    >>> TextColumn.write(folder, "names", ["caffeine", "", "quercétine"])
+    >>> column = TextColumn.open(folder, "names")
     >>> len(column), column[0], column[2]
     (3, 'caffeine', 'quercétine')
     """
@@ -41,7 +41,7 @@ class StringColumn:
         save_array(folder / f"{name}.data.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
 
     @classmethod
-    def open(cls, folder: Path, name: str) -> "StringColumn":
+    def open(cls, folder: Path, name: str) -> "TextColumn":
         """Open a column without reading it."""
         return cls(
             load_array(folder / f"{name}.ends.npy", np.int64, [None], CacheError),
