@@ -13,7 +13,7 @@ from pathlib import Path
 from mzseek import __version__
 
 _PACKAGES = (
-    "typer", "rich", "numpy", "scipy", "rdkit", "scikit-fingerprints", "pyarrow", "duckdb",
+    "typer", "rich", "numpy", "scipy", "rdkit", "pyarrow", "duckdb",
     "joblib", "torch", "lightning", "ray",
 )  # fmt: skip
 

@@ -10,7 +10,6 @@ import json
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -179,7 +178,6 @@ def _describe(
             "mzseek": __version__,
             "rdkit": rdkit.__version__,
             "numpy": np.__version__,
-            "scikit-fingerprints": version("scikit-fingerprints"),
             "python": platform.python_version(),
         },
     }

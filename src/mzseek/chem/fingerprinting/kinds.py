@@ -1,7 +1,7 @@
 """The kinds of fingerprint that mzseek knows.
 
 A kind says how many bits it has and how a batch of molecules becomes lists of set bits. RDKit's
-generators work on whole batches with threads of their own; scikit-fingerprints has MAP4.
+generators work on whole batches with threads of their own; MAP4 is in a file of its own.
 """
 
 from abc import ABC, abstractmethod
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from rdkit.Chem import Mol, rdFingerprintGenerator, rdMolDescriptors
 from rdkit.DataStructs import ExplicitBitVect
 
+from mzseek.chem.fingerprinting.map4 import map4_bits
 from mzseek.errors import MoleculeError
 
 BitRows = list[npt.NDArray[np.uint16]]
@@ -105,18 +106,9 @@ class MAP4(Fingerprint):
     bits = 4096
     describes = "pairs of atom environments with their distance"
 
-    @cached_property
-    def _transformer(self) -> Any:
-        from skfp.fingerprints import MAPFingerprint  # takes seconds that the others don't need
-
-        return MAPFingerprint(fp_size=self.bits, radius=2, variant="binary")
-
     def rows(self, molecules: Sequence[Mol], threads: int = 1) -> BitRows:
         """See `Fingerprint.rows`."""
-        if not molecules:
-            return []
-        dense = self._transformer.transform(list(molecules))
-        return [np.flatnonzero(row).astype(np.uint16) for row in dense]
+        return [map4_bits(molecule, self.bits) for molecule in molecules]
 
 
 FINGERPRINTS: dict[str, Fingerprint] = {
