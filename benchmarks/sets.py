@@ -16,7 +16,6 @@ from mzseek.decision import fit_set_threshold, prediction_sets
 from mzseek.evaluation.posteriors import calibrate
 from mzseek.evaluation.scored import How
 from mzseek.evaluation.uncertainty import COVERAGES, by_molecule, set_results
-from mzseek.prepared.settings import measured_on
 from mzseek.runs.run import Run
 
 
@@ -29,7 +28,7 @@ def main():
     options = parser.parse_args()
     for folder in options.runs:
         run = Run.open(folder)
-        setting = options.candidates or measured_on(run.options.candidates)
+        setting = options.candidates or run.measured_on()
         found = calibrate(run, How(candidates=setting))
         print(f"== {folder}, {setting} candidates")
         for each in set_results(found):

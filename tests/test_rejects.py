@@ -12,7 +12,7 @@ from mzseek.adducts import parse_adduct
 from mzseek.chem import parse_molecule
 from mzseek.chem.molecule import parse_inchi
 from mzseek.errors import AdductError, InputError, MoleculeError
-from mzseek.rejects import MOST_KINDS, OTHER, Group, Groups, grouped, reporter
+from mzseek.rejects import MOST_KINDS, OTHER, Group, Groups, Reason, code_of, grouped, reporter
 from mzseek.spectra import read_spectra
 
 MZML = '<mzML xmlns="http://psi.hupo.org/ms/mzml"><run><spectrumList>{}</spectrumList></run></mzML>'
@@ -42,6 +42,14 @@ def test_lists_and_callables() -> None:
     reporter(kept)("a", "b")
     reporter(lambda where, reason: kept.append((reason, where)))("a", "b")
     assert kept == [("a", "b"), ("b", "a")]
+
+
+def test_a_code_goes_with_its_reason_and_is_not_read_from_its_words() -> None:
+    rejects: list[tuple[str, str]] = []
+    for reason in (Reason("its list is empty", code="empty"), "its list is empty"):
+        reporter(rejects)("a", reason)
+    assert [code_of(reason) for _, reason in rejects] == ["empty", None]
+    assert [(group.kind, group.count) for group in grouped(rejects)] == [("its list is empty", 2)]
 
 
 def test_groups_do_not_mix_what_varies_with_what_is_wrong() -> None:

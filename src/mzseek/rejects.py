@@ -43,6 +43,31 @@ def reporter(rejects: Rejects) -> Report:
     return rejects
 
 
+class Reason(str):
+    """A reason that carries a code, for whoever must tell it from others and not read its words.
+
+    Examples
+    --------
+    >>> reason = Reason("its candidate list is empty", code="empty list")
+    >>> reason, code_of(reason), code_of("has no peaks")
+    ('its candidate list is empty', 'empty list', None)
+    """
+
+    __slots__ = ("code",)
+    code: str
+
+    def __new__(cls, text: str, *, code: str) -> "Reason":
+        """A text with a code."""
+        made = super().__new__(cls, text)
+        made.code = code
+        return made
+
+
+def code_of(reason: str) -> str | None:
+    """The code of a reason, if it carries one."""
+    return reason.code if isinstance(reason, Reason) else None
+
+
 @dataclass
 class Group:
     """Rejects of one kind: what their reasons have in common, how many, and the first of them."""

@@ -4,6 +4,7 @@ import pytest
 
 from mzseek.datasets.check import Finding, check_dataset
 from mzseek.errors import DatasetError
+from mzseek.rejects import Reason
 
 from .conftest import ISOMERS, MEASURED, row
 
@@ -24,6 +25,19 @@ def test_a_clean_set_has_no_findings(write_set) -> None:
     assert counts(report) == {}
     assert report.faults == 0
     assert report.counts["spectra"] == 8
+
+
+def test_empty_lists_are_told_by_their_code_and_not_by_their_words(
+    write_set, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists = {s: [s, *ISOMERS[s]] for s in MEASURED} | {ASPIRIN: []}
+    files = write_set(lists=lists)
+    expected = counts(check_dataset(files))
+    assert expected["empty candidate lists"] == 2
+    monkeypatch.setattr(
+        "mzseek.datasets.candidates.Reason", lambda _, code: Reason("nothing in it", code=code)
+    )
+    assert counts(check_dataset(files)) == expected
 
 
 def test_every_kind_of_trouble_is_counted_with_an_example(write_set) -> None:

@@ -11,7 +11,7 @@ from mzseek.chem import fingerprints, formula
 from mzseek.database import Database, build_database
 from mzseek.database.inputs import file_sources
 from mzseek.datasets.demo.molecules import demo_molecules
-from mzseek.errors import DatabaseError, DatasetError, WriteError
+from mzseek.errors import CacheError, DatabaseError, DatasetError, WriteError
 from mzseek.prepared import Prepared, prepare
 from mzseek.prepared.negatives import add_negatives
 from mzseek.prepared.reader import SAME_BLOCK, SAME_FINGERPRINT
@@ -229,6 +229,19 @@ def test_bad_options_are_refused(folder: Path, store: Database) -> None:
         add_negatives(prepared, store, engine=ALONE)
     (folder / "thesis.txt").unlink()
     assert contents(folder) == before
+
+
+def test_lists_that_came_with_the_data_are_not_replaced(write_set, tmp_path: Path) -> None:
+    files = write_set()
+    lists = {"hard-mass-8": files.candidates["mass"]}
+    prepared, _ = prepare(files.spectra, lists, tmp_path / "out", jobs=1)
+    store = build(tmp_path / "store", [*MEASURED])
+    before = contents(tmp_path / "out")
+    with pytest.raises(CacheError, match=r"has lists 'hard-mass-8' that came with the data; name"):
+        add_negatives(prepared, store, keep=8, engine=ALONE)
+    assert contents(tmp_path / "out") == before
+    prepared, _ = add_negatives(prepared, store, keep=9, engine=ALONE)
+    assert prepared.measured_settings == ["hard-mass-8"]
 
 
 # Training.

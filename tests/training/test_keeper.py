@@ -114,7 +114,7 @@ def test_patience_begins_anew_with_each_gain(
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_patience_watches_what_the_loss_stands_for(loss: str, small_options) -> None:
-    name = watched_metric(small_options(loss, candidates="formula"))
+    name = watched_metric(small_options(loss), "formula")
     assert name == ("hit_rate@1/formula" if LOSSES[loss].reads_candidates else "tanimoto")
 
 

@@ -557,7 +557,8 @@ def test_negatives_without_the_lists_that_they_are_measured_on_are_refused(
     for path in folder.glob("candidates.mass.*"):
         path.rename(path.with_name(path.name.replace(".mass.", ".hard-mass-8.")))
     manifest = folder / "manifest.json"
-    written = manifest.read_text().replace('"mass": {', '"hard-mass-8": {')
+    mined = '"hard-mass-8": {"negatives": {"by": "mass"}, '
+    written = manifest.read_text().replace('"mass": {', mined)
     manifest.write_text(written.replace("candidates.mass.", "candidates.hard-mass-8."))
     prepared = Prepared.open(folder)
     assert prepared.settings == ["formula", "hard-mass-8"]

@@ -9,8 +9,10 @@ from mzseek.errors import DatasetError, InputError
 from mzseek.files import iter_members, open_source
 from mzseek.files.json_stream import too_long
 from mzseek.files.limits import MAX_FAULTS
-from mzseek.rejects import Report
+from mzseek.rejects import Reason, Report
 from mzseek.spectra.numbers import shorten
+
+EMPTY_LIST = "empty list"  # code of the reason, for `data check`
 
 
 def read_candidates(path: Path, report: Report) -> Iterator[tuple[str, list[str]]]:
@@ -69,7 +71,7 @@ def _why_not(key: str, candidates: object, seen: dict[int, int]) -> str | None:
     if not isinstance(candidates, list) or not all(isinstance(c, str) for c in candidates):
         return "its candidates are not a list of SMILES"
     if not candidates:
-        return "its candidate list is empty"
+        return Reason("its candidate list is empty", code=EMPTY_LIST)
     if hash(key) in seen:
         same = seen[hash(key)] == hash(tuple(candidates))
         others = "the same" if same else "other"

@@ -13,12 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.adducts import parse_adduct
+from mzseek.datasets.candidates import EMPTY_LIST
 from mzseek.datasets.collect import Collected, RawLists, collect
 from mzseek.datasets.molecules import MoleculeTable, build_molecule_table
 from mzseek.datasets.resolve import ResolvedLists, resolve
 from mzseek.datasets.split import nearest_similarity
 from mzseek.datasets.table import FOLDS, DatasetFiles
 from mzseek.errors import DatasetError
+from mzseek.rejects import code_of
 from mzseek.work.progress import Progress, silent
 
 PRECURSOR_PPM = 20.0
@@ -89,8 +91,8 @@ def _finding(
 
 
 def _set_aside(data: Collected, table: MoleculeTable, smiles: list[str]) -> Iterable[Finding]:
-    empty = [(w, r) for w, r in data.rejects if r == "its candidate list is empty"]
-    other = [(w, r) for w, r in data.rejects if r != "its candidate list is empty"]
+    empty = [(w, r) for w, r in data.rejects if code_of(r) == EMPTY_LIST]
+    other = [(w, r) for w, r in data.rejects if code_of(r) != EMPTY_LIST]
     total = len(data.identifiers) + len(data.rejects)
     yield _finding(
         "unreadable records", "fault", other, total, "rows and entries that cannot be used",

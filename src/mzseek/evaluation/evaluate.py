@@ -32,7 +32,6 @@ from mzseek.metrics import (
     tanimoto,
 )
 from mzseek.prepared.reader import Prepared
-from mzseek.prepared.settings import measured_on
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
 
@@ -138,7 +137,7 @@ def evaluate(
         The run has no checkpoint yet, the data have changed, or the model has no fingerprint to
         compare.
     """
-    how = how or How(candidates=measured_on(run.options.candidates))
+    how = how or How(candidates=run.measured_on(data))
     how.check()
     if not run.best:
         raise RunError(f"{run.folder}: has no checkpoint yet; train it first, or --resume it")
@@ -211,7 +210,7 @@ def mces_of_best(
     molecule : int array
         The true molecule of each.
     """
-    how = how or How(candidates=measured_on(run.options.candidates))
+    how = how or How(candidates=run.measured_on(data))
     how.check()
     prepared = run.open_data(data)
     step = best_step(run, f"hit_rate@1/{how.candidates}")

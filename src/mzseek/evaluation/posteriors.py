@@ -12,7 +12,6 @@ from mzseek.decision.lists import merge_answers
 from mzseek.errors import RunError
 from mzseek.evaluation.scored import How, by_cosine, check_similarity, predictions_of, scored_lists
 from mzseek.prepared.reader import Prepared
-from mzseek.prepared.settings import measured_on
 from mzseek.prepared.slices import IDENTITIES
 from mzseek.runs.predictions import ListScores
 from mzseek.runs.run import Run
@@ -110,7 +109,7 @@ def calibrate(
     RunError
         There are no validation spectra to calibrate on.
     """
-    how = how or How(candidates=measured_on(run.options.candidates))
+    how = how or How(candidates=run.measured_on(data))
     how.check()
     if not run.best:
         raise RunError(f"{run.folder}: has no checkpoint yet; train it first, or --resume it")

@@ -1,6 +1,6 @@
 """The form of a prepared folder: fields of its manifest, and of every array type and length."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ FIELDS = {
     },
     "candidates": {
         ...: {"lists": int, "candidates": int, "median": float, "largest": int,
-              "molecules_without": int},
+              "molecules_without": int, "negatives?": {"by": str}},
     },
 }  # fmt: skip
 
@@ -98,6 +98,22 @@ _FORMS = {
         np.uint16, _count("fingerprint_bits_set"), _below(lambda m: int(m["fingerprint_bits"]))
     ),
 }  # fmt: skip
+
+
+def is_for_training(facts: Mapping[str, Any]) -> bool:
+    """Whether lists are negatives, which models are trained on and never measured on.
+
+    Parameters
+    ----------
+    facts : mapping
+        What the manifest says of the lists: how they were mined, if they were.
+
+    Examples
+    --------
+    >>> is_for_training({"lists": 2, "negatives": {"by": "mass"}}), is_for_training({"lists": 2})
+    (True, False)
+    """
+    return "negatives" in facts
 
 
 def form_of(name: str) -> Form:

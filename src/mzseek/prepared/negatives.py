@@ -25,11 +25,21 @@ from mzseek.files import atomic_directory, content_hash, sole_writer
 from mzseek.files.arrays import save_array
 from mzseek.files.owned import MANIFEST, ensure_replaceable
 from mzseek.prepared.reader import KIND, SAME_BLOCK, SAME_FINGERPRINT, Prepared
-from mzseek.prepared.settings import negatives_name
 from mzseek.prepared.text_column import TextColumn
 from mzseek.work import Engine, Progress, silent
 
 Ints = npt.NDArray[np.int64]
+
+
+def negatives_name(kind: str, by: str, keep: int) -> str:
+    """What lists of negatives are called; that they are such, their manifest says.
+
+    Examples
+    --------
+    >>> negatives_name("hardest", "mass", 256)
+    'hard-mass-256'
+    """
+    return f"{'hard' if kind == 'hardest' else kind}-{by}-{keep}"
 
 
 def add_negatives(
@@ -83,17 +93,23 @@ def add_negatives(
         )
     if keep < 2:
         raise DatabaseError(f"--keep is {keep}, expected at least 2: the truth and a negative")
+    name = negatives_name(kind, by, keep)
+    if name in prepared.measured_settings:
+        raise CacheError(
+            f"{prepared.folder}: has lists {name!r} that came with the data; name another --keep"
+        )
     with sole_writer(prepared.folder, "adding negatives"):
         ensure_replaceable(prepared.folder, KIND, [])
         if Prepared.open(prepared.folder).manifest != prepared.manifest:
             raise CacheError(f"{prepared.folder}: was replaced since it was opened; open it again")
         prepared.verify()  # what is copied into the new folder gets a new checksum
-        return _added(prepared, database, by, keep, kind, ppm, seed, engine, progress)
+        return _added(prepared, database, name, by, keep, kind, ppm, seed, engine, progress)
 
 
 def _added(
     prepared: Prepared,
     database: Database,
+    name: str,
     by: str,
     keep: int,
     kind: str,
@@ -102,7 +118,6 @@ def _added(
     engine: Engine | None,
     progress: Progress,
 ) -> tuple[Prepared, dict[str, Any]]:
-    name = negatives_name(kind, by, keep)
     measured = np.unique(np.asarray(prepared.molecule)).astype(np.int64)
     found = mine(
         database, truths_of(prepared, measured), by=by, keep=keep - 1, kind=kind, ppm=ppm,

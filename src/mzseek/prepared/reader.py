@@ -27,8 +27,7 @@ from mzseek.errors import CacheError
 from mzseek.files.arrays import check_pointers, check_range, load_array
 from mzseek.files.json_file import check_fields, read_object
 from mzseek.files.owned import MANIFEST, check_files, why_not
-from mzseek.prepared.layout import FIELDS, form_of, names_of
-from mzseek.prepared.settings import is_for_training
+from mzseek.prepared.layout import FIELDS, form_of, is_for_training, names_of
 from mzseek.prepared.text_column import TextColumn
 
 FORMAT_VERSION = 1
@@ -248,7 +247,17 @@ class Prepared:
     @property
     def measured_settings(self) -> list[str]:
         """Names of the candidate lists that models are measured on: all but negatives."""
-        return [setting for setting in self.settings if not is_for_training(setting)]
+        facts = self.manifest["candidates"]
+        return [setting for setting in facts if not is_for_training(facts[setting])]
+
+    def measured_on(self, setting: str) -> str:
+        """The lists that a model trained on these is measured on.
+
+        Lists that came with the data are measured on themselves, whatever their name; negatives
+        on the lists of equal mass or formula, by which they were mined.
+        """
+        facts = self.manifest["candidates"].get(setting, {})
+        return str(facts["negatives"]["by"]) if is_for_training(facts) else setting
 
     def candidates(self, setting: str) -> CandidateLists:
         """Candidate lists of a retrieval setting."""

@@ -28,6 +28,7 @@ from mzseek.files import atomic_directory, content_hash, sole_writer
 from mzseek.files.arrays import save_array
 from mzseek.files.owned import MANIFEST, ensure_replaceable
 from mzseek.files.steady import SteadySources
+from mzseek.prepared.layout import is_for_training
 from mzseek.prepared.reader import (
     FORMAT_VERSION,
     KIND,
@@ -36,7 +37,6 @@ from mzseek.prepared.reader import (
     Prepared,
     read_manifest,
 )
-from mzseek.prepared.settings import is_for_training
 from mzseek.prepared.text_column import TextColumn
 from mzseek.spectra.binning import BIN_WIDTH, HIGH, LOW, bin_peaks
 from mzseek.work.progress import Progress, Say, silent, unheard
@@ -202,7 +202,8 @@ def _why_anew(out: Path, description: dict[str, Any]) -> list[str] | None:
         reason = str(error).removeprefix(f"{out}: ").partition("; run")[0]
         return [f"{out}: made anew, since it was damaged: {reason}"]
     lines = [f"{out}: made anew, since {'; '.join(_differences(found, description))}"]
-    if lost := [name for name in found["candidates"] if is_for_training(name)]:
+    mined = found["candidates"].items()
+    if lost := [name for name, facts in mined if is_for_training(facts)]:
         lines.append(f"{out}: its negatives are gone ({', '.join(lost)}); mine them again")
     return lines
 

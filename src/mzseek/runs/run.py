@@ -39,7 +39,7 @@ _FILE = RUN
 STATUSES = ("training", "finished")
 BEST = {...: {"step": int, "value": float, "spread?": float}}
 _FIELDS = {
-    "data": {"folder": str, "key": str},
+    "data": {"folder": str, "key": str, "measured_on?": str},
     "status": str,
     "best": BEST,
     "warnings": [str],
@@ -85,6 +85,7 @@ class Run:
                     "key": prepared.manifest["key"],
                     "fingerprint": prepared.manifest["options"]["fingerprint"],
                     "settings": prepared.settings,
+                    "measured_on": prepared.measured_on(options.candidates),
                 },
                 "versions": _versions(),
                 "machine": {
@@ -198,6 +199,18 @@ class Run:
                 ]
         except (OSError, ValueError, TypeError, csv.Error) as error:
             raise RunError(f"{path}: cannot be read ({error})") from error
+
+    def measured_on(self, folder: Path | None = None) -> str:
+        """The candidate lists that it is measured on, unless others are asked for.
+
+        A run made before runs noted it asks its data, which are in ``folder`` if no longer where
+        they were.
+        """
+        noted = self.facts["data"].get("measured_on")
+        if noted is not None:
+            return str(noted)
+        data = Prepared.open(folder or self.facts["data"]["folder"])
+        return data.measured_on(self.options.candidates)
 
     def open_data(self, folder: Path | None = None) -> Prepared:
         """The prepared folder that it was trained on, found again, verified and compared.

@@ -17,7 +17,6 @@ from mzseek.files.json_file import check_fields
 from mzseek.metrics import metric
 from mzseek.models import ModelSpec
 from mzseek.prepared.batch import Batch, BatchMaker
-from mzseek.prepared.settings import measured_on
 from mzseek.runs.checkpoint import save_weights
 from mzseek.runs.options import Options
 from mzseek.runs.predictions import predict
@@ -69,6 +68,7 @@ class Keeper(lightning.Callback):
     ) -> None:
         self.run, self.spec, self.order = run, spec, order
         self.maker, self.queries = maker, queries
+        self.measured_on = maker.prepared.measured_on(run.options.candidates)
         self.progress, self.say = progress, say
         self.history: list[dict[str, Any]] = []
         self.best: dict[str, dict[str, Any]] = {}
@@ -141,11 +141,7 @@ class Keeper(lightning.Callback):
         for name, value in (("loss", loss), *means.items()):
             for logger in trainer.loggers:
                 logger.log_metrics({name: value}, step=step)
-        self.say(
-            _line(
-                step, self.order.steps, epoch, loss, means, measured_on(learner.options.candidates)
-            )
-        )
+        self.say(_line(step, self.order.steps, epoch, loss, means, self.measured_on))
         self._warn_of_collapse(learner, said)
         save_state(self.run.state, learner.model, learner.optimizer, self.facts(step))
 
@@ -173,7 +169,9 @@ class Keeper(lightning.Callback):
         patience = learner.options.patience
         if patience is None:
             return
-        self.waited = 0 if watched_metric(learner.options) in better else self.waited + 1
+        self.waited = (
+            0 if watched_metric(learner.options, self.measured_on) in better else self.waited + 1
+        )
         if self.waited >= patience:
             self.stopped = True
             trainer.should_stop = True
@@ -203,11 +201,11 @@ class Keeper(lightning.Callback):
         )
 
 
-def watched_metric(options: Options) -> str:
+def watched_metric(options: Options, measured_on: str) -> str:
     """The validation metric that early stopping looks at: what the loss stands for."""
     stands_for = options.facts.stands_for
     if stands_for.startswith("hit_rate"):
-        return f"{stands_for}/{measured_on(options.candidates)}"
+        return f"{stands_for}/{measured_on}"
     return "tanimoto"
 
 

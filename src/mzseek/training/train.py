@@ -22,7 +22,6 @@ from mzseek.files.owned import RUN
 from mzseek.models import Retriever, build
 from mzseek.prepared.batch import BatchMaker
 from mzseek.prepared.reader import Prepared
-from mzseek.prepared.settings import is_for_training, measured_on
 from mzseek.prepared.slices import Slices
 from mzseek.runs.checkpoint import start_from
 from mzseek.runs.device import device
@@ -273,14 +272,15 @@ def _check(prepared: Prepared, options: Options, tensorboard: bool) -> int:
             raise RunError(f"{prepared.folder}: has no {fold} spectra, expected some of each fold")
     if prepared.settings or options.facts.reads_candidates:
         prepared.candidates(options.candidates)  # says which there are, if not this
-    if is_for_training(options.candidates):
-        prepared.candidates(measured_on(options.candidates))
+    measured_on = prepared.measured_on(options.candidates)
+    if measured_on != options.candidates:
+        prepared.candidates(measured_on)
     needed = ["train"] if options.facts.reads_candidates else []
     if not options.facts.predicts_fingerprint:
         needed.append("val")  # its only metrics are hit rates
     for fold in needed:
         queries = prepared.in_fold(fold)
-        setting = options.candidates if fold == "train" else measured_on(options.candidates)
+        setting = options.candidates if fold == "train" else measured_on
         prepared.candidates(setting)
         slices = Slices(prepared, (setting,), queries)
         found = len(slices.with_lists(queries, setting, "fingerprint"))

@@ -20,7 +20,8 @@ def folder_with_negatives(small_set, tmp_path: Path) -> Path:
     for path in folder.glob("candidates.mass.*"):
         shutil.copy(path, path.with_name(path.name.replace(".mass.", ".hard-mass-8.")))
     manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["candidates"]["hard-mass-8"] = manifest["candidates"]["mass"]
+    mined = manifest["candidates"]["mass"] | {"negatives": {"by": "mass"}}
+    manifest["candidates"]["hard-mass-8"] = mined
     for name, facts in list(manifest["files"].items()):
         manifest["files"][name.replace("candidates.mass.", "candidates.hard-mass-8.")] = facts
     (folder / "manifest.json").write_text(json.dumps(manifest))

@@ -124,8 +124,6 @@ def _show_commands(
     data: Path, prepared: "Prepared", fingerprint: str, loss: str, candidates: str
 ) -> None:
     """The commands that follow the advice: another fingerprint is another preparation."""
-    from mzseek.prepared.settings import measured_on
-
     options = prepared.manifest["options"]
     if fingerprint != options["fingerprint"]:
         source = prepared.manifest["sources"]["spectra"]["file"]
@@ -140,7 +138,7 @@ def _show_commands(
             "mzseek", "prepare", "DATASET", "--fingerprint", fingerprint, *others, "--out", made
         )
         # Negatives are mined for one preparation; the lists of the data set come along.
-        data, candidates = made, measured_on(candidates)
+        data, candidates = made, prepared.measured_on(candidates)
     say_next(
         "mzseek", "train", data, "--loss", loss, "--candidates", candidates, "--out", f"runs/{loss}"
     )

@@ -74,12 +74,11 @@ def evaluate(
     from mzseek.evaluation.evaluate import mces_of_best
     from mzseek.evaluation.scored import How, predicts_fingerprint
     from mzseek.metrics import bootstrap
-    from mzseek.prepared.settings import measured_on
     from mzseek.runs.run import Run
 
     opened = Run.open(run)
     other = Run.open(control) if control else None
-    setting = candidates or measured_on(opened.options.candidates)
+    setting = candidates or opened.measured_on(data)
     how = How(fold, setting, similarity, ties, identity)  # type: ignore[arg-type]
     with watched() as progress:
         found = score(opened, how, data=data, progress=progress)

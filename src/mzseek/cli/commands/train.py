@@ -97,7 +97,6 @@ def train(
     Example: mzseek train prepared --loss emb-cos --out runs/emb-cos
     """
     from mzseek.prepared.reader import Prepared
-    from mzseek.prepared.settings import measured_on
     from mzseek.runs.options import Options  # torch takes a second to load
     from mzseek.training.protocol import with_protocol
     from mzseek.training.train import train as fit
@@ -124,7 +123,7 @@ def train(
     steps, seconds = run.facts.get("steps", 0), run.facts.get("seconds", 0.0)
     took = time.perf_counter() - started
     say(f"Trained {steps:,} steps in {seconds:,.0f} s ({took:,.0f} s in all).")
-    _show_next(prepared, out, measured_on(candidates))
+    _show_next(prepared, out, prepared.measured_on(candidates))
 
 
 def _show_next(prepared: "Prepared", out: Path, setting: str) -> None:
