@@ -70,7 +70,9 @@ def test_jobs_chunks_and_names_of_folders_do_not_show_in_the_bytes(
 def test_the_manifest_says_what_made_it(molecules: Path, tmp_path: Path) -> None:
     database = build(molecules, tmp_path / "out", fingerprint="maccs")
     manifest = database.manifest
-    assert manifest["options"] == {"fingerprint": "maccs", "fingerprint_bits": 167, "nearest": True}
+    assert manifest["options"] == {
+        "fingerprint": "maccs", "fingerprint_bits": 167, "nearest": True, "keep_stereo": False,
+    }  # fmt: skip
     assert [each["name"] for each in manifest["sources"]] == ["molecules.tsv"]
     counts = manifest["counts"]
     assert counts["records"] == 180
@@ -347,7 +349,7 @@ def test_adding_what_is_there_adds_no_molecule(molecules: Path, tmp_path: Path) 
 
 
 @small_chunks
-@pytest.mark.parametrize("stage", ["molecules", "merging", "indexing"])
+@pytest.mark.parametrize("stage", ["molecules", "merging", "keys", "indexing"])
 def test_a_failed_add_leaves_the_store_as_it_was(
     molecules: Path, more: Path, tmp_path: Path, stage: str
 ) -> None:
@@ -423,7 +425,7 @@ def test_a_store_opened_before_an_add_answers_while_and_after_it(
     added = add_molecules(
         Database.open(tmp_path / "out"), file_sources([more]), engine=LocalEngine(1), progress=ask
     )
-    assert seen == ["molecules", "merging", "indexing"]
+    assert seen == ["molecules", "merging", "keys", "indexing"]
     assert len(added) > len(opened)
     assert answers(opened) == answers(watched) == expected
     opened.check()
@@ -502,3 +504,17 @@ def test_the_default_engine_is_all_cores(molecules: Path, tmp_path: Path) -> Non
     one = build(molecules, tmp_path / "one")
     default = build_database(file_sources([molecules]), tmp_path / "two")
     assert contents(default.folder) == contents(one.folder)
+
+
+def test_stereo_is_kept_where_asked_for_and_makes_no_other_molecule(tmp_path: Path) -> None:
+    rows = [("C[C@H](N)C(=O)O",), ("C[C@@H](N)C(=O)O",), ("CC(N)C(=O)O",)]
+    path = write_table(tmp_path / "m.tsv", rows)
+    plain = build(path, tmp_path / "plain")
+    kept = build(path, tmp_path / "kept", keep_stereo=True)
+    assert (plain.keep_stereo, kept.keep_stereo) == (False, True)
+    assert [row["smiles"] for row in all_rows(plain)] == ["CC(N)C(=O)O"]
+    assert [row["smiles"] for row in all_rows(kept)] == ["C[C@H](N)C(=O)O"]
+    more = write_table(tmp_path / "more.tsv", [("C[C@H](O)F",)])
+    added = add_molecules(kept, file_sources([more]), engine=LocalEngine(1))
+    assert added.keep_stereo
+    assert "C[C@H](O)F" in [row["smiles"] for row in all_rows(added)]

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mzseek.database import merge as module
-from mzseek.database.describe import part_schema
 from mzseek.database.merge import merge_equal, merge_parts
+from mzseek.database.rows import part_schema
 from mzseek.work import silent
 
 LISTS = ("sources", "identifiers", "names")

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from mzseek.database import parts as module
-from mzseek.database.describe import Work, describe
 from mzseek.database.parts import Parts, describe_all
-from mzseek.database.record import Record
+from mzseek.database.record import MoleculeRecord
+from mzseek.database.rows import RecordsAt, describe_records
 from mzseek.errors import DatabaseError
 from mzseek.work import LocalEngine, silent
 
@@ -20,12 +20,12 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CHUNK", 6)
 
 
-def records(count: int = 15, bad: int = 5) -> list[Record]:
+def records(count: int = 15, bad: int = 5) -> list[MoleculeRecord]:
     texts = ["C1CC" if n % bad == bad - 1 else "C" * (count - n) for n in range(count)]
-    return [Record(f"line {n}", text) for n, text in enumerate(texts)]
+    return [MoleculeRecord(f"line {n}", text) for n, text in enumerate(texts)]
 
 
-def described(folder: Path, stream: list[Record], progress=silent) -> tuple[Parts, int]:
+def described(folder: Path, stream: list[MoleculeRecord], progress=silent) -> tuple[Parts, int]:
     parts = Parts(folder, PLAN)
     chunks, read = describe_all(iter(stream), "morgan2", parts, LocalEngine(1), progress, None)
     assert read == len(stream)
@@ -65,7 +65,9 @@ def test_rejects_come_in_the_order_of_the_sources(tmp_path: Path) -> None:
 
 
 def test_equal_masses_stay_in_the_order_of_their_places(tmp_path: Path) -> None:
-    parts, _ = described(tmp_path / "parts", [Record("a", t) for t in ("CCCO", "COCC", "CC(C)O")])
+    parts, _ = described(
+        tmp_path / "parts", [MoleculeRecord("a", t) for t in ("CCCO", "COCC", "CC(C)O")]
+    )
     assert parts.read(0).rows(0, 3)["place"].to_pylist() == [0, 1, 2]
 
 
@@ -74,11 +76,11 @@ def test_chunks_that_are_there_are_not_made_again(tmp_path: Path, monkeypatch) -
     parts.arrow(1).unlink()
     made: list[int] = []
 
-    def noted(work: Work, kind: str):
-        made.append(work.first)
-        return describe(work, kind)
+    def noted(batch: RecordsAt, **how):
+        made.append(batch.first)
+        return describe_records(batch, **how)
 
-    monkeypatch.setattr(module, "describe", noted)
+    monkeypatch.setattr(module, "describe_records", noted)
     again, chunks = described(tmp_path / "parts", records())
     assert made == [6, 8, 10]
     assert chunks == 3
@@ -182,7 +184,7 @@ def test_parts_beside_a_damaged_plan_are_thrown_away(tmp_path: Path, damage: byt
 def test_records_are_read_as_they_are_needed(tmp_path: Path) -> None:
     taken: list[int] = []
 
-    def stream() -> Iterator[Record]:
+    def stream() -> Iterator[MoleculeRecord]:
         for number, record in enumerate(records(30)):
             taken.append(number)
             yield record

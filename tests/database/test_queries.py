@@ -5,8 +5,8 @@ import pytest
 
 from mzseek.adducts import parse_adduct
 from mzseek.database import Database
+from mzseek.database.folder import COLUMNS
 from mzseek.database.queries import ANSWERED, Query, answer, read_queries, typed_queries
-from mzseek.database.store import COLUMNS
 from mzseek.errors import AdductError, DatabaseError, InputError
 
 

@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mzseek.database import sources
-from mzseek.database.describe import Work, describe
 from mzseek.database.formats.columns import one_line
-from mzseek.database.record import Record
+from mzseek.database.record import MoleculeRecord
+from mzseek.database.rows import RecordsAt, describe_records
 from mzseek.database.sources import read_hmdb, read_molecules, read_pubchem
 from mzseek.errors import InputError, MzseekError
 from mzseek.files import open_source, text_lines
@@ -28,18 +28,18 @@ from mzseek.files import open_source, text_lines
 Rejects = list[tuple[str, str]]
 
 
-def read(*paths: Path, **options) -> tuple[list[Record], Rejects]:
+def read(*paths: Path, **options) -> tuple[list[MoleculeRecord], Rejects]:
     rejects: Rejects = []
     records = list(read_molecules(paths, lambda w, r: rejects.append((w, r)), **options))
     return records, [(where.removeprefix(f"{paths[0]}: "), reason) for where, reason in rejects]
 
 
-def read_as(path: Path, data: str | bytes, **options) -> tuple[list[Record], Rejects]:
+def read_as(path: Path, data: str | bytes, **options) -> tuple[list[MoleculeRecord], Rejects]:
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
     return read(path, **options)
 
 
-def shown(records: list[Record]) -> list[tuple[str, str, str]]:
+def shown(records: list[MoleculeRecord]) -> list[tuple[str, str, str]]:
     return [(record.text, record.identifier, record.name) for record in records]
 
 
@@ -244,7 +244,7 @@ def test_what_mzseek_exports_keeps_its_lists(tmp_path: Path) -> None:
     )
     [record], _ = read_as(tmp_path / "a.csv", text)
     assert record.is_listed
-    table = describe(Work([record], 0), "maccs").table
+    table = describe_records(RecordsAt([record], 0), "maccs").table
     assert table["sources"].to_pylist() == [["a", "b"]]
     assert table["identifiers"].to_pylist() == [["a:1", "b:2"]]
     assert table["names"].to_pylist() == [["=cmd", "ethanol"]]
@@ -462,7 +462,7 @@ def test_pubchem_with_and_without_titles(tmp_path: Path) -> None:
     (tmp_path / "CID-SMILES.gz").write_bytes(gzip.compress(smiles))
     rejects: Rejects = []
 
-    def records() -> list[Record]:
+    def records() -> list[MoleculeRecord]:
         rejects.clear()
         return list(read_pubchem(tmp_path, lambda w, r: rejects.append((Path(w).name, r))))
 

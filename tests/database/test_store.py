@@ -13,8 +13,8 @@ from rdkit import Chem, DataStructs
 from mzseek.adducts import known_adducts, parse_adduct
 from mzseek.chem import exact_mass, formula, inchikey_block
 from mzseek.database import Database, build_database
+from mzseek.database.folder import COLUMNS
 from mzseek.database.inputs import file_sources
-from mzseek.database.store import COLUMNS
 from mzseek.errors import AdductError, DatabaseError, MoleculeError
 from mzseek.work import LocalEngine
 
@@ -340,11 +340,13 @@ def test_damage_is_noticed_on_opening(copy: Path, damage, message: str) -> None:
 def test_another_format_is_refused(copy: Path) -> None:
     manifest = json.loads((copy / "manifest.json").read_text())
     (copy / "manifest.json").write_text(json.dumps(manifest | {"format_version": 99}))
-    with pytest.raises(DatabaseError, match="written in format 99, expected 1; build it again"):
+    with pytest.raises(DatabaseError, match="written in format 99, expected 2; build it again"):
         Database.open(copy)
 
 
-@pytest.mark.parametrize("name", ["molecules.parquet", "nearest.words.npy", "rejects.tsv"])
+@pytest.mark.parametrize(
+    "name", ["molecules.parquet", "nearest.words.npy", "keys.npy", "rejects.tsv"]
+)
 def test_a_changed_byte_is_found_by_check(copy: Path, name: str) -> None:
     Database.open(copy).check()
     data = bytearray((copy / name).read_bytes())

@@ -1,6 +1,7 @@
 """Chemistry: molecules parsed with a reason for each failure, masses, adducts, fingerprints."""
 
 from mzseek.adducts import Adduct, known_adducts, neutral_mass, parse_adduct, precursor_mz
+from mzseek.chem.describe import DescribedMolecule, describe_molecule, describe_structure
 from mzseek.chem.fingerprinting import FINGERPRINTS, fingerprints, pack_rows, unpack_rows
 from mzseek.chem.molecule import (
     canonical_smiles,
@@ -16,7 +17,10 @@ from mzseek.chem.standard import standardise
 __all__ = [
     "FINGERPRINTS",
     "Adduct",
+    "DescribedMolecule",
     "canonical_smiles",
+    "describe_molecule",
+    "describe_structure",
     "exact_mass",
     "fingerprints",
     "formula",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rdkit import Chem
 
+from mzseek.adducts import ELECTRON_MASS
 from mzseek.errors import MoleculeError
 
 _ELEMENTS = frozenset(Chem.GetPeriodicTable().GetElementSymbol(n) for n in range(1, 119))
@@ -35,6 +36,13 @@ class Formula:
 
     counts: Mapping[str, int]
     charge: int = 0
+
+    @property
+    def mass(self) -> float:
+        """Monoisotopic, without isotope labels; electrons are counted, as RDKit does."""
+        table = Chem.GetPeriodicTable()
+        atoms = sum(n * table.GetMostCommonIsotopeMass(s) for s, n in self.counts.items())
+        return float(atoms - self.charge * ELECTRON_MASS)
 
     def __str__(self) -> str:
         """Carbon, hydrogen, then the alphabet, and the charge: Hill order as RDKit writes it."""

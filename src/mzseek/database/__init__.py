@@ -2,14 +2,14 @@
 
 from mzseek.database.build import Sources, add_molecules, build_database
 from mzseek.database.found import Found, ManyFound
-from mzseek.database.record import Record
+from mzseek.database.record import MoleculeRecord
 from mzseek.database.store import Database
 
 __all__ = [
     "Database",
     "Found",
     "ManyFound",
-    "Record",
+    "MoleculeRecord",
     "Sources",
     "add_molecules",
     "build_database",

@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from rdkit import rdBase
 
 from mzseek import __version__
 from mzseek.chem.fingerprinting import fingerprint_kind
-from mzseek.database.describe import part_schema
 from mzseek.database.folder import (
     COLUMNS,
     FORMAT_VERSION,
@@ -24,9 +23,13 @@ from mzseek.database.folder import (
     REJECTS,
 )
 from mzseek.database.merge import Part, merge_parts
-from mzseek.database.nearest import FILES, build_index
+from mzseek.database.nearest import FILES as NEAREST
+from mzseek.database.nearest import build_index
 from mzseek.database.parts import Parts, describe_all
-from mzseek.database.record import Record
+from mzseek.database.places import FILES as PLACES
+from mzseek.database.places import build_places
+from mzseek.database.record import MoleculeRecord
+from mzseek.database.rows import part_schema
 from mzseek.database.store import Database
 from mzseek.errors import DatabaseError, InputError, WriteError
 from mzseek.files import atomic_directory, content_hash, sole_writer
@@ -38,7 +41,7 @@ from mzseek.files.steady import SteadySources
 from mzseek.rejects import Report
 from mzseek.work import Engine, LocalEngine, Progress, silent
 
-Reading = Callable[[Report], Iterable[Record]]
+Reading = Callable[[Report], Iterable[MoleculeRecord]]
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ def build_database(
     *,
     fingerprint: str = "morgan2",
     nearest: bool = True,
+    keep_stereo: bool = False,
     engine: Engine | None = None,
     progress: Progress = silent,
 ) -> Database:
@@ -81,7 +85,10 @@ def build_database(
         Folder to make; one that mzseek has made is replaced.
     fingerprint : str
     nearest : bool
-        Also make the index of bits for nearest neighbours and mining: 514 bytes a molecule.
+        Also make the index of bits for nearest neighbours and mining: 514 bytes a molecule, and
+        up to 65,535 molecules more, to fill its last block.
+    keep_stereo : bool
+        In SMILES, as the first record of a molecule has it. What is one molecule does not change.
     engine : Engine
         Where molecules are described; all cores of this machine by default.
     progress : callable of (stage, done, total)
@@ -100,7 +107,8 @@ def build_database(
     fingerprint_kind(fingerprint)
     with sole_writer(out, "building a database"):
         ensure_replaceable(out, KIND, sources.files)
-        return _make(sources, out, None, fingerprint, nearest, engine or LocalEngine(), progress)
+        options = _StoreOptions(fingerprint, nearest, keep_stereo)
+        return _make(sources, out, None, options, engine or LocalEngine(), progress)
 
 
 def add_molecules(
@@ -130,23 +138,23 @@ def add_molecules(
         if Database.open(folder).manifest != manifest:
             raise DatabaseError(f"{folder}: was replaced since it was opened; open it again")
         database.check((MOLECULES, REJECTS))  # what is copied gets a new checksum
-        return _make(
-            sources,
-            folder,
-            database,
-            manifest["options"]["fingerprint"],
-            bool(manifest["options"]["nearest"]),
-            engine or LocalEngine(),
-            progress,
-        )
+        has_index = bool(manifest["options"]["nearest"])
+        options = _StoreOptions(database.fingerprint, has_index, database.keep_stereo)
+        return _make(sources, folder, database, options, engine or LocalEngine(), progress)
+
+
+@dataclass(frozen=True)
+class _StoreOptions:
+    fingerprint: str
+    nearest: bool
+    keep_stereo: bool
 
 
 def _make(
     sources: Sources,
     out: Path,
     old: Database | None,
-    fingerprint: str,
-    nearest: bool,
+    options: _StoreOptions,
     engine: Engine,
     progress: Progress,
 ) -> Database:
@@ -155,7 +163,8 @@ def _make(
     # Files are looked into here: those that will not do leave no trace.
     records = sources.read(lambda where, reason: unread.append((where, reason)))
     plan = {
-        "fingerprint": fingerprint,
+        "fingerprint": options.fingerprint,
+        "keep_stereo": options.keep_stereo,
         "sources": [{"name": path.name, "sha256": steady.hashes[path]} for path in sources.files],
         "reading": sources.options,
         "versions": {"mzseek": __version__, "rdkit": rdBase.rdkitVersion},
@@ -168,14 +177,14 @@ def _make(
             parts = Parts(working, plan)
             total = None if progress is silent else _count(sources, progress)
             chunks, read = describe_all(
-                records, fingerprint, parts, engine, progress, total,
-                before_writing=steady.ensure_unchanged,
+                records, options.fingerprint, parts, engine, progress, total,
+                keep_stereo=options.keep_stereo, before_writing=steady.ensure_unchanged,
             )  # fmt: skip
             rejects = [*unread, *parts.read_rejects(chunks)]
             with atomic_directory(out) as folder:
                 described = [parts.read(chunk) for chunk in range(chunks)]
                 new = _counted(described, read, len(rejects) - len(unread), out)
-                _fill(folder, described, new, old, plan, rejects, nearest, progress)
+                _fill(folder, described, new, old, options, plan, rejects, progress)
                 steady.ensure_unchanged()
     except WriteError:
         raise  # what has been described is kept for when there is room
@@ -214,9 +223,9 @@ def _fill(
     parts: Sequence[Part],
     new: int,
     old: Database | None,
+    options: _StoreOptions,
     plan: dict[str, Any],
     rejects: Sequence[tuple[str, str]],
-    nearest: bool,
     progress: Progress,
 ) -> None:
     pieces: list[Part] = [*([_StoredPart(old)] if old else []), *parts]
@@ -224,15 +233,16 @@ def _fill(
         first = f" (first: {rejects[0][0]}: {rejects[0][1]})" if rejects else ""
         raise DatabaseError(f"no molecule could be read{first}")
     molecules = folder / MOLECULES
-    masses = merge_parts(pieces, part_schema(plan["fingerprint"]), molecules, progress)
+    masses = merge_parts(pieces, part_schema(options.fingerprint), molecules, progress)
     save_array(folder / MASSES, masses)
+    build_places(molecules, folder, progress)
     before = old.manifest["counts"] if old else {"records": 0, "rejects": 0}
     listed = old.rejects_text() if old else "where\treason\n"
     listed += "".join(f"{free_cell(where)}\t{free_cell(why)}\n" for where, why in rejects)
     (folder / REJECTS).write_text(listed, encoding="utf-8")
     records = new + len(rejects) + before["records"]
     set_aside = before["rejects"] + len(rejects)
-    if nearest:
+    if options.nearest:
         build_index(molecules, folder, progress)
     counts = {
         "molecules": len(masses),
@@ -240,21 +250,24 @@ def _fill(
         "merged": records - set_aside - len(masses),
         "rejects": set_aside,
     }
-    _write_manifest(folder, plan, counts, old.manifest["sources"] if old else [], nearest)
+    _write_manifest(folder, options, plan, counts, old.manifest["sources"] if old else [])
     Database.open(folder).check_form()
 
 
 def _write_manifest(
-    folder: Path, plan: dict[str, Any], counts: dict[str, int], earlier: list[Any], nearest: bool
+    folder: Path,
+    options: _StoreOptions,
+    plan: dict[str, Any],
+    counts: dict[str, int],
+    earlier: list[Any],
 ) -> None:
-    names = [MOLECULES, MASSES, REJECTS, *(FILES if nearest else ())]
+    names = [MOLECULES, MASSES, REJECTS, *PLACES, *(NEAREST if options.nearest else ())]
     manifest = {
         "kind": KIND,
         "format_version": FORMAT_VERSION,
         "options": {
-            "fingerprint": plan["fingerprint"],
-            "fingerprint_bits": fingerprint_kind(plan["fingerprint"]).bits,
-            "nearest": nearest,
+            **asdict(options),
+            "fingerprint_bits": fingerprint_kind(options.fingerprint).bits,
         },
         "sources": [*earlier, *plan["sources"]],
         "versions": plan["versions"],

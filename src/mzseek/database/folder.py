@@ -13,9 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mzseek.chem.fingerprinting import fingerprint_kind
-from mzseek.database.describe import fingerprint_bytes, part_schema
 from mzseek.database.nearest import FILES as NEAREST
 from mzseek.database.nearest import Nearest
+from mzseek.database.places import FILES as PLACES
+from mzseek.database.places import KEYS, LABELLED, Entries, check_entries
+from mzseek.database.rows import fingerprint_bytes, part_schema
 from mzseek.errors import DatabaseError
 from mzseek.files import content_hash, read_object
 from mzseek.files.arrays import load_array
@@ -25,12 +27,14 @@ from mzseek.files.owned import FILE_FACTS, MANIFEST, why_not
 KIND = "molecule database"
 AGAIN = "build it again"
 _FIELDS = {
-    "options": {"fingerprint": str, "fingerprint_bits": int, "nearest": bool},
+    "options": {
+        "fingerprint": str, "fingerprint_bits": int, "nearest": bool, "keep_stereo": bool,
+    },
     "sources": [{"name": str, "sha256": str}],
     "counts": {"molecules": int, "records": int, "merged": int, "rejects": int},
     "files": FILE_FACTS,
-}
-FORMAT_VERSION = 1
+}  # fmt: skip
+FORMAT_VERSION = 2  # which added the places of keys and of labelled molecules
 MOLECULES, MASSES, REJECTS = "molecules.parquet", "masses.npy", "rejects.tsv"
 COLUMNS = ("key", "smiles", "formula", "mass", "sources", "identifiers", "names")
 
@@ -75,6 +79,7 @@ class StoreFolder:
         """Make sure that table, masses and index have the form that the manifest says."""
         if self._parquet.metadata.num_rows != len(self.masses):
             raise DatabaseError(f"{self.folder}: {MASSES} and {MOLECULES} differ; {AGAIN}")
+        _ = self.keys, self.labelled
         if self.manifest["options"]["nearest"]:
             _ = self.nearest
 
@@ -92,6 +97,27 @@ class StoreFolder:
     def fingerprint(self) -> str:
         """Kind of the fingerprints."""
         return str(self.manifest["options"]["fingerprint"])
+
+    @property
+    def keep_stereo(self) -> bool:
+        """Whether SMILES have stereo."""
+        return bool(self.manifest["options"]["keep_stereo"])
+
+    @cached_property
+    def keys(self) -> Entries:
+        """Places of all molecules by their keys, memory-mapped."""
+        return self._entries(KEYS, len(self))
+
+    @cached_property
+    def labelled(self) -> Entries:
+        """Places of molecules with isotope labels by their formulas, memory-mapped."""
+        return self._entries(LABELLED, None)
+
+    def _entries(self, name: str, length: int | None) -> Entries:
+        where = self.folder / name
+        entries = load_array(self._path(name), np.uint64, [length], DatabaseError, AGAIN, where)
+        check_entries(entries, len(self), where, AGAIN)
+        return entries
 
     @cached_property
     def masses(self) -> npt.NDArray[np.float64]:
@@ -211,7 +237,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise DatabaseError(
             f"{path}: options.fingerprint_bits is {bits}, expected {wanted}; {AGAIN}"
         )
-    for name in (MOLECULES, MASSES, REJECTS, *(NEAREST if options["nearest"] else ())):
+    for name in (MOLECULES, MASSES, REJECTS, *PLACES, *(NEAREST if options["nearest"] else ())):
         if name not in manifest["files"]:
             raise DatabaseError(f"{path}: lacks {f'files.{name}'!r}; {AGAIN}")
     return manifest

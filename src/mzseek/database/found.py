@@ -54,7 +54,10 @@ class ManyFound:
 
 
 def capped(
-    table: pa.Table, cap: int | None, priorities: Sequence[str], mass: float | None = None
+    table: pa.Table,
+    cap: int | None = None,
+    priorities: Sequence[str] = (),
+    mass: float | None = None,
 ) -> Found:
     """The first so many of `cascade`, in the order of the table; all without a cap."""
     total = table.num_rows
@@ -79,12 +82,18 @@ def cascade(
         Names of sources, the most wanted first.
     mass : float, optional
     """
-    rank = {name: place for place, name in enumerate(priorities)}
-    last = len(rank)
-    ranks = [min((rank.get(s, last) for s in sources), default=last)
-             for sources in table["sources"].to_pylist()]  # fmt: skip
+    ranks = source_ranks(table, priorities)
     away = np.zeros(len(ranks))
     if mass is not None:
         away = np.abs(table["mass"].to_numpy() - mass)
     # Keys are hashes already: their order is fixed and tells nothing.
-    return np.lexsort((np.array(table["key"].to_pylist()), away, np.array(ranks)))
+    return np.lexsort((np.array(table["key"].to_pylist()), away, ranks))
+
+
+def source_ranks(table: pa.Table, priorities: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Place of the most wanted source of each molecule among the priorities; past them for none."""
+    rank = {name: place for place, name in enumerate(priorities)}
+    last = len(rank)
+    ranks = [min((rank.get(s, last) for s in sources), default=last)
+             for sources in table["sources"].to_pylist()]  # fmt: skip
+    return np.array(ranks, np.int64)

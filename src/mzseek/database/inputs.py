@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from mzseek.database.build import Sources
-from mzseek.database.record import Record
+from mzseek.database.record import MoleculeRecord
 from mzseek.database.sources import (
     hmdb_table,
     pubchem_files,
@@ -30,7 +30,7 @@ def file_sources(
         Names of the columns that hold ``smiles``, ``name``, ``id`` and ``source``.
     """
 
-    def read(report: Report) -> Iterator[Record]:
+    def read(report: Report) -> Iterator[MoleculeRecord]:
         return read_molecules(list(paths), report, source=source, columns=columns)
 
     return Sources(read, tuple(paths), {"source": source, "columns": columns or {}})

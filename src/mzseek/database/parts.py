@@ -21,8 +21,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mzseek.database.describe import Described, Work, describe
-from mzseek.database.record import Record
+from mzseek.database.record import MoleculeRecord
+from mzseek.database.rows import DescribedBatch, RecordsAt, describe_records
 from mzseek.errors import DatabaseError, WriteError
 from mzseek.files import atomic_file, content_hash, read_object
 from mzseek.files.json_file import check_fields
@@ -133,7 +133,7 @@ class Parts:
             and content_hash(self.arrow(chunk)) == facts["sha256"]
         )
 
-    def write(self, chunk: int, batches: list[Described]) -> None:
+    def write(self, chunk: int, batches: list[DescribedBatch]) -> None:
         """Keep a chunk."""
         table = pa.concat_tables([batch.table for batch in batches]).combine_chunks()
         table = table.take(pc.sort_indices(table, [("mass", "ascending"), ("place", "ascending")]))
@@ -186,13 +186,14 @@ def _label(plan: str, chunk: int) -> dict[bytes, bytes]:
 
 
 def describe_all(
-    records: Iterable[Record],
+    records: Iterable[MoleculeRecord],
     kind: str,
     parts: Parts,
     engine: Engine,
     progress: Progress,
     total: int | None = None,
     *,
+    keep_stereo: bool = False,
     before_writing: Callable[[], None] = lambda: None,
 ) -> tuple[int, int]:
     """Describe every record into parts; returns how many chunks there are, and how many records.
@@ -202,7 +203,7 @@ def describe_all(
     on_their_way: deque[tuple[int, bool]] = deque()  # chunk of each batch, and if it is the last
     chunks = done = read = 0
 
-    def batches() -> Iterator[Work]:
+    def batches() -> Iterator[RecordsAt]:
         nonlocal chunks, done, read
         for chunk, chunk_records in enumerate(_chunks(iter(records))):
             chunks, read = chunk + 1, read + len(chunk_records)
@@ -211,10 +212,11 @@ def describe_all(
                 continue
             for start in range(0, len(chunk_records), BATCH):
                 on_their_way.append((chunk, start + BATCH >= len(chunk_records)))
-                yield Work(chunk_records[start : start + BATCH], chunk * CHUNK + start)
+                yield RecordsAt(chunk_records[start : start + BATCH], chunk * CHUNK + start)
 
-    gathered: list[Described] = []
-    for result in engine.results(partial(describe, kind=kind), batches()):
+    gathered: list[DescribedBatch] = []
+    work = partial(describe_records, kind=kind, keep_stereo=keep_stereo)
+    for result in engine.results(work, batches()):
         chunk, is_last = on_their_way.popleft()
         gathered.append(result)
         done += result.table.num_rows + len(result.rejects)
@@ -226,6 +228,6 @@ def describe_all(
     return chunks, read
 
 
-def _chunks(stream: Iterator[Record]) -> Iterator[list[Record]]:
+def _chunks(stream: Iterator[MoleculeRecord]) -> Iterator[list[MoleculeRecord]]:
     while chunk := list(islice(stream, CHUNK)):
         yield chunk

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Record(NamedTuple):
+class MoleculeRecord(NamedTuple):
     """One molecule of a source, not looked at yet.
 
     Attributes

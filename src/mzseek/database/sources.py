@@ -12,7 +12,7 @@ from mzseek.database.formats import parquet
 from mzseek.database.formats.columns import check_named, molecule_text, one_line
 from mzseek.database.formats.sdf import is_sdf, read_sdf
 from mzseek.database.formats.text import EXPECTED, find_layout, read_text
-from mzseek.database.record import Record
+from mzseek.database.record import MoleculeRecord
 from mzseek.errors import InputError, MzseekError
 from mzseek.files import Source, open_source, text_lines
 from mzseek.files.table import SetAside, bounded_lines, require_text
@@ -32,7 +32,7 @@ def read_molecules(
     *,
     source: str | None = None,
     columns: Mapping[str, str] | None = None,
-) -> Iterator[Record]:
+) -> Iterator[MoleculeRecord]:
     r"""Molecules of several files, in the order given.
 
     What a file is shows in its content, not in its name. It may be a table with a header (tabs,
@@ -55,7 +55,7 @@ def read_molecules(
 
     Yields
     ------
-    Record
+    MoleculeRecord
         Not parsed yet: the text may turn out to be no molecule.
 
     Raises
@@ -79,7 +79,7 @@ def read_molecules(
     return chain.from_iterable(read() for read in readers)
 
 
-def read_hmdb(report: Report) -> Iterator[Record]:
+def read_hmdb(report: Report) -> Iterator[MoleculeRecord]:
     """Molecules of the Human Metabolome Database, from the table inside the pyopenms package.
 
     Raises
@@ -108,7 +108,7 @@ def hmdb_table() -> Path:
     return path
 
 
-def read_pubchem(folder: Path, report: Report) -> Iterator[Record]:
+def read_pubchem(folder: Path, report: Report) -> Iterator[MoleculeRecord]:
     r"""Molecules of PubChem's own files in a folder: ``CID-SMILES.gz``, and names beside it.
 
     Names are those of ``CID-Title.gz`` where it is there. PubChem sorts both files by CID, so that
@@ -144,7 +144,7 @@ def pubchem_files(folder: Path) -> list[Path]:
 
 def _reader(
     path: Path, report: Report, origin: str, named: Mapping[str, str]
-) -> Callable[[], Iterator[Record]]:
+) -> Callable[[], Iterator[MoleculeRecord]]:
     """The reader of a file, by its content."""
     source = open_source(path)
     head = source.head()
@@ -172,7 +172,7 @@ def _set_aside(source: Source, report: Report) -> SetAside:
     return lambda number, reason: report(f"{source.name}: line {number}", reason)
 
 
-def _hmdb_records(source: Source, report: Report) -> Iterator[Record]:
+def _hmdb_records(source: Source, report: Report) -> Iterator[MoleculeRecord]:
     with source.open() as stream:
         for number, line in bounded_lines(text_lines(stream), _set_aside(source, report)):
             where = f"{source.name}: line {number}"
@@ -184,7 +184,7 @@ def _hmdb_records(source: Source, report: Report) -> Iterator[Record]:
             # OpenMS has added a few standards of its own, as EXTRA:EXTRA001.
             collection, _, accession = one_line(identifier).rpartition(":")
             origin = "hmdb" if collection == "HMDB" else "openms"
-            yield Record(where, text, accession, one_line(name), origin)
+            yield MoleculeRecord(where, text, accession, one_line(name), origin)
 
 
 def _pubchem_file(folder: Path, name: str) -> Path | None:
@@ -192,7 +192,9 @@ def _pubchem_file(folder: Path, name: str) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def _pubchem_records(molecules: Source, titles: Source | None, report: Report) -> Iterator[Record]:
+def _pubchem_records(
+    molecules: Source, titles: Source | None, report: Report
+) -> Iterator[MoleculeRecord]:
     rows = _cid_rows(molecules, report)
     if titles is not None:
         rows = _rising(rows)
@@ -200,7 +202,7 @@ def _pubchem_records(molecules: Source, titles: Source | None, report: Report) -
     for where, cid, smiles, title in _with_titles(rows, names):
         text = molecule_text(smiles)
         if text:
-            yield Record(where, text, f"CID{cid}", one_line(title), "pubchem")
+            yield MoleculeRecord(where, text, f"CID{cid}", one_line(title), "pubchem")
         else:
             report(where, "has no molecule")
 

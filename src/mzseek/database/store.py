@@ -4,6 +4,8 @@
 ``manifest.json``   version, sources with their hashes, options, counts, checksums
 ``molecules.parquet``  key, smiles, formula, mass, bits, fingerprint, sources, identifiers, names
 ``masses.npy``      the masses alone: a look-up by mass is two searches in it, and a range of rows
+``keys.npy``        where the molecules of a key are
+``labelled.npy``    where those are that weigh something else than their formula: isotopes
 ``nearest.*``       fingerprints word by word, for nearest neighbours and mining
 ``rejects.tsv``     what was set aside, and why
 ==================  ============================================================================
@@ -18,22 +20,18 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mzseek.adducts import parse_adduct
+from mzseek.chem.describe import BLOCK_LENGTH
 from mzseek.chem.fingerprinting import molecule_rows
 from mzseek.chem.formulas import parse_formula
 from mzseek.chem.molecule import parse_molecule
 from mzseek.chem.standard import standardise
-from mzseek.database.describe import packed
-from mzseek.database.folder import (
-    AGAIN,
-    COLUMNS,
-    MASSES,
-    MOLECULES,
-    StoreFolder,
-    read_manifest,
-)
+from mzseek.database.folder import AGAIN, MASSES, MOLECULES, StoreFolder, read_manifest
 from mzseek.database.found import Found, ManyFound, capped
+from mzseek.database.places import KEYS, LABELLED, SAME_MASS, Entries, has_checksum, rows_of
+from mzseek.database.rows import packed
 from mzseek.errors import DatabaseError, MoleculeError
 from mzseek.files.owned import check_files
 
@@ -97,20 +95,30 @@ class Database(StoreFolder):
         reach = width / ion.slope
         return self._between(mass - reach, mass + reach, mass, **capping)
 
-    def by_formula(self, formula: str, **capping: Any) -> Found:
+    def by_formula(
+        self, formula: str, *, cap: int | None = None, priorities: Sequence[str] = ()
+    ) -> Found:
         """Molecules of a formula, its elements in any order: see `parse_formula`."""
         try:
-            wanted = str(parse_formula(formula))
+            parsed = parse_formula(formula)
         except MoleculeError as error:
             raise DatabaseError(str(error)) from error
-        return self._where("formula = ?", [wanted], **capping)
+        wanted, mass = str(parsed), parsed.mass
+        # All of a formula have its mass, but for those with isotope labels.
+        start, _, here = self._window(mass - SAME_MASS, mass + SAME_MASS, ["formula"])
+        rows = start + np.flatnonzero(pc.equal(here["formula"], wanted).to_numpy())
+        labelled = self._rows_of(wanted, self.labelled, "formula")
+        return capped(self.rows(np.union1d(rows, labelled)), cap, priorities)
 
     def by_key(self, key: str) -> Found:
         """Molecules with this InChIKey, or first block of one."""
-        block = key.strip().upper()[:14]
-        if len(block) != 14 or not block.isalpha():
-            raise DatabaseError(f"{key!r} is no InChIKey, expected at least its 14 letters")
-        return self._where("key = ?", [block])
+        block = key.strip().upper()[:BLOCK_LENGTH]
+        if len(block) != BLOCK_LENGTH or not (block.isascii() and block.isalpha()):
+            raise DatabaseError(
+                f"{key!r} is no InChIKey, expected at least its {BLOCK_LENGTH} letters"
+            )
+        rows = self._rows_of(block, self.keys, "key")
+        return Found(self.rows(rows), len(rows))
 
     def by_likeness(self, smiles: str, count: int = 100, least: float = 0.0) -> Found:
         """The molecules most alike by Tanimoto over the whole store.
@@ -176,41 +184,44 @@ class Database(StoreFolder):
         except duckdb.Error as error:
             raise DatabaseError(f"{self.folder}: {str(error).splitlines()[0]}") from error
 
-    def _where(
-        self,
-        condition: str,
-        values: list[Any],
-        cap: int | None = None,
-        priorities: Sequence[str] = (),
-    ) -> Found:
-        wanted = ", ".join(COLUMNS)
-        table = self._asked(
-            self._connection,
-            f"SELECT file_row_number AS row, {wanted} FROM molecules "
-            f"WHERE {condition} ORDER BY row",
-            values,
-        )
-        return capped(table, cap, priorities)
+    def _rows_of(self, text: str, index: Entries, column: str) -> npt.NDArray[np.int64]:
+        """Rows with this text in a column, by the column's index."""
+        rows = rows_of(text, index)
+        texts = self.rows(rows, [column])[column].to_pylist()
+        if not has_checksum(texts, text):
+            name = KEYS if column == "key" else LABELLED
+            raise DatabaseError(
+                f"{self.folder}: {name} and {MOLECULES} disagree about {text}; {AGAIN}"
+            )
+        return rows[[here == text for here in texts]]
 
     def _between(
         self, low: float, high: float, mass: float, cap: int | None = None,
         priorities: Sequence[str] = (),
     ) -> Found:  # fmt: skip
         """Molecules of a range of masses: since they are sorted, a range of rows."""
+        start, end, _ = self._window(low, high)
+        table = self.range(start, end).add_column(0, "row", pa.array(np.arange(start, end)))
+        return capped(table, cap, priorities, mass)
+
+    def _window(
+        self, low: float, high: float, columns: Sequence[str] = ()
+    ) -> tuple[int, int, pa.Table]:
+        """First row and end of a range of masses, and columns of it."""
         start = int(np.searchsorted(self.masses, low, side="left"))
         end = int(np.searchsorted(self.masses, high, side="right"))
         # With its neighbours: the table rises, so that if they lie on both sides, none was missed.
         first, last = max(start - 1, 0), min(end + 1, len(self))
-        found = self.range(first, last, ["mass"])["mass"].to_numpy()
-        side = (found > high).astype(int) - (found < low)
+        around = self.range(first, last, ["mass", *columns])
+        masses = around["mass"].to_numpy()
+        side = (masses > high).astype(int) - (masses < low)
         spans = [start - first, end - start, last - end]
         if end < start or not np.array_equal(side, np.repeat([-1, 0, 1], spans)):
             raise DatabaseError(
                 f"{self.folder}: {MASSES} and {MOLECULES} disagree about the masses from {low:.6f} "
                 f"to {high:.6f}; {AGAIN}"
             )
-        table = self.range(start, end).add_column(0, "row", pa.array(np.arange(start, end)))
-        return capped(table, cap, priorities, mass)
+        return start, end, around.slice(start - first, end - start)
 
 
 def _checked(ppm: float) -> float:

@@ -2,18 +2,18 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
-from rdkit import Chem
-from rdkit.Chem import Mol, rdMolDescriptors
+from rdkit.Chem import Mol
 from scipy.sparse import csr_array
 
+from mzseek.chem.describe import DescribedMolecule, describe_molecule
 from mzseek.chem.fingerprinting import fingerprint_kind, molecule_rows
-from mzseek.chem.molecule import block_of, parse_molecule
+from mzseek.chem.molecule import parse_molecule
 from mzseek.errors import MoleculeError
 from mzseek.work.batches import in_batches
 from mzseek.work.progress import Progress, silent
@@ -22,56 +22,46 @@ _BATCH = 1_000
 
 
 @dataclass
-class Described:
+class MoleculeBatch:
     """A batch of molecules; entry i belongs to the batch's i-th SMILES.
 
     Attributes
     ----------
-    smiles, formulas, blocks : list of str
-        Canonical SMILES, formula, first InChIKey block; empty where the molecule was refused.
-    masses : float64 array
+    molecules : list of DescribedMolecule or str
+        As they are written, not standardised; the reason where one was refused.
     bits : uint16 array
         Set bits of all molecules, concatenated.
     counts : int32 array
         Set bits of each.
-    faults : dict of int to str
-        Reason for each refused molecule.
     """
 
-    smiles: list[str]
-    formulas: list[str]
-    blocks: list[str]
-    masses: npt.NDArray[np.float64]
+    molecules: list[DescribedMolecule | str]
     bits: npt.NDArray[np.uint16]
     counts: npt.NDArray[np.int32]
-    faults: dict[int, str] = field(default_factory=dict)
 
 
-def describe(smiles: Sequence[str], kind: str) -> Described:
+def describe_batch(smiles: Sequence[str], kind: str) -> MoleculeBatch:
     """Everything that the table holds of these molecules.
 
     RDKit holds Python's lock while it parses and while InChI works, so batches go to processes,
     and each of them uses one thread.
     """
-    molecules: list[Mol | None] = []
-    faults: dict[int, str] = {}
-    for place, text in enumerate(smiles):
+    parsed: list[Mol | None] = []
+    molecules: list[DescribedMolecule | str] = []
+    for text in smiles:
         try:
-            molecules.append(parse_molecule(text))
+            molecule = parse_molecule(text)
         except MoleculeError as error:
-            molecules.append(None)
-            faults[place] = str(error)
-    rows = molecule_rows(molecules, kind, threads=1)
-    return Described(
-        smiles=["" if m is None else Chem.MolToSmiles(m) for m in molecules],
-        formulas=["" if m is None else rdMolDescriptors.CalcMolFormula(m) for m in molecules],
-        blocks=["" if m is None else block_of(m) for m in molecules],
-        masses=np.array(
-            [np.nan if m is None else rdMolDescriptors.CalcExactMolWt(m) for m in molecules]
-        ),
-        bits=np.concatenate([np.empty(0, np.uint16), *rows]),
-        counts=np.array([len(row) for row in rows], dtype=np.int32),
-        faults=faults,
+            parsed.append(None)
+            molecules.append(str(error))
+        else:
+            parsed.append(molecule)
+            molecules.append(describe_molecule(molecule))
+    rows = molecule_rows(parsed, kind, threads=1)
+    return MoleculeBatch(
+        molecules,
+        np.concatenate([np.empty(0, np.uint16), *rows]),
+        np.array([len(row) for row in rows], dtype=np.int32),
     )
 
 
@@ -80,10 +70,10 @@ def describe_all(
     kind: str,
     jobs: int | None = None,
     progress: Progress = silent,
-) -> Iterator[Described]:
+) -> Iterator[MoleculeBatch]:
     """Batches in order, computed by ``jobs`` processes (all cores by default)."""
     done = 0
-    for batch, result in in_batches(partial(describe, kind=kind), smiles, _BATCH, jobs):
+    for batch, result in in_batches(partial(describe_batch, kind=kind), smiles, _BATCH, jobs):
         done += len(batch)
         progress("molecules", done, len(smiles))
         yield result
@@ -91,9 +81,11 @@ def describe_all(
 
 @dataclass
 class MoleculeTable:
-    """Unique molecules, and which of them each given SMILES stands for.
+    """Distinct structures, and which of them each given SMILES stands for.
 
-    Two SMILES stand for the same molecule when their canonical SMILES are equal.
+    Two SMILES stand for one structure when their canonical SMILES are equal: fingerprints are of
+    structures as they are written. Tautomers and stereo isomers are rows of their own, and one
+    molecule by the identity rule of `mzseek.chem.describe`.
 
     Attributes
     ----------
@@ -147,38 +139,33 @@ def build_molecule_table(
 ) -> MoleculeTable:
     """Describe molecules and merge those that are the same."""
     place_of: dict[str, int] = {}
-    formulas: list[str] = []
-    blocks: list[str] = []
-    masses: list[float] = []
+    unique: list[DescribedMolecule] = []
     kept_bits: list[npt.NDArray[np.uint16]] = []
     kept_counts: list[npt.NDArray[np.int32]] = []
     index = np.full(len(smiles), -1, dtype=np.int32)
     faults: dict[int, str] = {}
-    offset = 0
+    given = 0
     for batch in describe_all(smiles, kind, jobs, progress):
-        new = np.zeros(len(batch.smiles), dtype=bool)
-        for i, text in enumerate(batch.smiles):
-            if i in batch.faults:
-                faults[offset + i] = batch.faults[i]
+        new = np.zeros(len(batch.molecules), dtype=bool)
+        for i, molecule in enumerate(batch.molecules):
+            if isinstance(molecule, str):
+                faults[given + i] = molecule
                 continue
-            place = place_of.get(text)
-            if place is None:
-                place = place_of[text] = len(formulas)
-                formulas.append(batch.formulas[i])
-                blocks.append(batch.blocks[i])
-                masses.append(float(batch.masses[i]))
+            place = place_of.setdefault(molecule.smiles, len(unique))
+            if place == len(unique):
+                unique.append(molecule)
                 new[i] = True
-            index[offset + i] = place
+            index[given + i] = place
         kept_bits.append(batch.bits[np.repeat(new, batch.counts)])
         kept_counts.append(batch.counts[new])
-        offset += len(batch.smiles)
+        given += len(batch.molecules)
     counts = np.concatenate([np.empty(0, np.int32), *kept_counts])
     return MoleculeTable(
         kind=kind,
         smiles=list(place_of),
-        formulas=formulas,
-        blocks=np.array(blocks, dtype="S14"),
-        masses=np.array(masses, dtype=np.float64),
+        formulas=[molecule.formula for molecule in unique],
+        blocks=np.array([molecule.block for molecule in unique], dtype="S14"),
+        masses=np.array([molecule.mass for molecule in unique], dtype=np.float64),
         fingerprint_indptr=np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]),
         fingerprint_bits=np.concatenate([np.empty(0, np.uint16), *kept_bits]),
         index=index,

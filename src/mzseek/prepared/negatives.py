@@ -18,8 +18,8 @@ from scipy.sparse import csr_array
 from mzseek.chem import pack_rows
 from mzseek.chem.standard import standardise
 from mzseek.database import Database
-from mzseek.database.describe import fingerprint_bytes
 from mzseek.database.negatives import Mined, Truth, mine
+from mzseek.database.rows import fingerprint_bytes
 from mzseek.errors import CacheError, DatabaseError
 from mzseek.files import atomic_directory, content_hash, sole_writer
 from mzseek.files.arrays import save_array

@@ -35,11 +35,12 @@ def test_every_option_of_build_reaches_the_store(mzseek, tmp_path: Path) -> None
         "database", "build", tmp_path / "a.csv", "--out", tmp_path / "store", "--jobs", 1,
         "--fingerprint", "maccs", "--source", "mine", "--smiles-column", "structure",
         "--name-column", "called", "--id-column", "nr", "--source-column", "from", "--no-nearest",
+        "--keep-stereo",
     )  # fmt: skip
     assert status == 0
     database = Database.open(tmp_path / "store")
     assert database.manifest["options"] == {
-        "fingerprint": "maccs", "fingerprint_bits": 167, "nearest": False,
+        "fingerprint": "maccs", "fingerprint_bits": 167, "nearest": False, "keep_stereo": True,
     }  # fmt: skip
     rows = {row["smiles"]: row for batch in database.batches() for row in batch.to_pylist()}
     assert rows["CCO"]["names"] == ["ethanol"]

@@ -5,7 +5,7 @@ import pytest
 from rdkit import Chem
 
 from mzseek.database.formats import sdf
-from mzseek.database.record import Record
+from mzseek.database.record import MoleculeRecord
 from mzseek.database.sources import read_molecules
 
 
@@ -16,7 +16,9 @@ def record(smiles: str, title: str = "", fields: dict[str, str] | None = None, v
     return Chem.MolToMolBlock(molecule, forceV3000=v3) + data + "$$$$\n"
 
 
-def read(path: Path, text: str | bytes, **options) -> tuple[list[Record], list[tuple[str, str]]]:
+def read(
+    path: Path, text: str | bytes, **options
+) -> tuple[list[MoleculeRecord], list[tuple[str, str]]]:
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     rejects: list[tuple[str, str]] = []
     records = list(read_molecules([path], lambda w, r: rejects.append((w, r)), **options))

@@ -22,6 +22,7 @@ Store = Annotated[Path, typer.Argument(help="Folder that `mzseek database build`
 Nearest = Annotated[
     bool, typer.Option(help="Also index its bits, for --like and for mining: 514 bytes a molecule.")
 ]
+KeepStereo = Annotated[bool, typer.Option("--keep-stereo", help="Keep stereo in SMILES.")]
 _GOES_ON = "the same command goes on where it was"
 
 
@@ -42,6 +43,7 @@ def build(
     id_column: Annotated[str | None, typer.Option(help="Column with identifiers.")] = None,
     source_column: Annotated[str | None, typer.Option(help="Column with sources.")] = None,
     nearest: Nearest = True,
+    keep_stereo: KeepStereo = False,
     jobs: Jobs = None,
     engine: EngineName = "local",
     address: Address = None,
@@ -60,7 +62,7 @@ def build(
     }  # fmt: skip
     columns = {meaning: name for meaning, name in named.items() if name}
     sources = file_sources(molecules, source=source, columns=columns or None)
-    _build(sources, out, fingerprint, nearest, jobs, engine, address)
+    _build(sources, out, fingerprint, nearest, keep_stereo, jobs, engine, address)
 
 
 @database_app.command("hmdb")
@@ -69,6 +71,7 @@ def hmdb(
     out: Out = Path("hmdb"),
     fingerprint: Fingerprint = "morgan2",
     nearest: Nearest = True,
+    keep_stereo: KeepStereo = False,
     jobs: Jobs = None,
     engine: EngineName = "local",
     address: Address = None,
@@ -81,7 +84,7 @@ def hmdb(
     """
     from mzseek.database.inputs import hmdb_sources
 
-    _build(hmdb_sources(), out, fingerprint, nearest, jobs, engine, address)
+    _build(hmdb_sources(), out, fingerprint, nearest, keep_stereo, jobs, engine, address)
 
 
 @database_app.command("pubchem")
@@ -93,6 +96,7 @@ def pubchem(
     out: Out,
     fingerprint: Fingerprint = "morgan2",
     nearest: Nearest = True,
+    keep_stereo: KeepStereo = False,
     jobs: Jobs = None,
     engine: EngineName = "local",
     address: Address = None,
@@ -103,7 +107,7 @@ def pubchem(
     """
     from mzseek.database.inputs import pubchem_sources
 
-    _build(pubchem_sources(folder), out, fingerprint, nearest, jobs, engine, address)
+    _build(pubchem_sources(folder), out, fingerprint, nearest, keep_stereo, jobs, engine, address)
 
 
 @database_app.command("add")
@@ -218,15 +222,15 @@ database_app.command("search")(search)
 
 
 def _build(
-    sources: Any, out: Path, fingerprint: str, nearest: bool, jobs: int | None, engine: str,
-    address: str | None,
+    sources: Any, out: Path, fingerprint: str, nearest: bool, keep_stereo: bool,
+    jobs: int | None, engine: str, address: str | None,
 ) -> None:  # fmt: skip
     from mzseek.database import build_database
     from mzseek.work import engine_named
 
     with can_go_on(_GOES_ON), watched() as progress:
         made = build_database(
-            sources, out, fingerprint=fingerprint, nearest=nearest,
+            sources, out, fingerprint=fingerprint, nearest=nearest, keep_stereo=keep_stereo,
             engine=engine_named(engine, jobs, address), progress=progress,
         )  # fmt: skip
     _show(made)

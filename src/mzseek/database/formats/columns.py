@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from mzseek.database.record import Record
+from mzseek.database.record import MoleculeRecord
 from mzseek.errors import InputError, MzseekError
 from mzseek.files.table import plain_name, shown_names, sole_column
 
@@ -101,8 +101,8 @@ def require_columns(
 
 def record_of(
     where: str, cells: Sequence[str], places: Mapping[str, int], source: str
-) -> Record | None:
-    """Record of a row; none where the row has no molecule.
+) -> MoleculeRecord | None:
+    """MoleculeRecord of a row; none where the row has no molecule.
 
     Where the SMILES is missing its InChI stands in.
     """
@@ -115,7 +115,7 @@ def record_of(
         one_line(cells[places[meaning]]) if meaning in places else ""
         for meaning in ("id", "name", "source")
     )
-    return Record(where, text, identifier, name, own_source or source)
+    return MoleculeRecord(where, text, identifier, name, own_source or source)
 
 
 def molecule_text(cell: str) -> str:

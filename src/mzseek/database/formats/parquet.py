@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as types
 
 from mzseek.database.formats.columns import MOLECULE, find_columns, record_of, require_columns
-from mzseek.database.record import Record
+from mzseek.database.record import MoleculeRecord
 from mzseek.errors import InputError
 from mzseek.files.table import MOST_CHARACTERS, sole_column
 from mzseek.rejects import Report
@@ -49,7 +49,7 @@ def find_places(path: Path, named: Mapping[str, str]) -> dict[str, int]:
 
 def read_parquet(
     path: Path, places: Mapping[str, int], report: Report, origin: str
-) -> Iterator[Record]:
+) -> Iterator[MoleculeRecord]:
     """Records of a Parquet file; rows whose text is no UTF-8, or far too long, are set aside."""
     number = 0
     order = {meaning: place for place, meaning in enumerate(places)}

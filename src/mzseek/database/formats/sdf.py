@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from mzseek.database.formats.columns import KNOWN, one_line
-from mzseek.database.record import Record
+from mzseek.database.record import MoleculeRecord
 from mzseek.errors import InputError
 from mzseek.files import LongLine, Source, text_lines
 from mzseek.files.limits import MAX_SDF_RECORD
@@ -31,7 +31,7 @@ def is_sdf(head: str) -> bool:
 
 def read_sdf(
     source: Source, report: Report, origin: str, named: Mapping[str, str]
-) -> Iterator[Record]:
+) -> Iterator[MoleculeRecord]:
     """Records of SDF, each with its MOL block as it stands in the file.
 
     The identifier is that of a data field, else the title line; ``named`` gives the names of the
@@ -58,7 +58,9 @@ def read_sdf(
                 report(where, error.reason)
                 continue
             identifier = identifier or one_line(lines[0])
-            yield Record(where, "".join(block), identifier, name, own_source or origin, True)
+            yield MoleculeRecord(
+                where, "".join(block), identifier, name, own_source or origin, True
+            )
 
 
 def _records(numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str] | None]]:

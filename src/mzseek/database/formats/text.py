@@ -15,7 +15,7 @@ from mzseek.database.formats.columns import (
     record_of,
     require_columns,
 )
-from mzseek.database.record import Record
+from mzseek.database.record import MoleculeRecord
 from mzseek.errors import InputError, MoleculeError
 from mzseek.files import Source, text_lines
 from mzseek.files.table import (
@@ -82,7 +82,9 @@ def find_layout(source: Source, named: Mapping[str, str]) -> Layout:
     return layout
 
 
-def read_text(source: Source, layout: Layout, report: Report, origin: str) -> Iterator[Record]:
+def read_text(
+    source: Source, layout: Layout, report: Report, origin: str
+) -> Iterator[MoleculeRecord]:
     """Records of a text file, line by line."""
 
     def set_aside(number: int, reason: str) -> None:
@@ -191,12 +193,12 @@ def _read_list(
     split: Callable[[str], tuple[str, str, str]],
     report: Report,
     origin: str,
-) -> Iterator[Record]:
+) -> Iterator[MoleculeRecord]:
     for number, line in lines:
         where = f"{file}: line {number}"
         text, identifier, name = split(line)
         if text:
-            yield Record(where, text, identifier, name, origin)
+            yield MoleculeRecord(where, text, identifier, name, origin)
         else:
             report(where, "has no molecule")
 
@@ -207,7 +209,7 @@ def _read_table(
     layout: Layout,
     report: Report,
     origin: str,
-) -> Iterator[Record]:
+) -> Iterator[MoleculeRecord]:
     for number, cells in rows:
         where = f"{file}: line {number}"
         if len(cells) != layout.width and any(cells[layout.width :] or ["short"]):

@@ -3,15 +3,15 @@ import pytest
 from rdkit import Chem
 
 from mzseek.chem import FINGERPRINTS, exact_mass, fingerprints, formula, inchikey_block
-from mzseek.database.describe import Work, describe, fingerprint_bytes, packed, part_schema
-from mzseek.database.record import Record
+from mzseek.database.record import MoleculeRecord
+from mzseek.database.rows import RecordsAt, describe_records, fingerprint_bytes, packed, part_schema
 
 from .conftest import METHANES, NAMELESS
 
 
 def described(*texts: str, kind: str = "morgan2", first: int = 0):
-    records = [Record(f"line {n}", text) for n, text in enumerate(texts, 1)]
-    return describe(Work(records, first), kind)
+    records = [MoleculeRecord(f"line {n}", text) for n, text in enumerate(texts, 1)]
+    return describe_records(RecordsAt(records, first), kind)
 
 
 def unpacked(table) -> np.ndarray:
@@ -80,13 +80,13 @@ def test_a_batch_without_a_good_molecule_is_an_empty_table() -> None:
 def test_inchi_and_mol_blocks_are_read() -> None:
     caffeine = Chem.MolFromSmiles("Cn1c(=O)c2c(ncn2C)n(C)c1=O")
     records = [
-        Record("a", Chem.MolToInchi(caffeine)),
-        Record("b", Chem.MolToMolBlock(caffeine), is_block=True),
-        Record("c", "InChI=1S/nonsense"),
-        Record("d", "no block", is_block=True),
-        Record("e", Chem.MolToInchi(caffeine).removeprefix("InChI=")),
+        MoleculeRecord("a", Chem.MolToInchi(caffeine)),
+        MoleculeRecord("b", Chem.MolToMolBlock(caffeine), is_block=True),
+        MoleculeRecord("c", "InChI=1S/nonsense"),
+        MoleculeRecord("d", "no block", is_block=True),
+        MoleculeRecord("e", Chem.MolToInchi(caffeine).removeprefix("InChI=")),
     ]
-    found = describe(Work(records, 0), "morgan2")
+    found = describe_records(RecordsAt(records, 0), "morgan2")
     assert found.table["smiles"].to_pylist() == ["Cn1c(=O)c2c(ncn2C)n(C)c1=O"] * 3
     assert [where for where, _ in found.rejects] == ["c", "d"]
     assert found.rejects[1][1] == "the MOL block cannot be read as a molecule"
@@ -94,11 +94,11 @@ def test_inchi_and_mol_blocks_are_read() -> None:
 
 def test_sources_identifiers_and_names_are_lists() -> None:
     records = [
-        Record("a", "CCO", "702", "ethanol", "pubchem"),
-        Record("b", "CCO", "702", "", ""),
-        Record("c", "CCO", "", "ethanol", "mine"),
+        MoleculeRecord("a", "CCO", "702", "ethanol", "pubchem"),
+        MoleculeRecord("b", "CCO", "702", "", ""),
+        MoleculeRecord("c", "CCO", "", "ethanol", "mine"),
     ]
-    table = describe(Work(records, 0), "morgan2").table
+    table = describe_records(RecordsAt(records, 0), "morgan2").table
     assert table["sources"].to_pylist() == [["pubchem"], [], ["mine"]]
     assert table["identifiers"].to_pylist() == [["pubchem:702"], ["702"], []]
     assert table["names"].to_pylist() == [["ethanol"], [], ["ethanol"]]

@@ -6,17 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from rdkit import Chem, rdBase
-from rdkit.Chem import Mol, rdMolDescriptors
+from rdkit.Chem import Mol
 
+from mzseek.chem.describe import describe_molecule, parse_mol_block, parse_structure
 from mzseek.chem.fingerprinting import fingerprint_kind, molecule_rows
-from mzseek.chem.molecule import block_of, inchi_text, parse_inchi, parse_molecule
-from mzseek.chem.standard import standardise, usual_tautomer
-from mzseek.database.record import Record
+from mzseek.chem.standard import standardise
+from mzseek.database.record import MoleculeRecord
 from mzseek.errors import MoleculeError
 from mzseek.files.cells import list_texts
-
-MASS_DIGITS = 6
 
 
 def part_schema(kind: str) -> pa.Schema:
@@ -43,7 +40,7 @@ def fingerprint_bytes(kind: str) -> int:
 
 
 @dataclass(frozen=True)
-class Described:
+class DescribedBatch:
     """What became of a batch of records.
 
     Attributes
@@ -59,64 +56,62 @@ class Described:
 
 
 @dataclass(frozen=True)
-class Work:
+class RecordsAt:
     """A batch of records, and the place of its first among all.
 
     Attributes
     ----------
-    records : sequence of Record
+    records : sequence of MoleculeRecord
     first : int
     """
 
-    records: Sequence[Record]
+    records: Sequence[MoleculeRecord]
     first: int
 
 
-def describe(work: Work, kind: str) -> Described:
+def describe_records(batch: RecordsAt, kind: str, keep_stereo: bool = False) -> DescribedBatch:
     """Standardise molecules and compute all that the store keeps of them.
 
     Parameters
     ----------
-    work : Work
+    batch : RecordsAt
     kind : str
         Fingerprint.
+    keep_stereo : bool
+        In SMILES.
 
     Returns
     -------
-    Described
+    DescribedBatch
     """
     molecules: list[Mol] = []
     kept: list[int] = []
     rejects: list[tuple[str, str]] = []
-    for place, record in enumerate(work.records):
+    for place, record in enumerate(batch.records):
         try:
-            molecules.append(standardise(_parse(record)))
+            molecules.append(standardise(_parse(record), keep_stereo=keep_stereo))
             kept.append(place)
         except MoleculeError as error:
             rejects.append((record.where, str(error)))
-    rows = molecule_rows(molecules, kind, threads=1)
-    records = [work.records[place] for place in kept]
-    smiles = [Chem.MolToSmiles(molecule) for molecule in molecules]
-    blocks = [block_of(molecule) for molecule in molecules]
-    # What InChI cannot name is told apart by its SMILES, which is no key of anything else.
-    keys = [block or f"SMILES={text}" for block, text in zip(blocks, smiles, strict=True)]
+    bits = molecule_rows(molecules, kind, threads=1)
+    records = [batch.records[place] for place in kept]
+    described = [describe_molecule(molecule) for molecule in molecules]
     table = pa.table(
         {
-            "key": keys,
-            "smiles": smiles,
-            "formula": [rdMolDescriptors.CalcMolFormula(molecule) for molecule in molecules],
-            # Rounded, since tautomers sum the same masses in another order.
-            "mass": [round(rdMolDescriptors.CalcExactMolWt(m), MASS_DIGITS) for m in molecules],
-            "bits": pa.array([len(row) for row in rows], pa.uint16()),
-            "fingerprint": packed(rows, kind),
+            "key": [molecule.key for molecule in described],
+            "smiles": [molecule.smiles for molecule in described],
+            "formula": [molecule.formula for molecule in described],
+            "mass": [molecule.rounded_mass for molecule in described],
+            "bits": pa.array([len(row) for row in bits], pa.uint16()),
+            "fingerprint": packed(bits, kind),
             "sources": [_listed(record, record.source) for record in records],
             "identifiers": [_listed(record, _identified(record)) for record in records],
             "names": [_listed(record, record.name) for record in records],
-            "place": pa.array([work.first + place for place in kept], pa.int64()),
+            "place": pa.array([batch.first + place for place in kept], pa.int64()),
         },
         schema=part_schema(kind),
     )
-    return Described(table, rejects)
+    return DescribedBatch(table, rejects)
 
 
 def packed(rows: Sequence[npt.NDArray[np.uint16]], kind: str) -> pa.Array:
@@ -132,26 +127,18 @@ def packed(rows: Sequence[npt.NDArray[np.uint16]], kind: str) -> pa.Array:
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(rows), buffers)
 
 
-def _listed(record: Record, text: str) -> list[str]:
+def _listed(record: MoleculeRecord, text: str) -> list[str]:
     if record.is_listed:
         return list_texts(text)
     return [text] if text else []
 
 
-def _identified(record: Record) -> str:
+def _identified(record: MoleculeRecord) -> str:
     """A source's own number, with the source, since 42 is an identifier in many."""
     if not record.identifier or record.is_listed:
         return record.identifier
     return f"{record.source}:{record.identifier}" if record.source else record.identifier
 
 
-def _parse(record: Record) -> Mol:
-    if inchi_text(record.text):
-        return usual_tautomer(parse_inchi(record.text))
-    if not record.is_block:
-        return parse_molecule(record.text)
-    with rdBase.BlockLogs():
-        molecule = Chem.MolFromMolBlock(record.text)
-    if molecule is None or molecule.GetNumAtoms() == 0:
-        raise MoleculeError("the MOL block cannot be read as a molecule")
-    return molecule
+def _parse(record: MoleculeRecord) -> Mol:
+    return parse_mol_block(record.text) if record.is_block else parse_structure(record.text)
