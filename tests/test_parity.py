@@ -11,10 +11,11 @@ from mzseek.cli.app import COMMANDS, loaded
 from mzseek.cli.commands.train import LOSS_NAMES, MODEL_NAMES
 from mzseek.cli.options import BAND_NAMES, FINGERPRINT_NAMES, GOAL_NAMES, WITHIN_NAMES
 from mzseek.decision import BAND_SIMILARITIES, UTILITIES, WITHIN
+from mzseek.decision.advice import GOALS
+from mzseek.decision.advice import METRICS as GOAL_METRICS
 from mzseek.decision.decoders import DECODERS
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS
-from mzseek.report.advice import GOALS
 from mzseek.runs.options import MODELS
 from mzseek.spectra.formats import FORMATS
 
@@ -41,10 +42,11 @@ ROOMS = [
     "database",
     "work",
 ]
-# Tested with the formats, with each encoder, and with the sources of a database.
+# Tested with the formats, with each encoder, with the writer, and with the sources of a database.
 TESTED_WITH_OTHERS = {
     "spectra": {"spectrum", "write", "read"},
     "models/encoders": {"base"},
+    "prepared": {"layout", "reader"},
     "database": {"columns", "parquet", "record", "text"},
 }
 
@@ -92,9 +94,8 @@ def test_every_encoder_is_a_file_and_a_registry_line() -> None:
 
 
 def test_every_loss_is_a_file_and_a_registry_line() -> None:
-    shared = {"bits", "lists", "registry"}
     own = {name for name, fact in LOSSES.items() if fact.kind != "listwise"}
-    assert modules("losses", shared) == own | {"contrastive", "pairwise"}
+    assert modules("losses/kinds", set()) == own | {"contrastive", "pairwise"}
 
 
 def test_every_utility_is_a_file_a_registry_line_and_a_line_in_the_docs() -> None:
@@ -119,6 +120,10 @@ def test_every_module_has_a_test_of_its_name(room: str) -> None:
     source = modules(room, TESTED_WITH_OTHERS.get(room, set()))
     tests = {path.stem.removeprefix("test_") for path in (ROOT / "tests" / room).glob("test_*.py")}
     assert source <= tests
+
+
+def test_the_loss_advised_for_a_goal_stands_for_its_metric() -> None:
+    assert {goal: LOSSES[loss].stands_for for goal, loss in GOALS.items()} == GOAL_METRICS
 
 
 def test_tests_that_the_docs_name_exist() -> None:

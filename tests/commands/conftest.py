@@ -148,6 +148,13 @@ COMMANDS: dict[str, tuple[Arguments, str]] = {
         ],
         "drawing bands",
     ),
+    "report": (
+        lambda w, out, n: [
+            "report", str(w.run.folder), "--out", str(out), "--no-decode",
+            "--candidates", ("mass", "formula")[n],
+        ],
+        "writing a report",
+    ),
     "demo": (
         lambda w, out, n: ["demo", "--out", str(out), "--epochs", "1", "--seed", str(n)],
         "making the demo",

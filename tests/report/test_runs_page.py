@@ -35,18 +35,15 @@ def write(trained, tmp_path: Path):
         wanted: dict[str, str], blind: str | None = None, *, decoded: bool = False, **options
     ) -> str:
         sources = {tmp_path / "runs" / folder: trained(loss) for folder, loss in wanted.items()}
-        control = tmp_path / "runs" / (blind or "")
         if blind:
-            sources[control] = trained("emb-cos", model="blind")
+            sources[tmp_path / "runs" / blind] = trained("emb-cos", model="blind")
         shown = []
         for folder, source in sources.items():
             if not folder.exists():
                 shutil.copytree(source.folder, folder)
             run = Run.open(folder)
             beliefs = beliefs_of(run) if decoded else None
-            shown.append(
-                Shown(run, evaluate(run, How()), beliefs, bool(blind) and folder == control)
-            )
+            shown.append(Shown(run, evaluate(run, How()), beliefs))
         return write_runs_page(shown, tmp_path / "page.html", **options).read_text()
 
     return make
@@ -188,7 +185,7 @@ def test_warnings_of_the_runs_are_shown(write, trained, read_page) -> None:
 
 def test_the_random_baseline_has_a_row_of_its_own(trained, tmp_path: Path, read_page) -> None:
     run = trained("bce", model="random")
-    shown = [Shown(run, evaluate(run), control=True)]
+    shown = [Shown(run, evaluate(run))]
     page = write_runs_page(shown, tmp_path / "p.html").read_text()
     assert read_page(page).count("bce-random") >= 2
 

@@ -33,7 +33,8 @@ def shown(folder: str, value: float, *, fingerprint: bool = True, control: bool 
     found = Evaluation(
         path, How(), values, molecule, dict.fromkeys(names, 5), dict.fromkeys(HITS, 0.03)
     )
-    return Shown(Run(path, {}), found, control=control)
+    options = {"loss": "emb-cos", "model": "blind" if control else "mlp"}
+    return Shown(Run(path, {"options": options}), found)
 
 
 def row(name: str, hit: float | None, similarity: float | None = None, **changes) -> Row:
@@ -69,9 +70,7 @@ def test_runs_of_one_name_have_a_row_each_with_their_own_numbers() -> None:
 def with_beliefs(trained) -> list[Shown]:
     """Two models and a control, with their beliefs."""
     runs = [trained("emb-cos"), trained("emb-cos", model="blind"), trained("bce")]
-    return [
-        Shown(run, evaluate(run), beliefs_of(run), run.options.model == "blind") for run in runs
-    ]
+    return [Shown(run, evaluate(run), beliefs_of(run)) for run in runs]
 
 
 def test_decoded_values_have_a_column_of_their_own(with_beliefs) -> None:
@@ -88,7 +87,7 @@ def test_decoded_values_have_a_column_of_their_own(with_beliefs) -> None:
 
 
 def test_a_model_without_beliefs_has_no_decoded_value(with_beliefs) -> None:
-    embedded, blind, bitwise = (replace(each, control=False) for each in with_beliefs)
+    embedded, blind, bitwise = with_beliefs
     without = [replace(embedded, beliefs=None), replace(blind, beliefs=None)]
     rows = {row.name: row for row in tradeoff_rows([*without, bitwise])}
     assert rows["emb-cos-mlp"].values[DECODED] is None

@@ -21,6 +21,7 @@ COMMANDS = {
     "negatives": "Mine negatives for training, for every molecule of a data set.",
     "train": "Train a model on a prepared data set.",
     "evaluate": "Score a run, from its saved predictions where there are any.",
+    "report": "Pages about runs: the trade-off, calibration, how training went, and the data.",
     "bands": "How alike the candidates are: the similarity bands that bound regret.",
     "advise": "Which fingerprint and which loss to train with, for these candidates and your goal.",
     "decide": "What to decide for, by the metric that counts, and what each other decision costs.",

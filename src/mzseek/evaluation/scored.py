@@ -12,6 +12,7 @@ from mzseek.datasets.table import FOLDS
 from mzseek.errors import BusyError, RunError, WriteError
 from mzseek.files import sole_writer
 from mzseek.metrics.hits import Ties
+from mzseek.models import ENCODERS
 from mzseek.prepared.batch import BatchMaker
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import IDENTITIES
@@ -63,6 +64,11 @@ class How:
 def by_cosine(run: Run) -> bool:
     """Whether a model scores by the cosine of its predicted fingerprint."""
     return run.options.facts.scorer == "fp-cos" and predicts_fingerprint(run)
+
+
+def sees_spectrum(run: Run) -> bool:
+    """Whether a run's scores come from the spectrum; those of controls do not."""
+    return run.options.model not in BASELINES and ENCODERS[run.options.model].sees_spectrum
 
 
 def predicts_fingerprint(run: Run) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from mzseek.errors import RunError
 from mzseek.evaluation.beliefs import Beliefs
 from mzseek.evaluation.evaluate import Evaluation
+from mzseek.evaluation.scored import sees_spectrum
 from mzseek.names import tell_apart
 from mzseek.runs.run import Run
 
@@ -23,8 +24,6 @@ class Shown:
     found : Evaluation
     beliefs : Beliefs or None
         What its posterior is worth, where that was asked for.
-    control : bool
-        It never sees the spectrum.
 
     Raises
     ------
@@ -35,7 +34,11 @@ class Shown:
     run: Run
     found: Evaluation
     beliefs: Beliefs | None = None
-    control: bool = False
+
+    @property
+    def control(self) -> bool:
+        """It never sees the spectrum."""
+        return not sees_spectrum(self.run)
 
     def __post_init__(self) -> None:
         folder = self.run.folder.resolve()

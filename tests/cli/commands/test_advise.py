@@ -6,12 +6,12 @@ import pytest
 
 from mzseek.cli.commands.bands import PAPERS
 from mzseek.decision import first_places
+from mzseek.decision.advice import GOALS
+from mzseek.decision.advice import advise as ask
 from mzseek.evaluation.posteriors import calibrate
 from mzseek.evaluation.scored import How
 from mzseek.prepared import Prepared
 from mzseek.prepared.bands import set_bands
-from mzseek.report.advice import GOALS
-from mzseek.report.advice import advise as ask
 from mzseek.runs.run import Run
 
 from ..conftest import QUICK, assert_understood, commands

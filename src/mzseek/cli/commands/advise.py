@@ -13,8 +13,8 @@ from mzseek.cli.output import new_table, plain, print_json, say, say_next, show,
 from mzseek.errors import DecisionError
 
 if TYPE_CHECKING:
+    from mzseek.decision.advice import BandRow
     from mzseek.prepared.reader import Prepared
-    from mzseek.report.advice import BandRow
 
 # Mean probability of the first candidate on MassBank's test fold: 0.15 (bce) to 0.21 (emb-cos).
 _USUAL = 0.2
@@ -61,10 +61,10 @@ def advise(
     kinds = list(dict.fromkeys(expanded(fingerprint or PAPERS)))
     for kind in kinds:
         look_at_fingerprint(kind)
+    from mzseek.decision.advice import advise as ask
+    from mzseek.decision.advice import compares
     from mzseek.prepared.bands import set_bands
     from mzseek.prepared.reader import Prepared
-    from mzseek.report.advice import advise as ask
-    from mzseek.report.advice import compares
 
     prepared = Prepared.open(data, verify=True)
     source = "given"

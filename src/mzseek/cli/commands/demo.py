@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mzseek.cli.commands.prepare import show_prepared
-from mzseek.cli.output import new_table, plain, say, show, show_check, watched
+from mzseek.cli.output import plain, say, show_check, watched
+from mzseek.cli.tradeoff import show_tradeoff
 from mzseek.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _make(out: Path, seed: int, epochs: int) -> bool:
     runs = _train(prepared, out / "runs", seed, epochs)
     _step(5, "What each is good at")
     shown = _evaluate(runs)
-    _show_tradeoff(shown)
+    show_tradeoff(shown)
     data_page = write_dataset_page(prepared, out / "data.html", queries=QUERIES, simulated=True)
     page = write_runs_page(shown, out / "index.html", simulated=True, data_page=data_page.name)
     say(
@@ -105,37 +106,11 @@ def _train(prepared: "Prepared", out: Path, seed: int, epochs: int) -> dict[str,
 
 
 def _evaluate(runs: dict[str, Any]) -> list[Any]:
-    from mzseek.evaluation.beliefs import beliefs_of
-    from mzseek.evaluation.evaluate import evaluate
     from mzseek.evaluation.scored import How
-    from mzseek.report import Shown
+    from mzseek.report.runs_report import look_at_runs
 
-    how = How(candidates=_SETTING)
     with watched() as progress:
-        return [
-            Shown(
-                run, evaluate(run, how), beliefs_of(run, how, progress=progress), name == _CONTROL
-            )
-            for name, run in runs.items()
-        ]
-
-
-def _show_tradeoff(shown: list[Any]) -> None:
-    from mzseek.report.tradeoff import LABELS, tradeoff_rows
-
-    table = new_table()
-    table.add_column(f"%, test fold, {_SETTING} candidates")
-    for label in LABELS.values():
-        table.add_column(label, justify="right")
-    for row in tradeoff_rows(shown):
-        cells = [row.values[metric] for metric in LABELS]
-        texts = ["–" if value is None else f"{100 * value:.1f}" for value in cells]
-        table.add_row(plain(row.name), *texts, style="dim" if row.control else None)
-    show(table)
-    say(
-        "[dim]Decoded: each model's probabilities for the candidates, and the fingerprint of "
-        "highest expected Tanimoto. Grey rows have not seen the spectrum.[/dim]"
-    )
+        return look_at_runs(list(runs.values()), How(candidates=_SETTING), progress=progress)
 
 
 def _claim(out: Path) -> None:

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mzseek.decision import bound_hit_under_similarity, bound_similarity_under_hit
+from mzseek.decision.advice import GOALS, advise, band_row, compares
 from mzseek.errors import DecisionError
 from mzseek.losses import LOSSES
 from mzseek.metrics import METRICS
-from mzseek.report.advice import GOALS, advise, band_row, compares
 
 NARROW, WIDE = {"low": 0.1, "high": 0.3}, {"low": 0.1, "high": 0.9}
 SIMILARITY = {"cosine": "cosine"}

@@ -1,0 +1,75 @@
+"""``mzseek report``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mzseek.cli.early import early, look_for_run
+from mzseek.cli.options import AsJson
+from mzseek.cli.output import plain, print_json, say, watched
+from mzseek.cli.tradeoff import show_tradeoff
+
+
+@early(runs=look_for_run)
+def report(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="Run folders that `mzseek train` has made, of one data set."),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to make.")],
+    fold: Annotated[str, typer.Option(help="train, val or test.")] = "test",
+    candidates: Annotated[
+        str | None,
+        typer.Option(help="Candidate lists; those that the first run was trained with by default."),
+    ] = None,
+    ties: Annotated[
+        str, typer.Option(help="Equal scores: expected, optimistic or pessimistic.")
+    ] = "expected",
+    identity: Annotated[
+        str,
+        typer.Option(help="A hit has the same fingerprint, or the same inchikey (first block)."),
+    ] = "fingerprint",
+    decode: Annotated[
+        bool,
+        typer.Option(
+            help="Also turn scores into probabilities and decode them; some 40 s a run for 5,000 "
+            "spectra."
+        ),
+    ] = True,
+    data: Annotated[
+        Path | None, typer.Option(help="The prepared folder, if it has been moved.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Pages about runs: the trade-off, calibration, how training went, and the data.
+
+    Runs whose model never sees the spectrum are shown as controls. numbers.json has every number.
+
+    Example: mzseek report runs/bce runs/emb-cos runs/blind --out report
+    """
+    from mzseek.evaluation.scored import How
+    from mzseek.report.runs_report import check_runs, report_runs
+    from mzseek.report.shown import labelled
+    from mzseek.runs.run import Run
+
+    opened = [Run.open(run) for run in runs]
+    check_runs(opened)
+    setting = candidates or opened[0].measured_on(data)
+    how = How(fold, setting, None, ties, identity)  # type: ignore[arg-type]
+    with watched() as progress:
+        made = report_runs(opened, out, how, decode=decode, data=data, progress=progress)
+    page, shown = made.page, made.shown
+    if as_json:
+        controls = {label: each.control for label, each in labelled(shown).items()}
+        print_json({"out": str(out), "page": str(page), "runs": controls})
+        return
+    if decode and shown[0].beliefs is None:
+        say("[yellow]no val spectra to calibrate on: nothing is decoded[/yellow]")
+    if not any(each.control for each in shown):
+        say(
+            "[yellow]No run here does without the spectrum: what these reach beyond such a control "
+            "is not known.[/yellow] `mzseek train … --model blind` makes one"
+        )
+    show_tradeoff(shown)
+    say(f"[bold]Look at {plain(page)}[/bold] in a browser.")
