@@ -154,3 +154,16 @@ def test_ions_that_only_the_electron_tells_apart_are_two() -> None:
     assert [a.name for a in fitting_adducts(300.0, mass, 20.0)] == ["[M]+", "[M]-"]
     assert [a.name for a in fitting_adducts(300.0, mass, 20.0, mode="negative")] == ["[M]-"]
     assert fitting_adducts(311.3, mass, 20.0) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("[M+H-2H2O]+", "[M+H-H2O-H2O]+"),
+        ("[M+H-2H2O]+", "[M-H2O-H2O+H]+"),
+        ("[M+2Na-H]+", "[M+Na-H+Na]+"),
+        ("[M+FA-H]-", "[M-H+HCOOH]-"),
+    ],
+)
+def test_one_ion_in_two_spellings_is_equal_to_the_last_digit(one: str, other: str) -> None:
+    assert parse_adduct(one) == parse_adduct(other)

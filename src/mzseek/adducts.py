@@ -11,6 +11,7 @@ need it: readers check charge and ion mode, chemistry turns masses into candidat
 
 import math
 import re
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -269,22 +270,28 @@ def _mass_shift(parts: list[tuple[int, str]], shown: str) -> float:
     for number, part in parts:
         if abs(number) > _MOST_OF_ONE:
             raise AdductError(f"{shown!r} has {abs(number)} of {part}; isotopes are not understood")
-    return sum(number * _part_mass(part, shown) for number, part in parts)
+    atoms: Counter[str] = Counter()
+    for number, part in parts:
+        for symbol, count in _atoms(part, shown).items():
+            atoms[symbol] += number * count
+    # By element, not by part: one ion in two spellings has one mass, to the last digit.
+    return sum(atoms[symbol] * mass for symbol, mass in ELEMENT_MASSES.items() if atoms[symbol])
 
 
-def _part_mass(part: str, text: str) -> float:
+def _atoms(part: str, text: str) -> dict[str, int]:
+    """Number of atoms of each element."""
     formula = _ABBREVIATIONS.get(part, part)
-    atoms = _ATOM.findall(formula)
-    if "".join(symbol + number for symbol, number in atoms) != formula:
+    found = _ATOM.findall(formula)
+    if "".join(symbol + number for symbol, number in found) != formula:
         raise AdductError(f"{text!r} has the unknown part {part!r}; {_expectation()}")
-    mass = 0.0
-    for symbol, number in atoms:
+    atoms: Counter[str] = Counter()
+    for symbol, number in found:
         if symbol not in ELEMENT_MASSES:
             raise AdductError(f"{text!r} has the unknown part {part!r}; {_expectation()}")
         if int(number or 1) > (99 if symbol in "CHNO" else _MOST_OF_ONE):
             raise AdductError(f"{text!r} has {part!r} in it; isotopes are not understood")
-        mass += ELEMENT_MASSES[symbol] * int(number or 1)
-    return mass
+        atoms[symbol] += int(number or 1)
+    return atoms
 
 
 def _stated_charge(text: str, mode: str | None) -> int:
