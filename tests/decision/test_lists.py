@@ -3,12 +3,13 @@ import pytest
 
 from mzseek.decision.lists import checked_labels, checked_lists, list_weights, merge_answers
 from mzseek.errors import DecisionError
+from mzseek.ragged import Ragged
 
 
 def test_lists_start_where_the_one_before_ends() -> None:
-    values, counts, starts = checked_lists([1, 2, 3, 4, 5, 6], [2, 1, 3], "scores")
+    values, lists = checked_lists([1, 2, 3, 4, 5, 6], [2, 1, 3], "scores")
     assert values.dtype == np.float64
-    assert (counts.tolist(), starts.tolist()) == ([2, 1, 3], [0, 2, 3])
+    assert (lists.counts.tolist(), lists.starts.tolist()) == ([2, 1, 3], [0, 2, 3])
 
 
 @pytest.mark.parametrize(
@@ -34,12 +35,12 @@ def test_what_are_no_lists_is_refused_in_one_line(values, counts, reason: str) -
 
 
 def test_labels_are_flags_of_candidates() -> None:
-    counts, starts = np.array([2, 1]), np.array([0, 2])
-    assert checked_labels([0, 1, 1], counts, starts).tolist() == [False, True, True]
+    lists = Ragged(np.array([2, 1]))
+    assert checked_labels([0, 1, 1], lists).tolist() == [False, True, True]
     with pytest.raises(DecisionError, match="list 1 has no labelled candidate"):
-        checked_labels([0, 1, 0], counts, starts)
+        checked_labels([0, 1, 0], lists)
     with pytest.raises(DecisionError, match=r"labels have shape \(2,\), expected \(3,\)"):
-        checked_labels([0, 1], counts, starts)
+        checked_labels([0, 1], lists)
 
 
 def test_each_group_weighs_one() -> None:

@@ -5,7 +5,7 @@ from rdkit import Chem
 from mzseek.chem import parse_molecule
 from mzseek.errors import CacheError
 from mzseek.prepared import Prepared
-from mzseek.prepared.loaded_lists import LoadedLists, gather
+from mzseek.prepared.loaded_lists import LoadedLists
 from mzseek.prepared.reader import SAME_BLOCK, SAME_FINGERPRINT
 
 SETTINGS = ["mass", "formula"]
@@ -24,16 +24,6 @@ def measured(prepared: Prepared, setting: str) -> np.ndarray:
 def without_list(prepared: Prepared) -> np.ndarray:
     molecules = np.unique(prepared.molecule)
     return molecules[prepared.candidates("mass").list_of[molecules] < 0]
-
-
-@pytest.mark.parametrize("rows", [[0], [2, 0], [1, 1, 3], [3, 2, 1, 0]])
-def test_gather_strings_rows_together_in_the_order_asked_for(rows: list[int]) -> None:
-    indptr, values = np.array([0, 2, 2, 5, 6]), np.arange(6)
-    pointers, (first, second) = gather(indptr, (values, 10 * values), np.array(rows))
-    expected = [values[indptr[r] : indptr[r + 1]] for r in rows]
-    assert first.tolist() == np.concatenate(expected).tolist()
-    assert second.tolist() == (10 * first).tolist()
-    assert np.diff(pointers).tolist() == [len(part) for part in expected]
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

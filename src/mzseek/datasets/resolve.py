@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from mzseek.datasets.collect import RawLists
 from mzseek.datasets.molecules import MoleculeTable
+from mzseek.ragged import Ragged
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def resolve(lists: RawLists, table: MoleculeTable) -> ResolvedLists:
     """Look the lists' SMILES up in the table."""
     truth = table.index[np.frombuffer(lists.keys, dtype=np.int32)].astype(np.int64)
     counts = np.frombuffer(lists.counts, dtype=np.int32)
-    owner = np.repeat(np.arange(len(counts)), counts)
+    owner = Ragged(counts.astype(np.int64)).owner
     member = table.index[np.frombuffer(lists.members, dtype=np.int32)].astype(np.int64)
     valid = (member >= 0) & (truth[owner] >= 0)
     owner, member = owner[valid], member[valid]

@@ -7,9 +7,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize, minimize_scalar
 
-from mzseek.decision.distributions import Floats, Ints
+from mzseek.decision.distributions import Floats
 from mzseek.decision.lists import checked_labels, checked_lists, list_weights
 from mzseek.errors import DecisionError
+from mzseek.ragged import Ragged
 
 # Temperatures are looked for between these multiples of how far scores are below the best: of a
 # small distance and of the largest, since one score may be far below all others. At the lower one,
@@ -46,9 +47,9 @@ def posterior(scores: npt.ArrayLike, counts: npt.ArrayLike, temperature: float =
     """
     if not temperature > 0:
         raise DecisionError(f"temperature is {temperature:g}, expected above 0")
-    flat, lengths, starts = checked_lists(scores, counts, "scores")
-    scaled = np.exp((flat - np.repeat(np.maximum.reduceat(flat, starts), lengths)) / temperature)
-    return np.asarray(scaled / np.repeat(np.add.reduceat(scaled, starts), lengths))
+    flat, lists = checked_lists(scores, counts, "scores")
+    scaled = np.exp((flat - lists.spread(lists.max(flat))) / temperature)
+    return np.asarray(scaled / lists.spread(lists.sum(scaled)))
 
 
 def fit_temperature(
@@ -75,18 +76,18 @@ def fit_temperature(
     >>> fit_temperature([2.0, 0.0] * 4, [2] * 4, [1, 0, 1, 0, 1, 0, 0, 1])  # right in 3 of 4
     1.82...
     """
-    flat, lengths, starts = checked_lists(scores, counts, "scores")
-    truth = checked_labels(labels, lengths, starts)
-    weights = list_weights(groups, len(lengths))
-    centred = flat - np.repeat(np.maximum.reduceat(flat, starts), lengths)
+    flat, lists = checked_lists(scores, counts, "scores")
+    truth = checked_labels(labels, lists)
+    weights = list_weights(groups, len(lists))
+    centred = flat - lists.spread(lists.max(flat))
     below = -centred[centred < 0]
     if not len(below):
         return 1.0
 
     def loss(log_t: float) -> float:
         scaled = np.exp(centred / np.exp(log_t))
-        all_of_it = np.add.reduceat(scaled, starts)
-        of_truth = np.add.reduceat(np.where(truth, scaled, 0), starts)
+        all_of_it = lists.sum(scaled)
+        of_truth = lists.sum(np.where(truth, scaled, 0))
         return float(weights @ (np.log(all_of_it) - np.log(np.maximum(of_truth, 1e-300))))
 
     edges = np.log(np.quantile(below, 0.1) * _COLDEST), np.log(below.max() * _HOTTEST)
@@ -118,9 +119,9 @@ class Calibration:
 
     def posterior(self, scores: npt.ArrayLike, counts: npt.ArrayLike) -> Floats:
         """Probabilities of the candidates of each list; arguments as in `posterior`."""
-        flat, lengths, starts = checked_lists(scores, counts, "scores")
-        centred = flat - np.repeat(np.maximum.reduceat(flat, starts), lengths)
-        return _probabilities(centred, lengths, starts, self)
+        flat, lists = checked_lists(scores, counts, "scores")
+        centred = flat - lists.spread(lists.max(flat))
+        return _probabilities(centred, lists, self)
 
 
 def fit_calibration(
@@ -143,10 +144,10 @@ def fit_calibration(
     Calibration(temperature=1.0, power=0.0, floor=0.0)
     """
     start = fit_temperature(scores, counts, labels, groups)
-    flat, lengths, starts = checked_lists(scores, counts, "scores")
-    truth = checked_labels(labels, lengths, starts)
-    weights = list_weights(groups, len(lengths))
-    centred = flat - np.repeat(np.maximum.reduceat(flat, starts), lengths)
+    flat, lists = checked_lists(scores, counts, "scores")
+    truth = checked_labels(labels, lists)
+    weights = list_weights(groups, len(lists))
+    centred = flat - lists.spread(lists.max(flat))
     if not centred.any():
         return Calibration(start)
 
@@ -154,8 +155,8 @@ def fit_calibration(
         return Calibration(float(start * np.exp(at[0])), float(at[1]), float(at[2]))
 
     def loss(at: Floats) -> float:
-        p = _probabilities(centred, lengths, starts, made(at))
-        of_truth = np.add.reduceat(np.where(truth, p, 0), starts)
+        p = _probabilities(centred, lists, made(at))
+        of_truth = lists.sum(np.where(truth, p, 0))
         return float(weights @ -np.log(np.maximum(of_truth, 1e-300)) / weights.sum())
 
     plain = np.zeros(3)
@@ -166,18 +167,14 @@ def fit_calibration(
     return made(found.x) if found.fun < loss(plain) else Calibration(start)
 
 
-def _probabilities(
-    centred: Floats, lengths: Ints, starts: Ints, calibration: Calibration
-) -> Floats:
+def _probabilities(centred: Floats, lists: Ragged, calibration: Calibration) -> Floats:
     """Probabilities from scores less the highest of their list."""
-    n = lengths.astype(np.float64)
+    n = lists.counts.astype(np.float64)
     inverse = (n / _USUAL_LENGTH) ** calibration.power / calibration.temperature
-    scaled = np.exp(centred * np.repeat(inverse, lengths))
-    sums = np.add.reduceat(scaled, starts)
+    scaled = np.exp(centred * lists.spread(inverse))
+    sums = lists.sum(scaled)
     kept = 1 - calibration.floor
-    return np.asarray(
-        scaled * np.repeat(kept / sums, lengths) + np.repeat(calibration.floor / n, lengths)
-    )
+    return np.asarray(scaled * lists.spread(kept / sums) + lists.spread(calibration.floor / n))
 
 
 @dataclass(frozen=True)
@@ -271,18 +268,18 @@ def first_places(
 
     Where several candidates share the first place, the share of them that is the truth.
     """
-    p, lengths, starts = checked_lists(probabilities, counts, "probabilities")
-    _check_sums(p, starts)
-    truth = checked_labels(labels, lengths, starts)
-    highest = np.maximum.reduceat(p, starts)
-    first = p == np.repeat(highest, lengths)
-    tied = np.add.reduceat(first.astype(np.float64), starts)
-    return highest, np.add.reduceat((first & truth).astype(np.float64), starts) / tied
+    p, lists = checked_lists(probabilities, counts, "probabilities")
+    _check_sums(p, lists)
+    truth = checked_labels(labels, lists)
+    highest = lists.max(p)
+    first = p == lists.spread(highest)
+    tied = lists.sum(first.astype(np.float64))
+    return highest, lists.sum((first & truth).astype(np.float64)) / tied
 
 
-def _check_sums(p: Floats, starts: Ints) -> None:
-    sums = np.add.reduceat(p, starts)
-    wrong = (np.abs(sums - 1) > 1e-5) | (np.minimum.reduceat(p, starts) < 0)
+def _check_sums(p: Floats, lists: Ragged) -> None:
+    sums = lists.sum(p)
+    wrong = (np.abs(sums - 1) > 1e-5) | (lists.min(p) < 0)
     if wrong.any():
         at = int(np.argmax(wrong))
         raise DecisionError(

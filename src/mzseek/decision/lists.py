@@ -1,4 +1,4 @@
-"""Ragged lists of candidates, as 1-D arrays and counts."""
+"""Lists of candidates as decisions read them: checked, weighted, and with equal answers merged."""
 
 from typing import Any
 
@@ -7,47 +7,25 @@ import numpy.typing as npt
 
 from mzseek.decision.distributions import Floats, Ints
 from mzseek.errors import DecisionError
+from mzseek.ragged import Ragged, Words, read_labels, read_values
+
+_WORDS = Words(DecisionError)
 
 
-def checked_lists(
-    values: npt.ArrayLike, counts: npt.ArrayLike, name: str
-) -> tuple[Floats, Ints, Ints]:
-    """Values of candidates, counts of the lists, and where each list starts.
+def checked_lists(values: npt.ArrayLike, counts: npt.ArrayLike, name: str) -> tuple[Floats, Ragged]:
+    """Values of candidates, and the lists that they stand in.
 
     Raises
     ------
     DecisionError
         A list is empty, the lengths do not fit, or a value is not finite.
     """
-    try:
-        flat = np.asarray(values, np.float64)
-        lengths = np.asarray(counts)
-    except (TypeError, ValueError):
-        raise DecisionError(f"{name} are no numbers") from None
-    if flat.ndim != 1 or lengths.ndim != 1 or lengths.dtype.kind not in "iu":
-        raise DecisionError(f"{name} and counts must be one-dimensional, counts whole numbers")
-    lengths = lengths.astype(np.int64)
-    if not len(lengths):
-        raise DecisionError("no lists, expected at least one")
-    if (lengths < 1).any():
-        raise DecisionError(f"list {int(np.argmax(lengths < 1))} has no candidates")
-    if lengths.sum() != len(flat):
-        raise DecisionError(f"counts sum to {lengths.sum():,}, but there are {len(flat):,} {name}")
-    if not np.isfinite(flat).all():
-        raise DecisionError(f"{name} hold a value that is not finite")
-    return flat, lengths, np.cumsum(lengths) - lengths
+    return read_values(values, counts, name, _WORDS, np.float64)
 
 
-def checked_labels(labels: npt.ArrayLike, counts: Ints, starts: Ints) -> npt.NDArray[np.bool_]:
+def checked_labels(labels: npt.ArrayLike, lists: Ragged) -> npt.NDArray[np.bool_]:
     """Labels of candidates, of which each list has at least one."""
-    flags = np.asarray(labels)
-    if flags.shape != (counts.sum(),):
-        raise DecisionError(f"labels have shape {flags.shape}, expected ({counts.sum()},)")
-    flags = flags.astype(bool)
-    found = np.logical_or.reduceat(flags, starts)
-    if not found.all():
-        raise DecisionError(f"list {int(np.argmin(found))} has no labelled candidate")
-    return flags
+    return read_labels(labels, lists, _WORDS)
 
 
 def list_weights(groups: Any, count: int) -> Floats:
@@ -90,7 +68,7 @@ def merge_answers(
     >>> p.tolist(), counts.tolist(), labels.tolist()
     ([0.5, 0.5, 1.0], [2, 1], [True, False, True])
     """
-    of_list = np.repeat(np.arange(len(counts)), counts)
+    of_list = Ragged(counts).owner
     order = np.lexsort((answers, of_list))
     changed = np.diff(of_list[order]).astype(bool) | (answers[order][1:] != answers[order][:-1])
     group_of_sorted = np.cumsum(np.concatenate([[False], changed]))

@@ -48,9 +48,9 @@ def prediction_sets(
     """
     if np.isnan(threshold):
         raise DecisionError("threshold is not a number")
-    p, lengths, starts = checked_lists(probabilities, counts, "probabilities")
-    first = p == np.repeat(np.maximum.reduceat(p, starts), lengths)
-    inside: npt.NDArray[np.bool_] = (strength(p, lengths) >= threshold - _ROUNDING) | first
+    p, lists = checked_lists(probabilities, counts, "probabilities")
+    first = p == lists.spread(lists.max(p))
+    inside: npt.NDArray[np.bool_] = (strength(p, lists.counts) >= threshold - _ROUNDING) | first
     return inside
 
 
@@ -102,10 +102,10 @@ def fit_set_threshold(
     [1.4, 0.4, 0.0]
     """
     _check_coverage(coverage)
-    p, lengths, starts = checked_lists(probabilities, counts, "probabilities")
-    truth = checked_labels(labels, lengths, starts)
-    reached = np.maximum.reduceat(np.where(truth, strength(p, lengths), -np.inf), starts)
-    weights = list_weights(groups, len(lengths))
+    p, lists = checked_lists(probabilities, counts, "probabilities")
+    truth = checked_labels(labels, lists)
+    reached = lists.max(np.where(truth, strength(p, lists.counts), -np.inf))
+    weights = list_weights(groups, len(lists))
     # The list to come is one group more, and the worst: hence the + 1.
     order = np.argsort(-reached, kind="stable")
     share = np.cumsum(weights[order]) / (weights.sum() + 1)

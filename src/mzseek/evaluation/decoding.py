@@ -18,6 +18,7 @@ from mzseek.errors import RunError
 from mzseek.evaluation.posteriors import Posterior
 from mzseek.metrics import Interval, bootstrap, bootstrap_difference
 from mzseek.prepared.reader import Prepared
+from mzseek.ragged import Ragged
 from mzseek.work.batches import in_batches
 from mzseek.work.progress import Progress, silent
 
@@ -164,7 +165,7 @@ def _opened(folder: Path, key: str) -> Prepared:
 
 def _decode_job(job: _Job, prepared: Prepared) -> Floats:
     found = np.empty((len(job.counts), len(job.utilities), len(job.within), len(UTILITIES)))
-    starts = np.cumsum(job.counts) - job.counts
+    starts = Ragged(job.counts).starts
     for row, (start, count) in enumerate(zip(starts, job.counts, strict=True)):
         here = slice(start, start + count)
         known = list_distribution(prepared, job.candidates[here], job.probabilities[here])

@@ -32,6 +32,7 @@ from mzseek.metrics import (
     tanimoto,
 )
 from mzseek.prepared.reader import Prepared
+from mzseek.ragged import Ragged
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
 
@@ -218,7 +219,7 @@ def mces_of_best(
     lists = scored_lists(predictions, prepared, how, by_cosine(run))
     _, first = np.unique(lists.molecule, return_index=True)
     chosen = first[np.unique(np.linspace(0, len(first) - 1, molecules).astype(int))]
-    starts = np.cumsum(lists.counts) - lists.counts
+    starts = Ragged(lists.counts).starts
     first_places = []
     for start, count in zip(starts[chosen], lists.counts[chosen], strict=True):
         scores = lists.scores[start : start + count]
@@ -226,14 +227,13 @@ def mces_of_best(
         # In the order of their SMILES, since that of the list may put the truth first.
         first_places.append(sorted(prepared.smiles[int(c)] for c in tied)[:_MOST_TIED])
     truth = np.asarray(lists.molecule[chosen])
-    each = [len(tied) for tied in first_places]
+    tied_lists = Ragged(np.array([len(tied) for tied in first_places], np.int64))
     distances = mces_at_1(
         [smiles for tied in first_places for smiles in tied],
-        [prepared.smiles[int(m)] for m in np.repeat(truth, each)],
+        [prepared.smiles[int(m)] for m in tied_lists.spread(truth)],
         threshold=threshold,
     )
-    starts = np.cumsum(each) - np.asarray(each)
-    return np.add.reduceat(np.asarray(distances, np.float64), starts) / each, truth
+    return tied_lists.sum(np.asarray(distances, np.float64)) / tied_lists.counts, truth
 
 
 def _fingerprint_metrics(predictions: Predictions, prepared: Prepared) -> dict[str, _Values]:

@@ -13,6 +13,7 @@ from mzseek.errors import RunError
 from mzseek.evaluation.scored import How, by_cosine, check_similarity, predictions_of, scored_lists
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import IDENTITIES
+from mzseek.ragged import Ragged
 from mzseek.runs.predictions import ListScores
 from mzseek.runs.run import Run
 from mzseek.work.progress import Progress, silent
@@ -57,7 +58,7 @@ class Posterior:
 
     def uniform(self) -> "Posterior":
         """The posterior of one who has not seen the spectrum: all candidates alike."""
-        even = 1 / np.repeat(self.counts, self.counts).astype(np.float64)
+        even = 1 / Ragged(self.counts).spread(self.counts).astype(np.float64)
         return replace(self, probabilities=even, calibration=None)
 
     def answers(self) -> tuple[Floats, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
@@ -139,8 +140,7 @@ def _on_validation(
     labels = _labels(lists, how)
     temperature = fit_temperature(lists.scores, lists.counts, labels, lists.molecule)
     p = posterior(lists.scores, lists.counts, temperature)
-    starts = np.cumsum(lists.counts) - lists.counts
-    of_truth = np.add.reduceat(np.where(labels, p, 0), starts)
+    of_truth = Ragged(lists.counts).sum(np.where(labels, p, 0))
     return float(-np.log(np.maximum(of_truth, 1e-300)).mean()), step, lists
 
 
@@ -149,8 +149,8 @@ def _scores_at(run: Run, prepared: Prepared, how: How, step: int, progress: Prog
     lists = scored_lists(
         predictions_of(run, prepared, step, how.fold, progress), prepared, how, by_cosine(run)
     )
-    starts = np.cumsum(lists.counts) - lists.counts
-    usable = np.logical_or.reduceat(_labels(lists, how), starts) if len(starts) else np.empty(0)
+    ragged = Ragged(lists.counts)
+    usable = ragged.any(_labels(lists, how))
     if not usable.any():
         raise RunError(
             f"{prepared.folder}: no {how.fold} spectrum has its molecule among its "
@@ -158,9 +158,8 @@ def _scores_at(run: Run, prepared: Prepared, how: How, step: int, progress: Prog
         )
     # A list may have the truth first, and equal probabilities would then be decided for it.
     shuffled = np.random.default_rng(0).permutation(len(prepared.masses))
-    of_list = np.repeat(np.arange(len(lists.counts)), lists.counts)
-    order = np.lexsort((shuffled[lists.candidates], of_list))
-    order = order[usable[of_list]]
+    order = np.lexsort((shuffled[lists.candidates], ragged.owner))
+    order = order[usable[ragged.owner]]
     return ListScores(
         queries=lists.queries[usable],
         molecule=lists.molecule[usable],

@@ -19,6 +19,7 @@ from mzseek.decision import (
 )
 from mzseek.evaluation.posteriors import Calibrated
 from mzseek.metrics import Interval, bootstrap
+from mzseek.ragged import Ragged
 
 COVERAGES = (0.8, 0.9, 0.95)
 ERROR_RATES = (0.5, 0.3, 0.1)
@@ -122,14 +123,14 @@ def set_results(found: Calibrated, coverages: Sequence[float] = COVERAGES) -> li
     """Prediction sets fitted on validation, measured on the other fold."""
     val, test = found.val.answers(), found.test.answers()
     p, counts, labels = test
-    starts = np.cumsum(counts) - counts
+    lists = Ragged(counts)
     fitted_on = len(np.unique(found.val.molecule))
     results = []
     for stated in coverages:
         threshold = fit_set_threshold(*val, stated, groups=found.val.molecule)
         inside = prediction_sets(p, counts, threshold)
-        hit = np.logical_or.reduceat(inside & labels, starts)
-        sizes = np.add.reduceat(inside.astype(np.int64), starts)
+        hit = lists.any(inside & labels)
+        sizes = lists.sum(inside.astype(np.int64))
         results.append(
             SetResult(
                 stated,

@@ -8,6 +8,7 @@ from mzseek.metrics import binarise, hit_rate_from_counts, rank_counts, tanimoto
 from mzseek.metrics.hits import Ties
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import IDENTITIES
+from mzseek.ragged import Ragged
 from mzseek.runs.predictions import ListScores, Predictions
 
 HITS = (1, 5, 20)
@@ -22,12 +23,11 @@ def hit_rates(
     A spectrum in whose list nothing is the truth in the sense of ``identity`` is left out.
     """
     labels = (np.asarray(lists.identity) & IDENTITIES[identity]) > 0
-    ends = np.cumsum(lists.counts)
-    hits = np.concatenate([[0], np.cumsum(labels)])
-    usable = hits[ends] > hits[ends - lists.counts]
+    ragged = Ragged(np.asarray(lists.counts))
+    usable = ragged.any(labels)
     scores, counts, molecule = np.asarray(lists.scores), lists.counts, lists.molecule
     if not usable.all():
-        inside = np.repeat(usable, counts)
+        inside = ragged.spread(usable)
         scores, labels = scores[inside], labels[inside]
         counts, molecule = counts[usable], molecule[usable]
     if not len(counts):

@@ -17,10 +17,26 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.errors import MetricError
+from mzseek.ragged import Words, read_labels, read_values
 
 Ties = Literal["expected", "optimistic", "pessimistic"]
 Values = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
+
+_WORDS = Words(
+    MetricError,
+    dimensions="{which} have {dimensions} dimensions, expected 1",
+    whole="counts are of type {dtype}, expected whole numbers",
+    none=None,
+    empty="query {list} has {count} candidates, expected at least 1{more}",
+    length="{length:,} {name} for counts that sum to {total:,}",
+    numbers="{name} are of type {dtype}, expected numbers",
+    missing="query {list}, candidate {place}: the score is NaN, expected a number "
+    "({count:,} such in all)",
+    label_length="{length:,} labels for counts that sum to {total:,}",
+    label_values="labels hold other values than True and False, expected a mark for each candidate",
+    unlabelled="query {list} has no labelled candidate, expected at least 1{more}",
+)
 
 
 class RankCounts(NamedTuple):
@@ -170,18 +186,13 @@ def rank_counts(scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayL
     >>> [each.tolist() for each in ranks]
     [[1, 0], [1, 2], [1, 1]]
     """
-    scores, counts, labels = _checked(scores, counts, labels)
-    if not len(counts):
-        return RankCounts(*(np.zeros(0, dtype=np.int64) for _ in range(3)))
-    starts = np.cumsum(counts) - counts
-    best = np.maximum.reduceat(np.where(labels, scores, -np.inf), starts)
-    level = np.repeat(best, counts)
+    scores, lists = read_values(scores, counts, "scores", _WORDS)
+    labels = read_labels(labels, lists, _WORDS)
+    level = lists.spread(lists.max(np.where(labels, scores, -np.inf)))
     tied = scores == level
     # No labelled candidate is better than the best labelled one, so these are all unlabelled.
     better = scores > level
-    return RankCounts(
-        *(np.add.reduceat(each, starts, dtype=np.int64) for each in (better, tied, tied & labels))
-    )
+    return RankCounts(*(lists.sum(each, np.int64) for each in (better, tied, tied & labels)))
 
 
 def _all_wrong(places: Counts, tied: Counts, labelled: Counts) -> Values:
@@ -196,65 +207,6 @@ def _all_wrong(places: Counts, tied: Counts, labelled: Counts) -> Values:
     return wrong
 
 
-def _checked(
-    scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayLike
-) -> tuple[npt.NDArray[np.floating], Counts, npt.NDArray[np.bool_]]:
-    scores, counts, labels = np.asarray(scores), np.asarray(counts), np.asarray(labels)
-    for name, array in (("scores", scores), ("counts", counts), ("labels", labels)):
-        if array.ndim != 1:
-            raise MetricError(f"{name} have {array.ndim} dimensions, expected 1")
-    counts = _checked_counts(counts)
-    total = int(counts.sum())
-    for name, array in (("scores", scores), ("labels", labels)):
-        if len(array) != total:
-            raise MetricError(f"{len(array):,} {name} for counts that sum to {total:,}")
-    if scores.dtype.kind != "f":
-        if scores.dtype.kind not in "biu" and total:
-            raise MetricError(f"scores are of type {scores.dtype}, expected numbers")
-        scores = scores.astype(np.float64)
-    return _without_nan(scores, counts), counts, _checked_labels(labels, counts)
-
-
-def _checked_counts(counts: npt.NDArray[np.generic]) -> Counts:
-    if counts.dtype.kind not in "iu" and len(counts):
-        raise MetricError(f"counts are of type {counts.dtype}, expected whole numbers")
-    whole = counts.astype(np.int64)
-    short = np.flatnonzero(whole < 1)
-    if len(short):
-        raise MetricError(
-            f"query {short[0]} has {whole[short[0]]} candidates, expected at least 1{_more(short)}"
-        )
-    return whole
-
-
-def _without_nan(scores: npt.NDArray[np.floating], counts: Counts) -> npt.NDArray[np.floating]:
-    missing = np.isnan(scores)
-    if missing.any():
-        first = int(missing.argmax())
-        query = int(np.searchsorted(np.cumsum(counts), first, side="right"))
-        place = first - int(counts[:query].sum())
-        raise MetricError(
-            f"query {query}, candidate {place}: the score is NaN, expected a number "
-            f"({int(missing.sum()):,} such in all)"
-        )
-    return scores
-
-
-def _checked_labels(labels: npt.NDArray[np.generic], counts: Counts) -> npt.NDArray[np.bool_]:
-    marked = labels.astype(np.bool_) if labels.dtype.kind in "biuf" or not len(labels) else None
-    if marked is None or not np.array_equal(marked, labels):
-        raise MetricError(
-            "labels hold other values than True and False, expected a mark for each candidate"
-        )
-    if len(counts):
-        bare = np.flatnonzero(~np.logical_or.reduceat(marked, np.cumsum(counts) - counts))
-        if len(bare):
-            raise MetricError(
-                f"query {bare[0]} has no labelled candidate, expected at least 1{_more(bare)}"
-            )
-    return marked
-
-
 def _checked_k(k: int) -> int:
     try:
         whole = index(k)
@@ -263,7 +215,3 @@ def _checked_k(k: int) -> int:
     if whole < 1:
         raise MetricError(f"k is {whole}, expected at least 1")
     return whole
-
-
-def _more(queries: npt.NDArray[np.int64]) -> str:
-    return f" (as do {len(queries) - 1:,} more)" if len(queries) > 1 else ""

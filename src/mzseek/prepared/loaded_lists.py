@@ -1,30 +1,13 @@
 """Candidate lists with the bits of their candidates, ready to be strung together."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from mzseek.errors import CacheError
 from mzseek.prepared.reader import Prepared
+from mzseek.ragged import gather, pointers
 
 _CANDIDATES_AT_A_TIME = 200_000
-
-
-def gather(
-    indptr: npt.NDArray[np.integer],
-    arrays: tuple[npt.NDArray[Any], ...],
-    rows: npt.NDArray[np.integer],
-) -> tuple[npt.NDArray[np.int32], tuple[npt.NDArray[Any], ...]]:
-    """A few rows of ragged arrays, strung together, with their new row pointers.
-
-    Slices and one copy each: for a batch's some hundred rows this beats an index array.
-    """
-    starts, ends = indptr[rows].tolist(), indptr[rows + 1].tolist()
-    pointers = np.zeros(len(rows) + 1, np.int32)
-    np.cumsum(indptr[rows + 1] - indptr[rows], out=pointers[1:])
-    spans = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
-    return pointers, tuple(np.concatenate([array[span] for span in spans]) for array in arrays)
 
 
 class LoadedLists:
@@ -53,13 +36,12 @@ class LoadedLists:
         # Where a measured molecule's list begins, counted in candidates; -1 where it has none.
         self._place = np.full(len(lists.list_of), -1, np.int64)
         self._place[molecules[lists.list_of[molecules] >= 0]] = np.arange(len(numbers))
-        self._indptr = np.concatenate([[0], np.cumsum(counts)])
-        spans = [slice(lists.indptr[n], lists.indptr[n + 1]) for n in numbers]
-        self.molecules = _joined([lists.molecules[span] for span in spans], np.int32)
-        self.identity = _joined([lists.identity[span] for span in spans], np.uint8)
+        self._indptr = pointers(counts)
+        _, members = gather(lists.indptr, (lists.molecules, lists.identity), numbers)
+        self.molecules, self.identity = map(np.asarray, members)
         sizes = np.diff(prepared.fingerprint_indptr)[self.molecules]
         self._sizes = sizes.astype(np.int32)
-        self._bit_indptr = np.concatenate([[0], np.cumsum(sizes)])
+        self._bit_indptr = pointers(sizes)
         self._bits = np.empty(int(sizes.sum()), np.uint16)
         for start in range(0, len(self.molecules), _CANDIDATES_AT_A_TIME):
             end = min(start + _CANDIDATES_AT_A_TIME, len(self.molecules))
@@ -71,7 +53,7 @@ class LoadedLists:
         found = np.zeros(len(self._place), bool)
         has = np.flatnonzero(self._place >= 0)
         if len(has):
-            hits = np.concatenate([[0], np.cumsum((self.identity & identity) > 0)])
+            hits = pointers((self.identity & identity) > 0)
             place = self._place[has]
             found[has] = hits[self._indptr[place + 1]] > hits[self._indptr[place]]
         return found
@@ -115,14 +97,7 @@ class LoadedLists:
         self, molecules: npt.NDArray[np.integer]
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
         """The lists of the molecules strung together: candidates, and in what sense each is it."""
-        place = self._places(molecules)
-        ends = zip(self._indptr[place].tolist(), self._indptr[place + 1].tolist(), strict=True)
-        spans = [slice(start, end) for start, end in ends]
-        return (
-            _joined([self.molecules[span] for span in spans], np.int32),
-            _joined([self.identity[span] for span in spans], np.uint8),
+        _, (members, identity) = gather(
+            self._indptr, (self.molecules, self.identity), self._places(molecules)
         )
-
-
-def _joined(parts: list[npt.NDArray[Any]], dtype: type) -> npt.NDArray[Any]:
-    return np.concatenate(parts) if parts else np.empty(0, dtype)
+        return members, identity

@@ -29,6 +29,7 @@ from mzseek.files.json_file import check_fields, read_object
 from mzseek.files.owned import MANIFEST, check_files, why_not
 from mzseek.prepared.layout import FIELDS, form_of, is_for_training, names_of
 from mzseek.prepared.text_column import TextColumn
+from mzseek.ragged import places
 
 FORMAT_VERSION = 1
 KIND = "prepared folder"
@@ -228,15 +229,11 @@ class Prepared:
 
     def fingerprint_rows(self, molecules: npt.NDArray[np.integer]) -> csr_array:
         """0/1 rows of the molecules asked for, gathered from the table."""
-        indptr = self.fingerprint_indptr
-        starts, ends = indptr[molecules], indptr[np.asarray(molecules) + 1]
-        counts = ends - starts
-        row_ends = np.cumsum(counts)
-        places = np.arange(int(counts.sum())) + np.repeat(starts - (row_ends - counts), counts)
-        bits = self.fingerprint_bits[places].astype(np.int32)
+        indptr, where = places(self.fingerprint_indptr, molecules)
+        bits = self.fingerprint_bits[where].astype(np.int32)
         return csr_array(
-            (np.ones(len(bits), np.int32), bits, np.concatenate([[0], row_ends])),
-            shape=(len(counts), int(self.manifest["fingerprint_bits"])),
+            (np.ones(len(bits), np.int32), bits, indptr),
+            shape=(len(indptr) - 1, int(self.manifest["fingerprint_bits"])),
         )
 
     @property

@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.errors import CacheError
-from mzseek.prepared.loaded_lists import LoadedLists, gather
+from mzseek.prepared.loaded_lists import LoadedLists
 from mzseek.prepared.reader import SAME_BLOCK, SAME_FINGERPRINT, Prepared
+from mzseek.ragged import gather
 
 IDENTITIES = {"fingerprint": SAME_FINGERPRINT, "inchikey": SAME_BLOCK}
 MOST_PEAKS = 128

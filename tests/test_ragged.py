@@ -1,0 +1,91 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mzseek.errors import MetricError
+from mzseek.ragged import Ragged, Words, gather, places, pointers, read_labels, read_values
+
+WORDS = Words(MetricError)
+lists_of = st.lists(st.lists(st.integers(-50, 50), min_size=1, max_size=6), min_size=0, max_size=8)
+
+
+@given(lists_of)
+def test_each_list_is_worked_on_as_a_loop_would(lists: list[list[int]]) -> None:
+    ragged = Ragged(np.array([len(each) for each in lists], np.int64))
+    values = np.array([value for each in lists for value in each], np.int64)
+    assert (len(ragged), ragged.total) == (len(lists), len(values))
+    assert ragged.sum(values).tolist() == [sum(each) for each in lists]
+    assert ragged.max(values).tolist() == [max(each) for each in lists]
+    assert ragged.min(values).tolist() == [min(each) for each in lists]
+    assert ragged.any(values > 9).tolist() == [any(v > 9 for v in each) for each in lists]
+    assert ragged.owner.tolist() == [n for n, each in enumerate(lists) for _ in each]
+    assert ragged.spread(np.arange(len(lists))).tolist() == ragged.owner.tolist()
+    assert ragged.sum(values > 0, np.int64).dtype == np.int64
+
+
+def test_an_empty_list_has_no_flag() -> None:
+    flags = np.array([True, False])
+    assert Ragged(np.array([0, 1, 0, 1, 0])).any(flags).tolist() == [False, True, *[False] * 3]
+
+
+@given(lists_of, st.data())
+def test_rows_are_gathered_as_slices_would(lists: list[list[int]], data: st.DataObject) -> None:
+    indptr = pointers([len(each) for each in lists])
+    values = np.array([value for each in lists for value in each], np.int64)
+    any_row = st.integers(0, max(len(lists) - 1, 0))
+    rows = np.array(data.draw(st.lists(any_row, max_size=9)) if lists else [], np.int64)
+    expected = [value for row in rows for value in lists[row]]
+    ends, (found, tenfold) = gather(indptr, (values, 10 * values), rows)
+    assert (found.tolist(), tenfold.tolist()) == (expected, [10 * value for value in expected])
+    assert np.diff(ends).tolist() == [len(lists[row]) for row in rows]
+    also, where = places(indptr, rows)
+    assert (also.tolist(), values[where].tolist()) == (ends.tolist(), expected)
+
+
+@pytest.mark.parametrize("rows", [[0], [2, 0], [1, 1, 3], [3, 2, 1, 0]])
+def test_gather_strings_rows_together_in_the_order_asked_for(rows: list[int]) -> None:
+    indptr, values = np.array([0, 2, 2, 5, 6]), np.arange(6)
+    pointers, (first, second) = gather(indptr, (values, 10 * values), np.array(rows))
+    expected = [values[indptr[r] : indptr[r + 1]] for r in rows]
+    assert first.tolist() == np.concatenate(expected).tolist()
+    assert second.tolist() == (10 * first).tolist()
+    assert np.diff(pointers).tolist() == [len(part) for part in expected]
+
+
+def test_floats_stay_what_they_are_unless_a_type_is_asked_for() -> None:
+    for dtype in (np.float16, np.float32):
+        values, _ = read_values(np.ones(2, dtype), [2], "scores", WORDS)
+        assert values.dtype == dtype
+    values, _ = read_values([np.inf, 1], [2], "scores", WORDS)
+    assert values.tolist() == [np.inf, 1]
+    with pytest.raises(MetricError, match="scores hold a value that is not finite"):
+        read_values([np.inf, 1], [2], "scores", WORDS, np.float64)
+
+
+def test_a_room_says_in_its_own_words_what_is_wrong_and_where() -> None:
+    words = Words(
+        MetricError,
+        empty="spectrum {list} of {count}{more}",
+        missing="{name} {list}/{place} ({count})",
+        unlabelled="nothing in {list}{more}",
+        label_values="no flags",
+    )
+    with pytest.raises(MetricError, match=r"^spectrum 1 of 0 \(as do 1 more\)$"):
+        read_values([1.0], [1, 0, 0], "scores", words)
+    with pytest.raises(MetricError, match=r"^scores 1/1 \(2\)$"):
+        read_values([1.0, 2.0, np.nan, np.nan], [1, 3], "scores", words)
+    lists = Ragged(np.array([1, 2, 1]))
+    with pytest.raises(MetricError, match=r"^nothing in 1 \(as do 1 more\)$"):
+        read_labels([1, 0, 0, 0], lists, words)
+    for odd in ([1, 0, 2, 1], ["a", "b", "c", "d"]):
+        with pytest.raises(MetricError, match="no flags"):
+            read_labels(odd, lists, words)
+
+
+def test_no_lists_are_fine_where_a_room_says_so() -> None:
+    values, lists = read_values([], [], "scores", Words(MetricError, none=None))
+    assert (len(values), len(lists)) == (0, 0)
+    assert read_labels([], lists, WORDS).tolist() == []
+    with pytest.raises(MetricError, match="no lists, expected at least one"):
+        read_values([], np.array([], int), "scores", WORDS)
