@@ -1,14 +1,20 @@
 """`data get`: MassSpecGym's files from the Hugging Face hub, or from a folder that has them."""
 
-import logging
+import os
+from http.client import HTTPException
 from pathlib import Path
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote
 
 from mzseek.datasets.table import DatasetFiles
 from mzseek.errors import DatasetError
 from mzseek.files import sole_writer
+from mzseek.files.download import download
 from mzseek.work.progress import Progress, silent
 
+HUB = "https://huggingface.co"
 REPOSITORY = "roman-bushuiev/MassSpecGym"
+MB = 1_000_000
 
 # v1.5 has all SMILES in RDKit's canonical form; in v1 keys and candidates are as deposited.
 FILES = {
@@ -70,7 +76,7 @@ def _fetched(
     for done, (part, name) in enumerate(FILES[version].items(), 1):
         # A pinned revision is for the hub to compare with what is there.
         at_hand = _present(folder, name) if revision is None else None
-        paths[part] = at_hand or _download(folder, version, name, endpoint, revision)
+        paths[part] = at_hand or _download(folder, version, name, endpoint, revision, progress)
         progress("files", done, len(FILES[version]))
     return _files(paths)
 
@@ -89,31 +95,26 @@ def _present(folder: Path, name: str) -> Path | None:
 
 
 def _download(
-    folder: Path, version: str, name: str, endpoint: str | None, revision: str | None
+    folder: Path,
+    version: str,
+    name: str,
+    endpoint: str | None,
+    revision: str | None,
+    progress: Progress,
 ) -> Path:
-    from httpx import HTTPError
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
-    folder.mkdir(parents=True, exist_ok=True)
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # its retries are no news
+    hub = (endpoint or os.environ.get("HF_ENDPOINT") or HUB).rstrip("/")
+    url = f"{hub}/datasets/{REPOSITORY}/resolve/{quote(revision or 'main', safe='')}/{quote(name)}"
+    stage = f"{Path(name).name}, MB"
     try:
-        return Path(
-            hf_hub_download(
-                REPOSITORY,
-                name,
-                repo_type="dataset",
-                local_dir=folder,
-                endpoint=endpoint,
-                revision=revision,
-            )
-        )
-    except LocalEntryNotFoundError as error:
+        download(url, folder / name, lambda done, total: progress(stage, done // MB, total // MB))
+    except HTTPError as error:
+        raise DatasetError(f"{name}: not received from {REPOSITORY} ({error})") from error
+    except URLError as error:
         names = ", ".join(Path(file).name for file in FILES[version].values())
         raise DatasetError(
-            f"the hub cannot be reached; put {names} into {folder} by hand "
+            f"the hub cannot be reached ({error.reason}); put {names} into {folder} by hand "
             f"(they are in the data set {REPOSITORY} on huggingface.co)"
         ) from error
-    except (HfHubHTTPError, HTTPError, OSError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
-        raise DatasetError(f"{name}: not received from {REPOSITORY} ({reason})") from error
+    except (OSError, HTTPException, ValueError) as error:
+        raise DatasetError(f"{name}: not received from {REPOSITORY} ({error})") from error
+    return folder / name
