@@ -21,8 +21,8 @@ from mzseek.evaluation.validation import validation_means
 from mzseek.files import content_hash
 from mzseek.models import ModelSpec, build
 from mzseek.prepared.reader import Prepared
-from mzseek.training.memory import keep_freed_memory
 from mzseek.training.train import predict_fold
+from mzseek.work.memory import keep_freed_memory
 
 SPECTRA, MOLECULES, CANDIDATES = 17_556, 2_998, 256
 

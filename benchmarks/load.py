@@ -18,9 +18,9 @@ from mzseek.prepared.reader import Prepared
 from mzseek.runs.kept import spec_for
 from mzseek.runs.options import Options
 from mzseek.training.learner import Learner
-from mzseek.training.memory import keep_freed_memory
-from mzseek.training.order import Batches, TrainingOrder
+from mzseek.training.order import TrainingOrder
 from mzseek.training.protocol import with_protocol
+from mzseek.work.memory import keep_freed_memory
 
 STEPS, WARM = 200, 10
 # The published code on the shared MassBank set: ms to load a batch, and to train on it.
@@ -39,15 +39,13 @@ def measure(prepared, loss):
     for setting in settings:
         queries = maker.with_lists(queries, setting, "fingerprint")
     order = TrainingOrder(queries, 64, 1 + 64 * (WARM + STEPS) // len(queries), 0)
-    batches = iter(Batches(order, maker, settings, 0))
+    turns = order.from_step(0)
     loading, stepping, candidates = [], [], []
     for _ in range(WARM + STEPS):
         start = time.perf_counter()
-        batch = next(batches)
+        batch = maker.make(next(turns))
         loaded = time.perf_counter()
-        learner.optimizer.zero_grad()
-        learner.training_step(batch, 0).backward()
-        learner.optimizer.step()
+        learner.learn(batch)
         loading.append(loaded - start)
         stepping.append(time.perf_counter() - loaded)
         candidates.append(batch.lists["mass"].rows.shape[0] if settings else 0)

@@ -4,7 +4,6 @@ import csv
 import json
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -221,16 +220,6 @@ def trained(
         return made[options]
 
     return get
-
-
-@pytest.fixture(autouse=True)
-def _threads() -> Iterator[None]:
-    """A run sets torch's threads for the process; other tests get them back."""
-    torch = sys.modules.get("torch")
-    before = torch.get_num_threads() if torch else 0
-    yield
-    if torch:
-        torch.set_num_threads(before)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
 
 HEAVY = {
-    "numpy", "scipy", "rdkit", "pyarrow", "duckdb", "torch", "lightning", "matplotlib",
+    "numpy", "scipy", "rdkit", "pyarrow", "duckdb", "torch", "matplotlib",
     "jinja2", "joblib", "ray", "pyteomics", "lxml", "rich",
 }  # fmt: skip
 PARSER = "pydantic"  # typer's, for values of options: as long again as all the rest

@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -196,12 +196,3 @@ def start(arguments: list[str]) -> subprocess.Popen[str]:
         [*CLI, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=environment, start_new_session=True,
     )  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _threads() -> Iterator[None]:
-    import torch
-
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)

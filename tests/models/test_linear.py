@@ -72,6 +72,24 @@ def test_without_onednn_it_is_torch_itself(monkeypatch) -> None:
     assert_same(*pair(), torch.randn(3, 7), 0)
 
 
+def refuses(*_: object) -> None:
+    raise TypeError("linear_pointwise takes 7 arguments")
+
+
+@pytest.mark.parametrize(
+    "answer", [refuses, lambda x, weight, bias: torch.zeros(len(x), len(weight)), None]
+)
+def test_a_torch_whose_onednn_layer_has_changed_goes_without(answer, monkeypatch) -> None:
+    assert linear._has_onednn() == (
+        torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    )
+    if answer is None:
+        monkeypatch.setattr(torch.ops, "mkldnn", object())
+    else:
+        monkeypatch.setattr(linear, "_onednn", answer)
+    assert not linear._has_onednn()
+
+
 def test_an_input_without_gradient_is_left_without() -> None:
     ours, theirs = pair()
     x = torch.randn(3, 7)

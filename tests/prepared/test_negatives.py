@@ -24,15 +24,6 @@ NAMELESS = "[U]" + "(F)" * 21  # a molecule that InChI has no name for
 TRUTH = SAME_FINGERPRINT | SAME_BLOCK
 
 
-@pytest.fixture(autouse=True)
-def _threads():
-    import torch
-
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
 def build(path: Path, smiles: list[str], **options) -> Database:
     source = path.with_suffix(".smi")
     source.write_text("".join(f"{each}\n" for each in smiles))

@@ -29,7 +29,7 @@ def make(small: Prepared, small_model, small_options):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_step_gives_a_loss_with_gradients(loss: str, make) -> None:
     learner, batch = make(loss)
-    value = learner.training_step(batch, 0)
+    value = learner.loss(batch)
     assert value.shape == ()
     assert value.isfinite()
     value.backward()
@@ -53,16 +53,31 @@ def test_lists_are_read_by_the_losses_that_need_them(loss: str, make) -> None:
 )  # fmt: skip
 def test_the_learning_rate_rises_over_the_warm_up(make, warmup: int, step: int, share) -> None:
     learner, batch = make(warmup=warmup, lr=2e-4)
-    learner.first_step = step
-    learner.on_train_batch_start(batch, 0)
+    learner.step = step
+    learner.learn(batch)
     assert [g["lr"] for g in learner.optimizer.param_groups] == [pytest.approx(2e-4 * share)]
 
 
-def test_steps_before_a_resumption_count(make) -> None:
-    learner, _ = make()
-    assert learner.step == 0
-    learner.first_step = 41
-    assert learner.step == 41
+def test_a_step_is_counted_and_moves_every_weight_that_it_reads(make) -> None:
+    learner, batch = make(warmup=0)
+    learner.step = 41  # a run that goes on
+    before = {name: value.clone() for name, value in learner.model.state_dict().items()}
+    learner.model.eval()  # no dropout
+    expected = float(learner.loss(batch).detach())
+    assert learner.learn(batch) == expected
+    assert learner.step == 42
+    after = learner.model.state_dict()
+    assert all((after[name] != value).any() for name, value in before.items())
+
+
+def test_a_step_knows_nothing_of_gradients_before_it(make) -> None:
+    (one, batch), (two, _) = make("emb-cos"), make("emb-cos")
+    for learner in (one, two):
+        learner.model.eval()
+    two.loss(batch).backward()  # left behind by whoever asked for the loss
+    assert [learner.learn(batch) for learner in (one, one)] == [
+        learner.learn(batch) for learner in (two, two)
+    ]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -70,15 +85,14 @@ def test_a_loss_that_is_no_number_is_one_line(make, value: float) -> None:
     learner, batch = make()
     with torch.no_grad():
         learner.model.head.bias.fill_(value)
-    learner.first_step = 6
+    learner.step = 6
     with pytest.raises(RunError, match="at step 7; try a smaller --lr") as refused:
-        learner.training_step(batch, 0)
+        learner.learn(batch)
     assert "\n" not in str(refused.value)
 
 
 def test_clip_and_learning_rate_are_those_of_the_options(make) -> None:
     learner, _ = make(clip=0.25, lr=5e-4)
-    assert learner.configure_optimizers() is learner.optimizer
     assert (learner.optimizer.clip, learner.optimizer.defaults["lr"]) == (0.25, 5e-4)
 
 
@@ -90,18 +104,17 @@ def test_options_of_the_loss_reach_it(loss: str, make) -> None:
     (one, batch), (two, _) = make(loss), make(loss, **changes)
     for learner in (one, two):
         learner.model.eval()
-    assert one.training_step(batch, 0) != two.training_step(batch, 0)
+    assert one.loss(batch) != two.loss(batch)
 
 
-def test_lightning_s_own_checkpoints_are_refused(make) -> None:
-    learner, _ = make()
-    with pytest.raises(RunError, match="writes its own checkpoints"):
-        learner.on_save_checkpoint({})
-
-
-def test_a_batch_is_moved_only_where_it_has_to(make) -> None:
+def test_a_batch_is_moved_only_where_it_has_to(make, monkeypatch) -> None:
     learner, batch = make("emb-cos")
-    assert learner.transfer_batch_to_device(batch, torch.device("cpu"), 0) is batch
-    moved = learner.transfer_batch_to_device(batch, torch.device("meta"), 0)
-    assert moved.lists["mass"].counts.device.type == "meta"
-    assert moved.spectra.indices.device.type == "meta"
+    read = []
+    monkeypatch.setattr(learner, "loss", lambda batch: read.append(batch) or torch.tensor(0.0))
+    monkeypatch.setattr(torch.Tensor, "backward", lambda self: None)
+    learner.learn(batch)
+    learner.model.to("meta")
+    learner.learn(batch)
+    assert read[0] is batch
+    assert read[1].lists["mass"].counts.device.type == "meta"
+    assert read[1].spectra.indices.device.type == "meta"

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from mzseek.prepared.batch import BatchMaker
-from mzseek.training.order import Batches, TrainingOrder, steps_an_epoch
+from mzseek.training.order import TrainingOrder, steps_an_epoch
 
 QUERIES = np.arange(100, 147)
 
@@ -42,17 +41,3 @@ def test_another_seed_and_another_epoch_have_another_order() -> None:
 def test_steps_know_their_epoch() -> None:
     made = order()
     assert [made.epoch(step) for step in (0, 4, 5, 14)] == [0, 0, 1, 2]
-
-
-@pytest.mark.parametrize("first", [0, 3])
-def test_batches_are_made_of_the_spectra_in_that_order(small, first: int) -> None:
-    queries = small.in_fold("train")
-    maker = BatchMaker(small, "bins", ("mass",), queries)
-    usable = maker.with_lists(queries, "mass", "fingerprint")
-    made = TrainingOrder(usable, 20, 2, 0)
-    batches = Batches(made, maker, ("mass",), first)
-    found = list(batches)
-    assert len(batches) == len(found) == made.steps - first
-    expected = list(made.from_step(first))
-    assert [b.queries.tolist() for b in found] == [e.tolist() for e in expected]
-    assert all(set(batch.lists) == {"mass"} for batch in found)

@@ -58,7 +58,7 @@ def test_a_write_that_fails_leaves_the_state_before_it(
     def full(*arguments, **options) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mzseek.runs.checkpoint.save_file", full)
+    monkeypatch.setattr("mzseek.training.state.save_file", full)
     with pytest.raises(WriteError, match=r"state: cannot be written \(No space"):
         save_state(tmp_path / "state", model, stepped(model), {"step": 2})
     assert load_state(tmp_path / "state", model, stepped(model)) == {"step": 1}

@@ -21,13 +21,13 @@ from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS
 from mzseek.prepared import Prepared
 from mzseek.runs.checkpoint import load_weights
+from mzseek.runs.device import threads_set
 from mzseek.runs.kept import spec_for
 from mzseek.runs.options import Options
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
-from mzseek.training.optimizer import ClippedAdam
 from mzseek.training.protocol import with_protocol
-from mzseek.training.train import bit_frequency, predict_fold, random_fold, train
+from mzseek.training.train import predict_fold, random_fold, train
 
 LISTWISE = [name for name in LOSSES if LOSSES[name].kind == "listwise"]
 
@@ -448,99 +448,6 @@ def test_a_run_that_is_not_told_how_learns_on_a_small_set(
     assert ends["auto"].best["tanimoto"]["value"] > ends["paper"].best["tanimoto"]["value"]
 
 
-# Where training begins.
-
-
-def test_the_learning_rate_warms_up(
-    small: Prepared, small_options, tmp_path: Path, monkeypatch
-) -> None:
-    rates: list[float] = []
-    step = ClippedAdam.step
-
-    def noted(self: ClippedAdam, closure=None):
-        rates.append(self.param_groups[0]["lr"])
-        return step(self, closure)
-
-    monkeypatch.setattr(ClippedAdam, "step", noted)
-    train(small, small_options(warmup=8, lr=1e-3, epochs=3), tmp_path / "run")
-    assert rates == pytest.approx([1e-3 * min(1, n / 8) for n in range(1, 13)])
-
-
-def test_bit_frequencies_are_those_of_the_training_spectra(small: Prepared) -> None:
-    frequency, count = bit_frequency(small)
-    molecules = small.molecule[small.in_fold("train")]
-    assert count == len(molecules) == 52
-    np.testing.assert_allclose(frequency, small.fingerprint_rows(molecules).toarray().mean(0))
-
-
-def test_log_odds_start_each_bit_at_its_base_rate(
-    small: Prepared, small_options, tmp_path: Path
-) -> None:
-    options = small_options("iou", bias="log-odds", lr=1e-12, epochs=1)
-    run = train(small, options, tmp_path / "run")
-    bias = load_weights(run.checkpoint("tanimoto"))[0].head.bias.detach().numpy()
-    frequency, count = bit_frequency(small)
-    rate = np.clip(frequency, 0.5 / count, 1 - 0.5 / count)
-    np.testing.assert_allclose(bias, np.log(rate / (1 - rate)), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("second", ["emb-cos", "fp-cos"])
-def test_a_second_stage_starts_from_the_first_one_s_weights(
-    second: str, trained, small: Prepared, small_options, tmp_path: Path
-) -> None:
-    first = trained("bce")
-    lines: list[str] = []
-    options = small_options(second, lr=1e-12, epochs=1, start_from=str(first.folder))
-    run = train(small, options, tmp_path / "run", say=lines.append)
-    source = load_file(first.checkpoint("tanimoto"))
-    taken = {n for n in source if n.startswith("encoder.") or second == "fp-cos"}
-    assert any(line.startswith(f"{len(taken)} weights taken from") for line in lines)
-    found = load_file(run.checkpoint("hit_rate@1/mass"))
-    for name in taken:
-        torch.testing.assert_close(found[name], source[name], atol=1e-8, rtol=0)
-
-
-def test_a_second_stage_goes_on_without_the_first(
-    trained, small: Prepared, small_options, tmp_path: Path
-) -> None:
-    shutil.copytree(trained("bce").folder, tmp_path / "first")
-    options = small_options("emb-cos", start_from=str(tmp_path / "first"))
-    whole = train(small, options, tmp_path / "whole")
-    interrupted(small, options, tmp_path / "run", 12)
-    shutil.rmtree(tmp_path / "first")
-    assert_same(train(small, options, tmp_path / "run", resume=True), whole)
-
-
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ("nowhere", "is no run folder"),
-        ("random", "has model random"),
-        ("deepsets", "model deepsets"),
-    ],
-)
-def test_a_first_stage_that_does_not_fit_is_refused(
-    source: str, message: str, trained, small: Prepared, small_options, tmp_path: Path
-) -> None:
-    folder = tmp_path / "nowhere" if source == "nowhere" else trained("bce", model=source).folder
-    options = small_options("emb-cos", start_from=str(folder))
-    with pytest.raises(MzseekError, match=message):
-        train(small, options, tmp_path / "run")
-    assert not (tmp_path / "run").exists()  # nothing in the way of the corrected command
-
-
-def test_a_first_stage_on_other_data_is_refused(
-    trained, small: Prepared, small_options, tmp_path: Path
-) -> None:
-    shutil.copytree(trained("bce").folder, tmp_path / "first")
-    first = Run.open(tmp_path / "first")
-    first.facts["data"]["key"] = "0" * 64
-    first.save()
-    options = small_options("emb-cos", start_from=str(first.folder))
-    with pytest.raises(RunError, match="was trained on other data"):
-        train(small, options, tmp_path / "run")
-
-
 def test_candidates_that_are_not_there_are_refused_for_every_loss(
     small: Prepared, small_options, tmp_path: Path
 ) -> None:
@@ -609,19 +516,19 @@ def test_unknown_candidates_are_refused_before_anything_is_made(
     assert not (tmp_path / "run").exists()
 
 
-def test_threads_are_those_asked_for(small: Prepared, small_options, tmp_path: Path) -> None:
-    torch.set_num_threads(2)
-    run = train(small, small_options(epochs=1), tmp_path / "run")
-    assert torch.get_num_threads() == run.facts["machine"]["threads"] == 1
-
-
-def test_tensorboard_s_files_are_written_when_asked_for(
+def test_threads_are_those_asked_for_and_then_those_before(
     small: Prepared, small_options, tmp_path: Path
 ) -> None:
-    pytest.importorskip("tensorboard")
-    options = small_options("emb-cos", epochs=2)
-    run = train(small, options, tmp_path / "run", tensorboard=True)
-    assert list((run.folder / "tensorboard").glob("events.out.tfevents.*"))
+    inside: list[int] = []
+    with threads_set(2):
+        run = train(
+            small, small_options(epochs=1), tmp_path / "run",
+            progress=lambda *facts: inside.append(torch.get_num_threads()),
+        )  # fmt: skip
+        assert set(inside) == {run.facts["machine"]["threads"]} == {1}
+        assert torch.get_num_threads() == 2
+        interrupted(small, small_options(), tmp_path / "stopped", 3)
+        assert torch.get_num_threads() == 2
 
 
 # Controls.

@@ -14,7 +14,7 @@ from mzseek import __version__
 
 _PACKAGES = (
     "typer", "rich", "numpy", "scipy", "rdkit", "pyarrow", "duckdb",
-    "joblib", "torch", "lightning", "ray",
+    "joblib", "torch", "ray",
 )  # fmt: skip
 
 

@@ -52,7 +52,7 @@ def load_weights(path: Path) -> tuple[Retriever, ModelSpec, dict[str, Any]]:
     facts = parse_object(metadata.get("facts", ""), where, ModelError)
     check_fields(facts, {"step?": int}, where, ModelError)
     _check_shapes(spec, tensors, path)
-    model = build(spec)
+    model = build(spec, seed=0)  # whoever calls finds its random numbers where they were
     load_into(model, tensors, path)
     return model.eval(), spec, facts
 

@@ -1,4 +1,7 @@
-"""Where models run."""
+"""Where models run, and on how many threads."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -9,3 +12,16 @@ def device() -> str:
     Apple's GPUs are not taken: they have no float64 and no embedding bags.
     """
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@contextmanager
+def threads_set(count: int | None) -> Iterator[None]:
+    """So many threads of torch's in the block, and as many as before after it; None for those."""
+    before = torch.get_num_threads()
+    if count:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        if count:
+            torch.set_num_threads(before)

@@ -47,7 +47,7 @@ _FIELDS = {
     "seconds?": float,
     "checkpoints?": {...: str},
 }
-_PACKAGES = ("torch", "lightning", "numpy", "scipy", "rdkit", "safetensors")
+_PACKAGES = ("torch", "numpy", "scipy", "rdkit", "safetensors")
 
 
 class Run:

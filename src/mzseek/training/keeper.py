@@ -3,12 +3,11 @@
 import os
 import shutil
 import time
+from collections.abc import Callable
 from typing import Any
 
-import lightning
 import numpy as np
 import numpy.typing as npt
-from torch import Tensor
 
 from mzseek.errors import RunError
 from mzseek.evaluation.validation import validation_means
@@ -16,7 +15,7 @@ from mzseek.files import atomic_file
 from mzseek.files.json_file import check_fields
 from mzseek.metrics import metric
 from mzseek.models import ModelSpec
-from mzseek.prepared.batch import Batch, BatchMaker
+from mzseek.prepared.batch import BatchMaker
 from mzseek.runs.checkpoint import save_weights
 from mzseek.runs.options import Options
 from mzseek.runs.predictions import predict
@@ -36,10 +35,11 @@ from mzseek.work.progress import Progress, Say
 # Epochs, and warm-ups, before which a model may well say nearly the same about every spectrum: bce
 # on MassBank, with 500 steps of warm-up, does so through its first epoch of 556 steps.
 _SETTLED_EPOCHS, _SETTLED_WARMUPS = 2, 3
+Chart = Callable[[dict[str, float], int], None]  # gets the numbers of a validation, and its step
 _FACTS = {"history": [{...: float}], "best": BEST, "waited": int, "stopped": bool}
 
 
-class Keeper(lightning.Callback):
+class Keeper:
     """Validates every so many steps and keeps what is best by each metric.
 
     Parameters
@@ -54,6 +54,13 @@ class Keeper(lightning.Callback):
     progress : callable of (stage, done, total)
     say : callable of str
         Gets a line a validation, and warnings.
+    chart : callable of (numbers by name, step)
+        Gets the loss and the metrics of each validation.
+
+    Attributes
+    ----------
+    stopped : bool
+        Whether patience has run out.
     """
 
     def __init__(
@@ -65,11 +72,12 @@ class Keeper(lightning.Callback):
         queries: npt.NDArray[np.int64],
         progress: Progress,
         say: Say,
+        chart: Chart = lambda numbers, step: None,
     ) -> None:
         self.run, self.spec, self.order = run, spec, order
         self.maker, self.queries = maker, queries
         self.measured_on = maker.prepared.measured_on(run.options.candidates)
-        self.progress, self.say = progress, say
+        self.progress, self.say, self.chart = progress, say, chart
         self.history: list[dict[str, Any]] = []
         self.best: dict[str, dict[str, Any]] = {}
         self.waited = 0
@@ -101,20 +109,15 @@ class Keeper(lightning.Callback):
         self.history, self.best = list(facts["history"]), dict(facts["best"])
         self.waited, self.stopped = int(facts["waited"]), bool(facts["stopped"])
 
-    def on_train_batch_end(
-        self, trainer: Any, pl_module: Any, outputs: Any, batch: Batch, batch_idx: int
-    ) -> None:
+    def after_step(self, learner: Learner, loss: float) -> None:
         """Note the loss; validate when it is time."""
-        learner: Learner = pl_module
-        step = learner.step
-        loss = outputs["loss"] if isinstance(outputs, dict) else outputs
-        self._losses.append(float(loss.detach() if isinstance(loss, Tensor) else loss))
-        self.progress("training", step, self.order.steps)
+        self._losses.append(loss)
+        self.progress("training", learner.step, self.order.steps)
         every = learner.options.validate_every or self.order.steps
-        if step % every == 0 or step == self.order.steps:
-            self.validate(learner, trainer)
+        if learner.step % every == 0 or learner.step == self.order.steps:
+            self.validate(learner)
 
-    def validate(self, learner: Learner, trainer: Any) -> None:
+    def validate(self, learner: Learner) -> None:
         """Measure on the validation fold, keep what is best, save the state."""
         step = learner.step
         predictions = predict(learner.model, self.maker, self.queries, device=learner.device)
@@ -133,14 +136,12 @@ class Keeper(lightning.Callback):
         for name in better:
             self.best[name] = {"step": step, "value": means[name], "spread": apart}
         self._write_checkpoints(learner, better)
-        self._count_patience(learner, better, trainer)
+        self._count_patience(learner, better)
         seconds = round(time.perf_counter() - self._began, 1)
         self.run.facts |= {"best": self.best, "steps": step, "seconds": seconds}
         self.run.write_history(self.history)
         self.run.save()
-        for name, value in (("loss", loss), *means.items()):
-            for logger in trainer.loggers:
-                logger.log_metrics({name: value}, step=step)
+        self.chart({"loss": loss, **means}, step)
         self.say(_line(step, self.order.steps, epoch, loss, means, self.measured_on))
         self._warn_of_collapse(learner, said)
         save_state(self.run.state, learner.model, learner.optimizer, self.facts(step))
@@ -165,16 +166,13 @@ class Keeper(lightning.Callback):
                     shutil.copyfile(written, partial)
         self.run.facts.setdefault("checkpoints", {}).update(dict.fromkeys(better, kept))
 
-    def _count_patience(self, learner: Learner, better: list[str], trainer: Any) -> None:
+    def _count_patience(self, learner: Learner, better: list[str]) -> None:
         patience = learner.options.patience
         if patience is None:
             return
-        self.waited = (
-            0 if watched_metric(learner.options, self.measured_on) in better else self.waited + 1
-        )
-        if self.waited >= patience:
-            self.stopped = True
-            trainer.should_stop = True
+        watched = watched_metric(learner.options, self.measured_on)
+        self.waited = 0 if watched in better else self.waited + 1
+        self.stopped = self.waited >= patience
 
     def _warn_of_collapse(self, learner: Learner, said: npt.NDArray[np.float16] | None) -> None:
         if not learner.model.encoder.sees_spectrum:

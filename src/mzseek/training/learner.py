@@ -1,9 +1,7 @@
-"""The step that Lightning repeats."""
+"""The step that training repeats."""
 
 import math
-from typing import Any
 
-import lightning
 import torch
 from torch import Tensor
 
@@ -15,7 +13,7 @@ from mzseek.training.objective import Objective
 from mzseek.training.optimizer import ClippedAdam
 
 
-class Learner(lightning.LightningModule):
+class Learner:
     """A model with the loss it is trained for.
 
     Clipping is the optimiser's, and the learning rate is a function of the step, so that there is
@@ -24,64 +22,68 @@ class Learner(lightning.LightningModule):
     Parameters
     ----------
     model : Retriever
+        Where it is to be trained: batches follow it there.
     options : Options
         Resolved.
-    first_step : int
-        Steps that were done before, by the run that this one goes on with.
+
+    Attributes
+    ----------
+    step : int
+        Steps done, those before a resumption included.
     """
 
-    def __init__(self, model: Retriever, options: Options, first_step: int = 0) -> None:
-        super().__init__()
+    def __init__(self, model: Retriever, options: Options) -> None:
         self.model = model
         self.options = options
-        self.first_step = first_step
+        self.step = 0
         own = {name: getattr(options, name) for name in options.facts.options}
         self.objective = Objective(options.facts, **own, pairwise=options.pairwise)
         self.optimizer = ClippedAdam(model.parameters(), lr=options.lr, clip=options.clip)
 
     @property
-    def step(self) -> int:
-        """Steps done, those before a resumption included."""
-        return self.first_step + self.global_step
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next(self.model.parameters()).device
 
     @property
     def setting(self) -> str | None:
         """The candidate lists that a step reads."""
         return self.options.candidates if self.options.facts.reads_candidates else None
 
-    def configure_optimizers(self) -> ClippedAdam:
-        """The optimiser; its learning rate is set at every step."""
-        return self.optimizer
+    def learn(self, batch: Batch) -> float:
+        """Do one step; returns the loss before it.
 
-    def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
-        """Set this step's learning rate."""
-        warmup = self.options.warmup
-        warm = min(1.0, (self.step + 1) / warmup) if warmup else 1.0
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.options.lr * warm
+        Raises
+        ------
+        RunError
+            The loss is no number.
+        """
+        loss = self.loss(batch if self.device.type == "cpu" else batch.to(self.device))
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise RunError(f"the loss is {value} at step {self.step + 1}; try a smaller --lr")
+        self.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self._set_rate()
+        self.optimizer.step()
+        self.step += 1
+        return value
 
-    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        """The loss of a batch."""
+    def loss(self, batch: Batch) -> Tensor:
+        """The loss of a batch, a scalar with gradients."""
         lists = batch.lists[self.setting] if self.setting else None
         output = self.model(
             batch.spectra,
             lists.rows if lists else None,
             lists.counts if lists else None,
         )
-        loss = self.objective(
+        return self.objective(
             output, batch.target, lists.counts if lists else None, lists.labels if lists else None
         )
-        value = float(loss.detach())
-        if not math.isfinite(value):
-            raise RunError(f"the loss is {value} at step {self.step + 1}; try a smaller --lr")
-        return loss
 
-    def transfer_batch_to_device(
-        self, batch: Batch, device: torch.device, dataloader_idx: int
-    ) -> Batch:
-        """The batch where the model is."""
-        return batch if device.type == "cpu" else batch.to(device)
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Refuse: Lightning's checkpoints are pickles."""
-        raise RunError("mzseek writes its own checkpoints")
+    def _set_rate(self) -> None:
+        """Set the learning rate of the step that is about to be done."""
+        warmup = self.options.warmup
+        warm = min(1.0, (self.step + 1) / warmup) if warmup else 1.0
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.options.lr * warm

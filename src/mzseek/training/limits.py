@@ -1,18 +1,78 @@
-"""What a machine can train: absurd sizes are refused before anything is made of them."""
+"""What can be trained, here and on these data; the rest is refused before a folder is made."""
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
 from mzseek.errors import ModelError, RunError
 from mzseek.models import ModelSpec, build
-from mzseek.runs.options import Options
-from mzseek.training.memory import memory_of_machine
+from mzseek.prepared.reader import Prepared
+from mzseek.prepared.slices import Slices
+from mzseek.runs.device import device
+from mzseek.runs.kept import spec_for
+from mzseek.runs.options import BASELINES, Options
+from mzseek.training.beginning import first_stage
+from mzseek.training.order import steps_an_epoch
 
 # float32, of each weight: itself, its gradient, and the optimiser's two moments.
 _BYTES = 16
 MOST_THREADS = 1_024
 _USUAL_BATCH = 1_024
+# Where Linux says how much a container may have, by its two generations of control groups.
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def check_run(prepared: Prepared, options: Options) -> int:
+    """Refuse what could not be trained, before a folder is made for it.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    options : Options
+
+    Returns
+    -------
+    int
+        Steps of the run, all epochs.
+
+    Raises
+    ------
+    RunError, CacheError
+        A fold or the lists asked for are not there, a model does not fit into memory, or the run
+        to start from has another make-up.
+    """
+    usable = len(prepared.in_fold("train"))
+    if options.model not in BASELINES:
+        check_size(spec_for(prepared, options), options, usable)
+    for fold in ("train", "val"):
+        if not len(prepared.in_fold(fold)):
+            raise RunError(f"{prepared.folder}: has no {fold} spectra, expected some of each fold")
+    if prepared.settings or options.facts.reads_candidates:
+        prepared.candidates(options.candidates)  # says which there are, if not this
+    measured_on = prepared.measured_on(options.candidates)
+    if measured_on != options.candidates:
+        prepared.candidates(measured_on)
+    if options.facts.reads_candidates:
+        usable = _with_lists(prepared, "train", options.candidates)
+    if not options.facts.predicts_fingerprint:  # its only metrics are hit rates
+        _with_lists(prepared, "val", measured_on)
+    if options.start_from:
+        first_stage(options, prepared)
+    return steps_an_epoch(usable, options.batch_size) * options.epochs
+
+
+def _with_lists(prepared: Prepared, fold: str, setting: str) -> int:
+    """Spectra of a fold whose list has their molecule in it; there must be some."""
+    queries = prepared.in_fold(fold)
+    prepared.candidates(setting)
+    count = len(Slices(prepared, (setting,), queries).with_lists(queries, setting, "fingerprint"))
+    if not count:
+        raise RunError(
+            f"{prepared.folder}: no {fold} spectrum has a {setting} list with its molecule in it"
+        )
+    return count
 
 
 def check_size(spec: ModelSpec, options: Options, spectra: int) -> None:
@@ -44,6 +104,22 @@ def check_size(spec: ModelSpec, options: Options, spectra: int) -> None:
         f"{said} would take {_gigabytes(needed)} of memory, and there are {_gigabytes(memory)}; "
         f"{_what_fits(spec, options, spectra, memory)}"
     )
+
+
+def memory_of_machine() -> float:
+    """Bytes of memory that training may use: the device's, or this machine's or container's."""
+    if device() == "cuda":
+        return float(torch.cuda.get_device_properties(0).total_memory)
+    try:
+        found = [float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")]
+    except (AttributeError, ValueError, OSError):  # not every system can be asked
+        return float("inf")
+    for path in _LIMITS:
+        try:
+            found.append(float(Path(path).read_text()))
+        except (OSError, ValueError):  # absent, or "max"
+            continue
+    return min(found)
 
 
 def check_threads(options: Options) -> None:

@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mzseek.tensors import Deferred, accept_deferred, deferred, forget_deferred
+from mzseek.training.adam import update_on
 
 # Rows of a weight whose gradient is made and used at a time: with 1,024 columns that is 2 MB, which
 # stays in cache and is never written to memory nor read back.
@@ -98,8 +100,6 @@ class ClippedAdam(torch.optim.Optimizer):
             state["step"] = torch.zeros((), device=parameter.device)
             state["exp_avg"] = torch.zeros_like(parameter)
             state["exp_avg_sq"] = torch.zeros_like(parameter)
-        if state["step"].device != parameter.device:  # Lightning leaves it behind when it moves
-            state["step"] = state["step"].to(parameter.device)
         state["step"] += 1
         return state["exp_avg"], state["exp_avg_sq"], state["step"]
 
@@ -110,7 +110,8 @@ class ClippedAdam(torch.optim.Optimizer):
             return
         means, squares, steps = zip(*[self._next_state(p) for p in written], strict=True)
         gradients = [p.grad for p in written if p.grad is not None]
-        _fused(group, [p.data for p in written], gradients, [*means], [*squares], [*steps], divisor)
+        update = update_on(written[0].device.type)
+        update(group, [p.data for p in written], gradients, [*means], [*squares], [*steps], divisor)
 
     def _update_deferred(
         self,
@@ -127,8 +128,9 @@ class ClippedAdam(torch.optim.Optimizer):
             torch.split(square, _ROWS),
             strict=True,
         )
+        update = update_on(parameter.device.type)
         for block, weights, means, squares in blocks:
-            _fused(group, [weights], [block], [means], [squares], [step], divisor)
+            update(group, [weights], [block], [means], [squares], [step], divisor)
 
     def _clear_negligible(self, trained: list[nn.Parameter]) -> None:
         if int(self.state[trained[0]]["step"]) % _CLEAR_EVERY:
@@ -136,24 +138,7 @@ class ClippedAdam(torch.optim.Optimizer):
         for parameter in trained:
             for moment in ("exp_avg", "exp_avg_sq"):
                 values = self.state[parameter][moment]
-                torch.ops.aten.hardshrink.out(values, _NEGLIGIBLE, out=values)
-
-
-def _fused(
-    group: dict[str, Any],
-    parameters: list[Tensor],
-    gradients: list[Tensor],
-    means: list[Tensor],
-    squares: list[Tensor],
-    steps: list[Tensor],
-    divisor: Tensor | None,
-) -> None:
-    beta1, beta2 = group["betas"]
-    torch._fused_adam_(
-        parameters, gradients, means, squares, [], steps,
-        lr=group["lr"], beta1=beta1, beta2=beta2, weight_decay=0.0, eps=group["eps"],
-        amsgrad=False, maximize=False, grad_scale=divisor, found_inf=None,
-    )  # fmt: skip
+                values.copy_(F.hardshrink(values, _NEGLIGIBLE))
 
 
 def _write_out_what_has_both(parameters: list[nn.Parameter]) -> None:

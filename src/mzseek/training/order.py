@@ -5,8 +5,6 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.prepared.batch import Batch, BatchMaker
-
 
 def steps_an_epoch(spectra: int, batch_size: int) -> int:
     """Steps in which each of the spectra is seen once; the last batch may be smaller.
@@ -55,19 +53,3 @@ class TrainingOrder:
                 order = np.random.default_rng([self._seed, epoch]).permutation(self._queries)
                 shuffled = epoch
             yield order[place * self._batch_size : (place + 1) * self._batch_size]
-
-
-class Batches:
-    """The batches from a step to the end, as Lightning reads them."""
-
-    def __init__(
-        self, order: TrainingOrder, maker: BatchMaker, settings: tuple[str, ...], first: int
-    ) -> None:
-        self._order, self._maker, self._settings, self._first = order, maker, settings, first
-
-    def __len__(self) -> int:
-        return self._order.steps - self._first
-
-    def __iter__(self) -> Iterator[Batch]:
-        for queries in self._order.from_step(self._first):
-            yield self._maker.make(queries, self._settings)

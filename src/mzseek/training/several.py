@@ -14,6 +14,7 @@ from mzseek.errors import RunError
 from mzseek.runs.options import Options
 from mzseek.runs.run import Run
 from mzseek.work.engine import Engine, begin_worker, kill_all, signals_kept
+from mzseek.work.memory import keep_freed_memory
 from mzseek.work.progress import Progress, Say, silent, unheard
 
 _POLL = 0.2  # seconds
@@ -123,6 +124,7 @@ def _begin(told: Any) -> None:
     """Make a process ready: it tells by a queue, and ends with its parent, also a killed one."""
     global _told
     _told = told
+    keep_freed_memory()
     begin_worker()
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

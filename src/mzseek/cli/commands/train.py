@@ -100,6 +100,7 @@ def train(
     from mzseek.runs.options import Options  # torch takes a second to load
     from mzseek.training.protocol import with_protocol
     from mzseek.training.train import train as fit
+    from mzseek.work.memory import keep_freed_memory
 
     options = Options(
         loss=loss, model=model, candidates=candidates, epochs=epochs, batch_size=batch_size, lr=lr,
@@ -108,6 +109,7 @@ def train(
         patience=patience, start_from=str(start_from) if start_from else None, threads=threads,
     )  # fmt: skip
     prepared = Prepared.open(data)
+    keep_freed_memory()
     started = time.perf_counter()
     with (
         can_go_on("the same command with --resume goes on from the last validation"),

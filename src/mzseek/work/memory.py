@@ -1,36 +1,14 @@
-"""Memory: how much there is, and keeping what a step frees for the next step."""
+"""Memory that a process keeps instead of handing it back: a setting of the whole process.
+
+The command line asks for it, and so do processes that train on behalf of another. Library calls
+leave it to whoever runs the process.
+"""
 
 import ctypes
-import os
 import platform
-from pathlib import Path
-
-import torch
-
-from mzseek.runs.device import device
 
 # Parameters of glibc's mallopt.
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
-
-
-# Where Linux says how much a container may have, by its two generations of control groups.
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-
-
-def memory_of_machine() -> float:
-    """Bytes of memory that training may use: the device's, or this machine's or container's."""
-    if device() == "cuda":
-        return float(torch.cuda.get_device_properties(0).total_memory)
-    try:
-        found = [float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")]
-    except (AttributeError, ValueError, OSError):  # not every system can be asked
-        return float("inf")
-    for path in _LIMITS:
-        try:
-            found.append(float(Path(path).read_text()))
-        except (OSError, ValueError):  # absent, or "max"
-            continue
-    return min(found)
 
 
 def keep_freed_memory() -> bool:

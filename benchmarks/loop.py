@@ -1,0 +1,83 @@
+"""What the training loop adds to the steps that it repeats, on a prepared set.
+
+usage: loop.py PREPARED [LOSS ...]
+
+Milliseconds of CPU time a step, one thread, medians: once in `train`, from one step's end to the
+next, and once by hand, batch and step alone. A small model, so that the difference shows.
+"""
+
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from mzseek.models import build
+from mzseek.prepared.batch import BatchMaker
+from mzseek.prepared.reader import Prepared
+from mzseek.runs.kept import spec_for
+from mzseek.runs.options import Options
+from mzseek.training.learner import Learner
+from mzseek.training.order import TrainingOrder
+from mzseek.training.train import train
+from mzseek.work.memory import keep_freed_memory
+
+STEPS, WARM, SPECTRA = 600, 50, 16
+
+
+def options_for(prepared, loss):
+    epochs = -(-STEPS * SPECTRA // len(prepared.in_fold("train")))
+    return Options(
+        loss=loss, epochs=epochs, batch_size=SPECTRA, width=32, blocks=1, warmup=0, bias="zero",
+        validate_every=10**6, threads=1,
+    )  # fmt: skip
+
+
+def in_the_loop(prepared, options):
+    ends = []
+    folder = Path(tempfile.mkdtemp())
+
+    def note(stage, done, total=None):
+        if stage == "training":
+            ends.append(time.process_time())
+
+    train(prepared, options, folder / "run", progress=note)
+    shutil.rmtree(folder)
+    return 1000 * np.median(np.diff(ends[WARM:-1]))
+
+
+def by_hand(prepared, options):
+    options = options.resolved()
+    model = build(spec_for(prepared, options), seed=0).train()
+    learner = Learner(model, options)
+    settings = ("mass",) if options.facts.reads_candidates else ()
+    queries = prepared.in_fold("train")
+    maker = BatchMaker(
+        prepared, "bins", settings, queries, backward_lists=model.scorer.maps_candidates
+    )
+    for setting in settings:
+        queries = maker.with_lists(queries, setting, "fingerprint")
+    ends = []
+    for turn in TrainingOrder(queries, SPECTRA, options.epochs, 0).from_step(0):
+        learner.learn(maker.make(turn))
+        ends.append(time.process_time())
+    return 1000 * np.median(np.diff(ends[WARM:]))
+
+
+def main():
+    if len(sys.argv) < 2 or not Path(sys.argv[1]).is_dir():
+        sys.exit("usage: loop.py PREPARED [LOSS ...]   (a folder that `mzseek prepare` has made)")
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    prepared = Prepared.open(sys.argv[1])
+    for loss in sys.argv[2:] or ["bce", "emb-cos"]:
+        options = options_for(prepared, loss)
+        loop, bare = in_the_loop(prepared, options), by_hand(prepared, options)
+        print(f"{loss:8s} {loop:.2f} ms in the loop, {bare:.2f} by hand", flush=True)
+
+
+if __name__ == "__main__":
+    main()
