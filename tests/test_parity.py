@@ -41,6 +41,7 @@ ROOMS = [
     "decision/decoders",
     "database",
     "work",
+    "notebook",
 ]
 # Tested with the formats, with each encoder, with the writer, and with the sources of a database.
 TESTED_WITH_OTHERS = {

@@ -1,9 +1,60 @@
 """mzseek finds the molecule behind a tandem mass spectrum.
 
-The rooms of the package are listed in ARCHITECTURE.md; import what you need from them::
+In a notebook::
 
-    from mzseek.spectra import read_spectra, bin_spectra
-    from mzseek.chem import fingerprints, precursor_mz
+    import mzseek as mz
+
+    spectra = list(mz.read_spectra("mine.mgf"))
+    prepared = mz.prepare("set", "prepared")
+    run = mz.train(prepared, "emb-cos", "runs/emb-cos", epochs=10)
+    run.evaluate()
+
+These names are loaded when they are first used. The rooms of the package have the rest, and are
+listed in ARCHITECTURE.md: ``from mzseek.chem import fingerprints``.
 """
 
-__version__ = "0.1.0"
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from mzseek.version import __version__
+
+if TYPE_CHECKING:
+    from mzseek.decision import bayes_decision
+    from mzseek.notebook.data import prepare
+    from mzseek.notebook.molecules import Database
+    from mzseek.notebook.runs import Run, train
+    from mzseek.prepared import Prepared
+    from mzseek.spectra import read_spectra
+
+__all__ = [
+    "Database",
+    "Prepared",
+    "Run",
+    "__version__",
+    "bayes_decision",
+    "prepare",
+    "read_spectra",
+    "train",
+]
+
+_HOMES = {
+    "Database": "mzseek.notebook.molecules",
+    "Prepared": "mzseek.prepared",
+    "Run": "mzseek.notebook.runs",
+    "bayes_decision": "mzseek.decision",
+    "prepare": "mzseek.notebook.data",
+    "read_spectra": "mzseek.spectra",
+    "train": "mzseek.notebook.runs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -8,8 +8,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from mzseek import __version__
 from mzseek.cli.early import EarlyCommand
+from mzseek.version import __version__
 
 # The first line of each command's help; `mzseek.cli.commands.NAME` has a function NAME, or a group
 # NAME_app.

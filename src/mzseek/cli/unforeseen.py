@@ -10,7 +10,7 @@ import traceback
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from mzseek import __version__
+from mzseek.version import __version__
 
 _PACKAGES = (
     "typer", "rich", "numpy", "scipy", "rdkit", "pyarrow", "duckdb",

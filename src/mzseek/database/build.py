@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pyarrow as pa
 from rdkit import rdBase
 
-from mzseek import __version__
 from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.database.folder import (
     COLUMNS,
@@ -39,6 +38,7 @@ from mzseek.files.fault import naming_output
 from mzseek.files.owned import MANIFEST, ensure_replaceable
 from mzseek.files.steady import SteadySources
 from mzseek.rejects import Report
+from mzseek.version import __version__
 from mzseek.work import Engine, LocalEngine, Progress, silent
 
 Reading = Callable[[Report], Iterable[MoleculeRecord]]

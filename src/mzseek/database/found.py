@@ -2,14 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from mzseek.tables import Table, Tabular
+
+# Columns that mean something to the store alone.
+_INNER = frozenset({"row", "bits", "fingerprint"})
+
 
 @dataclass(frozen=True)
-class Found:
+class Found(Tabular):
     """Molecules that a look-up has found.
 
     Attributes
@@ -26,6 +32,13 @@ class Found:
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
+
+    def to_table(self) -> Table:
+        """One row a molecule."""
+        names = [name for name in self.table.column_names if name not in _INNER]
+        left_out = f"{len(self):,} of {self.total:,}" if self.capped else f"{len(self):,}"
+        columns = {name: [_shown(v) for v in self.table[name].to_pylist()] for name in names}
+        return Table(columns, f"{left_out} molecules")
 
     @property
     def capped(self) -> bool:
@@ -51,6 +64,11 @@ class ManyFound:
     def of(self, look_up: int) -> npt.NDArray[np.int64]:
         """Rows of one look-up."""
         return self.rows[self.indptr[look_up] : self.indptr[look_up + 1]]
+
+
+def _shown(value: Any) -> Any:
+    """Lists of names as one text."""
+    return "; ".join(map(str, value)) if isinstance(value, list) else value
 
 
 def capped(

@@ -14,7 +14,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import duckdb
 import numpy as np
@@ -33,6 +33,7 @@ from mzseek.database.found import Found, ManyFound, capped
 from mzseek.database.places import KEYS, LABELLED, SAME_MASS, Entries, has_checksum, rows_of
 from mzseek.database.rows import packed
 from mzseek.errors import DatabaseError, MoleculeError
+from mzseek.files import StrPath
 from mzseek.files.owned import check_files
 
 _REMEDY = f"it was cut short or changed; {AGAIN}"
@@ -50,7 +51,7 @@ class Database(StoreFolder):
     """
 
     @classmethod
-    def open(cls, folder: Path | str) -> "Database":
+    def open(cls, folder: StrPath) -> Self:
         """Open a store; its files must be there, with the sizes that they had.
 
         Raises

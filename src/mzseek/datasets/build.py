@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from mzseek import __version__
 from mzseek.chem.fingerprinting import molecule_rows, rows_to_csr
 from mzseek.chem.molecule import parse_molecule
 from mzseek.datasets.annotated import Entry, read_annotated, why_nothing
@@ -22,6 +21,7 @@ from mzseek.errors import DatasetError
 from mzseek.files import atomic_directory, content_hash, sole_writer
 from mzseek.files.owned import MANIFEST, ensure_replaceable
 from mzseek.files.steady import SteadySources
+from mzseek.version import __version__
 from mzseek.work.progress import Progress, silent
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mzseek.errors import DatasetError, InputError
-from mzseek.files import iter_members, open_source
+from mzseek.files import StrPath, iter_members, open_source
 from mzseek.files.json_stream import too_long
 from mzseek.files.limits import MAX_FAULTS
 from mzseek.rejects import Reason, Report
@@ -15,12 +15,12 @@ from mzseek.spectra.numbers import shorten
 EMPTY_LIST = "empty list"  # code of the reason, for `data check`
 
 
-def read_candidates(path: Path, report: Report) -> Iterator[tuple[str, list[str]]]:
+def read_candidates(path: StrPath, report: Report) -> Iterator[tuple[str, list[str]]]:
     """Each molecule's SMILES with its candidates', streamed.
 
     Parameters
     ----------
-    path : Path
+    path : path
         Plain or gzipped JSON, as MassSpecGym's.
     report : callable
         Gets ``(where, reason)`` for each entry set aside; of several lists for one SMILES these are
@@ -31,6 +31,7 @@ def read_candidates(path: Path, report: Report) -> Iterator[tuple[str, list[str]
     DatasetError
         The file is not an object of lists, or is damaged.
     """
+    path = Path(path)
     source = open_source(path)
     seen: dict[int, int] = {}  # hashes of keys and lists: a few bytes, whatever their length
     faults = 0  # in a row

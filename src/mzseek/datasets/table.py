@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mzseek.errors import DatasetError, InputError
-from mzseek.files import atomic_file, open_source, text_lines
+from mzseek.files import StrPath, atomic_file, open_source, text_lines
 from mzseek.files.cells import free_cell, free_text
 from mzseek.files.owned import kind_of, why_not
 from mzseek.files.table import shown_names
@@ -55,13 +55,14 @@ class DatasetFiles:
     candidates: dict[str, Path]
 
 
-def find_dataset(folder: Path) -> DatasetFiles:
+def find_dataset(folder: StrPath) -> DatasetFiles:
     """Recognise a data set in a folder by its files' names.
 
     One ``*.tsv`` (or ``.tsv.gz``) with MassSpecGym's columns, and any ``*candidates*.json`` whose
     names tell the setting after ``candidates_``; where some of them begin with the table's name,
     only those.
     """
+    folder = Path(folder)
     if not folder.is_dir():
         what = "is a file, expected a folder" if folder.exists() else "no such folder"
         raise DatasetError(f"{folder}: {what}")
@@ -91,11 +92,12 @@ def find_dataset(folder: Path) -> DatasetFiles:
     return DatasetFiles(tables[0], candidates)
 
 
-def read_table(path: Path, report: Report, intensity_floor: float = 0.0) -> Iterator[Spectrum]:
+def read_table(path: StrPath, report: Report, intensity_floor: float = 0.0) -> Iterator[Spectrum]:
     """Spectra with a molecule each; those without one are set aside.
 
     ``smiles`` and, where the table has it, ``fold`` stand in each spectrum's metadata.
     """
+    path = Path(path)
     columns = _columns(path)
     missing = [name for name in ("mzs", "intensities", "smiles") if name not in columns]
     if missing:

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from mzseek.decision.distributions import Distribution, Floats, Ints, binary_rows
 from mzseek.decision.utilities import UTILITIES
 from mzseek.errors import DecisionError
+from mzseek.tables import Table, Tabular
 
 BAND_SIMILARITIES = tuple(name for name, each in UTILITIES.items() if each.vectorwise)
 
@@ -96,7 +97,7 @@ def band_of(known: Distribution, similarity: str = "tanimoto") -> Band:
 
 
 @dataclass(frozen=True)
-class Bands:
+class Bands(Tabular):
     """Similarity bands of many lists.
 
     Attributes
@@ -112,6 +113,10 @@ class Bands:
     def usable(self) -> npt.NDArray[np.bool_]:
         """Lists in which there was something to compare."""
         return np.isfinite(self.low)
+
+    def to_table(self) -> Table:
+        """One row a list; nothing where there is nothing to compare."""
+        return Table({"low": self.low.tolist(), "high": self.high.tolist()}, "Similarity bands")
 
     def medians(self) -> dict[str, float]:
         """Medians of σ_min, σ_max and of the width, as in the paper's table."""

@@ -29,6 +29,7 @@ from mzseek.evaluation.uncertainty import (
 from mzseek.metrics import binarise
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
+from mzseek.tables import Table, Tabular
 from mzseek.work.progress import Progress, silent
 
 CONTROL_UTILITIES = ("tanimoto", "cosine", "hit")
@@ -36,7 +37,7 @@ RULES = ("rank", "threshold")
 
 
 @dataclass(frozen=True)
-class Beliefs:
+class Beliefs(Tabular):
     """What a run's calibrated posterior says about a fold.
 
     Attributes
@@ -61,6 +62,21 @@ class Beliefs:
     sets: list[SetResult]
     abstentions: list[Abstention]
     risk_area: float
+
+    def to_table(self) -> Table:
+        """One row a decision: what it was decoded for and where, and what each metric says."""
+        decoded = self.decoded.to_dict()
+        rows = [(goal, within) for goal, places in decoded.items() for within in places]
+        judged = next(iter(next(iter(decoded.values())).values()))
+        return Table(
+            {
+                "decoded for": [goal for goal, _ in rows],
+                "within": [within for _, within in rows],
+                **{name: [decoded[goal][within][name] for goal, within in rows] for name in judged},
+            },
+            f"{self.folder.name}: one posterior, a decision for each metric",
+            frozenset(judged),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""

@@ -21,6 +21,7 @@ from mzseek.evaluation.scored import (
 )
 from mzseek.evaluation.validation import HITS, hit_rates
 from mzseek.metrics import (
+    METRICS,
     Interval,
     binarise,
     bit_accuracy,
@@ -35,6 +36,7 @@ from mzseek.prepared.reader import Prepared
 from mzseek.ragged import Ragged
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
+from mzseek.tables import Table, Tabular
 
 _ROWS = 512
 _Values = npt.NDArray[np.float64]
@@ -43,7 +45,7 @@ FINGERPRINT_METRICS = ("tanimoto", "soft_tanimoto", "cosine", "bit_accuracy")
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Tabular):
     """A run's scores.
 
     Attributes
@@ -91,6 +93,25 @@ class Evaluation:
             )
             for name in shared
         }
+
+    def to_table(self) -> Table:
+        """One row a metric, with its interval over molecules and what chance reaches."""
+        intervals = self.intervals()
+        how = self.how
+        return Table(
+            {
+                "metric": [METRICS[name].label for name in intervals],
+                "value": [interval.mean for interval in intervals.values()],
+                "low": [interval.low for interval in intervals.values()],
+                "high": [interval.high for interval in intervals.values()],
+                "random": [self.chance.get(name) for name in intervals],
+                "spectra": [len(self.values[name]) for name in intervals],
+                "molecules": [interval.groups for interval in intervals.values()],
+            },
+            f"{self.folder.name}: {how.fold} fold, {how.candidates} candidates, 95 % intervals "
+            "over molecules",
+            frozenset({"value", "low", "high", "random"}),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: means by metric, and all that is needed to read them."""

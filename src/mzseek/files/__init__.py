@@ -8,6 +8,7 @@ from mzseek.files.lock import sole_writer
 from mzseek.files.source import (
     LongLine,
     Source,
+    StrPath,
     content_hash,
     member_source,
     open_source,
@@ -17,6 +18,7 @@ from mzseek.files.source import (
 __all__ = [
     "LongLine",
     "Source",
+    "StrPath",
     "atomic_directory",
     "atomic_file",
     "content_hash",

@@ -4,6 +4,7 @@ import codecs
 import gzip
 import hashlib
 import io
+import os
 import re
 import struct
 import zipfile
@@ -17,6 +18,9 @@ import zstandard
 
 from mzseek.errors import InputError
 from mzseek.files.limits import MAX_LINE, MAX_RATIO, MAX_WINDOW, RATIO_FROM
+
+# What every public function takes for a path.
+StrPath = str | os.PathLike[str]
 
 # What reading damaged compressed data raises; each means "the file ends here, broken".
 _DAMAGE = (

@@ -24,12 +24,14 @@ from scipy.sparse import csr_array
 
 from mzseek.datasets.table import FOLDS
 from mzseek.errors import CacheError
+from mzseek.files import StrPath
 from mzseek.files.arrays import check_pointers, check_range, load_array
 from mzseek.files.json_file import check_fields, read_object
 from mzseek.files.owned import MANIFEST, check_files, why_not
 from mzseek.prepared.layout import FIELDS, form_of, is_for_training, names_of
 from mzseek.prepared.text_column import TextColumn
 from mzseek.ragged import places
+from mzseek.tables import Table, Tabular
 
 FORMAT_VERSION = 1
 KIND = "prepared folder"
@@ -77,7 +79,7 @@ class CandidateLists:
         return self.molecules[self.indptr[place] : self.indptr[place + 1]]
 
 
-class Prepared:
+class Prepared(Tabular):
     """A prepared folder, memory-mapped."""
 
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
@@ -86,7 +88,7 @@ class Prepared:
         self._arrays: dict[str, npt.NDArray[Any]] = {}
 
     @classmethod
-    def open(cls, folder: Path | str, *, verify: bool = False) -> "Prepared":
+    def open(cls, folder: StrPath, *, verify: bool = False) -> "Prepared":
         """Open a folder that `prepare` has written.
 
         Parameters
@@ -114,6 +116,17 @@ class Prepared:
             One has changed since it was written.
         """
         check_files(self.folder, self.manifest["files"], CacheError, _AGAIN, checksums=True)
+
+    def to_table(self) -> Table:
+        """What it holds, in numbers."""
+        counts = self.manifest["counts"]
+        rows = {"spectra": counts["spectra"]}
+        rows |= {f"{fold} spectra": n for fold, n in counts["spectra_by_fold"].items()}
+        rows["molecules with spectra"] = counts["measured_molecules"]
+        rows["molecules with all candidates"] = counts["molecules"]
+        rows |= {f"{name} lists": x["lists"] for name, x in self.manifest["candidates"].items()}
+        title = f"{self.folder.name}: prepared with {self.manifest['options']['fingerprint']}"
+        return Table({"what": list(rows), "number": list(rows.values())}, title)
 
     def check_arrays(self) -> None:
         """Make sure that every array is there, and has the form that the manifest says."""

@@ -17,14 +17,13 @@ import numpy as np
 import numpy.typing as npt
 import rdkit
 
-from mzseek import __version__
 from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.datasets.collect import Collected, RawLists, collect
 from mzseek.datasets.molecules import MoleculeTable, build_molecule_table
 from mzseek.datasets.resolve import resolve
 from mzseek.datasets.table import FOLDS, write_rejects
 from mzseek.errors import CacheError, DatasetError, WriteError
-from mzseek.files import atomic_directory, content_hash, sole_writer
+from mzseek.files import StrPath, atomic_directory, content_hash, sole_writer
 from mzseek.files.arrays import save_array
 from mzseek.files.owned import MANIFEST, ensure_replaceable
 from mzseek.files.steady import SteadySources
@@ -39,6 +38,7 @@ from mzseek.prepared.reader import (
 )
 from mzseek.prepared.text_column import TextColumn
 from mzseek.spectra.binning import BIN_WIDTH, HIGH, LOW, bin_peaks
+from mzseek.version import __version__
 from mzseek.work.progress import Progress, Say, silent, unheard
 
 
@@ -54,9 +54,9 @@ class Options:
 
 
 def prepare(
-    spectra: Path,
-    candidates: Mapping[str, Path],
-    out: Path,
+    spectra: StrPath,
+    candidates: Mapping[str, StrPath],
+    out: StrPath,
     options: Options | None = None,
     *,
     jobs: int | None = None,
@@ -67,11 +67,11 @@ def prepare(
 
     Parameters
     ----------
-    spectra : Path
+    spectra : path
         Table in MassSpecGym's columns, plain or gzipped.
-    candidates : mapping of str to Path
+    candidates : mapping of str to path
         Candidate file of each retrieval setting.
-    out : Path
+    out : path
         Folder to make. An older prepared folder is replaced; any other is refused.
     options : Options
     jobs : int
@@ -93,10 +93,11 @@ def prepare(
     BusyError, WriteError
         Another process is writing the folder, or it cannot be written.
     """
-    options = options or Options()
-    candidates = dict(sorted(candidates.items()))  # their order numbers the molecules
+    options, out = options or Options(), Path(out)
+    # The order of the lists numbers the molecules.
+    lists = {name: Path(candidates[name]) for name in sorted(candidates)}
     fingerprint_kind(options.fingerprint)
-    sources = {"spectra": spectra, **{f"candidates.{n}": p for n, p in candidates.items()}}
+    sources = {"spectra": Path(spectra), **{f"candidates.{n}": p for n, p in lists.items()}}
     for path in sources.values():
         if not path.is_file():
             what = "is a folder, expected a file" if path.is_dir() else "no such file"
@@ -120,8 +121,8 @@ def prepare(
         for reason in reasons:
             say(reason)
         collected = collect(
-            spectra,
-            candidates,
+            sources["spectra"],
+            lists,
             low=options.low,
             high=options.high,
             intensity_floor=options.intensity_floor,
@@ -130,7 +131,7 @@ def prepare(
         table = build_molecule_table(list(collected.smiles), options.fingerprint, jobs, progress)
         with atomic_directory(out) as folder:
             progress("writing", 0)
-            _fill(folder, spectra, collected, table, options, description)
+            _fill(folder, sources["spectra"], collected, table, options, description)
             steady.ensure_unchanged()
         return Prepared.open(out), True
 

@@ -6,9 +6,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from mzseek import __version__
 from mzseek.files import atomic_file
 from mzseek.names import visible
+from mzseek.version import __version__
 
 
 def write_page(template: str, path: Path, facts: dict[str, Any]) -> Path:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mzseek import __version__
 from mzseek.errors import RunError
 from mzseek.evaluation.beliefs import beliefs_of
 from mzseek.evaluation.evaluate import evaluate
@@ -16,7 +15,10 @@ from mzseek.files.owned import MANIFEST, ensure_replaceable
 from mzseek.report.dataset_page import write_dataset_page
 from mzseek.report.runs_page import write_runs_page
 from mzseek.report.shown import Shown, labelled
+from mzseek.report.tradeoff import LABELS, tradeoff_rows
 from mzseek.runs.run import Run
+from mzseek.tables import Table, Tabular
+from mzseek.version import __version__
 from mzseek.work.progress import Progress, silent
 
 KIND = "report"
@@ -68,7 +70,7 @@ def look_at_runs(
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Tabular):
     """A report that was written.
 
     Attributes
@@ -81,6 +83,20 @@ class Report:
 
     page: Path
     shown: list[Shown]
+
+    def to_table(self) -> Table:
+        """The trade-off: one row a run, the controls last, and chance."""
+        rows = tradeoff_rows(self.shown)
+        metrics = list(rows[0].values)
+        return Table(
+            {
+                "run": [row.name for row in rows],
+                "control": [row.control for row in rows],
+                **{LABELS[metric]: [row.values[metric] for row in rows] for metric in metrics},
+            },
+            f"{self.page}",
+            frozenset(LABELS[metric] for metric in metrics),
+        )
 
 
 def report_runs(

@@ -18,13 +18,12 @@ from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Self, get_type_hints
 
 import torch
 
-from mzseek import __version__
 from mzseek.errors import InputError, MzseekError, RunError
-from mzseek.files import atomic_file, read_object
+from mzseek.files import StrPath, atomic_file, read_object
 from mzseek.files.json_file import check_fields
 from mzseek.files.limits import MAX_ROW
 from mzseek.files.owned import RUN, why_not
@@ -32,6 +31,7 @@ from mzseek.files.table import sole_column, split_row
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.device import device
 from mzseek.runs.options import Options
+from mzseek.version import __version__
 
 KIND = "run folder"
 FORMAT_VERSION = 1
@@ -103,7 +103,7 @@ class Run:
         return run
 
     @classmethod
-    def open(cls, folder: Path | str) -> "Run":
+    def open(cls, folder: StrPath) -> Self:
         """An existing run folder.
 
         Raises

@@ -1,0 +1,185 @@
+"""Runs in a notebook: trained, measured and reported on."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mzseek.evaluation.beliefs import Beliefs, beliefs_of
+from mzseek.evaluation.evaluate import Evaluation, evaluate
+from mzseek.evaluation.scored import How
+from mzseek.files import StrPath
+from mzseek.notebook.shown import told
+from mzseek.prepared import Prepared
+from mzseek.report.runs_report import Report, report_runs
+from mzseek.runs import run as folders
+from mzseek.tables import Table, Tabular
+
+
+class Run(folders.Run, Tabular):
+    """A run folder, with all that can be asked of it.
+
+    Examples
+    --------
+    >>> run = Run.open("runs/emb-cos")  # doctest: +SKIP
+    >>> run.evaluate(candidates="formula").to_frame()  # doctest: +SKIP
+    """
+
+    def evaluate(
+        self,
+        fold: str = "test",
+        candidates: str | None = None,
+        *,
+        similarity: str | None = None,
+        ties: str = "expected",
+        identity: str = "fingerprint",
+        data: StrPath | None = None,
+        watch: bool = True,
+    ) -> Evaluation:
+        """Its metrics on a fold, each from the checkpoint that was best by it on validation.
+
+        Parameters
+        ----------
+        fold : str
+            ``train``, ``val`` or ``test``.
+        candidates : str, optional
+            Candidate lists; by default those it was trained with.
+        similarity : str, optional
+            Rank by this similarity of the predicted fingerprint, not by the model's own score.
+        ties : str
+            ``expected``, ``optimistic`` or ``pessimistic``.
+        identity : str
+            A hit has the same ``fingerprint``, or the same ``inchikey``.
+        data : path, optional
+            The prepared folder, if it has been moved.
+        watch : bool
+            Show how far it is.
+        """
+        how = self._how(fold, candidates, similarity, ties, identity, data)
+        with told(watch) as progress:
+            return evaluate(self, how, data=_path(data), progress=progress)
+
+    def beliefs(
+        self,
+        fold: str = "test",
+        candidates: str | None = None,
+        *,
+        identity: str = "fingerprint",
+        data: StrPath | None = None,
+        watch: bool = True,
+    ) -> Beliefs:
+        """Its scores as calibrated probabilities, decoded for each metric.
+
+        Parameters are as in `evaluate`.
+        """
+        how = self._how(fold, candidates, None, "expected", identity, data)
+        with told(watch) as progress:
+            return beliefs_of(self, how, data=_path(data), progress=progress)
+
+    def report(
+        self,
+        out: StrPath,
+        beside: Sequence["folders.Run | StrPath"] = (),
+        *,
+        fold: str = "test",
+        candidates: str | None = None,
+        decode: bool = True,
+        data: StrPath | None = None,
+        watch: bool = True,
+    ) -> Report:
+        """Pages about it, and about other runs of the same data, in a folder.
+
+        Parameters
+        ----------
+        out : path
+            Folder to make.
+        beside : sequence of Run or path
+            Runs to set beside it: a control that never sees the spectrum, above all.
+        fold, candidates, data, watch
+            As in `evaluate`.
+        decode : bool
+            Also calibrate and decode.
+        """
+        others = [run if isinstance(run, folders.Run) else Run.open(run) for run in beside]
+        how = self._how(fold, candidates, None, "expected", "fingerprint", data)
+        with told(watch) as progress:
+            return report_runs(
+                [self, *others], Path(out), how, decode=decode, data=_path(data), progress=progress
+            )
+
+    def to_table(self) -> Table:
+        """The best of each metric on validation, and the step where it was reached."""
+        best = self.best
+        return Table(
+            {
+                "metric on validation": list(best),
+                "best": [facts["value"] for facts in best.values()],
+                "step": [facts["step"] for facts in best.values()],
+            },
+            f"{self.folder}: {self.facts['status']}",
+            frozenset({"best"}),
+        )
+
+    def _how(
+        self,
+        fold: str,
+        candidates: str | None,
+        similarity: str | None,
+        ties: str,
+        identity: str,
+        data: StrPath | None,
+    ) -> How:
+        setting = candidates or self.measured_on(_path(data))
+        return How(fold, setting, similarity, ties, identity)  # type: ignore[arg-type]
+
+
+def train(
+    prepared: Prepared | StrPath,
+    loss: str,
+    out: StrPath,
+    *,
+    protocol: str = "auto",
+    resume: bool = False,
+    watch: bool = True,
+    **options: Any,
+) -> Run:
+    """Train a model on a prepared folder.
+
+    Parameters
+    ----------
+    prepared : Prepared or path
+    loss : str
+        One of `mzseek.losses.LOSSES`.
+    out : path
+        Run folder to make.
+    protocol : str
+        ``auto`` or ``paper``: what warm-up, validations and bias are where they are not given.
+    resume : bool
+        Go on with a run that was interrupted.
+    watch : bool
+        Show how far it is, and what it says on the way.
+    **options
+        Fields of `mzseek.training.options.Options`, such as ``epochs=10`` or ``seed=1``.
+
+    Returns
+    -------
+    Run
+    """
+    from mzseek.errors import RunError
+    from mzseek.runs.options import Options  # torch takes a second to load
+    from mzseek.training import train as training
+    from mzseek.training.protocol import with_protocol
+
+    opened = prepared if isinstance(prepared, Prepared) else Prepared.open(prepared)
+    known = Options.__dataclass_fields__
+    for name in options:
+        if name not in known:
+            raise RunError(f"option {name!r} is unknown, expected one of: {', '.join(known)}")
+    wanted = with_protocol(Options(loss=loss, **options), protocol)
+    with told(watch) as progress:
+        say = print if watch else (lambda line: None)
+        made = training.train(opened, wanted, Path(out), resume=resume, progress=progress, say=say)
+    return Run.open(made.folder)
+
+
+def _path(given: StrPath | None) -> Path | None:
+    return None if given is None else Path(given)
