@@ -8,6 +8,7 @@ import pytest
 from mzseek.database import Database
 from mzseek.database.folder import COLUMNS, MASSES, MOLECULES, REJECTS, read_manifest
 from mzseek.errors import DatabaseError
+from mzseek.files.manifest import Manifest
 
 from .conftest import build, write_table
 
@@ -74,17 +75,15 @@ def test_a_store_that_is_replaced_while_it_is_opened_is_opened_whole(
 ) -> None:
     more = write_table(tmp_path / "n.tsv", [(s, str(n)) for n, s in enumerate(pool[60:160])])
     build(more, tmp_path / "other")
-    from mzseek.database import store as module
-
     swapped: list[bool] = []
 
-    def swap(*arguments: object) -> None:
+    def swap(*arguments: object, **options: object) -> None:
         if not swapped:
             swapped.append(True)
             store.rename(tmp_path / "away")
             (tmp_path / "other").rename(store)
 
-    monkeypatch.setattr(module, "check_files", swap)  # between the manifest and the files
+    monkeypatch.setattr(Manifest, "check_files", swap)  # between the manifest and the files
     database = Database.open(store)
     assert database.manifest == read_manifest(store)
     assert len(database.masses) == len(database) != len(Database.open(tmp_path / "away"))

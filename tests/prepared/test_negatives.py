@@ -178,7 +178,7 @@ def test_a_failed_write_leaves_the_folder_as_it_was(
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mzseek.prepared.negatives.content_hash", full)
+    monkeypatch.setattr("mzseek.files.manifest.measured", full)
     with pytest.raises(WriteError, match=r"prepared: cannot be written \(No space left"):
         add_negatives(prepared, store, kind="random", keep=8, seed=2, engine=ALONE)
     assert contents(folder) == before

@@ -66,7 +66,7 @@ def look_for_database(folder: Path) -> None:
 def _look_for(folder: Path, kind: str, name: str, error: type[Exception]) -> None:
     if not folder.exists():  # the usual slip, told without a look at how files are read
         raise error(f"{folder}: is no {kind} (there is no such folder)")
-    from mzseek.files.owned import kind_of, why_not
+    from mzseek.files.manifest import kind_of, why_not
 
     if not (folder / name).is_file() or (kind_of(folder) or kind) != kind:
         raise error(f"{folder}: {why_not(folder, kind)}")

@@ -1,6 +1,5 @@
 """Building a store, and adding to one."""
 
-import json
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -15,27 +14,25 @@ from rdkit import rdBase
 from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.database.folder import (
     COLUMNS,
-    FORMAT_VERSION,
     KIND,
+    MANIFEST,
     MASSES,
     MOLECULES,
     REJECTS,
 )
 from mzseek.database.merge import Part, merge_parts
-from mzseek.database.nearest import FILES as NEAREST
 from mzseek.database.nearest import build_index
 from mzseek.database.parts import Parts, describe_all
-from mzseek.database.places import FILES as PLACES
 from mzseek.database.places import build_places
 from mzseek.database.record import MoleculeRecord
 from mzseek.database.rows import part_schema
 from mzseek.database.store import Database
 from mzseek.errors import DatabaseError, InputError, WriteError
-from mzseek.files import atomic_directory, content_hash, sole_writer
+from mzseek.files import atomic_directory, sole_writer
 from mzseek.files.arrays import save_array
 from mzseek.files.cells import free_cell
 from mzseek.files.fault import naming_output
-from mzseek.files.owned import MANIFEST, ensure_replaceable
+from mzseek.files.owned import ensure_replaceable
 from mzseek.files.steady import SteadySources
 from mzseek.rejects import Report
 from mzseek.version import __version__
@@ -261,10 +258,7 @@ def _write_manifest(
     counts: dict[str, int],
     earlier: list[Any],
 ) -> None:
-    names = [MOLECULES, MASSES, REJECTS, *PLACES, *(NEAREST if options.nearest else ())]
-    manifest = {
-        "kind": KIND,
-        "format_version": FORMAT_VERSION,
+    facts = {
         "options": {
             **asdict(options),
             "fingerprint_bits": fingerprint_kind(options.fingerprint).bits,
@@ -272,12 +266,8 @@ def _write_manifest(
         "sources": [*earlier, *plan["sources"]],
         "versions": plan["versions"],
         "counts": counts,
-        "files": {
-            name: {"bytes": (folder / name).stat().st_size, "sha256": content_hash(folder / name)}
-            for name in names
-        },
     }
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    MANIFEST.write(folder, facts)
 
 
 class _StoredPart:

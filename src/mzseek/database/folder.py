@@ -19,10 +19,9 @@ from mzseek.database.places import FILES as PLACES
 from mzseek.database.places import KEYS, LABELLED, Entries, check_entries
 from mzseek.database.rows import fingerprint_bytes, part_schema
 from mzseek.errors import DatabaseError
-from mzseek.files import content_hash, read_object
+from mzseek.files import content_hash
 from mzseek.files.arrays import load_array
-from mzseek.files.json_file import check_fields
-from mzseek.files.owned import FILE_FACTS, MANIFEST, why_not
+from mzseek.files.manifest import Manifest
 
 KIND = "molecule database"
 AGAIN = "build it again"
@@ -32,9 +31,9 @@ _FIELDS = {
     },
     "sources": [{"name": str, "sha256": str}],
     "counts": {"molecules": int, "records": int, "merged": int, "rejects": int},
-    "files": FILE_FACTS,
 }  # fmt: skip
-FORMAT_VERSION = 2  # which added the places of keys and of labelled molecules
+# The second format has the places of keys and of labelled molecules.
+MANIFEST = Manifest(KIND, DatabaseError, AGAIN, _FIELDS, versions=(2,))
 MOLECULES, MASSES, REJECTS = "molecules.parquet", "masses.npy", "rejects.tsv"
 COLUMNS = ("key", "smiles", "formula", "mass", "sources", "identifiers", "names")
 
@@ -219,18 +218,7 @@ class StoreFolder:
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Manifest of a store, checked for its version and its fields."""
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise DatabaseError(f"{folder}: {why_not(folder, KIND)}")
-    manifest = read_object(path, DatabaseError, AGAIN)
-    if manifest.get("kind") != KIND:
-        raise DatabaseError(f"{folder}: {why_not(folder, KIND)}")
-    version = manifest.get("format_version")
-    if version != FORMAT_VERSION:
-        raise DatabaseError(
-            f"{folder}: written in format {repr(version)[:40]}, expected {FORMAT_VERSION}; {AGAIN}"
-        )
-    check_fields(manifest, _FIELDS, path, DatabaseError, AGAIN)
+    manifest, path = MANIFEST.read(folder), folder / MANIFEST.name
     options = manifest["options"]
     bits, wanted = options["fingerprint_bits"], fingerprint_kind(options["fingerprint"]).bits
     if bits != wanted:

@@ -12,6 +12,7 @@
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -28,16 +29,16 @@ from mzseek.chem.fingerprinting import molecule_rows
 from mzseek.chem.formulas import parse_formula
 from mzseek.chem.molecule import parse_molecule
 from mzseek.chem.standard import standardise
-from mzseek.database.folder import AGAIN, MASSES, MOLECULES, StoreFolder, read_manifest
+from mzseek.database.folder import AGAIN, MANIFEST, MASSES, MOLECULES, StoreFolder, read_manifest
 from mzseek.database.found import Found, ManyFound, capped
 from mzseek.database.places import KEYS, LABELLED, SAME_MASS, Entries, has_checksum, rows_of
 from mzseek.database.rows import packed
 from mzseek.errors import DatabaseError, MoleculeError
 from mzseek.files import StrPath
-from mzseek.files.owned import check_files
 
-_REMEDY = f"it was cut short or changed; {AGAIN}"
 _MOST_PPM = 1e6  # as wide as the mass itself
+
+_CHECKED = replace(MANIFEST, again=f"it was cut short or changed; {AGAIN}")
 
 
 class Database(StoreFolder):
@@ -62,7 +63,7 @@ class Database(StoreFolder):
         folder = Path(folder).resolve()
         manifest = read_manifest(folder)
         while True:
-            check_files(folder, manifest["files"], DatabaseError, _REMEDY)
+            _CHECKED.check_files(folder, manifest)
             opened, before = cls(folder, manifest), manifest
             manifest = read_manifest(folder)
             if manifest == before:  # else another took its place between two of its files

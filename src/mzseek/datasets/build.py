@@ -1,6 +1,5 @@
 """`data build`: a data set in MassSpecGym's form from any library of annotated spectra."""
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,10 +15,10 @@ from mzseek.datasets.draw import DrawOptions, draw_candidates
 from mzseek.datasets.forms import Form
 from mzseek.datasets.pool import read_pool
 from mzseek.datasets.split import assign_folds, join_clusters, structure_clusters
-from mzseek.datasets.table import KIND, write_candidates, write_rejects, write_table
+from mzseek.datasets.table import KIND, MANIFEST, write_candidates, write_rejects, write_table
 from mzseek.errors import DatasetError
-from mzseek.files import atomic_directory, content_hash, sole_writer
-from mzseek.files.owned import MANIFEST, ensure_replaceable
+from mzseek.files import atomic_directory, sole_writer
+from mzseek.files.owned import ensure_replaceable
 from mzseek.files.steady import SteadySources
 from mzseek.version import __version__
 from mzseek.work.progress import Progress, silent
@@ -104,10 +103,9 @@ def build_dataset(
             for setting, by_molecule in lists.items():
                 write_candidates(folder / f"candidates_{setting}.json.gz", by_molecule)
             write_rejects(folder / "rejects.tsv", rejects)
-            manifest["files"] = {path.name: content_hash(path) for path in sorted(folder.iterdir())}
-            (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+            signed = MANIFEST.write(folder, manifest)
             steady.ensure_unchanged()
-    return manifest
+    return signed
 
 
 def _split(forms: list[Form], options: BuildOptions, progress: Progress) -> list[str]:
@@ -155,7 +153,6 @@ def _manifest(
 ) -> dict[str, Any]:
     spectra_of = Counter(folds[entry.molecule] for entry in entries)
     return {
-        "kind": KIND,
         "made_by": f"mzseek {__version__} data build",
         "options": asdict(options),
         "sources": [

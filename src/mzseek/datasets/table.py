@@ -10,7 +10,7 @@ from pathlib import Path
 from mzseek.errors import DatasetError, InputError
 from mzseek.files import StrPath, atomic_file, open_source, text_lines
 from mzseek.files.cells import free_cell, free_text
-from mzseek.files.owned import kind_of, why_not
+from mzseek.files.manifest import Manifest, kind_of, why_not
 from mzseek.files.table import shown_names
 from mzseek.rejects import Report
 from mzseek.spectra import Spectrum, read_spectra
@@ -19,6 +19,7 @@ from mzseek.spectra.numbers import shorten
 from mzseek.spectra.read import recognise
 
 KIND = "data set"
+MANIFEST = Manifest(KIND, DatasetError, "build it again")
 FOLDS = ("train", "val", "test")
 _REJECTS_HEADER = "where\treason\n"
 COLUMNS = (

@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.datasets.table import FOLDS
-from mzseek.files.owned import FILE_FACTS
+from mzseek.errors import CacheError
+from mzseek.files.manifest import Manifest
 
 FIELDS = {
     "key": str,
     "options": {"fingerprint": str},
     "fingerprint_bits": int,
     "adducts": [str],
-    "files": FILE_FACTS,
     "counts": {
         "spectra": int,
         "spectra_by_fold": {...: int},
@@ -32,7 +32,14 @@ FIELDS = {
     },
 }  # fmt: skip
 
-Manifest = dict[str, Any]
+KIND = "prepared folder"
+FORMAT_VERSION = 1
+AGAIN = "run `mzseek prepare` again"
+MANIFEST = Manifest(
+    KIND, CacheError, AGAIN, FIELDS, versions=(FORMAT_VERSION,), may_be_unsigned=True
+)
+
+Facts = dict[str, Any]  # of a manifest
 
 
 @dataclass(frozen=True)
@@ -51,20 +58,20 @@ class Form:
     """
 
     dtype: npt.DTypeLike
-    length: Callable[[Manifest], int | None]
-    within: Callable[[Manifest], tuple[int, int]] | None = None
-    points_into: Callable[[Manifest], int] | None = None
+    length: Callable[[Facts], int | None]
+    within: Callable[[Facts], tuple[int, int]] | None = None
+    points_into: Callable[[Facts], int] | None = None
 
 
-def _count(name: str, more: int = 0) -> Callable[[Manifest], int]:
+def _count(name: str, more: int = 0) -> Callable[[Facts], int]:
     return lambda manifest: int(manifest["counts"][name]) + more
 
 
-def _below(bound: Callable[[Manifest], int], least: int = 0) -> Callable[[Manifest], Any]:
+def _below(bound: Callable[[Facts], int], least: int = 0) -> Callable[[Facts], Any]:
     return lambda manifest: (least, bound(manifest))
 
 
-def _any(_: Manifest) -> None:
+def _any(_: Facts) -> None:
     return None
 
 
@@ -128,7 +135,7 @@ def form_of(name: str) -> Form:
         return _FORMS[name]
     setting, _, part = name.removeprefix("candidates.").rpartition(".")
 
-    def told(what: str, more: int = 0) -> Callable[[Manifest], int]:
+    def told(what: str, more: int = 0) -> Callable[[Facts], int]:
         return lambda manifest: int(manifest["candidates"][setting][what]) + more
 
     return {
@@ -139,7 +146,7 @@ def form_of(name: str) -> Form:
     }[part]
 
 
-def names_of(manifest: Manifest) -> list[str]:
+def names_of(manifest: Facts) -> list[str]:
     """Names of all arrays that a folder with this manifest must have."""
     parts = ("indptr", "molecules", "identity", "list_of")
     lists = [f"candidates.{setting}.{part}" for setting in manifest["candidates"] for part in parts]

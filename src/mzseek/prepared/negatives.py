@@ -21,10 +21,11 @@ from mzseek.database import Database
 from mzseek.database.negatives import Mined, Truth, mine
 from mzseek.database.rows import fingerprint_bytes
 from mzseek.errors import CacheError, DatabaseError
-from mzseek.files import atomic_directory, content_hash, sole_writer
+from mzseek.files import atomic_directory, sole_writer
 from mzseek.files.arrays import save_array
-from mzseek.files.owned import MANIFEST, ensure_replaceable
-from mzseek.prepared.reader import KIND, SAME_BLOCK, SAME_FINGERPRINT, Prepared
+from mzseek.files.owned import ensure_replaceable
+from mzseek.prepared.layout import KIND, MANIFEST
+from mzseek.prepared.reader import SAME_BLOCK, SAME_FINGERPRINT, Prepared
 from mzseek.prepared.text_column import TextColumn
 from mzseek.work import Engine, Progress, silent
 
@@ -248,7 +249,7 @@ def _write(
         for path in old.iterdir():
             # What is written anew must not be linked: it would be written into the old folder.
             is_anew = path.name in changed or path.name.startswith(f"candidates.{name}.")
-            if path.name != MANIFEST and not is_anew:
+            if path.name != MANIFEST.name and not is_anew:
                 _link(path, folder / path.name)
         blocks = np.concatenate([np.asarray(prepared.blocks), added["blocks"]])
         save_array(folder / "molecules.mass.npy", np.append(prepared.masses, added["masses"]))
@@ -271,15 +272,11 @@ def _write(
         manifest["candidates"][name] = facts
         manifest["counts"]["molecules"] = len(blocks)
         manifest["counts"]["fingerprint_bits_set"] = len(bits)
-        known = prepared.manifest["files"]
-        manifest["files"] = {
-            path.name: known[path.name]
-            if path.name in known and path.name not in changed
-            and not path.name.startswith(f"candidates.{name}.")
-            else {"bytes": path.stat().st_size, "sha256": content_hash(path)}
-            for path in sorted(folder.iterdir())
+        kept = {
+            each: facts for each, facts in manifest["files"].items()
+            if each not in changed and not each.startswith(f"candidates.{name}.")
         }  # fmt: skip
-        (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+        MANIFEST.write(folder, manifest, known=kept)
         Prepared.open(folder).check_arrays()
 
 

@@ -26,17 +26,10 @@ from mzseek.datasets.table import FOLDS
 from mzseek.errors import CacheError
 from mzseek.files import StrPath
 from mzseek.files.arrays import check_pointers, check_range, load_array
-from mzseek.files.json_file import check_fields, read_object
-from mzseek.files.owned import MANIFEST, check_files, why_not
-from mzseek.prepared.layout import FIELDS, form_of, is_for_training, names_of
+from mzseek.prepared.layout import AGAIN, MANIFEST, form_of, is_for_training, names_of
 from mzseek.prepared.text_column import TextColumn
 from mzseek.ragged import places
 from mzseek.tables import Table, Tabular
-
-FORMAT_VERSION = 1
-KIND = "prepared folder"
-
-_AGAIN = "run `mzseek prepare` again"
 
 SAME_FINGERPRINT = 1
 SAME_BLOCK = 2
@@ -104,7 +97,7 @@ class Prepared(Tabular):
         """
         folder = Path(folder)
         prepared = cls(folder, read_manifest(folder))
-        check_files(folder, prepared.manifest["files"], CacheError, _AGAIN, checksums=verify)
+        MANIFEST.check_files(folder, prepared.manifest, checksums=verify)
         return prepared
 
     def verify(self) -> None:
@@ -115,7 +108,7 @@ class Prepared(Tabular):
         CacheError
             One has changed since it was written.
         """
-        check_files(self.folder, self.manifest["files"], CacheError, _AGAIN, checksums=True)
+        MANIFEST.check_files(self.folder, self.manifest, checksums=True)
 
     def to_table(self) -> Table:
         """What it holds, in numbers."""
@@ -138,11 +131,11 @@ class Prepared(Tabular):
     def _array(self, name: str) -> npt.NDArray[Any]:
         if name not in self._arrays:
             path, form = self.folder / f"{name}.npy", form_of(name)
-            array = load_array(path, form.dtype, [form.length(self.manifest)], CacheError, _AGAIN)
+            array = load_array(path, form.dtype, [form.length(self.manifest)], CacheError, AGAIN)
             if form.points_into:
-                check_pointers(array, form.points_into(self.manifest), path, CacheError, _AGAIN)
+                check_pointers(array, form.points_into(self.manifest), path, CacheError, AGAIN)
             if form.within:
-                check_range(array, *form.within(self.manifest), path, CacheError, _AGAIN)
+                check_range(array, *form.within(self.manifest), path, CacheError, AGAIN)
             self._arrays[name] = array
         return self._arrays[name]
 
@@ -290,23 +283,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     CacheError
         There is none, it is damaged, of another kind or version, or lacks a field.
     """
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise CacheError(f"{folder}: {why_not(folder, KIND)}")
-    manifest = read_object(path, CacheError, _AGAIN)
-    if manifest.get("kind", KIND) != KIND:
-        raise CacheError(f"{folder}: {why_not(folder, KIND)}")
-    version = manifest.get("format_version")
-    if version != FORMAT_VERSION:
-        raise CacheError(
-            f"{folder}: prepared in format {repr(version)[:40]}, expected {FORMAT_VERSION}; "
-            f"{_AGAIN}"
-        )
-    check_fields(manifest, FIELDS, path, CacheError, _AGAIN)
+    manifest, path = MANIFEST.read(folder), folder / MANIFEST.name
     counts = manifest["counts"]
     if len(counts["bins_shape"]) != 2 or counts["bins_shape"][0] != counts["spectra"]:
         raise CacheError(
             f"{path}: counts.bins_shape is {str(counts['bins_shape'])[:40]}, expected "
-            f"[{counts['spectra']}, bins]; {_AGAIN}"
+            f"[{counts['spectra']}, bins]; {AGAIN}"
         )
     return manifest

@@ -23,14 +23,12 @@ from mzseek.datasets.molecules import MoleculeTable, build_molecule_table
 from mzseek.datasets.resolve import resolve
 from mzseek.datasets.table import FOLDS, write_rejects
 from mzseek.errors import CacheError, DatasetError, WriteError
-from mzseek.files import StrPath, atomic_directory, content_hash, sole_writer
+from mzseek.files import StrPath, atomic_directory, sole_writer
 from mzseek.files.arrays import save_array
-from mzseek.files.owned import MANIFEST, ensure_replaceable
+from mzseek.files.owned import ensure_replaceable
 from mzseek.files.steady import SteadySources
-from mzseek.prepared.layout import is_for_training
+from mzseek.prepared.layout import FORMAT_VERSION, KIND, MANIFEST, is_for_training
 from mzseek.prepared.reader import (
-    FORMAT_VERSION,
-    KIND,
     SAME_BLOCK,
     SAME_FINGERPRINT,
     Prepared,
@@ -107,7 +105,7 @@ def prepare(
         try:
             held.enter_context(sole_writer(out, "preparing a data set"))
         except WriteError as error:  # what is there already may still be what is wanted
-            if not (out / MANIFEST).is_file():
+            if not (out / MANIFEST.name).is_file():
                 raise
             unwritable = error
         steady = SteadySources(sources.values())
@@ -159,12 +157,8 @@ def _fill(
         "adducts": collected.adducts,
         "counts": counts,
         "candidates": settings,
-        "files": {
-            path.name: {"bytes": path.stat().st_size, "sha256": content_hash(path)}
-            for path in sorted(folder.iterdir())
-        },
     }
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    MANIFEST.write(folder, manifest)
     Prepared.open(folder).check_arrays()
 
 
@@ -187,7 +181,7 @@ def _describe(
         name: {"file": path.name, "bytes": path.stat().st_size, "sha256": hashes[name]}
         for name, path in sources.items()
     }
-    return {"kind": KIND, "key": key, "sources": described} | shaping
+    return {"key": key, "sources": described} | shaping
 
 
 def _why_anew(out: Path, description: dict[str, Any]) -> list[str] | None:

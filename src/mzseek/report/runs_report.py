@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mzseek.errors import RunError
+from mzseek.errors import DatasetError, RunError
 from mzseek.evaluation.beliefs import beliefs_of
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import How
-from mzseek.files import atomic_directory, content_hash, sole_writer
-from mzseek.files.owned import MANIFEST, ensure_replaceable
+from mzseek.files import atomic_directory, sole_writer
+from mzseek.files.manifest import Manifest
+from mzseek.files.owned import ensure_replaceable
 from mzseek.report.dataset_page import write_dataset_page
 from mzseek.report.runs_page import write_runs_page
 from mzseek.report.shown import Shown, labelled
@@ -23,7 +24,7 @@ from mzseek.work.progress import Progress, silent
 
 KIND = "report"
 INDEX = "index.html"
-_FORMAT = 1
+MANIFEST = Manifest(KIND, DatasetError, versions=(1,))
 
 
 def look_at_runs(
@@ -170,16 +171,9 @@ def _numbers(shown: Shown) -> dict[str, Any]:
 
 def _sign(folder: Path, shown: Sequence[Shown]) -> None:
     """What made it, and the files that are its own."""
-    files = {
-        path.name: {"bytes": path.stat().st_size, "sha256": content_hash(path)}
-        for path in sorted(folder.iterdir())
-    }
     facts = {
-        "kind": KIND,
-        "format_version": _FORMAT,
         "version": __version__,
         "runs": {str(each.run.folder.resolve()): each.run.identity for each in shown},
         "data": shown[0].run.facts["data"]["key"],
-        "files": files,
     }
-    (folder / MANIFEST).write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+    MANIFEST.write(folder, facts)

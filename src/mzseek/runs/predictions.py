@@ -1,6 +1,5 @@
 """What a model says about a fold, kept on disk: every table reads these, not the model."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,10 +10,9 @@ import numpy.typing as npt
 import torch
 
 from mzseek.errors import RunError
-from mzseek.files import atomic_directory, content_hash, read_object
+from mzseek.files import atomic_directory
 from mzseek.files.arrays import check_range, load_array, save_array
-from mzseek.files.json_file import check_fields
-from mzseek.files.owned import FILE_FACTS, MANIFEST, check_files
+from mzseek.files.manifest import Manifest
 from mzseek.models import Retriever
 from mzseek.prepared.batch import BatchMaker
 from mzseek.prepared.reader import Prepared
@@ -26,6 +24,7 @@ _BATCH = 64
 KIND = "predictions"
 _AGAIN = "remove that folder, and they are made again"
 _LABEL = {"run?": str, "step?": int, "fold?": str}
+MANIFEST = Manifest(KIND, RunError, _AGAIN, _LABEL)
 _LISTS = {"queries": np.int64, "molecule": np.int32, "counts": np.int64, "candidates": np.int32,
           "identity": np.uint8, "scores": np.float32}  # fmt: skip
 
@@ -89,12 +88,7 @@ class Predictions:
             for name, part in self.lists.items():
                 for what, array in vars(part).items():
                     save_array(partial / f"{name}.{what}.npy", array)
-            files = {
-                path.name: {"bytes": path.stat().st_size, "sha256": content_hash(path)}
-                for path in sorted(partial.iterdir())
-            }
-            manifest = {"kind": KIND, **(label or {}), "files": files}
-            (partial / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+            MANIFEST.write(partial, label or {})
 
     @classmethod
     def open(cls, folder: Path, label: dict[str, Any] | None = None) -> "Predictions":
@@ -111,13 +105,12 @@ class Predictions:
         RunError
             A file is missing, cannot be read or has changed, or they are of something else.
         """
-        if (folder / MANIFEST).exists():  # not in those of earlier versions
-            manifest = read_object(folder / MANIFEST, RunError, _AGAIN)
-            check_fields(manifest, _LABEL | {"files": FILE_FACTS}, folder, RunError, _AGAIN)
+        if (folder / MANIFEST.name).exists():  # not in those of earlier versions
+            manifest = MANIFEST.read(folder)
             for name, wanted in (label or {}).items():
                 if manifest.get(name) != wanted:
                     raise RunError(f"{folder}: is of another {name}; {_AGAIN}")
-            check_files(folder, manifest["files"], RunError, _AGAIN, checksums=True)
+            MANIFEST.check_files(folder, manifest, checksums=True)
         fingerprints = folder / "fingerprints.npy"
         names = sorted(
             path.name.removesuffix(".scores.npy") for path in folder.glob("*.scores.npy")

@@ -23,10 +23,10 @@ from typing import Any, Self, get_type_hints
 import torch
 
 from mzseek.errors import InputError, MzseekError, RunError
-from mzseek.files import StrPath, atomic_file, read_object
+from mzseek.files import StrPath, atomic_file
 from mzseek.files.json_file import check_fields
 from mzseek.files.limits import MAX_ROW
-from mzseek.files.owned import RUN, why_not
+from mzseek.files.manifest import RUN, Manifest
 from mzseek.files.table import sole_column, split_row
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.device import device
@@ -35,7 +35,6 @@ from mzseek.version import __version__
 
 KIND = "run folder"
 FORMAT_VERSION = 1
-_FILE = RUN
 STATUSES = ("training", "finished")
 BEST = {...: {"step": int, "value": float, "spread?": float}}
 _FIELDS = {
@@ -47,6 +46,9 @@ _FIELDS = {
     "seconds?": float,
     "checkpoints?": {...: str},
 }
+MANIFEST = Manifest(
+    KIND, RunError, fields=_FIELDS, versions=(FORMAT_VERSION,), name=RUN, has_files=False
+)
 _PACKAGES = ("torch", "numpy", "scipy", "rdkit", "safetensors")
 
 
@@ -69,7 +71,7 @@ class Run:
         # What is hidden is a lock, or was left by one that was killed while it began.
         used = folder.is_dir() and any(not p.name.startswith(".run.") for p in folder.iterdir())
         if used or (folder.exists() and not folder.is_dir()):
-            if (folder / _FILE).exists():
+            if (folder / MANIFEST.name).exists():
                 raise RunError(
                     f"{folder}: holds a run already; go on with --resume, or name another --out"
                 )
@@ -112,19 +114,9 @@ class Run:
             It is none, or of another version.
         """
         folder = Path(folder)
-        path = folder / _FILE
-        if not path.is_file():
-            raise RunError(f"{folder}: {why_not(folder, KIND)}")
-        facts = read_object(path, RunError)
-        if facts.get("kind") != KIND:
-            raise RunError(f"{folder}: {why_not(folder, KIND)}")
-        if facts.get("format_version") != FORMAT_VERSION:
-            raise RunError(
-                f"{folder}: written in format {repr(facts.get('format_version'))[:40]}, "
-                f"expected {FORMAT_VERSION}"
-            )
+        facts, path = MANIFEST.read(folder), folder / MANIFEST.name
         options = {f"{name}?": hint for name, hint in get_type_hints(Options).items()}
-        check_fields(facts, _FIELDS | {"options": options}, path, RunError)
+        check_fields(facts, {"options": options}, path, RunError)
         if facts["status"] not in STATUSES:
             raise RunError(
                 f"{path}: status is {facts['status'][:40]!r}, expected one of {', '.join(STATUSES)}"
@@ -137,8 +129,7 @@ class Run:
 
     def save(self) -> None:
         """Write ``run.json``."""
-        with atomic_file(self.folder / _FILE) as partial:
-            partial.write_text(json.dumps(self.facts, indent=1) + "\n", encoding="utf-8")
+        MANIFEST.replace(self.folder, self.facts)
 
     @property
     def options(self) -> Options:

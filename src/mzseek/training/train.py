@@ -7,7 +7,7 @@ from typing import Any
 from mzseek.errors import RunError
 from mzseek.evaluation.validation import validation_means
 from mzseek.files import sole_writer
-from mzseek.files.owned import RUN
+from mzseek.files.manifest import RUN
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.device import threads_set
 from mzseek.runs.kept import kept_model
