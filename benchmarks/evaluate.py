@@ -79,7 +79,7 @@ def main():
         prepared = make(Path(sys.argv[1]), Path(scratch) / "set")
         bits = int(prepared.manifest["fingerprint_bits"])
         for scorer in sys.argv[2:] or ["fp-cos", "emb-cos"]:
-            model = build(ModelSpec(scorer=scorer, bits=bits), seed=0)
+            model = build(ModelSpec.of("mlp", scorer, bits=bits), seed=0)
             start = time.perf_counter()
             predictions = predict_fold(model, prepared, "test")
             scored = time.perf_counter()

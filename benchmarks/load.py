@@ -15,9 +15,8 @@ import torch
 from mzseek.models import build
 from mzseek.prepared.batch import BatchMaker
 from mzseek.prepared.reader import Prepared
-from mzseek.runs.kept import spec_for
-from mzseek.runs.options import Options
 from mzseek.training.learner import Learner
+from mzseek.training.options import Options
 from mzseek.training.order import TrainingOrder
 from mzseek.training.protocol import with_protocol
 from mzseek.work.memory import keep_freed_memory
@@ -28,13 +27,13 @@ PUBLISHED = {"bce": (225, 172), "emb-cos": (225, 483), "fp-cos": (225, 928)}
 
 
 def measure(prepared, loss):
-    options = with_protocol(Options(loss=loss, epochs=1), "paper").resolved()
-    model = build(spec_for(prepared, options), seed=0).train()
+    options = with_protocol(Options.of(loss, epochs=1), "paper")
+    model = build(options.model_for(prepared), seed=0).train()
     learner = Learner(model, options)
     settings = ("mass",) if options.facts.reads_candidates else ()
     queries = prepared.in_fold("train")
     maker = BatchMaker(
-        prepared, "bins", settings, queries, backward_lists=model.scorer.maps_candidates
+        prepared, "bins", settings, queries, backward_lists=model.scorer.kind.maps_candidates
     )
     for setting in settings:
         queries = maker.with_lists(queries, setting, "fingerprint")

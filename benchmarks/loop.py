@@ -18,9 +18,8 @@ import torch
 from mzseek.models import build
 from mzseek.prepared.batch import BatchMaker
 from mzseek.prepared.reader import Prepared
-from mzseek.runs.kept import spec_for
-from mzseek.runs.options import Options
 from mzseek.training.learner import Learner
+from mzseek.training.options import Options
 from mzseek.training.order import TrainingOrder
 from mzseek.training.train import train
 from mzseek.work.memory import keep_freed_memory
@@ -30,9 +29,9 @@ STEPS, WARM, SPECTRA = 600, 50, 16
 
 def options_for(prepared, loss):
     epochs = -(-STEPS * SPECTRA // len(prepared.in_fold("train")))
-    return Options(
-        loss=loss, epochs=epochs, batch_size=SPECTRA, width=32, blocks=1, warmup=0, bias="zero",
-        validate_every=10**6, threads=1,
+    return Options.of(
+        loss, parts={"encoder": {"width": 32, "blocks": 1}}, epochs=epochs, batch_size=SPECTRA,
+        warmup=0, bias="zero", validate_every=10**6, threads=1,
     )  # fmt: skip
 
 
@@ -50,13 +49,12 @@ def in_the_loop(prepared, options):
 
 
 def by_hand(prepared, options):
-    options = options.resolved()
-    model = build(spec_for(prepared, options), seed=0).train()
+    model = build(options.model_for(prepared), seed=0).train()
     learner = Learner(model, options)
     settings = ("mass",) if options.facts.reads_candidates else ()
     queries = prepared.in_fold("train")
     maker = BatchMaker(
-        prepared, "bins", settings, queries, backward_lists=model.scorer.maps_candidates
+        prepared, "bins", settings, queries, backward_lists=model.scorer.kind.maps_candidates
     )
     for setting in settings:
         queries = maker.with_lists(queries, setting, "fingerprint")

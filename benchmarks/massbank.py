@@ -17,21 +17,22 @@ import numpy as np
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import How
 from mzseek.prepared.reader import Prepared
-from mzseek.runs.options import Options
 from mzseek.runs.run import Run
+from mzseek.training.options import Options
 from mzseek.training.protocol import with_protocol
 from mzseek.training.several import train_several
 
 # Learning rate and temperature of emb-cos by the hit rate at 1 on validation, seed 0.
 RUNS = {
     "emb-cos": {
-        "loss": "emb-cos", "epochs": 5, "lr": 5e-5, "temperature": 1 / 16, "validate_every": 500,
+        "loss": "emb-cos", "epochs": 5, "lr": 5e-5, "validate_every": 500,
+        "parts": {"loss": {"temperature": 1 / 16}},
     },
     "bce": {"loss": "bce", "epochs": 10, "lr": 1e-4},
     "iou": {"loss": "iou", "epochs": 10, "lr": 1e-4, "bias": "log-odds"},
     "spectrum-blind": {
-        "loss": "emb-cos", "model": "blind", "epochs": 5, "lr": 1e-3, "temperature": 1 / 16,
-        "validate_every": 500,
+        "loss": "emb-cos", "model": "blind", "epochs": 5, "lr": 1e-3, "validate_every": 500,
+        "parts": {"loss": {"temperature": 1 / 16}},
     },
 }  # fmt: skip
 METRICS = ("hit_rate@1", "hit_rate@5", "hit_rate@20", "tanimoto")
@@ -47,7 +48,7 @@ def main():
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     wanted = {
-        f"{name}-{seed}": with_protocol(Options(**RUNS[name], seed=seed, threads=1), "paper")
+        f"{name}-{seed}": with_protocol(Options.of(**RUNS[name], seed=seed, threads=1), "paper")
         for name in options.only
         for seed in options.seeds
     }

@@ -24,7 +24,7 @@ from mzseek.datasets.table import find_dataset
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import How
 from mzseek.prepared.writer import prepare
-from mzseek.runs.options import Options
+from mzseek.training.options import Options
 from mzseek.training.protocol import with_protocol
 from mzseek.training.several import train_several
 
@@ -52,7 +52,7 @@ def main():
     prepared, _ = prepare(files.spectra, files.candidates, out / "prepared")
     wanted = {
         f"{loss}-{protocol}-{options.epochs}-{seed}": with_protocol(
-            Options(loss=loss, candidates=setting, epochs=options.epochs, seed=seed), protocol
+            Options.of(loss, candidates=setting, epochs=options.epochs, seed=seed), protocol
         )
         for loss in options.losses
         for protocol in ("paper", "auto")

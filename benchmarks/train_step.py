@@ -54,9 +54,9 @@ def measure(name):
     rng = np.random.default_rng(0)
     loss = loss_named(name)
     spectra, candidates, truth, labels = make_batch(rng)
-    model = build(ModelSpec(scorer=loss.scorer), seed=0).train()
+    model = build(ModelSpec.of("mlp", loss.scorer), seed=0).train()
     optimizer = ClippedAdam(model.parameters(), lr=1e-4)
-    objective = Objective(loss, temperature=loss.temperature or 1.0)
+    objective = Objective(loss, loss.options())
     counts = torch.full((BATCH,), CANDIDATES)
     labelled = torch.from_numpy(labels)
     needs_transpose = loss.scorer != "fp-cos"

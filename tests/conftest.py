@@ -5,7 +5,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -188,17 +188,31 @@ def small(small_set: SmallSet) -> Prepared:
 
 @pytest.fixture(scope="session")
 def small_options() -> Callable[..., Any]:
-    """Options of a training that takes a blink, changed as a test wants."""
-    from mzseek.runs.options import Options
+    """Options of a training that takes a blink, changed as a test wants.
 
-    def make(loss: str = "bce", **changes: Any) -> Options:
-        common: dict[str, Any] = {
-            "epochs": 6, "batch_size": 16, "lr": 3e-3, "warmup": 5, "width": 32, "projected": 16,
-            "validate_every": 5, "bias": "zero", "threads": 1,
+    Those of parts are given by their names alone; which part has one of that name is seen here.
+    """
+    from mzseek.losses import LOSSES
+    from mzseek.models import ENCODERS, SCORERS
+    from mzseek.training.options import Options
+
+    def make(loss: str = "bce", model: str = "mlp", **changes: Any) -> Options:
+        kinds = {"loss": LOSSES[loss], "scorer": SCORERS[LOSSES[loss].scorer]}
+        if model in ENCODERS:
+            kinds["encoder"] = ENCODERS[model]
+        names = {part: {f.name for f in fields(kind.options)} for part, kind in kinds.items()}
+        small = {"width": 32, "projected": 16, "blocks": 1}
+        parts: dict[str, dict[str, Any]] = {
+            part: {name: value for name, value in (small | changes).items() if name in own}
+            for part, own in names.items()
+        }
+        training: dict[str, Any] = {
+            "epochs": 6, "batch_size": 16, "lr": 3e-3, "warmup": 5, "validate_every": 5,
+            "bias": "zero", "threads": 1,
         }  # fmt: skip
-        if changes.get("model", "mlp") == "mlp":
-            common["blocks"] = 1
-        return Options(**{"loss": loss, **common, **changes})
+        taken = set().union(*names.values())
+        rest = {name: value for name, value in changes.items() if name not in taken}
+        return Options.of(loss, model, parts, **training | rest)
 
     return make
 
@@ -225,10 +239,9 @@ def trained(
 @pytest.fixture
 def small_spec(small, small_options) -> Any:
     """The make-up of a model for the small folder."""
-    from mzseek.runs.kept import spec_for
 
     def make(loss: str = "bce", **changes: Any) -> Any:
-        return spec_for(small, small_options(loss, **changes))
+        return small_options(loss, **changes).model_for(small)
 
     return make
 

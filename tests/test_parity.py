@@ -15,11 +15,12 @@ from mzseek.decision.advice import GOALS
 from mzseek.decision.advice import METRICS as GOAL_METRICS
 from mzseek.decision.decoders import DECODERS
 from mzseek.losses import LOSSES
-from mzseek.models import ENCODERS
-from mzseek.runs.options import MODELS
+from mzseek.models import ENCODERS, SCORERS
 from mzseek.spectra.formats import FORMATS
+from mzseek.training.options import MODELS
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "mzseek"
 DOCS = ROOT / "docs"
 ROOMS = [
     "spectra",
@@ -53,7 +54,7 @@ TESTED_WITH_OTHERS = {
 
 
 def modules(folder: str, leave_out: set[str]) -> set[str]:
-    paths = (ROOT / "src" / "mzseek" / folder).glob("*.py")
+    paths = (PACKAGE / folder).glob("*.py")
     return {path.stem for path in paths} - leave_out - {"__init__"}
 
 
@@ -90,8 +91,16 @@ def test_every_command_is_documented() -> None:
 
 
 def test_every_encoder_is_a_file_and_a_registry_line() -> None:
-    files = {name: kind.__module__.rpartition(".")[2] for name, kind in ENCODERS.items()}
-    assert files == {name: name for name in modules("models/encoders", {"base", "fourier"})}
+    folders = {path.parent.name for path in (PACKAGE / "models/encoders").glob("*/network.py")}
+    assert {name: kind.code.split(".")[3] for name, kind in ENCODERS.items()} == {
+        name: name for name in folders
+    }
+
+
+def test_every_scorer_is_a_file_and_a_registry_line() -> None:
+    folders = {path.parent.name for path in (PACKAGE / "models/scorers").glob("*/network.py")}
+    assert {name.replace("-", "_") for name in SCORERS} == folders
+    assert {kind.code.split(".")[3] for kind in SCORERS.values()} == folders
 
 
 def test_every_loss_is_a_file_and_a_registry_line() -> None:

@@ -26,6 +26,7 @@ from mzseek.prepared.batch import BatchMaker
 from mzseek.prepared.negatives import add_negatives, truths_of
 from mzseek.prepared.writer import Options as PrepareOptions
 from mzseek.runs.run import Run
+from mzseek.training.options import Options
 from mzseek.training.train import train
 from mzseek.work import LocalEngine
 
@@ -238,7 +239,7 @@ def test_training_and_evaluating_on_changed_data_is_refused(
     flipped(folder / "bins.data.npy")
     prepared = Prepared.open(folder)  # which looks at sizes alone
     with pytest.raises(CacheError, match=r"bins\.data\.npy has changed"):
-        train(prepared, world.run.options, tmp_path / "new")
+        train(prepared, Options.of_run(world.run), tmp_path / "new")
     assert not (tmp_path / "new").exists()
     with pytest.raises(CacheError, match=r"bins\.data\.npy has changed"):
         evaluate(world.run, How(), data=folder)
@@ -320,12 +321,17 @@ def begun(world: World, tmp_path: Path) -> Path:
             raise Stop
 
     with pytest.raises(Stop):
-        train(Prepared.open(world.prepared), world.run.options, tmp_path / "begun", progress=stop)
+        train(
+            Prepared.open(world.prepared),
+            Options.of_run(world.run),
+            tmp_path / "begun",
+            progress=stop,
+        )
     return tmp_path / "begun"
 
 
 def go_on(world: World, folder: Path) -> None:
-    train(Prepared.open(world.prepared), world.run.options, folder, resume=True)
+    train(Prepared.open(world.prepared), Options.of_run(world.run), folder, resume=True)
 
 
 def test_a_damaged_state_is_refused_in_one_line(world: World, begun: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from mzseek.database import Database
 from mzseek.errors import WriteError
 from mzseek.prepared import Prepared
 from mzseek.runs.run import Run
+from mzseek.training.options import Options
 from mzseek.training.train import train
 
 from .conftest import COMMANDS, SECONDS, World, contents, output, start
@@ -80,11 +81,11 @@ def test_training_that_fills_the_disk_goes_on_from_its_last_validation(
     disk, prepared = small_disk(20_000), Prepared.open(world.prepared)
     leave(kilobytes, disk)
     with pytest.raises(WriteError, match="No space left on device") as refused:
-        train(prepared, world.run.options, disk / "run")
+        train(prepared, Options.of_run(world.run), disk / "run")
     assert str(disk / "run") in str(refused.value)
     assert ".partial-" not in str(refused.value)
     (disk / "filler").unlink()
-    train(prepared, world.run.options, disk / "run", resume=True)
+    train(prepared, Options.of_run(world.run), disk / "run", resume=True)
     assert contents(disk / "run") == contents(world.run.folder)
 
 

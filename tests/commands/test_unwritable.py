@@ -18,6 +18,7 @@ from mzseek.evaluation.scored import How
 from mzseek.prepared import Prepared, prepare
 from mzseek.prepared.negatives import add_negatives
 from mzseek.runs.run import Run
+from mzseek.training.options import Options
 from mzseek.training.train import train
 
 from .conftest import COMMANDS, IN_PLACE, NAMES, SECONDS, World, contents, start
@@ -108,7 +109,7 @@ def test_functions_notice_it_before_they_work(world: World, tmp_path: Path) -> N
             out, endpoint="http://127.0.0.1:9", progress=no_work
         ),
         "train": lambda: train(
-            Prepared.open(world.prepared), world.run.options, out, progress=no_work
+            Prepared.open(world.prepared), Options.of_run(world.run), out, progress=no_work
         ),
     }
     for name, call in calls.items():
@@ -139,7 +140,13 @@ def test_an_interrupted_run_on_a_disk_for_reading_only_cannot_go_on(
     begun.save()
     folder = read_only(begun.folder)
     with pytest.raises(WriteError, match=r"cannot be made \(Read-only file system\)"):
-        train(Prepared.open(world.prepared), begun.options, folder, resume=True, progress=no_work)
+        train(
+            Prepared.open(world.prepared),
+            Options.of_run(begun),
+            folder,
+            resume=True,
+            progress=no_work,
+        )
 
 
 def test_what_needs_no_writing_works_on_a_disk_for_reading_only(
@@ -148,7 +155,7 @@ def test_what_needs_no_writing_works_on_a_disk_for_reading_only(
     prepared = Prepared.open(world.prepared)
     run = Run.open(read_only(world.run.folder))
     said: list[str] = []
-    train(prepared, run.options, run.folder, resume=True, say=said.append)
+    train(prepared, Options.of_run(run), run.folder, resume=True, say=said.append)
     assert said == [f"{run.folder} has ended already."]
     shutil.copytree(world.run.folder, tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "predictions")

@@ -116,7 +116,7 @@ def test_a_fold_that_was_not_predicted_is_predicted_once(copied, small: Prepared
 
 def test_a_model_trained_on_mass_lists_is_scored_on_formula_lists(trained) -> None:
     run = trained("emb-cos")
-    assert run.options.candidates == "mass"
+    assert run.candidates == "mass"
     mass, formula = evaluate(run), evaluate(run, How(candidates="formula"))
     assert (mass.how.candidates, formula.how.candidates) == ("mass", "formula")
     assert formula.values["hit_rate@5"].tolist() == [1.0] * 18  # lists of five

@@ -155,7 +155,7 @@ def test_the_checkpoint_is_the_one_under_which_the_truth_is_most_probable(traine
 def test_uncalibrated_are_the_scores_as_they_were_trained(trained) -> None:
     run = trained("emb-cos")
     found = calibrate(run).uncalibrated
-    assert found.calibration.temperature == run.options.temperature
+    assert found.calibration.temperature == run.loss.options.temperature
     assert (found.calibration.power, found.calibration.floor) == (0, 0)
     plain = calibrate(trained("bce")).uncalibrated
     assert plain.calibration.temperature == 1  # the loss has none

@@ -13,6 +13,17 @@ from torch import Tensor, nn
 from mzseek.models import ModelSpec, Output, Retriever, build
 from mzseek.tensors import SparseRows
 
+# A description with the options of all parts side by side, as the first model files had it.
+PAPER = {
+    "encoder": "mlp", "scorer": "fp-cos", "bins": 10_050, "bits": 4096, "width": 1024,
+    "projected": 256, "blocks": 3, "dropout": 0.25,
+}  # fmt: skip
+
+
+def flat_spec(**changes) -> ModelSpec:
+    """The paper's model with some options changed, whichever part has them."""
+    return ModelSpec.from_dict(PAPER | changes)
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -29,17 +40,17 @@ class DenseTwin(nn.Module):
     def __init__(self, spec: ModelSpec) -> None:
         super().__init__()
         self.spec = spec
-        widths = [spec.bins] + [spec.width] * (spec.blocks + 1)
+        widths = [spec.bins] + [spec.width] * (spec.repeats + 1)
         self.w = nn.ModuleList(map(nn.Linear, widths[:-1], widths[1:]))
-        self.norms = nn.ModuleList(nn.LayerNorm(spec.width) for _ in range(spec.blocks))
-        if spec.scorer.startswith("fp-"):
+        self.norms = nn.ModuleList(nn.LayerNorm(spec.width) for _ in range(spec.repeats))
+        if spec.scorer.name.startswith("fp-"):
             self.w_out = nn.Linear(spec.width, spec.bits)
             read = spec.bits
         else:
-            self.w_sp = nn.Linear(spec.width, spec.projected)
-            self.w_c = nn.Linear(spec.bits, spec.projected)
-            read = spec.projected
-        if spec.scorer.endswith("-mlp"):
+            read = spec.scorer.options.projected
+            self.w_sp = nn.Linear(spec.width, read)
+            self.w_c = nn.Linear(spec.bits, read)
+        if spec.scorer.name.endswith("-mlp"):
             widths = [3 * read, 3 * read // 8, 3 * read // 16, 1]
             self.mlp_w = nn.ModuleList(map(nn.Linear, widths[:-1], widths[1:]))
             self.mlp_norms = nn.ModuleList(map(nn.LayerNorm, widths[1:-1]))
@@ -51,14 +62,14 @@ class DenseTwin(nn.Module):
         for norm, w in zip(self.norms, self.w[1:], strict=True):
             embedding = w(norm(F.gelu(embedding)))
         candidates = batch.candidates.dense(torch.float64)
-        if self.spec.scorer.startswith("fp-"):
+        if self.spec.scorer.name.startswith("fp-"):
             logits = self.w_out(embedding)
             a, b = torch.sigmoid(logits), candidates
         else:
             logits = None
             a, b = self.w_sp(embedding), self.w_c(candidates)
         a = a.repeat_interleave(batch.counts, 0)
-        if self.spec.scorer.endswith("-cos"):
+        if self.spec.scorer.name.endswith("-cos"):
             return Output(embedding, logits, F.cosine_similarity(a, b))
         hidden = self.mlp_w[0](torch.cat([a, b, a * b], 1))
         for norm, w in zip(self.mlp_norms, self.mlp_w[1:], strict=True):
@@ -77,22 +88,22 @@ def as_dense(values: dict[str, Tensor], spec: ModelSpec) -> dict[str, Tensor]:
 
     move("encoder.first", "w.0")
     renamed["w.0.weight"] = renamed["w.0.weight"].T
-    for n in range(spec.blocks):
+    for n in range(spec.repeats):
         move(f"encoder.rest.{2 * n}.norm", f"norms.{n}")
         move(f"encoder.rest.{2 * n + 1}", f"w.{n + 1}")
-    if spec.scorer.startswith("fp-"):
+    if spec.scorer.name.startswith("fp-"):
         move("head", "w_out")
     else:
         move("scorer.spectrum", "w_sp")
         move("scorer.candidate", "w_c")
         renamed["w_c.weight"] = renamed["w_c.weight"].T
-    if spec.scorer == "emb-mlp":
+    if spec.scorer.name == "emb-mlp":
         move("scorer.first", "mlp_w.0")
-    if spec.scorer == "fp-mlp":
+    if spec.scorer.name == "fp-mlp":
         move("scorer.predicted", "mlp_w.0")
         parts = [values.pop(f"scorer.{name}").T for name in ("candidate", "common")]
         renamed["mlp_w.0.weight"] = torch.cat([renamed["mlp_w.0.weight"], *parts], 1)
-    if spec.scorer.endswith("-mlp"):
+    if spec.scorer.name.endswith("-mlp"):
         for n in range(2):
             move(f"scorer.rest.{2 * n}.norm", f"mlp_norms.{n}")
             move(f"scorer.rest.{2 * n + 1}", f"mlp_w.{n + 1}")

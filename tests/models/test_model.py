@@ -6,11 +6,11 @@ from scipy.sparse import csr_array
 from mzseek.models import ENCODERS, SCORERS, ModelSpec, build
 from mzseek.tensors import PeakLists, SparseRows
 
-SMALL = ModelSpec(bins=40, bits=32, width=16, projected=16)
+from .conftest import flat_spec
 
 
 def small(**changes) -> ModelSpec:
-    return ModelSpec(**SMALL.to_dict() | changes)
+    return flat_spec(**{"bins": 40, "bits": 32, "width": 16, "projected": 16} | changes)
 
 
 @pytest.mark.parametrize("scorer", SCORERS)
@@ -26,7 +26,7 @@ def test_equals_the_dense_model(scorer, blocks, make_batch, assert_equals_twin) 
 def test_equals_the_dense_model_at_the_paper_s_size(
     scorer: str, make_batch, assert_equals_twin
 ) -> None:
-    spec = ModelSpec(scorer=scorer)
+    spec = flat_spec(scorer=scorer)
     assert_equals_twin(spec, make_batch(spec, [20] * 4, entries=50), outputs=("scores",))
 
 
@@ -34,7 +34,7 @@ def test_equals_the_dense_model_at_the_paper_s_size(
 def test_fingerprints_equal_the_dense_model_s_at_the_paper_s_size(
     make_batch, assert_equals_twin
 ) -> None:
-    spec = ModelSpec(scorer="fp-cos")
+    spec = flat_spec(scorer="fp-cos")
     assert_equals_twin(spec, make_batch(spec, [1] * 4, entries=50), outputs=("logits",))
 
 
@@ -85,7 +85,7 @@ def test_a_loss_on_the_truth_alone_reaches_the_first_layer(make_batch) -> None:
     """The first layer's gradient has the rows of the bins that the batch has peaks in."""
     matrix = np.zeros((2, 40), np.float32)
     matrix[0, [3, 17]] = matrix[1, 17] = 1
-    model = build(SMALL, seed=0)
+    model = build(small(), seed=0)
     model(SparseRows.from_csr(csr_array(matrix))).logits.square().sum().backward()
     gradient = model.encoder.first.weight.grad
     assert gradient.any(1).nonzero().ravel().tolist() == [3, 17]

@@ -3,9 +3,15 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from mzseek.models import SCORERS, ModelSpec
-from mzseek.models.scorers import EmbCos, EmbMlp, FpCos, FpMlp, Scorer
+from mzseek.models import SCORERS
+from mzseek.models.scorers.base import Scorer
+from mzseek.models.scorers.emb_cos.network import EmbCos
+from mzseek.models.scorers.emb_mlp.network import EmbMlp
+from mzseek.models.scorers.fp_cos.network import FpCos
+from mzseek.models.scorers.fp_mlp.network import FpMlp
 from mzseek.tensors import SparseRows
+
+from .conftest import flat_spec
 
 BITS, WIDTH = 32, 12
 
@@ -16,10 +22,10 @@ def small(name: str) -> tuple[Scorer, int]:
     scorer = {
         "fp-cos": lambda: FpCos(),
         "emb-cos": lambda: EmbCos(WIDTH, BITS, 16),
-        "fp-mlp": lambda: FpMlp(BITS),
-        "emb-mlp": lambda: EmbMlp(WIDTH, BITS, 16),
+        "fp-mlp": lambda: FpMlp(BITS, 0.25),
+        "emb-mlp": lambda: EmbMlp(WIDTH, BITS, 16, 0.25),
     }[name]()
-    return scorer.eval(), BITS if scorer.reads_fingerprint else WIDTH
+    return scorer.eval(), BITS if scorer.kind.reads_fingerprint else WIDTH
 
 
 @pytest.fixture
@@ -85,7 +91,7 @@ def test_dropout_acts_in_training_alone(name: str, candidates) -> None:
 @pytest.mark.parametrize("name", SCORERS)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_equals_the_dense_equation(name, seed, make_batch, assert_equals_twin) -> None:
-    spec = ModelSpec(scorer=name, bins=40, bits=BITS, width=WIDTH, projected=16)
+    spec = flat_spec(scorer=name, bins=40, bits=BITS, width=WIDTH, projected=16)
     outputs = ("embedding", "scores") if name.startswith("emb-") else ("logits", "scores")
     batch = make_batch(spec, [4, 1, 7, 2, 1], seed=seed)
     assert_equals_twin(spec, batch, outputs=outputs)
@@ -94,7 +100,11 @@ def test_equals_the_dense_equation(name, seed, make_batch, assert_equals_twin) -
 def test_the_paper_s_layers() -> None:
     shapes = {
         name: [tuple(p.shape) for n, p in scorer.named_parameters() if p.ndim == 2]
-        for name, scorer in {"fp-mlp": FpMlp(), "emb-mlp": EmbMlp(), "emb-cos": EmbCos()}.items()
+        for name, scorer in {
+            "fp-mlp": FpMlp(4096, 0.25),
+            "emb-mlp": EmbMlp(1024, 4096, 256, 0.25),
+            "emb-cos": EmbCos(1024, 4096, 256),
+        }.items()
     }
     # The first layer of Fp-MLP, 12,288 → 1,536, in its three parts of 4,096.
     fp_first = [(4096, 1536), (4096, 1536), (1536, 4096)]
@@ -107,7 +117,7 @@ def test_the_paper_s_layers() -> None:
 
 def test_the_first_layer_s_parts_start_as_one_layer_would() -> None:
     torch.manual_seed(0)
-    scorer, whole = FpMlp(64), torch.nn.Linear(3 * 64, 24)
+    scorer, whole = FpMlp(64, 0.25), torch.nn.Linear(3 * 64, 24)
     for part in (scorer.predicted.weight, scorer.candidate, scorer.common):
         assert part.abs().max() <= (3 * 64) ** -0.5
         assert part.std().item() == pytest.approx(whole.weight.std().item(), rel=0.05)
@@ -116,3 +126,4 @@ def test_the_first_layer_s_parts_start_as_one_layer_would() -> None:
 @pytest.mark.parametrize("name", SCORERS)
 def test_what_is_read_follows_from_the_name(name: str) -> None:
     assert SCORERS[name].reads_fingerprint == name.startswith("fp-")
+    assert SCORERS[name].network.kind is SCORERS[name]

@@ -1,8 +1,16 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
 from mzseek.errors import ModelError
-from mzseek.models import ENCODERS, SCORERS, ModelSpec, build, encoder_named
+from mzseek.models import ENCODERS, SCORERS, ModelSpec, build, encoder_named, scorer_named
+from mzseek.runs.checkpoint import digest
+
+from .conftest import PAPER, flat_spec
 
 SMALL = {"bins": 30, "bits": 32, "width": 16, "projected": 16}
 
@@ -14,7 +22,7 @@ def weights(model) -> list[torch.Tensor]:
 @pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize("scorer", SCORERS)
 def test_the_seed_decides_the_weights(encoder: str, scorer: str) -> None:
-    spec = ModelSpec(encoder=encoder, scorer=scorer, **SMALL)
+    spec = flat_spec(encoder=encoder, scorer=scorer, **SMALL)
     first, again, other = (weights(build(spec, seed=seed)) for seed in (1, 1, 2))
     assert all(map(torch.equal, first, again))
     assert not all(map(torch.equal, first, other))
@@ -24,7 +32,7 @@ def test_the_global_random_state_is_left_as_it_was() -> None:
     torch.manual_seed(5)
     wanted = torch.rand(3)
     torch.manual_seed(5)
-    build(ModelSpec(**SMALL), seed=1)
+    build(flat_spec(**SMALL), seed=1)
     assert torch.equal(torch.rand(3), wanted)
 
 
@@ -32,14 +40,14 @@ def test_without_a_seed_the_global_random_state_decides() -> None:
     models = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
-        models.append(weights(build(ModelSpec(**SMALL))))
+        models.append(weights(build(flat_spec(**SMALL))))
     assert all(map(torch.equal, models[0], models[1]))
     assert not all(map(torch.equal, models[0], models[2]))
 
 
 @pytest.mark.parametrize("scorer", SCORERS)
 def test_options_reach_their_parts(scorer: str) -> None:
-    spec = ModelSpec(scorer=scorer, blocks=2, dropout=0.5, **SMALL)
+    spec = flat_spec(scorer=scorer, blocks=2, dropout=0.5, **SMALL)
     model = build(spec, seed=0)
     rates = {m.rate for m in model.modules() if hasattr(m, "rate")}
     assert rates == {0.5}
@@ -48,10 +56,12 @@ def test_options_reach_their_parts(scorer: str) -> None:
     assert (model.head is not None) == scorer.startswith("fp-")
 
 
-def test_a_fresh_model_is_the_paper_s() -> None:
-    spec = ModelSpec()
-    assert (spec.bins, spec.width, spec.blocks, spec.dropout) == (10_050, 1024, 3, 0.25)
-    assert (spec.bits, spec.projected) == (4096, 256)
+def test_without_options_a_model_is_the_paper_s() -> None:
+    spec = ModelSpec.of()
+    assert spec == flat_spec()
+    assert (spec.bins, spec.bits, spec.width, spec.repeats) == (10_050, 4096, 1024, 3)
+    assert spec.encoder.options.dropout == 0.25
+    assert ModelSpec.of("mlp", "emb-cos").scorer.options.projected == 256
 
 
 @pytest.mark.parametrize(
@@ -66,35 +76,112 @@ def test_a_fresh_model_is_the_paper_s() -> None:
 )  # fmt: skip
 def test_the_number_of_parameters_is_the_paper_s(scorer: str, own: int) -> None:
     with torch.device("meta"):
-        model = build(ModelSpec(scorer=scorer))
+        model = build(flat_spec(scorer=scorer))
     encoder = 10_050 * 1024 + 1024 + 3 * (2 * 1024 + 1024 * 1024 + 1024)
     head = 1024 * 4096 + 4096 if scorer.startswith("fp-") else 0
     assert sum(p.numel() for p in model.parameters()) == encoder + head + own
 
 
-def test_a_description_is_read_back() -> None:
-    spec = ModelSpec(encoder="deepsets", scorer="emb-mlp", bits=2048, dropout=0.5)
-    assert ModelSpec.from_dict(spec.to_dict()) == spec
+def test_a_description_is_nested_and_read_back() -> None:
+    spec = ModelSpec.of("transformer", "emb-mlp", 90, 2048, encoder={"layers": 2, "tokens": 64})
+    written = json.loads(json.dumps(spec.to_dict()))
+    assert written == {
+        "encoder": {
+            "name": "transformer",
+            "options": {"width": 1024, "tokens": 64, "layers": 2, "heads": 8, "dropout": 0.25},
+        },
+        "scorer": {"name": "emb-mlp", "options": {"projected": 256, "dropout": 0.25}},
+        "bins": 90,
+        "bits": 2048,
+    }
+    assert ModelSpec.from_dict(written) == spec
 
 
-def test_unknown_and_missing_names_are_refused() -> None:
-    facts = ModelSpec().to_dict()
-    with pytest.raises(ModelError, match="model description differs in depth, expected encoder, s"):
-        ModelSpec.from_dict(facts | {"depth": 3})
-    del facts["bits"]
-    with pytest.raises(ModelError, match="model description differs in bits, expected encoder"):
-        ModelSpec.from_dict(facts)
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_a_missing_option_means_its_default(encoder: str, scorer: str) -> None:
+    spec = ModelSpec.of(encoder, scorer)
+    written = spec.to_dict()
+    for part in ("encoder", "scorer"):
+        for name in written[part]["options"]:
+            options = {k: v for k, v in written[part]["options"].items() if k != name}
+            assert (
+                ModelSpec.from_dict(written | {part: written[part] | {"options": options}}) == spec
+            )
+        assert ModelSpec.from_dict(written | {part: {"name": written[part]["name"]}}) == spec
+
+
+@pytest.mark.parametrize(
+    ("part", "options", "message"),
+    [
+        ("encoder", {"depth": 3}, "encoder mlp: option 'depth' is unknown, expected one of: width"),
+        ("encoder", {"layers": 3}, "encoder mlp: option 'layers' is unknown, expected one of: wid"),
+        ("scorer", {"projected": 8}, "scorer fp-cos: option 'projected' is unknown, it has no opt"),
+        ("encoder", {"width": "wide"}, "encoder mlp: width is 'wide', expected a whole number"),
+        ("encoder", {"width": True}, "encoder mlp: width is True, expected a whole number"),
+        ("encoder", {"width": 0}, "encoder mlp: width is 0, expected more than 0"),
+        ("encoder", {"blocks": -1}, "encoder mlp: blocks is -1, expected 0 or more"),
+        ("encoder", {"dropout": 1.5}, "encoder mlp: dropout is 1.5, expected 0 to less than 1"),
+        ("encoder", {"dropout": None}, "encoder mlp: dropout is None, expected a number"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_by_name(part: str, options, message: str) -> None:
+    with pytest.raises(ModelError) as refused:
+        ModelSpec.of(**{part: options})
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_heads_share_the_tokens() -> None:
+    with pytest.raises(ModelError, match="tokens is 100, expected a multiple of heads, which is 8"):
+        ModelSpec.of("transformer", encoder={"tokens": 100})
+
+
+def test_an_encoder_s_own_sizes_can_be_set() -> None:
+    model = build(ModelSpec.of("transformer", bits=32, encoder={"layers": 2, "tokens": 32}), seed=0)
+    assert len(model.encoder.layers.layers) == 2
+    assert model.encoder.embed.weight.shape[0] == 32
+    model = build(ModelSpec.of("deepsets", bits=32, encoder={"hidden": 24}), seed=0)
+    assert model.encoder.on_peak[0].weight.shape[0] == 24
+
+
+def test_unknown_and_missing_fields_are_refused() -> None:
+    for facts in (ModelSpec.of().to_dict(), dict(PAPER)):
+        with pytest.raises(ModelError, match="model description differs in depth, expected enc"):
+            ModelSpec.from_dict(facts | {"depth": 3})
+        del facts["bits"]
+        with pytest.raises(ModelError, match="model description differs in bits, expected encoder"):
+            ModelSpec.from_dict(facts)
+
+
+def test_descriptions_of_the_first_model_files_are_read() -> None:
+    found = flat_spec(encoder="transformer", scorer="emb-mlp", width=64, dropout=0.5, projected=8)
+    wanted = {"width": 64, "dropout": 0.5}
+    scorer = {"projected": 8, "dropout": 0.5}
+    assert found == ModelSpec.of("transformer", "emb-mlp", encoder=wanted, scorer=scorer)
+
+
+def test_weights_are_those_of_before_the_parts_had_options() -> None:
+    """Bit for bit: digests that the first version made, of every pair of parts and seed 7."""
+    kept = json.loads((Path(__file__).parent / "weights-of-format-1.json").read_text())
+    assert set(kept) == {f"{encoder}/{scorer}" for encoder in ENCODERS for scorer in SCORERS}
+    for name, wanted in kept.items():
+        encoder, scorer = name.split("/")
+        model = build(flat_spec(encoder=encoder, scorer=scorer, **SMALL), seed=7)
+        assert digest(model.state_dict()) == wanted, name
 
 
 def test_unknown_parts_are_refused_with_the_known_ones() -> None:
-    with pytest.raises(ModelError, match="encoder 'gru' is unknown, expected one of: mlp, transf"):
-        build(ModelSpec(encoder="gru"))
-    with pytest.raises(ModelError, match="encoder 'gru' is unknown"):
-        encoder_named("gru")
+    known = "encoder 'gru' is unknown, expected one of: mlp, transf"
+    for ask in (ModelSpec.of, encoder_named):
+        with pytest.raises(ModelError, match=known):
+            ask("gru")
     with pytest.raises(ModelError, match="scorer 'dot' is unknown, expected one of: fp-cos, emb-c"):
-        build(ModelSpec(scorer="dot"))
+        ModelSpec.of("mlp", "dot")
+    with pytest.raises(ModelError, match="scorer 'dot' is unknown"):
+        scorer_named("dot")
 
 
-def test_a_dropout_that_is_no_share_is_refused() -> None:
-    with pytest.raises(ModelError, match=r"dropout is 1\.5, expected at least 0 and less than 1"):
-        build(ModelSpec(dropout=1.5, **SMALL))
+def test_what_is_known_about_models_needs_no_torch() -> None:
+    code = "import sys, mzseek.models, mzseek.losses; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

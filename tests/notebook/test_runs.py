@@ -9,7 +9,10 @@ from mzseek.evaluation.beliefs import beliefs_of
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import How
 
-QUICK = {"epochs": 1, "batch_size": 16, "width": 32, "projected": 16, "blocks": 1, "threads": 1}
+QUICK = {
+    "epochs": 1, "batch_size": 16, "threads": 1,
+    "parts": {"encoder": {"width": 32, "blocks": 1}, "scorer": {"projected": 16}},
+}  # fmt: skip
 
 
 class Elsewhere(os.PathLike):
@@ -51,7 +54,7 @@ def test_training_gives_a_run_that_can_be_asked(small_set, tmp_path: Path, capsy
     run = mz.train(Elsewhere(small_set.folder), "emb-cos", tmp_path / "run", seed=3, **QUICK)
     assert isinstance(run, mz.Run)
     assert run.finished
-    assert run.options.seed == 3
+    assert run.seed == 3
     assert "steps" in capsys.readouterr().out
     again = mz.train(str(small_set.folder), "emb-cos", str(tmp_path / "again"), seed=3, watch=False,
                      **QUICK)  # fmt: skip

@@ -34,7 +34,7 @@ def shown(folder: str, value: float, *, fingerprint: bool = True, control: bool 
         path, How(), values, molecule, dict.fromkeys(names, 5), dict.fromkeys(HITS, 0.03)
     )
     options = {"loss": "emb-cos", "model": "blind" if control else "mlp"}
-    return Shown(Run(path, {"options": options}), found)
+    return Shown(Run(path, {"format_version": 1, "options": options}), found)
 
 
 def row(name: str, hit: float | None, similarity: float | None = None, **changes) -> Row:

@@ -42,6 +42,11 @@ def test_weights_come_back_bit_by_bit(loss: str, small_model, small_spec, tmp_pa
     assert all(torch.equal(value, state[name]) for name, value in found.state_dict().items())
 
 
+def with_width(described: dict, width: object) -> dict:
+    options = described["encoder"]["options"] | {"width": width}
+    return described | {"encoder": described["encoder"] | {"options": options}}
+
+
 def bad_files(tmp_path: Path, model, spec) -> dict[str, Path]:
     good = tmp_path / "good.safetensors"
     save_weights(model, spec, good, {})
@@ -65,12 +70,14 @@ def bad_files(tmp_path: Path, model, spec) -> dict[str, Path]:
         return metadata | {"model": json.dumps(model)}
 
     facts = spec.to_dict()
-    save_file(tensors, paths["wider"], metadata=described(facts | {"width": 64}))
+    save_file(tensors, paths["wider"], metadata=described(with_width(facts, 64)))
     save_file({"weight": torch.ones(3)}, paths["lacking"], metadata=described(facts))
-    save_file(tensors, paths["unknown encoder"], metadata=described(facts | {"encoder": "gpt"}))
+    save_file(
+        tensors, paths["unknown encoder"], metadata=described(facts | {"encoder": {"name": "gpt"}})
+    )
     save_file(tensors, paths["no json"], metadata=metadata | {"model": "{"})
     save_file(tensors, paths["a list"], metadata=described([1, 2]))
-    save_file(tensors, paths["wrong type"], metadata=described(facts | {"width": "wide"}))
+    save_file(tensors, paths["wrong type"], metadata=described(with_width(facts, "wide")))
     save_file(tensors, paths["odd facts"], metadata=described({"width": 3}))
     return paths | {"absent": tmp_path / "absent.safetensors", "folder": tmp_path}
 
@@ -91,8 +98,8 @@ def bad_files(tmp_path: Path, model, spec) -> dict[str, Path]:
         ("unknown encoder", "encoder 'gpt' is unknown"),
         ("no json", "its description: is damaged"),
         ("a list", "its description: holds a list, expected a JSON object"),
-        ("wrong type", "its description: width is 'wide', expected a whole number"),
-        ("odd facts", "its description: lacks 'encoder'"),
+        ("wrong type", "encoder mlp: width is 'wide', expected a whole number"),
+        ("odd facts", "its description cannot be read (model description differs in"),
     ],
 )
 def test_what_is_no_model_file_is_refused_by_name_and_never_unpickled(

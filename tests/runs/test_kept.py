@@ -12,7 +12,7 @@ from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import How
 from mzseek.prepared import Prepared
 from mzseek.runs.checkpoint import digest
-from mzseek.runs.kept import kept_model, spec_for
+from mzseek.runs.kept import kept_model, model_for
 from mzseek.runs.run import Run
 from mzseek.training.train import train
 
@@ -39,15 +39,15 @@ def test_a_runs_own_model_is_read(run: Run, small: Prepared) -> None:
     assert all(torch.equal(value, expected[name]) for name, value in model.state_dict().items())
     assert run.facts["checkpoints"][METRIC] == digest(expected)
     assert set(run.facts["checkpoints"]) == set(run.best)
-    assert spec_for(small, run.options).width == 32
+    assert model_for(run, small).width == 32
 
 
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"width": 48}, "is of another model (width 48, and "),
-        ({"loss": "fp-cos", "blocks": 2}, "is of another model (blocks 2, and "),
-        ({"dropout": 0.5}, "is of another model (dropout 0.5, and "),
+        ({"width": 48}, "is of another model (encoder.width 48, and "),
+        ({"loss": "fp-cos", "blocks": 2}, "is of another model (encoder.blocks 2, and "),
+        ({"dropout": 0.5}, "is of another model (encoder.dropout 0.5, and "),
         ({"model": "deepsets"}, "is of another model (encoder deepsets, and "),
         ({"seed": 1, "validate_every": 7}, "holds weights of step"),
         ({"seed": 1}, "holds other weights than "),
@@ -99,14 +99,17 @@ def test_a_first_stage_with_the_checkpoint_of_another_is_refused(
 
 
 ABSURD = {
-    "width": 10**9,
-    "blocks": 10**12,
+    "encoder.options.width": 10**9,
+    "encoder.options.blocks": 10**12,
+    "encoder.options.dropout": 7,
+    "encoder.name": "gpt",
+    "encoder": "gpt",
+    "encoder.options": {"depth": 3},
+    "scorer.name": "none",
+    "scorer.options": {"projected": "many"},
+    "scorer": None,
     "bins": 2**62,
     "bits": -1,
-    "projected": "many",
-    "dropout": 7,
-    "encoder": "gpt",
-    "scorer": "none",
 }
 
 
@@ -117,7 +120,11 @@ def test_a_description_beyond_reason_is_refused_without_room_being_made(
     path = run.checkpoint(METRIC)
     with safe_open(path, "pt") as file:
         metadata = file.metadata()
-    described = json.loads(metadata["model"]) | {name: ABSURD[name]}
+    described = place = json.loads(metadata["model"])
+    *folders, last = name.split(".")
+    for folder in folders:
+        place = place[folder]
+    place[last] = ABSURD[name]
     tensors = {key: value.clone() for key, value in load_file(path).items()}
     save_file(tensors, path, metadata | {"model": json.dumps(described)})
     with pytest.raises(MzseekError) as refused:

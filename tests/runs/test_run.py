@@ -1,18 +1,20 @@
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from mzseek.errors import CacheError, RunError
 from mzseek.prepared import Prepared
-from mzseek.runs.options import Options
 from mzseek.runs.run import FORMAT_VERSION, KIND, Run
+from mzseek.training.options import Options
 
 
 @pytest.fixture
 def run(small: Prepared, tmp_path: Path) -> Run:
-    return Run.create(tmp_path / "run", Options().resolved(), small)
+    return Run.create(tmp_path / "run", Options.of().described(small), small)
 
 
 def edit(folder: Path, **changes: object) -> None:
@@ -23,7 +25,7 @@ def edit(folder: Path, **changes: object) -> None:
 def test_a_new_run_says_what_made_it(run: Run, small: Prepared) -> None:
     facts = json.loads((run.folder / "run.json").read_text())
     assert (facts["kind"], facts["format_version"]) == (KIND, FORMAT_VERSION)
-    assert facts["options"] == Options().resolved().to_dict()
+    assert facts["options"] == Options.of().training_dict()
     assert facts["options"]["seed"] == 0
     assert facts["data"]["key"] == small.manifest["key"]
     assert Path(facts["data"]["folder"]) == small.folder.resolve()
@@ -39,7 +41,7 @@ def test_a_run_opens_as_it_was_saved(run: Run) -> None:
     run.save()
     found = Run.open(run.folder)
     assert found.facts == run.facts
-    assert found.options == Options().resolved()
+    assert Options.of_run(found) == Options.of()
     assert found.best == {"tanimoto": {"step": 3, "value": 0.5}}
     assert not found.finished
     assert Run.open(str(run.folder)).folder == run.folder
@@ -47,7 +49,10 @@ def test_a_run_opens_as_it_was_saved(run: Run) -> None:
 
 def test_an_empty_folder_may_be_taken(small: Prepared, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
-    assert Run.create(tmp_path / "run", Options(), small).folder == tmp_path / "run"
+    assert (
+        Run.create(tmp_path / "run", Options.of().described(small), small).folder
+        == tmp_path / "run"
+    )
 
 
 def test_folders_of_others_are_refused_and_left_alone(small: Prepared, tmp_path: Path) -> None:
@@ -56,13 +61,13 @@ def test_folders_of_others_are_refused_and_left_alone(small: Prepared, tmp_path:
     (tmp_path / "file").write_text("x")
     for name in ("mine", "file"):
         with pytest.raises(RunError, match=f"{name}: exists and is no run; name another --out"):
-            Run.create(tmp_path / name, Options(), small)
+            Run.create(tmp_path / name, Options.of().described(small), small)
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
 
 
 def test_a_run_is_not_overwritten(run: Run, small: Prepared) -> None:
     with pytest.raises(RunError, match="holds a run already; go on with --resume"):
-        Run.create(run.folder, Options(), small)
+        Run.create(run.folder, Options.of().described(small), small)
 
 
 @pytest.mark.parametrize(
@@ -74,8 +79,8 @@ def test_a_run_is_not_overwritten(run: Run, small: Prepared) -> None:
         ('"text"', "run.json: holds a str, expected a JSON object"),
         ("{}", "is no run folder .run.json does not say what it is"),
         ('{"kind": "prepared folder"}', "is a prepared folder, expected a run folder"),
-        (f'{{"kind": "{KIND}", "format_version": 99}}', "written in format 99, expected 1"),
-        (f'{{"kind": "{KIND}", "format_version": 1}}', "run.json: lacks 'data'"),
+        (f'{{"kind": "{KIND}", "format_version": 99}}', "written in format 99, expected 1 or 2"),
+        (f'{{"kind": "{KIND}", "format_version": 1}}', "run.json: lacks 'options'"),
     ],
 )
 def test_what_is_no_run_is_refused_in_one_line(tmp_path: Path, content, message: str) -> None:
@@ -128,14 +133,80 @@ def test_every_metric_has_a_file_of_its_own(run: Run, metric: str) -> None:
     assert run.checkpoint("hit_rate@1/formula") != path
 
 
-def test_options_of_another_version_are_refused(run: Run) -> None:
-    edit(run.folder, options={"colour": "red"})
-    with pytest.raises(RunError, match="options do not fit"):
-        _ = Run.open(run.folder).options
+def described(run: Run) -> dict:
+    facts = json.loads(run.path.read_text())
+    return {name: facts[name] for name in ("model", "loss", "options")}
 
 
-def test_options_with_a_line_break_in_a_name_are_one_line(run: Run) -> None:
-    edit(run.folder, options={"c\ndidates": "mass"})
-    with pytest.raises(RunError, match=r"run\.json: options do not fit") as refused:
+@pytest.mark.parametrize(
+    ("where", "value", "message"),
+    [
+        ("loss.name", "mse", "loss 'mse' is unknown, expected one of: bce"),
+        ("loss.options", {"gamma": 1}, "loss bce: option 'gamma' is unknown, it has no options"),
+        ("loss", "bce", "loss is 'bce', expected an object"),
+        ("model.encoder.name", "gpt", "encoder 'gpt' is unknown, expected one of: mlp"),
+        ("model.encoder.options", {"w\nidth": 1}, "option 'w\\\\nidth' is unknown"),
+        ("model.encoder.options.width", "wide", "encoder mlp: width is 'wide', expected a whole"),
+        ("model.encoder.options", [], "encoder mlp: options are \\[\\], expected names and values"),
+        ("model.scorer", {}, "scorer None is unknown"),
+        ("model.bins", -1, "bins is -1, expected a whole number"),
+        ("model", {"baseline": "gpt"}, "model 'gpt' is unknown, expected one of: random"),
+        ("options.candidates", 3, "options.candidates is 3, expected a text"),
+        ("options.seed", "x", "options.seed is 'x', expected a whole number"),
+    ],
+)
+def test_a_description_that_does_not_fit_is_refused(run: Run, where, value, message) -> None:
+    facts = described(run)
+    *folders, name = where.split(".")
+    place = facts
+    for folder in folders:
+        place = place[folder]
+    place[name] = value
+    edit(run.folder, **facts)
+    with pytest.raises(RunError, match=message) as refused:
         Run.open(run.folder)
+    assert str(run.path) in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_missing_option_means_its_default(run: Run) -> None:
+    facts = described(run)
+    del facts["model"]["encoder"]["options"]["blocks"], facts["loss"]["options"]
+    edit(run.folder, **facts)
+    assert Run.open(run.folder).made == run.made
+
+
+def test_a_run_says_what_its_model_is(run: Run, small: Prepared, tmp_path: Path) -> None:
+    assert (run.loss.name, run.candidates, run.seed) == ("bce", "mass", 0)
+    assert (run.model.bins, run.model.bits) == (small.bins.shape[1], 167)
+    assert (run.made.predicts_fingerprint, run.made.sees_spectrum) == (True, True)
+    blind = Options.of("emb-cos", "blind").described(small)
+    made = Run.create(tmp_path / "blind", blind, small).made
+    assert (made.predicts_fingerprint, made.sees_spectrum) == (False, False)
+    guess = Run.create(tmp_path / "guess", Options.of(model="random").described(small), small)
+    assert (guess.baseline, guess.encoder, guess.made.predicts_fingerprint) == (
+        "random",
+        None,
+        False,
+    )
+    with pytest.raises(RunError, match="random has no model"):
+        _ = guess.model
+
+
+def test_a_run_is_told_from_one_with_other_options(run: Run, small: Prepared, tmp_path: Path):
+    def identity(name: str, **changes) -> str:
+        return Run.create(tmp_path / name, Options.of(**changes).described(small), small).identity
+
+    assert identity("same") == run.identity
+    others = [{"seed": 1}, {"loss": "iou"}, {"parts": {"encoder": {"blocks": 2}}}]
+    found = [identity(str(n), **changes) for n, changes in enumerate(others)]
+    assert len({run.identity, *found}) == 4
+
+
+def test_a_run_is_opened_without_the_trainer(run: Run) -> None:
+    code = (
+        "import sys; from mzseek.runs.run import Run; Run.open(sys.argv[1]); "
+        "sys.exit('mzseek.training' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code, str(run.folder)]
+    assert subprocess.run(command, check=False).returncode == 0

@@ -3,7 +3,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mzseek.runs.options import Options
 from mzseek.training.collapse import (
     COLLAPSED_BELOW,
     collapse_warning,
@@ -11,6 +10,7 @@ from mzseek.training.collapse import (
     learned,
     spread,
 )
+from mzseek.training.options import Options
 
 
 @pytest.mark.parametrize("row", [[0.2, 0.9, 0.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
@@ -34,7 +34,8 @@ def test_of_many_predictions_a_part_is_looked_at() -> None:
 
 
 CONSTANT = np.full((20, 8), 0.3, np.float16)
-ZERO = Options(loss="iou", lr=1e-4, warmup=500, bias="zero")
+GIVEN = {"loss": "iou", "lr": 1e-4, "warmup": 500, "bias": "zero"}
+ZERO = Options.of(**GIVEN)
 LONG, SHORT = 5560, 190
 
 
@@ -47,7 +48,7 @@ def test_predictions_that_differ_are_no_collapse(step: int) -> None:
 @pytest.mark.parametrize("step", [0, 1, 6, 7, 40, 123])
 def test_how_far_training_has_come_is_the_sum_of_its_learning_rates(warmup: int, step: int) -> None:
     rates = [2e-4 * (min(1, n / warmup) if warmup else 1) for n in range(1, step + 1)]
-    assert learned(Options(lr=2e-4, warmup=warmup), step) == pytest.approx(sum(rates))
+    assert learned(Options.of(lr=2e-4, warmup=warmup), step) == pytest.approx(sum(rates))
 
 
 def test_a_constant_prediction_is_told_with_the_remedy() -> None:
@@ -60,7 +61,7 @@ def test_a_constant_prediction_is_told_with_the_remedy() -> None:
 
 @pytest.mark.parametrize("loss", ["bce", "iou"])
 def test_a_run_that_was_too_short_is_not_said_to_collapse(loss: str) -> None:
-    warning = str(collapse_warning(CONSTANT, replace(ZERO, loss=loss), SHORT))
+    warning = str(collapse_warning(CONSTANT, Options.of(**GIVEN | {"loss": loss}), SHORT))
     assert f"after 190 steps, {loss} has hardly begun to learn" in warning
     assert "collapsed" not in warning
     assert warning.endswith("Start again with --bias log-odds and more --epochs")
@@ -76,13 +77,17 @@ def test_a_run_that_was_too_short_is_not_said_to_collapse(loss: str) -> None:
     ids=str,
 )
 def test_a_remedy_that_was_taken_or_cannot_be_is_not_advised(changes, short, long) -> None:
-    options = replace(ZERO, **changes)
+    options = Options.of(**GIVEN | changes)
     for step, remedy in ((SHORT, short), (LONG, long)):
         assert str(collapse_warning(CONSTANT, options, step)).endswith(f"again with {remedy}")
 
 
 def test_a_smaller_rate_is_never_advised_to_a_run_that_was_too_short() -> None:
-    for options in (ZERO, replace(ZERO, bias="log-odds"), replace(ZERO, loss="emb-cos")):
+    for options in (
+        ZERO,
+        replace(ZERO, bias="log-odds"),
+        Options.of("emb-cos", lr=1e-4, warmup=500),
+    ):
         assert "--lr" not in str(collapse_warning(CONSTANT, options, SHORT))
 
 

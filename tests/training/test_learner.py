@@ -14,7 +14,7 @@ def make(small: Prepared, small_model, small_options):
     """A learner and a batch for it."""
 
     def learner(loss: str = "bce", **changes) -> tuple[Learner, object]:
-        options = small_options(loss, **changes).resolved()
+        options = small_options(loss, **changes)
         model = small_model(loss)
         settings = ("mass",) if options.facts.reads_candidates else ()
         queries = small.in_fold("train")

@@ -1,3 +1,5 @@
+from dataclasses import fields
+
 import pytest
 import torch
 
@@ -37,7 +39,10 @@ EXPECTED = {
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_each_loss_gets_its_own_options(name: str, output: Output, target) -> None:
-    objective = Objective(LOSSES[name], gamma=1.5, temperature=0.25, weight=0.3)
+    given = {"gamma": 1.5, "temperature": 0.25, "weight": 0.3}
+    kind = LOSSES[name].options
+    own = {field.name: given[field.name] for field in fields(kind) if field.name in given}
+    objective = Objective(LOSSES[name], kind(**own))
     found = objective(output, target, COUNTS, LABELS)
     assert found.shape == ()
     assert torch.equal(found, EXPECTED[name](output, target))
@@ -45,7 +50,8 @@ def test_each_loss_gets_its_own_options(name: str, output: Output, target) -> No
 
 @pytest.mark.parametrize("name", [name for name in LOSSES if LOSSES[name].kind == "listwise"])
 def test_listwise_losses_have_a_pairwise_form(name: str, output: Output, target) -> None:
-    found = Objective(LOSSES[name], temperature=0.25, pairwise=True)(output, target, COUNTS, LABELS)
+    options = LOSSES[name].options(temperature=0.25, pairwise=True)
+    found = Objective(LOSSES[name], options)(output, target, COUNTS, LABELS)
     assert torch.equal(found, losses.pairwise(output.scores, COUNTS, LABELS, 0.25))
 
 
@@ -53,7 +59,7 @@ def test_listwise_losses_have_a_pairwise_form(name: str, output: Output, target)
 def test_losses_on_fingerprints_need_one(name: str, output: Output, target) -> None:
     without = Output(output.embedding, None, output.scores)
     with pytest.raises(LossError, match=f"{name} needs a model that predicts a fingerprint"):
-        Objective(LOSSES[name])(without, target, COUNTS, LABELS)
+        Objective(LOSSES[name], LOSSES[name].options())(without, target, COUNTS, LABELS)
 
 
 @pytest.mark.parametrize("missing", ["scores", "counts", "labels"])
@@ -63,4 +69,4 @@ def test_losses_on_lists_need_candidates(name: str, missing: str, output: Output
     counts = None if missing == "counts" else COUNTS
     labels = None if missing == "labels" else LABELS
     with pytest.raises(LossError, match=f"{name} needs candidates"):
-        Objective(LOSSES[name])(given, target, counts, labels)
+        Objective(LOSSES[name], LOSSES[name].options())(given, target, counts, labels)

@@ -16,6 +16,7 @@ from mzseek.prepared import Prepared
 from mzseek.runs.checkpoint import load_weights
 from mzseek.runs.run import Run
 from mzseek.training import several
+from mzseek.training.options import Options
 from mzseek.training.several import train_several
 from mzseek.work import engine_named
 
@@ -67,9 +68,9 @@ def test_a_run_that_has_ended_is_left_as_it_is(trained, small: Prepared, monkeyp
     monkeypatch.setattr(several, "_told", told)
     run = trained("bce")
     times = {path: path.stat().st_mtime_ns for path in run.folder.rglob("*")}
-    several._train_one(small.folder, run.options, run.folder, "bce")
+    several._train_one(small.folder, Options.of_run(run), run.folder, "bce")
     with pytest.raises(RunError, match="was begun with seed 0, not 3"):
-        several._train_one(small.folder, replace(run.options, seed=3), run.folder, "bce")
+        several._train_one(small.folder, replace(Options.of_run(run), seed=3), run.folder, "bce")
     assert {path: path.stat().st_mtime_ns for path in run.folder.rglob("*")} == times
     assert told.empty()
 
@@ -99,12 +100,13 @@ def test_progress_is_told_by_the_whole_name(
 SEVERAL = """
 import sys
 from pathlib import Path
-from mzseek.runs.options import Options
+from mzseek.training.options import Options
 from mzseek.training.several import train_several
 
 if __name__ == "__main__":
-    small = {"width": 32, "blocks": 1, "batch_size": 16, "validate_every": 5}
-    wanted = {"short": Options(epochs=1, **small), "long": Options(epochs=5000, **small)}
+    parts = {"encoder": {"width": 32, "blocks": 1}}
+    small = {"parts": parts, "batch_size": 16, "validate_every": 5}
+    wanted = {"short": Options.of(epochs=1, **small), "long": Options.of(epochs=5000, **small)}
     train_several(Path(sys.argv[1]), wanted, Path(sys.argv[2]), processes=2)
 """
 

@@ -22,10 +22,9 @@ from mzseek.models import ENCODERS
 from mzseek.prepared import Prepared
 from mzseek.runs.checkpoint import load_weights
 from mzseek.runs.device import threads_set
-from mzseek.runs.kept import spec_for
-from mzseek.runs.options import Options
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
+from mzseek.training.options import Options
 from mzseek.training.protocol import with_protocol
 from mzseek.training.train import predict_fold, random_fold, train
 
@@ -97,7 +96,7 @@ def test_a_run_folder_has_what_is_promised(loss: str, trained, small: Prepared) 
             assert (found.fingerprints is not None) == LOSSES[loss].predicts_fingerprint
     assert run.facts["steps"] == 24
     assert run.facts["seconds"] >= 0
-    assert run.options.temperature == LOSSES[loss].temperature  # defaults are written out
+    assert run.loss.options == LOSSES[loss].options()  # defaults are written out
 
 
 def test_saved_predictions_are_those_of_their_checkpoint(trained, small: Prepared) -> None:
@@ -235,7 +234,7 @@ def test_going_on_with_a_run_that_has_ended_does_nothing(
     before = contents(Run.open(tmp_path / "run"))
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
     lines: list[str] = []
-    options = trained("bce").options
+    options = Options.of_run(trained("bce"))
     run = train(small, options, tmp_path / "run", resume=True, say=lines.append)
     assert contents(run) == before
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")} == times
@@ -254,11 +253,13 @@ def test_going_on_with_other_options_is_refused(
 
 
 def as_written_before(folder: Path) -> None:
-    """Make ``run.json`` what version 0.1 wrote: numbers also where they do not apply."""
+    """Make ``run.json`` what version 0.1 wrote: all options side by side, also where none apply."""
     facts = json.loads((folder / "run.json").read_text())
-    for name, value in (("gamma", 2.0), ("weight", 0.5), ("blocks", 3)):
-        if facts["options"][name] is None:
-            facts["options"][name] = value
+    model, loss = facts.pop("model"), facts.pop("loss")
+    idle = {"temperature": None, "gamma": 2.0, "weight": 0.5, "pairwise": False, "projected": 256}
+    parts = model["encoder"]["options"] | model["scorer"]["options"] | loss["options"]
+    names = {"loss": loss["name"], "model": model["encoder"]["name"]}
+    facts |= {"format_version": 1, "options": facts["options"] | idle | parts | names}
     (folder / "run.json").write_text(json.dumps(facts))
     state = folder / "state" / "state.json"  # states of older versions do not name their run
     facts = json.loads(state.read_text())
@@ -275,9 +276,10 @@ def test_a_run_of_an_older_version_goes_on_with_its_own_values(
     as_written_before(tmp_path / "run")
     bare = small_options(loss, warmup=None, validate_every=None, bias=None)
     run = train(small, bare, tmp_path / "run", resume=True)
-    kept = (run.options.warmup, run.options.validate_every, run.options.bias)
+    begun = Options.of_run(run)
+    kept = (begun.warmup, begun.validate_every, begun.bias)
     assert kept == (5, 5, "zero")
-    assert run.options == trained(loss).options
+    assert begun == Options.of_run(trained(loss))
     assert run.history() == trained(loss).history()
     weights = [load_file(r.checkpoint("hit_rate@1/mass")) for r in (run, trained(loss))]
     assert all((weights[0][name] == weights[1][name]).all() for name in weights[1])
@@ -323,11 +325,14 @@ CLI = [sys.executable, "-c", "from mzseek.cli import main; main()"]
 def command(loss: str, prepared: Prepared, out: Path) -> tuple[list[str], Options]:
     """A run of some seconds on the command line, and the same options in Python."""
     given = {
-        "loss": loss, "epochs": 30, "lr": 3e-3, "warmup": 5, "width": 32, "blocks": 1,
-        "batch_size": 16, "validate_every": 13, "threads": 1,
+        "loss": loss, "epochs": 30, "lr": 3e-3, "warmup": 5, "batch_size": 16,
+        "validate_every": 13, "threads": 1,
     }  # fmt: skip
-    flags = [text for name, v in given.items() for text in (f"--{name.replace('_', '-')}", str(v))]
-    return [*CLI, "train", str(prepared.folder), "--out", str(out), *flags], Options(**given)
+    encoder = {"width": 32, "blocks": 1}
+    named = (given | encoder).items()
+    flags = [text for name, v in named for text in (f"--{name.replace('_', '-')}", str(v))]
+    command = [*CLI, "train", str(prepared.folder), "--out", str(out), *flags]
+    return command, Options.of(parts={"encoder": encoder}, **given)
 
 
 def wait_for_state(process: subprocess.Popen, out: Path) -> None:
@@ -430,7 +435,7 @@ def test_a_warm_up_that_is_longer_than_the_run_is_taken_as_given_and_warned_of(
 ) -> None:
     lines: list[str] = []
     run = train(small, small_options(warmup=500), tmp_path / "run", say=lines.append)
-    assert run.options.warmup == 500
+    assert Options.of_run(run).warmup == 500
     assert lines[1].startswith("warning: the warm-up of 500 steps is longer than the run of 24")
 
 
@@ -476,9 +481,12 @@ def test_negatives_without_the_lists_that_they_are_measured_on_are_refused(
 
 
 def test_the_model_has_the_sizes_of_the_data(small: Prepared, small_options) -> None:
-    spec = spec_for(small, small_options("emb-cos", width=48, blocks=2, dropout=0.1))
-    assert (spec.bins, spec.bits, spec.scorer, spec.encoder) == (1005, 167, "emb-cos", "mlp")
-    assert (spec.width, spec.blocks, spec.projected, spec.dropout) == (48, 2, 16, 0.1)
+    spec = small_options("emb-cos", width=48, blocks=2, dropout=0.1).model_for(small)
+    assert (spec.bins, spec.bits) == (1005, 167)
+    assert spec.encoder.to_dict() == {
+        "name": "mlp", "options": {"width": 48, "blocks": 2, "dropout": 0.1},
+    }  # fmt: skip
+    assert spec.scorer.to_dict() == {"name": "emb-cos", "options": {"projected": 16}}
 
 
 # What is refused.

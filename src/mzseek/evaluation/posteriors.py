@@ -124,7 +124,7 @@ def calibrate(
     _, step, val = min(found, key=lambda each: each[0])
     fitted = fit_calibration(val.scores, val.counts, _labels(val, how), val.molecule)
     lists = _scores_at(run, prepared, how, step, progress)
-    plain = Calibration(run.options.temperature or 1.0)
+    plain = Calibration(getattr(run.loss.options, "temperature", 1.0))
     return Calibrated(
         val=_posterior(val, prepared, replace(how, fold="val"), fitted, step),
         test=_posterior(lists, prepared, how, fitted, step),

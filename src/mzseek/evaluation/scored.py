@@ -12,12 +12,10 @@ from mzseek.datasets.table import FOLDS
 from mzseek.errors import BusyError, RunError, WriteError
 from mzseek.files import sole_writer
 from mzseek.metrics.hits import Ties
-from mzseek.models import ENCODERS
 from mzseek.prepared.batch import BatchMaker
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import IDENTITIES
 from mzseek.runs.kept import kept_model
-from mzseek.runs.options import BASELINES
 from mzseek.runs.predictions import ListScores, Predictions, label_of, predict_fold, random_fold
 from mzseek.runs.run import Run
 from mzseek.similarity.soft import CANDIDATE_SIMILARITIES, candidate_similarity
@@ -63,22 +61,22 @@ class How:
 
 def by_cosine(run: Run) -> bool:
     """Whether a model scores by the cosine of its predicted fingerprint."""
-    return run.options.facts.scorer == "fp-cos" and predicts_fingerprint(run)
+    return run.made.scores_by == "cosine"
 
 
 def sees_spectrum(run: Run) -> bool:
     """Whether a run's scores come from the spectrum; those of controls do not."""
-    return run.options.model not in BASELINES and ENCODERS[run.options.model].sees_spectrum
+    return run.made.sees_spectrum
 
 
 def predicts_fingerprint(run: Run) -> bool:
     """Whether a run's model predicts a fingerprint."""
-    return run.options.facts.predicts_fingerprint and run.options.model not in BASELINES
+    return run.made.predicts_fingerprint
 
 
 def name_of(run: Run) -> str:
     """What a message calls a run's model."""
-    return run.options.model if run.options.model in BASELINES else run.options.loss
+    return run.baseline or run.loss.name
 
 
 def check_similarity(run: Run, how: How) -> None:
@@ -111,8 +109,8 @@ def predictions_of(
         return saved
     if not len(prepared.in_fold(fold)):
         raise RunError(f"{prepared.folder}: has no {fold} spectra")
-    if run.options.model in BASELINES:
-        made = random_fold(prepared, fold, run.options.seed)
+    if run.baseline is not None:
+        made = random_fold(prepared, fold, run.seed)
     else:
         metric = next(name for name, facts in run.best.items() if facts["step"] == step)
         made = predict_fold(

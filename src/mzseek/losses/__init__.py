@@ -12,7 +12,8 @@ from mzseek.losses.kinds.cosine import cosine
 from mzseek.losses.kinds.focal import focal
 from mzseek.losses.kinds.iou import iou
 from mzseek.losses.kinds.pairwise import pairwise
-from mzseek.losses.registry import LOSSES, Loss, loss_named
+from mzseek.losses.loss import Loss
+from mzseek.losses.registry import LOSSES, loss_named
 
 __all__ = [
     "LOSSES",

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from mzseek.models.encoders.base import Encoder, SpectrumInput
 from mzseek.models.head import FingerprintHead
-from mzseek.models.scorers import Scorer
+from mzseek.models.scorers.base import Scorer
 from mzseek.tensors import SparseRows
 
 

@@ -1,17 +1,19 @@
-"""A model's make-up as plain data: what a run folder and a model file carry."""
+"""A model's make-up as plain data: what a run folder and a model file carry. It loads no torch."""
 
-from dataclasses import asdict, dataclass, fields
-from typing import Any, TypeVar
-
-import torch
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from mzseek.errors import ModelError
-from mzseek.models.encoders import Encoder, encoder_named
-from mzseek.models.head import FingerprintHead
-from mzseek.models.model import Retriever
-from mzseek.models.scorers import SCORERS, Scorer
+from mzseek.models.encoders import ENCODERS, EncoderKind, encoder_named
+from mzseek.models.scorers import SCORERS, ScorerKind, scorer_named
+from mzseek.registry import Part, part_from
 
-Part = TypeVar("Part", Encoder, Scorer)
+if TYPE_CHECKING:
+    from mzseek.models.model import Retriever
+
+# The fields of a description before parts had options of their own.
+_FLAT = ("encoder", "scorer", "bins", "bits", "width", "projected", "blocks", "dropout")
 
 
 @dataclass(frozen=True)
@@ -20,41 +22,115 @@ class ModelSpec:
 
     Attributes
     ----------
-    encoder, scorer : str
-        Names in `ENCODERS` and `SCORERS`.
+    encoder, scorer : Part
+        Names in `ENCODERS` and `SCORERS`, with the options of each.
     bins, bits : int
         Lengths of a binned spectrum and of a fingerprint.
-    width, projected : int
-        Lengths of an embedding and of a learned projection.
-    blocks : int
-        Of the MLP encoder.
-    dropout : float
+
+    Examples
+    --------
+    >>> ModelSpec.of("mlp", "emb-cos", encoder={"width": 512}).to_dict()["encoder"]
+    {'name': 'mlp', 'options': {'width': 512, 'blocks': 3, 'dropout': 0.25}}
     """
 
-    encoder: str = "mlp"
-    scorer: str = "fp-cos"
-    bins: int = 10_050
-    bits: int = 4096
-    width: int = 1024
-    projected: int = 256
-    blocks: int = 3
-    dropout: float = 0.25
+    encoder: Part
+    scorer: Part
+    bins: int
+    bits: int
+
+    @classmethod
+    def of(
+        cls,
+        encoder_name: str = "mlp",
+        scorer_name: str = "fp-cos",
+        bins: int = 10_050,
+        bits: int = 4096,
+        *,
+        encoder: Mapping[str, Any] | None = None,
+        scorer: Mapping[str, Any] | None = None,
+    ) -> "ModelSpec":
+        """A model by the names of its parts, and the options of each that are not the default."""
+        return cls(
+            encoder_part(encoder_name, encoder), scorer_part(scorer_name, scorer), bins, bits
+        )
+
+    @property
+    def encoder_kind(self) -> EncoderKind:
+        """Facts about the encoder."""
+        return encoder_named(self.encoder.name)
+
+    @property
+    def scorer_kind(self) -> ScorerKind:
+        """Facts about the scorer."""
+        return scorer_named(self.scorer.name)
+
+    @property
+    def width(self) -> int:
+        """Length of an embedding."""
+        return int(self.encoder.options.width)
+
+    @property
+    def repeats(self) -> int:
+        """How many layers alike the encoder has; 0 where it has no such layers."""
+        name = self.encoder_kind.repeats
+        return int(getattr(self.encoder.options, name)) if name else 0
+
+    @property
+    def predicts_fingerprint(self) -> bool:
+        """Whether it has a head that predicts a fingerprint: its scorer reads one."""
+        return self.scorer_kind.reads_fingerprint
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
-        return asdict(self)
+        return {
+            "encoder": self.encoder.to_dict(),
+            "scorer": self.scorer.to_dict(),
+            "bins": self.bins,
+            "bits": self.bits,
+        }
+
+    def flat(self) -> dict[str, Any]:
+        """Every option by its whole name (``encoder.width``), to tell two models apart."""
+        named: dict[str, Any] = {"encoder": self.encoder.name, "scorer": self.scorer.name}
+        for name, part in (("encoder", self.encoder), ("scorer", self.scorer)):
+            named |= {f"{name}.{key}": value for key, value in vars(part.options).items()}
+        return named | {"bins": self.bins, "bits": self.bits}
 
     @classmethod
-    def from_dict(cls, facts: dict[str, Any]) -> "ModelSpec":
-        """From plain data; unknown or missing names are refused."""
+    def from_dict(cls, found: Mapping[str, Any]) -> "ModelSpec":
+        """From plain data, also those of a version that wrote all options side by side.
+
+        Raises
+        ------
+        ModelError
+            A field is missing, a name is unknown, or a value does not fit.
+        """
+        if isinstance(found.get("encoder"), str):
+            found = _nested(found)
         names = [field.name for field in fields(cls)]
-        if set(facts) != set(names):
-            odd = ", ".join(" ".join(name.split()) for name in sorted(set(facts) ^ set(names)))
-            raise ModelError(f"model description differs in {odd}, expected {', '.join(names)}")
-        return cls(**facts)
+        _check_names(found, names)
+        for name in ("bins", "bits"):
+            if type(found[name]) is not int or found[name] < 1:
+                raise ModelError(f"{name} is {repr(found[name])[:40]}, expected 1 or more")
+        return cls(
+            part_from(ENCODERS, found["encoder"], "encoder", ModelError),
+            part_from(SCORERS, found["scorer"], "scorer", ModelError),
+            found["bins"],
+            found["bits"],
+        )
 
 
-def build(spec: ModelSpec, *, seed: int | None = None) -> Retriever:
+def encoder_part(name: str, options: Mapping[str, Any] | None = None) -> Part:
+    """An encoder with these options and the defaults of the others."""
+    return part_from(ENCODERS, {"name": name, "options": options or {}}, "encoder", ModelError)
+
+
+def scorer_part(name: str, options: Mapping[str, Any] | None = None) -> Part:
+    """A scorer with these options and the defaults of the others."""
+    return part_from(SCORERS, {"name": name, "options": options or {}}, "scorer", ModelError)
+
+
+def build(spec: ModelSpec, *, seed: int | None = None) -> "Retriever":
     """A model with fresh weights.
 
     Parameters
@@ -67,19 +143,42 @@ def build(spec: ModelSpec, *, seed: int | None = None) -> Retriever:
     -------
     Retriever
     """
-    if spec.scorer not in SCORERS:
-        raise ModelError(
-            f"scorer {spec.scorer!r} is unknown, expected one of: {', '.join(SCORERS)}"
-        )
+    import torch
+
+    from mzseek.models.head import FingerprintHead
+    from mzseek.models.model import Retriever
+
+    encoder_kind, scorer_kind = spec.encoder_kind, spec.scorer_kind
+    bins = {"bins": spec.bins} if encoder_kind.takes_bins else {}
+    sizes = {name: getattr(spec, name) for name in scorer_kind.sizes}
     with torch.random.fork_rng(devices=[], enabled=seed is not None):
         if seed is not None:
             torch.manual_seed(seed)
-        encoder = _made(encoder_named(spec.encoder), spec)
-        scorer = _made(SCORERS[spec.scorer], spec)
-        head = FingerprintHead(spec.width, spec.bits) if scorer.reads_fingerprint else None
+        encoder = encoder_kind.network(**bins, **vars(spec.encoder.options))
+        scorer = scorer_kind.network(**sizes, **vars(spec.scorer.options))
+        head = FingerprintHead(spec.width, spec.bits) if spec.predicts_fingerprint else None
         return Retriever(encoder, head, scorer)
 
 
-def _made(part: type[Part], spec: ModelSpec) -> Part:
-    """A part, built from the fields that it says it needs."""
-    return part(**{name: getattr(spec, name) for name in part.options})
+def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """A description as it is now, of one in which every option stood beside every other."""
+    _check_names(flat, _FLAT)
+    if not isinstance(flat["scorer"], str):
+        raise ModelError(f"scorer is {repr(flat['scorer'])[:40]}, expected a name")
+    encoder, scorer = encoder_named(flat["encoder"]), scorer_named(flat["scorer"])
+    return {
+        "encoder": {"name": encoder.name, "options": _own(encoder, flat)},
+        "scorer": {"name": scorer.name, "options": _own(scorer, flat)},
+        "bins": flat["bins"],
+        "bits": flat["bits"],
+    }
+
+
+def _own(kind: EncoderKind | ScorerKind, flat: Mapping[str, Any]) -> dict[str, Any]:
+    return {field.name: flat[field.name] for field in fields(kind.options) if field.name in flat}
+
+
+def _check_names(found: Mapping[str, Any], names: "tuple[str, ...] | list[str]") -> None:
+    if set(found) != set(names):
+        odd = ", ".join(" ".join(name.split()) for name in sorted(set(found) ^ set(names)))
+        raise ModelError(f"model description differs in {odd[:100]}, expected {', '.join(names)}")

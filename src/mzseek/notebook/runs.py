@@ -1,6 +1,6 @@
 """Runs in a notebook: trained, measured and reported on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +137,8 @@ def train(
     loss: str,
     out: StrPath,
     *,
+    model: str = "mlp",
+    parts: Mapping[str, Mapping[str, Any]] | None = None,
     protocol: str = "auto",
     resume: bool = False,
     watch: bool = True,
@@ -151,6 +153,10 @@ def train(
         One of `mzseek.losses.LOSSES`.
     out : path
         Run folder to make.
+    model : str
+        One of `mzseek.models.ENCODERS`, or ``random``.
+    parts : mapping, optional
+        Options of the parts: ``{"encoder": {"width": 512}, "loss": {"gamma": 3.0}}``.
     protocol : str
         ``auto`` or ``paper``: what warm-up, validations and bias are where they are not given.
     resume : bool
@@ -158,23 +164,18 @@ def train(
     watch : bool
         Show how far it is, and what it says on the way.
     **options
-        Fields of `mzseek.training.options.Options`, such as ``epochs=10`` or ``seed=1``.
+        Fields of `mzseek.training.options.TrainingOptions`, such as ``epochs=10`` or ``seed=1``.
 
     Returns
     -------
     Run
     """
-    from mzseek.errors import RunError
-    from mzseek.runs.options import Options  # torch takes a second to load
     from mzseek.training import train as training
+    from mzseek.training.options import Options  # torch takes a second to load
     from mzseek.training.protocol import with_protocol
 
     opened = prepared if isinstance(prepared, Prepared) else Prepared.open(prepared)
-    known = Options.__dataclass_fields__
-    for name in options:
-        if name not in known:
-            raise RunError(f"option {name!r} is unknown, expected one of: {', '.join(known)}")
-    wanted = with_protocol(Options(loss=loss, **options), protocol)
+    wanted = with_protocol(Options.of(loss, model, parts, **options), protocol)
     with told(watch) as progress:
         say = print if watch else (lambda line: None)
         made = training.train(opened, wanted, Path(out), resume=resume, progress=progress, say=say)

@@ -105,12 +105,12 @@ def _belief(label: str, found: Beliefs) -> dict[str, object]:
 def _made(label: str, run: Run) -> dict[str, object]:
     return {
         "name": label,
-        "loss": run.options.loss,
-        "model": run.options.model,
+        "loss": run.loss.name,
+        "model": run.made.model_name,
         "steps": run.facts["steps"],
         "seconds": run.facts["seconds"],
-        "lr": run.options.lr,
-        "seed": run.options.seed,
+        "lr": run.made.options.get("lr"),
+        "seed": run.seed,
     }
 
 

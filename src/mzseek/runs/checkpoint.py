@@ -3,7 +3,7 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -14,13 +14,14 @@ from mzseek.errors import ModelError
 from mzseek.files import atomic_file
 from mzseek.files.json_file import check_fields, parse_object
 from mzseek.models import ModelSpec, Retriever, build
+from mzseek.runs.description import model_as_text, model_from_text
 
 _KIND = "mzseek model weights"
 
 
 def save_weights(model: Retriever, spec: ModelSpec, path: Path, facts: dict[str, Any]) -> str:
     """Write a model's weights with its description in the same file; returns their digest."""
-    described = {"kind": _KIND, "model": json.dumps(spec.to_dict()), "facts": json.dumps(facts)}
+    described = {"kind": _KIND, "model": model_as_text(spec), "facts": json.dumps(facts)}
     weights = plain(model.state_dict())
     with atomic_file(path) as partial:
         save_file(weights, partial, metadata=described)
@@ -48,7 +49,7 @@ def load_weights(path: Path) -> tuple[Retriever, ModelSpec, dict[str, Any]]:
     if metadata.get("kind") != _KIND:
         raise ModelError(f"{path}: is no mzseek model (safetensors without its description)")
     where = f"{path}: its description"
-    spec = _spec_in(metadata.get("model", ""), where)
+    spec = model_from_text(metadata.get("model", ""), where)
     facts = parse_object(metadata.get("facts", ""), where, ModelError)
     check_fields(facts, {"step?": int}, where, ModelError)
     _check_shapes(spec, tensors, path)
@@ -57,19 +58,11 @@ def load_weights(path: Path) -> tuple[Retriever, ModelSpec, dict[str, Any]]:
     return model.eval(), spec, facts
 
 
-def _spec_in(text: str, where: str) -> ModelSpec:
-    found = parse_object(text, where, ModelError)
-    check_fields(found, get_type_hints(ModelSpec), where, ModelError)
-    try:
-        return ModelSpec.from_dict(found)
-    except ModelError as error:
-        raise ModelError(f"{where} cannot be read ({error})") from error
-
-
 def _check_shapes(spec: ModelSpec, tensors: dict[str, Tensor], path: Path) -> None:
     """Refuse weights of other shapes than described, before room is made for what is described."""
-    if spec.blocks > len(tensors):
-        raise ModelError(f"{path}: does not fit the model it describes ({spec.blocks:,} blocks)")
+    if spec.repeats > len(tensors):
+        what = f"{spec.repeats:,} {spec.encoder_kind.repeats}"
+        raise ModelError(f"{path}: does not fit the model it describes ({what})")
     try:
         with torch.device("meta"):
             expected = build(spec).state_dict()

@@ -3,23 +3,28 @@
 from mzseek.errors import RunError
 from mzseek.models import ModelSpec, Retriever
 from mzseek.prepared.reader import Prepared
+from mzseek.registry import Part
 from mzseek.runs.checkpoint import digest, load_weights
-from mzseek.runs.options import Options
 from mzseek.runs.run import Run
 
 
-def spec_for(prepared: Prepared, options: Options) -> ModelSpec:
-    """The model that the options ask for, in the sizes of the data."""
-    return ModelSpec(
-        encoder=options.model,
-        scorer=options.facts.scorer,
-        bins=int(prepared.bins.shape[1]),
-        bits=int(prepared.manifest["fingerprint_bits"]),
-        width=options.width,
-        projected=options.projected,
-        blocks=ModelSpec.blocks if options.blocks is None else options.blocks,
-        dropout=options.dropout,
-    )
+def model_of_parts(encoder: Part, scorer: Part, prepared: Prepared) -> ModelSpec:
+    """The model of these parts, in the sizes of the data."""
+    bits = int(prepared.manifest["fingerprint_bits"])
+    return ModelSpec(encoder, scorer, int(prepared.bins.shape[1]), bits)
+
+
+def model_for(run: Run, prepared: Prepared) -> ModelSpec:
+    """The model of a run, in the sizes of the data.
+
+    Raises
+    ------
+    RunError
+        It is a baseline, which has none.
+    """
+    if run.encoder is None:
+        raise RunError(f"{run.folder}: {run.baseline} has no model")
+    return model_of_parts(run.encoder, run.scorer, prepared)
 
 
 def kept_model(run: Run, metric: str, prepared: Prepared) -> Retriever:
@@ -32,12 +37,12 @@ def kept_model(run: Run, metric: str, prepared: Prepared) -> Retriever:
     """
     path = run.checkpoint(metric)
     model, found, facts = load_weights(path)
-    expected = spec_for(prepared, run.options)
+    expected = model_for(run, prepared)
     if found != expected:
-        theirs, ours = found.to_dict(), expected.to_dict()
-        name = next(name for name in ours if theirs[name] != ours[name])
+        theirs, ours = found.flat(), expected.flat()
+        name = next(name for name in ours if theirs.get(name) != ours[name])
         raise RunError(
-            f"{path}: is of another model ({name} {theirs[name]}, and {run.folder} has "
+            f"{path}: is of another model ({name} {theirs.get(name)}, and {run.folder} has "
             f"{ours[name]})"
         )
     step, kept = run.best[metric]["step"], run.facts.get("checkpoints", {}).get(metric)

@@ -273,7 +273,11 @@ def predict_fold(
     """A model's word on a fold, with candidates of every setting there is."""
     queries = prepared.in_fold(fold)
     maker = BatchMaker(
-        prepared, model.encoder.reads, tuple(prepared.measured_settings), queries, backward=False
+        prepared,
+        model.encoder.kind.reads,
+        tuple(prepared.measured_settings),
+        queries,
+        backward=False,
     )
     return predict(model.to(device()), maker, queries, device=device(), progress=progress)
 

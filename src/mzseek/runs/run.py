@@ -1,7 +1,7 @@
 """The run folder: what made it, how it went, its checkpoints and predictions.
 
 ==============================  =======================================================
-``run.json``                    options, versions, seed, data, model, how it ended
+``run.json``                    model, loss, options, versions, data, how it ended
 ``history.csv``                 one row a validation: step, epoch, loss, metrics
 ``checkpoints/METRIC.safetensors``  weights when that metric was best on validation
 ``predictions/step-N/FOLD/``    what the checkpoint of that step says about a fold
@@ -16,28 +16,32 @@ import os
 import platform
 from collections import Counter
 from collections.abc import Sequence
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Self, get_type_hints
+from typing import Any, Self
 
 import torch
 
 from mzseek.errors import InputError, MzseekError, RunError
 from mzseek.files import StrPath, atomic_file
-from mzseek.files.json_file import check_fields
 from mzseek.files.limits import MAX_ROW
 from mzseek.files.manifest import RUN, Manifest
 from mzseek.files.table import sole_column, split_row
+from mzseek.models import ModelSpec
 from mzseek.prepared.reader import Prepared
+from mzseek.registry import Part
+from mzseek.runs import earlier
+from mzseek.runs.description import Description, model_in
 from mzseek.runs.device import device
-from mzseek.runs.options import Options
 from mzseek.version import __version__
 
 KIND = "run folder"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 STATUSES = ("training", "finished")
 BEST = {...: {"step": int, "value": float, "spread?": float}}
 _FIELDS = {
+    "options": dict,
     "data": {"folder": str, "key": str, "measured_on?": str},
     "status": str,
     "best": BEST,
@@ -47,8 +51,14 @@ _FIELDS = {
     "checkpoints?": {...: str},
 }
 MANIFEST = Manifest(
-    KIND, RunError, fields=_FIELDS, versions=(FORMAT_VERSION,), name=RUN, has_files=False
+    KIND,
+    RunError,
+    fields=_FIELDS,
+    versions=(earlier.FORMAT, FORMAT_VERSION),
+    name=RUN,
+    has_files=False,
 )
+_MADE = ("model", "loss", "options")
 _PACKAGES = ("torch", "numpy", "scipy", "rdkit", "safetensors")
 
 
@@ -60,8 +70,8 @@ class Run:
         self.facts = facts
 
     @classmethod
-    def create(cls, folder: Path, options: Options, prepared: Prepared) -> "Run":
-        """A new run folder.
+    def create(cls, folder: Path, made: Description, prepared: Prepared) -> "Run":
+        """A new run folder, of what is to be made on these data.
 
         Raises
         ------
@@ -81,13 +91,13 @@ class Run:
             {
                 "kind": KIND,
                 "format_version": FORMAT_VERSION,
-                "options": options.to_dict(),
+                **made.to_dict(),
                 "data": {
                     "folder": os.fspath(prepared.folder.resolve()),
                     "key": prepared.manifest["key"],
                     "fingerprint": prepared.manifest["options"]["fingerprint"],
                     "settings": prepared.settings,
-                    "measured_on": prepared.measured_on(options.candidates),
+                    "measured_on": prepared.measured_on(made.options["candidates"]),
                 },
                 "versions": _versions(),
                 "machine": {
@@ -115,31 +125,90 @@ class Run:
         """
         folder = Path(folder)
         facts, path = MANIFEST.read(folder), folder / MANIFEST.name
-        options = {f"{name}?": hint for name, hint in get_type_hints(Options).items()}
-        check_fields(facts, {"options": options}, path, RunError)
         if facts["status"] not in STATUSES:
             raise RunError(
                 f"{path}: status is {facts['status'][:40]!r}, expected one of {', '.join(STATUSES)}"
             )
+        run = cls(folder, facts)
         try:
-            Options.from_dict(facts["options"])
+            run.made  # noqa: B018  what it says must be what there is
         except MzseekError as error:
             raise RunError(f"{path}: {' '.join(str(error).split())}") from error
-        return cls(folder, facts)
+        return run
 
     def save(self) -> None:
         """Write ``run.json``."""
         MANIFEST.replace(self.folder, self.facts)
 
     @property
-    def options(self) -> Options:
-        """The options that it was made with, defaults filled in."""
-        return Options.from_dict(self.facts["options"])
+    def path(self) -> Path:
+        """The file that says what it is."""
+        return self.folder / MANIFEST.name
+
+    @cached_property
+    def made(self) -> Description:
+        """What it was asked to make, defaults filled in."""
+        facts = self.facts
+        if facts["format_version"] == earlier.FORMAT:
+            facts = earlier.as_now(facts["options"], "its description")
+        return Description.from_dict(facts)
+
+    @property
+    def loss(self) -> Part:
+        """The loss that it was trained with."""
+        return self.made.loss
+
+    @property
+    def encoder(self) -> Part | None:
+        """The encoder of its model; None for a baseline."""
+        return self.made.encoder
+
+    @property
+    def scorer(self) -> Part:
+        """The scorer of its model."""
+        return self.made.scorer
+
+    @property
+    def baseline(self) -> str | None:
+        """What scores without a model, where there is none."""
+        return self.made.baseline
+
+    @property
+    def candidates(self) -> str:
+        """The retrieval setting that it was trained with."""
+        return str(self.made.options["candidates"])
+
+    @property
+    def seed(self) -> int:
+        """Of its weights, or of a baseline's scores."""
+        return int(self.made.options["seed"])
+
+    @property
+    def model(self) -> ModelSpec:
+        """The make-up of its model.
+
+        Raises
+        ------
+        RunError
+            It is a baseline, or a run of an earlier version that has no checkpoint yet: there,
+            the sizes of a model stand beside its weights alone.
+        """
+        made = self.made
+        if made.encoder is None:
+            raise RunError(f"{self.folder}: {made.baseline} has no model")
+        bins, bits = made.bins, made.bits
+        if bins is None or bits is None:
+            if not self.best:
+                raise RunError(f"{self.folder}: has no checkpoint yet; train it first")
+            kept = model_in(self.checkpoint(next(iter(self.best))))
+            bins, bits = kept.bins, kept.bits
+        return ModelSpec(made.encoder, made.scorer, bins, bits)
 
     @property
     def identity(self) -> str:
         """Key of what makes a run: its options and its data. Equal keys give equal weights."""
-        made_by = [self.facts["options"], self.facts["data"]["key"]]
+        own = ("options",) if self.facts["format_version"] == earlier.FORMAT else _MADE
+        made_by = [*(self.facts[name] for name in own), self.facts["data"]["key"]]
         return hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()
 
     @property
@@ -201,7 +270,7 @@ class Run:
         if noted is not None:
             return str(noted)
         data = Prepared.open(folder or self.facts["data"]["folder"])
-        return data.measured_on(self.options.candidates)
+        return data.measured_on(self.candidates)
 
     def open_data(self, folder: Path | None = None) -> Prepared:
         """The prepared folder that it was trained on, found again, verified and compared.

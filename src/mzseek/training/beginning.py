@@ -11,9 +11,11 @@ from mzseek.models import Retriever
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.checkpoint import start_from
 from mzseek.runs.kept import kept_model
-from mzseek.runs.options import Options
 from mzseek.runs.run import Run
+from mzseek.training.options import Options
 from mzseek.work.progress import Say
+
+_FREE = ("encoder.dropout",)  # a second stage may have another: no weight depends on it
 
 
 def begin(model: Retriever, prepared: Prepared, options: Options, say: Say) -> None:
@@ -48,10 +50,11 @@ def first_stage(options: Options, prepared: Prepared) -> Path:
         fold may hold our test molecules, and their bits may mean something else.
     """
     source = Run.open(options.start_from or "")
-    for name in ("model", "width", "blocks"):
-        theirs, ours = getattr(source.options, name), getattr(options, name)
-        if theirs != ours:
-            raise RunError(f"{source.folder}: has {name} {theirs}, expected {ours} as asked for")
+    theirs, ours = Options.of_run(source).flat(), options.flat()
+    for name in ("model", *(name for name in ours if name.startswith("encoder."))):
+        had, wanted = theirs.get(name), ours[name]
+        if had != wanted and name not in _FREE:
+            raise RunError(f"{source.folder}: has {name} {had}, expected {wanted} as asked for")
     if not source.best:
         raise RunError(f"{source.folder}: has no checkpoint to start from")
     if source.facts["data"]["key"] != prepared.manifest["key"]:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.runs.options import Options
+from mzseek.training.options import Options
 
 # A constant prediction has a spread of 0; trained models of every loss here have more than 0.3.
 COLLAPSED_BELOW = 0.05
@@ -48,9 +48,9 @@ def learned(options: Options, step: int) -> float:
 
     Examples
     --------
-    >>> round(learned(Options(lr=1e-4, warmup=0), 1000), 3)
+    >>> round(learned(Options.of(lr=1e-4, warmup=0), 1000), 3)
     0.1
-    >>> round(learned(Options(lr=1e-4, warmup=500), 190), 4)
+    >>> round(learned(Options.of(lr=1e-4, warmup=500), 190), 4)
     0.0036
     """
     warmup = options.warmup or 0
@@ -86,11 +86,11 @@ def collapse_warning(
         f"least {COLLAPSED_BELOW:g}): "
     )
     if short:
-        said += f"after {step:,} steps, {options.loss} has hardly begun to learn. "
+        said += f"after {step:,} steps, {options.loss.name} has hardly begun to learn. "
     else:
         said += (
-            f"{options.loss} has collapsed. Its Tanimoto similarity can look fine; its hit rates "
-            "cannot. "
+            f"{options.loss.name} has collapsed. Its Tanimoto similarity can look fine; its hit "
+            "rates cannot. "
         )
     return f"{said}Start again with {' and '.join(remedies) or 'a smaller --lr'}"
 

@@ -17,7 +17,6 @@ from mzseek.metrics import metric
 from mzseek.models import ModelSpec
 from mzseek.prepared.batch import BatchMaker
 from mzseek.runs.checkpoint import save_weights
-from mzseek.runs.options import Options
 from mzseek.runs.predictions import predict
 from mzseek.runs.run import BEST, Run
 from mzseek.training.collapse import (
@@ -28,6 +27,7 @@ from mzseek.training.collapse import (
     spread,
 )
 from mzseek.training.learner import Learner
+from mzseek.training.options import Options
 from mzseek.training.order import TrainingOrder
 from mzseek.training.state import save_state
 from mzseek.work.progress import Progress, Say
@@ -76,7 +76,7 @@ class Keeper:
     ) -> None:
         self.run, self.spec, self.order = run, spec, order
         self.maker, self.queries = maker, queries
-        self.measured_on = maker.prepared.measured_on(run.options.candidates)
+        self.measured_on = maker.prepared.measured_on(run.candidates)
         self.progress, self.say, self.chart = progress, say, chart
         self.history: list[dict[str, Any]] = []
         self.best: dict[str, dict[str, Any]] = {}
@@ -175,7 +175,7 @@ class Keeper:
         self.stopped = self.waited >= patience
 
     def _warn_of_collapse(self, learner: Learner, said: npt.NDArray[np.float16] | None) -> None:
-        if not learner.model.encoder.sees_spectrum:
+        if not learner.model.encoder.kind.sees_spectrum:
             return  # a control says the same about every spectrum by design
         last = self.stopped or learner.step == self.order.steps
         if not last and self._may_be_alike(learner):

@@ -8,9 +8,9 @@ from torch import Tensor
 from mzseek.errors import RunError
 from mzseek.models import Retriever
 from mzseek.prepared.batch import Batch
-from mzseek.runs.options import Options
 from mzseek.training.objective import Objective
 from mzseek.training.optimizer import ClippedAdam
+from mzseek.training.options import Options
 
 
 class Learner:
@@ -36,8 +36,7 @@ class Learner:
         self.model = model
         self.options = options
         self.step = 0
-        own = {name: getattr(options, name) for name in options.facts.options}
-        self.objective = Objective(options.facts, **own, pairwise=options.pairwise)
+        self.objective = Objective(options.facts, options.loss.options)
         self.optimizer = ClippedAdam(model.parameters(), lr=options.lr, clip=options.clip)
 
     @property

@@ -11,9 +11,8 @@ from mzseek.models import ModelSpec, build
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import Slices
 from mzseek.runs.device import device
-from mzseek.runs.kept import spec_for
-from mzseek.runs.options import BASELINES, Options
 from mzseek.training.beginning import first_stage
+from mzseek.training.options import Options
 from mzseek.training.order import steps_an_epoch
 
 # float32, of each weight: itself, its gradient, and the optimiser's two moments.
@@ -44,8 +43,8 @@ def check_run(prepared: Prepared, options: Options) -> int:
         to start from has another make-up.
     """
     usable = len(prepared.in_fold("train"))
-    if options.model not in BASELINES:
-        check_size(spec_for(prepared, options), options, usable)
+    if (spec := options.model_for(prepared)) is not None:
+        check_size(spec, options, usable)
     for fold in ("train", "val"):
         if not len(prepared.in_fold(fold)):
             raise RunError(f"{prepared.folder}: has no {fold} spectra, expected some of each fold")
@@ -99,7 +98,9 @@ def check_size(spec: ModelSpec, options: Options, spectra: int) -> None:
     needed = training_bytes(spec, min(options.batch_size, spectra))
     if needed <= memory:
         return
-    said = f"width {spec.width:,} with {spec.blocks:,} blocks and batches of {options.batch_size:,}"
+    repeats = spec.encoder_kind.repeats
+    layers = f" with {spec.repeats:,} {repeats}" if repeats else ""
+    said = f"width {spec.width:,}{layers} and batches of {options.batch_size:,}"
     raise RunError(
         f"{said} would take {_gigabytes(needed)} of memory, and there are {_gigabytes(memory)}; "
         f"{_what_fits(spec, options, spectra, memory)}"
@@ -131,12 +132,20 @@ def check_threads(options: Options) -> None:
 def training_bytes(spec: ModelSpec, batch: int) -> float:
     """Memory that training takes at the least: weights, moments, and a batch on its way through.
 
-    Nothing is allocated. Blocks are alike, so that two small models tell what many blocks take.
+    Nothing is allocated. Layers are alike, so that two small models tell what many layers take.
     """
-    one, two = (_parameters(replace(spec, blocks=blocks)) for blocks in (1, 2))
-    weights = one + (two - one) * (spec.blocks - 1)
-    kept = spec.width * (spec.blocks + 1) + spec.bits  # what the backward pass reads again
+    if name := spec.encoder_kind.repeats:
+        one, two = (_parameters(_with(spec, **{name: layers})) for layers in (1, 2))
+        weights = one + (two - one) * (spec.repeats - 1)
+    else:
+        weights = _parameters(spec)
+    kept = spec.width * (spec.repeats + 1) + spec.bits  # what the backward pass reads again
     return _BYTES * weights + 4.0 * batch * kept
+
+
+def _with(spec: ModelSpec, **options: int) -> ModelSpec:
+    """The same with other options of the encoder."""
+    return replace(spec, encoder=spec.encoder.having(**options))
 
 
 def _parameters(spec: ModelSpec) -> float:
@@ -152,7 +161,7 @@ def _what_fits(spec: ModelSpec, options: Options, spectra: int, memory: float) -
     batch = min(options.batch_size, spectra)
 
     def fits(width: int) -> bool:
-        return training_bytes(replace(spec, width=width), batch) <= memory
+        return training_bytes(_with(spec, width=width), batch) <= memory
 
     low, high = 0, spec.width
     while high - low > 1:
@@ -160,7 +169,7 @@ def _what_fits(spec: ModelSpec, options: Options, spectra: int, memory: float) -
         low, high = (middle, high) if fits(middle) else (low, middle)
     if low >= 8:
         return f"a width of {low // 8 * 8:,} would do"
-    return "ask for fewer blocks or smaller batches"
+    return f"ask for fewer {spec.encoder_kind.repeats or 'parts'} or smaller batches"
 
 
 def _gigabytes(size: float) -> str:

@@ -11,11 +11,12 @@ from mzseek.models import Retriever, build
 from mzseek.prepared.batch import BatchMaker
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.device import device
-from mzseek.runs.kept import spec_for
+from mzseek.runs.kept import model_for
 from mzseek.runs.run import Run
 from mzseek.training.beginning import begin
 from mzseek.training.keeper import Chart, Keeper
 from mzseek.training.learner import Learner
+from mzseek.training.options import Options
 from mzseek.training.order import TrainingOrder
 from mzseek.training.state import load_state
 from mzseek.work.progress import Progress, Say
@@ -39,8 +40,7 @@ def fit(run: Run, prepared: Prepared, *, tensorboard: bool, progress: Progress, 
     RunError, ModelError
         The loss is no number, or the state to go on from is damaged.
     """
-    options = run.options
-    spec = spec_for(prepared, options)
+    options, spec = Options.of_run(run), model_for(run, prepared)
     with _random_state_kept(), _charted(run, tensorboard) as chart:
         model = build(spec, seed=options.seed).to(device())
         torch.manual_seed(options.seed)
@@ -73,10 +73,10 @@ def _training_set(
     queries = prepared.in_fold("train")
     maker = BatchMaker(
         prepared,
-        model.encoder.reads,
+        model.encoder.kind.reads,
         settings,
         queries,
-        backward_lists=model.scorer.maps_candidates,
+        backward_lists=model.scorer.kind.maps_candidates,
     )
     usable = queries
     for setting in settings:
@@ -91,7 +91,7 @@ def _training_set(
 
 def _validation_set(prepared: Prepared, model: Retriever) -> BatchMaker:
     settings, queries = tuple(prepared.measured_settings), prepared.in_fold("val")
-    return BatchMaker(prepared, model.encoder.reads, settings, queries, backward=False)
+    return BatchMaker(prepared, model.encoder.kind.reads, settings, queries, backward=False)
 
 
 def check_tensorboard() -> None:

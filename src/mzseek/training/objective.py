@@ -1,12 +1,10 @@
 """From a model's output and a batch to the number that is minimised."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
-from mzseek import losses
 from mzseek.errors import LossError
 from mzseek.losses import Loss
 from mzseek.models import Output
@@ -20,17 +18,12 @@ class Objective:
     Attributes
     ----------
     loss : Loss
-    gamma, temperature, weight : float
-        Of focal, the listwise losses, and the mixture; unread by the others.
-    pairwise : bool
-        Take the pairwise form of a listwise loss.
+    options : dataclass
+        Of the kind that the loss has.
     """
 
     loss: Loss
-    gamma: float = 2.0
-    temperature: float = 1.0
-    weight: float = 0.5
-    pairwise: bool = False
+    options: Any
 
     def __call__(
         self, output: Output, target: Target, counts: Tensor | None, labels: Tensor | None
@@ -46,5 +39,5 @@ class Objective:
             if output.scores is None or counts is None or labels is None:
                 raise LossError(f"{loss.name} needs candidates")
             read += [output.scores, counts, labels]
-        function: Callable[..., Tensor] = losses.pairwise if self.pairwise else loss.function
-        return function(*read, **{name: getattr(self, name) for name in loss.options})
+        result: Tensor = loss.function(*read, **vars(self.options))
+        return result

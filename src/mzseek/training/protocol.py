@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from mzseek.errors import RunError
-from mzseek.runs.options import Options
+from mzseek.registry import check_name
+from mzseek.training.options import Options
 
 PROTOCOLS = ("auto", "paper")
 PAPER: dict[str, Any] = {"warmup": 500, "validate_every": 1000, "bias": "zero"}
@@ -17,10 +18,9 @@ PAPER: dict[str, Any] = {"warmup": 500, "validate_every": 1000, "bias": "zero"}
 # the most: to measure MassBank's validation fold takes a twentieth of an epoch, and 200 MB are
 # written each time, to go on from.
 _WARMING, _VALIDATIONS, _AN_EPOCH = 10, 20, 2
-# Losses that, started at zero, first learn the base rates alone: on 1,160 spectra of MassBank, bce
+# Some losses, started at zero, first learn the base rates alone: on 1,160 spectra of MassBank, bce
 # takes 500 steps to tell two spectra apart, focal more than 190, and iou never does. Cosine and the
 # listwise losses do from the start; what log-odds do to them is now good and now bad.
-STALLING = ("bce", "focal", "iou")
 AS_IN_PAPER = _VALIDATIONS * PAPER["validate_every"]
 
 
@@ -35,13 +35,12 @@ def with_protocol(options: Options, protocol: str) -> Options:
 
     Examples
     --------
-    >>> with_protocol(Options(warmup=100), "paper").warmup
+    >>> with_protocol(Options.of(warmup=100), "paper").warmup
     100
-    >>> with_protocol(Options(), "paper").warmup, with_protocol(Options(), "auto").warmup
+    >>> with_protocol(Options.of(), "paper").warmup, with_protocol(Options.of(), "auto").warmup
     (500, None)
     """
-    if protocol not in PROTOCOLS:
-        raise RunError(f"protocol {protocol!r} is unknown, expected one of: {', '.join(PROTOCOLS)}")
+    check_name(PROTOCOLS, protocol, "protocol", RunError)
     return _filled(options, PAPER) if protocol == "paper" else options
 
 
@@ -56,14 +55,14 @@ def for_steps(options: Options, steps: int) -> Options:
 
     Examples
     --------
-    >>> short, long = for_steps(Options(epochs=10), 190), for_steps(Options(), 150_000)
+    >>> short, long = for_steps(Options.of(epochs=10), 190), for_steps(Options.of(), 150_000)
     >>> short.warmup, short.validate_every, short.bias
     (19, 10, 'log-odds')
     >>> long.warmup, long.validate_every, long.bias
     (500, 1000, 'zero')
     """
     apart = max(-(-steps // _VALIDATIONS), steps // (_AN_EPOCH * options.epochs))
-    stalls = steps < AS_IN_PAPER and options.loss in STALLING and options.starts_bias
+    stalls = steps < AS_IN_PAPER and options.facts.stalls and options.starts_bias
     return _filled(
         options,
         {
@@ -90,7 +89,7 @@ def told(options: Options, steps: int) -> list[str]:
 
     Examples
     --------
-    >>> told(for_steps(Options(epochs=10), 190), 190)
+    >>> told(for_steps(Options.of(epochs=10), 190), 190)
     ['190 steps: warm-up 19 steps, validation every 10, bias started at log-odds']
     """
     warmup, every = options.warmup or 0, options.validate_every or steps

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from mzseek.errors import RunError
-from mzseek.runs.options import Options
 from mzseek.runs.run import Run
+from mzseek.training.options import Options
 from mzseek.work.engine import Engine, begin_worker, kill_all, signals_kept
 from mzseek.work.memory import keep_freed_memory
 from mzseek.work.progress import Progress, Say, silent, unheard

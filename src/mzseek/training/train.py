@@ -11,11 +11,11 @@ from mzseek.files.manifest import RUN
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.device import threads_set
 from mzseek.runs.kept import kept_model
-from mzseek.runs.options import BASELINES, Options
 from mzseek.runs.predictions import label_of, predict_fold, random_fold
 from mzseek.runs.run import Run
 from mzseek.training.limits import check_run, check_threads
 from mzseek.training.loop import check_tensorboard, fit
+from mzseek.training.options import Options
 from mzseek.training.protocol import as_begun, for_steps, told
 from mzseek.work.progress import Progress, Say, silent, unheard
 
@@ -61,7 +61,7 @@ def train(
     BusyError, WriteError
         Another process is training this run, or the folder cannot be written.
     """
-    options = options.resolved()
+    options.check()
     check_threads(options)
     if tensorboard:
         check_tensorboard()
@@ -76,7 +76,7 @@ def train(
                 run = _reopened(out, options, prepared)
             else:
                 run = _begun(out, options, prepared, say)
-            if run.options.model in BASELINES:
+            if run.baseline is not None:
                 _guess(run, prepared)
             else:
                 fit(run, prepared, tensorboard=tensorboard, progress=progress, say=say)
@@ -91,8 +91,8 @@ def _begun(out: Path, options: Options, prepared: Prepared, say: Say) -> Run:
     """A new run, whose options are complete."""
     steps = check_run(prepared, options)
     options = for_steps(options, steps)
-    run = Run.create(out, options, prepared)
-    if options.model not in BASELINES:
+    run = Run.create(out, options.described(prepared), prepared)
+    if options.baseline is None:
         for line in told(options, steps):
             say(line)
     return run
@@ -101,13 +101,14 @@ def _begun(out: Path, options: Options, prepared: Prepared, say: Say) -> Run:
 def _reopened(out: Path, options: Options, prepared: Prepared) -> Run:
     """The run that was begun there, if it is this one."""
     run = Run.open(out)
-    options = as_begun(options, run.options)
-    if run.options != options:
-        then, now = run.options.to_dict(), options.to_dict()
-        name = next(name for name in now if then[name] != now[name])
+    begun = Options.of_run(run)
+    options = as_begun(options, begun)
+    if begun != options:
+        then, now = begun.flat(), options.flat()
+        name = next(name for name in now if then.get(name) != now[name])
         raise RunError(
-            f"{out}: was begun with {name} {then[name]}, not {now[name]}; resume it with the same "
-            "options, or name another --out"
+            f"{out}: was begun with {name} {then.get(name)}, not {now[name]}; resume it with the "
+            "same options, or name another --out"
         )
     if run.facts["data"]["key"] != prepared.manifest["key"]:
         raise RunError(f"{out}: was begun on other data than {prepared.folder} holds now")
@@ -140,7 +141,7 @@ def _guess(run: Run, prepared: Prepared) -> None:
         queries = prepared.in_fold(fold)
         if not len(queries):
             continue
-        predictions = random_fold(prepared, fold, run.options.seed)
+        predictions = random_fold(prepared, fold, run.seed)
         predictions.save(run.predictions(0, fold), label_of(run, 0, fold))
         if fold == "val":
             means = validation_means(predictions, prepared)

@@ -44,7 +44,7 @@ def test_lists_are_added_trained_on_and_measured_as_printed(
     status, out, _ = mzseek(*words, *QUICK)
     assert status == 0
     run = Run.open("runs/emb-cos")
-    assert run.options.candidates == "hard-mass-8"
+    assert run.candidates == "hard-mass-8"
     assert "hit_rate@1/mass" in run.best
     [words] = commands(out)
     status, out, err = mzseek(*words)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from mzseek.prepared import Prepared
-from mzseek.runs.options import Options
 from mzseek.runs.run import Run
+from mzseek.training.options import Options
 
 from ..conftest import QUICK, commands
 
@@ -38,7 +38,7 @@ def test_a_run_ends_with_what_comes_next(mzseek, small: Prepared, tmp_path: Path
     assert text.splitlines()[-1] == f"Next: mzseek evaluate {out} --candidates formula"
     run = Run.open(out)
     assert run.finished
-    assert (run.options.loss, run.options.candidates) == ("emb-cos", "formula")
+    assert (run.loss.name, run.candidates) == ("emb-cos", "formula")
     status, text, _ = mzseek(*arguments, *QUICK, "--out", out, "--resume")
     assert status == 0
     assert f"{out} has ended already." in text
@@ -101,7 +101,7 @@ def test_the_protocol_follows_the_steps_or_is_the_paper_s(
         )
         assert status == 0
         assert text.startswith(line)
-        found = Run.open(out).options
+        found = Options.of_run(Run.open(out))
         assert (found.warmup, found.validate_every, found.bias) == values
     assert "warning: the warm-up of 500 steps is longer than the run of 20" in text
 
@@ -128,7 +128,13 @@ def test_every_option_reaches_the_run(mzseek, small: Prepared, tmp_path: Path) -
     out = tmp_path / "run"
     status, _, err = mzseek("train", small.folder, "--loss", "combined", *flags, "--out", out)
     assert (status, err) == (0, "")
-    assert Run.open(out).options == Options(loss="combined", bias="zero", **given)
+    parts = {
+        "encoder": {name: given.pop(name) for name in ("blocks", "width")},
+        "loss": {name: given.pop(name) for name in ("temperature", "weight")},
+    }
+    assert Options.of_run(Run.open(out)) == Options.of(
+        "combined", "mlp", parts, bias="zero", **given
+    )
 
 
 @pytest.mark.parametrize(
@@ -144,8 +150,10 @@ def test_options_of_one_loss_reach_the_run(
 ) -> None:
     status, _, err = mzseek("train", small.folder, *flag, *QUICK, "--out", tmp_path / "run")
     assert (status, err) == (0, "")
-    options = Run.open(tmp_path / "run").options
-    assert (options.gamma, options.pairwise) == ((1, False) if "focal" in flag else (None, True))
+    options = vars(Run.open(tmp_path / "run").loss.options)
+    assert options == (
+        {"gamma": 1.0} if "focal" in flag else {"temperature": 1 / 64, "pairwise": True}
+    )
 
 
 def test_defaults_are_those_of_the_options(mzseek, small: Prepared, monkeypatch, tmp_path) -> None:
@@ -153,12 +161,13 @@ def test_defaults_are_those_of_the_options(mzseek, small: Prepared, monkeypatch,
 
     def fit(prepared: Prepared, options: Options, out: Path, **others: object) -> Run:
         asked.append(options)
-        return Run(out, {"best": {}, "warnings": [], "options": options.to_dict()})
+        described = options.described(prepared).to_dict()
+        return Run(out, {"format_version": 2, "best": {}, "warnings": [], **described})
 
     monkeypatch.setattr("mzseek.training.train.train", fit)
     status, _, _ = mzseek("train", small.folder, "--loss", "bce", "--out", tmp_path / "run")
     assert status == 0
-    assert asked == [Options(loss="bce")]
+    assert asked == [Options.of("bce")]
 
 
 @pytest.mark.parametrize(
@@ -169,7 +178,10 @@ def test_defaults_are_those_of_the_options(mzseek, small: Prepared, monkeypatch,
         (["DATA", "--loss", "bce", "--model", "gpt"], "model 'gpt' is unknown, expected one of"),
         (["DATA", "--loss", "fp-cos", "--candidates", "hard"], "it has: formula, mass"),
         (["DATA", "--loss", "bce", "--epochs", "0"], "epochs is 0, expected more than 0"),
-        (["DATA", "--loss", "bce", "--temperature", "1"], "--temperature: the loss bce has none"),
+        (
+            ["DATA", "--loss", "bce", "--temperature", "1"],
+            "loss bce: option 'temperature' is unknown, it has no options",
+        ),
         (["DATA", "--loss", "bce", "--bias", "one"], "bias 'one' is unknown"),
         (["DATA", "--loss", "bce", "--protocol", "mine"], "protocol 'mine' is unknown, expected"),
         (["DATA", "--loss", "bce", "--start-from", "nowhere"], "nowhere: is no run folder"),

@@ -6,7 +6,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from mzseek.losses import contrastive
-from mzseek.models.scorers import EmbCos, EmbMlp, FpCos, Scorer
+from mzseek.models.scorers.base import Scorer
+from mzseek.models.scorers.emb_cos.network import EmbCos
+from mzseek.models.scorers.emb_mlp.network import EmbMlp
+from mzseek.models.scorers.fp_cos.network import FpCos
 
 
 def load(scorer: Scorer, weights: dict[str, Tensor]) -> Scorer:
@@ -33,7 +36,7 @@ def scorers(golden) -> dict[str, Scorer]:
     return {
         "fp_cos": FpCos(),
         "emb_cos": load(EmbCos(32, 4096, 16), projections),
-        "emb_mlp": load(EmbMlp(32, 4096, 16), projections | layers),
+        "emb_mlp": load(EmbMlp(32, 4096, 16, 0.25), projections | layers),
     }
 
 

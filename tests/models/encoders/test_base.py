@@ -5,12 +5,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from mzseek.models.encoders import DeepSets, Encoder, PeakTransformer
+from mzseek.models.encoders.base import Encoder
+from mzseek.models.encoders.deepsets.network import DeepSets
+from mzseek.models.encoders.transformer.network import PeakTransformer
 from mzseek.tensors import PeakLists
 
 READERS = {
-    "deepsets": lambda: DeepSets(width=6, hidden=10),
-    "transformer": lambda: PeakTransformer(width=6, tokens=16, layers=2, heads=4),
+    "deepsets": lambda: DeepSets(width=6, hidden=10, dropout=0.25),
+    "transformer": lambda: PeakTransformer(width=6, tokens=16, layers=2, heads=4, dropout=0.25),
 }
 
 
@@ -39,7 +41,7 @@ def assert_same(encoder, peaks: PeakLists, same: PeakLists) -> None:
 
 def test_an_embedding_a_spectrum(encoder, peaks) -> None:
     assert encoder(peaks).shape == (3, encoder.width) == (3, 6)
-    assert (encoder.reads, encoder.sees_spectrum) == ("peaks", True)
+    assert (encoder.kind.reads, encoder.kind.sees_spectrum) == ("peaks", True)
 
 
 def test_the_order_of_peaks_does_not_matter(encoder, peaks, reordered) -> None:

@@ -1,11 +1,15 @@
 import torch
 from scipy.sparse import csr_array
 
-from mzseek.models import ModelSpec, build
-from mzseek.models.encoders import ENCODERS, BlindEncoder
+from mzseek.models import build
+from mzseek.models.encoders import ENCODERS
+from mzseek.models.encoders.blind.network import BlindEncoder
 from mzseek.tensors import SparseRows
 
-SPEC = ModelSpec(encoder="blind", bins=40, bits=32, width=16, projected=16)
+from ..conftest import flat_spec
+
+SIZES = {"encoder": "blind", "bins": 40, "bits": 32, "width": 16, "projected": 16}
+SPEC = flat_spec(**SIZES)
 
 
 def test_the_spectrum_is_not_seen(make_batch) -> None:
@@ -19,7 +23,7 @@ def test_the_spectrum_is_not_seen(make_batch) -> None:
 def test_scores_are_those_of_the_candidates_alone(make_batch) -> None:
     one, other = (make_batch(SPEC, [4, 4], seed=seed) for seed in (0, 1))
     for scorer in ("fp-cos", "emb-cos", "emb-mlp", "fp-mlp"):
-        model = build(ModelSpec(**SPEC.to_dict() | {"scorer": scorer}), seed=0).eval()
+        model = build(flat_spec(**SIZES, scorer=scorer), seed=0).eval()
         scores = [model(batch.spectra, one.candidates, one.counts).scores for batch in (one, other)]
         assert torch.equal(*scores)
         assert len(scores[0].unique()) > 1
@@ -33,5 +37,7 @@ def test_every_spectrum_adds_to_the_gradient() -> None:
 
 
 def test_it_says_that_it_is_a_control() -> None:
-    assert ENCODERS["blind"] is BlindEncoder
-    assert (BlindEncoder.reads, BlindEncoder.sees_spectrum) == ("bins", False)
+    kind = ENCODERS["blind"]
+    assert kind.network is BlindEncoder
+    assert BlindEncoder.kind is kind
+    assert (kind.reads, kind.sees_spectrum) == ("bins", False)

@@ -1,18 +1,20 @@
 import pytest
 import torch
 
-from mzseek.models.encoders import ENCODERS, DeepSets
+from mzseek.models.encoders import ENCODERS
+from mzseek.models.encoders.deepsets.network import DeepSets
 from mzseek.tensors import PeakLists
 
 
 @pytest.fixture
 def encoder() -> DeepSets:
     torch.manual_seed(0)
-    return DeepSets(width=6, hidden=10).eval()
+    return DeepSets(width=6, hidden=10, dropout=0.25).eval()
 
 
 def test_it_is_found_by_name() -> None:
-    assert ENCODERS["deepsets"] is DeepSets
+    assert ENCODERS["deepsets"].network is DeepSets
+    assert DeepSets.kind is ENCODERS["deepsets"]
 
 
 def test_peaks_weigh_by_their_share_of_the_intensity(encoder, peaks) -> None:

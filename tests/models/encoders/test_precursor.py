@@ -3,13 +3,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from mzseek.models.encoders import ENCODERS, PrecursorMlp
+from mzseek.models.encoders import ENCODERS
+from mzseek.models.encoders.precursor.network import PrecursorMlp
 
 
 @pytest.fixture
 def encoder() -> PrecursorMlp:
     torch.manual_seed(0)
-    return PrecursorMlp(width=6).eval()
+    return PrecursorMlp(width=6, dropout=0.25).eval()
 
 
 def test_peaks_are_not_seen(encoder, peaks, padded) -> None:
@@ -28,5 +29,7 @@ def test_precursors_are_told_apart_at_a_hundredth(encoder, peaks) -> None:
 
 
 def test_it_says_that_it_is_a_control() -> None:
-    assert ENCODERS["precursor"] is PrecursorMlp
-    assert (PrecursorMlp.reads, PrecursorMlp.sees_spectrum) == ("peaks", False)
+    kind = ENCODERS["precursor"]
+    assert kind.network is PrecursorMlp
+    assert PrecursorMlp.kind is kind
+    assert (kind.reads, kind.sees_spectrum) == ("peaks", False)

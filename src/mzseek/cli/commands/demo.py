@@ -81,7 +81,7 @@ def _make(out: Path, seed: int, epochs: int) -> bool:
 
 
 def _train(prepared: "Prepared", out: Path, seed: int, epochs: int) -> dict[str, Any]:
-    from mzseek.runs.options import Options
+    from mzseek.training.options import Options
     from mzseek.training.several import train_several
 
     shutil.rmtree(out, ignore_errors=True)  # of an earlier demo, whose folder this is
@@ -90,10 +90,10 @@ def _train(prepared: "Prepared", out: Path, seed: int, epochs: int) -> dict[str,
         "bias": "zero", "seed": seed,
     }  # fmt: skip
     wanted = {
-        "bce": Options(loss="bce", **common),
-        "iou": Options(loss="iou", **(common | {"bias": "log-odds"})),
-        "emb-cos": Options(loss="emb-cos", **common),
-        _CONTROL: Options(loss="emb-cos", model="blind", **common),
+        "bce": Options.of("bce", **common),
+        "iou": Options.of("iou", **(common | {"bias": "log-odds"})),
+        "emb-cos": Options.of("emb-cos", **common),
+        _CONTROL: Options.of("emb-cos", "blind", **common),
     }
     with watched() as progress:
         runs: dict[str, Any] = train_several(

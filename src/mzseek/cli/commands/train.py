@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -47,7 +47,7 @@ def train(
     blocks: Annotated[
         int | None, typer.Option(help="Of the mlp; 3 by default, published runs used 2.")
     ] = None,
-    width: Annotated[int, typer.Option(help="Of the encoder.")] = 1024,
+    width: Annotated[int | None, typer.Option(help="Of the encoder; 1024 by default.")] = None,
     protocol: Annotated[
         str,
         typer.Option(
@@ -97,16 +97,26 @@ def train(
     Example: mzseek train prepared --loss emb-cos --out runs/emb-cos
     """
     from mzseek.prepared.reader import Prepared
-    from mzseek.runs.options import Options  # torch takes a second to load
+    from mzseek.training.options import Options  # torch takes a second to load
     from mzseek.training.protocol import with_protocol
     from mzseek.training.train import train as fit
     from mzseek.work.memory import keep_freed_memory
 
-    options = Options(
-        loss=loss, model=model, candidates=candidates, epochs=epochs, batch_size=batch_size, lr=lr,
-        seed=seed, temperature=temperature, gamma=gamma, weight=weight, pairwise=pairwise,
-        blocks=blocks, width=width, warmup=warmup, bias=bias, validate_every=validate_every,
-        patience=patience, start_from=str(start_from) if start_from else None, threads=threads,
+    given: dict[str, dict[str, Any]] = {
+        "encoder": {"width": width, "blocks": blocks},
+        "loss": {
+            "temperature": temperature, "gamma": gamma, "weight": weight,
+            "pairwise": pairwise or None,
+        },
+    }  # fmt: skip
+    parts = {
+        name: {key: value for key, value in options.items() if value is not None}
+        for name, options in given.items()
+    }
+    options = Options.of(
+        loss, model, parts, candidates=candidates, epochs=epochs, batch_size=batch_size, lr=lr,
+        seed=seed, warmup=warmup, bias=bias, validate_every=validate_every, patience=patience,
+        start_from=str(start_from) if start_from else None, threads=threads,
     )  # fmt: skip
     prepared = Prepared.open(data)
     keep_freed_memory()

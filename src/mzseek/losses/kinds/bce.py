@@ -1,10 +1,15 @@
 """Binary cross entropy."""
 
-import torch.nn.functional as F
-from torch import Tensor
+from __future__ import annotations
 
-from mzseek.losses.bits import at_set_bits, check_target
-from mzseek.similarity.soft import Target
+from typing import TYPE_CHECKING
+
+from mzseek.losses.loss import Loss
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from mzseek.similarity.soft import Target
 
 # Above it, log(1 + exp(z)) is z to the last digit, also in float64.
 LINEAR_FROM = 40.0
@@ -37,6 +42,13 @@ def bce(logits: Tensor, target: Target) -> Tensor:
     >>> round(bce(torch.zeros(1, 2), torch.tensor([[1.0, 0.0]])).item(), 4)
     0.6931
     """
+    import torch.nn.functional as F
+
+    from mzseek.losses.bits import at_set_bits, check_target
+
     check_target(logits, target)
     zeros = F.softplus(logits, threshold=LINEAR_FROM).sum()
     return (zeros - at_set_bits(logits, target).sum()) / logits.numel()
+
+
+LOSS = Loss("bce", bce, kind="bitwise", stands_for="bit_accuracy", stalls=True)

@@ -1,10 +1,16 @@
 """Listwise contrastive loss."""
 
-import torch
-from torch import Tensor
+from __future__ import annotations
 
-from mzseek.losses.lists import read_lists
-from mzseek.tensors import spread
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mzseek.losses.kinds.pairwise import pairwise as in_pairs
+from mzseek.losses.loss import Loss
+from mzseek.registry import option
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def contrastive(scores: Tensor, counts: Tensor, labels: Tensor, temperature: float = 1.0) -> Tensor:
@@ -32,10 +38,16 @@ def contrastive(scores: Tensor, counts: Tensor, labels: Tensor, temperature: flo
 
     Examples
     --------
+    >>> import torch
     >>> scores, labels = torch.tensor([0.0, 0.0, 7.0]), torch.tensor([True, False, True])
     >>> round(contrastive(scores, torch.tensor([2, 1]), labels).item(), 4)   # (log 2 + 0) / 2
     0.3466
     """
+    import torch
+
+    from mzseek.losses.lists import read_lists
+    from mzseek.tensors import spread
+
     lists = read_lists(scores, counts, labels, temperature)
     scaled = scores / temperature
     # Relative to the positive: the loss is log(1 + Σ exp(difference)), of which each list's largest
@@ -46,3 +58,49 @@ def contrastive(scores: Tensor, counts: Tensor, labels: Tensor, temperature: flo
     largest.scatter_reduce_(0, lists.query, difference.detach(), "amax")
     total = lists.total(torch.exp(difference - largest[lists.query]))
     return (largest + torch.log(total + torch.exp(-largest))).mean()
+
+
+@dataclass(frozen=True)
+class FpCosOptions:
+    """Options of a listwise loss; τ is the one tuned for the cosine of fingerprints."""
+
+    temperature: float = option(1 / 256, "τ: what scores are divided by", above=0)
+    pairwise: bool = option(False, "take the pairwise form")
+
+
+@dataclass(frozen=True)
+class EmbCosOptions(FpCosOptions):
+    """The same, with τ for the cosine of learned projections."""
+
+    temperature: float = option(1 / 64, "τ: what scores are divided by", above=0)
+
+
+@dataclass(frozen=True)
+class MlpOptions(FpCosOptions):
+    """The same, with τ for the scorers that are networks."""
+
+    temperature: float = option(1 / 16, "τ: what scores are divided by", above=0)
+
+
+def listwise(
+    scores: Tensor, counts: Tensor, labels: Tensor, temperature: float, pairwise: bool = False
+) -> Tensor:
+    """`contrastive`, or the pairwise form of it; arguments as there."""
+    function = in_pairs if pairwise else contrastive
+    return function(scores, counts, labels, temperature)
+
+
+def _loss(name: str, options: type) -> Loss:
+    """The loss that trains the scorer of its name."""
+    return Loss(
+        name, listwise, kind="listwise", stands_for="hit_rate@1", options=options, scorer=name,
+        reads_target=False, reads_candidates=True, predicts_fingerprint=name.startswith("fp-"),
+    )  # fmt: skip
+
+
+LOSSES = (
+    _loss("fp-cos", FpCosOptions),
+    _loss("emb-cos", EmbCosOptions),
+    _loss("fp-mlp", MlpOptions),
+    _loss("emb-mlp", MlpOptions),
+)

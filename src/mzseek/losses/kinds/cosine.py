@@ -1,10 +1,15 @@
 """Cosine loss."""
 
-import torch
-from torch import Tensor
+from __future__ import annotations
 
-from mzseek.losses.bits import check_target
-from mzseek.similarity.soft import Target, soft_cosine
+from typing import TYPE_CHECKING
+
+from mzseek.losses.loss import Loss
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from mzseek.similarity.soft import Target
 
 
 def cosine(logits: Tensor, target: Target) -> Tensor:
@@ -23,8 +28,17 @@ def cosine(logits: Tensor, target: Target) -> Tensor:
 
     Examples
     --------
+    >>> import torch
     >>> round(cosine(torch.zeros(1, 4), torch.tensor([[1.0, 0.0, 0.0, 0.0]])).item(), 4)
     0.5
     """
+    import torch
+
+    from mzseek.losses.bits import check_target
+    from mzseek.similarity.soft import soft_cosine
+
     check_target(logits, target)
     return 1 - soft_cosine(torch.sigmoid(logits), target).mean()
+
+
+LOSS = Loss("cosine", cosine, kind="vectorwise", stands_for="cosine")

@@ -1,13 +1,26 @@
 """Focal loss."""
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mzseek.errors import LossError
-from mzseek.losses.bits import at_set_bits, check_target
 from mzseek.losses.kinds.bce import LINEAR_FROM
-from mzseek.similarity.soft import Target
+from mzseek.losses.loss import Loss
+from mzseek.registry import option
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from mzseek.similarity.soft import Target
+
+
+@dataclass(frozen=True)
+class FocalOptions:
+    """Options of the focal loss."""
+
+    gamma: float = option(2.0, "γ: how much less the bits count that are nearly right", least=0)
 
 
 def focal(logits: Tensor, target: Target, gamma: float = 2.0) -> Tensor:
@@ -35,9 +48,14 @@ def focal(logits: Tensor, target: Target, gamma: float = 2.0) -> Tensor:
 
     Examples
     --------
+    >>> import torch
     >>> round(focal(torch.zeros(1, 2), torch.tensor([[1.0, 0.0]]), gamma=1.0).item(), 4)
     0.3466
     """
+    from torch import Tensor
+
+    from mzseek.losses.bits import at_set_bits, check_target
+
     check_target(logits, target)
     if not gamma >= 0:
         raise LossError(f"gamma is {gamma:g}, expected 0 or more")
@@ -51,7 +69,15 @@ def focal(logits: Tensor, target: Target, gamma: float = 2.0) -> Tensor:
 
 def _term(logits: Tensor, gamma: float) -> Tensor:
     """Loss of bits that should be zero."""
+    import torch
+    import torch.nn.functional as F
+
     cost = F.softplus(logits, threshold=LINEAR_FROM)
     if gamma == 2.0:  # the square of a sigmoid is much cheaper than a power
         return torch.sigmoid(logits).square() * cost
     return torch.exp(F.softplus(-logits, threshold=LINEAR_FROM) * -gamma) * cost
+
+
+LOSS = Loss(
+    "focal", focal, kind="bitwise", stands_for="bit_accuracy", options=FocalOptions, stalls=True
+)

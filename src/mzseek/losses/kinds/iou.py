@@ -1,10 +1,15 @@
 """IoU (Tanimoto) loss."""
 
-import torch
-from torch import Tensor
+from __future__ import annotations
 
-from mzseek.losses.bits import check_target
-from mzseek.similarity.soft import Target, soft_tanimoto
+from typing import TYPE_CHECKING
+
+from mzseek.losses.loss import Loss
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from mzseek.similarity.soft import Target
 
 
 def iou(logits: Tensor, target: Target) -> Tensor:
@@ -28,8 +33,17 @@ def iou(logits: Tensor, target: Target) -> Tensor:
 
     Examples
     --------
+    >>> import torch
     >>> round(iou(torch.zeros(1, 4), torch.tensor([[1.0, 0.0, 0.0, 0.0]])).item(), 4)
     0.8
     """
+    import torch
+
+    from mzseek.losses.bits import check_target
+    from mzseek.similarity.soft import soft_tanimoto
+
     check_target(logits, target)
     return 1 - soft_tanimoto(torch.sigmoid(logits), target).mean()
+
+
+LOSS = Loss("iou", iou, kind="vectorwise", stands_for="tanimoto", stalls=True)

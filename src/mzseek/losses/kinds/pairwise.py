@@ -1,11 +1,13 @@
 """Pairwise contrastive loss."""
 
-import torch.nn.functional as F
-from torch import Tensor
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from mzseek.losses.kinds.bce import LINEAR_FROM
-from mzseek.losses.lists import read_lists
-from mzseek.tensors import spread
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def pairwise(scores: Tensor, counts: Tensor, labels: Tensor, temperature: float = 1.0) -> Tensor:
@@ -33,6 +35,11 @@ def pairwise(scores: Tensor, counts: Tensor, labels: Tensor, temperature: float 
     >>> round(pairwise(scores, torch.tensor([2, 1]), labels).item(), 4)   # (log 2 + 0) / 2
     0.3466
     """
+    import torch.nn.functional as F
+
+    from mzseek.losses.lists import read_lists
+    from mzseek.tensors import spread
+
     lists = read_lists(scores, counts, labels, temperature)
     difference = (scores - spread(scores[lists.positive], lists.counts)) / temperature
     cost = F.softplus(difference, threshold=LINEAR_FROM) * lists.negative

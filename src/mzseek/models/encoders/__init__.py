@@ -1,35 +1,28 @@
-"""Encoders E: a spectrum in, an embedding out. One file each, and one line here."""
+"""Encoders E: a spectrum in, an embedding out. One folder each, and one line here.
+
+The folder's own module has the options and the facts, and loads no torch; ``network.py`` has the
+network.
+"""
 
 from mzseek.errors import ModelError
-from mzseek.models.encoders.base import Encoder
-from mzseek.models.encoders.blind import BlindEncoder
-from mzseek.models.encoders.deepsets import DeepSets
-from mzseek.models.encoders.mlp import BinnedMlp
-from mzseek.models.encoders.precursor import PrecursorMlp
-from mzseek.models.encoders.transformer import PeakTransformer
+from mzseek.models.encoders import blind, deepsets, mlp, precursor, transformer
+from mzseek.models.encoders.kind import EncoderKind
+from mzseek.registry import choose
 
-ENCODERS: dict[str, type[Encoder]] = {
-    "mlp": BinnedMlp,
-    "transformer": PeakTransformer,
-    "deepsets": DeepSets,
-    "precursor": PrecursorMlp,
-    "blind": BlindEncoder,
+ENCODERS: dict[str, EncoderKind] = {
+    kind.name: kind
+    for kind in (
+        mlp.ENCODER,
+        transformer.ENCODER,
+        deepsets.ENCODER,
+        precursor.ENCODER,
+        blind.ENCODER,
+    )
 }
 
-__all__ = [
-    "ENCODERS",
-    "BinnedMlp",
-    "BlindEncoder",
-    "DeepSets",
-    "Encoder",
-    "PeakTransformer",
-    "PrecursorMlp",
-    "encoder_named",
-]
+__all__ = ["ENCODERS", "EncoderKind", "encoder_named"]
 
 
-def encoder_named(name: str) -> type[Encoder]:
-    """The encoder class of that name."""
-    if name not in ENCODERS:
-        raise ModelError(f"encoder {name!r} is unknown, expected one of: {', '.join(ENCODERS)}")
-    return ENCODERS[name]
+def encoder_named(name: str) -> EncoderKind:
+    """Facts about the encoder of that name."""
+    return choose(ENCODERS, name, "encoder", ModelError)

@@ -1,10 +1,11 @@
-"""What an encoder is."""
+"""What the network of an encoder is."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from torch import Tensor, nn
 
+from mzseek.models.encoders.kind import EncoderKind
 from mzseek.tensors import PeakLists, SparseRows
 
 SpectrumInput = SparseRows | PeakLists
@@ -15,19 +16,13 @@ class Encoder(nn.Module, ABC):
 
     Attributes
     ----------
-    reads : str
-        ``bins`` (`SparseRows`) or ``peaks`` (`PeakLists`): what a batch must carry for it.
-    sees_spectrum : bool
-        False for the controls, which must do without the peaks.
-    options : tuple of str
-        Fields of a `ModelSpec` that it is built from.
+    kind : EncoderKind
+        What is known about it, such as what it reads.
     width : int
         Length of an embedding.
     """
 
-    options: ClassVar[tuple[str, ...]] = ("width", "dropout")
-    reads: ClassVar[str]
-    sees_spectrum: ClassVar[bool] = True
+    kind: ClassVar[EncoderKind]
 
     def __init__(self, width: int) -> None:
         super().__init__()

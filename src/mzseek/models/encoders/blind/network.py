@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from mzseek.models.encoders.base import Encoder, SpectrumInput
+from mzseek.models.encoders.blind import ENCODER
+from mzseek.models.encoders.kind import EncoderKind
 from mzseek.tensors import SparseRows
 
 
@@ -18,11 +20,9 @@ class BlindEncoder(Encoder):
         Length of an embedding.
     """
 
-    options: ClassVar[tuple[str, ...]] = ("width",)
-    reads: ClassVar[str] = "bins"
-    sees_spectrum: ClassVar[bool] = False
+    kind: ClassVar[EncoderKind] = ENCODER
 
-    def __init__(self, width: int = 1024) -> None:
+    def __init__(self, width: int) -> None:
         super().__init__(width)
         self.constant = nn.Parameter(torch.randn(width))
 

@@ -6,6 +6,8 @@ from torch import Tensor, nn
 
 from mzseek.models.blocks import Block
 from mzseek.models.encoders.base import Encoder, SpectrumInput
+from mzseek.models.encoders.kind import EncoderKind
+from mzseek.models.encoders.mlp import ENCODER
 from mzseek.models.linear import Linear, SparseLinear
 from mzseek.tensors import SparseRows
 
@@ -24,12 +26,9 @@ class BinnedMlp(Encoder):
     dropout : float
     """
 
-    options: ClassVar[tuple[str, ...]] = ("bins", "width", "blocks", "dropout")
-    reads: ClassVar[str] = "bins"
+    kind: ClassVar[EncoderKind] = ENCODER
 
-    def __init__(
-        self, bins: int = 10_050, width: int = 1024, blocks: int = 3, dropout: float = 0.25
-    ) -> None:
+    def __init__(self, bins: int, width: int, blocks: int, dropout: float) -> None:
         super().__init__(width)
         self.first = SparseLinear(bins, width, may_defer=True)
         layers: list[nn.Module] = []

@@ -7,6 +7,8 @@ from torch import Tensor, nn
 
 from mzseek.models.encoders.base import Encoder, SpectrumInput
 from mzseek.models.encoders.fourier import FourierFeatures
+from mzseek.models.encoders.kind import EncoderKind
+from mzseek.models.encoders.transformer import ENCODER
 from mzseek.models.linear import Linear
 from mzseek.tensors import PeakLists
 
@@ -26,15 +28,15 @@ class PeakTransformer(Encoder):
     dropout : float
     """
 
-    reads: ClassVar[str] = "peaks"
+    kind: ClassVar[EncoderKind] = ENCODER
 
     def __init__(
         self,
-        width: int = 1024,
-        tokens: int = 256,
-        layers: int = 3,
-        heads: int = 8,
-        dropout: float = 0.25,
+        width: int,
+        tokens: int,
+        layers: int,
+        heads: int,
+        dropout: float,
     ) -> None:
         super().__init__(width)
         self.fourier = FourierFeatures()

@@ -7,6 +7,8 @@ from torch import Tensor, nn
 from mzseek.models.blocks import Block
 from mzseek.models.encoders.base import Encoder, SpectrumInput
 from mzseek.models.encoders.fourier import FourierFeatures
+from mzseek.models.encoders.kind import EncoderKind
+from mzseek.models.encoders.precursor import ENCODER
 from mzseek.models.linear import Linear
 from mzseek.tensors import PeakLists
 
@@ -21,10 +23,9 @@ class PrecursorMlp(Encoder):
     dropout : float
     """
 
-    reads: ClassVar[str] = "peaks"
-    sees_spectrum: ClassVar[bool] = False
+    kind: ClassVar[EncoderKind] = ENCODER
 
-    def __init__(self, width: int = 1024, dropout: float = 0.25) -> None:
+    def __init__(self, width: int, dropout: float) -> None:
         super().__init__(width)
         self.fourier = FourierFeatures()
         self.layers = nn.Sequential(

@@ -7,7 +7,9 @@ from torch import Tensor, nn
 
 from mzseek.models.blocks import Block
 from mzseek.models.encoders.base import Encoder, SpectrumInput
+from mzseek.models.encoders.deepsets import ENCODER
 from mzseek.models.encoders.fourier import FourierFeatures
+from mzseek.models.encoders.kind import EncoderKind
 from mzseek.models.linear import Linear
 from mzseek.tensors import PeakLists
 
@@ -24,9 +26,9 @@ class DeepSets(Encoder):
     dropout : float
     """
 
-    reads: ClassVar[str] = "peaks"
+    kind: ClassVar[EncoderKind] = ENCODER
 
-    def __init__(self, width: int = 1024, hidden: int = 512, dropout: float = 0.25) -> None:
+    def __init__(self, width: int, hidden: int, dropout: float) -> None:
         super().__init__(width)
         self.fourier = FourierFeatures()
         self.on_peak = nn.Sequential(

@@ -1,0 +1,140 @@
+"""What a run was asked to make, as its folder says: enough to load and to apply its model.
+
+The options of training are plain data here; `mzseek.training.options` reads them.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+
+from mzseek.errors import ModelError, RunError
+from mzseek.files.json_file import check_fields, parse_object
+from mzseek.losses import LOSSES
+from mzseek.models import ENCODERS, SCORERS, ModelSpec, encoder_named, scorer_named
+from mzseek.registry import Part, check_name, part_from
+
+BASELINES = ("random",)  # scored without a model
+_MODEL = {"encoder": dict, "scorer": dict, "bins?": int, "bits?": int}
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a run was asked to make.
+
+    Attributes
+    ----------
+    loss : Part
+    scorer : Part
+    encoder : Part or None
+        None for a baseline.
+    baseline : str or None
+        What scores without a model.
+    bins, bits : int or None
+        Sizes of what the model reads; None for a baseline, and for runs of earlier versions.
+    options : dict of str to plain data
+        Of training.
+    """
+
+    loss: Part
+    scorer: Part
+    encoder: Part | None
+    baseline: str | None
+    bins: int | None
+    bits: int | None
+    options: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, for ``run.json``."""
+        model: dict[str, Any] = {"baseline": self.baseline, "scorer": self.scorer.to_dict()}
+        if self.encoder is not None:
+            model = {
+                "encoder": self.encoder.to_dict(),
+                "scorer": self.scorer.to_dict(),
+                "bins": self.bins,
+                "bits": self.bits,
+            }
+        return {"model": model, "loss": self.loss.to_dict(), "options": dict(self.options)}
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> "Description":
+        """From plain data.
+
+        Raises
+        ------
+        RunError
+            A field is missing, or of another type.
+        LossError, ModelError
+            A name or an option is unknown, or a value does not fit.
+        """
+        shape = {"model": dict, "loss": dict, "options": {"candidates": str, "seed": int}}
+        check_fields(found, shape, "its description", RunError)
+        model, baseline = found["model"], None
+        if "baseline" in model:
+            baseline = model["baseline"]
+            check_name(BASELINES, baseline, "model", RunError)
+        else:
+            check_fields(model, _MODEL, "its model", RunError)
+        encoder = model.get("encoder")
+        return cls(
+            loss=part_from(LOSSES, found["loss"], "loss", RunError),
+            scorer=part_from(SCORERS, model.get("scorer"), "scorer", RunError),
+            encoder=None if baseline else part_from(ENCODERS, encoder, "encoder", RunError),
+            baseline=baseline,
+            bins=model.get("bins"),
+            bits=model.get("bits"),
+            options=found["options"],
+        )
+
+    @property
+    def model_name(self) -> str:
+        """Name of the encoder, or of the baseline."""
+        return self.baseline or (self.encoder.name if self.encoder else "")
+
+    @property
+    def predicts_fingerprint(self) -> bool:
+        """Whether there is a model, and it predicts a fingerprint."""
+        return self.encoder is not None and scorer_named(self.scorer.name).reads_fingerprint
+
+    @property
+    def sees_spectrum(self) -> bool:
+        """Whether there is a model, and it sees the peaks: controls do not."""
+        return self.encoder is not None and encoder_named(self.encoder.name).sees_spectrum
+
+    @property
+    def scores_by(self) -> str | None:
+        """The similarity of fingerprints that a score is, where it is one."""
+        return scorer_named(self.scorer.name).similarity if self.predicts_fingerprint else None
+
+
+def model_in(path: Path) -> ModelSpec:
+    """The model that a file of weights describes; the weights are not read.
+
+    Raises
+    ------
+    ModelError
+        It is no model file, or its description is damaged.
+    """
+    try:
+        with safe_open(path, framework="numpy") as file:
+            text = (file.metadata() or {}).get("model", "")
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ModelError(f"{path}: is no safetensors file, or damaged ({error})") from error
+    return model_from_text(text, f"{path}: its description")
+
+
+def model_from_text(text: str, where: str) -> ModelSpec:
+    """A model from the JSON that a file of weights carries; ``where`` names it in messages."""
+    found = parse_object(text, where, ModelError)
+    try:
+        return ModelSpec.from_dict(found)
+    except ModelError as error:
+        raise ModelError(f"{where} cannot be read ({error})") from error
+
+
+def model_as_text(spec: ModelSpec) -> str:
+    """What `model_from_text` reads."""
+    return json.dumps(spec.to_dict())
