@@ -34,7 +34,7 @@ def folders(world: World, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     from mzseek.datasets.build import build_dataset
 
     made = tmp_path_factory.mktemp("set") / "set"
-    build_dataset([world.libraries[0]], world.molecules[0], made, jobs=1)
+    build_dataset([world.libraries[0]], [world.molecules[0]], made, jobs=1)
     return {
         "prepared folder": world.prepared,
         "molecule database": world.store,

@@ -150,7 +150,7 @@ def library_calls(world: World, out: Path) -> dict[str, Callable[[int], Any]]:
             jobs=1,
         ),
         "build_dataset": lambda n: build_dataset(
-            [world.libraries[n]], world.molecules[n], out, jobs=1
+            [world.libraries[n]], [world.molecules[n]], out, jobs=1
         ),
         "build_database": lambda n: build_database(
             file_sources([world.molecules[n]]), out, fingerprint="maccs", engine=alone

@@ -45,7 +45,7 @@ def test_a_structure_is_read_wherever_it_stands_and_however_it_is_written(
 ) -> None:
     found, reasons = read(tmp_path, msp(Precursor_type="[M+H]+", **fields))
     assert reasons == []
-    assert [form.smiles for form in found.forms] == [CAFFEINE]
+    assert [molecule.smiles for molecule in found.molecules] == [CAFFEINE]
 
 
 def test_a_structure_that_fails_in_both_fields_says_both_reasons(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_files_without_structures_say_what_can_be_done_with_them(tmp_path: Path)
     library.write_text(msp(Name="a") + msp(Name="b", MS_type="MS1") + msp(Name="cc"))
     (tmp_path / "pool.smi").write_text("CCO\n")
     with pytest.raises(DatasetError) as caught:
-        build_dataset([library], tmp_path / "pool.smi", tmp_path / "out")
+        build_dataset([library], [tmp_path / "pool.smi"], tmp_path / "out")
     message = str(caught.value)
     assert message.startswith(f"{library}: 2 spectra, none with a structure")
     assert f"mzseek show '{library}'" in message

@@ -51,7 +51,7 @@ def test_tables_read_back_and_equal_content_makes_equal_files(tmp_path: Path) ->
     rows = [row("A", "CCO", "train")]
     for name in ("one", "two"):
         write_table(tmp_path / f"{name}.tsv.gz", rows)
-        write_candidates(tmp_path / f"{name}.json.gz", {"CCO": ["CCO", "COC"]})
+        write_candidates(tmp_path / f"{name}.json.gz", [("CCO", ["CCO", "COC"])])
     assert (tmp_path / "one.tsv.gz").read_bytes() == (tmp_path / "two.tsv.gz").read_bytes()
     assert (tmp_path / "one.json.gz").read_bytes() == (tmp_path / "two.json.gz").read_bytes()
     (spectrum,) = read_table(tmp_path / "one.tsv.gz", lambda *_: None)

@@ -19,6 +19,7 @@ _AGAIN = 0.25  # seconds until an interrupt that something has swallowed is rais
 _PATIENCE = 1.5  # seconds for a call into a library to come back, before the process is ended
 _CLEANING = 10.0  # seconds for cleaning up, which may wait for something that does not end
 _TWICE = 0.5  # within that, a second signal is the first one, passed on by somebody else
+GOES_ON = "the same command goes on where it was"
 _hints: list[str] = []
 
 

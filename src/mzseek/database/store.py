@@ -36,6 +36,7 @@ from mzseek.database.rows import packed
 from mzseek.errors import DatabaseError, MoleculeError
 from mzseek.files import StrPath
 
+_SHOWN_SOURCES = 12
 _MOST_PPM = 1e6  # as wide as the mass itself
 
 _CHECKED = replace(MANIFEST, again=f"it was cut short or changed; {AGAIN}")
@@ -85,10 +86,14 @@ class Database(StoreFolder):
         priorities : sequence of str
             Names of sources, the most wanted first.
         """
-        if not (np.isfinite(mass) and mass > 0):
-            raise DatabaseError(f"mass {mass:g}: expected a positive number")
-        width = mass * _checked(ppm) * 1e-6
+        width = _width(mass, ppm)
         return self._between(mass - width, mass + width, mass, cap, priorities)
+
+    def rows_by_mass(self, mass: float, ppm: float = 10.0) -> npt.NDArray[np.int64]:
+        """Places of the molecules within ppm of a neutral mass, rising."""
+        width = _width(mass, ppm)
+        start, end, _ = self._window(mass - width, mass + width)
+        return np.arange(start, end)
 
     def by_precursor(self, mz: float, adduct: str, ppm: float = 10.0, **capping: Any) -> Found:
         """Molecules whose ion has this m/z; ppm are of the m/z."""
@@ -101,6 +106,10 @@ class Database(StoreFolder):
         self, formula: str, *, cap: int | None = None, priorities: Sequence[str] = ()
     ) -> Found:
         """Molecules of a formula, its elements in any order: see `parse_formula`."""
+        return capped(self.rows(self.rows_by_formula(formula)), cap, priorities)
+
+    def rows_by_formula(self, formula: str) -> npt.NDArray[np.int64]:
+        """Places of the molecules of a formula, rising."""
         try:
             parsed = parse_formula(formula)
         except MoleculeError as error:
@@ -109,8 +118,7 @@ class Database(StoreFolder):
         # All of a formula have its mass, but for those with isotope labels.
         start, _, here = self._window(mass - SAME_MASS, mass + SAME_MASS, ["formula"])
         rows = start + np.flatnonzero(pc.equal(here["formula"], wanted).to_numpy())
-        labelled = self._rows_of(wanted, self.labelled, "formula")
-        return capped(self.rows(np.union1d(rows, labelled)), cap, priorities)
+        return np.union1d(rows, self._rows_of(wanted, self.labelled, "formula"))
 
     def by_key(self, key: str) -> Found:
         """Molecules with this InChIKey, or first block of one."""
@@ -157,6 +165,20 @@ class Database(StoreFolder):
         """Names of the sources that its molecules come from."""
         sql = "SELECT DISTINCT unnest(sources) AS name FROM molecules ORDER BY name"
         return list(self._asked(self._connection, sql)["name"].to_pylist())
+
+    def require_sources(self, names: Sequence[str]) -> None:
+        """Refuse a name that no molecule comes from: what prefers it would do as without it."""
+        if not names:
+            return
+        known = self.collections()
+        unknown = next((name for name in names if name not in known), None)
+        if unknown is not None:
+            shown = ", ".join(known[:_SHOWN_SOURCES])
+            more = len(known) - _SHOWN_SOURCES
+            shown += f" and {more:,} more" if more > 0 else ""
+            raise DatabaseError(
+                f"priority {unknown!r} is no source of {self.folder}: it has {shown}"
+            )
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
         """Anything that DuckDB can say about the table ``molecules``, with all cores."""
@@ -224,6 +246,13 @@ class Database(StoreFolder):
                 f"to {high:.6f}; {AGAIN}"
             )
         return start, end, around.slice(start - first, end - start)
+
+
+def _width(mass: float, ppm: float) -> float:
+    """Half of a window of masses."""
+    if not (np.isfinite(mass) and mass > 0):
+        raise DatabaseError(f"mass {mass:g}: expected a positive number")
+    return mass * _checked(ppm) * 1e-6
 
 
 def _checked(ppm: float) -> float:

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from mzseek.adducts import fitting_adducts, parse_adduct
-from mzseek.datasets.forms import NO_STRUCTURE, Form, first_form
-from mzseek.errors import AdductError
+from mzseek.chem.describe import DescribedMolecule, describe_structure
+from mzseek.errors import AdductError, MoleculeError
 from mzseek.rejects import Report, grouped
 from mzseek.spectra import Spectrum, read_spectra
 from mzseek.spectra.read import Names
 from mzseek.work.progress import Progress, silent
 
+NO_STRUCTURE = "has no structure (SMILES or InChI)"
 # What `metadata["adduct_from"]` says of an adduct that no file has stated.
 INFERRED = "precursor and mass"
 
@@ -41,14 +42,14 @@ class Annotated:
     ----------
     entries : list of Entry
         In the order of the files.
-    forms : list of Form
-        Their molecules, each once.
+    molecules : list of DescribedMolecule
+        Their molecules, each once, in standard form.
     read, without_structure : int
         Spectra in the libraries, and those of them that state none.
     """
 
     entries: list[Entry] = field(default_factory=list)
-    forms: list[Form] = field(default_factory=list)
+    molecules: list[DescribedMolecule] = field(default_factory=list)
     read: int = 0
     without_structure: int = 0
 
@@ -67,28 +68,28 @@ def read_annotated(
     which; an InChI may lack its prefix. Where no adduct is stated, it is inferred if exactly one of
     the usual ones fits the precursor and the molecule's mass.
     """
-    found = Annotated()
+    annotated = Annotated()
     place_of: dict[tuple[str, float], int] = {}
     names = Names()
     seen: dict[tuple[object, ...], str] = {}
-    known: dict[tuple[str, str], Form | str] = {}
+    described: dict[tuple[str, str], DescribedMolecule | str] = {}
     for library in libraries:
         for spectrum in read_spectra(library, report):
-            found.read += 1
+            annotated.read += 1
             where = f"{library}: {spectrum.identifier}"
             fields = (spectrum.metadata.get("smiles", ""), spectrum.metadata.get("inchi", ""))
-            if fields not in known:
-                known[fields] = first_form(fields, keep_stereo)
-            form = known[fields]
-            if isinstance(form, str):
-                found.without_structure += form == NO_STRUCTURE
-                report(where, form)
+            if fields not in described:
+                described[fields] = describe_first(fields, keep_stereo)
+            molecule = described[fields]
+            if isinstance(molecule, str):
+                annotated.without_structure += molecule == NO_STRUCTURE
+                report(where, molecule)
                 continue
-            agreed = _agreed(spectrum, form, precursor_ppm)
+            agreed = _agreed(spectrum, molecule, precursor_ppm)
             if isinstance(agreed, str):
                 report(where, agreed)
                 continue
-            key = _duplicate_key(agreed, form)
+            key = _duplicate_key(agreed, molecule)
             if key in seen:
                 report(where, f"is a duplicate (of {seen[key]})")
                 continue
@@ -96,38 +97,61 @@ def read_annotated(
             name = spectrum.identifier
             name = names.take(f"{library.stem} {name}" if name in names else name)
             seen[key] = name
-            if form.identity not in place_of:
-                place_of[form.identity] = len(found.forms)
-                found.forms.append(form)
+            if molecule.identity not in place_of:
+                place_of[molecule.identity] = len(annotated.molecules)
+                annotated.molecules.append(molecule)
             named = dataclasses.replace(agreed, identifier=name)
-            found.entries.append(Entry(named, place_of[form.identity]))
-            if len(found.entries) % 500 == 0:
-                progress("spectra", len(found.entries))
-    progress("spectra", len(found.entries))
-    return found
+            annotated.entries.append(Entry(named, place_of[molecule.identity]))
+            if len(annotated.entries) % 500 == 0:
+                progress("spectra", len(annotated.entries))
+    progress("spectra", len(annotated.entries))
+    return annotated
+
+
+def describe_first(structures: Sequence[str], keep_stereo: bool) -> DescribedMolecule | str:
+    """The first of several texts that is a molecule, described; or why none of them is.
+
+    Examples
+    --------
+    >>> describe_first(["1S/CH4/h1H4"], False).smiles, describe_first(["", "CO"], False).smiles
+    ('C', 'CO')
+    >>> describe_first(["C1", "1S/x"], False)
+    "SMILES 'C1': not valid SMILES; InChI '1S/x' cannot be read"
+    """
+    reasons: list[str] = []
+    for structure in dict.fromkeys(filter(None, structures)):
+        try:
+            molecule = describe_structure(structure, keep_stereo=keep_stereo)
+        except MoleculeError as error:
+            reasons.append(str(error))
+            continue
+        if molecule.block:
+            return molecule
+        reasons.append("has no InChIKey")  # a table of spectra has a column for it
+    return "; ".join(reasons) or NO_STRUCTURE
 
 
 def why_nothing(
-    libraries: Sequence[Path], found: Annotated, rejects: Sequence[tuple[str, str]]
+    libraries: Sequence[Path], annotated: Annotated, rejects: Sequence[tuple[str, str]]
 ) -> str:
     """One line for libraries without a usable spectrum; what to do if they have no structures."""
-    if found.without_structure and found.without_structure == found.read:
+    if annotated.without_structure and annotated.without_structure == annotated.read:
         look = shlex.join(["mzseek", "show", str(libraries[0])])
         return (
-            f"{', '.join(map(str, libraries))}: {found.read:,} spectra, none with a structure, and "
-            "a data set is made of those: give a library with SMILES or InChI. "
+            f"{', '.join(map(str, libraries))}: {annotated.read:,} spectra, none with a structure, "
+            "and a data set is made of those: give a library with SMILES or InChI. "
             f"`{look}` shows what is in a file; naming unknown molecules is not built yet"
         )
     reasons = "; ".join(f"{g.count} × {g.kind}" for g in grouped(rejects)[:3])
     return f"no usable annotated spectrum in the libraries ({reasons})"
 
 
-def _agreed(spectrum: Spectrum, form: Form, ppm: float) -> Spectrum | str:
+def _agreed(spectrum: Spectrum, molecule: DescribedMolecule, ppm: float) -> Spectrum | str:
     """The spectrum with an adduct that structure and precursor agree with, or why there is none."""
     if spectrum.adduct is None:
-        return _with_inferred_adduct(spectrum, form, ppm)
+        return _with_inferred_adduct(spectrum, molecule, ppm)
     try:
-        expected = parse_adduct(spectrum.adduct).precursor_mz(form.mass)
+        expected = parse_adduct(spectrum.adduct).precursor_mz(molecule.mass)
     except AdductError as error:
         return str(error)
     off = abs(spectrum.precursor_mz - expected) / expected * 1e6
@@ -139,13 +163,15 @@ def _agreed(spectrum: Spectrum, form: Form, ppm: float) -> Spectrum | str:
     return spectrum
 
 
-def _with_inferred_adduct(spectrum: Spectrum, form: Form, ppm: float) -> Spectrum | str:
+def _with_inferred_adduct(
+    spectrum: Spectrum, molecule: DescribedMolecule, ppm: float
+) -> Spectrum | str:
     given = spectrum.metadata.get("adduct_as_given", "")
     if given and "?" not in given:
         return f"has no single adduct ({given})"
     mode = spectrum.metadata.get("ionmode")
     mode = mode if mode in {"positive", "negative"} else None
-    fitting = fitting_adducts(spectrum.precursor_mz, form.mass, ppm, spectrum.charge, mode)
+    fitting = fitting_adducts(spectrum.precursor_mz, molecule.mass, ppm, spectrum.charge, mode)
     if len(fitting) == 1:
         metadata = spectrum.metadata | {"adduct_from": INFERRED}
         adduct = fitting[0]
@@ -157,16 +183,16 @@ def _with_inferred_adduct(spectrum: Spectrum, form: Form, ppm: float) -> Spectru
         return f"has no adduct, and more than one of the usual ones fits ({names})"
     return (
         "has no adduct, and none of the usual ones fits "
-        f"(precursor {spectrum.precursor_mz:.4f}, molecule {form.mass:.4f})"
+        f"(precursor {spectrum.precursor_mz:.4f}, molecule {molecule.mass:.4f})"
     )
 
 
-def _duplicate_key(spectrum: Spectrum, form: Form) -> tuple[object, ...]:
+def _duplicate_key(spectrum: Spectrum, molecule: DescribedMolecule) -> tuple[object, ...]:
     """Equal for spectra of one measurement, entered twice or rescaled."""
     relative = np.round(spectrum.intensities / spectrum.intensities.max(), 2)
     strong = relative > 0
     return (
-        form.identity,
+        molecule.identity,
         spectrum.adduct,
         spectrum.metadata.get("collision_energy"),
         np.round(spectrum.mz[strong], 2).tobytes(),

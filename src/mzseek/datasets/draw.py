@@ -1,123 +1,133 @@
-"""Drawing candidates for measured molecules from a pool."""
+"""Drawing candidates for measured molecules from a database."""
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.datasets.forms import Form, standard_forms
-from mzseek.datasets.pool import MoleculePool
-from mzseek.rejects import Report
-from mzseek.work.batches import in_batches
-from mzseek.work.progress import Progress
+from mzseek.chem.describe import DescribedMolecule
+from mzseek.database import Database
+from mzseek.database.found import source_ranks
+from mzseek.errors import DatasetError
+from mzseek.work.progress import Progress, silent
+
+SETTINGS = ("mass", "formula")
 
 
 @dataclass(frozen=True)
 class DrawOptions:
-    """How candidate lists are drawn."""
+    """How candidate lists are drawn.
+
+    Attributes
+    ----------
+    seed : int
+    ppm : float
+        Window of the lists by mass.
+    most : int
+        Candidates in a list, the truth included.
+    keep_stereo : bool
+        Whether the truths have stereo: the database must have it, or lack it, as they do.
+    priorities : tuple of str
+        Sources that lists are filled from first.
+    """
 
     seed: int = 0
     ppm: float = 10.0
     most: int = 256
     keep_stereo: bool = False
-
-
-class _List:
-    """A candidate list in the making: molecules are taken from a shuffled draw until it is full."""
-
-    def __init__(
-        self, truth: Form, setting: str, found: npt.NDArray[np.int64], options: DrawOptions
-    ) -> None:
-        self.truth = truth
-        self._setting = setting
-        self._options = options
-        self._rng = np.random.default_rng(
-            [options.seed, zlib.crc32(f"{truth.identity}{setting}".encode())]
-        )
-        self._left = self._rng.permutation(found)
-        self._blocks = {truth.block}
-        self._chosen: list[str] = []
-
-    def next_draw(self) -> npt.NDArray[np.int64]:
-        """Pool molecules to look at next; none once the list is full or the pool exhausted."""
-        missing = self._options.most - 1 - len(self._chosen)
-        size = missing * 5 // 4 + 8 if missing > 0 else 0
-        draw, self._left = self._left[:size], self._left[size:]
-        return draw
-
-    def take(self, forms: Iterable[Form | None]) -> None:
-        """Keep those that fit and are new."""
-        for form in forms:
-            if form is None or form.block in self._blocks:
-                continue
-            if len(self._chosen) < self._options.most - 1 and self._fits(form):
-                self._blocks.add(form.block)
-                self._chosen.append(form.smiles)
-
-    def _fits(self, form: Form) -> bool:
-        if self._setting == "formula":
-            return form.formula == self.truth.formula
-        return abs(form.mass - self.truth.mass) <= self.truth.mass * (self._options.ppm * 1e-6)
-
-    def finished(self) -> list[str]:
-        """The candidates, with the truth somewhere among them."""
-        place = int(self._rng.integers(len(self._chosen) + 1))
-        return [*self._chosen[:place], self.truth.smiles, *self._chosen[place:]]
+    priorities: tuple[str, ...] = ()
 
 
 def draw_candidates(
-    forms: list[Form],
-    pool: MoleculePool,
+    truths: Sequence[DescribedMolecule],
+    database: Database,
+    setting: str,
     options: DrawOptions,
-    report: Report,
-    jobs: int | None,
-    progress: Progress,
-) -> dict[str, dict[str, list[str]]]:
-    """Candidate lists by mass and by formula, in standard form, by the truth's SMILES."""
-    lists: dict[str, list[_List]] = {
-        "mass": [
-            _List(form, "mass", pool.by_mass(form.mass, options.ppm), options) for form in forms
-        ],
-        "formula": [
-            _List(form, "formula", pool.by_formula(form.formula), options) for form in forms
-        ],
-    }
-    standard: dict[int, Form | None] = {}
-    # Some turn out to be the truth, or each other, once standardised: then more are drawn.
-    while True:
-        draws = [(each, each.next_draw()) for group in lists.values() for each in group]
-        needed = np.unique(np.concatenate([np.empty(0, np.int64), *(draw for _, draw in draws)]))
-        new = [int(place) for place in needed if int(place) not in standard]
-        _standardise_pool(standard, pool, new, options, report, jobs, progress)
-        for each, draw in draws:
-            each.take(standard[int(place)] for place in draw)
-        if not needed.size:
+    progress: Progress = silent,
+) -> Iterator[tuple[str, list[str]]]:
+    """Candidate lists of one setting, one at a time, each with its truth's SMILES.
+
+    A list is a random draw from all molecules of the database that have the truth's mass or
+    formula, those of wanted sources first, none with the truth's key, no key twice. It depends on
+    the seed, the truth and what the database has of that mass or formula, and on nothing else.
+
+    Parameters
+    ----------
+    truths : sequence of DescribedMolecule
+        In the standard form in which the database has its own.
+    database : Database
+    setting : "mass" or "formula"
+    options : DrawOptions
+    progress : callable of (stage, done, total)
+    """
+    for done, truth in enumerate(truths, 1):
+        yield truth.smiles, _draw(truth, database, setting, options)
+        progress(f"{setting} candidates", done, len(truths))
+
+
+def check_drawable(database: Database, options: DrawOptions) -> None:
+    """Refuse a database whose molecules would tell the truth by their form, or lack a source.
+
+    Raises
+    ------
+    DatasetError
+        It has stereo in its SMILES and the data set has not, or the other way round.
+    DatabaseError
+        No molecule comes from one of the sources to be preferred.
+    """
+    if database.keep_stereo and not options.keep_stereo:
+        raise DatasetError(
+            f"{database.folder}: has stereo in its SMILES, which truths without it would be known "
+            "by; give --keep-stereo, too, or a database built without it"
+        )
+    if options.keep_stereo and not database.keep_stereo:
+        raise DatasetError(
+            f"{database.folder}: has no stereo in its SMILES, and truths with it would be known by "
+            "it; build the database with --keep-stereo, too"
+        )
+    database.require_sources(options.priorities)
+
+
+def _draw(
+    truth: DescribedMolecule, database: Database, setting: str, options: DrawOptions
+) -> list[str]:
+    """The candidates of one truth, the truth somewhere among them."""
+    rng = np.random.default_rng([options.seed, _number_of(truth, setting)])
+    rows = (
+        database.rows_by_formula(truth.formula)
+        if setting == "formula"
+        else database.rows_by_mass(truth.mass, options.ppm)
+    )
+    keys, smiles, order = _shuffled(rows, database, options.priorities, rng)
+    seen = {truth.key}
+    chosen: list[str] = []
+    for place in order:
+        if len(chosen) == options.most - 1:
             break
-    return {
-        setting: {each.truth.smiles: each.finished() for each in group}
-        for setting, group in lists.items()
-    }
+        if keys[place] not in seen:
+            seen.add(keys[place])
+            chosen.append(smiles[place])
+    position = int(rng.integers(len(chosen) + 1))
+    return [*chosen[:position], truth.smiles, *chosen[position:]]
 
 
-def _standardise_pool(
-    standard: dict[int, Form | None],
-    pool: MoleculePool,
-    places: list[int],
-    options: DrawOptions,
-    report: Report,
-    jobs: int | None,
-    progress: Progress,
-) -> None:
-    work = partial(standard_forms, keep_stereo=options.keep_stereo)
-    done = 0
-    smiles = [pool.smiles[place] for place in places]
-    for batch, forms in in_batches(work, smiles, 1000, jobs):
-        for place, form in zip(places[done : done + len(batch)], forms, strict=True):
-            if isinstance(form, str):
-                report(f"molecule pool: {pool.smiles[place][:60]}", form)
-            standard[place] = None if isinstance(form, str) else form
-        done += len(batch)
-        progress("candidates", done, len(places))
+def _number_of(truth: DescribedMolecule, setting: str) -> int:
+    """A number that tells lists apart: molecules of one set must not share their draws."""
+    return zlib.crc32(f"{(truth.block, round(truth.mass, 3))}{setting}".encode())
+
+
+def _shuffled(
+    rows: npt.NDArray[np.int64],
+    database: Database,
+    priorities: Sequence[str],
+    rng: np.random.Generator,
+) -> tuple[list[str], list[str], npt.NDArray[np.int64]]:
+    """Keys and SMILES of rows, and the order to take them in: at random, wanted sources first."""
+    columns = ["key", "smiles", "sources"] if priorities else ["key", "smiles"]
+    table = database.rows(rows, columns)
+    order = rng.permutation(len(rows))
+    if priorities:
+        order = order[np.argsort(source_ranks(table, priorities)[order], kind="stable")]
+    return table["key"].to_pylist(), table["smiles"].to_pylist(), order

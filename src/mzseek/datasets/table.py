@@ -126,10 +126,14 @@ def write_table(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
             stream.write(("\t".join(cells) + "\n").encode())
 
 
-def write_candidates(path: Path, lists: Mapping[str, Sequence[str]]) -> None:
-    """Write candidate lists as one JSON object."""
+def write_candidates(path: Path, lists: Iterable[tuple[str, Sequence[str]]]) -> None:
+    """Write candidate lists, each with its molecule's SMILES, as one JSON object, as they come."""
     with _gzip_writer(path) as stream:
-        stream.write(json.dumps({key: list(values) for key, values in lists.items()}).encode())
+        stream.write(b"{")
+        for number, (key, values) in enumerate(lists):
+            between = ", " if number else ""
+            stream.write(f"{between}{json.dumps(key)}: {json.dumps(list(values))}".encode())
+        stream.write(b"}")
 
 
 def write_rejects(path: Path, rejects: Iterable[tuple[str, str]]) -> None:

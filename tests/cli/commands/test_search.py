@@ -163,7 +163,7 @@ def test_a_capped_list_keeps_the_nearest_by_mass(mzseek, tmp_path: Path) -> None
         (("--mass", "1", "--adduct", "[M+H]+"), "--adduct is for --precursor"),
         (
             ("--mass", "46", "--priority", "pubchem"),
-            "--priority 'pubchem' is no source of ",
+            "priority 'pubchem' is no source of ",
         ),
         (("--masses", "absent.txt"), "absent.txt: no such file"),
         (("--masses", "prose.txt"), "prose.txt: holds nothing to look up"),

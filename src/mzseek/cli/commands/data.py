@@ -1,11 +1,13 @@
 """``mzseek data get|build|check``."""
 
+import contextlib
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mzseek.cli.early import early, look_for_file, look_for_folder
+from mzseek.cli.early import early, look_for_database, look_for_file, look_for_folder
+from mzseek.cli.interrupt import GOES_ON, can_go_on
 from mzseek.cli.options import AsJson, Jobs
 from mzseek.cli.output import (
     counted,
@@ -51,16 +53,28 @@ def get(
 
 
 @data_app.command("build")
-@early(libraries=look_for_file, molecules=look_for_file)
+@early(libraries=look_for_file, molecules=look_for_file, database=look_for_database)
 def build(
     libraries: Annotated[
         list[Path], typer.Argument(help="Spectrum files, folders or zips, in any known format.")
     ],
-    molecules: Annotated[
-        Path,
-        typer.Option(help="Molecules to draw candidates from: TSV, CSV or SMILES list, or .gz."),
-    ],
     out: Annotated[Path, typer.Option(help="Folder to make.")],
+    database: Annotated[
+        Path | None,
+        typer.Option(help="Draw candidates from what `mzseek database build` has made."),
+    ] = None,
+    molecules: Annotated[
+        list[Path] | None,
+        typer.Option(help="Or from a list of molecules, as it reads them. Several times."),
+    ] = None,
+    keep_database: Annotated[
+        Path | None,
+        typer.Option(help="Keep the database of --molecules here; else it is temporary."),
+    ] = None,
+    priority: Annotated[
+        list[str] | None,
+        typer.Option(help="Sources that full lists are filled from first. Several times."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="For the split and the candidates.")] = 0,
     similarity: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Tanimoto at which molecules share a cluster.")
@@ -81,8 +95,14 @@ def build(
     Spectra are cleaned and merged, molecules standardised and split by structure clusters, and
     candidates drawn by mass and by formula, the truth always among them.
 
-    Example: mzseek data build library.msp --molecules pubchem.tsv.gz --out myset
+    Example: mzseek data build library.msp --database candidates --out myset
     """
+    if bool(molecules) == (database is not None):
+        given = "both were" if molecules else "none was"
+        raise DatasetError(f"candidates come from --database or --molecules, and {given} given")
+    if database is not None and keep_database is not None:
+        raise DatasetError("--keep-database is for what --molecules gives, --database is kept")
+    from mzseek.database import Database
     from mzseek.datasets.build import BuildOptions, build_dataset
     from mzseek.datasets.table import read_rejects
 
@@ -94,10 +114,16 @@ def build(
         precursor_ppm=precursor_ppm,
         max_candidates=max_candidates,
         keep_stereo=keep_stereo,
+        priorities=tuple(priority or ()),
     )
     replaces = out.exists() and any(out.iterdir()) if out.is_dir() else False
-    with watched() as progress:
-        manifest = build_dataset(libraries, molecules, out, options, jobs=jobs, progress=progress)
+    source = Database.open(database) if database is not None else molecules or []
+    goes_on = can_go_on(GOES_ON) if keep_database else contextlib.nullcontext()
+    with goes_on, watched() as progress:
+        manifest = build_dataset(
+            libraries, source, out, options,
+            keep_database=keep_database, jobs=jobs, progress=progress,
+        )  # fmt: skip
     if replaces:
         say(f"{plain(out)} was replaced.")
     counts = manifest["counts"]
@@ -113,6 +139,8 @@ def build(
         if facts["molecules_alone"]:
             alone = counted(facts["molecules_alone"], "molecule has", "molecules have")
             say(f"  [yellow]{alone} no rival: any model ranks them first[/yellow]")
+    if keep_database is not None:
+        say(f"the database of its molecules is kept in {plain(keep_database)}")
     show_rejects(read_rejects(out / "rejects.tsv"), out / "rejects.tsv")
     say_next("mzseek", "data", "check", out)
 

@@ -8,7 +8,7 @@ import typer
 
 from mzseek.cli.commands.search import search, write_molecules
 from mzseek.cli.early import early, look_at_fingerprint, look_for_database, look_for_file
-from mzseek.cli.interrupt import can_go_on
+from mzseek.cli.interrupt import GOES_ON, can_go_on
 from mzseek.cli.options import Address, AsJson, EngineName, Fingerprint, Jobs
 from mzseek.cli.output import counted, plain, print_json, say, show_rejects, watched
 from mzseek.errors import DatabaseError
@@ -23,7 +23,6 @@ Nearest = Annotated[
     bool, typer.Option(help="Also index its bits, for --like and for mining: 514 bytes a molecule.")
 ]
 KeepStereo = Annotated[bool, typer.Option("--keep-stereo", help="Keep stereo in SMILES.")]
-_GOES_ON = "the same command goes on where it was"
 
 
 @database_app.command("build")
@@ -132,7 +131,7 @@ def add(
 
     opened = Database.open(store)
     before = len(opened)
-    with can_go_on(_GOES_ON), watched() as progress:
+    with can_go_on(GOES_ON), watched() as progress:
         made = add_molecules(
             opened, file_sources(molecules, source=source),
             engine=engine_named(engine, jobs, address), progress=progress,
@@ -228,7 +227,7 @@ def _build(
     from mzseek.database import build_database
     from mzseek.work import engine_named
 
-    with can_go_on(_GOES_ON), watched() as progress:
+    with can_go_on(GOES_ON), watched() as progress:
         made = build_database(
             sources, out, fingerprint=fingerprint, nearest=nearest, keep_stereo=keep_stereo,
             engine=engine_named(engine, jobs, address), progress=progress,

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from mzseek.database import Database, Found
     from mzseek.database.queries import Query
 
-_SHOWN_SOURCES = 12
 _SHOWN_REJECTS = 3
 
 
@@ -66,7 +65,7 @@ def search(
     from mzseek.database import Database
 
     opened = Database.open(store)
-    _require_sources(opened, priority or [])
+    opened.require_sources(priority or ())
     capping: dict[str, Any] = {"cap": cap, "priorities": priority or ()}
     if formula is not None:
         _show_formula(opened, formula, capping)
@@ -118,21 +117,6 @@ def _cells(table: Any, names: tuple[str, ...]) -> Iterator[list[str]]:
     columns = [table[name].to_pylist() for name in names]
     for row in zip(*columns, strict=True):
         yield [cell(name, value) for name, value in zip(names, row, strict=True)]
-
-
-def _require_sources(opened: "Database", priorities: list[str]) -> None:
-    """Refuse a source that no molecule comes from: the list would be filled as without it."""
-    if not priorities:
-        return
-    known = opened.collections()
-    unknown = next((name for name in priorities if name not in known), None)
-    if unknown is not None:
-        shown = ", ".join(known[:_SHOWN_SOURCES])
-        more = len(known) - _SHOWN_SOURCES
-        shown += f" and {more:,} more" if more > 0 else ""
-        raise DatabaseError(
-            f"--priority {unknown!r} is no source of {opened.folder}: it has {shown}"
-        )
 
 
 def _show_formula(opened: "Database", formula: str, capping: dict[str, Any]) -> None:

@@ -59,7 +59,7 @@ def _written(out: Path, seed: int, progress: Progress) -> dict[str, Any]:
     # A third of all demo molecules is measured. Were a formula split between folds, a held-out
     # molecule's rivals would be training molecules, which are never the answer there.
     options = BuildOptions(seed=seed, keep_formulas_together=True)
-    manifest = build_dataset([library], molecules, out / "set", options, progress=progress)
+    manifest = build_dataset([library], [molecules], out / "set", options, progress=progress)
     return {
         "spectra": manifest["counts"]["spectra"],
         "molecules": manifest["counts"]["molecules"],
