@@ -16,7 +16,6 @@ from mzseek.database.queries import read_queries
 from mzseek.database.sources import read_molecules
 from mzseek.datasets.candidates import read_candidates
 from mzseek.datasets.collect import collect
-from mzseek.datasets.pool import read_pool
 from mzseek.datasets.scored_table import read_scored_table
 from mzseek.datasets.table import read_rejects
 from mzseek.errors import CacheError, MzseekError
@@ -137,13 +136,6 @@ def molecules(path: Path, outcome: Outcome) -> None:
             raise Broken(f"a record that is none: {record!r:.300}")
 
 
-def pool(path: Path, outcome: Outcome) -> None:
-    found = read_pool(path, outcome.report, jobs=1)
-    outcome.read = len(found)
-    if not (np.isfinite(found.masses).all() and (np.diff(found.masses) >= 0).all()):
-        raise Broken("masses that are not sorted or not finite")
-
-
 def scored(path: Path, outcome: Outcome) -> None:
     found = read_scored_table(path)
     outcome.read = len(found.names)
@@ -183,22 +175,21 @@ READERS: dict[str, Reader] = {
     "mgf": spectra, "msp": spectra, "massbank": spectra, "sirius": spectra, "table": spectra,
     "json": spectra, "mzml": spectra, "mzxml": spectra, "candidates": candidates,
     "data set": data_set, "molecules": molecules, "sdf": molecules, "parquet": molecules,
-    "pool": pool, "scored": scored, "queries": queries, "rejects": rejects, "adduct": adduct,
+    "scored": scored, "queries": queries, "rejects": rejects, "adduct": adduct,
     "object": json_object,
 }  # fmt: skip
 # How often each is tried, and which seeds and file names it begins with.
 WEIGHTS = {
     "mgf": 12, "msp": 12, "massbank": 10, "sirius": 8, "table": 10, "json": 10, "mzml": 10,
     "mzxml": 7, "candidates": 8, "data set": 4, "molecules": 6, "sdf": 4, "parquet": 3,
-    "pool": 2, "scored": 2,
-    "queries": 3, "rejects": 1, "adduct": 3, "object": 1,
+    "scored": 2, "queries": 3, "rejects": 1, "adduct": 3, "object": 1,
 }  # fmt: skip
-SEEDS_OF = {"data set": "table", "pool": "molecules"}
+SEEDS_OF = {"data set": "table"}
 NAMES = {
     "mgf": "a.mgf", "msp": "a.msp", "massbank": "a.txt", "sirius": "a.ms", "table": "a.tsv",
     "json": "a.json", "mzml": "a.mzML", "mzxml": "a.mzXML", "candidates": "candidates.json",
     "data set": "a.tsv", "molecules": "a.csv", "sdf": "a.sdf", "parquet": "a.parquet",
-    "pool": "a.smi", "scored": "a.tsv", "queries": "a.csv", "rejects": "rejects.tsv",
+    "scored": "a.tsv", "queries": "a.csv", "rejects": "rejects.tsv",
     "adduct": "a.txt", "object": "manifest.json",
 }  # fmt: skip
 PACKABLE = {*READERS} - {"parquet", "rejects", "adduct", "object"}

@@ -27,8 +27,9 @@ from mzseek.datasets.table import (
     write_rejects,
     write_table,
 )
-from mzseek.errors import DatasetError, WriteError
+from mzseek.errors import DatasetError
 from mzseek.files import atomic_directory, sole_writer
+from mzseek.files.fault import naming_output
 from mzseek.files.owned import ensure_replaceable
 from mzseek.files.steady import SteadySources
 from mzseek.rejects import Report
@@ -164,7 +165,8 @@ def _opened(
     temporary = out.resolve().with_name(f".{out.resolve().name}.molecules")
     shutil.rmtree(temporary, ignore_errors=True)  # of a process that was killed
     try:
-        try:
+        # Of the temporary one nobody knows: it is the set that there is no room for.
+        with naming_output(out if keep is None else keep):
             database = build_database(
                 file_sources(molecules),
                 keep or temporary / "database",
@@ -173,10 +175,6 @@ def _opened(
                 engine=LocalEngine(jobs),
                 progress=progress,
             )
-        except WriteError as error:
-            if keep is None:
-                raise
-            raise DatasetError(str(error)) from error  # it is not the set that cannot be written
         check_drawable(database, drawing)
         for where, reason in read_rejects(database.folder / REJECTS):
             report(where, reason)
