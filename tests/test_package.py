@@ -1,14 +1,20 @@
 """What ``import mzseek`` gives, and what it leaves alone."""
 
 import importlib
+import inspect
 import pkgutil
+import re
 import subprocess
 import sys
 import types
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 import mzseek
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def python(code: str) -> str:
@@ -38,6 +44,52 @@ def test_every_name_is_there(name: str) -> None:
 def test_other_names_are_not() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'annotated'"):
         mzseek.annotated  # noqa: B018
+
+
+def documented() -> dict[str, Any]:
+    """Functions and methods that the reference names."""
+    pages = (ROOT / "docs" / "reference").glob("*.md")
+    names = [name for page in pages for name in re.findall(r"^::: (\S+)", page.read_text(), re.M)]
+    found: dict[str, Any] = {}
+    for name in names:
+        thing = pkgutil.resolve_name(name)
+        inside = {name: thing} if inspect.isfunction(thing) else _public(name, thing)
+        found |= inside
+    return found
+
+
+def _public(name: str, thing: Any) -> dict[str, Any]:
+    own = inspect.getmodule(thing)
+    return {
+        f"{name}.{key}": value
+        for key, value in inspect.getmembers(thing, inspect.isroutine)
+        if not key.startswith("_") and inspect.getmodule(value) is own
+    }
+
+
+def hints(function: Any) -> dict[str, Any]:
+    try:
+        return get_type_hints(function)
+    except NameError:  # a name that is imported for type checkers alone
+        return dict(function.__annotations__)
+
+
+def takes_only_paths(hint: Any) -> bool:
+    if isinstance(hint, str):
+        return re.search(r"\bPath\b", hint) is not None
+    return hint is Path or any(takes_only_paths(inside) for inside in get_args(hint))
+
+
+def test_paths_may_be_text_or_anything_like_a_path() -> None:
+    functions = documented()
+    assert len(functions) > 50
+    strict = [
+        f"{name}({parameter})"
+        for name, function in functions.items()
+        for parameter, hint in hints(function).items()
+        if parameter not in ("return", "where") and takes_only_paths(hint)
+    ]
+    assert strict == []
 
 
 def rooms() -> list[str]:

@@ -28,7 +28,7 @@ from mzseek.database.record import MoleculeRecord
 from mzseek.database.rows import part_schema
 from mzseek.database.store import Database
 from mzseek.errors import DatabaseError, InputError, WriteError
-from mzseek.files import atomic_directory, sole_writer
+from mzseek.files import StrPath, atomic_directory, sole_writer
 from mzseek.files.arrays import save_array
 from mzseek.files.cells import free_cell
 from mzseek.files.fault import naming_output
@@ -62,7 +62,7 @@ class Sources:
 
 def build_database(
     sources: Sources,
-    out: Path,
+    out: StrPath,
     *,
     fingerprint: str = "morgan2",
     nearest: bool = True,
@@ -101,6 +101,7 @@ def build_database(
     BusyError, WriteError
         Another process is writing the folder, it cannot be written, or the disk is full.
     """
+    out = Path(out)
     fingerprint_kind(fingerprint)
     with sole_writer(out, "building a database"):
         ensure_replaceable(out, KIND, sources.files)

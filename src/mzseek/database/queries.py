@@ -14,7 +14,7 @@ from mzseek.database.formats.columns import KNOWN, one_line
 from mzseek.database.found import Found
 from mzseek.database.store import Database
 from mzseek.errors import AdductError, DatabaseError, InputError
-from mzseek.files import Source, open_source, text_lines
+from mzseek.files import Source, StrPath, open_source, text_lines
 from mzseek.files.limits import MAX_QUERIES
 from mzseek.files.table import (
     SetAside,
@@ -79,7 +79,7 @@ def typed_queries(
     return [*queries, *(_query(str(n), mz, adduct) for n, mz, adduct in ions)]
 
 
-def read_queries(path: Path, adducts: Sequence[str], report: Report) -> list[Query]:
+def read_queries(path: StrPath, adducts: Sequence[str], report: Report) -> list[Query]:
     """Queries of a file.
 
     Parameters
@@ -98,6 +98,7 @@ def read_queries(path: Path, adducts: Sequence[str], report: Report) -> list[Que
         No line is a query, the header can be read in two ways, or adducts were given for neutral
         masses.
     """
+    path = Path(path)
     source = open_source(path)
     require_text(source, _EXPECTED)
     table = open_table(source, lambda names: _find(path, names) is not None)

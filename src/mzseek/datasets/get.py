@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from mzseek.datasets.table import DatasetFiles
 from mzseek.errors import DatasetError
-from mzseek.files import sole_writer
+from mzseek.files import StrPath, sole_writer
 from mzseek.files.download import download
 from mzseek.work.progress import Progress, silent
 
@@ -32,7 +32,7 @@ FILES = {
 
 
 def get_massspecgym(
-    folder: Path,
+    folder: StrPath,
     version: str = "1.5",
     *,
     endpoint: str | None = None,
@@ -59,6 +59,7 @@ def get_massspecgym(
     BusyError, WriteError
         Another process is downloading into the folder, or it cannot be written.
     """
+    folder = Path(folder)
     if version not in FILES:
         known = ", ".join(FILES)
         raise DatasetError(f"MassSpecGym {version!r} is unknown, expected one of {known}")

@@ -13,7 +13,7 @@ from mzseek.chem import fingerprints
 from mzseek.database.formats.columns import KNOWN
 from mzseek.decision import posterior
 from mzseek.errors import InputError, MoleculeError
-from mzseek.files import open_source
+from mzseek.files import StrPath, open_source
 from mzseek.files.table import (
     TextTable,
     first_line,
@@ -57,7 +57,7 @@ class ScoredTable:
 
 
 def read_scored_table(
-    path: Path, kind: str | None = None, temperature: float | None = None
+    path: StrPath, kind: str | None = None, temperature: float | None = None
 ) -> ScoredTable:
     r"""Read a table of candidates: tabs, semicolons or commas, plain or packed, with a header.
 
@@ -85,6 +85,7 @@ def read_scored_table(
     >>> table.names, table.rows.shape, table.probabilities.tolist()
     (['ethanol', 'ether'], (2, 4096), [0.9, 0.1])
     """
+    path = Path(path)
     table, found = _open(path)
     what = next(name for name in ("fingerprint", "smiles") if name in found)
     how = next(name for name in ("probability", "score") if name in found)

@@ -26,6 +26,7 @@ from mzseek.evaluation.uncertainty import (
     risk_area,
     set_results,
 )
+from mzseek.files import StrPath
 from mzseek.metrics import binarise
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
@@ -97,7 +98,7 @@ class Beliefs(Tabular):
 
 
 def beliefs_of(
-    run: Run, how: How | None = None, *, data: Path | None = None, progress: Progress = silent
+    run: Run, how: How | None = None, *, data: StrPath | None = None, progress: Progress = silent
 ) -> Beliefs:
     """Calibrate a run on validation, and decode it on the fold asked for.
 
@@ -133,7 +134,7 @@ def decompose_run(
     decoded_for: str,
     *,
     rule: str = "rank",
-    data: Path | None = None,
+    data: StrPath | None = None,
     every: int = 1,
 ) -> npt.NDArray[np.float64]:
     """The exact decomposition of a run's regret, spectrum by spectrum.

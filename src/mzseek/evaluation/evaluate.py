@@ -20,6 +20,7 @@ from mzseek.evaluation.scored import (
     scored_lists,
 )
 from mzseek.evaluation.validation import HITS, hit_rates
+from mzseek.files import StrPath
 from mzseek.metrics import (
     METRICS,
     Interval,
@@ -133,7 +134,7 @@ def evaluate(
     run: Run,
     how: How | None = None,
     *,
-    data: Path | None = None,
+    data: StrPath | None = None,
     progress: Callable[[str, int, int | None], None] = lambda stage, done, total: None,
 ) -> Evaluation:
     """Score a run, from its saved predictions where there are any.
@@ -209,7 +210,7 @@ def mces_of_best(
     how: How | None = None,
     *,
     molecules: int,
-    data: Path | None = None,
+    data: StrPath | None = None,
     threshold: int = 15,
 ) -> tuple[_Values, npt.NDArray[np.int32]]:
     """MCES distance of the best-scored candidate to the truth, for one spectrum a molecule.

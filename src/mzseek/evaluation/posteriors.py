@@ -1,7 +1,6 @@
 """Calibrated probabilities of a run's candidates."""
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ from mzseek.decision.distributions import row_keys
 from mzseek.decision.lists import merge_answers
 from mzseek.errors import RunError
 from mzseek.evaluation.scored import How, by_cosine, check_similarity, predictions_of, scored_lists
+from mzseek.files import StrPath
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import IDENTITIES
 from mzseek.ragged import Ragged
@@ -84,7 +84,7 @@ class Calibrated:
 
 
 def calibrate(
-    run: Run, how: How | None = None, *, data: Path | None = None, progress: Progress = silent
+    run: Run, how: How | None = None, *, data: StrPath | None = None, progress: Progress = silent
 ) -> Calibrated:
     """Turn a run's scores into probabilities, with a calibration fitted on validation.
 

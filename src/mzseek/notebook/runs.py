@@ -1,7 +1,6 @@
 """Runs in a notebook: trained, measured and reported on."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from mzseek.evaluation.beliefs import Beliefs, beliefs_of
@@ -56,7 +55,7 @@ class Run(folders.Run, Tabular):
         """
         how = self._how(fold, candidates, similarity, ties, identity, data)
         with told(watch) as progress:
-            return evaluate(self, how, data=_path(data), progress=progress)
+            return evaluate(self, how, data=data, progress=progress)
 
     def beliefs(
         self,
@@ -73,7 +72,7 @@ class Run(folders.Run, Tabular):
         """
         how = self._how(fold, candidates, None, "expected", identity, data)
         with told(watch) as progress:
-            return beliefs_of(self, how, data=_path(data), progress=progress)
+            return beliefs_of(self, how, data=data, progress=progress)
 
     def report(
         self,
@@ -103,7 +102,7 @@ class Run(folders.Run, Tabular):
         how = self._how(fold, candidates, None, "expected", "fingerprint", data)
         with told(watch) as progress:
             return report_runs(
-                [self, *others], Path(out), how, decode=decode, data=_path(data), progress=progress
+                [self, *others], out, how, decode=decode, data=data, progress=progress
             )
 
     def to_table(self) -> Table:
@@ -128,7 +127,7 @@ class Run(folders.Run, Tabular):
         identity: str,
         data: StrPath | None,
     ) -> How:
-        setting = candidates or self.measured_on(_path(data))
+        setting = candidates or self.measured_on(data)
         return How(fold, setting, similarity, ties, identity)  # type: ignore[arg-type]
 
 
@@ -178,9 +177,5 @@ def train(
     wanted = with_protocol(Options.of(loss, model, parts, **options), protocol)
     with told(watch) as progress:
         say = print if watch else (lambda line: None)
-        made = training.train(opened, wanted, Path(out), resume=resume, progress=progress, say=say)
+        made = training.train(opened, wanted, out, resume=resume, progress=progress, say=say)
     return Run.open(made.folder)
-
-
-def _path(given: StrPath | None) -> Path | None:
-    return None if given is None else Path(given)

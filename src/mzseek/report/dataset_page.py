@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from mzseek.files import StrPath
 from mzseek.prepared import Prepared
 from mzseek.report.figures import histogram_svg, molecule_svg, spectrum_svg
 from mzseek.report.page import write_page
@@ -16,7 +17,7 @@ _CANDIDATES_SHOWN = 6
 
 
 def write_dataset_page(
-    prepared: Prepared, path: Path, *, queries: Path | None = None, simulated: bool = False
+    prepared: Prepared, path: StrPath, *, queries: StrPath | None = None, simulated: bool = False
 ) -> Path:
     """Write one self-contained HTML file.
 
@@ -30,6 +31,7 @@ def write_dataset_page(
     simulated : bool
         Whether the page must say that the set is simulated.
     """
+    path = Path(path)
     counts = prepared.manifest["counts"]
     return write_page(
         "dataset.html",
@@ -89,7 +91,7 @@ def _candidate_histogram(prepared: Prepared) -> str:
     return histogram_svg(sizes, "candidates in a list", "molecules") if sizes else ""
 
 
-def _queries(path: Path) -> list[dict[str, Any]]:
+def _queries(path: StrPath) -> list[dict[str, Any]]:
     rejects: list[tuple[str, str]] = []
     return [
         {

@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from mzseek.decision import reliability
 from mzseek.evaluation.beliefs import Beliefs
+from mzseek.files import StrPath
 from mzseek.report.figures import curves_svg
 from mzseek.report.page import write_page
 from mzseek.report.reliability import reliability_svg
@@ -17,7 +18,7 @@ from mzseek.runs.run import Run
 
 def write_runs_page(
     shown: Sequence[Shown],
-    path: Path,
+    path: StrPath,
     *,
     simulated: bool = False,
     data_page: str | None = None,
@@ -36,6 +37,7 @@ def write_runs_page(
     data_page : str, optional
         Link to a page about the data.
     """
+    path = Path(path)
     runs = labelled(shown)
     rows = tradeoff_rows(shown)
     first = shown[0].found

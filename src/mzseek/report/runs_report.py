@@ -10,7 +10,7 @@ from mzseek.errors import DatasetError, RunError
 from mzseek.evaluation.beliefs import beliefs_of
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import How
-from mzseek.files import atomic_directory, sole_writer
+from mzseek.files import StrPath, atomic_directory, sole_writer
 from mzseek.files.manifest import Manifest
 from mzseek.files.owned import ensure_replaceable
 from mzseek.report.dataset_page import write_dataset_page
@@ -32,7 +32,7 @@ def look_at_runs(
     how: How,
     *,
     decode: bool = True,
-    data: Path | None = None,
+    data: StrPath | None = None,
     progress: Progress = silent,
 ) -> list[Shown]:
     """Score runs of one data set in one way.
@@ -102,11 +102,11 @@ class Report(Tabular):
 
 def report_runs(
     runs: Sequence[Run],
-    out: Path,
+    out: StrPath,
     how: How,
     *,
     decode: bool = True,
-    data: Path | None = None,
+    data: StrPath | None = None,
     progress: Progress = silent,
 ) -> Report:
     """Write a folder with a page on the runs, one on their data, and all numbers as JSON.
@@ -131,6 +131,7 @@ def report_runs(
     BusyError, WriteError
         Another process writes there, or it cannot be written.
     """
+    out = Path(out)
     check_runs(runs)
     prepared = runs[0].open_data(data)
     sources = [prepared.folder, *(run.folder for run in runs)]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from mzseek.errors import RunError
-from mzseek.files import atomic_directory
+from mzseek.files import StrPath, atomic_directory
 from mzseek.files.arrays import check_range, load_array, save_array
 from mzseek.files.manifest import Manifest
 from mzseek.models import Retriever
@@ -78,8 +78,9 @@ class Predictions:
     lists: dict[str, ListScores] = field(default_factory=dict)
     embeddings: npt.NDArray[np.float16] | None = None
 
-    def save(self, folder: Path, label: dict[str, Any] | None = None) -> None:
+    def save(self, folder: StrPath, label: dict[str, Any] | None = None) -> None:
         """Write to a folder, whole or not at all; the label says what they are of."""
+        folder = Path(folder)
         with atomic_directory(folder) as partial:
             save_array(partial / "queries.npy", self.queries)
             save_array(partial / "molecule.npy", self.molecule)
@@ -91,7 +92,7 @@ class Predictions:
             MANIFEST.write(partial, label or {})
 
     @classmethod
-    def open(cls, folder: Path, label: dict[str, Any] | None = None) -> "Predictions":
+    def open(cls, folder: StrPath, label: dict[str, Any] | None = None) -> "Predictions":
         """Open what `save` wrote, memory-mapped.
 
         Parameters
@@ -105,6 +106,7 @@ class Predictions:
         RunError
             A file is missing, cannot be read or has changed, or they are of something else.
         """
+        folder = Path(folder)
         if (folder / MANIFEST.name).exists():  # not in those of earlier versions
             manifest = MANIFEST.read(folder)
             for name, wanted in (label or {}).items():

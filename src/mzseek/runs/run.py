@@ -70,7 +70,7 @@ class Run:
         self.facts = facts
 
     @classmethod
-    def create(cls, folder: Path, made: Description, prepared: Prepared) -> "Run":
+    def create(cls, folder: StrPath, made: Description, prepared: Prepared) -> "Run":
         """A new run folder, of what is to be made on these data.
 
         Raises
@@ -79,6 +79,8 @@ class Run:
             Something is there already.
         """
         # What is hidden is a lock, or was left by one that was killed while it began.
+        folder = Path(folder)
+        folder = Path(folder)
         used = folder.is_dir() and any(not p.name.startswith(".run.") for p in folder.iterdir())
         if used or (folder.exists() and not folder.is_dir()):
             if (folder / MANIFEST.name).exists():
@@ -260,7 +262,7 @@ class Run:
         except (OSError, ValueError, TypeError, csv.Error) as error:
             raise RunError(f"{path}: cannot be read ({error})") from error
 
-    def measured_on(self, folder: Path | None = None) -> str:
+    def measured_on(self, folder: StrPath | None = None) -> str:
         """The candidate lists that it is measured on, unless others are asked for.
 
         A run made before runs noted it asks its data, which are in ``folder`` if no longer where
@@ -272,7 +274,7 @@ class Run:
         data = Prepared.open(folder or self.facts["data"]["folder"])
         return data.measured_on(self.candidates)
 
-    def open_data(self, folder: Path | None = None) -> Prepared:
+    def open_data(self, folder: StrPath | None = None) -> Prepared:
         """The prepared folder that it was trained on, found again, verified and compared.
 
         Raises

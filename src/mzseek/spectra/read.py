@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from mzseek.errors import InputError, SpectrumError
-from mzseek.files import Source, open_source, zip_sources
+from mzseek.files import Source, StrPath, open_source, zip_sources
 from mzseek.files.limits import MAX_FAULTS
 from mzseek.rejects import Rejects, Report, reporter
 from mzseek.spectra.formats import FORMATS, Format
@@ -26,7 +26,7 @@ def known_formats() -> list[str]:
 
 
 def read_spectra(
-    path: str | Path,
+    path: StrPath,
     rejects: Rejects | None = None,
     *,
     intensity_floor: float = 0.0,
@@ -34,13 +34,14 @@ def read_spectra(
 ) -> Iterator[Spectrum]:
     """Tandem spectra of a file, a folder, or a zip archive.
 
-    Reads MGF, MSP, mzML, mzXML, GNPS JSON, MassBank records and SIRIUS .ms, plain or gzipped,
-    recognised by content. Records are streamed: memory does not grow with the file, but for a
-    few bytes an identifier. Every record is either yielded or reported once to ``rejects``.
+    Reads MGF, MSP, mzML, mzXML, GNPS JSON, MassBank records, SIRIUS .ms and MassSpecGym's table,
+    plain or compressed with gzip or zstd, recognised by content. Records are streamed: memory does
+    not grow with the file, but for a few bytes an identifier. Every record is either yielded or
+    reported once to ``rejects``.
 
     Parameters
     ----------
-    path : str or Path
+    path : path
     rejects : list, callable or None
         Gets ``(where, reason)`` for each record set aside: appended to a list, or as the two
         arguments of a call. With None a warning at the end tells how many there were.

@@ -3,18 +3,19 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from mzseek.files import atomic_file
+from mzseek.files import StrPath, atomic_file
 from mzseek.spectra.spectrum import Spectrum
 
 _NAMES = {"compound_name": "NAME", "ms_level": "MSLEVEL"}
 
 
-def write_mgf(path: Path, spectra: Iterable[Spectrum]) -> int:
+def write_mgf(path: StrPath, spectra: Iterable[Spectrum]) -> int:
     """Write spectra as MGF; returns how many there were.
 
     Reading the file back gives the same peaks, precursor, adduct and metadata, but for white space
     and for the few names that MGF cannot hold.
     """
+    path = Path(path)
     count = 0
     with atomic_file(path) as partial, partial.open("w", encoding="utf-8") as stream:
         for spectrum in spectra:

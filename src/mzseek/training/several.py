@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mzseek.errors import RunError
+from mzseek.files import StrPath
 from mzseek.runs.run import Run
 from mzseek.training.options import Options
 from mzseek.work.engine import Engine, begin_worker, kill_all, signals_kept
@@ -22,9 +23,9 @@ _told: Any = None  # in each process, the queue to whoever watches
 
 
 def train_several(
-    data: Path,
+    data: StrPath,
     wanted: dict[str, Options],
-    out: Path,
+    out: StrPath,
     *,
     processes: int,
     engine: Engine | None = None,
@@ -62,6 +63,8 @@ def train_several(
     RunError
         Two names are one folder.
     """
+    data = Path(data)
+    out = Path(out)
     _check_folders(wanted, out)
     if engine is not None:
         return _train_on(engine, data, wanted, out, progress)

@@ -6,7 +6,7 @@ from typing import Any
 
 from mzseek.errors import RunError
 from mzseek.evaluation.validation import validation_means
-from mzseek.files import sole_writer
+from mzseek.files import StrPath, sole_writer
 from mzseek.files.manifest import RUN
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.device import threads_set
@@ -25,7 +25,7 @@ PREDICTED = ("val", "test")
 def train(
     prepared: Prepared,
     options: Options,
-    out: Path,
+    out: StrPath,
     *,
     resume: bool = False,
     tensorboard: bool = False,
@@ -61,6 +61,7 @@ def train(
     BusyError, WriteError
         Another process is training this run, or the folder cannot be written.
     """
+    out = Path(out)
     options.check()
     check_threads(options)
     if tensorboard:

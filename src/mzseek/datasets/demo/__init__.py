@@ -17,7 +17,7 @@ from mzseek.chem.molecule import exact_mass
 from mzseek.datasets.build import BuildOptions, build_dataset
 from mzseek.datasets.demo.fragmenter import Fragmenter
 from mzseek.datasets.demo.molecules import DemoMolecule, demo_molecules
-from mzseek.files import atomic_file, sole_writer
+from mzseek.files import StrPath, atomic_file, sole_writer
 from mzseek.spectra import Spectrum, write_mgf
 from mzseek.work.progress import Progress, silent
 
@@ -29,7 +29,7 @@ _MEASURED = 1_000
 _SODIUM_SHARE = 0.15
 
 
-def write_demo(out: Path, seed: int = 0, progress: Progress = silent) -> dict[str, Any]:
+def write_demo(out: StrPath, seed: int = 0, progress: Progress = silent) -> dict[str, Any]:
     """Simulate a library, and build a data set from it as from any other.
 
     Writes ``library.mgf`` and ``molecules.tsv`` into ``out``, and the data set itself, as
@@ -45,6 +45,7 @@ def write_demo(out: Path, seed: int = 0, progress: Progress = silent) -> dict[st
     BusyError, WriteError
         Another process is writing the folder, or it cannot be written.
     """
+    out = Path(out)
     with sole_writer(out, "simulating a data set"):
         return _written(out, seed, progress)
 
