@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from mzseek.decision import worst_case
 from mzseek.errors import DecisionError
@@ -64,10 +65,60 @@ def test_the_limits_known_to_be_the_largest_say_so() -> None:
     assert {pair for pair, each in tight.items() if each} == {("hit", "bits"), ("bits", "hit")}
 
 
-def test_three_bits_are_enough_where_the_paper_says_so() -> None:
-    for pair in [("hit", "bits"), ("tanimoto", "bits"), ("cosine", "bits"), ("bits", "hit")]:
+def test_three_bits_are_enough_for_deciding_by_bits() -> None:
+    for pair in [("hit", "bits"), ("tanimoto", "bits"), ("cosine", "bits")]:
         case = worst_case(*pair, m=3)
         assert case.regret == pytest.approx(MORE.get(pair, LIMITS[pair])(3), abs=1e-4)
+
+
+def largest_regret(under: str, decoded: str, m: int) -> float:
+    """The largest regret of any distribution over {0,1}^m, by linear programs.
+
+    With the decision and its rival given, the regret is linear in the probabilities, and so is
+    "this decision is the best": for HR@1 no other outcome is more probable, for bits every bit
+    agrees with at least half. Ties belong to the closure, as the limits do. Bits may be put in any
+    order, so that decisions with their ones first are enough.
+    """
+    outcomes = every(m)
+    worth = np.array([expected_by_hand(under, outcomes, outcomes[[i]], np.ones(1))
+                      for i in range(len(outcomes))]).T  # fmt: skip
+    largest = -np.inf
+    for decision in (np.arange(m) < ones for ones in range(m + 1)):
+        mine = int(np.flatnonzero((outcomes == decision).all(1))[0])
+        if decoded == "hit":
+            least = np.eye(len(outcomes))
+            least[:, mine] -= 1
+            bound = np.zeros(len(outcomes))
+        else:
+            least = -(outcomes == decision).T.astype(float)
+            bound = np.full(m, -0.5)
+        for rival in range(len(outcomes)):
+            found = linprog(
+                worth[mine] - worth[rival], least, bound, np.ones((1, len(outcomes))), [1.0]
+            )
+            assert found.status == 0
+            largest = max(largest, -found.fun)
+    return largest
+
+
+@pytest.mark.slow
+@CASES
+@pytest.mark.parametrize("m", [3, 4, 5, 6])
+def test_no_distribution_loses_more_than_a_tight_limit(pair, m: int) -> None:
+    if pair[1] == "hit" and m == 3:
+        with pytest.raises(DecisionError, match="m is 3, expected at least 4"):
+            worst_case(*pair, m)
+        return
+    largest, case = largest_regret(*pair, m), worst_case(*pair, m)
+    assert case.regret <= largest + 1e-9
+    assert case.limit <= largest + 1e-9
+    if case.tight:
+        assert case.limit == pytest.approx(largest, abs=1e-9)
+
+
+def test_of_three_bits_another_distribution_loses_more() -> None:
+    assert largest_regret("bits", "hit", 3) == pytest.approx(2 / 9)
+    assert LIMITS["bits", "hit"](3) < 2 / 9
 
 
 @pytest.mark.parametrize(
@@ -77,6 +128,7 @@ def test_three_bits_are_enough_where_the_paper_says_so() -> None:
         (("f1", "hit", 5), "expected one of: hit decoded for bits; tanimoto decoded for bits"),
         (("hit", "bits", 2), "m is 2, expected at least 3"),
         (("tanimoto", "hit", 3), "m is 3, expected at least 4"),
+        (("bits", "hit", 3), "m is 3, expected at least 4"),
         (("hit", "bits", 5, 0.0), "epsilon is 0, expected above 0 and below 0.05"),
         (("hit", "bits", 5, 0.05), "epsilon is 0.05, expected above 0 and below 0.05"),
         (("hit", "bits", 5, np.nan), "epsilon is nan, expected above 0"),

@@ -73,7 +73,8 @@ _CASES: dict[tuple[str, str], _Case] = {
     ("hit", "bits"): _Case(_against_bits, lambda m: 0.5, 3, tight=True),
     ("tanimoto", "bits"): _Case(_against_bits, lambda m: 0.5, 3, tight=False),
     ("cosine", "bits"): _Case(_against_bits, lambda m: 0.5, 3, tight=False),
-    ("bits", "hit"): _Case(_against_hit, lambda m: (m - 2) / (m + 2), 3, tight=True),
+    # The theorem is for m > 3: of three bits, 000, 110 and 111 at a third each lose 2/9, not 1/5.
+    ("bits", "hit"): _Case(_against_hit, lambda m: (m - 2) / (m + 2), 4, tight=True),
     ("tanimoto", "hit"): _Case(_against_hit, lambda m: (m - 1) / (m + 2), 4, tight=False),
     ("cosine", "hit"): _Case(
         _against_hit, lambda m: math.sqrt(m * (m - 1)) / (m + 2), 4, tight=False
@@ -90,7 +91,7 @@ def worst_case(evaluated_under: str, decoded_for: str, m: int, epsilon: float = 
         "hit", "tanimoto" or "cosine" decoded for "bits", or "bits", "tanimoto" or "cosine" decoded
         for "hit".
     m : int
-        Bits of a fingerprint: at least 3, and at least 4 for Tanimoto and cosine against HR@1.
+        Bits of a fingerprint: at least 3 where it is decoded for bits, at least 4 for HR@1.
     epsilon : float
         How far the distribution is from a tie.
 
