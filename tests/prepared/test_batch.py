@@ -5,7 +5,7 @@ import torch
 from mzseek.errors import CacheError
 from mzseek.prepared import Prepared
 from mzseek.prepared.batch import BatchMaker
-from mzseek.prepared.reader import SAME_BLOCK, SAME_FINGERPRINT
+from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT
 from mzseek.prepared.slices import IDENTITIES, MOST_PEAKS
 from mzseek.tensors import PeakLists, SparseRows
 

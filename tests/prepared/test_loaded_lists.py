@@ -5,8 +5,8 @@ from rdkit import Chem
 from mzseek.chem import parse_molecule
 from mzseek.errors import CacheError
 from mzseek.prepared import Prepared
+from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT
 from mzseek.prepared.loaded_lists import LoadedLists
-from mzseek.prepared.reader import SAME_BLOCK, SAME_FINGERPRINT
 
 SETTINGS = ["mass", "formula"]
 

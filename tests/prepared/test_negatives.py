@@ -13,8 +13,8 @@ from mzseek.database.inputs import file_sources
 from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.errors import CacheError, DatabaseError, DatasetError, WriteError
 from mzseek.prepared import Prepared, prepare
+from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT
 from mzseek.prepared.negatives import add_negatives
-from mzseek.prepared.reader import SAME_BLOCK, SAME_FINGERPRINT
 from mzseek.work import LocalEngine
 
 from ..datasets.conftest import ISOMERS, MEASURED, row
@@ -178,7 +178,7 @@ def test_a_failed_write_leaves_the_folder_as_it_was(
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mzseek.files.manifest.measured", full)
+    monkeypatch.setattr("mzseek.prepared.segment.measured", full)
     with pytest.raises(WriteError, match=r"prepared: cannot be written \(No space left"):
         add_negatives(prepared, store, kind="random", keep=8, seed=2, engine=ALONE)
     assert contents(folder) == before

@@ -14,7 +14,7 @@ from mzseek.chem import fingerprints
 from mzseek.datasets import read_candidates
 from mzseek.errors import CacheError, DatasetError, InputError
 from mzseek.prepared import Options, Prepared, prepare
-from mzseek.prepared.reader import SAME_BLOCK, SAME_FINGERPRINT
+from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT
 from mzseek.spectra import bin_spectra, read_spectra
 
 from ..datasets.conftest import ISOMERS, MEASURED, row
@@ -289,7 +289,7 @@ def test_kill_leaves_nothing_half_made(write_set, tmp_path: Path, after: float) 
 def test_memory_mapped_not_read(write_set, tmp_path: Path) -> None:
     files = write_set()
     prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out")
-    for array in (prepared.molecule, prepared.fingerprint_bits, prepared.masses):
+    for array in (prepared.molecule, prepared.own_fingerprints()[1].base, prepared.masses):
         assert isinstance(array, np.memmap)
         assert not array.flags.writeable
 

@@ -1,6 +1,6 @@
 """Folders that mzseek makes, and may therefore replace."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from mzseek.errors import DatasetError
@@ -8,8 +8,21 @@ from mzseek.files.json_file import read_object
 from mzseek.files.manifest import MANIFEST, kind_of
 
 
-def ensure_replaceable(out: Path, kind: str, sources: Iterable[Path]) -> None:
+def ensure_replaceable(
+    out: Path,
+    kind: str,
+    sources: Iterable[Path],
+    is_leftover: Callable[[str], bool] = lambda name: False,
+) -> None:
     """Refuse to replace anything that is not a folder of this kind, made by mzseek, untouched.
+
+    Parameters
+    ----------
+    out : Path
+    kind : str
+    sources : iterable of Path
+    is_leftover : callable of str
+        Whether a file that the manifest does not list is what a killed process has left.
 
     Raises
     ------
@@ -40,6 +53,11 @@ def ensure_replaceable(out: Path, kind: str, sources: Iterable[Path]) -> None:
         known = f" (it is a {other})" if other else ""
         raise DatasetError(f"{out}: exists and is no {kind}{known}; name another --out")
     files = manifest.get("files")
-    foreign = sorted(present - set(files if isinstance(files, dict) else ()) - {MANIFEST})
+    own = {MANIFEST, *(files if isinstance(files, dict) else ())}
+    foreign = [
+        name
+        for name in sorted(present - own)
+        if not name.startswith(f".{MANIFEST}.") and not is_leftover(name)
+    ]
     if foreign:
         raise DatasetError(f"{out}: holds {foreign[0]}, which is not its own; name another --out")

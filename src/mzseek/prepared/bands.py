@@ -11,7 +11,8 @@ from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.datasets.table import FOLDS
 from mzseek.decision import Bands, bands_of_lists
 from mzseek.errors import DatasetError
-from mzseek.prepared.reader import SAME_BLOCK, Prepared
+from mzseek.prepared.layout import SAME_BLOCK
+from mzseek.prepared.reader import Prepared
 from mzseek.work.batches import in_batches
 from mzseek.work.progress import Progress, silent
 

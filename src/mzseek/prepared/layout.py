@@ -1,7 +1,15 @@
-"""The form of a prepared folder: fields of its manifest, and of every array type and length."""
+"""The form of a prepared folder: its files, the fields of its manifest, and every array's form.
 
+A folder begins as `mzseek prepare` has written it (format 1). What is added later lies in segments:
+new molecules, and one kind of candidate lists, in files ``segment-N.*`` beside those that were
+there (format 2). Molecules are numbered through: those of the folder, then those of each segment.
+"""
+
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,18 +36,115 @@ FIELDS = {
     },
     "candidates": {
         ...: {"lists": int, "candidates": int, "median": float, "largest": int,
-              "molecules_without": int, "negatives?": {"by": str}},
+              "molecules_without": int, "negatives?": {"by": str}, "segment?": int},
     },
+    "segments?": [{"molecules": int, "fingerprint_bits_set": int}],
 }  # fmt: skip
 
 KIND = "prepared folder"
-FORMAT_VERSION = 1
+FORMAT_VERSION, WITH_SEGMENTS = 1, 2
 AGAIN = "run `mzseek prepare` again"
 MANIFEST = Manifest(
-    KIND, CacheError, AGAIN, FIELDS, versions=(FORMAT_VERSION,), may_be_unsigned=True
+    KIND, CacheError, AGAIN, FIELDS, versions=(FORMAT_VERSION, WITH_SEGMENTS), may_be_unsigned=True
 )
+REJECTS = "rejects.tsv"
+
+# In what sense a candidate is the truth.
+SAME_FINGERPRINT = 1
+SAME_BLOCK = 2
 
 Facts = dict[str, Any]  # of a manifest
+
+
+class Array(StrEnum):
+    """Names of the arrays; a column of texts is two arrays, and named without their endings."""
+
+    PEAK_POINTERS = "peaks.indptr"
+    PEAK_MZ = "peaks.mz"
+    PEAK_INTENSITIES = "peaks.intensities"
+    BIN_POINTERS = "bins.indptr"
+    BIN_COLUMNS = "bins.indices"
+    BIN_VALUES = "bins.data"
+    MOLECULE = "spectra.molecule"
+    FOLD = "spectra.fold"
+    PRECURSOR_MZ = "spectra.precursor_mz"
+    COLLISION_ENERGY = "spectra.collision_energy"
+    ADDUCT = "spectra.adduct"
+    IDENTIFIER = "spectra.identifier"
+    SMILES = "molecules.smiles"
+    FORMULA = "molecules.formula"
+    BLOCK = "molecules.block"
+    MASS = "molecules.mass"
+    FINGERPRINT_POINTERS = "fingerprints.indptr"
+    FINGERPRINT_BITS = "fingerprints.bits"
+
+
+MOLECULE_ARRAYS = (
+    *(f"{column}.{part}" for column in (Array.SMILES, Array.FORMULA) for part in ("ends", "data")),
+    Array.BLOCK, Array.MASS, Array.FINGERPRINT_POINTERS, Array.FINGERPRINT_BITS,
+)  # fmt: skip
+LIST_PARTS = ("indptr", "molecules", "identity", "list_of")
+_SEGMENT = re.compile(r"segment-(\d+)\.(.+)")
+
+
+def path_of(folder: Path, name: str) -> Path:
+    """The file of an array."""
+    return folder / f"{name}.npy"
+
+
+def in_segment(segment: int, name: str) -> str:
+    """Name of an array of a segment, or, for 0, of the folder itself.
+
+    Examples
+    --------
+    >>> in_segment(2, Array.MASS), in_segment(0, Array.MASS)
+    ('segment-2.molecules.mass', 'molecules.mass')
+    """
+    return f"segment-{segment}.{name}" if segment else str(name)
+
+
+def list_array(manifest: Facts, setting: str, part: str) -> str:
+    """Name of an array of candidate lists: in their segment, or beside all others."""
+    segment = int(manifest["candidates"][setting].get("segment", 0))
+    return in_segment(segment, f"candidates.{part}" if segment else f"candidates.{setting}.{part}")
+
+
+def segments_of(manifest: Facts) -> list[Facts]:
+    """What was added, segment by segment."""
+    return list(manifest.get("segments", []))
+
+
+def own_count(manifest: Facts, what: str) -> int:
+    """Molecules, or their set bits, without those of segments."""
+    added = sum(int(segment[what]) for segment in segments_of(manifest))
+    return int(manifest["counts"][what]) - added
+
+
+def is_leftover(name: str) -> bool:
+    """Whether a file that no manifest lists was left by a process killed while it added a segment.
+
+    Examples
+    --------
+    >>> is_leftover("segment-2.molecules.mass.npy"), is_leftover("thesis.txt")
+    (True, False)
+    """
+    return _SEGMENT.fullmatch(name) is not None
+
+
+def is_for_training(facts: Mapping[str, Any]) -> bool:
+    """Whether lists are negatives, which models are trained on and never measured on.
+
+    Parameters
+    ----------
+    facts : mapping
+        What the manifest says of the lists: how they were mined, if they were.
+
+    Examples
+    --------
+    >>> is_for_training({"lists": 2, "negatives": {"by": "mass"}}), is_for_training({"lists": 2})
+    (True, False)
+    """
+    return "negatives" in facts
 
 
 @dataclass(frozen=True)
@@ -75,52 +180,58 @@ def _any(_: Facts) -> None:
     return None
 
 
-_MOLECULES, _SPECTRA = _count("molecules"), _count("spectra")
-_FORMS = {
-    "peaks.indptr": Form(np.int64, _count("spectra", 1), points_into=_count("peaks")),
-    "peaks.mz": Form(np.float64, _count("peaks")),
-    "peaks.intensities": Form(np.float32, _count("peaks")),
-    "bins.indptr": Form(np.int64, _count("spectra", 1), points_into=_count("bins_filled")),
-    "bins.indices": Form(
+def _molecule_forms(segment: int) -> dict[str, Form]:
+    """Forms of a table of molecules: the folder's, or that of a segment."""
+
+    def told(what: str, more: int = 0) -> Callable[[Facts], int]:
+        if not segment:
+            return lambda manifest: own_count(manifest, what) + more
+        return lambda manifest: int(manifest["segments"][segment - 1][what]) + more
+
+    molecules, bits = told("molecules"), told("fingerprint_bits_set")
+    return {
+        f"{Array.SMILES}.ends": Form(np.int64, molecules),
+        f"{Array.SMILES}.data": Form(np.uint8, _any),
+        f"{Array.FORMULA}.ends": Form(np.int64, molecules),
+        f"{Array.FORMULA}.data": Form(np.uint8, _any),
+        Array.BLOCK: Form("S14", molecules),
+        Array.MASS: Form(np.float64, molecules),
+        Array.FINGERPRINT_POINTERS: Form(np.int64, told("molecules", 1), points_into=bits),
+        Array.FINGERPRINT_BITS: Form(np.uint16, bits, _below(lambda m: int(m["fingerprint_bits"]))),
+    }
+
+
+def _list_forms(setting: Callable[[Facts], str]) -> dict[str, Form]:
+    def told(what: str, more: int = 0) -> Callable[[Facts], int]:
+        return lambda manifest: int(manifest["candidates"][setting(manifest)][what]) + more
+
+    return {
+        "indptr": Form(np.int64, told("lists", 1), points_into=told("candidates")),
+        "molecules": Form(np.int32, told("candidates"), _below(_count("molecules"))),
+        "identity": Form(np.uint8, told("candidates"), _below(lambda _: 4)),
+        "list_of": Form(np.int32, lambda m: own_count(m, "molecules"), _below(told("lists"), -1)),
+    }
+
+
+_SPECTRA = _count("spectra")
+_FORMS: dict[str, Form] = {
+    Array.PEAK_POINTERS: Form(np.int64, _count("spectra", 1), points_into=_count("peaks")),
+    Array.PEAK_MZ: Form(np.float64, _count("peaks")),
+    Array.PEAK_INTENSITIES: Form(np.float32, _count("peaks")),
+    Array.BIN_POINTERS: Form(np.int64, _count("spectra", 1), points_into=_count("bins_filled")),
+    Array.BIN_COLUMNS: Form(
         np.int32, _count("bins_filled"), _below(lambda m: int(m["counts"]["bins_shape"][1]))
     ),
-    "bins.data": Form(np.float32, _count("bins_filled")),
-    "spectra.molecule": Form(np.int32, _SPECTRA, _below(_MOLECULES)),
-    "spectra.fold": Form(np.int8, _SPECTRA, _below(lambda _: len(FOLDS), -1)),
-    "spectra.precursor_mz": Form(np.float64, _SPECTRA),
-    "spectra.collision_energy": Form(np.float32, _SPECTRA),
-    "spectra.adduct": Form(np.int16, _SPECTRA, _below(lambda m: len(m["adducts"]), -1)),
-    "spectra.identifier.ends": Form(np.int64, _SPECTRA),
-    "spectra.identifier.data": Form(np.uint8, _any),
-    "molecules.smiles.ends": Form(np.int64, _MOLECULES),
-    "molecules.smiles.data": Form(np.uint8, _any),
-    "molecules.formula.ends": Form(np.int64, _MOLECULES),
-    "molecules.formula.data": Form(np.uint8, _any),
-    "molecules.block": Form("S14", _MOLECULES),
-    "molecules.mass": Form(np.float64, _MOLECULES),
-    "fingerprints.indptr": Form(
-        np.int64, _count("molecules", 1), points_into=_count("fingerprint_bits_set")
-    ),
-    "fingerprints.bits": Form(
-        np.uint16, _count("fingerprint_bits_set"), _below(lambda m: int(m["fingerprint_bits"]))
-    ),
-}  # fmt: skip
-
-
-def is_for_training(facts: Mapping[str, Any]) -> bool:
-    """Whether lists are negatives, which models are trained on and never measured on.
-
-    Parameters
-    ----------
-    facts : mapping
-        What the manifest says of the lists: how they were mined, if they were.
-
-    Examples
-    --------
-    >>> is_for_training({"lists": 2, "negatives": {"by": "mass"}}), is_for_training({"lists": 2})
-    (True, False)
-    """
-    return "negatives" in facts
+    Array.BIN_VALUES: Form(np.float32, _count("bins_filled")),
+    Array.MOLECULE: Form(np.int32, _SPECTRA, _below(lambda m: own_count(m, "molecules"))),
+    Array.FOLD: Form(np.int8, _SPECTRA, _below(lambda _: len(FOLDS), -1)),
+    Array.PRECURSOR_MZ: Form(np.float64, _SPECTRA),
+    Array.COLLISION_ENERGY: Form(np.float32, _SPECTRA),
+    Array.ADDUCT: Form(np.int16, _SPECTRA, _below(lambda m: len(m["adducts"]), -1)),
+    f"{Array.IDENTIFIER}.ends": Form(np.int64, _SPECTRA),
+    f"{Array.IDENTIFIER}.data": Form(np.uint8, _any),
+    **_molecule_forms(0),
+}
 
 
 def form_of(name: str) -> Form:
@@ -130,24 +241,32 @@ def form_of(name: str) -> Form:
     --------
     >>> form_of("candidates.mass.identity").within({})
     (0, 4)
+    >>> form_of("segment-1.molecules.mass").length({"segments": [{"molecules": 7}]})
+    7
     """
     if name in _FORMS:
         return _FORMS[name]
+    if added := _SEGMENT.fullmatch(name):
+        segment, inside = int(added[1]), added[2]
+        if not inside.startswith("candidates."):
+            return _molecule_forms(segment)[inside]
+        forms = _list_forms(lambda manifest: _setting_of(manifest, segment))
+        return forms[inside.removeprefix("candidates.")]
     setting, _, part = name.removeprefix("candidates.").rpartition(".")
+    return _list_forms(lambda _: setting)[part]
 
-    def told(what: str, more: int = 0) -> Callable[[Facts], int]:
-        return lambda manifest: int(manifest["candidates"][setting][what]) + more
 
-    return {
-        "indptr": Form(np.int64, told("lists", 1), points_into=told("candidates")),
-        "molecules": Form(np.int32, told("candidates"), _below(_MOLECULES)),
-        "identity": Form(np.uint8, told("candidates"), _below(lambda _: 4)),
-        "list_of": Form(np.int32, _MOLECULES, _below(told("lists"), -1)),
-    }[part]
+def _setting_of(manifest: Facts, segment: int) -> str:
+    settings = manifest["candidates"].items()
+    return next(str(name) for name, facts in settings if facts.get("segment") == segment)
 
 
 def names_of(manifest: Facts) -> list[str]:
     """Names of all arrays that a folder with this manifest must have."""
-    parts = ("indptr", "molecules", "identity", "list_of")
-    lists = [f"candidates.{setting}.{part}" for setting in manifest["candidates"] for part in parts]
-    return [*_FORMS, *lists]
+    added = range(1, len(segments_of(manifest)) + 1)
+    return [
+        *_FORMS,
+        *(in_segment(segment, name) for segment in added for name in MOLECULE_ARRAYS),
+        *(list_array(manifest, setting, part)
+          for setting in manifest["candidates"] for part in LIST_PARTS),
+    ]  # fmt: skip

@@ -39,8 +39,7 @@ class LoadedLists:
         self._indptr = pointers(counts)
         _, members = gather(lists.indptr, (lists.molecules, lists.identity), numbers)
         self.molecules, self.identity = map(np.asarray, members)
-        sizes = np.diff(prepared.fingerprint_indptr)[self.molecules]
-        self._sizes = sizes.astype(np.int32)
+        sizes = self._sizes = prepared.fingerprint_sizes[self.molecules]
         self._bit_indptr = pointers(sizes)
         self._bits = np.empty(int(sizes.sum()), np.uint16)
         for start in range(0, len(self.molecules), _CANDIDATES_AT_A_TIME):

@@ -4,16 +4,12 @@ They are named after how they were made, ``hard-mass-256`` or ``random-formula-6
 trained on them and measured on the lists that came with the data.
 """
 
-import json
-import os
-import shutil
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from rdkit import Chem
-from scipy.sparse import csr_array
 
 from mzseek.chem import pack_rows
 from mzseek.chem.standard import standardise
@@ -21,15 +17,24 @@ from mzseek.database import Database
 from mzseek.database.negatives import Mined, Truth, mine
 from mzseek.database.rows import fingerprint_bytes
 from mzseek.errors import CacheError, DatabaseError
-from mzseek.files import atomic_directory, sole_writer
-from mzseek.files.arrays import save_array
+from mzseek.files import sole_writer
 from mzseek.files.owned import ensure_replaceable
-from mzseek.prepared.layout import KIND, MANIFEST
-from mzseek.prepared.reader import SAME_BLOCK, SAME_FINGERPRINT, Prepared
-from mzseek.prepared.text_column import TextColumn
+from mzseek.prepared.layout import (
+    KIND,
+    SAME_BLOCK,
+    SAME_FINGERPRINT,
+    Array,
+    is_leftover,
+    own_count,
+    path_of,
+)
+from mzseek.prepared.reader import CandidateLists, Prepared
+from mzseek.prepared.segment import NewMolecules, append_segment
+from mzseek.ragged import pointers
 from mzseek.work import Engine, Progress, silent
 
 Ints = npt.NDArray[np.int64]
+_AT_A_TIME = 65_536
 
 
 def negatives_name(kind: str, by: str, keep: int) -> str:
@@ -57,8 +62,8 @@ def add_negatives(
 ) -> tuple[Prepared, dict[str, Any]]:
     """Mine negatives for every measured molecule, and add the lists to the prepared folder.
 
-    The folder is replaced by one that has the same arrays, longer where molecules were added, so
-    that runs made with it stay valid.
+    They lie in a segment of their own: what was there is not touched, so that runs made with it
+    stay valid, and whoever has the folder open goes on reading it.
 
     Parameters
     ----------
@@ -100,10 +105,10 @@ def add_negatives(
             f"{prepared.folder}: has lists {name!r} that came with the data; name another --keep"
         )
     with sole_writer(prepared.folder, "adding negatives"):
-        ensure_replaceable(prepared.folder, KIND, [])
+        ensure_replaceable(prepared.folder, KIND, [], is_leftover)
         if Prepared.open(prepared.folder).manifest != prepared.manifest:
             raise CacheError(f"{prepared.folder}: was replaced since it was opened; open it again")
-        prepared.verify()  # what is copied into the new folder gets a new checksum
+        prepared.verify()  # lists that are mined for damaged molecules would be wrong
         return _added(prepared, database, name, by, keep, kind, ppm, seed, engine, progress)
 
 
@@ -125,23 +130,24 @@ def _added(
         seed=seed, engine=engine, progress=progress,
     )  # fmt: skip
     mined = sorted(found, key=lambda each: each.number)
-    added, place_of_row = _new_molecules(prepared, database, mined)
-    lists = _lists(prepared, mined, place_of_row, added)
+    rows = np.unique(np.concatenate([np.empty(0, np.int64), *(each.rows for each in mined)]))
+    progress("adding", 0)
+    molecules, places = _new_molecules(prepared, database, rows)
+    lists = _lists(prepared, mined, rows, places)
     facts = {
         "lists": len(mined),
-        "candidates": int(lists["indptr"][-1]),
-        "median": float(np.median(np.diff(lists["indptr"]))),
-        "mean": float(np.diff(lists["indptr"]).mean()),
-        "largest": int(np.diff(lists["indptr"]).max()),
+        "candidates": len(lists.molecules),
+        "median": float(np.median(lists.sizes)),
+        "mean": float(lists.sizes.mean()),
+        "largest": int(lists.sizes.max()),
         "molecules_without": 0,
-        "alone": int((np.diff(lists["indptr"]) == 1).sum()),
+        "alone": int((lists.sizes == 1).sum()),
         "negatives": {
             "by": by, "kind": kind, "keep": keep, "ppm": ppm, "seed": seed,
             "database": database.manifest["files"]["molecules.parquet"]["sha256"],
         },
     }  # fmt: skip
-    _write(prepared, name, lists, added, facts)
-    return Prepared.open(prepared.folder), {"name": name, **facts}
+    return append_segment(prepared, name, lists, molecules, facts), {"name": name, **facts}
 
 
 def truths_of(prepared: Prepared, measured: Ints) -> list[Truth]:
@@ -167,121 +173,71 @@ def _key(prepared: Prepared, molecule: int) -> str:
     try:
         block = bytes(prepared.blocks[molecule]).decode()
     except UnicodeDecodeError as error:
-        where = prepared.folder / "molecules.block.npy"
+        where = path_of(prepared.folder, Array.BLOCK)
         raise CacheError(f"{where}: entry {molecule:,} is no text") from error
     return block or f"SMILES={Chem.MolToSmiles(standardise(prepared.smiles[molecule]))}"
 
 
 def _new_molecules(
-    prepared: Prepared, database: Database, mined: list[Mined]
-) -> tuple[dict[str, Any], dict[int, int]]:
+    prepared: Prepared, database: Database, rows: Ints
+) -> tuple[NewMolecules, npt.NDArray[np.int32]]:
     """Molecules of the store that the folder does not have yet, and where each row is in it."""
-    rows = np.unique(np.concatenate([np.empty(0, np.int64), *(each.rows for each in mined)]))
-    table = database.rows(rows, ["smiles", "formula", "mass", "key", "fingerprint", "bits"])
     known = {smiles: place for place, smiles in enumerate(prepared.smiles)}
-    places: dict[int, int] = {}
+    places = np.empty(len(rows), np.int32)
+    total = len(prepared.masses)
     fresh: list[int] = []
-    for index, (row, smiles) in enumerate(
-        zip(rows.tolist(), table["smiles"].to_pylist(), strict=True)
-    ):
+    for index, smiles in enumerate(database.rows(rows, ["smiles"])["smiles"].to_pylist()):
         place = known.get(smiles)
         if place is None:
-            place = len(known)
-            known[smiles] = place
+            place = known[smiles] = total + len(fresh)
             fresh.append(index)
-        places[row] = place
-    new = table.take(np.array(fresh, np.int64))
-    width = new.schema.field("fingerprint").type.byte_width
-    data = b"".join(new["fingerprint"].to_pylist())
-    packed = np.frombuffer(data, np.uint8).reshape(-1, width)
-    bits = np.unpackbits(packed, axis=1) if len(packed) else np.empty((0, 8 * width), np.uint8)
-    matrix = csr_array(bits)
-    return {
-        "smiles": new["smiles"].to_pylist(),
-        "formulas": new["formula"].to_pylist(),
-        "masses": new["mass"].to_numpy(),
-        "blocks": np.array([key[:14] if "=" not in key else "" for key in
-                            new["key"].to_pylist()], dtype="S14"),
-        "bits": matrix.indices.astype(np.uint16),
-        "counts": np.diff(matrix.indptr),
-    }, places  # fmt: skip
+        places[index] = place
+    new = database.rows(rows[fresh], ["smiles", "formula", "mass", "key", "fingerprint"])
+    keys = new["key"].to_pylist()
+    counts, bits = _set_bits(new["fingerprint"])
+    molecules = NewMolecules(
+        smiles=new["smiles"].to_pylist(),
+        formulas=new["formula"].to_pylist(),
+        masses=new["mass"].to_numpy(),
+        blocks=np.array([key[:14] if "=" not in key else "" for key in keys], dtype="S14"),
+        bit_counts=counts,
+        bits=bits,
+    )
+    return molecules, places
+
+
+def _set_bits(packed: pa.ChunkedArray) -> tuple[Ints, npt.NDArray[np.uint16]]:
+    """How many bits are set in each packed fingerprint, and which, rising."""
+    counts, bits = [np.empty(0, np.int64)], [np.empty(0, np.uint16)]
+    width = packed.type.byte_width
+    for first in range(0, len(packed), _AT_A_TIME):
+        data = b"".join(packed.slice(first, _AT_A_TIME).to_pylist())
+        table = np.frombuffer(data, np.uint8).reshape(-1, width)
+        # Most bytes are 0: only the others are taken apart.
+        row, column = np.nonzero(table)
+        which, bit = np.nonzero(np.unpackbits(table[row, column][:, None], axis=1))
+        counts.append(np.bincount(row[which], minlength=len(table)))
+        bits.append((8 * column[which] + bit).astype(np.uint16))
+    return np.concatenate(counts), np.concatenate(bits)
 
 
 def _lists(
-    prepared: Prepared, mined: list[Mined], places: dict[int, int], added: dict[str, Any]
-) -> dict[str, npt.NDArray[Any]]:
+    prepared: Prepared, mined: list[Mined], rows: Ints, places: npt.NDArray[np.int32]
+) -> CandidateLists:
     """Lists with the truth first, and in what sense each candidate is it."""
-    total = len(prepared.masses) + len(added["smiles"])
-    molecules, identity, ends = [], [], [0]
-    list_of = np.full(total, -1, np.int32)
-    for number, each in enumerate(mined):
-        members = [places[int(row)] for row in each.rows]
-        # The store's key is the identity; a molecule that the folder has as the truth's SMILES
-        # under another key cannot be: equal SMILES have equal keys.
-        twin = each.similarities == 1
-        molecules += [each.number, *members]
-        identity += [SAME_FINGERPRINT | SAME_BLOCK, *np.where(twin, SAME_FINGERPRINT, 0).tolist()]
-        ends.append(len(molecules))
-        list_of[each.number] = number
-    return {
-        "indptr": np.array(ends, np.int64),
-        "molecules": np.array(molecules, np.int32),
-        "identity": np.array(identity, np.uint8),
-        "list_of": list_of,
-    }
-
-
-def _write(
-    prepared: Prepared,
-    name: str,
-    lists: dict[str, npt.NDArray[Any]],
-    added: dict[str, Any],
-    facts: dict[str, Any],
-) -> None:
-    old = prepared.folder
-    changed = {
-        "molecules.mass.npy", "molecules.block.npy", "molecules.smiles.data.npy",
-        "molecules.smiles.ends.npy", "molecules.formula.data.npy", "molecules.formula.ends.npy",
-        "fingerprints.indptr.npy", "fingerprints.bits.npy",
-        *(f"candidates.{setting}.list_of.npy" for setting in prepared.settings),
-    }  # fmt: skip
-    with atomic_directory(old) as folder:
-        for path in old.iterdir():
-            # What is written anew must not be linked: it would be written into the old folder.
-            is_anew = path.name in changed or path.name.startswith(f"candidates.{name}.")
-            if path.name != MANIFEST.name and not is_anew:
-                _link(path, folder / path.name)
-        blocks = np.concatenate([np.asarray(prepared.blocks), added["blocks"]])
-        save_array(folder / "molecules.mass.npy", np.append(prepared.masses, added["masses"]))
-        save_array(folder / "molecules.block.npy", blocks)
-        TextColumn.write(folder, "molecules.smiles", [*prepared.smiles, *added["smiles"]])
-        TextColumn.write(folder, "molecules.formula", [*prepared.formulas, *added["formulas"]])
-        ends = int(prepared.fingerprint_indptr[-1]) + np.cumsum(added["counts"])
-        indptr = np.concatenate([prepared.fingerprint_indptr, ends])
-        save_array(folder / "fingerprints.indptr.npy", indptr.astype(np.int64))
-        bits = np.concatenate([prepared.fingerprint_bits, added["bits"]])
-        save_array(folder / "fingerprints.bits.npy", bits)
-        for setting in prepared.settings:
-            longer = np.full(len(blocks), -1, np.int32)
-            earlier = prepared.candidates(setting).list_of
-            longer[: len(earlier)] = earlier
-            save_array(folder / f"candidates.{setting}.list_of.npy", longer)
-        for part, array in lists.items():
-            save_array(folder / f"candidates.{name}.{part}.npy", array)
-        manifest = json.loads(json.dumps(prepared.manifest))
-        manifest["candidates"][name] = facts
-        manifest["counts"]["molecules"] = len(blocks)
-        manifest["counts"]["fingerprint_bits_set"] = len(bits)
-        kept = {
-            each: facts for each, facts in manifest["files"].items()
-            if each not in changed and not each.startswith(f"candidates.{name}.")
-        }  # fmt: skip
-        MANIFEST.write(folder, manifest, known=kept)
-        Prepared.open(folder).check_arrays()
-
-
-def _link(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
+    indptr = pointers([1 + len(each.rows) for each in mined])
+    truth = np.array([each.number for each in mined], np.int64)
+    molecules = np.empty(int(indptr[-1]), np.int32)
+    identity = np.full(len(molecules), SAME_FINGERPRINT | SAME_BLOCK, np.uint8)
+    is_other = np.ones(len(molecules), bool)
+    is_other[indptr[:-1]] = False
+    molecules[indptr[:-1]] = truth
+    others = np.concatenate([np.empty(0, np.int64), *(each.rows for each in mined)])
+    molecules[is_other] = places[np.searchsorted(rows, others)]
+    # The store's key is the identity; a molecule that the folder has as the truth's SMILES
+    # under another key cannot be: equal SMILES have equal keys.
+    alike = np.concatenate([np.empty(0), *(each.similarities for each in mined)])
+    identity[is_other] = np.where(alike == 1, SAME_FINGERPRINT, 0)
+    list_of = np.full(own_count(prepared.manifest, "molecules"), -1, np.int32)
+    list_of[truth] = np.arange(len(mined))
+    return CandidateLists(indptr, molecules, identity, list_of)

@@ -9,10 +9,12 @@
 ``molecules.*``             one entry a unique molecule: SMILES, formula, mass, key
 ``fingerprints.*``          set bits of each molecule, as row pointers and positions
 ``candidates.NAME.*``       lists of molecules, one list a measured molecule
+``segment-N.*``             what was added later: molecules, and candidate lists
 ``rejects.tsv``             what was set aside, and why
 ==========================  ===========================================================
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,13 +28,22 @@ from mzseek.datasets.table import FOLDS
 from mzseek.errors import CacheError
 from mzseek.files import StrPath
 from mzseek.files.arrays import check_pointers, check_range, load_array
-from mzseek.prepared.layout import AGAIN, MANIFEST, form_of, is_for_training, names_of
+from mzseek.prepared.layout import (
+    AGAIN,
+    LIST_PARTS,
+    MANIFEST,
+    Array,
+    form_of,
+    is_for_training,
+    list_array,
+    names_of,
+    own_count,
+    path_of,
+    segments_of,
+)
+from mzseek.prepared.molecules import Molecules
 from mzseek.prepared.text_column import TextColumn
-from mzseek.ragged import places
 from mzseek.tables import Table, Tabular
-
-SAME_FINGERPRINT = 1
-SAME_BLOCK = 2
 
 
 @dataclass(frozen=True)
@@ -47,7 +58,7 @@ class CandidateLists:
     identity : uint8 array, parallel to ``molecules``
         `SAME_FINGERPRINT` and `SAME_BLOCK` where the candidate is, in that sense, the truth. Each
         list has at least one candidate that is it in one of the two.
-    list_of : int32 array, shape (molecules in the table,)
+    list_of : int32 array, shape (molecules that the folder was made with,)
         The list of a measured molecule, or -1.
     """
 
@@ -66,7 +77,8 @@ class CandidateLists:
 
     def of_molecule(self, molecule: int) -> npt.NDArray[np.int32]:
         """Candidates of a measured molecule (none if it has no list)."""
-        place = int(self.list_of[molecule])
+        # Molecules of segments are candidates, and never measured.
+        place = int(self.list_of[molecule]) if molecule < len(self.list_of) else -1
         if place < 0:
             return self.molecules[:0]
         return self.molecules[self.indptr[place] : self.indptr[place + 1]]
@@ -127,10 +139,11 @@ class Prepared(Tabular):
             self._array(name)
         for column in (self.identifiers, self.smiles, self.formulas):
             len(column)
+        len(self._molecules)
 
     def _array(self, name: str) -> npt.NDArray[Any]:
         if name not in self._arrays:
-            path, form = self.folder / f"{name}.npy", form_of(name)
+            path, form = path_of(self.folder, name), form_of(name)
             array = load_array(path, form.dtype, [form.length(self.manifest)], CacheError, AGAIN)
             if form.points_into:
                 check_pointers(array, form.points_into(self.manifest), path, CacheError, AGAIN)
@@ -157,44 +170,43 @@ class Prepared(Tabular):
     @cached_property
     def bins(self) -> csr_array:
         """Binned spectra, float32, shape (spectra, bins)."""
-        return csr_array(
-            (self._array("bins.data"), self._array("bins.indices"), self._array("bins.indptr")),
-            shape=tuple(self.manifest["counts"]["bins_shape"]),
-        )
+        parts = (Array.BIN_VALUES, Array.BIN_COLUMNS, Array.BIN_POINTERS)
+        shape = tuple(self.manifest["counts"]["bins_shape"])
+        return csr_array(tuple(self._array(part) for part in parts), shape=shape)
 
     def peaks(self, spectrum: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float32]]:
         """m/z and intensities of one spectrum, as cleaned."""
-        start, end = self._array("peaks.indptr")[spectrum : spectrum + 2]
-        return self._array("peaks.mz")[start:end], self._array("peaks.intensities")[start:end]
+        start, end = self._array(Array.PEAK_POINTERS)[spectrum : spectrum + 2]
+        return self._array(Array.PEAK_MZ)[start:end], self._array(Array.PEAK_INTENSITIES)[start:end]
 
     @cached_property
     def identifiers(self) -> TextColumn:
         """Each spectrum's identifier."""
-        return self._strings("spectra.identifier")
+        return self._strings(Array.IDENTIFIER)
 
     @cached_property
     def molecule(self) -> npt.NDArray[np.int32]:
         """Each spectrum's molecule."""
-        return self._array("spectra.molecule")
+        return self._array(Array.MOLECULE)
 
     @cached_property
     def fold(self) -> npt.NDArray[np.int8]:
         """Each spectrum's fold, an index into `FOLDS`; -1 where the table has none."""
-        return self._array("spectra.fold")
+        return self._array(Array.FOLD)
 
     @cached_property
     def precursor_mz(self) -> npt.NDArray[np.float64]:
         """Each spectrum's precursor m/z."""
-        return self._array("spectra.precursor_mz")
+        return self._array(Array.PRECURSOR_MZ)
 
     @cached_property
     def collision_energy(self) -> npt.NDArray[np.float32]:
         """Each spectrum's collision energy; NaN where it is not a number."""
-        return self._array("spectra.collision_energy")
+        return self._array(Array.COLLISION_ENERGY)
 
     def adduct(self, spectrum: int) -> str | None:
         """A spectrum's adduct."""
-        code = int(self._array("spectra.adduct")[spectrum])
+        code = int(self._array(Array.ADDUCT)[spectrum])
         return str(self.manifest["adducts"][code]) if code >= 0 else None
 
     def in_fold(self, fold: str) -> npt.NDArray[np.int64]:
@@ -204,43 +216,45 @@ class Prepared(Tabular):
         return np.flatnonzero(self.fold == FOLDS.index(fold))
 
     @cached_property
-    def smiles(self) -> TextColumn:
+    def _molecules(self) -> Molecules:
+        added, bits = len(segments_of(self.manifest)), int(self.manifest["fingerprint_bits"])
+        return Molecules(self._array, self._strings, added, bits)
+
+    @property
+    def smiles(self) -> Sequence[str]:
         """Each molecule's canonical SMILES."""
-        return self._strings("molecules.smiles")
+        return self._molecules.smiles
 
-    @cached_property
-    def formulas(self) -> TextColumn:
+    @property
+    def formulas(self) -> Sequence[str]:
         """Each molecule's formula."""
-        return self._strings("molecules.formula")
+        return self._molecules.formulas
 
-    @cached_property
+    @property
     def blocks(self) -> npt.NDArray[np.bytes_]:
         """Each molecule's first InChIKey block."""
-        return self._array("molecules.block")
+        return self._molecules.blocks
 
-    @cached_property
+    @property
     def masses(self) -> npt.NDArray[np.float64]:
         """Each molecule's exact mass."""
-        return self._array("molecules.mass")
+        return self._molecules.masses
 
-    @cached_property
-    def fingerprint_indptr(self) -> npt.NDArray[np.int64]:
-        """Where each molecule's bits begin and end."""
-        return self._array("fingerprints.indptr")
+    @property
+    def fingerprint_sizes(self) -> npt.NDArray[np.int32]:
+        """Bits that are set in each molecule's fingerprint."""
+        return self._molecules.fingerprint_sizes
 
-    @cached_property
-    def fingerprint_bits(self) -> npt.NDArray[np.uint16]:
-        """Set bits of all molecules, concatenated."""
-        return self._array("fingerprints.bits")
+    def own_fingerprints(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
+        """Row pointers and bits of the molecules that the folder was made with.
+
+        All measured molecules are among them; segments add candidates alone.
+        """
+        return self._molecules.own_fingerprints()
 
     def fingerprint_rows(self, molecules: npt.NDArray[np.integer]) -> csr_array:
         """0/1 rows of the molecules asked for, gathered from the table."""
-        indptr, where = places(self.fingerprint_indptr, molecules)
-        bits = self.fingerprint_bits[where].astype(np.int32)
-        return csr_array(
-            (np.ones(len(bits), np.int32), bits, indptr),
-            shape=(len(indptr) - 1, int(self.manifest["fingerprint_bits"])),
-        )
+        return self._molecules.fingerprint_rows(molecules)
 
     @property
     def settings(self) -> list[str]:
@@ -267,12 +281,8 @@ class Prepared(Tabular):
         if setting not in self.manifest["candidates"]:
             known = ", ".join(self.settings) or "none"
             raise CacheError(f"{self.folder}: has no candidates {setting!r}, it has: {known}")
-        return CandidateLists(
-            indptr=self._array(f"candidates.{setting}.indptr"),
-            molecules=self._array(f"candidates.{setting}.molecules"),
-            identity=self._array(f"candidates.{setting}.identity"),
-            list_of=self._array(f"candidates.{setting}.list_of"),
-        )
+        arrays = (self._array(list_array(self.manifest, setting, part)) for part in LIST_PARTS)
+        return CandidateLists(*arrays)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -290,4 +300,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"{path}: counts.bins_shape is {str(counts['bins_shape'])[:40]}, expected "
             f"[{counts['spectra']}, bins]; {AGAIN}"
         )
+    used = [facts["segment"] for facts in manifest["candidates"].values() if "segment" in facts]
+    added = range(1, len(segments_of(manifest)) + 1)
+    if not set(used) <= set(added) or len(set(used)) < len(used):
+        raise CacheError(
+            f"{path}: candidates are in segments {str(used)[:60]}, expected each at most once of "
+            f"{len(added)}; {AGAIN}"
+        )
+    for what in ("molecules", "fingerprint_bits_set"):
+        if own_count(manifest, what) < 0:
+            raise CacheError(f"{path}: segments have more {what} than the folder; {AGAIN}")
     return manifest

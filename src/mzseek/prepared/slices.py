@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.errors import CacheError
+from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT
 from mzseek.prepared.loaded_lists import LoadedLists
-from mzseek.prepared.reader import SAME_BLOCK, SAME_FINGERPRINT, Prepared
+from mzseek.prepared.reader import Prepared
 from mzseek.ragged import gather
 
 IDENTITIES = {"fingerprint": SAME_FINGERPRINT, "inchikey": SAME_BLOCK}
@@ -102,8 +103,7 @@ class Slices:
         self._indptr = np.asarray(prepared.bins.indptr)
         self._columns = np.asarray(prepared.bins.indices)
         self._values = np.asarray(prepared.bins.data)
-        self._fingerprint_indptr = np.asarray(prepared.fingerprint_indptr)
-        self._fingerprint_bits = np.asarray(prepared.fingerprint_bits)
+        self._fingerprint_indptr, self._fingerprint_bits = prepared.own_fingerprints()
 
     def with_lists(
         self, queries: npt.NDArray[np.int64], setting: str, identity: str | None = None

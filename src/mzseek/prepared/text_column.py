@@ -1,7 +1,10 @@
 """A column of strings that can be memory-mapped: one run of bytes, and where each string ends."""
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -9,8 +12,10 @@ import numpy.typing as npt
 from mzseek.errors import CacheError
 from mzseek.files.arrays import check_pointers, load_array, save_array
 
+_AT_A_TIME = 4_096
 
-class TextColumn:
+
+class TextColumn(Sequence[str]):
     """Read-only strings on disk, decoded one at a time.
 
     Examples
@@ -52,15 +57,66 @@ class TextColumn:
     def __len__(self) -> int:
         return len(self._ends)
 
-    def __getitem__(self, place: int) -> str:
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        """A text, or a list of some."""
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
         if not -len(self) <= place < len(self):
             raise IndexError(place)
         place %= len(self)
         start = int(self._ends[place - 1]) if place else 0
+        return self._decoded(bytes(self._data[start : int(self._ends[place])]), place)
+
+    def __iter__(self) -> Iterator[str]:
+        # Some thousands at a time: a memory-mapped array is slow to be asked for one number.
+        for first in range(0, len(self), _AT_A_TIME):
+            ends = self._ends[first : first + _AT_A_TIME].tolist()
+            start = int(self._ends[first - 1]) if first else 0
+            data = self._data[start : ends[-1]].tobytes()
+            for place, (begin, end) in enumerate(pairwise([start, *ends]), first):
+                yield self._decoded(data[begin - start : end - start], place)
+
+    def _decoded(self, data: bytes, place: int) -> str:
         try:
-            return bytes(self._data[start : int(self._ends[place])]).decode()
+            return data.decode()
         except UnicodeDecodeError as error:
             raise CacheError(f"{self._where}.data.npy: entry {place:,} is no text") from error
 
+
+class JoinedColumns(Sequence[str]):
+    """Several columns as one, numbered through.
+
+    Examples
+    --------
+    >>> both = JoinedColumns([["caffeine"], [], ["aspirin", "quercetin"]])
+    >>> len(both), both[1], both[-1], list(both)
+    (3, 'aspirin', 'quercetin', ['caffeine', 'aspirin', 'quercetin'])
+    """
+
+    def __init__(self, columns: Sequence[Sequence[str]]) -> None:
+        self._columns = columns
+        self._begins = list(accumulate(map(len, columns), initial=0))
+
+    def __len__(self) -> int:
+        return self._begins[-1]
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        """A text, or a list of some."""
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        if not -len(self) <= place < len(self):
+            raise IndexError(place)
+        place %= len(self)
+        column = bisect_right(self._begins, place) - 1
+        return self._columns[column][place - self._begins[column]]
+
     def __iter__(self) -> Iterator[str]:
-        return (self[place] for place in range(len(self)))
+        return chain.from_iterable(self._columns)

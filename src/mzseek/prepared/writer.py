@@ -27,14 +27,22 @@ from mzseek.files import StrPath, atomic_directory, sole_writer
 from mzseek.files.arrays import save_array
 from mzseek.files.owned import ensure_replaceable
 from mzseek.files.steady import SteadySources
-from mzseek.prepared.layout import FORMAT_VERSION, KIND, MANIFEST, is_for_training
-from mzseek.prepared.reader import (
+from mzseek.prepared.layout import (
+    FORMAT_VERSION,
+    KIND,
+    LIST_PARTS,
+    MANIFEST,
+    REJECTS,
     SAME_BLOCK,
     SAME_FINGERPRINT,
-    Prepared,
-    read_manifest,
+    Array,
+    is_for_training,
+    is_leftover,
+    path_of,
 )
+from mzseek.prepared.reader import Prepared, read_manifest
 from mzseek.prepared.text_column import TextColumn
+from mzseek.ragged import pointers
 from mzseek.spectra.binning import BIN_WIDTH, HIGH, LOW, bin_peaks
 from mzseek.version import __version__
 from mzseek.work.progress import Progress, Say, silent, unheard
@@ -110,7 +118,7 @@ def prepare(
             unwritable = error
         steady = SteadySources(sources.values())
         description = _describe(sources, options, steady)
-        ensure_replaceable(out, KIND, sources.values())
+        ensure_replaceable(out, KIND, sources.values(), is_leftover)
         reasons = _why_anew(out, description)
         if reasons is None:
             return Prepared.open(out), False
@@ -149,7 +157,7 @@ def _fill(
         name: _write_lists(folder, name, lists, table, collected)
         for name, lists in collected.lists.items()
     }
-    write_rejects(folder / "rejects.tsv", collected.rejects)
+    write_rejects(folder / REJECTS, collected.rejects)
     counts["set_aside"] = len(collected.rejects)
     manifest = description | {
         "fingerprint_bits": fingerprint_kind(options.fingerprint).bits,
@@ -248,7 +256,7 @@ def _write_spectra(
     options: Options,
 ) -> dict[str, Any]:
     def save(name: str, values: npt.NDArray[Any]) -> None:
-        save_array(folder / f"{name}.npy", values)
+        save_array(path_of(folder, name), values)
 
     counts = np.frombuffer(collected.peak_counts, dtype=np.int32)
     keep_peak = np.zeros(len(counts), dtype=bool)
@@ -257,23 +265,23 @@ def _write_spectra(
     counts = counts[kept]
     mz = np.frombuffer(collected.mz, dtype=np.float64)[keep_peak]
     intensities = np.frombuffer(collected.intensities, dtype=np.float32)[keep_peak]
-    save("peaks.indptr", np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]))
-    save("peaks.mz", mz)
-    save("peaks.intensities", intensities)
+    save(Array.PEAK_POINTERS, pointers(counts))
+    save(Array.PEAK_MZ, mz)
+    save(Array.PEAK_INTENSITIES, intensities)
     bins = bin_peaks(
         mz, intensities, counts, width=options.bin_width, low=options.low, high=options.high
     )
-    save("bins.indptr", bins.indptr.astype(np.int64))
-    save("bins.indices", bins.indices.astype(np.int32))
-    save("bins.data", bins.data)
+    save(Array.BIN_POINTERS, bins.indptr.astype(np.int64))
+    save(Array.BIN_COLUMNS, bins.indices.astype(np.int32))
+    save(Array.BIN_VALUES, bins.data)
     numbers = np.frombuffer(collected.spectrum_smiles, dtype=np.int32)[kept]
     folds = np.frombuffer(collected.folds, dtype=np.int8)[kept]
-    save("spectra.molecule", table.index[numbers])
-    save("spectra.fold", folds)
-    save("spectra.precursor_mz", np.frombuffer(collected.precursors, dtype=np.float64)[kept])
-    save("spectra.collision_energy", np.frombuffer(collected.energies, dtype=np.float32)[kept])
-    save("spectra.adduct", np.frombuffer(collected.adduct_codes, dtype=np.int16)[kept])
-    TextColumn.write(folder, "spectra.identifier", [collected.identifiers[i] for i in kept])
+    save(Array.MOLECULE, table.index[numbers])
+    save(Array.FOLD, folds)
+    save(Array.PRECURSOR_MZ, np.frombuffer(collected.precursors, dtype=np.float64)[kept])
+    save(Array.COLLISION_ENERGY, np.frombuffer(collected.energies, dtype=np.float32)[kept])
+    save(Array.ADDUCT, np.frombuffer(collected.adduct_codes, dtype=np.int16)[kept])
+    TextColumn.write(folder, Array.IDENTIFIER, [collected.identifiers[i] for i in kept])
     return {
         "spectra": len(kept),
         "spectra_by_fold": {name: int((folds == i).sum()) for i, name in enumerate(FOLDS)},
@@ -285,12 +293,12 @@ def _write_spectra(
 
 
 def _write_molecules(folder: Path, table: MoleculeTable) -> dict[str, Any]:
-    TextColumn.write(folder, "molecules.smiles", table.smiles)
-    TextColumn.write(folder, "molecules.formula", table.formulas)
-    save_array(folder / "molecules.block.npy", table.blocks)
-    save_array(folder / "molecules.mass.npy", table.masses)
-    save_array(folder / "fingerprints.indptr.npy", table.fingerprint_indptr)
-    save_array(folder / "fingerprints.bits.npy", table.fingerprint_bits)
+    TextColumn.write(folder, Array.SMILES, table.smiles)
+    TextColumn.write(folder, Array.FORMULA, table.formulas)
+    save_array(path_of(folder, Array.BLOCK), table.blocks)
+    save_array(path_of(folder, Array.MASS), table.masses)
+    save_array(path_of(folder, Array.FINGERPRINT_POINTERS), table.fingerprint_indptr)
+    save_array(path_of(folder, Array.FINGERPRINT_BITS), table.fingerprint_bits)
     return {"molecules": len(table), "fingerprint_bits_set": len(table.fingerprint_bits)}
 
 
@@ -323,13 +331,11 @@ def _write_lists(
     sizes = np.bincount(owner, minlength=len(truth))[usable]
     list_of = np.full(len(table), -1, dtype=np.int32)
     list_of[truth[usable]] = np.arange(int(usable.sum()))
-    save_array(
-        folder / f"candidates.{name}.indptr.npy",
-        np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]),
-    )
-    save_array(folder / f"candidates.{name}.molecules.npy", member.astype(np.int32))
-    save_array(folder / f"candidates.{name}.identity.npy", identity.astype(np.uint8))
-    save_array(folder / f"candidates.{name}.list_of.npy", list_of)
+    arrays: tuple[npt.NDArray[Any], ...] = (
+        pointers(sizes), member.astype(np.int32), identity.astype(np.uint8), list_of,
+    )  # fmt: skip
+    for part, array in zip(LIST_PARTS, arrays, strict=True):
+        save_array(path_of(folder, f"candidates.{name}.{part}"), array)
     measured = np.unique(table.index[np.frombuffer(collected.spectrum_smiles, dtype=np.int32)])
     return {
         "molecules_without": int((list_of[measured[measured >= 0]] < 0).sum()),

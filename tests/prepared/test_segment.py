@@ -1,0 +1,197 @@
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mzseek.errors import CacheError
+from mzseek.files.owned import ensure_replaceable
+from mzseek.prepared import CandidateLists, Prepared
+from mzseek.prepared.layout import KIND, is_leftover
+from mzseek.prepared.segment import NewMolecules, append_segment
+
+FACTS = {"median": 2.0, "mean": 2.0, "largest": 2, "molecules_without": 0, "alone": 0,
+         "negatives": {"by": "mass"}}  # fmt: skip
+
+
+@pytest.fixture
+def folder(small_set, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(small_set.folder, tmp_path / "prepared"))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def new_molecules(*names: str) -> NewMolecules:
+    bits = [np.arange(3 + n, dtype=np.uint16) for n in range(len(names))]
+    return NewMolecules(
+        smiles=list(names),
+        formulas=["C"] * len(names),
+        masses=np.arange(len(names), dtype=np.float64),
+        blocks=np.array([b"AAAAAAAAAAAAAA"] * len(names), "S14"),
+        bit_counts=np.array([len(each) for each in bits], np.int64),
+        bits=np.concatenate([np.empty(0, np.uint16), *bits]),
+    )
+
+
+def lists_with(prepared: Prepared, other: int) -> CandidateLists:
+    """Each measured molecule's list: itself and another."""
+    measured = np.unique(prepared.molecule)
+    count = len(measured)
+    list_of = np.full(len(prepared.candidates("mass").list_of), -1, np.int32)
+    list_of[measured] = np.arange(count)
+    return CandidateLists(
+        indptr=2 * np.arange(count + 1),
+        molecules=np.stack([measured, np.full(count, other)], 1).ravel().astype(np.int32),
+        identity=np.tile(np.array([3, 0], np.uint8), count),
+        list_of=list_of,
+    )
+
+
+def add(prepared: Prepared, setting: str, *names: str) -> Prepared:
+    lists = lists_with(prepared, len(prepared.masses) + len(names) - 1)
+    facts = FACTS | {"lists": len(lists), "candidates": len(lists.molecules)}
+    return append_segment(prepared, setting, lists, new_molecules(*names), facts)
+
+
+def test_what_was_there_is_not_touched(folder: Path) -> None:
+    before = {path.name: (path.stat().st_ino, path.read_bytes()) for path in folder.iterdir()}
+    prepared = add(Prepared.open(folder), "mine", "a", "b")
+    after = {path.name: (path.stat().st_ino, path.read_bytes()) for path in folder.iterdir()}
+    del before["manifest.json"]
+    assert {name: after[name] for name in before} == before
+    assert all(is_leftover(name) for name in set(after) - set(before) - {"manifest.json"})
+    Prepared.open(folder, verify=True).check_arrays()
+    assert prepared.settings == ["formula", "mass", "mine"]
+    assert list(prepared.smiles)[-2:] == ["a", "b"]
+    assert prepared.manifest["counts"]["molecules"] == len(prepared.masses)
+
+
+def test_segments_number_their_molecules_through(folder: Path) -> None:
+    prepared = Prepared.open(folder)
+    own = len(prepared.masses)
+    for number, names in enumerate((("a", "b"), (), ("c",)), 1):
+        prepared = add(prepared, f"list-{number}", *names)
+    assert list(prepared.smiles)[own:] == ["a", "b", "c"]
+    rows = prepared.fingerprint_rows(np.array([own + 2, 0, own + 1]))
+    assert [len(each) for each in np.split(rows.indices, rows.indptr[1:-1])] == [
+        3, prepared.fingerprint_sizes[0], 4,
+    ]  # fmt: skip
+    first = int(np.unique(prepared.molecule)[0])
+    assert [prepared.candidates(f"list-{n}").of_molecule(first).tolist() for n in (1, 2, 3)] == [
+        [first, own + 1], [first, own + 1], [first, own + 2],
+    ]  # fmt: skip
+    assert prepared.candidates("list-1").of_molecule(own + 2).tolist() == []
+
+
+def test_lists_made_again_leave_molecules_that_others_may_need(folder: Path) -> None:
+    prepared = add(add(Prepared.open(folder), "mine", "a", "b"), "yours")
+    lists = prepared.candidates("yours").molecules.tolist()
+    again = add(prepared, "mine", "c")
+    assert again.settings == ["formula", "mass", "mine", "yours"]
+    assert again.candidates("yours").molecules.tolist() == lists
+    assert list(again.smiles)[-3:] == ["a", "b", "c"]
+    assert {path.name for path in folder.iterdir()} == {*again.manifest["files"], "manifest.json"}
+    Prepared.open(folder, verify=True).check_arrays()
+
+
+def test_a_folder_that_is_open_goes_on_being_read(folder: Path) -> None:
+    before = Prepared.open(folder)
+    add(Prepared.open(folder), "mine", "a")
+    assert "a" not in list(before.smiles)
+    assert before.settings == ["formula", "mass"]
+    before.check_arrays()
+
+
+def test_killed_at_any_moment_the_folder_is_what_it_was_or_what_it_becomes(
+    folder: Path, tmp_path: Path
+) -> None:
+    seen = set()
+    for moment in range(40):
+        copy = Path(shutil.copytree(folder, tmp_path / f"copy-{moment}"))
+        add(Prepared.open(copy), "mine", "x")
+        process = os.fork()
+        if process == 0:  # another writer, killed when it is about to make its n-th file
+            _kill_at(moment)
+            add(Prepared.open(copy), "mine", "a", "b")
+            os._exit(0)
+        _, status = os.waitpid(process, 0)
+        found = Prepared.open(copy, verify=True)
+        found.check_arrays()
+        names = tuple(list(found.smiles)[len(Prepared.open(folder).masses) :])
+        assert names in (("x",), ("x", "a", "b"))
+        killed = os.WIFSIGNALED(status)
+        seen.add((killed, names))
+        ensure_replaceable(copy, KIND, [], is_leftover)
+        again = add(found, "mine", "c")
+        listed = {*again.manifest["files"], "manifest.json"}
+        assert {path.name for path in copy.iterdir()} == listed
+        if not killed:
+            break
+        shutil.rmtree(copy)
+    assert seen == {(True, ("x",)), (True, ("x", "a", "b")), (False, ("x", "a", "b"))}
+
+
+def _kill_at(moment: int) -> None:
+    """Kill this process when it opens its n-th file to write, renames, or removes one."""
+    done = 0
+    here = Path.open, Path.replace, Path.unlink
+
+    def count() -> None:
+        nonlocal done
+        if done == moment:
+            os.kill(os.getpid(), signal.SIGKILL)
+        done += 1
+
+    def opening(self: Path, mode: str = "r", *more: object, **options: object) -> object:
+        if "w" in mode:
+            count()
+        return here[0](self, mode, *more, **options)
+
+    def replacing(self: Path, target: Path) -> Path:
+        count()
+        return here[1](self, target)
+
+    def unlinking(self: Path, missing_ok: bool = False) -> None:
+        if self.exists():
+            count()
+        here[2](self, missing_ok=missing_ok)
+
+    Path.open, Path.replace, Path.unlink = opening, replacing, unlinking
+
+
+def test_a_failure_leaves_the_folder_as_it_was(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared = add(Prepared.open(folder), "mine", "a")
+    before = contents(folder)
+    monkeypatch.setattr(Prepared, "check_arrays", lambda self: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        add(prepared, "mine", "b")
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda m: m["candidates"]["mine"].update(segment=2), "candidates are in segments"),
+        (lambda m: m["candidates"]["mine"].update(segment=0), "candidates are in segments"),
+        (lambda m: m["candidates"]["mass"].update(segment=1), "candidates are in segments"),
+        (lambda m: m.update(segments=[]), "candidates are in segments"),
+        (lambda m: m["segments"][0].update(molecules=10**9), "segments have more molecules than"),
+        (lambda m: m["segments"][0].pop("molecules"), r"lacks 'segments\[0\]\.molecules'"),
+        (lambda m: m.update(segments=3), "segments is 3, expected a list"),
+    ],
+)
+def test_manifests_that_do_not_hang_together_are_refused(folder: Path, change, reason) -> None:
+    add(Prepared.open(folder), "mine", "a")
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(CacheError, match=reason):
+        Prepared.open(folder)
