@@ -86,7 +86,8 @@ def test_mined_lists_of_earlier_folders_are_known_by_what_their_manifest_says(
 def test_a_run_notes_what_it_is_measured_on_and_earlier_runs_ask_their_data(
     own_lists: Prepared, small_options, tmp_path: Path
 ) -> None:
-    Run.create(tmp_path / "run", small_options("emb-cos", candidates=OWN), own_lists)
+    made = small_options("emb-cos", candidates=OWN).described(own_lists)
+    Run.create(tmp_path / "run", made, own_lists)
     path = tmp_path / "run" / "run.json"
     facts = json.loads(path.read_text())
     assert facts["data"].pop("measured_on") == OWN

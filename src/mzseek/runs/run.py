@@ -80,7 +80,6 @@ class Run:
         """
         # What is hidden is a lock, or was left by one that was killed while it began.
         folder = Path(folder)
-        folder = Path(folder)
         used = folder.is_dir() and any(not p.name.startswith(".run.") for p in folder.iterdir())
         if used or (folder.exists() and not folder.is_dir()):
             if (folder / MANIFEST.name).exists():
