@@ -10,6 +10,7 @@ import importlib
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from numbers import Real
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -182,8 +183,12 @@ def option_from_text(
             return None
         if bool in kinds:
             return _TRUTH[text.lower()]
-        return int(text) if int in kinds else float(text) if float in kinds else text
-    except (KeyError, ValueError):
+        if int in kinds:
+            return int(text)
+        if float in kinds:  # temperatures are told, and given, as 1/64
+            return float(Fraction(text)) if "/" in text else float(text)
+        return text
+    except (KeyError, ValueError, ZeroDivisionError, OverflowError):
         raise error(f"{whose}: {name} is {_short(text)}, expected {_words(kinds)}") from None
 
 

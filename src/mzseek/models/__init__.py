@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mzseek.models.encoders import ENCODERS, EncoderKind, encoder_named
 from mzseek.models.scorers import SCORERS, ScorerKind, scorer_named
-from mzseek.models.spec import ModelSpec, build, encoder_part, scorer_part
+from mzseek.models.spec import BASELINES, ModelSpec, build, encoder_part, scorer_part
 from mzseek.registry import load
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ _NETWORKS = {
 }
 
 __all__ = [
+    "BASELINES",
     "ENCODERS",
     "SCORERS",
     "Encoder",

@@ -12,6 +12,7 @@ from mzseek.registry import Part, part_from
 if TYPE_CHECKING:
     from mzseek.models.model import Retriever
 
+BASELINES = ("random",)  # what a model can be compared with, scored without one
 # The fields of a description before parts had options of their own.
 _FLAT = ("encoder", "scorer", "bins", "bits", "width", "projected", "blocks", "dropout")
 

@@ -14,10 +14,9 @@ from safetensors import SafetensorError, safe_open
 from mzseek.errors import ModelError, RunError
 from mzseek.files.json_file import check_fields, parse_object
 from mzseek.losses import LOSSES
-from mzseek.models import ENCODERS, SCORERS, ModelSpec, encoder_named, scorer_named
+from mzseek.models import BASELINES, ENCODERS, SCORERS, ModelSpec, encoder_named, scorer_named
 from mzseek.registry import Part, check_name, part_from
 
-BASELINES = ("random",)  # scored without a model
 _MODEL = {"encoder": dict, "scorer": dict, "bins?": int, "bits?": int}
 
 

@@ -7,9 +7,8 @@ from typing import Any
 from mzseek.errors import RunError
 from mzseek.files.json_file import check_fields
 from mzseek.losses import loss_named
-from mzseek.models import encoder_named, scorer_named
+from mzseek.models import BASELINES, encoder_named, scorer_named
 from mzseek.registry import check_name
-from mzseek.runs.description import BASELINES
 
 FORMAT = 1
 # Every option of that format, and its type; of those that are missing, the default holds.

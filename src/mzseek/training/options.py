@@ -6,16 +6,15 @@ from typing import Any
 
 from mzseek.errors import LossError, MzseekError, RunError
 from mzseek.losses import LOSSES, Loss, loss_named
-from mzseek.models import ENCODERS, ModelSpec, encoder_part, scorer_part
+from mzseek.models import BASELINES, ModelSpec, encoder_part, scorer_part
 from mzseek.prepared.reader import Prepared
 from mzseek.registry import Part, check_name, check_ranges, option, options_from, part_from
-from mzseek.runs.description import BASELINES, Description
+from mzseek.runs.description import Description
 from mzseek.runs.kept import model_of_parts
 from mzseek.runs.run import Run
+from mzseek.training.settings import MODELS, PARTS
 
-MODELS = (*ENCODERS, *BASELINES)
 BIASES = ("zero", "log-odds")
-PARTS = ("encoder", "scorer", "loss")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ import pytest
 from mzseek.prepared import Prepared
 from mzseek.runs.run import Run
 from mzseek.training.options import Options
+from mzseek.training.settings import list_settings
 
 from ..conftest import QUICK, commands
 
@@ -156,6 +157,30 @@ def test_options_of_one_loss_reach_the_run(
     )
 
 
+def test_any_option_of_a_part_can_be_set(mzseek, small: Prepared, tmp_path: Path) -> None:
+    settings = ("encoder.layers=1", "encoder.tokens=16", "encoder.heads=2", "scorer.projected=8")
+    flags = [text for setting in settings for text in ("--set", setting)]
+    quick = ("--epochs", 1, "--batch-size", 16, "--width", 32, "--threads", 1)
+    arguments = ("train", small.folder, "--loss", "emb-cos", "--model", "transformer", *quick)
+    status, _, err = mzseek(*arguments, *flags, "--out", tmp_path / "run")
+    assert (status, err) == (0, "")
+    run = Run.open(tmp_path / "run")
+    encoder = {"width": 32, "tokens": 16, "layers": 1, "heads": 2, "dropout": 0.25}
+    assert run.encoder.to_dict() == {"name": "transformer", "options": encoder}
+    assert run.scorer.to_dict() == {"name": "emb-cos", "options": {"projected": 8}}
+    assert run.model.to_dict()["encoder"]["options"] == encoder
+
+
+def test_the_options_of_all_parts_are_listed(mzseek) -> None:
+    status, text, _ = mzseek("train", "--options")
+    assert status == 0
+    for part, options in list_settings():
+        assert part in text
+        for name, default, meaning in options:
+            assert f"--set {part.split()[0]}.{name}={default}" in text
+            assert meaning in text
+
+
 def test_defaults_are_those_of_the_options(mzseek, small: Prepared, monkeypatch, tmp_path) -> None:
     asked: list[Options] = []
 
@@ -182,6 +207,17 @@ def test_defaults_are_those_of_the_options(mzseek, small: Prepared, monkeypatch,
             ["DATA", "--loss", "bce", "--temperature", "1"],
             "loss bce: option 'temperature' is unknown, it has no options",
         ),
+        (["DATA", "--loss", "bce", "--set", "encoder.depth=2"], "option 'depth' is unknown, expe"),
+        (["DATA", "--loss", "bce", "--set", "head.bias=2"], "part 'head' is unknown, expected one"),
+        (
+            ["DATA", "--loss", "bce", "--set", "encoder.dropout=x"],
+            "dropout is 'x', expected a number",
+        ),
+        (
+            ["DATA", "--loss", "bce", "--set", "encoder.dropout=1"],
+            "dropout is 1.0, expected 0 to less",
+        ),
+        (["DATA", "--loss", "bce", "--set", "gamma=2"], "expected PART.OPTION=VALUE"),
         (["DATA", "--loss", "bce", "--bias", "one"], "bias 'one' is unknown"),
         (["DATA", "--loss", "bce", "--protocol", "mine"], "protocol 'mine' is unknown, expected"),
         (["DATA", "--loss", "bce", "--start-from", "nowhere"], "nowhere: is no run folder"),

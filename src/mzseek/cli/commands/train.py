@@ -10,25 +10,35 @@ from mzseek.cli.early import early, look_for_prepared, look_for_run
 from mzseek.cli.interrupt import can_go_on
 from mzseek.cli.options import AsJson
 from mzseek.cli.output import plain, print_json, say, say_next, watched
+from mzseek.losses import LOSSES
+from mzseek.training.settings import CONTROLS, MODELS, list_settings, read_settings
 
 if TYPE_CHECKING:
     from mzseek.prepared.reader import Prepared
 
-# Written out, since asking the registries would load torch for every --help; a test compares them.
-LOSS_NAMES = "bce focal cosine iou fp-cos emb-cos fp-mlp emb-mlp combined"
-MODEL_NAMES = "mlp transformer deepsets precursor blind random"
+
+def _show_options(wanted: bool) -> None:
+    """All parts with their options, and nothing else."""
+    if not wanted:
+        return
+    for part, options in list_settings():
+        typer.echo(part if options else f"{part} (no options)")
+        for name, default, meaning in options:
+            setting = f"{part.partition(' ')[0]}.{name}={default}"
+            typer.echo(f"  --set {setting:28} {meaning}")
+    raise typer.Exit
 
 
 @early(data=look_for_prepared, start_from=look_for_run)
 def train(
     data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
-    loss: Annotated[str, typer.Option(help=LOSS_NAMES)],
+    loss: Annotated[str, typer.Option(help=" ".join(LOSSES))],
     out: Annotated[Path, typer.Option(help="Run folder to make.")],
     candidates: Annotated[
         str, typer.Option(help="Candidate lists to learn from: mass, formula, or another name.")
     ] = "mass",
     model: Annotated[
-        str, typer.Option(help=f"{MODEL_NAMES}; the last three are controls.")
+        str, typer.Option(help=f"{' '.join(MODELS)}; controls: {' '.join(CONTROLS)}.")
     ] = "mlp",
     epochs: Annotated[int, typer.Option(help="At most this many.")] = 50,
     lr: Annotated[float, typer.Option(help="Learning rate.")] = 1e-4,
@@ -48,6 +58,24 @@ def train(
         int | None, typer.Option(help="Of the mlp; 3 by default, published runs used 2.")
     ] = None,
     width: Annotated[int | None, typer.Option(help="Of the encoder; 1024 by default.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="PART.OPTION=VALUE",
+            help="Any option of the encoder, the scorer or the loss, such as encoder.width=512; "
+            "several times for several.",
+        ),
+    ] = None,
+    show_options: Annotated[
+        bool,
+        typer.Option(
+            "--options",
+            callback=_show_options,
+            is_eager=True,
+            help="List the options of all parts, with their defaults, and exit.",
+        ),
+    ] = False,
     protocol: Annotated[
         str,
         typer.Option(
@@ -96,23 +124,20 @@ def train(
 
     Example: mzseek train prepared --loss emb-cos --out runs/emb-cos
     """
+    given: dict[str, dict[str, Any]] = {
+        "encoder": {"width": width, "blocks": blocks},
+        "loss": {
+            "temperature": temperature, "gamma": gamma, "weight": weight,
+            "pairwise": True if pairwise else None,
+        },
+    }  # fmt: skip
+    parts = read_settings(settings or [], loss, model, given)
     from mzseek.prepared.reader import Prepared
     from mzseek.training.options import Options  # torch takes a second to load
     from mzseek.training.protocol import with_protocol
     from mzseek.training.train import train as fit
     from mzseek.work.memory import keep_freed_memory
 
-    given: dict[str, dict[str, Any]] = {
-        "encoder": {"width": width, "blocks": blocks},
-        "loss": {
-            "temperature": temperature, "gamma": gamma, "weight": weight,
-            "pairwise": pairwise or None,
-        },
-    }  # fmt: skip
-    parts = {
-        name: {key: value for key, value in options.items() if value is not None}
-        for name, options in given.items()
-    }
     options = Options.of(
         loss, model, parts, candidates=candidates, epochs=epochs, batch_size=batch_size, lr=lr,
         seed=seed, warmup=warmup, bias=bias, validate_every=validate_every, patience=patience,
