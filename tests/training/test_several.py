@@ -1,6 +1,5 @@
 import os
 import pickle
-import queue
 import signal
 import subprocess
 import sys
@@ -15,10 +14,9 @@ from mzseek.errors import RunError
 from mzseek.prepared import Prepared
 from mzseek.runs.checkpoint import load_weights
 from mzseek.runs.run import Run
-from mzseek.training import several
 from mzseek.training.options import Options
-from mzseek.training.several import train_several
-from mzseek.work import engine_named
+from mzseek.training.several import train_one, train_several
+from mzseek.work import Channel, engine_named
 
 
 @pytest.mark.slow
@@ -51,28 +49,58 @@ def test_runs_of_an_engine_are_what_each_would_be_alone(
     if name == "ray":
         pytest.importorskip("ray", reason="needs mzseek[cluster]")
     wanted = {"one": small_options("bce"), "two": small_options("iou")}
-    told: list[str] = []
+    told: list[tuple[str, int, int]] = []
+    lines: list[str] = []
     runs = train_several(
-        small.folder, wanted, tmp_path, processes=1, engine=engine_named(name, jobs=2),
-        progress=lambda run, done, total: told.append(run),
+        small.folder, wanted, tmp_path, engine=engine_named(name, jobs=2),
+        progress=lambda *facts: told.append(facts), say=lines.append,
     )  # fmt: skip
-    assert told == ["one", "two"]
+    assert {run for run, _, _ in told} == {"one", "two"}
+    assert {("one", 24, 24), ("two", 24, 24)} <= set(told)
+    assert any(line.startswith("two: warning: ") for line in lines)
     for run, alone in zip(runs.values(), (trained("bce"), trained("iou")), strict=True):
         assert run.finished
         one, two = (load_weights(r.checkpoint("tanimoto"))[0].state_dict() for r in (run, alone))
         assert all((one[key] == two[key]).all() for key in one)
 
 
-def test_a_run_that_has_ended_is_left_as_it_is(trained, small: Prepared, monkeypatch) -> None:
-    told: queue.Queue = queue.Queue()
-    monkeypatch.setattr(several, "_told", told)
-    run = trained("bce")
+class Told(Channel):
+    """Keeps what a run tells."""
+
+    is_elsewhere = False
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def progress(self, stage: str, done: int, total: int | None = None) -> None:
+        self.heard.append(stage)
+
+    def say(self, line: str) -> None:
+        self.heard.append(line)
+
+
+def test_a_run_that_has_ended_is_left_as_it_is(trained, small: Prepared) -> None:
+    told, run = Told(), trained("bce")
     times = {path: path.stat().st_mtime_ns for path in run.folder.rglob("*")}
-    several._train_one(small.folder, Options.of_run(run), run.folder, "bce")
+    options = Options.of_run(run)
+    train_one((small.folder, options, run.folder, "bce"), told)
     with pytest.raises(RunError, match="was begun with seed 0, not 3"):
-        several._train_one(small.folder, replace(Options.of_run(run), seed=3), run.folder, "bce")
+        train_one((small.folder, replace(options, seed=3), run.folder, "bce"), told)
     assert {path: path.stat().st_mtime_ns for path in run.folder.rglob("*")} == times
-    assert told.empty()
+    assert told.heard == []
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_stops_the_rest(small: Prepared, small_options, tmp_path: Path) -> None:
+    wanted = {
+        "long": small_options("bce", epochs=100_000),
+        "wrong": small_options("bce", lr=1e36, warmup=0),
+        "next": small_options("bce"),
+    }
+    with pytest.raises(RunError, match="try a smaller --lr"):
+        train_several(small.folder, wanted, tmp_path, processes=2)
+    assert not (tmp_path / "next").exists()
+    assert not Run.open(tmp_path / "long").finished
 
 
 @pytest.mark.parametrize("names", [("run", "x/../run"), ("run", "./run"), ("run", "link")])
@@ -86,15 +114,11 @@ def test_two_names_of_one_folder_are_refused(
     assert not (tmp_path / "run").exists()
 
 
-def test_progress_is_told_by_the_whole_name(
-    small: Prepared, small_options, tmp_path: Path, monkeypatch
-) -> None:
-    told: queue.Queue = queue.Queue()
-    monkeypatch.setattr(several, "_told", told)
+def test_progress_is_told_by_the_whole_name(small: Prepared, small_options, tmp_path: Path) -> None:
+    told = Told()
     for name in ("a/run", "b/run"):
-        several._train_one(small.folder, small_options("iou", epochs=1), tmp_path / name, name)
-    found = [told.get_nowait()[1] for _ in range(told.qsize())]
-    assert {name.partition(":")[0] for name in found} == {"a/run", "b/run"}
+        train_one((small.folder, small_options("iou", epochs=1), tmp_path / name, name), told)
+    assert {line.partition(":")[0] for line in told.heard} == {"a/run", "b/run"}
 
 
 SEVERAL = """
@@ -103,11 +127,10 @@ from pathlib import Path
 from mzseek.training.options import Options
 from mzseek.training.several import train_several
 
-if __name__ == "__main__":
-    parts = {"encoder": {"width": 32, "blocks": 1}}
-    small = {"parts": parts, "batch_size": 16, "validate_every": 5}
-    wanted = {"short": Options.of(epochs=1, **small), "long": Options.of(epochs=5000, **small)}
-    train_several(Path(sys.argv[1]), wanted, Path(sys.argv[2]), processes=2)
+parts = {"encoder": {"width": 32, "blocks": 1}}
+small = {"parts": parts, "batch_size": 16, "validate_every": 5}
+wanted = {"short": Options.of(epochs=1, **small), "long": Options.of(epochs=5000, **small)}
+train_several(Path(sys.argv[1]), wanted, Path(sys.argv[2]), processes=2)
 """
 
 

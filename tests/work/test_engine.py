@@ -1,35 +1,21 @@
-import multiprocessing
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from itertools import count, islice
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mzseek.chem import standardise
-from mzseek.database import Database, build_database, parts
-from mzseek.database.inputs import file_sources
-from mzseek.database.negatives import Truth, mine
-from mzseek.datasets.demo.molecules import demo_molecules
-from mzseek.errors import DatabaseError, InputError, MzseekError
-from mzseek.work import Engine, LocalEngine, RayEngine, engine_named
+from mzseek.errors import DatabaseError, InputError
+from mzseek.work import Channel, Engine, LocalEngine, RayEngine
 from mzseek.work import engine as module
-from mzseek.work.engine import stop_workers
+from mzseek.work.engine import in_order
 
 RAY = pytest.mark.slow  # a cluster takes seconds to start
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[None]:
-    """A Ray cluster of two workers on this machine."""
-    ray = pytest.importorskip("ray")
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    yield
-    ray.shutdown()
-
 
 ENGINES: dict[str, Callable[[], Engine]] = {
     "one process": lambda: LocalEngine(1),
@@ -70,7 +56,7 @@ def test_batches_are_taken_a_few_ahead_at_the_most(engine: Engine) -> None:
     results = engine.results(lambda batch: batch, batches())
     assert list(islice(results, 3)) == [0, 1, 2]
     time.sleep(0.3)
-    assert len(taken) <= 3 + 2 * module._AHEAD * 2
+    assert len(taken) <= 3 + 2 * module.AHEAD * 2
     assert next(results) == 3
     results.close()
 
@@ -106,167 +92,116 @@ def test_errors_of_the_batches_come_through(engine: Engine) -> None:
         list(engine.results(lambda batch: batch, batches()))
 
 
-def test_one_job_works_in_this_process() -> None:
-    assert set(LocalEngine(1).results(lambda _: os.getpid(), range(3))) == {os.getpid()}
-    assert os.getpid() not in set(LocalEngine(2).results(lambda _: os.getpid(), range(3)))
-    assert LocalEngine().jobs == os.cpu_count()
+# Long work.
 
 
-def test_engines_by_name() -> None:
-    assert isinstance(engine_named("local", 3), LocalEngine)
-    ray = engine_named("ray", 3, "somewhere:6379")
-    assert isinstance(ray, RayEngine)
-    assert (ray.jobs, ray.address) == (3, "somewhere:6379")
-    with pytest.raises(MzseekError, match="engine 'dask' is unknown, expected one of: local, ray"):
-        engine_named("dask")
-    with pytest.raises(MzseekError, match="engine 'local' has no address"):
-        engine_named("local", address="somewhere:6379")
+def counts(batch: int, channel: Channel) -> int:
+    """Says how far it has got, to where it was asked from."""
+    for done in range(1, 4):
+        channel.progress(f"piece {batch}", done, 3)
+    channel.say(f"piece {batch} is done")
+    return batch * batch
 
 
-def test_ray_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    with pytest.raises(MzseekError, match=r"Ray is not installed: pip install 'mzseek\[cluster\]'"):
-        list(RayEngine().results(len, ["a"]))
+def test_long_work_gives_results_in_order_and_tells_of_itself(engine: Engine) -> None:
+    told: list[tuple] = []
+    lines: list[str] = []
+    found = engine.long_results(
+        counts, range(5), progress=lambda *facts: told.append(facts), say=lines.append
+    )
+    assert list(found) == [0, 1, 4, 9, 16]
+    assert {facts for facts in told if facts[1] == 3} == {(f"piece {n}", 3, 3) for n in range(5)}
+    assert sorted(lines) == [f"piece {n} is done" for n in range(5)]
 
 
-# A cluster gives the same bytes as this process.
+def test_long_work_is_heard_before_it_ends(engine: Engine, tmp_path: Path) -> None:
+    """It ends when its own word has come back to it."""
+
+    def waits(name: str, channel: Channel) -> bool:
+        channel.progress(name, 1, 10)
+        until = time.monotonic() + 60
+        while not (tmp_path / name).exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        return (tmp_path / name).exists()
+
+    def note(stage: str, done: int, total: int | None = None) -> None:
+        (tmp_path / stage).touch()
+
+    assert list(engine.long_results(waits, ["a", "b", "c"], progress=note)) == [True] * 3
 
 
-@pytest.fixture
-def molecules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(parts, "BATCH", 10)
-    monkeypatch.setattr(parts, "CHUNK", 40)
-    path = tmp_path / "molecules.smi"
-    path.write_text("".join(f"{each.smiles}\n" for each in demo_molecules(0, 200)))
-    return path
+def test_when_long_work_fails_no_other_is_begun(engine: Engine, tmp_path: Path) -> None:
+    """Also where an earlier piece takes its time."""
+    here = os.getpid()
 
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def mined(database: Database, engine: Engine) -> list[tuple]:
-    table = database.query("SELECT mass, formula, key, fingerprint FROM molecules")
-    truths = [Truth(number, *row.values()) for number, row in enumerate(table.to_pylist())]
-    return [(each.number, each.rows.tobytes(), each.similarities.tobytes(), each.total)
-            for each in mine(database, truths, keep=8, ppm=2e4, engine=engine)]  # fmt: skip
-
-
-@RAY
-@pytest.mark.usefixtures("cluster")
-def test_a_build_and_its_negatives_on_a_cluster_are_those_of_this_process(
-    molecules: Path, tmp_path: Path
-) -> None:
-    sources = file_sources([molecules])
-    here = build_database(sources, tmp_path / "here", engine=LocalEngine(1))
-    there = build_database(sources, tmp_path / "there", engine=RayEngine())
-    assert contents(there.folder) == contents(here.folder)
-    assert mined(there, RayEngine()) == mined(here, LocalEngine(1))
-
-
-class Deadly(RayEngine):
-    """A cluster on which the worker that gets the sixth batch is killed at the first try."""
-
-    def __init__(self, marker: Path) -> None:
-        super().__init__(2)
-        self.marker = marker
-
-    def results(self, work, batches):
-        marker = self.marker
-
-        def task(numbered):
-            number, batch = numbered
-            if number == 5 and not marker.exists():
-                marker.touch()
-                os.kill(os.getpid(), signal.SIGKILL)
-            return work(batch)
-
-        yield from super().results(task, enumerate(batches))
-
-
-@RAY
-@pytest.mark.usefixtures("cluster")
-def test_a_killed_worker_does_not_change_the_results(molecules: Path, tmp_path: Path) -> None:
-    sources = file_sources([molecules])
-    here = build_database(sources, tmp_path / "here", engine=LocalEngine(1))
-    there = build_database(sources, tmp_path / "there", engine=Deadly(tmp_path / "killed"))
-    assert (tmp_path / "killed").exists()
-    assert contents(there.folder) == contents(here.folder)
-
-
-@RAY
-@pytest.mark.usefixtures("cluster")
-def test_a_cluster_that_runs_is_left_running() -> None:
-    import ray
-
-    assert list(RayEngine().results(len, ["a", "bb"])) == [1, 2]
-    assert ray.is_initialized()
-
-
-def test_a_process_that_is_killed_is_told_in_words() -> None:
-    def dies(batch: int) -> int:
-        if batch == 3:
-            os.kill(os.getpid(), signal.SIGKILL)
+    def fails(batch: int, channel: Channel) -> int:
+        (tmp_path / str(batch)).touch()
+        if batch == 1:
+            raise DatabaseError("runs/one: has failed")
+        if os.getpid() != here:
+            time.sleep(60 if batch == 0 else 0.1)
         return batch
 
-    with pytest.raises(MzseekError, match="one of 2 processes was killed from outside"):
-        list(LocalEngine(2).results(dies, range(6)))
-    assert list(LocalEngine(2).results(abs, [-1, 2])) == [1, 2]
-
-
-# Ctrl-C.
-
-
-def is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def test_ctrl_c_ends_the_processes_whatever_they_are_at() -> None:
-    list(LocalEngine(2).results(lambda _: os.getpid(), range(4)))
-    workers = {child.pid for child in multiprocessing.active_children()}
-    assert len(workers) == 2
-    threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
     begun = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        list(LocalEngine(2).results(time.sleep, [60] * 20))
-    assert time.monotonic() - begun < 10
-    until = time.monotonic() + 5
-    while any(is_running(worker) for worker in workers if worker) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not any(is_running(worker) for worker in workers if worker)
-    assert list(LocalEngine(2).results(abs, [-1, 2, -3])) == [1, 2, 3]
+    with pytest.raises(DatabaseError, match="runs/one: has failed"):
+        list(engine.long_results(fails, range(6)))
+    assert time.monotonic() - begun < 30
+    assert {path.name for path in tmp_path.iterdir()} == {"0", "1"}
+    assert list(engine.results(abs, [-1, 2])) == [1, 2]
 
 
-def test_processes_leave_ctrl_c_to_the_one_that_they_work_for() -> None:
-    def blocked(_: int) -> set[int]:
-        from mzseek.chem import standardise
-
-        standardise("CC(=O)[O-].[Na+]")  # RDKit puts a handler of its own in place
-        os.kill(os.getpid(), signal.SIGINT)
-        return {int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, ())}
-
-    assert list(LocalEngine(2).results(blocked, range(4))) == [{signal.SIGINT}] * 4
+def test_long_work_needs_not_watch(engine: Engine) -> None:
+    assert list(engine.long_results(counts, range(3))) == [0, 1, 4]
+    assert list(engine.long_results(counts, [])) == []
 
 
-def test_signals_that_are_blocked_stay_so_while_processes_are_started() -> None:
-    stop_workers()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-        list(LocalEngine(2).results(abs, [-1, 2, -3]))
-        assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == mask
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+# The order, without processes.
 
 
-def test_work_leaves_no_handler_of_signals_behind() -> None:
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    list(LocalEngine(1).results(standardise, ["CC(=O)[O-].[Na+]", "C[NH3+].[Cl-]"]))
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-    with pytest.raises(KeyboardInterrupt):  # not lost to the handler that RDKit has put in place
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(5)
+def submitted(batch: int) -> Future[int]:
+    future: Future[int] = Future()
+    if batch >= 0:
+        future.set_result(batch)
+    else:
+        future.set_exception(ValueError(f"batch {batch}"))
+    return future
+
+
+@given(st.lists(st.integers(0, 9)), st.integers(1, 5), st.booleans())
+def test_results_are_those_of_the_batches_in_order(batches, jobs: int, is_long: bool) -> None:
+    deliver = (lambda: None) if is_long else None
+    assert list(in_order(submitted, batches, jobs, deliver)) == batches
+
+
+def test_after_a_failure_nothing_is_begun_and_what_came_before_is_given() -> None:
+    taken: list[int] = []
+
+    def submit(batch: int) -> Future[int]:
+        taken.append(batch)
+        return submitted(batch)
+
+    found: list[int] = []
+    with pytest.raises(ValueError, match="batch -3"):
+        found.extend(in_order(submit, [5, 6, -3, 7, 8, 9], 2))
+    assert found in ([], [5, 6])  # `extend` may lose what it was given before an error
+    assert taken == [5, 6, -3]
+
+
+def test_long_work_is_begun_when_a_worker_is_free() -> None:
+    futures: list[Future[int]] = []
+    at_once: list[int] = []
+
+    def submit(batch: int) -> Future[int]:
+        futures.append(Future())
+        return futures[-1]
+
+    def deliver() -> None:
+        """As time goes by: the last of those at work ends."""
+        at_work = [future for future in futures if not future.done()]
+        at_once.append(len(at_work))
+        if at_work:
+            at_work[-1].set_result(len(futures))
+
+    assert len(list(in_order(submit, range(7), 2, deliver))) == 7
+    assert max(at_once) == 2
+    assert at_once[:5] == [2] * 5  # though the first of them is at work all the while

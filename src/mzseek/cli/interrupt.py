@@ -153,7 +153,7 @@ def end_at_once(status: int) -> NoReturn:
 
 def stop_children() -> None:
     """End all processes that come from this one, whatever they are at."""
-    from mzseek.work.engine import kill_all, stop_workers
+    from mzseek.work.processes import kill_all, stop_workers
 
     stop_workers()
     kill_all(_descendants())  # such as solvers that a library has started

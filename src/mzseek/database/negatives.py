@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from mzseek.database.folder import MOLECULES
 from mzseek.database.store import Database
 from mzseek.errors import DatabaseError
-from mzseek.work import Engine, LocalEngine, Progress, silent
+from mzseek.work import Engine, LocalEngine, Progress, WithOpened, silent
 
 BY = ("mass", "formula")
 KINDS = ("hardest", "random")
@@ -112,15 +112,8 @@ def mine(
     batches = [ordered[start : start + _AT_A_TIME] for start in range(0, len(ordered), _AT_A_TIME)]
     engine = engine or LocalEngine()
     version = str(database.manifest["files"][MOLECULES]["sha256"])
-    work = partial(
-        _mine_batch,
-        (str(database.folder), version),
-        by=by,
-        keep=keep,
-        kind=kind,
-        ppm=ppm,
-        seed=seed,
-    )
+    mine_batch = partial(_mine_batch, by=by, keep=keep, kind=kind, ppm=ppm, seed=seed)
+    work = WithOpened(mine_batch, _opened, str(database.folder), version)
     done = 0
     for mined in engine.results(work, batches):
         done += len(mined)
@@ -128,20 +121,17 @@ def mine(
         yield from mined
 
 
-_opened: dict[tuple[str, str], Database] = {}
+def _opened(folder: str, version: str) -> Database:
+    """The store, if it is still the one that was meant."""
+    database = Database.open(folder)
+    if database.manifest["files"][MOLECULES]["sha256"] != version:
+        raise DatabaseError(f"{folder}: was replaced since it was opened; open it again")
+    database.check_order()
+    return database
 
 
-def _mine_batch(store: tuple[str, str], truths: Sequence[Truth], **how: Any) -> list[Mined]:
+def _mine_batch(database: Database, truths: Sequence[Truth], **how: Any) -> list[Mined]:
     """Negatives of molecules that are neighbours in mass: what their windows share is read once."""
-    if store not in _opened:
-        _opened.clear()
-        folder, version = store
-        database = Database.open(folder)
-        if database.manifest["files"][MOLECULES]["sha256"] != version:
-            raise DatabaseError(f"{folder}: was replaced since it was opened; open it again")
-        database.check_order()
-        _opened[store] = database
-    database = _opened[store]
     masses = np.array([truth.mass for truth in truths])
     # Of one formula all have one mass, up to how it was summed and rounded.
     width = masses * how["ppm"] * 1e-6 if how["by"] == "mass" else np.full(len(masses), 1e-4)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,7 @@ from mzseek.evaluation.posteriors import Posterior
 from mzseek.metrics import Interval, bootstrap, bootstrap_difference
 from mzseek.prepared.reader import Prepared
 from mzseek.ragged import Ragged
-from mzseek.work.batches import in_batches
-from mzseek.work.progress import Progress, silent
+from mzseek.work import LocalEngine, Progress, WithOpened, silent
 
 Floats = npt.NDArray[np.float64]
 Bits = npt.NDArray[np.uint8]
@@ -124,9 +122,10 @@ def decode(
         )
     if processes is None and count < _WORTH_A_PROCESS:
         processes = 1
+    engine = LocalEngine(1 if len(jobs) == 1 else processes)
+    work = WithOpened(_decode_job, _opened, prepared.folder, str(prepared.manifest["key"]))
     parts = []
-    work = partial(_decode_here, prepared.folder, str(prepared.manifest["key"]))
-    for _, part in in_batches(work, jobs, 1, processes):
+    for part in engine.results(work, jobs):
         parts.append(part)
         progress("decoding", sum(map(len, parts)), count)
     joined = np.concatenate(parts)  # (lists, utilities, within, judged by)
@@ -153,17 +152,12 @@ class _Job:
     within: tuple[Within, ...]
 
 
-def _decode_here(folder: Path, key: str, jobs: Sequence[_Job]) -> Floats:
-    return np.concatenate([_decode_job(job, _opened(folder, key)) for job in jobs])
-
-
-@lru_cache(maxsize=1)
 def _opened(folder: Path, key: str) -> Prepared:
-    """The folder, kept open between jobs; the key tells it from one made anew in its place."""
+    """The folder; the key tells it from one made anew in its place."""
     return Prepared.open(folder)
 
 
-def _decode_job(job: _Job, prepared: Prepared) -> Floats:
+def _decode_job(prepared: Prepared, job: _Job) -> Floats:
     found = np.empty((len(job.counts), len(job.utilities), len(job.within), len(UTILITIES)))
     starts = Ragged(job.counts).starts
     for row, (start, count) in enumerate(zip(starts, job.counts, strict=True)):

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from mzseek.chem import canonical_smiles
 from mzseek.errors import MetricError, MoleculeError
-from mzseek.work.engine import LocalEngine
+from mzseek.work.local import LocalEngine
 
 # The solver that comes with the package, in its two guises, before others that may be installed.
 _SOLVERS = ("COIN_CMD", "PULP_CBC_CMD")

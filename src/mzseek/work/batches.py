@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from mzseek.work.engine import LocalEngine
+from mzseek.work.local import LocalEngine
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -1,0 +1,78 @@
+"""Processes that work for this one: how they begin, and how they end."""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+
+_POLL = 0.5  # seconds between looks whether the parent is there
+
+
+@contextlib.contextmanager
+def signals_kept() -> Iterator[None]:
+    """Start processes in the block; signals that are blocked here are so there, and stay so.
+
+    Python lets two of them through again when it starts the process that clears up after others.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    resource_tracker.ensure_running()
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def hear_ctrl_c() -> None:
+    """Undo what RDKit's matching of substructures leaves behind: its own handler of SIGINT."""
+    if threading.current_thread() is threading.main_thread():
+        handler = signal.getsignal(signal.SIGINT)
+        if handler is not None:
+            signal.signal(signal.SIGINT, handler)
+
+
+def begin_worker(parent: int) -> None:
+    """Make a process ready to work for another: Ctrl-C is for that one, whose end is its end."""
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    if not hasattr(signal, "pthread_sigmask"):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return
+    # Blocked, not ignored: RDKit puts a handler of its own in the place of any other.
+    signal.pthread_sigmask(signal.SIG_SETMASK, {signal.SIGINT})
+
+
+def _end_with(parent: int) -> None:
+    """End this process once its parent has, even if that was killed and could tell nobody."""
+    if os.name == "nt":  # where a process keeps the number of a parent that is gone
+        watched = multiprocessing.parent_process()
+        if watched is None:
+            return
+        watched.join()
+    while os.name != "nt" and os.getppid() == parent:
+        time.sleep(_POLL)
+    os._exit(1)
+
+
+def stop_workers() -> None:
+    """End the processes of the local engine at once, whatever they are at."""
+    loky = sys.modules.get("joblib.externals.loky.reusable_executor")
+    if loky is not None and loky._executor is not None:
+        # Told to kill them itself, loky's thread stumbles over what they had not begun.
+        kill_all(loky._executor._processes)
+        loky._executor.shutdown(wait=True)
+
+
+def kill_all(processes: Iterable[int]) -> None:
+    """End processes by their numbers; those that have ended are no matter."""
+    for process in list(processes):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, getattr(signal, "SIGKILL", signal.SIGTERM))

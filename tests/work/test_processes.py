@@ -1,0 +1,40 @@
+import os
+import signal
+import time
+
+import pytest
+
+from mzseek.chem import standardise
+from mzseek.work import LocalEngine
+from mzseek.work.processes import stop_workers
+
+
+def test_processes_leave_ctrl_c_to_the_one_that_they_work_for() -> None:
+    def blocked(_: int) -> set[int]:
+        from mzseek.chem import standardise
+
+        standardise("CC(=O)[O-].[Na+]")  # RDKit puts a handler of its own in place
+        os.kill(os.getpid(), signal.SIGINT)
+        return {int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, ())}
+
+    assert list(LocalEngine(2).results(blocked, range(4))) == [{signal.SIGINT}] * 4
+
+
+def test_signals_that_are_blocked_stay_so_while_processes_are_started() -> None:
+    stop_workers()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        list(LocalEngine(2).results(abs, [-1, 2, -3]))
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == mask
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def test_work_leaves_no_handler_of_signals_behind() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    list(LocalEngine(1).results(standardise, ["CC(=O)[O-].[Na+]", "C[NH3+].[Cl-]"]))
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+    with pytest.raises(KeyboardInterrupt):  # not lost to the handler that RDKit has put in place
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
