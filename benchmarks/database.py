@@ -22,7 +22,7 @@ from rdkit.Chem import rdFingerprintGenerator
 from measure import Measure
 from mzseek.chem.standard import standardise
 from mzseek.database import Database, build_database
-from mzseek.database.inputs import file_sources
+from mzseek.database.sources import file_sources
 from mzseek.work import in_batches
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mzseek.database import build_database
-from mzseek.database.inputs import file_sources
+from mzseek.database.sources import file_sources
 from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.files.lock import lock_of
 from mzseek.runs.run import Run

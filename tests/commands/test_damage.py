@@ -15,7 +15,7 @@ import pytest
 from mzseek.cli.commands.database import _show
 from mzseek.cli.commands.prepare import show_prepared
 from mzseek.database import Database, add_molecules
-from mzseek.database.inputs import file_sources
+from mzseek.database.sources import file_sources
 from mzseek.datasets.table import read_rejects
 from mzseek.errors import CacheError, DatabaseError, DatasetError, MzseekError, RunError
 from mzseek.evaluation.evaluate import evaluate

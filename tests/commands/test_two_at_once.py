@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from mzseek.database import Database, add_molecules, build_database
-from mzseek.database.inputs import file_sources
+from mzseek.database.sources import file_sources
 from mzseek.datasets.build import build_dataset
 from mzseek.errors import BusyError, MzseekError
 from mzseek.evaluation.evaluate import evaluate

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mzseek.database import Database, add_molecules, build_database
-from mzseek.database.inputs import file_sources
+from mzseek.database.sources import file_sources
 from mzseek.datasets.build import build_dataset
 from mzseek.datasets.demo import write_demo
 from mzseek.datasets.get import get_massspecgym

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.database import Database, Sources, build_database
-from mzseek.database.inputs import file_sources
+from mzseek.database import Database, MoleculeRecord, Sources, build_database
+from mzseek.database.sources import file_sources, read_molecules
 from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.work import LocalEngine
 
@@ -14,6 +14,30 @@ from mzseek.work import LocalEngine
 NAMELESS = "[U]" + "(F)" * 21
 # One skeleton, three masses.
 METHANES = ["C", "[2H]C", "[2H]C[2H]"]
+
+Rejects = list[tuple[str, str]]
+
+
+def read(*paths: Path, **options) -> tuple[list[MoleculeRecord], Rejects]:
+    rejects: Rejects = []
+    records = list(read_molecules(paths, lambda w, r: rejects.append((w, r)), **options))
+    return records, [(where.removeprefix(f"{paths[0]}: "), reason) for where, reason in rejects]
+
+
+def read_as(path: Path, data: str | bytes, **options) -> tuple[list[MoleculeRecord], Rejects]:
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return read(path, **options)
+
+
+def shown(records: list[MoleculeRecord]) -> list[tuple[str, str, str]]:
+    return [(record.text, record.identifier, record.name) for record in records]
+
+
+def read_twice(sources) -> list[tuple[str, str, str]]:
+    found = [(r.text, r.identifier, r.source) for r in sources.read(lambda *_: None)]
+    again = [(r.text, r.identifier, r.source) for r in sources.read(lambda *_: None)]
+    assert found == again  # a source can be read as often as is wanted
+    return found
 
 
 def write_table(path: Path, rows: Iterable[tuple[str, ...]]) -> Path:

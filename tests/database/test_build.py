@@ -14,7 +14,7 @@ import pytest
 
 from mzseek.database import Database, add_molecules, build_database
 from mzseek.database import parts as parts_module
-from mzseek.database.inputs import file_sources
+from mzseek.database.sources import file_sources
 from mzseek.errors import DatabaseError, DatasetError, InputError, MzseekError
 from mzseek.work import LocalEngine
 
@@ -201,7 +201,7 @@ DRIVER = """
 import sys
 from pathlib import Path
 from mzseek.database import Database, add_molecules, build_database, parts
-from mzseek.database.inputs import file_sources
+from mzseek.database.sources import file_sources
 from mzseek.work import LocalEngine
 parts.BATCH, parts.CHUNK = {batch}, {chunk}
 what, source, out, jobs = sys.argv[1:]
@@ -470,7 +470,7 @@ def limited(source: Path, out: Path, size: int) -> str:
     code = (
         "import signal, sys; from pathlib import Path\n"
         "from mzseek.database import build_database\n"
-        "from mzseek.database.inputs import file_sources\n"
+        "from mzseek.database.sources import file_sources\n"
         "from mzseek.errors import WriteError\n"
         "from mzseek.work import LocalEngine\n"
         "try: build_database(file_sources([Path(sys.argv[1])]), Path(sys.argv[2]),\n"

@@ -8,8 +8,8 @@ from rdkit import DataStructs
 
 from mzseek.database import Database, add_molecules
 from mzseek.database import negatives as module
-from mzseek.database.inputs import file_sources
 from mzseek.database.negatives import Mined, Truth, mine
+from mzseek.database.sources import file_sources
 from mzseek.errors import DatabaseError
 from mzseek.work import LocalEngine
 

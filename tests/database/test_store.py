@@ -14,7 +14,7 @@ from mzseek.adducts import known_adducts, parse_adduct
 from mzseek.chem import exact_mass, formula, inchikey_block
 from mzseek.database import Database, build_database
 from mzseek.database.folder import COLUMNS
-from mzseek.database.inputs import file_sources
+from mzseek.database.sources import file_sources
 from mzseek.errors import AdductError, DatabaseError, MoleculeError
 from mzseek.work import LocalEngine
 

@@ -6,7 +6,7 @@ import pytest
 
 from mzseek.chem.describe import describe_structure
 from mzseek.database import Database, build_database
-from mzseek.database.inputs import file_sources
+from mzseek.database.sources import file_sources
 from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.datasets.draw import SETTINGS, DrawOptions, check_drawable, draw_candidates
 from mzseek.errors import DatabaseError, DatasetError

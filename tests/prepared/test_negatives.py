@@ -9,7 +9,7 @@ from rdkit import DataStructs
 
 from mzseek.chem import fingerprints, formula
 from mzseek.database import Database, build_database
-from mzseek.database.inputs import file_sources
+from mzseek.database.sources import file_sources
 from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.errors import CacheError, DatabaseError, DatasetError, WriteError
 from mzseek.prepared import Prepared, prepare

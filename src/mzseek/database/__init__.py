@@ -1,8 +1,9 @@
 """The molecule database: from any list of molecules, by mass, formula, key or likeness."""
 
-from mzseek.database.build import Sources, add_molecules, build_database
+from mzseek.database.build import add_molecules, build_database
 from mzseek.database.found import Found, ManyFound
-from mzseek.database.record import MoleculeRecord
+from mzseek.database.record import MoleculeRecord, Sources
+from mzseek.database.sources import file_sources
 from mzseek.database.store import Database
 
 __all__ = [
@@ -13,4 +14,5 @@ __all__ = [
     "Sources",
     "add_molecules",
     "build_database",
+    "file_sources",
 ]

@@ -1,7 +1,7 @@
 """Building a store, and adding to one."""
 
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from mzseek.database.merge import Part, merge_parts
 from mzseek.database.nearest import build_index
 from mzseek.database.parts import Parts, describe_all
 from mzseek.database.places import build_places
-from mzseek.database.record import MoleculeRecord
+from mzseek.database.record import Sources
 from mzseek.database.rows import part_schema
 from mzseek.database.store import Database
 from mzseek.errors import DatabaseError, InputError, WriteError
@@ -34,30 +34,8 @@ from mzseek.files.cells import free_cell
 from mzseek.files.fault import naming_output
 from mzseek.files.owned import ensure_replaceable
 from mzseek.files.steady import SteadySources
-from mzseek.rejects import Report
 from mzseek.version import __version__
 from mzseek.work import Engine, LocalEngine, Progress, silent
-
-Reading = Callable[[Report], Iterable[MoleculeRecord]]
-
-
-@dataclass(frozen=True)
-class Sources:
-    """Molecules to build from.
-
-    Attributes
-    ----------
-    read : callable of a report
-        Gives the records, the same in the same order every time.
-    files : tuple of Path
-        The files that they come from; their content is part of what makes a store.
-    options : dict
-        How they are read, as plain data.
-    """
-
-    read: Reading
-    files: tuple[Path, ...]
-    options: dict[str, Any]
 
 
 def build_database(

@@ -1,6 +1,11 @@
-"""A molecule as some file has it."""
+"""A molecule as some file has it, and the files that molecules come from."""
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mzseek.rejects import Report
 
 
 class MoleculeRecord(NamedTuple):
@@ -30,3 +35,25 @@ class MoleculeRecord(NamedTuple):
     source: str = ""
     is_block: bool = False
     is_listed: bool = False
+
+
+Reading = Callable[[Report], Iterable[MoleculeRecord]]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Molecules to build from.
+
+    Attributes
+    ----------
+    read : callable of a report
+        Gives the records, the same in the same order every time.
+    files : tuple of Path
+        The files that they come from; their content is part of what makes a store.
+    options : dict
+        How they are read, as plain data.
+    """
+
+    read: Reading
+    files: tuple[Path, ...]
+    options: dict[str, Any]

@@ -15,7 +15,7 @@ from mzseek.chem.fingerprinting import molecule_rows, rows_to_csr
 from mzseek.chem.molecule import parse_molecule
 from mzseek.database import Database, build_database
 from mzseek.database.folder import MOLECULES, REJECTS
-from mzseek.database.inputs import file_sources
+from mzseek.database.sources import file_sources
 from mzseek.datasets.annotated import Annotated, Entry, read_annotated, why_nothing
 from mzseek.datasets.draw import SETTINGS, DrawOptions, check_drawable, draw_candidates
 from mzseek.datasets.split import assign_folds, join_clusters, structure_clusters

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mzseek import database
-from mzseek.database.inputs import file_sources
+from mzseek.database.sources import file_sources
 from mzseek.files import StrPath
 from mzseek.notebook.shown import told
 from mzseek.work import LocalEngine

@@ -54,7 +54,7 @@ def build(
 
     Example: mzseek database build hmdb.sdf.gz coconut.csv --out candidates
     """
-    from mzseek.database.inputs import file_sources
+    from mzseek.database.sources import file_sources
 
     named = {
         "smiles": smiles_column, "name": name_column, "id": id_column, "source": source_column,
@@ -81,7 +81,7 @@ def hmdb(
 
     Example: mzseek database hmdb --out hmdb
     """
-    from mzseek.database.inputs import hmdb_sources
+    from mzseek.database.sources import hmdb_sources
 
     _build(hmdb_sources(), out, fingerprint, nearest, keep_stereo, jobs, engine, address)
 
@@ -104,7 +104,7 @@ def pubchem(
 
     Example: mzseek database pubchem mirror/Compound/Extras --out pubchem
     """
-    from mzseek.database.inputs import pubchem_sources
+    from mzseek.database.sources import pubchem_sources
 
     _build(pubchem_sources(folder), out, fingerprint, nearest, keep_stereo, jobs, engine, address)
 
@@ -126,7 +126,7 @@ def add(
     Example: mzseek database add candidates mine.smi --source mine
     """
     from mzseek.database import Database, add_molecules
-    from mzseek.database.inputs import file_sources
+    from mzseek.database.sources import file_sources
     from mzseek.work import engine_named
 
     opened = Database.open(store)

@@ -1,1 +1,42 @@
-"""Lists of molecules, one file a format."""
+"""Lists of molecules: one file a format, each of which looks into a file and reads what it knows.
+
+A format's ``reader_of`` gets a source and the names that the user gave to columns. It returns None
+for a file of another format, refuses one that it knows and cannot use, and else returns a reader:
+called with a report and the name of the collection, that yields records and judges none of them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from mzseek.database.formats import parquet, sdf, smiles_list, table
+from mzseek.database.record import MoleculeRecord
+from mzseek.files import Source
+from mzseek.rejects import Report
+
+Reader = Callable[[Report, str], Iterator[MoleculeRecord]]
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a format is recognised and read, and called in messages.
+
+    Attributes
+    ----------
+    label : str
+    reader_of : callable of a source and of names of columns by meaning
+    is_text : bool
+        Only files that are text are looked into.
+    """
+
+    label: str
+    reader_of: Callable[[Source, Mapping[str, str]], Reader | None]
+    is_text: bool = True
+
+
+# In the order in which they look at a file.
+FORMATS: dict[str, Format] = {
+    "parquet": Format("Parquet", parquet.reader_of, is_text=False),
+    "sdf": Format("SDF", sdf.reader_of),
+    "table": Format("a table with a smiles column", table.reader_of),
+    "smiles_list": Format("a list of SMILES", smiles_list.reader_of),
+}

@@ -1,6 +1,7 @@
 """Molecules in Parquet: rows of the few columns needed, batch by batch."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ import pyarrow.types as types
 from mzseek.database.formats.columns import MOLECULE, find_columns, record_of, require_columns
 from mzseek.database.record import MoleculeRecord
 from mzseek.errors import InputError
+from mzseek.files import Source
 from mzseek.files.table import MOST_CHARACTERS, sole_column
 from mzseek.rejects import Report
 
 MAGIC = b"PAR1"
+_ENCRYPTED = b"PARE"
 _BATCH = 1_024  # rows that are unpacked at a time: text of any length may stand in them
 _TEXTS = (
     types.is_string, types.is_large_string, types.is_string_view, types.is_binary,
@@ -23,7 +26,22 @@ _TEXTS = (
 _NUMBERS = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
 
 
-def find_places(path: Path, named: Mapping[str, str]) -> dict[str, int]:
+def reader_of(
+    source: Source, named: Mapping[str, str]
+) -> Callable[[Report, str], Iterator[MoleculeRecord]] | None:
+    """Reader of a Parquet file, which must not be packed once more."""
+    head, path = source.head(), Path(source.name)
+    if head.startswith(_ENCRYPTED):
+        raise InputError(path, "is encrypted Parquet, expected it open")
+    if not head.startswith(MAGIC):
+        return None
+    with path.open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            raise InputError(path, "is Parquet packed once more, expected it as it is")
+    return partial(_read, path, _find_places(path, named))
+
+
+def _find_places(path: Path, named: Mapping[str, str]) -> dict[str, int]:
     """Columns by meaning; `InputError` where there are none of molecules, or hold something else.
 
     Molecules are text; identifiers, names and sources are text or numbers.
@@ -47,7 +65,7 @@ def find_places(path: Path, named: Mapping[str, str]) -> dict[str, int]:
     return places
 
 
-def read_parquet(
+def _read(
     path: Path, places: Mapping[str, int], report: Report, origin: str
 ) -> Iterator[MoleculeRecord]:
     """Records of a Parquet file; rows whose text is no UTF-8, or far too long, are set aside."""

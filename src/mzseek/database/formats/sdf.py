@@ -1,7 +1,9 @@
 """Molecules in SDF: MOL blocks with data fields, record by record."""
 
+import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from mzseek.database.formats.columns import KNOWN, one_line
 from mzseek.database.record import MoleculeRecord
@@ -29,8 +31,16 @@ def is_sdf(head: str) -> bool:
     return _MARK.search(head) is not None
 
 
-def read_sdf(
-    source: Source, report: Report, origin: str, named: Mapping[str, str]
+def reader_of(
+    source: Source, named: Mapping[str, str]
+) -> Callable[[Report, str], Iterator[MoleculeRecord]] | None:
+    """Reader of SDF, or of a single MOL file."""
+    head = "".join(line for _, line in text_lines(io.BytesIO(source.head())))
+    return partial(_read, source, named) if is_sdf(head) else None
+
+
+def _read(
+    source: Source, named: Mapping[str, str], report: Report, origin: str
 ) -> Iterator[MoleculeRecord]:
     """Records of SDF, each with its MOL block as it stands in the file.
 
