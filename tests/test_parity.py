@@ -9,6 +9,7 @@ from mzseek.adducts import known_adducts
 from mzseek.chem import FINGERPRINTS
 from mzseek.cli.app import COMMANDS, loaded
 from mzseek.cli.options import BAND_NAMES, FINGERPRINT_NAMES, GOAL_NAMES, WITHIN_NAMES
+from mzseek.database.formats import FORMATS as MOLECULE_FORMATS
 from mzseek.decision import BAND_SIMILARITIES, UTILITIES, WITHIN
 from mzseek.decision.advice import GOALS
 from mzseek.decision.advice import METRICS as GOAL_METRICS
@@ -39,6 +40,8 @@ ROOMS = [
     "decision",
     "decision/decoders",
     "database",
+    "database/formats",
+    "database/sources",
     "work",
     "notebook",
 ]
@@ -47,7 +50,7 @@ TESTED_WITH_OTHERS = {
     "spectra": {"spectrum", "write", "read"},
     "models/encoders": {"base"},
     "prepared": {"layout", "reader"},
-    "database": {"columns", "parquet", "record", "text"},
+    "database": {"record"},
 }
 
 
@@ -64,6 +67,17 @@ def test_every_format_has_file_test_and_docs() -> None:
     table = (DOCS / "formats.md").read_text()
     for known in FORMATS.values():
         assert f"| {known.label} |" in table
+
+
+def test_every_molecule_format_has_file_test_and_docs() -> None:
+    files = {
+        name: known.reader_of.__module__.rpartition(".")[2]
+        for name, known in MOLECULE_FORMATS.items()
+    }
+    assert files == {name: name for name in modules("database/formats", {"columns"})}
+    table = (DOCS / "database.md").read_text()
+    for known in MOLECULE_FORMATS.values():
+        assert f"\n| {known.label} |" in table
 
 
 def test_every_fingerprint_is_documented_with_its_length() -> None:

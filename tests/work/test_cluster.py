@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from mzseek.database import Database, build_database, parts
-from mzseek.database.sources import file_sources
 from mzseek.database.negatives import Truth, mine
+from mzseek.database.sources import file_sources
 from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.errors import MzseekError
 from mzseek.work import Channel, Engine, LocalEngine, RayEngine

@@ -181,8 +181,7 @@ def test_hmdb(mzseek, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "HMDB:HMDB0000108\tEthanol\t\tInChI=1S/C2H6O/c1-2-3/h3H,2H2,1H3\n"
         "EXTRA:EXTRA001\tNothing\t\t\n"
     )
-    for name in ("inputs", "sources"):
-        monkeypatch.setattr(f"mzseek.database.{name}.hmdb_table", lambda: table)
+    monkeypatch.setattr("mzseek.database.sources.hmdb.hmdb_table", lambda: table)
     status, out, _ = mzseek("database", "hmdb", "--out", tmp_path / "hmdb", "--jobs", 1)
     assert status == 0
     assert "2 molecules of 3 records" in out
