@@ -43,6 +43,22 @@ def test_long_tables_say_what_is_left_out() -> None:
     assert len(long.to_frame()) == 1_000
 
 
+def test_numbers_are_written_as_people_read_them() -> None:
+    shown = str(Table({"x": [194.0803756, 1200.0, 1.5e-7, float("nan")], "y": [True, False] * 2}))
+    assert shown.split() == [
+        "x",
+        "y",
+        "194.0804",
+        "yes",
+        "1,200",
+        "no",
+        "1.5e-07",
+        "yes",
+        "–",
+        "no",
+    ]
+
+
 def test_columns_must_be_of_one_length() -> None:
     with pytest.raises(ValueError, match="different lengths"):
         Table({"a": [1], "b": []})

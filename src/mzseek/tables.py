@@ -121,7 +121,7 @@ class Tabular(ABC):
 
 def _are_numbers(values: Sequence[Any]) -> bool:
     known = [value for value in values if value is not None]
-    return bool(known) and all(isinstance(v, int | float) for v in known)
+    return bool(known) and not any(isinstance(v, bool | str) for v in known)
 
 
 def _text(value: Any, percent: bool) -> str:
@@ -134,7 +134,7 @@ def _text(value: Any, percent: bool) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return f"{value:,.4f}".rstrip("0").rstrip(".") if abs(value) >= 1e-3 else f"{value:.3g}"
     return visible(str(value))
 
 

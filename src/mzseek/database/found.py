@@ -38,7 +38,7 @@ class Found(Tabular):
         names = [name for name in self.table.column_names if name not in _INNER]
         left_out = f"{len(self):,} of {self.total:,}" if self.capped else f"{len(self):,}"
         columns = {name: [_shown(v) for v in self.table[name].to_pylist()] for name in names}
-        return Table(columns, f"{left_out} molecules")
+        return Table(columns, f"{left_out} molecule{'s' if self.total != 1 else ''}")
 
     @property
     def capped(self) -> bool:
