@@ -28,7 +28,7 @@ from mzseek.datasets.table import (
     write_table,
 )
 from mzseek.errors import DatasetError
-from mzseek.files import atomic_directory, sole_writer
+from mzseek.files import StrPath, atomic_directory, sole_writer
 from mzseek.files.fault import naming_output
 from mzseek.files.owned import ensure_replaceable
 from mzseek.files.steady import SteadySources
@@ -56,12 +56,12 @@ class BuildOptions:
 
 
 def build_dataset(
-    libraries: Sequence[Path],
-    molecules: Database | Sequence[Path],
-    out: Path,
+    libraries: Sequence[StrPath],
+    molecules: Database | Sequence[StrPath],
+    out: StrPath,
     options: BuildOptions | None = None,
     *,
-    keep_database: Path | None = None,
+    keep_database: StrPath | None = None,
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
@@ -75,14 +75,14 @@ def build_dataset(
 
     Parameters
     ----------
-    libraries : sequence of Path
+    libraries : sequence of paths
         Files, folders or archives of spectra.
-    molecules : Database, or sequence of Path
+    molecules : Database, or sequence of paths
         Where candidates come from; of files, as `mzseek.database` reads them, a database is built.
-    out : Path
+    out : path
         Folder to make.
     options : BuildOptions
-    keep_database : Path, optional
+    keep_database : path, optional
         Where the database of the files is kept; without it, it is gone when the set is made.
     jobs : int, optional
         Processes; one a core by default.
@@ -101,33 +101,36 @@ def build_dataset(
         Another process is writing the folder, or it cannot be written.
     """
     options = options or BuildOptions()
-    lists_of = [] if isinstance(molecules, Database) else list(molecules)
-    if keep_database is not None and not lists_of:
+    out, files = Path(out), [Path(library) for library in libraries]
+    lists_of = [] if isinstance(molecules, Database) else [Path(file) for file in molecules]
+    keep = None if keep_database is None else Path(keep_database)
+    if keep is not None and not lists_of:
         raise DatasetError("a database is kept where it is; keep one that is made of files")
+    given = molecules if isinstance(molecules, Database) else lists_of
     with sole_writer(out, "building a data set"):
-        ensure_replaceable(out, KIND, [*libraries, *lists_of])
-        steady = SteadySources([*libraries, *lists_of])
+        ensure_replaceable(out, KIND, [*files, *lists_of])
+        steady = SteadySources([*files, *lists_of])
         rejects: list[tuple[str, str]] = []
 
         def report(where: str, reason: str) -> None:
             rejects.append((where, reason))
 
         annotated = read_annotated(
-            libraries,
+            files,
             report,
             precursor_ppm=options.precursor_ppm,
             keep_stereo=options.keep_stereo,
             progress=progress,
         )
         if not annotated.entries:
-            raise DatasetError(why_nothing(libraries, annotated, rejects))
+            raise DatasetError(why_nothing(files, annotated, rejects))
         folds = _split(annotated.molecules, options, progress)
         drawing = DrawOptions(
             options.seed, options.candidate_ppm, options.max_candidates, options.keep_stereo,
             options.priorities,
         )  # fmt: skip
         with (
-            _opened(molecules, out, keep_database, drawing, report, jobs, progress) as database,
+            _opened(given, out, keep, drawing, report, jobs, progress) as database,
             atomic_directory(out) as folder,
         ):
             _write_spectra(folder, annotated, folds)

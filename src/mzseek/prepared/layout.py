@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from mzseek.datasets.table import FOLDS
 from mzseek.errors import CacheError
+from mzseek.files import StrPath
 from mzseek.files.manifest import Manifest
 
 FIELDS = {
@@ -87,9 +88,9 @@ LIST_PARTS = ("indptr", "molecules", "identity", "list_of")
 _SEGMENT = re.compile(r"segment-(\d+)\.(.+)")
 
 
-def path_of(folder: Path, name: str) -> Path:
+def path_of(folder: StrPath, name: str) -> Path:
     """The file of an array."""
-    return folder / f"{name}.npy"
+    return Path(folder) / f"{name}.npy"
 
 
 def in_segment(segment: int, name: str) -> str:

@@ -41,7 +41,7 @@ def file_sources(
 
 
 def read_molecules(
-    paths: Sequence[Path],
+    paths: Sequence[StrPath],
     report: Report,
     *,
     source: str | None = None,
@@ -56,7 +56,7 @@ def read_molecules(
 
     Parameters
     ----------
-    paths : sequence of Path
+    paths : sequence of paths
         The files.
     report : callable
         Gets where and why for each record that has no molecule or does not fit its table.
@@ -89,7 +89,7 @@ def read_molecules(
     """
     named = dict(columns or {})
     check_named(named)
-    readers = [_reader(path, report, source or _stem(path), named) for path in paths]
+    readers = [_reader(path, report, source or _stem(path), named) for path in map(Path, paths)]
     return chain.from_iterable(read() for read in readers)
 
 
