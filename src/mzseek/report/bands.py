@@ -1,10 +1,10 @@
 """Distributions of similarity bands, drawn as in the paper."""
 
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib import rc_context
 
 from mzseek.decision import Bands
-from mzseek.report.figures import BLUE, INK, MUTED, ORANGE, STYLE, to_svg
+from mzseek.report.figures import BLUE, INK, MUTED, ORANGE, STYLE, blank, to_svg
 
 _PARTS = (("σ min", BLUE), ("σ max", ORANGE), ("σ max − σ min", "#3d8f6b"))
 
@@ -12,11 +12,9 @@ _PARTS = (("σ min", BLUE), ("σ max", ORANGE), ("σ max − σ min", "#3d8f6b")
 def bands_svg(found: dict[str, Bands], similarity: str = "tanimoto") -> str:
     """Histograms of σ_min, σ_max and the width, one row a fingerprint, medians marked."""
     edges = np.linspace(0, 1, 51)
-    with plt.rc_context(STYLE):
-        figure, grid = plt.subplots(
-            len(found), 3, figsize=(9.4, 1.0 + 1.5 * len(found)), sharex=True, squeeze=False,
-            layout="constrained",
-        )  # fmt: skip
+    with rc_context(STYLE):
+        figure = blank((9.4, 1.0 + 1.5 * len(found)))
+        grid = figure.subplots(len(found), 3, sharex=True, squeeze=False)
         for row, (kind, bands) in zip(grid, found.items(), strict=True):
             low, high = bands.low[bands.usable], bands.high[bands.usable]
             for axes, values, (part, colour) in zip(

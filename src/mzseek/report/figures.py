@@ -6,13 +6,9 @@ import warnings
 from collections.abc import Mapping, Sequence, Sized
 from typing import Any, cast
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 from rdkit.Chem.Draw import rdMolDraw2D
 
@@ -44,6 +40,14 @@ STYLE: Any = {
 _LONGEST = 36
 
 
+def blank(size: tuple[float, float]) -> Figure:
+    """A figure of so many inches that belongs to nobody else.
+
+    One of pyplot's would stand in its list of open figures, and ask for a backend.
+    """
+    return Figure(figsize=size, layout="constrained")
+
+
 def spectrum_svg(
     mz: npt.NDArray[np.floating],
     intensities: npt.NDArray[np.floating],
@@ -51,8 +55,9 @@ def spectrum_svg(
     labels: int = 6,
 ) -> str:
     """Stick spectrum, the highest peaks labelled, the precursor marked."""
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(7.2, 2.5), layout="constrained")
+    with rc_context(STYLE):
+        figure = blank((7.2, 2.5))
+        axes = figure.subplots()
         relative = 100 * np.asarray(intensities, float) / float(np.max(intensities))
         near = np.abs(np.asarray(mz) - precursor_mz) < 0.05
         axes.vlines(mz, 0, relative, color=np.where(near, ORANGE, BLUE), linewidth=1.1)
@@ -90,8 +95,9 @@ def histogram_svg(
     groups: Mapping[str, Sequence[int] | npt.NDArray[np.integer]], xlabel: str, ylabel: str
 ) -> str:
     """Distributions of counts, drawn over each other."""
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(9.4, height_for(groups, 2.7)), layout="constrained")
+    with rc_context(STYLE):
+        figure = blank((9.4, height_for(groups, 2.7)))
+        axes = figure.subplots()
         largest = max((int(np.max(values)) for values in groups.values() if len(values)), default=1)
         step = -(-largest // 50)  # whole numbers, so that a bar is a count or a run of them
         edges = (np.arange(0, largest + step + 1, step) + 0.5).tolist()
@@ -119,8 +125,9 @@ def curves_svg(
     curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], xlabel: str, ylabel: str
 ) -> str:
     """Lines by name, each labelled at its end."""
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(4.6, height_for(curves, 2.7)), layout="constrained")
+    with rc_context(STYLE):
+        figure = blank((4.6, height_for(curves, 2.7)))
+        axes = figure.subplots()
         colours = (BLUE, ORANGE, "#3d8f6b", MUTED, "#8a5fb0")
         lines = []
         for (x, y), colour in zip(curves.values(), colours * len(curves), strict=False):
@@ -183,13 +190,12 @@ def molecule_svg(smiles: str, width: int = 220, height: int = 160) -> str:
 
 
 def to_svg(figure: Figure) -> str:
-    """The figure as SVG that can stand in a page; the figure is closed."""
+    """The figure as SVG that can stand in a page."""
     buffer = io.StringIO()
     with warnings.catch_warnings():
         # The text is drawn by whoever shows the SVG, with fonts of its own.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    plt.close(figure)
     return _inline(buffer.getvalue())
 
 

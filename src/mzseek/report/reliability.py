@@ -1,6 +1,6 @@
 """Reliability diagrams: how sure a model is, against how often it is right."""
 
-import matplotlib.pyplot as plt
+from matplotlib import rc_context
 
 from mzseek.decision import Reliability
 from mzseek.report.figures import (
@@ -8,6 +8,7 @@ from mzseek.report.figures import (
     MUTED,
     ORANGE,
     STYLE,
+    blank,
     drawn_labels,
     height_for,
     legend,
@@ -19,8 +20,9 @@ _COLOURS = (BLUE, ORANGE, "#3d8f6b", "#8a5fb0", MUTED)
 
 def reliability_svg(found: dict[str, Reliability]) -> str:
     """Accuracy of the first answer over its probability, a point a bin, larger where more lie."""
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(4.2, height_for(found, 3.6)), layout="constrained")
+    with rc_context(STYLE):
+        figure = blank((4.2, height_for(found, 3.6)))
+        axes = figure.subplots()
         axes.plot([0, 100], [0, 100], color=MUTED, linewidth=0.8, linestyle=":")
         lines = []
         for each, colour in zip(found.values(), _COLOURS * len(found), strict=False):

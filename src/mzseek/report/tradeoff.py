@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib import rc_context
 
 from mzseek.metrics import METRICS as FACTS
-from mzseek.report.figures import BLUE, INK, MUTED, ORANGE, STYLE, drawn_labels, to_svg
+from mzseek.report.figures import BLUE, INK, MUTED, ORANGE, STYLE, blank, drawn_labels, to_svg
 from mzseek.report.shown import CHANCE, Shown, labelled
 
 METRICS = ("hit_rate@1", "hit_rate@5", "hit_rate@20", "tanimoto")
@@ -70,8 +70,9 @@ def tradeoff_svg(rows: list[Row], x: str = "hit_rate@1") -> str:
     """
     names = drawn_labels([row.name for row in rows])
     rows = [replace(row, name=name) for row, name in zip(rows, names, strict=True)]
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(6.4, 4.3), layout="constrained")
+    with rc_context(STYLE):
+        figure = blank((6.4, 4.3))
+        axes = figure.subplots()
         drawn = [row for row in rows if row.values[x] is not None]
         points = [row for row in drawn if _is_point(row)]
         decoded = [row for row in drawn if row.values.get(DECODED) is not None]
