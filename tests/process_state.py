@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 # Others' libraries are loaded first: what they do to a process when they are imported is theirs.
@@ -26,8 +27,9 @@ import pyarrow.parquet  # noqa: F401
 import scipy.sparse
 import scipy.stats  # noqa: F401
 import torch
-from rdkit import rdBase
+from rdkit import RDConfig, rdBase  # noqa: F401
 
+torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))])  # loads half of torch, with its settings
 LIBC = ctypes.CDLL(None)
 
 
@@ -79,15 +81,16 @@ def state() -> dict[str, object]:
         "garbage": [gc.isenabled(), gc.get_threshold()],
         "warnings": [repr(each) for each in warnings.filters],
         "loggers": loggers,
-        "root logger": [logging.root.level, logging.root.manager.disable, len(logging.root.handlers)],
+        "root logger": [logging.root.level, logging.root.manager.disable, logging.root.handlers[:]],
         "rdkit's log": rdBase.LogStatus(),
         "threads of torch": [torch.get_num_threads(), torch.get_num_interop_threads()],
         "torch": [
-            str(torch.get_default_dtype()), torch.is_grad_enabled(), torch.is_inference_mode_enabled(),
-            torch.are_deterministic_algorithms_enabled(), torch.is_anomaly_enabled(),
+            str(torch.get_default_dtype()), torch.is_grad_enabled(),
+            torch.is_inference_mode_enabled(), torch.are_deterministic_algorithms_enabled(),
         ],
         "random numbers": [
-            digest(random.getstate()), digest(np.random.get_state()), digest(torch.get_rng_state()),
+            digest(random.getstate()), digest(torch.get_rng_state()),
+            digest(np.random.get_state()),  # noqa: NPY002 (others may use it)
         ],
         "numpy": [np.geterr(), np.get_printoptions()["precision"]],
         "matplotlib": {name: repr(value) for name, value in dict.items(matplotlib.rcParams)},
@@ -96,37 +99,57 @@ def state() -> dict[str, object]:
     }  # fmt: skip
 
 
-def calls(source: Path, out: Path, jobs: int) -> None:
+def calls(source: Path, out: Path, jobs: int) -> Iterator[str]:
     """The main journey: spectra, a prepared folder, a database, negatives, a run, its report."""
     import mzseek as mz
+
+    yield "import mzseek"
     from mzseek.chem import fingerprints, standardise
     from mzseek.datasets.check import check_dataset
     from mzseek.datasets.table import find_dataset
     from mzseek.prepared.negatives import add_negatives
+    from mzseek.report.figures import molecule_svg
     from mzseek.work import LocalEngine
 
+    yield "import its rooms"
     assert len(list(mz.read_spectra(source / "spectra.tsv"))) > 80
-    check_dataset(find_dataset(source), jobs=jobs)
-    prepared = mz.prepare(source, out / "prepared", jobs=jobs, watch=False)
+    yield "read_spectra"
     standardise("CC(=O)[O-].[Na+]")
+    yield "standardise"
     fingerprints(["CCO", "c1ccccc1O"], "maccs")
+    yield "fingerprints"
+    check_dataset(find_dataset(source), jobs=jobs)
+    yield "check_dataset"
+    prepared = mz.prepare(source, out / "prepared", jobs=jobs, watch=False)
+    yield "prepare"
     smiles = [prepared.smiles[molecule] for molecule in range(len(prepared.smiles))]
     (out / "molecules.smi").write_text("\n".join([*smiles, "no molecule", ""]))
     database = mz.Database.build(out / "molecules.smi", out / "database", jobs=jobs, watch=False)
+    yield "Database.build"
     add_negatives(prepared, database, keep=4, ppm=1e5, engine=LocalEngine(jobs))
-    prepared = mz.Prepared.open(out / "prepared")
+    yield "add_negatives"
     run = mz.train(
-        prepared, "fp-cos", out / "run", epochs=2, batch_size=16, threads=1, watch=False,
+        out / "prepared", "fp-cos", out / "run", epochs=2, batch_size=16, threads=1, watch=False,
         parts={"encoder": {"width": 32, "blocks": 1}},
     )  # fmt: skip
+    yield "train"
     run.evaluate(watch=False)
+    yield "evaluate"
     run.beliefs(watch=False)
+    yield "beliefs"
     run.report(out / "report", watch=False)
+    yield "report"
+    molecule_svg("CCO")
+    yield "molecule_svg"
 
 
 if __name__ == "__main__":
     before = state()
-    calls(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
-    after = state()
-    changed = {name: [before[name], after[name]] for name in before if before[name] != after[name]}
+    changed = {}
+    for call in calls(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])):
+        after = state()
+        for name in before:
+            if after[name] != before[name]:
+                changed.setdefault(call, {})[name] = [repr(before[name]), repr(after[name])]
+        before = after
     print(json.dumps(changed))

@@ -8,6 +8,7 @@ from rdkit.Chem.MolStandardize import rdMolStandardize
 
 from mzseek.chem.molecule import parse_molecule
 from mzseek.errors import MoleculeError
+from mzseek.work.processes import ctrl_c_kept
 
 
 @lru_cache(maxsize=1)
@@ -26,7 +27,7 @@ def usual_tautomer(molecule: Mol) -> Mol:
     InChI does not say where mobile hydrogens sit, and RDKit reads amides from it as iminols:
     beside candidates drawn as amides, that would give the molecule away.
     """
-    with rdBase.BlockLogs():
+    with rdBase.BlockLogs(), ctrl_c_kept():
         try:
             return _tautomers().Canonicalize(molecule)
         except (ValueError, RuntimeError) as error:
@@ -67,7 +68,7 @@ def standardise(molecule: Mol | str, *, keep_stereo: bool = False) -> Mol:
     """
     if not isinstance(molecule, Mol):
         molecule = parse_molecule(molecule)
-    with rdBase.BlockLogs():
+    with rdBase.BlockLogs(), ctrl_c_kept():
         try:
             if len(Chem.GetMolFrags(molecule)) > 1:
                 molecule = _chooser().choose(molecule)

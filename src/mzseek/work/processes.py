@@ -40,6 +40,15 @@ def hear_ctrl_c() -> None:
             signal.signal(signal.SIGINT, handler)
 
 
+@contextlib.contextmanager
+def ctrl_c_kept() -> Iterator[None]:
+    """Call RDKit in the block; Ctrl-C does afterwards what it did before."""
+    try:
+        yield
+    finally:
+        hear_ctrl_c()
+
+
 def begin_worker(parent: int) -> None:
     """Make a process ready to work for another: Ctrl-C is for that one, whose end is its end."""
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()

@@ -16,6 +16,7 @@ from rdkit.DataStructs import ExplicitBitVect
 
 from mzseek.chem.fingerprinting.map4 import map4_bits
 from mzseek.errors import MoleculeError
+from mzseek.work.processes import ctrl_c_kept
 
 BitRows = list[npt.NDArray[np.uint16]]
 
@@ -94,9 +95,8 @@ class MACCS(Fingerprint):
 
     def rows(self, molecules: Sequence[Mol], threads: int = 1) -> BitRows:
         """See `Fingerprint.rows`."""
-        return [
-            _on_bits(rdMolDescriptors.GetMACCSKeysFingerprint(molecule)) for molecule in molecules
-        ]
+        with ctrl_c_kept():
+            return [_on_bits(rdMolDescriptors.GetMACCSKeysFingerprint(m)) for m in molecules]
 
 
 class MAP4(Fingerprint):

@@ -19,6 +19,7 @@ from mzseek.datasets.demo.fragmenter import Fragmenter
 from mzseek.datasets.demo.molecules import DemoMolecule, demo_molecules
 from mzseek.files import StrPath, atomic_file, sole_writer
 from mzseek.spectra import Spectrum, write_mgf
+from mzseek.work.processes import ctrl_c_kept
 from mzseek.work.progress import Progress, silent
 
 QUERIES = Path(str(files("mzseek.datasets.demo").joinpath("queries.mgf")))
@@ -46,7 +47,7 @@ def write_demo(out: StrPath, seed: int = 0, progress: Progress = silent) -> dict
         Another process is writing the folder, or it cannot be written.
     """
     out = Path(out)
-    with sole_writer(out, "simulating a data set"):
+    with sole_writer(out, "simulating a data set"), ctrl_c_kept():
         return _written(out, seed, progress)
 
 
