@@ -89,8 +89,8 @@ def state() -> dict[str, object]:
             torch.is_inference_mode_enabled(), torch.are_deterministic_algorithms_enabled(),
         ],
         "random numbers": [
-            digest(random.getstate()), digest(torch.get_rng_state()),
-            digest(np.random.get_state()),  # noqa: NPY002 (others may use it)
+            digest(random.getstate()), digest(torch.get_rng_state().tolist()),
+            digest(np.random.get_state()[1].tolist()),  # noqa: NPY002 (others may use it)
         ],
         "numpy": [np.geterr(), np.get_printoptions()["precision"]],
         "matplotlib": {name: repr(value) for name, value in dict.items(matplotlib.rcParams)},

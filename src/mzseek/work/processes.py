@@ -51,12 +51,13 @@ def ctrl_c_kept() -> Iterator[None]:
 
 def begin_worker(parent: int) -> None:
     """Make a process ready to work for another: Ctrl-C is for that one, whose end is its end."""
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    if not hasattr(signal, "pthread_sigmask"):
+    if hasattr(signal, "pthread_sigmask"):
+        # Blocked, not ignored: RDKit puts a handler of its own in the place of any other. And
+        # before a thread is started, which would else be there to get it.
+        signal.pthread_sigmask(signal.SIG_SETMASK, {signal.SIGINT})
+    else:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        return
-    # Blocked, not ignored: RDKit puts a handler of its own in the place of any other.
-    signal.pthread_sigmask(signal.SIG_SETMASK, {signal.SIGINT})
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
 def _end_with(parent: int) -> None:
