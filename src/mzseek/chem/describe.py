@@ -10,6 +10,7 @@ Whoever compares molecules compares `DescribedMolecule.identity`, or its key whe
 known to be equal, or are not to matter.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rdkit import Chem, rdBase
@@ -104,14 +105,20 @@ def describe_molecule(molecule: Mol) -> DescribedMolecule:
     >>> describe_molecule(parse_molecule("C[C@H](N)C(=O)[O-]")).smiles
     'C[C@H](N)C(=O)[O-]'
     """
+    return describe_molecules([molecule])[0]
+
+
+def describe_molecules(molecules: Sequence[Mol]) -> list[DescribedMolecule]:
+    """Molecules described as they are.
+
+    One property of all after the other: done in turns, with InChI between, each takes longer.
+    """
+    smiles = [str(Chem.MolToSmiles(molecule)) for molecule in molecules]
+    formulas = [str(rdMolDescriptors.CalcMolFormula(molecule)) for molecule in molecules]
+    masses = [float(rdMolDescriptors.CalcExactMolWt(molecule)) for molecule in molecules]
     with rdBase.BlockLogs():
-        inchikey = str(Chem.MolToInchiKey(molecule))
-    return DescribedMolecule(
-        str(Chem.MolToSmiles(molecule)),
-        str(rdMolDescriptors.CalcMolFormula(molecule)),
-        float(rdMolDescriptors.CalcExactMolWt(molecule)),
-        inchikey,
-    )
+        keys = [str(Chem.MolToInchiKey(molecule)) for molecule in molecules]
+    return list(map(DescribedMolecule, smiles, formulas, masses, keys))
 
 
 def parse_structure(text: str) -> Mol:

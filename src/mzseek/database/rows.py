@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from rdkit.Chem import Mol
 
-from mzseek.chem.describe import describe_molecule, parse_mol_block, parse_structure
+from mzseek.chem.describe import describe_molecules, parse_mol_block, parse_structure
 from mzseek.chem.fingerprinting import fingerprint_kind, molecule_rows
 from mzseek.chem.standard import standardise
 from mzseek.database.record import MoleculeRecord
@@ -95,7 +95,7 @@ def describe_records(batch: RecordsAt, kind: str, keep_stereo: bool = False) -> 
             rejects.append((record.where, str(error)))
     bits = molecule_rows(molecules, kind, threads=1)
     records = [batch.records[place] for place in kept]
-    described = [describe_molecule(molecule) for molecule in molecules]
+    described = describe_molecules(molecules)
     table = pa.table(
         {
             "key": [molecule.key for molecule in described],

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from rdkit.Chem import Mol
 from scipy.sparse import csr_array
 
-from mzseek.chem.describe import DescribedMolecule, describe_molecule
+from mzseek.chem.describe import DescribedMolecule, describe_molecules
 from mzseek.chem.fingerprinting import fingerprint_kind, molecule_rows
 from mzseek.chem.molecule import parse_molecule
 from mzseek.errors import MoleculeError
@@ -47,17 +47,16 @@ def describe_batch(smiles: Sequence[str], kind: str) -> MoleculeBatch:
     and each of them uses one thread.
     """
     parsed: list[Mol | None] = []
-    molecules: list[DescribedMolecule | str] = []
-    for text in smiles:
+    faults: dict[int, str] = {}
+    for place, text in enumerate(smiles):
         try:
-            molecule = parse_molecule(text)
+            parsed.append(parse_molecule(text))
         except MoleculeError as error:
             parsed.append(None)
-            molecules.append(str(error))
-        else:
-            parsed.append(molecule)
-            molecules.append(describe_molecule(molecule))
+            faults[place] = str(error)
     rows = molecule_rows(parsed, kind, threads=1)
+    described = iter(describe_molecules([molecule for molecule in parsed if molecule is not None]))
+    molecules = [faults[p] if p in faults else next(described) for p in range(len(smiles))]
     return MoleculeBatch(
         molecules,
         np.concatenate([np.empty(0, np.uint16), *rows]),
