@@ -67,10 +67,11 @@ def train(
     if tensorboard:
         check_tensorboard()
     with threads_set(options.threads):
-        goes_on = resume and (out / RUN).exists()
-        if goes_on and (run := _reopened(out, options, prepared)).finished:
-            say(f"{out} has ended already.")
-            return run
+        if resume and (out / RUN).exists():
+            run = _reopened(out, options, prepared)
+            if run.finished:
+                say(f"{out} has ended already.")
+                return run
         with sole_writer(out / RUN, "training a model"):
             prepared.verify()
             if resume and (out / RUN).exists():
@@ -82,9 +83,7 @@ def train(
             else:
                 fit(run, prepared, tensorboard=tensorboard, progress=progress, say=say)
                 _predict(run, prepared, progress)
-            run.facts["status"] = "finished"
-            run.save()
-            shutil.rmtree(run.state, ignore_errors=True)
+            _finish(run)
             return run
 
 
@@ -114,6 +113,13 @@ def _reopened(out: Path, options: Options, prepared: Prepared) -> Run:
     if run.facts["data"]["key"] != prepared.manifest["key"]:
         raise RunError(f"{out}: was begun on other data than {prepared.folder} holds now")
     return run
+
+
+def _finish(run: Run) -> None:
+    """Note that it has ended; what it would have needed to go on goes."""
+    run.facts["status"] = "finished"
+    run.save()
+    shutil.rmtree(run.state, ignore_errors=True)
 
 
 def _predict(run: Run, prepared: Prepared, progress: Progress) -> None:
