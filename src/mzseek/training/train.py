@@ -67,17 +67,14 @@ def train(
     if tensorboard:
         check_tensorboard()
     with threads_set(options.threads):
-        if resume and (out / RUN).exists():
-            run = _reopened(out, options, prepared)
-            if run.finished:
-                say(f"{out} has ended already.")
-                return run
+        run = _reopened(out, options, prepared) if resume else None
+        if run is not None and run.finished:
+            say(f"{out} has ended already.")
+            return run
         with sole_writer(out / RUN, "training a model"):
             prepared.verify()
-            if resume and (out / RUN).exists():
-                run = _reopened(out, options, prepared)
-            else:
-                run = _begun(out, options, prepared, say)
+            run = _reopened(out, options, prepared) if resume else None
+            run = run or _begun(out, options, prepared, say)
             if run.baseline is not None:
                 _guess(run, prepared)
             else:
@@ -98,8 +95,10 @@ def _begun(out: Path, options: Options, prepared: Prepared, say: Say) -> Run:
     return run
 
 
-def _reopened(out: Path, options: Options, prepared: Prepared) -> Run:
-    """The run that was begun there, if it is this one."""
+def _reopened(out: Path, options: Options, prepared: Prepared) -> Run | None:
+    """The run that was begun there, if any; it must be this one."""
+    if not (out / RUN).exists():
+        return None
     run = Run.open(out)
     begun = Options.of_run(run)
     options = as_begun(options, begun)
