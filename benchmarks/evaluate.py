@@ -20,6 +20,7 @@ from mzseek.datasets.table import FOLDS
 from mzseek.evaluation.validation import validation_means
 from mzseek.files import content_hash
 from mzseek.models import ModelSpec, build
+from mzseek.models.applied import TorchNetwork
 from mzseek.prepared.reader import Prepared
 from mzseek.training.train import predict_fold
 from mzseek.work.memory import keep_freed_memory
@@ -81,7 +82,7 @@ def main():
         for scorer in sys.argv[2:] or ["fp-cos", "emb-cos"]:
             model = build(ModelSpec.of("mlp", scorer, bits=bits), seed=0)
             start = time.perf_counter()
-            predictions = predict_fold(model, prepared, "test")
+            predictions = predict_fold(TorchNetwork(model), prepared, "test")
             scored = time.perf_counter()
             means = validation_means(predictions, prepared)
             end = time.perf_counter()

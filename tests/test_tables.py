@@ -66,7 +66,7 @@ def test_columns_must_be_of_one_length() -> None:
 
 def test_without_pandas_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MzseekError, match="needs pandas: pip install pandas"):
+    with pytest.raises(MzseekError, match=r"needs pandas: pip install 'mzseek\[frames\]'"):
         table().to_frame()
 
 

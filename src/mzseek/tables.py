@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mzseek.errors import MzseekError
+from mzseek.extras import require
 from mzseek.names import visible
 
 _MOST_SHOWN = 60  # rows of a page or a terminal; a data frame has all
@@ -58,13 +58,12 @@ class Table:
 
         Raises
         ------
-        MzseekError
+        MissingExtra
             pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError as error:
-            raise MzseekError("a data frame needs pandas: pip install pandas") from error
+        require("pandas", "a data frame")
+        import pandas
+
         return pandas.DataFrame(dict(self.columns))
 
     def __str__(self) -> str:

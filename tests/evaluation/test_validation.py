@@ -7,9 +7,9 @@ import pytest
 from mzseek.evaluation.validation import HITS, hit_rates, thresholded_tanimoto, validation_means
 from mzseek.metrics import hit_rate, tanimoto
 from mzseek.metrics.hits import Ties
+from mzseek.models.applied import TorchNetwork
 from mzseek.prepared import Prepared
-from mzseek.prepared.batch import BatchMaker
-from mzseek.prepared.slices import IDENTITIES
+from mzseek.prepared.slices import IDENTITIES, Slices
 from mzseek.runs.predictions import ListScores, Predictions, predict
 from mzseek.training.train import random_fold
 
@@ -66,8 +66,7 @@ def test_tanimoto_is_that_of_the_thresholded_prediction(
 ) -> None:
     monkeypatch.setattr("mzseek.evaluation.validation._ROWS", 5)
     queries = small.in_fold("val")
-    maker = BatchMaker(small, "bins", (), queries, backward=False)
-    predictions = predict(small_model(), maker, queries)
+    predictions = predict(TorchNetwork(small_model()), Slices(small, (), queries), queries)
     truth = small.fingerprint_rows(small.molecule[queries]).toarray()
     bits = (predictions.fingerprints > 0.5).astype(int)
     expected = tanimoto(bits, truth)

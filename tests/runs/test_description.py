@@ -60,10 +60,11 @@ def test_damaged_descriptions_are_one_line(field: str, value: object) -> None:
 
 
 def test_a_model_stands_in_its_file(small_model, small_spec, tmp_path: Path) -> None:
+    from mzseek.models.applied import arrays_of
     from mzseek.runs.checkpoint import save_weights
 
     path = tmp_path / "w.safetensors"
-    save_weights(small_model("emb-mlp"), small_spec("emb-mlp"), path, {})
+    save_weights(arrays_of(small_model("emb-mlp")), small_spec("emb-mlp"), path, {})
     assert model_in(path) == small_spec("emb-mlp")
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(ModelError, match="is no safetensors file, or damaged"):

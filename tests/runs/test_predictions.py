@@ -9,6 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from mzseek.errors import RunError
 from mzseek.models import SCORERS
+from mzseek.models.applied import TorchNetwork
 from mzseek.prepared import Prepared
 from mzseek.prepared.batch import BatchMaker
 from mzseek.runs.predictions import ListScores, Predictions, list_scores, predict, to_half
@@ -36,7 +37,7 @@ def test_predictions_are_what_the_model_says_one_by_one(
     monkeypatch.setattr("mzseek.runs.predictions._BATCH", 7)
     model = small_model(loss).eval()
     queries = small.in_fold("test")
-    found = predict(model, maker, queries)
+    found = predict(TorchNetwork(model), maker.slices, queries)
     assert found.queries.tolist() == queries.tolist()
     assert found.molecule.tolist() == small.molecule[queries].tolist()
     with torch.no_grad():
@@ -64,7 +65,7 @@ def test_scores_of_fp_cos_are_cosines_of_dense_fingerprints(
     small: Prepared, maker: BatchMaker, small_model
 ) -> None:
     queries = small.in_fold("val")
-    found = predict(small_model("bce").eval(), maker, queries)
+    found = predict(TorchNetwork(small_model("bce").eval()), maker.slices, queries)
     part = found.lists["mass"]
     rows = np.repeat(np.searchsorted(queries, part.queries), part.counts)
     predicted = found.fingerprints[rows].astype(np.float64)
@@ -79,10 +80,10 @@ def test_spectra_without_a_list_have_a_fingerprint_and_no_scores(
     everyone = small.in_fold("train")
     absent = np.setdiff1d(everyone, maker.with_lists(everyone, "mass"))
     assert len(absent) == 2
-    found = predict(small_model("bce"), maker, absent)
+    found = predict(TorchNetwork(small_model("bce")), maker.slices, absent)
     assert found.fingerprints.shape == (2, 167)
     assert len(found.lists["mass"].queries) == len(found.lists["mass"].scores) == 0
-    both = predict(small_model("bce"), maker, everyone)
+    both = predict(TorchNetwork(small_model("bce")), maker.slices, everyone)
     assert len(both.fingerprints) == len(everyone)
     assert not set(absent) & set(both.lists["mass"].queries)
 
@@ -91,7 +92,10 @@ def test_predicting_leaves_the_model_as_it_was(small, maker: BatchMaker, small_m
     queries = small.in_fold("val")
     for training in (True, False):
         model = small_model("emb-cos").train(training)
-        one, two = (predict(model, maker, queries).lists["mass"].scores for _ in range(2))
+        one, two = (
+            predict(TorchNetwork(model), maker.slices, queries).lists["mass"].scores
+            for _ in range(2)
+        )
         assert model.training == training
         assert one.tolist() == two.tolist()  # no dropout, in either mode
 
@@ -99,7 +103,7 @@ def test_predicting_leaves_the_model_as_it_was(small, maker: BatchMaker, small_m
 def test_a_model_without_a_fingerprint_gives_its_embeddings(
     small, maker: BatchMaker, small_model, tmp_path: Path
 ) -> None:
-    found = predict(small_model("emb-cos"), maker, small.in_fold("val"))
+    found = predict(TorchNetwork(small_model("emb-cos")), maker.slices, small.in_fold("val"))
     assert found.fingerprints is None
     assert found.embeddings.shape == (16, small_model("emb-cos").encoder.width)
     found.save(tmp_path / "p")
@@ -109,7 +113,12 @@ def test_a_model_without_a_fingerprint_gives_its_embeddings(
 def test_progress_ends_at_all_spectra(small, maker: BatchMaker, small_model, monkeypatch) -> None:
     monkeypatch.setattr("mzseek.runs.predictions._BATCH", 6)
     told: list[tuple[int, int]] = []
-    predict(small_model(), maker, small.in_fold("val"), progress=lambda *facts: told.append(facts))
+    predict(
+        TorchNetwork(small_model()),
+        maker.slices,
+        small.in_fold("val"),
+        progress=lambda *facts: told.append(facts),
+    )
     assert told == [(6, 16), (12, 16), (16, 16)]
 
 
@@ -117,7 +126,7 @@ def test_progress_ends_at_all_spectra(small, maker: BatchMaker, small_model, mon
 def test_predictions_open_as_they_were_saved(
     loss: str, small, maker: BatchMaker, small_model, tmp_path: Path
 ) -> None:
-    made = predict(small_model(loss), maker, small.in_fold("test"))
+    made = predict(TorchNetwork(small_model(loss)), maker.slices, small.in_fold("test"))
     made.save(tmp_path / "p")
     found = Predictions.open(tmp_path / "p")
     assert found.queries.tolist() == made.queries.tolist()
@@ -139,7 +148,7 @@ def test_predictions_open_as_they_were_saved(
 def test_a_damaged_file_is_refused_by_name(
     name: str, damage: str, small, maker: BatchMaker, small_model, tmp_path: Path
 ) -> None:
-    predict(small_model(), maker, small.in_fold("val")).save(tmp_path / "p")
+    predict(TorchNetwork(small_model()), maker.slices, small.in_fold("val")).save(tmp_path / "p")
     path = tmp_path / "p" / name
     if damage == "missing":
         path.unlink()

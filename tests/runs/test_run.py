@@ -14,7 +14,8 @@ from mzseek.training.options import Options
 
 @pytest.fixture
 def run(small: Prepared, tmp_path: Path) -> Run:
-    return Run.create(tmp_path / "run", Options.of().described(small), small)
+    made = Options.of().described(small)
+    return Run.create(tmp_path / "run", made, small, {"threads": 2, "device": "cpu"})
 
 
 def edit(folder: Path, **changes: object) -> None:

@@ -7,17 +7,13 @@ from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_array
 from torch.autograd import gradcheck
 
-from mzseek.errors import SimilarityError
 from mzseek.similarity import SIMILARITIES
-from mzseek.similarity.soft import (
-    CANDIDATE_SIMILARITIES,
-    candidate_similarity,
-    soft_cosine,
-    soft_tanimoto,
-)
+from mzseek.similarity.soft import candidate_cosine, soft_cosine, soft_tanimoto
 from mzseek.tensors import SparseRows, query_index
 
 SOFT = {"cosine": soft_cosine, "soft-tanimoto": soft_tanimoto}
+
+FOUR = np.array([[1, 0, 1, 0, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1], [0, 0, 1, 0, 0]])
 
 
 @st.composite
@@ -37,17 +33,12 @@ def sparse(matrix: np.ndarray) -> SparseRows:
     return SparseRows.from_csr(csr_array(matrix), binary=True)
 
 
-@pytest.mark.parametrize("kind", CANDIDATE_SIMILARITIES)
 @settings(deadline=None)
 @given(ragged())
-def test_candidates_are_compared_as_rows_are(kind: str, lists) -> None:
+def test_candidates_are_compared_as_rows_are(lists) -> None:
     predictions, candidates, counts = lists
-    queries = np.repeat(np.arange(len(counts)), counts)
-    rows = predictions[queries]
-    wanted = SIMILARITIES[kind](rows > 0.5 if kind == "tanimoto" else rows, candidates)
-    got = candidate_similarity(
-        torch.from_numpy(predictions), sparse(candidates), torch.tensor(counts), kind
-    )
+    wanted = SIMILARITIES["cosine"](np.repeat(predictions, counts, axis=0), candidates)
+    got = candidate_cosine(torch.from_numpy(predictions), sparse(candidates), torch.tensor(counts))
     np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-12, atol=1e-15)
 
 
@@ -63,27 +54,31 @@ def test_targets_are_compared_as_rows_are(kind: str, lists) -> None:
         np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.parametrize("kind", ["cosine", "soft-tanimoto", "minmax-tanimoto"])
-def test_gradcheck(kind: str) -> None:
+def test_gradcheck_of_candidates() -> None:
     generator = torch.Generator().manual_seed(0)
     predictions = torch.rand(3, 5, generator=generator, dtype=torch.float64, requires_grad=True)
-    candidates = np.array([[1, 0, 1, 0, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1], [0, 0, 1, 0, 0]])
     counts = torch.tensor([2, 0, 2])
-    assert gradcheck(
-        lambda each: candidate_similarity(each, sparse(candidates), counts, kind), predictions
-    )
+    assert gradcheck(lambda each: candidate_cosine(each, sparse(FOUR), counts), predictions)
 
 
-@pytest.mark.parametrize("kind", ["cosine", "soft-tanimoto", "minmax-tanimoto"])
+@pytest.mark.parametrize("kind", SOFT)
+def test_gradcheck_of_targets(kind: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    predictions = torch.rand(4, 5, generator=generator, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda each: SOFT[kind](each, sparse(FOUR)), predictions)
+
+
 @settings(deadline=None)
 @given(ragged())
-def test_zero_vectors_have_finite_gradients(kind: str, lists) -> None:
+def test_zero_vectors_have_finite_gradients(lists) -> None:
     predictions, candidates, counts = lists
-    predictions = torch.from_numpy(predictions).float().requires_grad_()
-    candidate_similarity(
-        predictions, sparse(candidates), torch.tensor(counts), kind
-    ).sum().backward()
-    assert predictions.grad.isfinite().all()
+    rows = torch.from_numpy(predictions).float().requires_grad_()
+    candidate_cosine(rows, sparse(candidates), torch.tensor(counts)).sum().backward()
+    assert rows.grad.isfinite().all()
+    for similarity in SOFT.values():
+        rows = torch.from_numpy(np.repeat(predictions, counts, axis=0)).float().requires_grad_()
+        similarity(rows, sparse(candidates)).sum().backward()
+        assert rows.grad.isfinite().all()
 
 
 def test_a_candidate_without_bits_leaves_the_others_their_gradient() -> None:
@@ -92,7 +87,7 @@ def test_a_candidate_without_bits_leaves_the_others_their_gradient() -> None:
     alone = sparse(np.array([[1, 0]]))
     gradients = [
         torch.autograd.grad(
-            candidate_similarity(predictions, rows, torch.tensor([rows.shape[0]])).sum(),
+            candidate_cosine(predictions, rows, torch.tensor([rows.shape[0]])).sum(),
             predictions,
         )[0]
         for rows in (with_empty, alone)
@@ -101,20 +96,9 @@ def test_a_candidate_without_bits_leaves_the_others_their_gradient() -> None:
     assert torch.equal(*gradients)
 
 
-def test_the_threshold_itself_is_not_above_it() -> None:
-    prediction = torch.tensor([[0.5, 0.75]])
-    rows = sparse(np.array([[1, 0], [0, 1]]))
-    assert candidate_similarity(prediction, rows, torch.tensor([2]), "tanimoto").tolist() == [0, 1]
-
-
 def test_each_candidate_meets_the_prediction_of_its_own_list() -> None:
     predictions = torch.eye(3)
     rows = sparse(np.eye(3)[[0, 1, 1, 2, 0]])
     counts = torch.tensor([2, 1, 2])
     assert query_index(counts).tolist() == [0, 0, 1, 2, 2]
-    assert candidate_similarity(predictions, rows, counts).tolist() == [1, 0, 1, 1, 0]
-
-
-def test_unknown_names_are_refused_with_the_known_ones() -> None:
-    with pytest.raises(SimilarityError, match="'dice' is unknown, expected one of cosine, tanim"):
-        candidate_similarity(torch.ones(1, 2), sparse(np.eye(2)), torch.tensor([2]), "dice")
+    assert candidate_cosine(predictions, rows, counts).tolist() == [1, 0, 1, 1, 0]

@@ -26,7 +26,7 @@ def test_log_odds_start_each_bit_at_its_base_rate(
 ) -> None:
     options = small_options("iou", bias="log-odds", lr=1e-12, epochs=1)
     run = train(small, options, tmp_path / "run")
-    bias = load_weights(run.checkpoint("tanimoto"))[0].head.bias.detach().numpy()
+    bias = load_weights(run.checkpoint("tanimoto"))[0]["head.bias"]
     frequency, count = bit_frequency(small)
     rate = np.clip(frequency, 0.5 / count, 1 - 0.5 / count)
     np.testing.assert_allclose(bias, np.log(rate / (1 - rate)), rtol=1e-5, atol=1e-6)

@@ -8,6 +8,7 @@ from mzseek.metrics import METRICS
 from mzseek.metrics.facts import Metric
 from mzseek.prepared import Prepared
 from mzseek.runs.checkpoint import load_weights
+from mzseek.runs.kept import kept_model
 from mzseek.runs.run import Run
 from mzseek.training.keeper import watched_metric
 from mzseek.training.train import train
@@ -41,8 +42,8 @@ def test_a_checkpoint_measures_what_it_was_kept_for(trained, small: Prepared) ->
     run: Run = trained("emb-cos")
     assert len({facts["step"] for facts in run.best.values()}) > 1
     for name, facts in run.best.items():
-        model, _, _ = load_weights(run.checkpoint(name))
-        means = validation_means(predict_fold(model, small, "val"), small)
+        network = kept_model(run, name, small)
+        means = validation_means(predict_fold(network, small, "val"), small)
         assert means[name] == pytest.approx(facts["value"], abs=1e-9)
 
 

@@ -19,9 +19,9 @@ from mzseek.errors import CacheError, MzseekError, RunError
 from mzseek.evaluation.validation import hit_rates
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS
+from mzseek.models.device import threads_set
 from mzseek.prepared import Prepared
-from mzseek.runs.checkpoint import load_weights
-from mzseek.runs.device import threads_set
+from mzseek.runs.kept import kept_model
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
 from mzseek.training.options import Options
@@ -103,7 +103,7 @@ def test_saved_predictions_are_those_of_their_checkpoint(trained, small: Prepare
     run = trained("bce")
     for metric, facts in run.best.items():
         saved = Predictions.open(run.predictions(facts["step"], "test"))
-        made = predict_fold(load_weights(run.checkpoint(metric))[0], small, "test")
+        made = predict_fold(kept_model(run, metric, small), small, "test")
         assert saved.fingerprints.tolist() == made.fingerprints.tolist()
         assert saved.lists["mass"].scores.tolist() == made.lists["mass"].scores.tolist()
 
@@ -135,8 +135,8 @@ def test_every_encoder_trains(model: str, trained) -> None:
 def test_a_model_finds_molecules_that_it_was_trained_on(trained, small: Prepared) -> None:
     """Spectra of the small set tell their molecules' bits, which a model can learn."""
     run = trained("emb-cos", epochs=40, validate_every=200)
-    model, _, _ = load_weights(run.checkpoint("hit_rate@1/mass"))
-    rates, _ = hit_rates(predict_fold(model, small, "train").lists["mass"])
+    network = kept_model(run, "hit_rate@1/mass", small)
+    rates, _ = hit_rates(predict_fold(network, small, "train").lists["mass"])
     assert rates["hit_rate@1"].mean() > 0.9
 
 

@@ -17,7 +17,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -34,9 +33,11 @@ from mzseek.database.found import Found, ManyFound, capped
 from mzseek.database.places import KEYS, LABELLED, SAME_MASS, Entries, has_checksum, rows_of
 from mzseek.database.rows import packed
 from mzseek.errors import DatabaseError, MoleculeError
+from mzseek.extras import require
 from mzseek.files import StrPath
 
 _SHOWN_SOURCES = 12
+_AT_ONCE = 1 << 18  # molecules whose sources are looked at together
 _MOST_PPM = 1e6  # as wide as the mass itself
 
 _CHECKED = replace(MANIFEST, again=f"it was cut short or changed; {AGAIN}")
@@ -163,8 +164,10 @@ class Database(StoreFolder):
 
     def collections(self) -> list[str]:
         """Names of the sources that its molecules come from."""
-        sql = "SELECT DISTINCT unnest(sources) AS name FROM molecules ORDER BY name"
-        return list(self._asked(self._connection, sql)["name"].to_pylist())
+        names: set[str] = set()
+        for batch in self.batches(["sources"], _AT_ONCE):
+            names.update(pc.unique(pc.list_flatten(batch["sources"])).to_pylist())
+        return sorted(names)
 
     def require_sources(self, names: Sequence[str]) -> None:
         """Refuse a name that no molecule comes from: what prefers it would do as without it."""
@@ -181,32 +184,36 @@ class Database(StoreFolder):
             )
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
-        """Anything that DuckDB can say about the table ``molecules``, with all cores."""
-        return self._asked(self._connection, sql, parameters)
+        """Anything that DuckDB can say about the table ``molecules``, with all cores.
 
-    @cached_property
-    def _connection(self) -> Any:
-        return self._connect()
+        Raises
+        ------
+        MissingExtra
+            DuckDB is not installed.
+        DatabaseError
+            It cannot be asked that, or the table is damaged.
+        """
+        require("duckdb", "SQL")
+        import duckdb
 
-    def _connect(self) -> Any:
-        connection = duckdb.connect()
-        path = str(self._path(MOLECULES)).replace("'", "''")
-        for sql in (
-            "SET parquet_metadata_cache = true",
-            "CREATE VIEW molecules AS "
-            f"SELECT * FROM read_parquet('{path}', file_row_number = true)",
-        ):
-            self._asked(connection, sql)
-        return connection
-
-    def _asked(self, connection: Any, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
         try:
-            said = (
-                connection.sql(sql, params=list(parameters)) if parameters else connection.sql(sql)
-            )
+            said = self._connection.sql(sql, params=list(parameters) or None)
             return said.to_arrow_table() if said is not None else None
         except duckdb.Error as error:
             raise DatabaseError(f"{self.folder}: {str(error).splitlines()[0]}") from error
+
+    @cached_property
+    def _connection(self) -> Any:
+        """DuckDB with a view of the molecules."""
+        import duckdb
+
+        connection = duckdb.connect()
+        path = str(self._path(MOLECULES)).replace("'", "''")
+        connection.sql("SET parquet_metadata_cache = true")
+        connection.sql(
+            f"CREATE VIEW molecules AS SELECT * FROM read_parquet('{path}', file_row_number = true)"
+        )
+        return connection
 
     def _rows_of(self, text: str, index: Entries, column: str) -> npt.NDArray[np.int64]:
         """Rows with this text in a column, by the column's index."""

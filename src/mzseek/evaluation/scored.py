@@ -6,19 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from mzseek.datasets.table import FOLDS
 from mzseek.errors import BusyError, RunError, WriteError
 from mzseek.files import sole_writer
 from mzseek.metrics.hits import Ties
-from mzseek.prepared.batch import BatchMaker
 from mzseek.prepared.reader import Prepared
-from mzseek.prepared.slices import IDENTITIES
+from mzseek.prepared.slices import IDENTITIES, Slices
 from mzseek.runs.kept import kept_model
 from mzseek.runs.predictions import ListScores, Predictions, label_of, predict_fold, random_fold
 from mzseek.runs.run import Run
-from mzseek.similarity.soft import CANDIDATE_SIMILARITIES, candidate_similarity
+from mzseek.similarity.lists import LIST_SIMILARITIES, list_similarity
 
 _ROWS = 512
 
@@ -49,7 +47,7 @@ class How:
         """Refuse what is unknown, with what is known."""
         known: tuple[tuple[str, Any, Any], ...] = (
             ("fold", self.fold, FOLDS),
-            ("similarity", self.similarity, (None, *CANDIDATE_SIMILARITIES)),
+            ("similarity", self.similarity, (None, *LIST_SIMILARITIES)),
             ("ties", self.ties, ("expected", "optimistic", "pessimistic")),
             ("identity", self.identity, tuple(IDENTITIES)),
         )
@@ -143,13 +141,12 @@ def scored_lists(
     if how.similarity is None or (how.similarity == "cosine" and own_is_cosine):
         return lists  # not from the saved fingerprints, whose half precision could flip near ties
     assert predictions.fingerprints is not None
-    maker = BatchMaker(prepared, "bins", (how.candidates,), lists.queries, backward=False)
+    slices = Slices(prepared, (how.candidates,), lists.queries)
     rows = np.searchsorted(predictions.queries, lists.queries)
     found = [np.empty(0, np.float32)]
     for start in range(0, len(rows), _ROWS):
         here = slice(start, start + _ROWS)
-        predicted = torch.from_numpy(predictions.fingerprints[rows[here]].astype(np.float32))
-        part = maker.lists(lists.queries[here], how.candidates)
-        scores = candidate_similarity(predicted, part.rows, part.counts, how.similarity)
-        found.append(scores.numpy())
+        predicted = predictions.fingerprints[rows[here]].astype(np.float32)
+        part = slices.lists(lists.queries[here], how.candidates)
+        found.append(list_similarity(predicted, part.rows.csr(), part.counts, how.similarity))
     return replace(lists, scores=np.concatenate(found))

@@ -1,17 +1,20 @@
 """Runs in a notebook: trained, measured and reported on."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mzseek.evaluation.beliefs import Beliefs, beliefs_of
 from mzseek.evaluation.evaluate import Evaluation, evaluate
 from mzseek.evaluation.scored import How
+from mzseek.extras import require
 from mzseek.files import StrPath
 from mzseek.notebook.shown import told
 from mzseek.prepared import Prepared
-from mzseek.report.runs_report import Report, report_runs
 from mzseek.runs import run as folders
 from mzseek.tables import Table, Tabular
+
+if TYPE_CHECKING:
+    from mzseek.report.runs_report import Report
 
 
 class Run(folders.Run, Tabular):
@@ -84,7 +87,7 @@ class Run(folders.Run, Tabular):
         decode: bool = True,
         data: StrPath | None = None,
         watch: bool = True,
-    ) -> Report:
+    ) -> "Report":
         """Pages about it, and about other runs of the same data, in a folder.
 
         Parameters
@@ -98,6 +101,9 @@ class Run(folders.Run, Tabular):
         decode : bool
             Also calibrate and decode.
         """
+        require("matplotlib", "a report")
+        from mzseek.report.runs_report import report_runs
+
         others = [run if isinstance(run, folders.Run) else Run.open(run) for run in beside]
         how = self._how(fold, candidates, None, "expected", "fingerprint", data)
         with told(watch) as progress:
@@ -169,6 +175,7 @@ def train(
     -------
     Run
     """
+    require("torch", "training")
     from mzseek.training import train as training
     from mzseek.training.options import Options  # torch takes a second to load
     from mzseek.training.protocol import with_protocol

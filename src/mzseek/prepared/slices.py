@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from mzseek.errors import CacheError
 from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT
@@ -32,6 +33,12 @@ class RowSlices(NamedTuple):
     columns: npt.NDArray[Any]
     values: npt.NDArray[np.float32] | None
     width: int
+
+    def csr(self) -> csr_array:
+        """The same as scipy's matrix of float32, with its ones written out."""
+        values = np.ones(len(self.columns), np.float32) if self.values is None else self.values
+        columns = self.columns.astype(np.int32, copy=False)
+        return csr_array((values, columns, self.indptr), (len(self.indptr) - 1, self.width))
 
 
 class ListSlices(NamedTuple):

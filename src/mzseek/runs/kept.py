@@ -1,10 +1,11 @@
 """The weights that a run has kept, and the certainty that they are its own."""
 
 from mzseek.errors import RunError
-from mzseek.models import ModelSpec, Retriever
+from mzseek.models import ModelSpec
 from mzseek.prepared.reader import Prepared
 from mzseek.registry import Part
 from mzseek.runs.checkpoint import digest, load_weights
+from mzseek.runs.network import Applied, network_of
 from mzseek.runs.run import Run
 
 
@@ -27,8 +28,8 @@ def model_for(run: Run, prepared: Prepared) -> ModelSpec:
     return model_of_parts(run.encoder, run.scorer, prepared)
 
 
-def kept_model(run: Run, metric: str, prepared: Prepared) -> Retriever:
-    """The model of the step at which a metric was best.
+def kept_model(run: Run, metric: str, prepared: Prepared) -> Applied:
+    """The network of the step at which a metric was best.
 
     Raises
     ------
@@ -36,7 +37,7 @@ def kept_model(run: Run, metric: str, prepared: Prepared) -> Retriever:
         The file is damaged, is of another model or run, or the run is still being trained.
     """
     path = run.checkpoint(metric)
-    model, found, facts = load_weights(path)
+    arrays, found, facts = load_weights(path)
     expected = model_for(run, prepared)
     if found != expected:
         theirs, ours = found.flat(), expected.flat()
@@ -48,10 +49,10 @@ def kept_model(run: Run, metric: str, prepared: Prepared) -> Retriever:
     step, kept = run.best[metric]["step"], run.facts.get("checkpoints", {}).get(metric)
     if facts.get("step") != step:
         fault = f"holds weights of step {facts.get('step')}, and {run.folder} kept step {step}"
-    elif kept is not None and kept != digest(model.state_dict()):  # older runs have none
+    elif kept is not None and kept != digest(arrays):  # older runs have none
         fault = f"holds other weights than {run.folder} has kept"
     else:
-        return model
+        return network_of(found, arrays, path)
     why = "it is another run's, or was changed"
     if not run.finished:
         why = f"the run is being trained at this moment, or {why}"

@@ -7,23 +7,20 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from mzseek.errors import RunError
 from mzseek.files import StrPath, atomic_directory
 from mzseek.files.arrays import check_range, load_array, save_array
 from mzseek.files.manifest import Manifest
-from mzseek.models import Retriever
-from mzseek.prepared.batch import BatchMaker
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import Slices
-from mzseek.runs.device import device
+from mzseek.runs.network import Applied
 from mzseek.runs.run import Run
 
 _BATCH = 64
 KIND = "predictions"
 _AGAIN = "remove that folder, and they are made again"
-_LABEL = {"run?": str, "step?": int, "fold?": str}
+_LABEL = {"run?": str, "step?": int, "fold?": str, "made_with?": str}
 MANIFEST = Manifest(KIND, RunError, _AGAIN, _LABEL)
 _LISTS = {"queries": np.int64, "molecule": np.int32, "counts": np.int64, "candidates": np.int32,
           "identity": np.uint8, "scores": np.float32}  # fmt: skip
@@ -70,6 +67,8 @@ class Predictions:
     lists : dict of str to ListScores
     embeddings : float16 array, shape (spectra, width), or None
         Where the model predicts no fingerprint; they are not saved.
+    made_with : str or None
+        What computed them; None where no network did, and where it is not known.
     """
 
     queries: npt.NDArray[np.int64]
@@ -77,6 +76,7 @@ class Predictions:
     fingerprints: npt.NDArray[np.float16] | None
     lists: dict[str, ListScores] = field(default_factory=dict)
     embeddings: npt.NDArray[np.float16] | None = None
+    made_with: str | None = None
 
     def save(self, folder: StrPath, label: dict[str, Any] | None = None) -> None:
         """Write to a folder, whole or not at all; the label says what they are of."""
@@ -89,7 +89,8 @@ class Predictions:
             for name, part in self.lists.items():
                 for what, array in vars(part).items():
                     save_array(partial / f"{name}.{what}.npy", array)
-            MANIFEST.write(partial, label or {})
+            made = {} if self.made_with is None else {"made_with": self.made_with}
+            MANIFEST.write(partial, (label or {}) | made)
 
     @classmethod
     def open(cls, folder: StrPath, label: dict[str, Any] | None = None) -> "Predictions":
@@ -107,6 +108,7 @@ class Predictions:
             A file is missing, cannot be read or has changed, or they are of something else.
         """
         folder = Path(folder)
+        manifest: dict[str, Any] = {}
         if (folder / MANIFEST.name).exists():  # not in those of earlier versions
             manifest = MANIFEST.read(folder)
             for name, wanted in (label or {}).items():
@@ -125,6 +127,7 @@ class Predictions:
             if fingerprints.exists()
             else None,
             lists={name: _open_lists(folder, name) for name in names},
+            made_with=manifest.get("made_with"),
         )
 
     def check_against(self, prepared: Prepared, fold: str, where: Path) -> None:
@@ -155,59 +158,51 @@ def label_of(run: Run, step: int, fold: str) -> dict[str, Any]:
 
 
 def predict(
-    model: Retriever,
-    maker: BatchMaker,
+    network: Applied,
+    slices: Slices,
     queries: npt.NDArray[np.int64],
-    *,
-    device: torch.device | str = "cpu",
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Predictions:
-    """Run a model over spectra and all candidate lists that the batch maker has.
+    """Run a network over spectra and all candidate lists that the slices have.
 
     Parameters
     ----------
-    model : Retriever
-    maker : BatchMaker
+    network : Applied
+    slices : Slices
     queries : int64 array
-    device : str
     progress : callable of (spectra done, spectra in all)
 
     Returns
     -------
     Predictions
     """
-    names = tuple(maker.slices.stores)
-    usable = {name: np.isin(queries, maker.with_lists(queries, name)) for name in names}
+    usable = {name: np.isin(queries, slices.with_lists(queries, name)) for name in slices.stores}
     kept: list[npt.NDArray[np.float16]] = []
-    scores: dict[str, list[npt.NDArray[np.float32]]] = {name: [] for name in names}
-    was_training = model.training
-    model.eval()
-    with torch.inference_mode():
-        for start in range(0, len(queries), _BATCH):
-            here = slice(start, start + _BATCH)
-            batch = maker.make(queries[here], ()).to(device)
-            read = model(batch.spectra).read
-            kept.append(to_half(read.cpu().numpy()))
-            for name, rows in usable.items():
-                with_list = rows[here]
-                if not with_list.any():
-                    continue
-                lists = maker.lists(queries[here][with_list], name).to(device)
-                mask = torch.from_numpy(with_list).to(device)
-                found = model.scorer(read[mask], lists.rows, lists.counts)
-                scores[name].append(found.float().cpu().numpy())
-            progress(min(start + _BATCH, len(queries)), len(queries))
-    model.train(was_training)
+    scores: dict[str, list[npt.NDArray[np.float32]]] = {name: [] for name in usable}
+    for start in range(0, len(queries), _BATCH):
+        here = queries[start : start + _BATCH]
+        read = network.read(
+            slices.bins(here).csr() if network.reads == "bins" else slices.peaks(here)
+        )
+        kept.append(to_half(read))
+        for name, rows in usable.items():
+            with_list = rows[start : start + _BATCH]
+            if not with_list.any():
+                continue
+            lists = slices.lists(here[with_list], name)
+            scores[name].append(network.scores(read[with_list], lists.rows.csr(), lists.counts))
+        progress(min(start + _BATCH, len(queries)), len(queries))
     said = np.concatenate(kept) if kept else None
     return Predictions(
         queries=queries,
-        molecule=np.asarray(maker.prepared.molecule[queries]),
-        fingerprints=None if model.head is None else said,
-        embeddings=said if model.head is None else None,
+        molecule=np.asarray(slices.prepared.molecule[queries]),
+        fingerprints=said if network.predicts_fingerprint else None,
+        embeddings=None if network.predicts_fingerprint else said,
         lists={
-            name: list_scores(maker.slices, name, queries[rows], _joined(scores[name]))
+            name: list_scores(slices, name, queries[rows], _joined(scores[name]))
             for name, rows in usable.items()
         },
+        made_with=network.made_with,
     )
 
 
@@ -270,18 +265,12 @@ def _open_lists(folder: Path, name: str) -> ListScores:
 
 
 def predict_fold(
-    model: Retriever, prepared: Prepared, fold: str, progress: Any = lambda done, total: None
+    network: Applied, prepared: Prepared, fold: str, progress: Any = lambda done, total: None
 ) -> Predictions:
-    """A model's word on a fold, with candidates of every setting there is."""
+    """A network's word on a fold, with candidates of every setting there is."""
     queries = prepared.in_fold(fold)
-    maker = BatchMaker(
-        prepared,
-        model.encoder.kind.reads,
-        tuple(prepared.measured_settings),
-        queries,
-        backward=False,
-    )
-    return predict(model.to(device()), maker, queries, device=device(), progress=progress)
+    slices = Slices(prepared, tuple(prepared.measured_settings), queries)
+    return predict(network, slices, queries, progress)
 
 
 def random_fold(prepared: Prepared, fold: str, seed: int) -> Predictions:

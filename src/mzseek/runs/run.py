@@ -21,8 +21,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
-import torch
-
 from mzseek.errors import InputError, MzseekError, RunError
 from mzseek.files import StrPath, atomic_file
 from mzseek.files.limits import MAX_ROW
@@ -33,7 +31,6 @@ from mzseek.prepared.reader import Prepared
 from mzseek.registry import Part
 from mzseek.runs import earlier
 from mzseek.runs.description import Description, model_in
-from mzseek.runs.device import device
 from mzseek.version import __version__
 
 KIND = "run folder"
@@ -70,8 +67,14 @@ class Run:
         self.facts = facts
 
     @classmethod
-    def create(cls, folder: StrPath, made: Description, prepared: Prepared) -> "Run":
-        """A new run folder, of what is to be made on these data.
+    def create(
+        cls,
+        folder: StrPath,
+        made: Description,
+        prepared: Prepared,
+        machine: dict[str, Any] | None = None,
+    ) -> "Run":
+        """A new run folder, of what is to be made on these data; ``machine`` says where.
 
         Raises
         ------
@@ -101,11 +104,7 @@ class Run:
                     "measured_on": prepared.measured_on(made.options["candidates"]),
                 },
                 "versions": _versions(),
-                "machine": {
-                    "platform": platform.platform(),
-                    "threads": torch.get_num_threads(),
-                    "device": device(),
-                },
+                "machine": {"platform": platform.platform(), **(machine or {})},
                 "status": "training",
                 "best": {},
                 "checkpoints": {},

@@ -1,11 +1,8 @@
 """Similarities of soft predictions with 0/1 fingerprints, as tensors with gradients."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
-from mzseek.errors import SimilarityError
 from mzseek.tensors import SparseRows, gather_dot, spread
 
 Target = Tensor | SparseRows
@@ -59,35 +56,8 @@ def _ratio(above: Tensor, below: Tensor, *, both_zero: Tensor) -> Tensor:
     return torch.where(both_zero, torch.ones_like(above), above / safe)
 
 
-def _candidate_cosine(prediction: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
-    length = spread(torch.linalg.vector_norm(prediction, dim=1), counts)
-    dot = gather_dot(prediction, candidates, counts)
-    return _cosine_from(dot, length, candidates.sizes.to(dot.dtype))
-
-
-def _candidate_tanimoto(prediction: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
-    dot = gather_dot(prediction, candidates, counts)
-    return _tanimoto_from(dot, spread(prediction.sum(1), counts), candidates.sizes.to(dot.dtype))
-
-
-def _thresholded_tanimoto(prediction: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
-    return _candidate_tanimoto((prediction > 0.5).to(prediction.dtype), candidates, counts)
-
-
-# Of a 0/1 candidate and a prediction within [0, 1] the smaller of two entries is their product, so
-# Σmin/Σmax is the product form: two names, one function (a test compares it with Σmin/Σmax).
-CANDIDATE_SIMILARITIES: dict[str, Callable[[Tensor, SparseRows, Tensor], Tensor]] = {
-    "cosine": _candidate_cosine,
-    "tanimoto": _thresholded_tanimoto,
-    "soft-tanimoto": _candidate_tanimoto,
-    "minmax-tanimoto": _candidate_tanimoto,
-}
-
-
-def candidate_similarity(
-    prediction: Tensor, candidates: SparseRows, counts: Tensor, kind: str = "cosine"
-) -> Tensor:
-    """Similarity of each predicted fingerprint with each candidate of its own list.
+def candidate_cosine(prediction: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
+    """Cosine of each predicted fingerprint with each candidate of its own list.
 
     Parameters
     ----------
@@ -95,15 +65,11 @@ def candidate_similarity(
         Within [0, 1].
     candidates : SparseRows of ones, shape (candidates, bits)
     counts : int tensor, shape (lists,)
-    kind : str
-        ``cosine``, ``tanimoto`` (the prediction thresholded at > 0.5), ``soft-tanimoto`` (the
-        product form) or ``minmax-tanimoto`` (Σmin/Σmax).
 
     Returns
     -------
     tensor, shape (candidates,)
     """
-    if kind not in CANDIDATE_SIMILARITIES:
-        known = ", ".join(CANDIDATE_SIMILARITIES)
-        raise SimilarityError(f"similarity {kind!r} is unknown, expected one of {known}")
-    return CANDIDATE_SIMILARITIES[kind](prediction, candidates, counts)
+    length = spread(torch.linalg.vector_norm(prediction, dim=1), counts)
+    dot = gather_dot(prediction, candidates, counts)
+    return _cosine_from(dot, length, candidates.sizes.to(dot.dtype))

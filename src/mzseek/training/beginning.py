@@ -9,10 +9,10 @@ import torch
 from mzseek.errors import RunError
 from mzseek.models import Retriever
 from mzseek.prepared.reader import Prepared
-from mzseek.runs.checkpoint import start_from
 from mzseek.runs.kept import kept_model
 from mzseek.runs.run import Run
 from mzseek.training.options import Options
+from mzseek.training.weights import start_from
 from mzseek.work.progress import Say
 
 _FREE = ("encoder.dropout",)  # a second stage may have another: no weight depends on it

@@ -15,6 +15,7 @@ from mzseek.files import atomic_file
 from mzseek.files.json_file import check_fields
 from mzseek.metrics import metric
 from mzseek.models import ModelSpec
+from mzseek.models.applied import TorchNetwork, arrays_of
 from mzseek.prepared.batch import BatchMaker
 from mzseek.runs.checkpoint import save_weights
 from mzseek.runs.predictions import predict
@@ -120,7 +121,9 @@ class Keeper:
     def validate(self, learner: Learner) -> None:
         """Measure on the validation fold, keep what is best, save the state."""
         step = learner.step
-        predictions = predict(learner.model, self.maker, self.queries, device=learner.device)
+        predictions = predict(
+            TorchNetwork(learner.model, learner.device), self.maker.slices, self.queries
+        )
         means = validation_means(predictions, self.maker.prepared)
         loss = float(np.mean(self._losses)) if self._losses else float("nan")
         self._losses = []
@@ -156,7 +159,9 @@ class Keeper:
         for name in better:
             path = self.run.checkpoint(name)
             if written is None:
-                kept = save_weights(learner.model, self.spec, path, {"step": learner.step})
+                kept = save_weights(
+                    arrays_of(learner.model), self.spec, path, {"step": learner.step}
+                )
                 written = path
                 continue
             with atomic_file(path) as partial:  # the same weights under another name

@@ -8,9 +8,9 @@ import torch
 
 from mzseek.errors import ModelError, RunError
 from mzseek.models import ModelSpec, build
+from mzseek.models.device import device
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import Slices
-from mzseek.runs.device import device
 from mzseek.training.beginning import first_stage
 from mzseek.training.options import Options
 from mzseek.training.order import steps_an_epoch

@@ -8,9 +8,9 @@ import torch
 
 from mzseek.errors import RunError
 from mzseek.models import Retriever, build
+from mzseek.models.device import device
 from mzseek.prepared.batch import BatchMaker
 from mzseek.prepared.reader import Prepared
-from mzseek.runs.device import device
 from mzseek.runs.kept import model_for
 from mzseek.runs.run import Run
 from mzseek.training.beginning import begin

@@ -5,14 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from safetensors.numpy import save_file
 
 from mzseek.errors import RunError
 from mzseek.files import atomic_directory, read_object
 from mzseek.files.json_file import check_fields
 from mzseek.models import Retriever
-from mzseek.runs.checkpoint import digest, load_into, plain, read_tensors
+from mzseek.models.applied import as_arrays
+from mzseek.runs.checkpoint import digest, read_arrays
 from mzseek.training.optimizer import ClippedAdam
+from mzseek.training.weights import load_into
 
 _STATE = {"step": int, "run?": str, "digest?": str}
 
@@ -28,10 +30,10 @@ def save_state(
     tensors["random.cpu"] = torch.get_rng_state()
     if torch.cuda.is_available():
         tensors["random.cuda"] = torch.cuda.get_rng_state()
-    tensors = plain(tensors)
+    arrays = as_arrays(tensors)
     with atomic_directory(folder) as partial:
-        save_file(tensors, partial / "state.safetensors")
-        text = json.dumps(facts | {"digest": digest(tensors)})
+        save_file(arrays, partial / "state.safetensors")
+        text = json.dumps(facts | {"digest": digest(arrays)})
         (partial / "state.json").write_text(text, encoding="utf-8")
 
 
@@ -59,27 +61,27 @@ def load_state(
     check_fields(facts, _STATE, folder / "state.json", RunError, anew)
     if run is not None and facts.get("run", run) != run:
         raise RunError(f"{folder}: is the state of another run; {anew}")
-    tensors, _ = read_tensors(path)
-    if "digest" in facts and facts["digest"] != digest(tensors):
+    arrays, _ = read_arrays(path)
+    if "digest" in facts and facts["digest"] != digest(arrays):
         raise RunError(f"{path}: has changed since it was written; {anew}")
     weights = {
         name.removeprefix("model."): value
-        for name, value in tensors.items()
+        for name, value in arrays.items()
         if name.startswith("model.")
     }
     load_into(model, weights, path)
     for name, parameter in model.named_parameters():
         for what in ("step", "exp_avg", "exp_avg_sq"):
-            value = tensors.get(f"optimizer.{what}.{name}")
+            value = arrays.get(f"optimizer.{what}.{name}")
             if value is None:
                 continue
             if value.shape != (() if what == "step" else parameter.shape):
                 raise RunError(f"{path}: {what} of {name} has another shape; {anew}")
-            optimizer.state[parameter][what] = value.to(parameter.device)
+            optimizer.state[parameter][what] = torch.from_numpy(value).to(parameter.device)
     try:
-        torch.set_rng_state(tensors["random.cpu"])
-        if torch.cuda.is_available() and "random.cuda" in tensors:
-            torch.cuda.set_rng_state(tensors["random.cuda"])
+        torch.set_rng_state(torch.from_numpy(arrays["random.cpu"]))
+        if torch.cuda.is_available() and "random.cuda" in arrays:
+            torch.cuda.set_rng_state(torch.from_numpy(arrays["random.cuda"]))
     except (KeyError, RuntimeError, TypeError) as error:
         raise RunError(f"{path}: its random state cannot be read; {anew}") from error
     return {name: value for name, value in facts.items() if name != "digest"}

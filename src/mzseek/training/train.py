@@ -8,8 +8,8 @@ from mzseek.errors import RunError
 from mzseek.evaluation.validation import validation_means
 from mzseek.files import StrPath, sole_writer
 from mzseek.files.manifest import RUN
+from mzseek.models.device import machine, threads_set
 from mzseek.prepared.reader import Prepared
-from mzseek.runs.device import threads_set
 from mzseek.runs.kept import kept_model
 from mzseek.runs.predictions import label_of, predict_fold, random_fold
 from mzseek.runs.run import Run
@@ -88,7 +88,7 @@ def _begun(out: Path, options: Options, prepared: Prepared, say: Say) -> Run:
     """A new run, whose options are complete."""
     steps = check_run(prepared, options)
     options = for_steps(options, steps)
-    run = Run.create(out, options.described(prepared), prepared)
+    run = Run.create(out, options.described(prepared), prepared, machine())
     if options.baseline is None:
         for line in told(options, steps):
             say(line)

@@ -11,6 +11,7 @@ from mzseek.cli.early import early, look_at_fingerprint, look_for_prepared
 from mzseek.cli.options import BAND_NAMES, FINGERPRINT_NAMES, AsJson, Jobs
 from mzseek.cli.output import counted, new_table, plain, print_json, say, show, watched
 from mzseek.errors import DatasetError
+from mzseek.extras import require
 
 if TYPE_CHECKING:
     from mzseek.decision import Bands
@@ -58,6 +59,8 @@ def bands(
         look_at_fingerprint(kind)
     if figure and figure.suffix != ".svg":
         raise DatasetError(f"{figure}: expected a name that ends in .svg")
+    if figure:
+        require("matplotlib", "a figure")
     from mzseek.files import atomic_file, sole_writer
     from mzseek.prepared.bands import set_bands
     from mzseek.prepared.reader import Prepared

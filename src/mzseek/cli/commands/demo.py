@@ -12,6 +12,7 @@ from mzseek.cli.commands.prepare import show_prepared
 from mzseek.cli.output import plain, say, show_check, watched
 from mzseek.cli.tradeoff import show_tradeoff
 from mzseek.errors import DatasetError
+from mzseek.extras import require
 
 if TYPE_CHECKING:
     from mzseek.prepared.reader import Prepared
@@ -30,6 +31,8 @@ def demo(
 
     Example: mzseek demo --out demo
     """
+    for package in ("torch", "matplotlib"):
+        require(package, "the demo")
     from mzseek.files import sole_writer
 
     with sole_writer(out, "making the demo"):

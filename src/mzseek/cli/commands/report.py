@@ -9,6 +9,7 @@ from mzseek.cli.early import early, look_for_run
 from mzseek.cli.options import AsJson
 from mzseek.cli.output import plain, print_json, say, watched
 from mzseek.cli.tradeoff import show_tradeoff
+from mzseek.extras import require
 
 
 @early(runs=look_for_run)
@@ -48,6 +49,7 @@ def report(
 
     Example: mzseek report runs/bce runs/emb-cos runs/blind --out report
     """
+    require("matplotlib", "a report")
     from mzseek.evaluation.scored import How
     from mzseek.report.runs_report import check_runs, report_runs
     from mzseek.report.shown import labelled

@@ -10,6 +10,7 @@ from mzseek.cli.early import early, look_for_prepared, look_for_run
 from mzseek.cli.interrupt import can_go_on
 from mzseek.cli.options import AsJson
 from mzseek.cli.output import plain, print_json, say, say_next, watched
+from mzseek.extras import require
 from mzseek.losses import LOSSES
 from mzseek.training.settings import CONTROLS, MODELS, list_settings, read_settings
 
@@ -124,6 +125,7 @@ def train(
 
     Example: mzseek train prepared --loss emb-cos --out runs/emb-cos
     """
+    require("torch", "training")
     given: dict[str, dict[str, Any]] = {
         "encoder": {"width": width, "blocks": blocks},
         "loss": {

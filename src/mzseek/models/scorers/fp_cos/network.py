@@ -7,7 +7,7 @@ from torch import Tensor
 from mzseek.models.scorers.base import Scorer
 from mzseek.models.scorers.fp_cos import SCORER
 from mzseek.models.scorers.kind import ScorerKind
-from mzseek.similarity.soft import candidate_similarity
+from mzseek.similarity.soft import candidate_cosine
 from mzseek.tensors import SparseRows
 
 
@@ -18,4 +18,4 @@ class FpCos(Scorer):
 
     def forward(self, spectra: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
         """Cosines, shape (candidates,)."""
-        return candidate_similarity(spectra, candidates, counts, "cosine")
+        return candidate_cosine(spectra, candidates, counts)

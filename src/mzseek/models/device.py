@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -12,6 +13,11 @@ def device() -> str:
     Apple's GPUs are not taken: they have no float64 and no embedding bags.
     """
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def machine() -> dict[str, Any]:
+    """What a run says about where it was made: device and threads."""
+    return {"threads": torch.get_num_threads(), "device": device()}
 
 
 @contextmanager

@@ -1,12 +1,16 @@
 import pytest
 import torch
 
-from mzseek.runs.device import device, threads_set
+from mzseek.models.device import device, machine, threads_set
 
 
 def test_it_is_one_that_torch_has() -> None:
     assert device() == ("cuda" if torch.cuda.is_available() else "cpu")
     assert torch.zeros(1, device=device()).device.type == device()
+
+
+def test_a_run_says_where_it_was_made() -> None:
+    assert machine() == {"threads": torch.get_num_threads(), "device": device()}
 
 
 def test_threads_are_set_inside_alone() -> None:

@@ -1,0 +1,188 @@
+"""The base install: no torch, no matplotlib, no DuckDB, no pandas; numbers are those of torch."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mzseek.extras import EXTRAS
+from mzseek.prepared import Prepared
+from mzseek.runs.predictions import Predictions
+from mzseek.runs.run import Run
+
+from .conftest import CLI, World
+
+# Python reads this when it starts: these packages are then nowhere to be found.
+_WITHOUT = """
+import sys
+from importlib.machinery import PathFinder
+
+class Without(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name.partition(".")[0] not in {blocked}:
+            return super().find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Without
+"""
+
+# Every module of the package that may be loaded, and whether torch comes along.
+_EVERY_FACT = """
+import importlib, json, pkgutil, sys, mzseek
+loaded, torn = [], []
+for each in pkgutil.walk_packages(mzseek.__path__, "mzseek."):
+    try:
+        importlib.import_module(each.name); loaded.append(each.name)
+    except ImportError:
+        torn.append(each.name)
+print(json.dumps([loaded, torn]))
+"""
+
+
+@pytest.fixture(scope="session")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment in which no extra can be imported, nor in the processes that it starts."""
+    folder = tmp_path_factory.mktemp("bare")
+    blocked = (*EXTRAS, "lightning", "skfp", "sklearn", "huggingface_hub", "lxml", "pyteomics")
+    (folder / "sitecustomize.py").write_text(_WITHOUT.format(blocked=set(blocked)))
+    path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, "PYTHONPATH": path}
+
+
+Ask = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def ask(bare: dict[str, str], tmp_path: Path) -> Ask:
+    """Run a command in the bare environment."""
+
+    def run(*words: Any, status: int = 0) -> subprocess.CompletedProcess[str]:
+        command = [*CLI, *map(str, words)]
+        done = subprocess.run(command, env=bare, capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == status, done.stderr
+        return done
+
+    return run
+
+
+def moved(run: Run, folder: Path) -> Path:
+    """A copy of a run whose predictions are to be made anew."""
+    shutil.copytree(run.folder, folder)
+    shutil.rmtree(folder / "predictions")
+    return folder
+
+
+MODELS = [
+    ("bce", "mlp"), ("emb-cos", "mlp"), ("fp-mlp", "mlp"), ("emb-mlp", "deepsets"),
+    ("fp-cos", "transformer"), ("iou", "precursor"), ("bce", "blind"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("loss", "model"), MODELS)
+def test_a_run_is_evaluated_as_with_torch(
+    ask: Ask, trained: Callable[..., Run], tmp_path: Path, loss: str, model: str
+) -> None:
+    run = trained(loss, model=model)
+    copy = moved(run, tmp_path / "run")
+    found = json.loads(ask("evaluate", copy, "--json").stdout.splitlines()[-1])
+    wanted = subprocess.run(
+        [*CLI, "evaluate", str(run.folder), "--json"], capture_output=True, text=True, check=True
+    )
+    assert_alike(found, json.loads(wanted.stdout.splitlines()[-1]))
+    made = sorted((copy / "predictions").glob("step-*/*"))
+    assert made
+    for folder in made:
+        one, two = Predictions.open(folder), Predictions.open(run.folder / folder.relative_to(copy))
+        assert one.made_with == f"numpy {np.__version__}"
+        assert str(two.made_with).startswith("torch ")
+        for setting, lists in one.lists.items():
+            scores = two.lists[setting].scores
+            scale = np.abs(scores).max()
+            assert np.abs(lists.scores - scores).max() <= 1e-5 * scale
+
+
+def assert_alike(found: Any, wanted: Any) -> None:
+    """The same names, and numbers that agree to 1e-5; folders differ."""
+    assert type(found) is type(wanted)
+    if isinstance(found, dict):
+        assert found.keys() == wanted.keys()
+        for name in found.keys() - {"run", "folder", "seconds"}:
+            if name == "temperature":  # the least of a flat valley
+                assert found[name] == pytest.approx(wanted[name], rel=1e-3)
+                continue
+            assert_alike(found[name], wanted[name])
+    elif isinstance(found, list):
+        assert len(found) == len(wanted)
+        for one, two in zip(found, wanted, strict=True):
+            assert_alike(one, two)
+    elif isinstance(found, float):
+        assert found == pytest.approx(wanted, rel=1e-5, abs=1e-5)
+    else:
+        assert found == wanted
+
+
+def test_from_files_to_lists_and_decisions(ask: Ask, world: World, tmp_path: Path) -> None:
+    ask("show", world.libraries[0])
+    ask("show", world.libraries[0], "--spectrum", "1", "--svg", "one.svg")
+    assert (tmp_path / "one.svg").read_text().startswith("<svg")
+    ask("data", "build", world.libraries[0], "--molecules", world.molecules[0], "--out", "set")
+    ask("data", "check", "set", status=0)
+    ask("database", "build", *world.molecules, "--out", "store", "--fingerprint", "maccs")
+    for how in (["--mass", "180.06"], ["--formula", "C9H8O4"], ["--like", "CCO"]):
+        assert "smiles" in ask("database", "search", "store", *how).stdout
+    ask("database", "info", "store")
+    ask("database", "check", "store")
+    ask(
+        "prepare", world.table, "--candidates-mass", world.mass,
+        "--candidates-formula", world.formula, "--fingerprint", "maccs", "--out", "prepared",
+    )  # fmt: skip
+    prepared, same = Prepared.open(tmp_path / "prepared"), Prepared.open(world.prepared)
+    for name in ("molecule", "precursor_mz"):
+        assert np.array_equal(getattr(prepared, name), getattr(same, name))
+    ask("negatives", "prepared", "--database", "store", "--by", "mass", "--keep", "4")
+    ask("bands", "prepared", "--json")
+    ask("advise", "prepared", "--json")
+    (tmp_path / "scores.csv").write_text(
+        "query,smiles,score\na,CCO,1\na,CCC,0.5\nb,CCN,2\nb,CO,1\n"
+    )
+    ask("decide", "scores.csv", "--json")
+
+
+NEEDS = [
+    ("train prepared --loss bce --out run", "training needs torch: pip install 'mzseek[train]'"),
+    ("demo --out demo", "the demo needs torch: pip install 'mzseek[train]'"),
+    ("report RUN --out pages", "a report needs matplotlib: pip install 'mzseek[report]'"),
+    ("bands PREPARED --figure b.svg", "a figure needs matplotlib: pip install 'mzseek[report]'"),
+]
+
+
+@pytest.mark.parametrize(("command", "line"), NEEDS)
+def test_what_needs_an_extra_says_so_in_one_line(
+    ask: Ask, world: World, tmp_path: Path, command: str, line: str
+) -> None:
+    shutil.copytree(world.prepared, tmp_path / "prepared")
+    places = {"RUN": str(world.run.folder), "PREPARED": str(tmp_path / "prepared")}
+    done = ask(*(places.get(word, word) for word in command.split()), status=2)
+    assert (done.stdout, done.stderr) == ("", f"mzseek: {line}\n")
+    assert not any((tmp_path / name).exists() for name in ("run", "demo", "pages", "b.svg"))
+
+
+def test_every_module_that_needs_no_torch_can_be_loaded(bare: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _EVERY_FACT], env=bare, capture_output=True, text=True, check=True
+    )
+    loaded, torn = json.loads(done.stdout)
+    rooms = ("mzseek.tensors", "mzseek.similarity.soft", "mzseek.prepared.batch", "mzseek.models.")
+    rooms += ("mzseek.training", "mzseek.losses.")  # of losses and models, what has the tensors
+    figures = ("mzseek.report.",)
+    assert [name for name in torn if not name.startswith((*rooms, *figures))] == []
+    for name in ("mzseek.runs.predictions", "mzseek.evaluation.evaluate", "mzseek.networks",
+                 "mzseek.models.spec", "mzseek.losses", "mzseek.report.drawing"):  # fmt: skip
+        assert name in loaded
