@@ -185,9 +185,10 @@ class Nearest:
                 blocks = [block for block, reach in wave if reach >= needed]
                 if not blocks:
                     break
-                found = list(pool.map(partial(self._of_block, query, needed, count), blocks))
-                places = np.concatenate([places, *(each[0] for each in found)])
-                values = np.concatenate([values, *(each[1] for each in found)])
+                best = pool.map(partial(self._of_block, query, needed, count), blocks)
+                block_places, block_values = zip(*best, strict=True)
+                places = np.concatenate([places, *block_places])
+                values = np.concatenate([values, *block_values])
                 order = np.lexsort((places, -values))[:count]
                 places, values = places[order], values[order]
         return places, values
@@ -195,11 +196,11 @@ class Nearest:
     def _of_block(self, query: Words, needed: float, count: int, block: int) -> tuple[Ints, Floats]:
         """Places of a block that are alike enough to be among so many, and how alike."""
         start = block * self.size
-        found = self.similarities(query, start, min(start + self.size, len(self.counts)))[0]
-        if len(found) > count:  # all that are as good as the last, since the first of them is taken
-            needed = max(needed, float(np.partition(found, -count)[-count]))
-        fits = np.flatnonzero(found >= needed)
-        return fits + start, found[fits]
+        alike = self.similarities(query, start, min(start + self.size, len(self.counts)))[0]
+        if len(alike) > count:  # all that are as good as the last, since the first of them is taken
+            needed = max(needed, float(np.partition(alike, -count)[-count]))
+        fits = np.flatnonzero(alike >= needed)
+        return fits + start, alike[fits]
 
     def _by_promise(self, size: int) -> Iterator[tuple[int, float]]:
         """Blocks, the most promising first, with the highest similarity that each can have."""

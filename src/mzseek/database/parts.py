@@ -138,17 +138,17 @@ class Parts:
         table = pa.concat_tables([batch.table for batch in batches]).combine_chunks()
         table = table.take(pc.sort_indices(table, [("mass", "ascending"), ("place", "ascending")]))
         table = table.replace_schema_metadata(_label(self.key, chunk))
-        found = [list(each) for batch in batches for each in batch.rejects]
+        rejects = [list(reject) for batch in batches for reject in batch.rejects]
         with atomic_file(self.arrow(chunk)) as path:
             with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
                 writer.write_table(table, max_chunksize=ROWS)
             facts = {
                 "plan": self.key,
                 "chunk": chunk,
-                "records": table.num_rows + len(found),
+                "records": table.num_rows + len(rejects),
                 "molecules": table.num_rows,
                 "sha256": content_hash(path),
-                "rejects": found,
+                "rejects": rejects,
             }
             with atomic_file(self.rejects(chunk)) as beside:
                 beside.write_text(json.dumps(facts), encoding="utf-8")

@@ -86,35 +86,35 @@ def read_scored_table(
     (['ethanol', 'ether'], (2, 4096), [0.9, 0.1])
     """
     path = Path(path)
-    table, found = _open(path)
-    what = next(name for name in ("fingerprint", "smiles") if name in found)
-    how = next(name for name in ("probability", "score") if name in found)
-    if kind is not None and what == "fingerprint":
+    table, columns = _open(path)
+    structure = next(name for name in ("fingerprint", "smiles") if name in columns)
+    weight = next(name for name in ("probability", "score") if name in columns)
+    if kind is not None and structure == "fingerprint":
         raise InputError(
             path, f"has a column fingerprint: --fingerprint {kind} would change nothing"
         )
-    if temperature is not None and how == "probability":
+    if temperature is not None and weight == "probability":
         raise InputError(
             path, f"has a column probability: --temperature {temperature:g} would change nothing"
         )
     if temperature is not None and not math.isfinite(temperature):
         raise InputError(path, f"temperature is {temperature:g}, expected above 0 and finite")
     places, rows = _rows(path, table)
-    texts = [row[found[what]].strip() for row in rows]
-    numbers = _numbers(places, how, [row[found[how]].strip() for row in rows])
-    bits = _bits(places, texts) if what == "fingerprint" else _of_smiles(places, texts, kind)
-    if how == "score":
+    texts = [row[columns[structure]].strip() for row in rows]
+    numbers = _numbers(places, weight, [row[columns[weight]].strip() for row in rows])
+    bits = _bits(places, texts) if structure == "fingerprint" else _of_smiles(places, texts, kind)
+    if weight == "score":
         with np.errstate(over="ignore"):  # the difference of two scores may be without bound
             numbers = posterior(
                 numbers, [len(numbers)], 1.0 if temperature is None else temperature
             )
-    named = next(found[name] for name in ("name", "id", "smiles", "fingerprint") if name in found)
+    called = next(name for name in ("name", "id", "smiles", "fingerprint") if name in columns)
     return ScoredTable(
-        [row[named].strip() for row in rows],
+        [row[columns[called]].strip() for row in rows],
         bits,
         _summing_to_one(path, numbers),
-        (what, how),
-        tuple(name for name in ("smiles", "score") if name in found and name not in (what, how)),
+        (structure, weight),
+        tuple(n for n in ("smiles", "score") if n in columns and n not in (structure, weight)),
     )
 
 
@@ -126,8 +126,8 @@ def _open(path: Path) -> tuple[TextTable, dict[str, int]]:
         return {name: place for name, place in places.items() if place is not None}
 
     def fits(names: Sequence[str]) -> bool:
-        found = find(names).keys()
-        return bool(found & {"fingerprint", "smiles"}) and bool(found & {"probability", "score"})
+        has = find(names).keys()
+        return bool(has & {"fingerprint", "smiles"}) and bool(has & {"probability", "score"})
 
     source = open_source(path)
     require_text(source, _EXPECTED)
