@@ -167,3 +167,9 @@ def test_ions_that_only_the_electron_tells_apart_are_two() -> None:
 )
 def test_one_ion_in_two_spellings_is_equal_to_the_last_digit(one: str, other: str) -> None:
     assert parse_adduct(one) == parse_adduct(other)
+
+
+@pytest.mark.parametrize("text", ["[M+I-H-0O]+", "[M+0H]+", "[M+H-H2O0]+", "[M+H0]+"])
+def test_none_of_something_is_no_part_of_an_ion(text: str) -> None:
+    with pytest.raises(AdductError, match=r"has 0 of|has the unknown part"):
+        parse_adduct(text)

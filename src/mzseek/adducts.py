@@ -268,6 +268,8 @@ def _parts(text: str) -> list[tuple[int, str]]:
 
 def _mass_shift(parts: list[tuple[int, str]], shown: str) -> float:
     for number, part in parts:
+        if number == 0:
+            raise AdductError(f"{shown!r} has 0 of {part}; {_expectation()}")
         if abs(number) > _MOST_OF_ONE:
             raise AdductError(f"{shown!r} has {abs(number)} of {part}; isotopes are not understood")
     atoms: Counter[str] = Counter()
@@ -286,7 +288,7 @@ def _atoms(part: str, text: str) -> dict[str, int]:
         raise AdductError(f"{text!r} has the unknown part {part!r}; {_expectation()}")
     atoms: Counter[str] = Counter()
     for symbol, number in found:
-        if symbol not in ELEMENT_MASSES:
+        if symbol not in ELEMENT_MASSES or number.startswith("0"):
             raise AdductError(f"{text!r} has the unknown part {part!r}; {_expectation()}")
         if int(number or 1) > (99 if symbol in "CHNO" else _MOST_OF_ONE):
             raise AdductError(f"{text!r} has {part!r} in it; isotopes are not understood")
