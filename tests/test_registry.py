@@ -1,3 +1,4 @@
+import importlib
 import math
 from dataclasses import dataclass
 
@@ -6,6 +7,7 @@ import pytest
 
 from mzseek.errors import RunError
 from mzseek.registry import (
+    LazyRegistry,
     NoOptions,
     Part,
     check_name,
@@ -57,6 +59,25 @@ def test_a_name_beyond_reason_makes_a_short_message() -> None:
 
 def test_code_is_loaded_by_its_name() -> None:
     assert load("math:pi") == math.pi
+
+
+def test_a_lazy_registry_loads_what_is_asked_for() -> None:
+    numbers: LazyRegistry[float] = LazyRegistry({"pi": "math:pi", "odd": "no.such.module:x"})
+    assert (list(numbers), len(numbers), "odd" in numbers.code) == (["pi", "odd"], 2, True)
+    assert numbers["pi"] == math.pi
+    with pytest.raises(KeyError):
+        numbers["e"]
+    with pytest.raises(ModuleNotFoundError):
+        numbers["odd"]
+
+
+@pytest.mark.parametrize("room", ["chem", "chem.fingerprinting", "decision"])
+def test_a_lazy_room_offers_what_its_public_module_does(room: str) -> None:
+    module = importlib.import_module(f"mzseek.{room}")
+    offered = importlib.import_module(f"mzseek.{room}.public")
+    assert all(getattr(module, name) is getattr(offered, name) for name in offered.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        module.nonsense  # noqa: B018
 
 
 def test_what_is_missing_has_its_default() -> None:

@@ -8,7 +8,8 @@ of a run folder or of the command line, become options here, and nowhere else.
 import dataclasses
 import importlib
 import math
-from collections.abc import Collection, Mapping
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from numbers import Real
@@ -61,6 +62,54 @@ def load(code: str) -> Any:
     """What stands in a module under a name, ``module:name``; it is imported now, not before."""
     module, _, name = code.partition(":")
     return getattr(importlib.import_module(module), name)
+
+
+class LazyRegistry(Mapping[str, T]):
+    """A registry of names and of where the code of each stands: loaded when it is asked for.
+
+    Parameters
+    ----------
+    code : mapping of str to str
+        ``module:name`` by name.
+
+    Examples
+    --------
+    >>> numbers = LazyRegistry({"pi": "math:pi"})
+    >>> list(numbers), numbers["pi"]
+    (['pi'], 3.141592653589793)
+    """
+
+    def __init__(self, code: Mapping[str, str]) -> None:
+        self.code = dict(code)
+
+    def __getitem__(self, name: str) -> T:
+        """What stands there; importing a module twice costs nothing."""
+        found: T = load(self.code[name])
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.code)
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+
+def lazy_room(room: str) -> Callable[[str], Any]:
+    """What makes a room's names importable without loading them: its ``__getattr__``.
+
+    They stand in the room's module ``public``, which is imported when one of them is first used.
+    """
+
+    def find(name: str) -> Any:
+        if not name.startswith("__"):
+            offered = importlib.import_module(f"{room}.public")
+            if name in offered.__all__:
+                found = getattr(offered, name)
+                setattr(sys.modules[room], name, found)
+                return found
+        raise AttributeError(f"module {room!r} has no attribute {name!r}")
+
+    return find
 
 
 def option(

@@ -70,7 +70,7 @@ def test_no_molecules() -> None:
 
 
 def test_unknown_kind_lists_the_known_ones() -> None:
-    with pytest.raises(MoleculeError, match="'ecfp' is unknown, expected one of morgan2, morgan4"):
+    with pytest.raises(MoleculeError, match="'ecfp' is unknown, expected one of: morgan2, morgan4"):
         fingerprints(["C"], "ecfp")
 
 

@@ -143,7 +143,7 @@ def test_bad_options(mzseek, small: Path, tmp_path: Path) -> None:
         "prepare", small / "s.tsv", "--out", tmp_path / "p", "--fingerprint", "ecfp"
     )
     assert status == 2
-    assert "fingerprint 'ecfp' is unknown, expected one of morgan2" in err
+    assert "fingerprint 'ecfp' is unknown, expected one of: morgan2" in err
     status, _, err = mzseek(
         "prepare", small / "s.tsv", "--out", tmp_path / "p", "--candidates", "hard"
     )

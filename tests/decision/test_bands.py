@@ -95,7 +95,7 @@ def test_medians_are_over_the_lists_that_can_be_compared() -> None:
 @pytest.mark.parametrize("name", ["hit", "bits", "dice"])
 def test_what_is_no_similarity_is_refused_with_those_there_are(name: str) -> None:
     assert sorted(BAND_SIMILARITIES) == sorted(SIMILARITIES)
-    reason = f"similarity '{name}' is unknown, expected one of tanimoto, cosine, f1"
+    reason = f"similarity '{name}' is unknown, expected one of: tanimoto, cosine, f1"
     with pytest.raises(DecisionError, match=reason):
         similarity_band(ROWS, name)
     with pytest.raises(DecisionError, match=reason):

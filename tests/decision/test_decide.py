@@ -212,7 +212,7 @@ def test_twins_may_be_given_as_one(found) -> None:
     lambda **k: decompose("hit", k.get("utility", "f1"), TOY, TOY_P, 0, k.get("within", "all")),
 ])  # fmt: skip
 def test_unknown_names_are_refused_with_the_known_ones(call) -> None:
-    with pytest.raises(DecisionError, match="'dice' is unknown, expected one of hit, bits"):
+    with pytest.raises(DecisionError, match="'dice' is unknown, expected one of: hit, bits"):
         call(utility="dice")
     with pytest.raises(DecisionError, match="within is 'some', expected one of: candidates, all"):
         call(within="some")

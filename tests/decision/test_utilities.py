@@ -71,7 +71,7 @@ def test_facts_of_the_utilities() -> None:
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
-    known = "'dice' is unknown, expected one of hit, bits, tanimoto, cosine, f1"
+    known = "'dice' is unknown, expected one of: hit, bits, tanimoto, cosine, f1"
     with pytest.raises(DecisionError, match=known):
         utility_named("dice")
     with pytest.raises(DecisionError, match=known):

@@ -26,5 +26,5 @@ def test_every_metric_but_the_loss_has_its_function() -> None:
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
-    with pytest.raises(MetricError, match="'hr@1' is unknown, expected one of hit_rate@1, hit_r"):
+    with pytest.raises(MetricError, match="'hr@1' is unknown, expected one of: hit_rate@1, hit_r"):
         metric("hr@1")

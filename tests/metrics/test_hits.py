@@ -160,7 +160,7 @@ def test_unknown_options_are_refused() -> None:
         hit_rate([1.0], [1], [True], 0)
     with pytest.raises(MzseekError, match=r"k is 1\.5, expected a whole number"):
         hit_rate([1.0], [1], [True], 1.5)
-    with pytest.raises(ValueError, match="'random' is unknown, expected one of expected, optim"):
+    with pytest.raises(ValueError, match="'random' is unknown, expected one of: expected, optim"):
         hit_rate([1.0], [1], [True], 1, ties="random")
 
 

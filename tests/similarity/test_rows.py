@@ -138,7 +138,7 @@ def test_other_shapes_are_refused_in_one_line(name: str) -> None:
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
-    with pytest.raises(SimilarityError, match="'dice' is unknown, expected one of cosine, tanim"):
+    with pytest.raises(SimilarityError, match="'dice' is unknown, expected one of: cosine, tanim"):
         similarity("dice")
 
 

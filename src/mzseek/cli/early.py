@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from typer.core import TyperCommand
 
-from mzseek.cli.options import FINGERPRINT_NAMES
+from mzseek.chem.fingerprinting.registry import FINGERPRINTS
 from mzseek.errors import (
     CacheError,
     DatabaseError,
@@ -18,6 +18,7 @@ from mzseek.errors import (
     MoleculeError,
     RunError,
 )
+from mzseek.registry import check_name
 
 Function = TypeVar("Function", bound=Callable[..., None])
 Look = Callable[[Path], None]
@@ -87,8 +88,4 @@ def look_for_file(path: Path) -> None:
 
 def look_at_fingerprint(name: Path | str) -> None:
     """Refuse a kind of fingerprint that is unknown."""
-    known = FINGERPRINT_NAMES.split()
-    if str(name) not in known:
-        raise MoleculeError(
-            f"fingerprint {str(name)!r} is unknown, expected one of {', '.join(known)}"
-        )
+    check_name(FINGERPRINTS, str(name), "fingerprint", MoleculeError)

@@ -1,19 +1,11 @@
-"""Options that several commands share, and the names that their help texts list.
-
-Names are written out, since asking the registries would load their rooms for every ``--help``;
-tests compare them.
-"""
+"""Options that several commands share; the names that help texts list come from registries."""
 
 from typing import Annotated
 
 import typer
 
+from mzseek.chem.fingerprinting.registry import FINGERPRINTS
 from mzseek.cli.output import only_json
-
-FINGERPRINT_NAMES = "morgan2 morgan4 morgan6 morgan8 rdkit map4 maccs"
-BAND_NAMES = "tanimoto cosine f1"
-GOAL_NAMES = "hit tanimoto cosine bits"
-WITHIN_NAMES = "candidates all"
 
 
 def _keep_stdout(context: typer.Context, wanted: bool) -> bool:
@@ -22,7 +14,7 @@ def _keep_stdout(context: typer.Context, wanted: bool) -> bool:
     return wanted
 
 
-Fingerprint = Annotated[str, typer.Option(help=FINGERPRINT_NAMES)]
+Fingerprint = Annotated[str, typer.Option(help=" ".join(FINGERPRINTS))]
 Jobs = Annotated[
     int | None,
     typer.Option("--jobs", min=1, help="Processes; all cores by default.", show_default=False),

@@ -10,6 +10,7 @@ from mzseek.datasets.table import DatasetFiles
 from mzseek.errors import DatasetError
 from mzseek.files import StrPath, sole_writer
 from mzseek.files.download import download
+from mzseek.registry import check_name
 from mzseek.work.progress import Progress, silent
 
 HUB = "https://huggingface.co"
@@ -60,9 +61,7 @@ def get_massspecgym(
         Another process is downloading into the folder, or it cannot be written.
     """
     folder = Path(folder)
-    if version not in FILES:
-        known = ", ".join(FILES)
-        raise DatasetError(f"MassSpecGym {version!r} is unknown, expected one of {known}")
+    check_name(FILES, version, "MassSpecGym", DatasetError)
     at_hand = {part: _present(folder, name) for part, name in FILES[version].items()}
     if revision is None and all(at_hand.values()):
         return _files({part: path for part, path in at_hand.items() if path})

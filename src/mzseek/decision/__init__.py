@@ -4,95 +4,11 @@ Pure functions. Fingerprints are 0/1 arrays or scipy CSR, rows are candidates; l
 are 1-D arrays over all candidates of all queries, with counts.
 """
 
-from mzseek.decision.bands import (
-    BAND_SIMILARITIES,
-    Band,
-    Bands,
-    bands_of_lists,
-    similarity_band,
-)
-from mzseek.decision.bounds import (
-    Bounds,
-    agreement_guaranteed,
-    bound_hit_under_similarity,
-    bound_similarity_under_hit,
-    regret_bounds,
-    regrets_from_similarities,
-    tight_similarities,
-)
-from mzseek.decision.calibration import (
-    BINS,
-    Calibration,
-    Reliability,
-    calibration_error,
-    first_places,
-    fit_calibration,
-    fit_temperature,
-    posterior,
-    reliability,
-)
-from mzseek.decision.decide import (
-    WITHIN,
-    Decision,
-    Decomposition,
-    bayes_decision,
-    decompose,
-    regret,
-    top_k,
-)
-from mzseek.decision.distributions import Distribution, distribution
-from mzseek.decision.selective import RiskCoverage, abstention_threshold, risk_coverage
-from mzseek.decision.sets import (
-    coverage_range,
-    fit_set_threshold,
-    molecules_needed,
-    prediction_sets,
-)
-from mzseek.decision.utilities import UTILITIES, Utility, expected_utility, utility_named
-from mzseek.decision.worst import WorstCase, worst_case
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "BAND_SIMILARITIES",
-    "BINS",
-    "UTILITIES",
-    "WITHIN",
-    "Band",
-    "Bands",
-    "Bounds",
-    "Calibration",
-    "Decision",
-    "Decomposition",
-    "Distribution",
-    "Reliability",
-    "RiskCoverage",
-    "Utility",
-    "WorstCase",
-    "abstention_threshold",
-    "agreement_guaranteed",
-    "bands_of_lists",
-    "bayes_decision",
-    "bound_hit_under_similarity",
-    "bound_similarity_under_hit",
-    "calibration_error",
-    "coverage_range",
-    "decompose",
-    "distribution",
-    "expected_utility",
-    "first_places",
-    "fit_calibration",
-    "fit_set_threshold",
-    "fit_temperature",
-    "molecules_needed",
-    "posterior",
-    "prediction_sets",
-    "regret",
-    "regret_bounds",
-    "regrets_from_similarities",
-    "reliability",
-    "risk_coverage",
-    "similarity_band",
-    "tight_similarities",
-    "top_k",
-    "utility_named",
-    "worst_case",
-]
+from mzseek.registry import lazy_room
+
+if TYPE_CHECKING:
+    from mzseek.decision.public import *  # noqa: F403
+
+__getattr__ = lazy_room("mzseek.decision")

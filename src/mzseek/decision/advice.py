@@ -2,25 +2,12 @@
 
 from dataclasses import dataclass
 
-from mzseek.decision.bands import BAND_SIMILARITIES
 from mzseek.decision.bounds import bound_hit_under_similarity, bound_similarity_under_hit
+from mzseek.decision.goals import GOALS, METRICS
+from mzseek.decision.registry import BAND_SIMILARITIES
 from mzseek.errors import DecisionError
+from mzseek.registry import check_name
 
-# What a goal is decoded for, and the loss of the paper that stands for it. Of the listwise losses,
-# Emb-Cos ranks best in the paper's main table and in our own.
-GOALS = {
-    "hit": "emb-cos",
-    "tanimoto": "iou",
-    "cosine": "cosine",
-    "bits": "bce",
-}
-# The metric of a goal, in the words of the losses' registry.
-METRICS = {
-    "hit": "hit_rate@1",
-    "tanimoto": "tanimoto",
-    "cosine": "cosine",
-    "bits": "bit_accuracy",
-}
 _PREDICTS = "predicts a fingerprint whatever the candidates"
 
 
@@ -116,8 +103,7 @@ def advise(
     -------
     Advice
     """
-    if goal not in GOALS:
-        raise DecisionError(f"goal {goal!r} is unknown, expected one of: {', '.join(GOALS)}")
+    check_name(GOALS, goal, "goal", DecisionError)
     if not compares(goal):
         return Advice(goal, GOALS[goal], own, None, [], _reasons_for_bits(own))
     if not medians:

@@ -8,11 +8,10 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from mzseek.decision.distributions import Distribution, Floats, Ints, binary_rows
-from mzseek.decision.utilities import UTILITIES
+from mzseek.decision.registry import BAND_SIMILARITIES, UTILITIES
 from mzseek.errors import DecisionError
+from mzseek.registry import check_name
 from mzseek.tables import Table, Tabular
-
-BAND_SIMILARITIES = tuple(name for name, each in UTILITIES.items() if each.vectorwise)
 
 
 @dataclass(frozen=True)
@@ -204,7 +203,4 @@ def _check_places(candidates: Ints, counts: Ints, references: Ints | None, rows:
 
 def check_similarity(similarity: str) -> None:
     """Refuse what is no similarity of vectors."""
-    if similarity not in BAND_SIMILARITIES:
-        raise DecisionError(
-            f"similarity {similarity!r} is unknown, expected one of {', '.join(BAND_SIMILARITIES)}"
-        )
+    check_name(BAND_SIMILARITIES, similarity, "similarity", DecisionError)

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.decision.bands import band_of, check_similarity
-from mzseek.decision.decide import Within, check_within
+from mzseek.decision.decide import check_within
 from mzseek.decision.distributions import Distribution, Floats, distribution
 from mzseek.decision.utilities import expected_of_candidates
+from mzseek.decision.utility import Within
 from mzseek.errors import DecisionError
 
 

@@ -1,24 +1,21 @@
 """Bayes decisions, and what the wrong one costs."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.decision.decoders import DECODERS
 from mzseek.decision.distributions import Distribution, distribution
+from mzseek.decision.registry import utility_named
 from mzseek.decision.utilities import (
     checked_prediction,
     expected,
     expected_of_candidates,
-    utility_named,
 )
+from mzseek.decision.utility import WITHIN, Within
 from mzseek.errors import DecisionError
 from mzseek.similarity import checked_rows
-
-Within = Literal["candidates", "all"]
-WITHIN: tuple[Within, ...] = ("candidates", "all")
 
 
 @dataclass(frozen=True)
@@ -110,14 +107,14 @@ def bayes_decision(
 
 def decide(utility: str, known: Distribution, within: Within = "candidates") -> Decision:
     """`bayes_decision` under a checked distribution."""
-    utility_named(utility)
+    rules = utility_named(utility).rules
     check_within(within)
     if within == "candidates":
         values = expected_of_candidates(utility, known)
         best = int(np.argmax(values))
         value = float(values[best])
         return Decision(known.bits_of(best), int(known.rows[best]), value, value)
-    bits, value, ceiling = DECODERS[utility](known)
+    bits, value, ceiling = rules.decode(known)
     place = known.place_of(bits)
     return Decision(bits, None if place is None else int(known.rows[place]), value, ceiling)
 

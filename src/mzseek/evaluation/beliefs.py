@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.decision.decide import Within, decompose_under
+from mzseek.decision.decide import decompose_under
+from mzseek.decision.utility import Within
 from mzseek.errors import RunError
 from mzseek.evaluation.decoding import Decoded, decode, list_distribution
 from mzseek.evaluation.posteriors import Calibrated, calibrate
@@ -29,6 +30,7 @@ from mzseek.evaluation.uncertainty import (
 from mzseek.files import StrPath
 from mzseek.metrics import binarise
 from mzseek.prepared.reader import Prepared
+from mzseek.registry import check_name
 from mzseek.runs.run import Run
 from mzseek.tables import Table, Tabular
 from mzseek.work.progress import Progress, silent
@@ -159,8 +161,7 @@ def decompose_run(
     float64 array, shape (spectra, 3)
         Bayes mismatch, residual and their sum.
     """
-    if rule not in RULES:
-        raise RunError(f"rule {rule!r} is unknown, expected one of: {', '.join(RULES)}")
+    check_name(RULES, rule, "rule", RunError)
     if rule == "threshold" and not predicts_fingerprint(run):
         raise RunError(f"{run.folder}: {name_of(run)} predicts no fingerprint to threshold")
     test, prepared = found.test, run.open_data(data)

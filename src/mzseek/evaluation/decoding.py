@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.decision.decide import WITHIN, Within
-from mzseek.decision.decoders import DECODERS
-from mzseek.decision.decoders.tanimoto import decode_tanimoto
 from mzseek.decision.distributions import Distribution, merged
-from mzseek.decision.utilities import UTILITIES, expected_of_candidates
+from mzseek.decision.registry import UTILITIES
+from mzseek.decision.utilities import expected_of_candidates
+from mzseek.decision.utility import WITHIN, Within
 from mzseek.errors import RunError
 from mzseek.evaluation.posteriors import Posterior
 from mzseek.metrics import Interval, bootstrap, bootstrap_difference
@@ -181,10 +180,7 @@ def _decide(utility: str, within: Within, known: Distribution) -> tuple[Bits, in
     if within == "candidates":
         best = int(np.argmax(expected_of_candidates(utility, known)))
         return known.bits_of(best), int(known.rows[best])
-    if utility == "tanimoto":
-        bits = decode_tanimoto(known, bound=False).bits
-    else:
-        bits = DECODERS[utility](known).bits
+    bits = UTILITIES[utility].decode(known, bound=False).bits
     place = known.place_of(bits)
     return bits, None if place is None else int(known.rows[place])
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mzseek.errors import MetricError
+from mzseek.registry import choose
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,4 @@ def metric(name: str) -> Metric:
     >>> metric("mces@1").mode
     'min'
     """
-    try:
-        return METRICS[name]
-    except KeyError:
-        known = ", ".join(METRICS)
-        raise MetricError(f"metric {name!r} is unknown, expected one of {known}") from None
+    return choose(METRICS, name, "metric", MetricError)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from mzseek.errors import MetricError
 from mzseek.ragged import Words, read_labels, read_values
+from mzseek.registry import check_name
 
 Ties = Literal["expected", "optimistic", "pessimistic"]
 Values = npt.NDArray[np.float64]
@@ -119,9 +120,7 @@ def hit_rate_from_counts(ranks: RankCounts, k: int, ties: Ties = "expected") -> 
     [0.333, 0.667, 1.0]
     """
     k = _checked_k(k)
-    if ties not in get_args(Ties):
-        known = ", ".join(get_args(Ties))
-        raise MetricError(f"tie rule {ties!r} is unknown, expected one of {known}")
+    check_name(get_args(Ties), ties, "tie rule", MetricError)
     better, tied, tied_labelled = ranks
     if ties == "optimistic":
         return (better < k).astype(np.float64)

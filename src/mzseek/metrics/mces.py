@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.chem import canonical_smiles
+from mzseek.chem.molecule import canonical_smiles
 from mzseek.errors import MetricError, MoleculeError
 from mzseek.work.local import LocalEngine
 

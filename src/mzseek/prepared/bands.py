@@ -13,6 +13,7 @@ from mzseek.decision import Bands, bands_of_lists
 from mzseek.errors import DatasetError
 from mzseek.prepared.layout import SAME_BLOCK
 from mzseek.prepared.reader import Prepared
+from mzseek.registry import check_name
 from mzseek.work.batches import in_batches
 from mzseek.work.progress import Progress, silent
 
@@ -86,8 +87,7 @@ def set_bands(
 def _measured(prepared: Prepared, fold: str | None) -> npt.NDArray[np.int64]:
     if fold is None:
         return np.unique(np.asarray(prepared.molecule)).astype(np.int64)
-    if fold not in FOLDS:
-        raise DatasetError(f"fold {fold!r} is unknown, expected one of {', '.join(FOLDS)}")
+    check_name(FOLDS, fold, "fold", DatasetError)
     return np.unique(prepared.molecule[prepared.in_fold(fold)]).astype(np.int64)
 
 

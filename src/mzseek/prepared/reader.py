@@ -43,6 +43,7 @@ from mzseek.prepared.layout import (
 )
 from mzseek.prepared.molecules import Molecules
 from mzseek.prepared.text_column import TextColumn
+from mzseek.registry import check_name
 from mzseek.tables import Table, Tabular
 
 
@@ -211,8 +212,7 @@ class Prepared(Tabular):
 
     def in_fold(self, fold: str) -> npt.NDArray[np.int64]:
         """Spectra of a fold."""
-        if fold not in FOLDS:
-            raise CacheError(f"fold {fold!r} is unknown, expected one of {', '.join(FOLDS)}")
+        check_name(FOLDS, fold, "fold", CacheError)
         return np.flatnonzero(self.fold == FOLDS.index(fold))
 
     @cached_property

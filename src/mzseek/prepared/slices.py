@@ -11,6 +11,7 @@ from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT
 from mzseek.prepared.loaded_lists import LoadedLists
 from mzseek.prepared.reader import Prepared
 from mzseek.ragged import gather
+from mzseek.registry import check_name
 
 IDENTITIES = {"fingerprint": SAME_FINGERPRINT, "inchikey": SAME_BLOCK}
 MOST_PEAKS = 128
@@ -97,10 +98,7 @@ class Slices:
         *,
         identity: str = "fingerprint",
     ) -> None:
-        if identity not in IDENTITIES:
-            raise CacheError(
-                f"identity {identity!r} is unknown, expected one of: {', '.join(IDENTITIES)}"
-            )
+        check_name(IDENTITIES, identity, "identity", CacheError)
         self.prepared = prepared
         self.identity = identity
         self._bits = int(prepared.manifest["fingerprint_bits"])

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, issparse
 
 from mzseek.errors import SimilarityError
+from mzseek.registry import choose
 from mzseek.similarity.formulas import cosine_of, f1_of, minmax_of, tanimoto_of
 
 Rows = Any  # a dense array or scipy's CSR, whose types say nothing to a checker
@@ -206,11 +207,7 @@ def similarity(name: str) -> RowSimilarity:
     >>> similarity("f1")([1, 1, 0], [0, 1, 1]).tolist()
     [0.5]
     """
-    try:
-        return SIMILARITIES[name]
-    except KeyError:
-        known = ", ".join(SIMILARITIES)
-        raise SimilarityError(f"similarity {name!r} is unknown, expected one of {known}") from None
+    return choose(SIMILARITIES, name, "similarity", SimilarityError)
 
 
 def checked_rows(values: Rows, name: str = "rows") -> Rows:

@@ -1,6 +1,7 @@
 """Engines by name."""
 
 from mzseek.errors import MzseekError
+from mzseek.registry import check_name
 from mzseek.work.cluster import RayEngine
 from mzseek.work.engine import Engine
 from mzseek.work.local import LocalEngine
@@ -29,8 +30,7 @@ def engine_named(name: str, jobs: int | None = None, address: str | None = None)
     MzseekError
         The name is unknown, or an address was given to an engine that has none.
     """
-    if name not in ENGINES:
-        raise MzseekError(f"engine {name!r} is unknown, expected one of: {', '.join(ENGINES)}")
+    check_name(ENGINES, name, "engine", MzseekError)
     if name == "ray":
         return RayEngine(jobs, address)
     if address:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.cli.commands.bands import PAPERS
+from mzseek.chem.fingerprinting.registry import OF_THE_PAPER
 from mzseek.decision import first_places
-from mzseek.decision.advice import GOALS
 from mzseek.decision.advice import advise as ask
+from mzseek.decision.goals import GOALS
 from mzseek.evaluation.posteriors import calibrate
 from mzseek.evaluation.scored import How
 from mzseek.prepared import Prepared
@@ -94,7 +94,7 @@ def test_the_commands_that_are_told_can_be_run_one_after_the_other(
 def test_the_six_of_the_paper_are_compared_by_default(mzseek, small: Prepared) -> None:
     _, text, _ = mzseek("advise", small.folder, "--lists", 2, "--jobs", 1, "--json")
     facts = json.loads(text)
-    assert {row["fingerprint"] for row in facts["rows"]} == set(PAPERS)
+    assert {row["fingerprint"] for row in facts["rows"]} == set(OF_THE_PAPER)
     assert facts["lists"] == 2
 
 
@@ -123,7 +123,7 @@ def test_the_probability_can_be_a_run_s(mzseek, small: Prepared, trained, tmp_pa
         (["DATA", "--p-star", "0"], "--p-star is 0, expected above 0 and at most 1"),
         (["DATA", "--p-star", "1.5"], "--p-star is 1.5, expected above 0 and at most 1"),
         (["DATA", "--p-star", "nan"], "--p-star is nan"),
-        (["DATA", "--fingerprint", "ecfp"], "fingerprint 'ecfp' is unknown, expected one of morg"),
+        (["DATA", "--fingerprint", "ecfp"], "fingerprint 'ecfp' is unknown, expected one of: morg"),
         (["DATA", "--candidates", "hard"], "no candidates 'hard', it has: formula, mass"),
         (["DATA", "--fingerprint", "maccs", "--run", "nowhere"], "nowhere: is no run folder"),
     ],

@@ -4,7 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.cli.commands.bands import PAPERS, _with_twins
+from mzseek.chem.fingerprinting.registry import OF_THE_PAPER
+from mzseek.cli.commands.bands import _with_twins
 from mzseek.decision import BAND_SIMILARITIES, Bands
 from mzseek.prepared import Prepared
 from mzseek.prepared.bands import set_bands
@@ -61,7 +62,7 @@ def test_a_cosine_beside_one_by_rounding_is_that_of_twins() -> None:
 def test_the_six_of_the_paper_are_asked_for_at_once(mzseek, small: Prepared) -> None:
     arguments = ("--fingerprint", "paper", "--fingerprint", "maccs", "--lists", 2, "--jobs", 1)
     _, text, _ = mzseek("bands", small.folder, *arguments, "--json")
-    assert list(json.loads(text)["medians"]) == [*PAPERS, "maccs"]
+    assert list(json.loads(text)["medians"]) == [*OF_THE_PAPER, "maccs"]
 
 
 @pytest.mark.parametrize("flags", [[], ["--json"]], ids=["table", "json"])
@@ -77,10 +78,10 @@ def test_the_picture_is_written(flags: list[str], mzseek, small: Prepared, tmp_p
     ("arguments", "message"),
     [
         (["absent"], "absent: is no prepared folder"),
-        (["DATA", "--fingerprint", "ecfp"], "fingerprint 'ecfp' is unknown, expected one of morg"),
-        (["DATA", "--similarity", "dice"], "similarity 'dice' is unknown, expected one of tanimo"),
+        (["DATA", "--fingerprint", "ecfp"], "fingerprint 'ecfp' is unknown, expected one of: morg"),
+        (["DATA", "--similarity", "dice"], "similarity 'dice' is unknown, expected one of: tanimo"),
         (["DATA", "--candidates", "hard"], "no candidates 'hard', it has: formula, mass"),
-        (["DATA", "--fold", "final"], "fold 'final' is unknown, expected one of train, val, test"),
+        (["DATA", "--fold", "final"], "fold 'final' is unknown, expected one of: train, val, test"),
         (["DATA", "--against", "all"], "against is 'all', expected one of: truth, pairs"),
         (["DATA", "--figure", "bands.png"], "bands.png: expected a name that ends in .svg"),
     ],

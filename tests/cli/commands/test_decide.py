@@ -236,7 +236,10 @@ def test_a_bad_table_is_one_line_that_says_where(
             ["p.csv", "--fingerprint", "maccs"],
             "has a column fingerprint: --fingerprint maccs would",
         ),
-        (["t.csv", "--fingerprint", "ecfp"], "fingerprint 'ecfp' is unknown, expected one of morg"),
+        (
+            ["t.csv", "--fingerprint", "ecfp"],
+            "fingerprint 'ecfp' is unknown, expected one of: morg",
+        ),
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else "",
 )

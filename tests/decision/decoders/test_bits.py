@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 
 from mzseek.decision import distribution
-from mzseek.decision.decoders import decode_bits
+from mzseek.decision.decoders.bits import decode_bits
 
 from ..conftest import candidate_sets, every, expected_by_hand, unhurried
 

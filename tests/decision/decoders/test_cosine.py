@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 
 from mzseek.decision import distribution
-from mzseek.decision.decoders import decode_cosine
+from mzseek.decision.decoders.cosine import decode_cosine
 
 from ..conftest import TOY, TOY_P, candidate_sets, every, expected_by_hand, unhurried
 

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mzseek.decision import distribution
-from mzseek.decision.decoders import decode_f1
-from mzseek.decision.decoders.f1 import largest, size_marginals
+from mzseek.decision.decoders.f1 import decode_f1, largest, size_marginals
 
 from ..conftest import candidate_sets, every, expected_by_hand, unhurried
 

@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given
 
 from mzseek.decision import distribution
-from mzseek.decision.decoders import decode_tanimoto
 from mzseek.decision.decoders.tanimoto import (
     _after_flips,
     _reached,
+    decode_tanimoto,
     enumerate_tanimoto,
     search_tanimoto,
     tanimoto_bound,

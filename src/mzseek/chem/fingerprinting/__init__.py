@@ -1,16 +1,10 @@
 """Fingerprints: a registry of kinds, computed in batches to sparse or packed rows."""
 
-from mzseek.chem.fingerprinting.compute import fingerprints, molecule_rows
-from mzseek.chem.fingerprinting.kinds import FINGERPRINTS, Fingerprint, fingerprint_kind
-from mzseek.chem.fingerprinting.rows import pack_rows, rows_to_csr, unpack_rows
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "FINGERPRINTS",
-    "Fingerprint",
-    "fingerprint_kind",
-    "fingerprints",
-    "molecule_rows",
-    "pack_rows",
-    "rows_to_csr",
-    "unpack_rows",
-]
+from mzseek.registry import lazy_room
+
+if TYPE_CHECKING:
+    from mzseek.chem.fingerprinting.public import *  # noqa: F403
+
+__getattr__ = lazy_room("mzseek.chem.fingerprinting")

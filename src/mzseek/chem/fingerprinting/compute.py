@@ -7,7 +7,8 @@ import numpy as np
 from rdkit.Chem import Mol
 from scipy.sparse import csr_array
 
-from mzseek.chem.fingerprinting.kinds import BitRows, fingerprint_kind
+from mzseek.chem.fingerprinting.kinds import BitRows
+from mzseek.chem.fingerprinting.registry import fingerprint_kind
 from mzseek.chem.fingerprinting.rows import rows_to_csr
 from mzseek.chem.molecule import parse_molecule
 from mzseek.errors import MoleculeError

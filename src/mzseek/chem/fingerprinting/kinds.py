@@ -15,7 +15,6 @@ from rdkit.Chem import Mol, rdFingerprintGenerator, rdMolDescriptors
 from rdkit.DataStructs import ExplicitBitVect
 
 from mzseek.chem.fingerprinting.map4 import map4_bits
-from mzseek.errors import MoleculeError
 from mzseek.work.processes import ctrl_c_kept
 
 BitRows = list[npt.NDArray[np.uint16]]
@@ -111,20 +110,10 @@ class MAP4(Fingerprint):
         return [map4_bits(molecule, self.bits) for molecule in molecules]
 
 
-FINGERPRINTS: dict[str, Fingerprint] = {
-    kind.name: kind
-    for kind in (Morgan(2), Morgan(4), Morgan(6), Morgan(8), RDKitPaths(), MAP4(), MACCS())
-}
-
-
-def fingerprint_kind(name: str) -> Fingerprint:
-    """Kind of that name; an unknown one is refused with the list of those there are."""
-    try:
-        return FINGERPRINTS[name]
-    except KeyError:
-        known = ", ".join(FINGERPRINTS)
-        raise MoleculeError(f"fingerprint {name!r} is unknown, expected one of {known}") from None
-
-
 def _on_bits(vector: ExplicitBitVect) -> npt.NDArray[np.uint16]:
     return np.fromiter(vector.GetOnBits(), dtype=np.uint16)
+
+
+# Their names and places stand in `mzseek.chem.fingerprinting.registry`.
+MORGAN2, MORGAN4, MORGAN6, MORGAN8 = Morgan(2), Morgan(4), Morgan(6), Morgan(8)
+RDKIT, MAP4_PAIRS, MACCS_KEYS = RDKitPaths(), MAP4(), MACCS()

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mzseek.cli.commands.bands import PAPERS, expanded
+from mzseek.chem.fingerprinting.registry import OF_THE_PAPER
+from mzseek.cli.commands.bands import expanded
 from mzseek.cli.early import early, look_at_fingerprint, look_for_prepared, look_for_run
-from mzseek.cli.options import GOAL_NAMES, AsJson, Jobs
+from mzseek.cli.options import AsJson, Jobs
 from mzseek.cli.output import new_table, plain, print_json, say, say_next, show, watched
+from mzseek.decision.goals import GOALS
 from mzseek.errors import DecisionError
+from mzseek.registry import check_name
 
 if TYPE_CHECKING:
     from mzseek.decision.advice import BandRow
@@ -25,7 +28,7 @@ _COMMAND = 10_000  # characters of a command that are shown: it must work as it 
 def advise(
     data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
     goal: Annotated[
-        str, typer.Option(help="What counts in the end: hit (HR@1), tanimoto, cosine or bits.")
+        str, typer.Option(help=f"What counts in the end: {' '.join(GOALS)}; hit is HR@1.")
     ] = "hit",
     candidates: Annotated[str, typer.Option(help="Candidate lists.")] = "mass",
     fingerprint: Annotated[
@@ -53,12 +56,10 @@ def advise(
 
     Example: mzseek advise prepared --goal tanimoto
     """
-    goals = GOAL_NAMES.split()
-    if goal not in goals:
-        raise DecisionError(f"--goal {goal!r} is unknown, expected one of: {', '.join(goals)}")
+    check_name(GOALS, goal, "--goal", DecisionError)
     if p_star is not None and not 0 < p_star <= 1:
         raise DecisionError(f"--p-star is {p_star:g}, expected above 0 and at most 1")
-    kinds = list(dict.fromkeys(expanded(fingerprint or PAPERS)))
+    kinds = list(dict.fromkeys(expanded(fingerprint or OF_THE_PAPER)))
     for kind in kinds:
         look_at_fingerprint(kind)
     from mzseek.decision.advice import advise as ask

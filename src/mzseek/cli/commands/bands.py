@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mzseek.chem.fingerprinting.registry import FINGERPRINTS, OF_THE_PAPER
 from mzseek.cli.early import early, look_at_fingerprint, look_for_prepared
-from mzseek.cli.options import BAND_NAMES, FINGERPRINT_NAMES, AsJson, Jobs
+from mzseek.cli.options import AsJson, Jobs
 from mzseek.cli.output import counted, new_table, plain, print_json, say, show, watched
+from mzseek.decision.registry import BAND_SIMILARITIES
 from mzseek.errors import DatasetError
 from mzseek.extras import require
 
 if TYPE_CHECKING:
     from mzseek.decision import Bands
-
-PAPERS = ("morgan2", "morgan4", "morgan6", "morgan8", "rdkit", "map4")
 
 
 @early(data=look_for_prepared)
@@ -25,11 +25,11 @@ def bands(
     fingerprint: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"{FINGERPRINT_NAMES}; several times for several, or `paper` for the six "
+            help=f"{' '.join(FINGERPRINTS)}; several times for several, or `paper` for the six "
             "of the paper. By default the prepared one."
         ),
     ] = None,
-    similarity: Annotated[str, typer.Option(help=BAND_NAMES)] = "tanimoto",
+    similarity: Annotated[str, typer.Option(help=" ".join(BAND_SIMILARITIES))] = "tanimoto",
     candidates: Annotated[str, typer.Option(help="Candidate lists.")] = "mass",
     fold: Annotated[str, typer.Option(help="train, val, test or all.")] = "test",
     against: Annotated[
@@ -93,7 +93,7 @@ def bands(
 
 def expanded(kinds: Sequence[str]) -> list[str]:
     """Kinds of fingerprint, the paper's six for `paper`."""
-    return [kind for name in kinds for kind in (PAPERS if name == "paper" else (name,))]
+    return [kind for name in kinds for kind in (OF_THE_PAPER if name == "paper" else (name,))]
 
 
 def _facts(found: "dict[str, Bands]", similarity: str, *how: str) -> dict[str, Any]:

@@ -5,10 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mzseek.chem.fingerprinting.registry import FINGERPRINTS
 from mzseek.cli.early import early, look_at_fingerprint, look_for_file
-from mzseek.cli.options import FINGERPRINT_NAMES, WITHIN_NAMES, AsJson
+from mzseek.cli.options import AsJson
 from mzseek.cli.output import counted, new_table, plain, print_json, say, show
+from mzseek.decision.utility import WITHIN
 from mzseek.errors import DecisionError
+from mzseek.registry import check_name
 
 if TYPE_CHECKING:
     from mzseek.decision import Bounds, Decision, Distribution
@@ -30,7 +33,7 @@ def decide(
     ] = "candidates",
     fingerprint: Annotated[
         str | None,
-        typer.Option(help=f"For SMILES: {FINGERPRINT_NAMES}; morgan2 by default."),
+        typer.Option(help=f"For SMILES: {' '.join(FINGERPRINTS)}; morgan2 by default."),
     ] = None,
     temperature: Annotated[
         float | None,
@@ -42,10 +45,7 @@ def decide(
 
     Example: mzseek decide candidates.csv --within all
     """
-    known_places = WITHIN_NAMES.split()
-    if within not in known_places:
-        listed = ", ".join(known_places)
-        raise DecisionError(f"--within {within!r} is unknown, expected one of: {listed}")
+    check_name(WITHIN, within, "--within", DecisionError)
     if fingerprint is not None:
         look_at_fingerprint(fingerprint)
     from mzseek.datasets.scored_table import read_scored_table

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from mzseek.decision.decoders.result import Decoded, exact
-from mzseek.decision.distributions import Distribution
-from mzseek.decision.utilities import cosine_weights
+from mzseek.decision.decoders.result import Decoded, Rules, exact
+from mzseek.decision.distributions import Distribution, Floats
+from mzseek.similarity import cosine_of
 
 
-def decode_cosine(known: Distribution) -> Decoded:
+def decode_cosine(known: Distribution, *, bound: bool = True) -> Decoded:
     r"""The exact maximiser of expected cosine over all of {0,1}^m (theorem "cosine Bayes").
 
     With :math:`w_i = \sum_y y_i p(y) / \lVert y \rVert`, the best decision of s bits takes the s
@@ -25,3 +25,18 @@ def decode_cosine(known: Distribution) -> Decoded:
     if zero > values[size - 1]:
         return exact(known.width, order[:0], zero)
     return exact(known.width, order[:size], values[size - 1])
+
+
+def cosine_weights(known: Distribution) -> Floats:
+    """``w_i = Σ_y y_i p(y) / ‖y‖`` of the paper's cosine theorem."""
+    return known.weighted_bits(known.probabilities / np.sqrt(np.maximum(known.sizes, 1)))
+
+
+def _of_candidates(known: Distribution) -> Floats:
+    # Linear in the decision's bits, so that no pair of candidates has to be looked at.
+    sizes = known.sizes
+    values = known.sums_over_bits(cosine_weights(known)) / np.sqrt(np.maximum(sizes, 1))
+    return np.where(sizes == 0, known.probability_of_zero, values)
+
+
+RULES = Rules(lambda d, a, b, _: cosine_of(d, a, b), decode_cosine, _of_candidates)

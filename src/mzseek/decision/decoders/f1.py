@@ -3,12 +3,13 @@
 import numpy as np
 
 from mzseek.decision.decoders.cosine import decode_cosine
-from mzseek.decision.decoders.result import Decoded, exact
+from mzseek.decision.decoders.result import Decoded, Rules, exact
 from mzseek.decision.distributions import Distribution, Floats, Ints
 from mzseek.decision.utilities import expected
+from mzseek.similarity import f1_of
 
 
-def decode_f1(known: Distribution) -> Decoded:
+def decode_f1(known: Distribution, *, bound: bool = True) -> Decoded:
     r"""The exact maximiser of expected F1 over all of {0,1}^m.
 
     For decisions of k bits, expected F1 is a sum over them of
@@ -69,3 +70,6 @@ def largest(values: Floats, count: int) -> Ints:
     if count >= len(values):
         return np.arange(len(values))
     return np.argpartition(-values, count - 1)[:count]
+
+
+RULES = Rules(lambda d, a, b, _: f1_of(d, a, b), decode_f1)

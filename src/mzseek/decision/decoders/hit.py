@@ -1,12 +1,14 @@
 """HR@1: the mode."""
 
+from typing import Any
+
 import numpy as np
 
-from mzseek.decision.decoders.result import Decoded
+from mzseek.decision.decoders.result import Decoded, Rules
 from mzseek.decision.distributions import Distribution
 
 
-def decode_hit(known: Distribution) -> Decoded:
+def decode_hit(known: Distribution, *, bound: bool = True) -> Decoded:
     """The most probable fingerprint; the first of several.
 
     Nothing outside the candidates has any probability, so that looking further is of no use.
@@ -14,3 +16,10 @@ def decode_hit(known: Distribution) -> Decoded:
     best = int(np.argmax(known.probabilities))
     value = float(known.probabilities[best])
     return Decoded(known.bits_of(best), value, value)
+
+
+def _of(dot: Any, size_a: Any, size_b: Any, width: int) -> Any:
+    return ((dot == size_a) & (dot == size_b)).astype(np.float64)
+
+
+RULES = Rules(_of, decode_hit, lambda known: known.probabilities)

@@ -1,9 +1,13 @@
-"""What a decoder returns."""
+"""What a decoder returns, and what a utility is made of."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from mzseek.decision.distributions import Distribution, Floats
 
 
 class Decoded(NamedTuple):
@@ -21,6 +25,27 @@ class Decoded(NamedTuple):
     bits: npt.NDArray[np.uint8]
     value: float
     upper_bound: float
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a utility is computed and decided for.
+
+    Attributes
+    ----------
+    of : callable of (common bits, bits of the one, bits of the other, width)
+        What a decision is worth against a truth.
+    decode : callable of (Distribution, bound=True)
+        The best decision over all fingerprints; ``bound=False`` where nobody reads the upper bound
+        and it would cost time.
+    of_candidates : callable of Distribution, or None
+        Expected utility of deciding for each candidate, where there is a shorter way than to look
+        at every pair of them.
+    """
+
+    of: Callable[[Any, Any, Any, int], Any]
+    decode: Callable[..., Decoded]
+    of_candidates: Callable[[Distribution], Floats] | None = None
 
 
 def exact(width: int, chosen: npt.NDArray[np.int64], value: float) -> Decoded:

@@ -3,10 +3,12 @@
 import numpy as np
 import numpy.typing as npt
 
+from mzseek.decision.decoders.cosine import cosine_weights
 from mzseek.decision.decoders.f1 import largest, size_marginals
-from mzseek.decision.decoders.result import Decoded, exact
+from mzseek.decision.decoders.result import Decoded, Rules, exact
 from mzseek.decision.distributions import Distribution, Floats
-from mzseek.decision.utilities import cosine_weights, expected_of_candidates
+from mzseek.decision.utilities import expected_of_candidates
+from mzseek.similarity import tanimoto_of
 
 # Decisions times candidates that enumeration may look at: some 40 ms.
 _ENUMERATED = 2**21
@@ -204,3 +206,6 @@ def _reached(known: Distribution, bits: npt.NDArray[np.uint8]) -> tuple[float, F
     if not bits.any():
         return known.probability_of_zero, common, union
     return float((common / union) @ known.probabilities), common, union
+
+
+RULES = Rules(lambda d, a, b, _: tanimoto_of(d, a, b), decode_tanimoto)

@@ -1,0 +1,30 @@
+import subprocess
+import sys
+
+import pytest
+
+from mzseek.chem.fingerprinting.registry import FINGERPRINTS, OF_THE_PAPER, fingerprint_kind
+from mzseek.errors import MoleculeError
+
+
+def test_every_name_is_that_of_its_kind() -> None:
+    assert {name: kind.name for name, kind in FINGERPRINTS.items()} == {n: n for n in FINGERPRINTS}
+    assert set(OF_THE_PAPER) < set(FINGERPRINTS)
+
+
+def test_a_kind_is_made_once() -> None:
+    assert fingerprint_kind("rdkit") is FINGERPRINTS["rdkit"]
+
+
+def test_unknown_names_are_refused_with_the_known_ones() -> None:
+    with pytest.raises(MoleculeError, match="fingerprint 'ecfp' is unknown, expected one of: morg"):
+        fingerprint_kind("ecfp")
+
+
+def test_names_load_no_library() -> None:
+    heavy = "{'numpy', 'rdkit'}"
+    code = (
+        "import sys, mzseek.chem.fingerprinting.registry as r; list(r.FINGERPRINTS); "
+        f"sys.exit(bool({heavy} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

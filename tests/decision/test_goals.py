@@ -1,0 +1,10 @@
+from mzseek.decision.goals import GOALS, METRICS
+from mzseek.decision.registry import UTILITIES
+from mzseek.losses import LOSSES
+
+
+def test_a_goal_is_a_utility_with_a_loss_that_stands_for_it() -> None:
+    assert list(GOALS) == list(METRICS)
+    for goal, loss in GOALS.items():
+        assert goal in UTILITIES
+        assert LOSSES[loss].stands_for == METRICS[goal]

@@ -1,0 +1,26 @@
+import subprocess
+import sys
+
+import pytest
+
+from mzseek.decision.registry import BAND_SIMILARITIES, UTILITIES, utility_named
+from mzseek.errors import DecisionError
+
+
+def test_names_are_their_keys() -> None:
+    assert all(name == each.name == utility_named(name).name for name, each in UTILITIES.items())
+    assert BAND_SIMILARITIES == ("tanimoto", "cosine", "f1")
+
+
+def test_unknown_names_are_refused_with_the_known_ones() -> None:
+    with pytest.raises(DecisionError, match="utility 'dice' is unknown, expected one of: hit, bit"):
+        utility_named("dice")
+
+
+def test_names_and_facts_load_no_library() -> None:
+    heavy = "{'numpy', 'scipy'}"
+    code = (
+        "import sys, mzseek.decision.registry, mzseek.decision.goals; "
+        f"sys.exit(bool({heavy} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

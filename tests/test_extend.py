@@ -1,0 +1,324 @@
+"""A capability is one own file (a folder for a network) and one registry line; each is added so.
+
+The package is copied to a temporary folder, all is added to the copy, and the command line of the
+copy uses it, in a process of its own.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mzseek
+
+LOSS = '''
+"""Squared error of bits, each to a power of one's own."""
+
+from dataclasses import dataclass
+
+from mzseek.losses.loss import Loss
+from mzseek.registry import option
+
+
+@dataclass(frozen=True)
+class PowerOptions:
+    """Options of the loss."""
+
+    power: float = option(2.0, "power of each difference", above=0)
+
+
+def power(logits, target, power=2.0):
+    """The mean power of the differences."""
+    import torch
+
+    dense = target if isinstance(target, torch.Tensor) else target.dense(torch.float32)
+    return (torch.sigmoid(logits) - dense).abs().pow(power).mean()
+
+
+LOSS = Loss("power", power, kind="bitwise", stands_for="bit_accuracy", options=PowerOptions)
+'''
+ENCODER = '''
+"""One linear layer on bins, its embedding scaled."""
+
+from dataclasses import dataclass
+
+from mzseek.models.encoders.kind import EncoderKind
+from mzseek.registry import option
+
+
+@dataclass(frozen=True)
+class LinearOptions:
+    """Options of the encoder."""
+
+    width: int = option(64, "length of an embedding", above=0)
+    scale: float = option(1.0, "what embeddings are multiplied by", above=0)
+
+
+ENCODER = EncoderKind(
+    "linear", "mzseek.models.encoders.linear.network:ScaledLinear", LinearOptions, reads="bins",
+    takes_bins=True,
+)
+'''
+NETWORK = '''
+"""The network."""
+
+from mzseek.models.encoders.base import Encoder
+from mzseek.models.encoders.linear import ENCODER
+from mzseek.models.linear import SparseLinear
+
+
+class ScaledLinear(Encoder):
+    """``scale (W x + b)``."""
+
+    kind = ENCODER
+
+    def __init__(self, bins, width, scale):
+        super().__init__(width)
+        self.layer, self.scale = SparseLinear(bins, width), scale
+
+    def forward(self, spectra):
+        """Embeddings."""
+        return self.scale * self.layer(spectra)
+'''
+FINGERPRINT = '''
+"""How many atoms of each element, a bit for each element that is there."""
+
+import numpy as np
+
+from mzseek.chem.fingerprinting.kinds import Fingerprint
+
+
+class Elements(Fingerprint):
+    """A bit for each element."""
+
+    name, bits, describes = "elements", 128, "elements that a molecule has"
+
+    def rows(self, molecules, threads=1):
+        """Atomic numbers, rising."""
+        found = [{a.GetAtomicNum() for a in m.GetAtoms()} | {1} for m in molecules]
+        return [np.array(sorted(numbers), np.uint16) for numbers in found]
+
+
+ELEMENTS = Elements()
+'''
+SPECTRUM_FORMAT = '''
+"""A line a spectrum: SPECTRUM name precursor m/z:intensity …"""
+
+import numpy as np
+
+from mzseek.files import text_lines
+from mzseek.spectra.record import Record
+
+
+def looks_like(head):
+    """Whether a file begins as one of these."""
+    return head.startswith("SPECTRUM ")
+
+
+def read(source):
+    """Records of a file."""
+    with source.open() as stream:
+        for number, line in text_lines(stream):
+            _, name, precursor, *peaks = line.split()
+            pairs = np.array([peak.split(":") for peak in peaks], float)
+            record = Record(f"line {number}", mz=pairs[:, 0], intensities=pairs[:, 1])
+            record.add("title", name)
+            record.add("precursor_mz", precursor)
+            record.add("adduct", "[M+H]+")
+            yield record
+'''
+MOLECULE_FORMAT = '''
+"""A line a molecule: MOLECULE name smiles."""
+
+from functools import partial
+
+from mzseek.database.record import MoleculeRecord
+from mzseek.files import text_lines
+
+
+def reader_of(source, named):
+    """Reader of such a list."""
+    return partial(_read, source) if source.head().startswith(b"MOLECULE ") else None
+
+
+def _read(source, report, origin):
+    with source.open() as stream:
+        for number, line in text_lines(stream):
+            _, name, smiles = line.split()
+            yield MoleculeRecord(f"line {number}", smiles, name, origin)
+'''
+UTILITY = '''
+"""Whether a decision has any bit of the truth."""
+
+import numpy as np
+
+from mzseek.decision.decoders.result import Decoded, Rules
+
+
+def of(common, size_a, size_b, width):
+    """One where a bit is shared, or both have none."""
+    return ((common > 0) | ((size_a == 0) & (size_b == 0))).astype(np.float64)
+
+
+def decode(known, *, bound=True):
+    """All bits that any candidate has."""
+    bits = known.used.astype(np.uint8)
+    value = float(known.probabilities[known.sizes > 0].sum())
+    return Decoded(bits, value, value)
+
+
+RULES = Rules(of, decode)
+'''
+COMMAND = '''
+"""``mzseek hello``."""
+
+from typing import Annotated
+
+import typer
+
+
+def hello(name: Annotated[str, typer.Option(help="Whom to greet.")] = "you") -> None:
+    """Greet.
+
+    Example: mzseek hello --name Ada
+    """
+    typer.echo(f"hello {name}")
+'''
+
+
+def add_file(package: Path, path: str, text: str) -> None:
+    (package / path).parent.mkdir(exist_ok=True)
+    assert not (package / path).exists()
+    (package / path).write_text(text.lstrip())
+
+
+def add_lines(package: Path, path: str, *lines: tuple[str, str]) -> None:
+    """Put a line (and what it imports) after one that stands in a registry."""
+    text = (package / path).read_text()
+    for after, line in lines:
+        assert text.count(after) == 1, (path, after)
+        text = text.replace(after, f"{after}\n{line}")
+    (package / path).write_text(text)
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of mzseek with one more of everything."""
+    copy = tmp_path_factory.mktemp("extended") / "mzseek"
+    shutil.copytree(
+        Path(mzseek.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    add_file(copy, "losses/kinds/power.py", LOSS)
+    add_lines(
+        copy, "losses/registry.py",
+        ("cosine, focal, iou", "from mzseek.losses.kinds import power"),
+        ("        combined.LOSS,", "        power.LOSS,"),
+    )  # fmt: skip
+    add_file(copy, "models/encoders/linear/__init__.py", ENCODER)
+    add_file(copy, "models/encoders/linear/network.py", NETWORK)
+    add_lines(
+        copy, "models/encoders/__init__.py",
+        ("mlp, precursor, transformer", "from mzseek.models.encoders import linear"),
+        ("        blind.ENCODER,", "        linear.ENCODER,"),
+    )  # fmt: skip
+    add_file(copy, "chem/fingerprinting/elements.py", FINGERPRINT)
+    line = '        "elements": "mzseek.chem.fingerprinting.elements:ELEMENTS",'
+    add_lines(
+        copy, "chem/fingerprinting/registry.py",
+        ('        "maccs": f"{_HERE}:MACCS_KEYS",', line),
+    )  # fmt: skip
+    add_file(copy, "spectra/formats/lines.py", SPECTRUM_FORMAT)
+    add_lines(
+        copy, "spectra/formats/__init__.py",
+        ("from mzseek.spectra.record import Record", "from mzseek.spectra.formats import lines"),
+        (
+            "FORMATS: dict[str, Format] = {",
+            '    "lines": Format("Lines", (".lines",), lines.looks_like, lines.read, "SPECTRUM"),',
+        ),
+    )  # fmt: skip
+    add_file(copy, "database/formats/named.py", MOLECULE_FORMAT)
+    add_lines(
+        copy, "database/formats/__init__.py",
+        ("from mzseek.files import Source", "from mzseek.database.formats import named"),
+        ("FORMATS: dict[str, Format] = {", '    "named": Format("named", named.reader_of),'),
+    )  # fmt: skip
+    add_file(copy, "decision/decoders/overlap.py", UTILITY)
+    line = '        Utility("overlap", "any bit", f"{_HERE}.overlap"),'
+    add_lines(
+        copy, "decision/registry.py",
+        ('        Utility("f1", "F1", f"{_HERE}.f1", vectorwise=True),', line),
+    )  # fmt: skip
+    add_file(copy, "cli/commands/hello.py", COMMAND)
+    add_lines(copy, "cli/app.py", ("COMMANDS = {", '    "hello": "Greet.",'))
+    return copy
+
+
+@pytest.fixture
+def run(package: Path, tmp_path: Path):
+    """The command line of the copy."""
+
+    def call(*arguments: object) -> str:
+        code = "import sys; from mzseek.cli import main; main()"
+        environment = os.environ | {"PYTHONPATH": str(package.parent), "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(
+            [sys.executable, "-c", code, *map(str, arguments)],
+            cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return call
+
+
+def test_a_loss_and_an_encoder_are_trained_with_options_of_their_own(
+    run, small_set, tmp_path: Path
+) -> None:
+    listed = run("train", "--options")
+    assert "--set loss.power=2.0" in listed
+    assert "--set encoder.scale=1.0" in listed
+    assert " power" in run("train", "--help")
+    quick = ("--epochs", 2, "--batch-size", 16, "--threads", 1)
+    settings = ("--set", "loss.power=1.5", "--set", "encoder.scale=0.5", "--set", "encoder.width=8")
+    run(
+        "train", small_set.folder, "--loss", "power", "--model", "linear", *quick, *settings,
+        "--out", "run",
+    )  # fmt: skip
+    facts = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert facts["loss"] == {"name": "power", "options": {"power": 1.5}}
+    assert facts["model"]["encoder"] == {"name": "linear", "options": {"width": 8, "scale": 0.5}}
+    found = json.loads(run("evaluate", "run", "--no-decode", "--json").splitlines()[-1])
+    assert 0 <= found["tanimoto"] <= 1
+
+
+def test_a_fingerprint_is_prepared(run, small_set, tmp_path: Path) -> None:
+    assert " elements" in run("prepare", "--help")
+    spectra = small_set.folder.parent / "spectra.tsv"
+    run("prepare", spectra, "--fingerprint", "elements", "--jobs", 1, "--out", "prepared")
+    manifest = json.loads((tmp_path / "prepared" / "manifest.json").read_text())
+    assert manifest["fingerprint_bits"] == 128
+
+
+def test_a_spectrum_format_is_read(run, tmp_path: Path) -> None:
+    (tmp_path / "mine.lines").write_text("SPECTRUM one 195.0877 110.07:1 138.066:3\n")
+    assert "1 spectrum" in run("show", "mine.lines").replace("\n", " ")
+
+
+def test_a_molecule_format_is_read(run, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("MOLECULE ethanol CCO\nMOLECULE benzene c1ccccc1\n")
+    run("database", "build", "mine.txt", "--jobs", 1, "--out", "db")
+    assert "CCO\t" in run("database", "search", "db", "--formula", "C2H6O")
+
+
+def test_a_utility_is_decided_for(run, tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("fingerprint,probability\n1100,0.6\n0110,0.4\n")
+    found = json.loads(run("decide", "table.csv", "--within", "all", "--json").splitlines()[-1])
+    assert "overlap" in json.dumps(found)
+
+
+def test_a_command_is_called(run) -> None:
+    assert "Greet." in run("--help")
+    assert run("hello", "--name", "Ada") == "hello Ada\n"
