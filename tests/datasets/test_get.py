@@ -125,7 +125,7 @@ def test_no_hub_at_all(tmp_path: Path) -> None:
 
 
 def test_unknown_version(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"'2' is unknown, expected one of 1, 1\.5"):
+    with pytest.raises(DatasetError, match=r"'2' is unknown, expected one of: 1, 1\.5"):
         get_massspecgym(tmp_path, "2")
 
 

@@ -61,5 +61,5 @@ def test_no_lists_and_no_candidates() -> None:
 
 
 def test_unknown_kinds_are_refused_with_the_known_ones() -> None:
-    with pytest.raises(SimilarityError, match="'dice' is unknown, expected one of cosine, tani"):
+    with pytest.raises(SimilarityError, match="'dice' is unknown, expected one of: cosine, tani"):
         list_similarity(*lists([2], 8, 0), "dice")

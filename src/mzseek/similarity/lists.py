@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from mzseek.errors import SimilarityError
+from mzseek.registry import choose
 from mzseek.similarity.formulas import cosine_of, tanimoto_of
 
 Floats = npt.NDArray[np.float32]
@@ -99,7 +100,5 @@ def list_similarity(
     -------
     float32 array, shape (candidates,)
     """
-    if kind not in LIST_SIMILARITIES:
-        known = ", ".join(LIST_SIMILARITIES)
-        raise SimilarityError(f"similarity {kind!r} is unknown, expected one of {known}")
-    return LIST_SIMILARITIES[kind](prediction, candidates, counts)
+    function = choose(LIST_SIMILARITIES, kind, "similarity", SimilarityError)
+    return function(prediction, candidates, counts)

@@ -1,0 +1,40 @@
+import subprocess
+import sys
+
+import pytest
+
+from mzseek.chem.fingerprinting.registry import FINGERPRINTS
+from mzseek.cli.app import COMMANDS
+from mzseek.decision.goals import GOALS
+from mzseek.decision.registry import BAND_SIMILARITIES
+from mzseek.losses import LOSSES
+from mzseek.training.settings import MODELS
+
+LISTED = {
+    ("train",): (*LOSSES, *MODELS),
+    ("prepare",): tuple(FINGERPRINTS),
+    ("database", "build"): tuple(FINGERPRINTS),
+    ("bands",): (*FINGERPRINTS, *BAND_SIMILARITIES),
+    ("decide",): tuple(FINGERPRINTS),
+    ("advise",): tuple(GOALS),
+}
+
+
+@pytest.mark.parametrize("command", LISTED, ids=" ".join)
+def test_help_lists_what_the_registries_hold(command: tuple[str, ...], mzseek) -> None:
+    assert command[0] in COMMANDS
+    status, text, _ = mzseek(*command, "--help")
+    assert status == 0
+    words = text.replace(";", " ").replace(":", " ").replace(".", " ").split()
+    assert [name for name in LISTED[command] if name not in words] == []
+
+
+def test_json_is_alone_on_standard_output(small_set, tmp_path) -> None:
+    """Also where a library prints: only the last line, and nothing else, is there."""
+    code = "from mzseek.cli import main; main()"
+    arguments = ["prepare", small_set.folder.parent / "spectra.tsv", "--fingerprint", "maccs"]
+    arguments += ["--jobs", "1", "--out", tmp_path / "prepared", "--json"]
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("{")
+    assert done.stdout.count("\n") == 1
