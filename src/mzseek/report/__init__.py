@@ -11,7 +11,7 @@ __all__ = ["Shown", "write_dataset_page", "write_runs_page"]
 
 
 def __getattr__(name: str) -> Any:
-    """Pages load torch, RDKit and matplotlib, which the drawing of a spectrum can do without."""
+    """Pages load RDKit and matplotlib, which the drawing of a spectrum can do without."""
     if name == "write_dataset_page":
         from mzseek.report.dataset_page import write_dataset_page
 

@@ -49,7 +49,7 @@ def _make(out: Path, seed: int, epochs: int) -> bool:
     from mzseek.datasets.demo import QUERIES, write_demo
     from mzseek.datasets.table import find_dataset
     from mzseek.prepared.writer import prepare
-    from mzseek.report import write_dataset_page, write_runs_page  # torch takes a second to load
+    from mzseek.report import write_dataset_page, write_runs_page
 
     _step(1, "Simulating molecules and spectra")
     with watched() as progress:

@@ -70,7 +70,7 @@ def evaluate(
     if control is not None and control.samefile(run):
         raise RunError(f"--control {control}: is the run itself; name another to compare with")
     from mzseek.evaluation.beliefs import beliefs_of
-    from mzseek.evaluation.evaluate import evaluate as score  # torch takes a second to load
+    from mzseek.evaluation.evaluate import evaluate as score
     from mzseek.evaluation.evaluate import mces_of_best
     from mzseek.evaluation.scored import How, predicts_fingerprint
     from mzseek.metrics import bootstrap
