@@ -1,5 +1,6 @@
 """One file, one registry line, one test of the same name, one line in the docs."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -170,3 +171,36 @@ def test_the_readme_names_the_two_commands() -> None:
     readme = (ROOT / "README.md").read_text()
     assert "make demo" in readme
     assert "make test" in readme
+
+
+def test_the_modules_that_the_architecture_names_exist() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    named = set(re.findall(r"`([a-z_]+/[a-z_/]+(?:\.py|/))`", text))
+    assert len(named) > 60
+    homes = (ROOT / "src" / "mzseek", ROOT)
+    missing = [n for n in named if not any((home / n).exists() for home in homes)]
+    assert missing == []
+
+
+def test_each_journey_names_a_module_once() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    part = text.partition("## Three journeys")[2].partition("\n## ")[0]
+    journeys = [each for each in part.split("\n\n") if each.startswith("**")]
+    assert len(journeys) == 3
+    for journey in journeys:
+        named = re.findall(r"`([a-z_/]+\.py)`", journey)
+        assert len(named) >= 10
+        assert len(set(named)) == len(named)
+
+
+def test_no_function_is_longer_than_a_page() -> None:
+    """But for its signature and docstring."""
+    long = []
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            if body and (body[-1].end_lineno or 0) - body[0].lineno >= 60:
+                long.append(f"{path.name}: {node.name}")
+    assert long == []
