@@ -17,7 +17,7 @@ import numpy as np
 
 from mzseek.evaluation.beliefs import beliefs_of, decompose_run
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.scored import How, predicts_fingerprint
+from mzseek.evaluation.scored import Scoring, predicts_fingerprint
 from mzseek.metrics import bootstrap, bootstrap_difference
 from mzseek.runs.run import Run
 
@@ -35,7 +35,7 @@ def main():
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     started = time.perf_counter()
-    how = How(candidates=options.candidates)
+    how = Scoring(candidates=options.candidates)
     found = {
         model: [measure(options, f"{model}-{seed}", how) for seed in options.seeds]
         for model in [*options.models, options.control]
@@ -96,7 +96,7 @@ def summary(parts, control):
     facts["calibration error"] = {
         when: [round(b.errors[when], 4) for b in beliefs] for when in ("before", "after")
     }
-    facts["calibration"] = [vars(b.calibrated.test.calibration) for b in beliefs]
+    facts["calibration"] = [vars(b.calibrated.asked.calibration) for b in beliefs]
     facts["sets"] = [[each.to_dict() for each in b.sets] for b in beliefs]
     facts["abstention"] = [[vars(each) for each in b.abstentions] for b in beliefs]
     facts["risk area"] = [b.risk_area for b in beliefs]

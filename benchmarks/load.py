@@ -16,9 +16,9 @@ from mzseek.models import build
 from mzseek.prepared.batch import BatchMaker
 from mzseek.prepared.reader import Prepared
 from mzseek.training.learner import Learner
-from mzseek.training.options import Options
 from mzseek.training.order import TrainingOrder
-from mzseek.training.protocol import with_protocol
+from mzseek.training.plan.options import Options
+from mzseek.training.plan.protocol import with_protocol
 from mzseek.work.memory import keep_freed_memory
 
 STEPS, WARM = 200, 10

@@ -19,8 +19,8 @@ from mzseek.models import build
 from mzseek.prepared.batch import BatchMaker
 from mzseek.prepared.reader import Prepared
 from mzseek.training.learner import Learner
-from mzseek.training.options import Options
 from mzseek.training.order import TrainingOrder
+from mzseek.training.plan.options import Options
 from mzseek.training.train import train
 from mzseek.work.memory import keep_freed_memory
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.scored import How
+from mzseek.evaluation.scored import Scoring
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
-from mzseek.training.options import Options
-from mzseek.training.protocol import with_protocol
+from mzseek.training.plan.options import Options
+from mzseek.training.plan.protocol import with_protocol
 from mzseek.training.several import train_several
 
 # Learning rate and temperature of emb-cos by the hit rate at 1 on validation, seed 0.
@@ -58,7 +58,7 @@ def main():
     )
     took = time.perf_counter() - started
     table = {name: summary(runs, name, options.seeds) for name in options.only}
-    chance = evaluate(next(iter(runs.values())), How()).chance
+    chance = evaluate(next(iter(runs.values())), Scoring()).chance
     if options.json:
         print(json.dumps({"table": table, "random": chance, "seconds": took}))
         return
@@ -75,7 +75,7 @@ def main():
 
 def summary(runs: dict[str, Run], name: str, seeds: list[int]) -> dict:
     """Mean and standard deviation over seeds of each metric, and seconds a run."""
-    found = [evaluate(runs[f"{name}-{seed}"], How()).to_dict() for seed in seeds]
+    found = [evaluate(runs[f"{name}-{seed}"], Scoring()).to_dict() for seed in seeds]
     row = {
         metric: (float(np.mean(values)), float(np.std(values)))
         for metric in METRICS

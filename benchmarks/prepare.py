@@ -31,7 +31,7 @@ def main() -> None:
     data = shared_data()
     if data is None:
         sys.exit("needs the shared data folder beside the checkout")
-    from mzseek.prepared import Options
+    from mzseek.prepared import PrepareOptions
 
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -42,7 +42,7 @@ def main() -> None:
             table, lists = make_massspecgym_size(data, folder)
         with Measure() as measure:
             prepared, _ = prepare(
-                table, lists, folder / "prepared", Options(fingerprint=arguments.fingerprint)
+                table, lists, folder / "prepared", PrepareOptions(fingerprint=arguments.fingerprint)
             )
         counts = prepared.manifest["counts"]
         result = {

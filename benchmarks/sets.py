@@ -14,7 +14,7 @@ import numpy as np
 
 from mzseek.decision import fit_set_threshold, prediction_sets
 from mzseek.evaluation.posteriors import calibrate
-from mzseek.evaluation.scored import How
+from mzseek.evaluation.scored import Scoring
 from mzseek.evaluation.uncertainty import COVERAGES, by_molecule, set_results
 from mzseek.runs.run import Run
 
@@ -29,7 +29,7 @@ def main():
     for folder in options.runs:
         run = Run.open(folder)
         setting = options.candidates or run.measured_on()
-        found = calibrate(run, How(candidates=setting))
+        found = calibrate(run, Scoring(candidates=setting))
         print(f"== {folder}, {setting} candidates")
         for each in set_results(found):
             print(
@@ -45,9 +45,9 @@ def main():
 
 def mixed(found, stated, count, draws):
     """Mean coverage of molecules of both folds, fitted on as many others, drawn at random."""
-    parts = [found.val.answers(), found.test.answers()]
+    parts = [found.val.answers(), found.asked.answers()]
     p, counts, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
-    molecule = np.concatenate([found.val.molecule, found.test.molecule])
+    molecule = np.concatenate([found.val.molecule, found.asked.molecule])
     of_list = np.repeat(np.arange(len(counts)), counts)
     rng = np.random.default_rng(0)
     shares = []

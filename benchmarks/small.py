@@ -22,10 +22,10 @@ import numpy as np
 from mzseek.datasets.demo import write_demo
 from mzseek.datasets.table import find_dataset
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.scored import How
+from mzseek.evaluation.scored import Scoring
 from mzseek.prepared.writer import prepare
-from mzseek.training.options import Options
-from mzseek.training.protocol import with_protocol
+from mzseek.training.plan.options import Options
+from mzseek.training.plan.protocol import with_protocol
 from mzseek.training.several import train_several
 
 METRICS = {"hit_rate@1": "HR@1", "hit_rate@20": "HR@20", "tanimoto": "Tanimoto"}
@@ -69,11 +69,11 @@ def main():
         for protocol in ("paper", "auto"):
             name = f"{loss}-{protocol}-{options.epochs}"
             own = [runs[f"{name}-{seed}"] for seed in options.seeds]
-            found = [evaluate(run, How(candidates=setting)).to_dict() for run in own]
+            found = [evaluate(run, Scoring(candidates=setting)).to_dict() for run in own]
             cells = [cell([one[metric] for one in found if metric in one]) for metric in METRICS]
             steps, validations = own[0].facts["steps"], len(own[0].history())
             print(f"{loss:8s} {protocol:9s} {' '.join(cells)}  {steps}, {validations}")
-    chance = evaluate(own[0], How(candidates=setting)).chance
+    chance = evaluate(own[0], Scoring(candidates=setting)).chance
     print(f"{'random':18s} {' '.join(f'{100 * chance[m]:14.1f}' for m in METRICS if m in chance)}")
 
 

@@ -16,7 +16,7 @@ from mzseek.chem import exact_mass, fingerprints, precursor_mz
 from mzseek.datasets.demo import molecules as demo_tables
 from mzseek.files import content_hash
 from mzseek.prepared import Prepared, prepare
-from mzseek.prepared.writer import Options as PrepareOptions
+from mzseek.prepared.writer import PrepareOptions
 from mzseek.spectra import Spectrum
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -194,7 +194,7 @@ def small_options() -> Callable[..., Any]:
     """
     from mzseek.losses import LOSSES
     from mzseek.models import ENCODERS, SCORERS
-    from mzseek.training.options import Options
+    from mzseek.training.plan.options import Options
 
     def make(loss: str = "bce", model: str = "mlp", **changes: Any) -> Options:
         kinds = {"loss": LOSSES[loss], "scorer": SCORERS[LOSSES[loss].scorer]}

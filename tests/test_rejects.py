@@ -12,7 +12,16 @@ from mzseek.adducts import parse_adduct
 from mzseek.chem import parse_molecule
 from mzseek.chem.molecule import parse_inchi
 from mzseek.errors import AdductError, InputError, MoleculeError
-from mzseek.rejects import MOST_KINDS, OTHER, Group, Groups, Reason, code_of, grouped, reporter
+from mzseek.rejects import (
+    MOST_KINDS,
+    OTHER,
+    Groups,
+    Reason,
+    ReasonGroup,
+    code_of,
+    grouped,
+    reporter,
+)
 from mzseek.spectra import read_spectra
 
 MZML = '<mzML xmlns="http://psi.hupo.org/ms/mzml"><run><spectrumList>{}</spectrumList></run></mzML>'
@@ -22,7 +31,7 @@ def kinds(*reasons: str) -> list[tuple[str, int]]:
     return [(group.kind, group.count) for group in grouped(("x", reason) for reason in reasons)]
 
 
-def assert_sensible(groups: list[Group], total: int, most: int) -> None:
+def assert_sensible(groups: list[ReasonGroup], total: int, most: int) -> None:
     """Every word of a kind is a whole word of the reasons, and the counts add up."""
     assert sum(group.count for group in groups) == total
     assert len(groups) <= most

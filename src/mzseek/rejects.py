@@ -69,7 +69,7 @@ def code_of(reason: str) -> str | None:
 
 
 @dataclass
-class Group:
+class ReasonGroup:
     """Rejects of one kind: what their reasons have in common, how many, and the first of them."""
 
     kind: str
@@ -114,19 +114,20 @@ class Groups:
             gathered = self._other
         gathered.add(varying)
 
-    def by_count(self) -> list[Group]:
+    def by_count(self) -> list[ReasonGroup]:
         """The kinds, the most frequent first, `OTHER` last; their counts add up to ``total``."""
         found = [
-            Group(each.worded(fixed), each.count, each.where, each.reason)
+            ReasonGroup(each.worded(fixed), each.count, each.where, each.reason)
             for fixed, each in self._gathered.items()
         ]
         found.sort(key=lambda group: -group.count)
-        if self._other.count:
-            found.append(Group(OTHER, self._other.count, self._other.where, self._other.reason))
+        other = self._other
+        if other.count:
+            found.append(ReasonGroup(OTHER, other.count, other.where, other.reason))
         return found
 
 
-def grouped(rejects: Iterable[tuple[str, str]]) -> list[Group]:
+def grouped(rejects: Iterable[tuple[str, str]]) -> list[ReasonGroup]:
     """Rejects by kind, the most frequent first: see `Groups`.
 
     Examples

@@ -19,14 +19,14 @@ from mzseek.database.sources import file_sources
 from mzseek.datasets.table import read_rejects
 from mzseek.errors import CacheError, DatabaseError, DatasetError, MzseekError, RunError
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.scored import How
+from mzseek.evaluation.scored import Scoring
 from mzseek.prepared import Prepared, prepare
 from mzseek.prepared.bands import set_bands
 from mzseek.prepared.batch import BatchMaker
 from mzseek.prepared.negatives import add_negatives, truths_of
-from mzseek.prepared.writer import Options as PrepareOptions
+from mzseek.prepared.writer import PrepareOptions
 from mzseek.runs.run import Run
-from mzseek.training.options import Options
+from mzseek.training.plan.options import Options
 from mzseek.training.train import train
 from mzseek.work import LocalEngine
 
@@ -74,7 +74,7 @@ def use_run(folder: Path) -> None:
     """All that commands do with a run, but going on with it."""
     run = Run.open(folder)
     run.history()
-    evaluate(run, How()).to_dict()
+    evaluate(run, Scoring()).to_dict()
 
 
 @contextlib.contextmanager
@@ -242,20 +242,20 @@ def test_training_and_evaluating_on_changed_data_is_refused(
         train(prepared, Options.of_run(world.run), tmp_path / "new")
     assert not (tmp_path / "new").exists()
     with pytest.raises(CacheError, match=r"bins\.data\.npy has changed"):
-        evaluate(world.run, How(), data=folder)
+        evaluate(world.run, Scoring(), data=folder)
 
 
 def test_changed_predictions_are_refused_and_made_again_when_they_are_removed(
     world: World, copy: Callable[[str], Path]
 ) -> None:
     run = Run.open(copy("run"))
-    expected = evaluate(run, How()).to_dict()
+    expected = evaluate(run, Scoring()).to_dict()
     folder = run.predictions(run.best["hit_rate@1/mass"]["step"], "test")
     flipped(folder / "mass.scores.npy")
     with pytest.raises(RunError, match=r"mass\.scores\.npy has changed; remove that folder"):
-        evaluate(run, How())
+        evaluate(run, Scoring())
     shutil.rmtree(folder)
-    assert evaluate(run, How()).to_dict() == expected
+    assert evaluate(run, Scoring()).to_dict() == expected
 
 
 def test_predictions_of_another_run_are_refused(
@@ -267,7 +267,7 @@ def test_predictions_of_another_run_are_refused(
     source = next((other.folder / "predictions").glob("step-*/test"))
     shutil.copytree(source, run.predictions(step, "test"))
     with pytest.raises(RunError, match="is of another run; remove that folder"):
-        evaluate(run, How())
+        evaluate(run, Scoring())
 
 
 # Masses that no longer fit their table.

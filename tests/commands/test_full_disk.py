@@ -12,7 +12,7 @@ from mzseek.database import Database
 from mzseek.errors import WriteError
 from mzseek.prepared import Prepared
 from mzseek.runs.run import Run
-from mzseek.training.options import Options
+from mzseek.training.plan.options import Options
 from mzseek.training.train import train
 
 from .conftest import COMMANDS, SECONDS, World, contents, output, start

@@ -22,11 +22,11 @@ from mzseek.database.sources import file_sources
 from mzseek.datasets.build import build_dataset
 from mzseek.errors import BusyError, MzseekError
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.scored import How
+from mzseek.evaluation.scored import Scoring
 from mzseek.files import sole_writer
 from mzseek.prepared import Prepared, prepare
 from mzseek.prepared.negatives import add_negatives
-from mzseek.prepared.writer import Options as PrepareOptions
+from mzseek.prepared.writer import PrepareOptions
 from mzseek.runs.run import Run
 from mzseek.work import LocalEngine
 
@@ -132,9 +132,9 @@ def test_two_evaluations_of_one_run_agree_and_leave_its_predictions_whole(
 
 def test_an_evaluation_while_another_saves_gives_its_own_numbers(copied: Run, world: World) -> None:
     step = copied.best["tanimoto"]["step"]
-    expected = evaluate(world.run, How()).to_dict()
+    expected = evaluate(world.run, Scoring()).to_dict()
     with sole_writer(copied.predictions(step, "test"), "saving predictions"):
-        found = evaluate(copied, How()).to_dict()
+        found = evaluate(copied, Scoring()).to_dict()
     assert found | {"run": expected["run"]} == expected
 
 

@@ -14,11 +14,11 @@ from mzseek.datasets.demo import write_demo
 from mzseek.datasets.get import get_massspecgym
 from mzseek.errors import WriteError
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.scored import How
+from mzseek.evaluation.scored import Scoring
 from mzseek.prepared import Prepared, prepare
 from mzseek.prepared.negatives import add_negatives
 from mzseek.runs.run import Run
-from mzseek.training.options import Options
+from mzseek.training.plan.options import Options
 from mzseek.training.train import train
 
 from .conftest import COMMANDS, IN_PLACE, NAMES, SECONDS, World, contents, start
@@ -160,7 +160,7 @@ def test_what_needs_no_writing_works_on_a_disk_for_reading_only(
     shutil.copytree(world.run.folder, tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "predictions")
     bare = Run.open(read_only(tmp_path / "run"))
-    found, expected = (evaluate(each, How()).to_dict() for each in (bare, world.run))
+    found, expected = (evaluate(each, Scoring()).to_dict() for each in (bare, world.run))
     assert found | {"run": expected["run"]} == expected
     assert not (bare.folder / "predictions").exists()
 

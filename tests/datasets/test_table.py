@@ -8,7 +8,7 @@ from mzseek.datasets import find_dataset, read_candidates, read_table
 from mzseek.datasets.collect import collect
 from mzseek.datasets.table import read_rejects, write_candidates, write_rejects, write_table
 from mzseek.errors import DatasetError
-from mzseek.files import json_stream
+from mzseek.files.streams import json_stream
 
 from .conftest import row
 

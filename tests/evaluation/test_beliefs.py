@@ -8,7 +8,7 @@ from mzseek.errors import RunError
 from mzseek.evaluation.beliefs import CONTROL_UTILITIES, Beliefs, beliefs_of, decompose_run
 from mzseek.evaluation.decoding import decode
 from mzseek.evaluation.posteriors import calibrate
-from mzseek.evaluation.scored import How
+from mzseek.evaluation.scored import Scoring
 from mzseek.evaluation.uncertainty import abstentions, calibration_errors, risk_area, set_results
 from mzseek.metrics import binarise
 from mzseek.prepared import Prepared
@@ -21,9 +21,9 @@ def test_beliefs_are_made_of_their_parts(loss: str, trained, small: Prepared) ->
     stages = set()
     got: Beliefs = beliefs_of(run, progress=lambda stage, done, total=None: stages.add(stage))
     found = calibrate(run)
-    assert got.calibrated.test.probabilities.tolist() == found.test.probabilities.tolist()
-    assert got.decoded.to_dict() == decode(found.test, small).to_dict()
-    even = decode(found.test.uniform(), small, CONTROL_UTILITIES)
+    assert got.calibrated.asked.probabilities.tolist() == found.asked.probabilities.tolist()
+    assert got.decoded.to_dict() == decode(found.asked, small).to_dict()
+    even = decode(found.asked.uniform(), small, CONTROL_UTILITIES)
     assert got.uniform.to_dict() == even.to_dict()
     assert got.errors == calibration_errors(found)
     assert got.sets == set_results(found)
@@ -39,11 +39,11 @@ def test_plain_data_are_json(trained) -> None:
     assert set(facts["decoded"]) == set(UTILITIES)
     assert set(facts["decoded"]["tanimoto"]) == set(WITHIN)
     assert set(facts["decoded_uniform"]) == set(CONTROL_UTILITIES)
-    calibration = found.calibrated.test.calibration
+    calibration = found.calibrated.asked.calibration
     assert facts["calibration"]["temperature"] == calibration.temperature
     assert facts["calibration"]["power"] == calibration.power
     assert facts["calibration"]["floor"] == calibration.floor
-    assert facts["calibration"]["step"] == found.calibrated.test.step
+    assert facts["calibration"]["step"] == found.calibrated.asked.step
     assert facts["calibration"]["error_after"] == found.errors["after"]
     assert [each["stated"] for each in facts["prediction_sets"]] == [0.8, 0.9, 0.95]
     # Eight molecules are too few to promise one wrong answer in ten.
@@ -56,8 +56,8 @@ def test_plain_data_are_json(trained) -> None:
 
 
 def test_the_way_of_scoring_reaches_the_beliefs(trained) -> None:
-    how = How(fold="val", candidates="formula", identity="inchikey")
-    assert beliefs_of(trained("emb-cos"), how).calibrated.test.how == how
+    how = Scoring(fold="val", candidates="formula", identity="inchikey")
+    assert beliefs_of(trained("emb-cos"), how).calibrated.asked.how == how
 
 
 @pytest.mark.parametrize(("counts", "made_for"), [("tanimoto", "hit"), ("hit", "cosine")])
@@ -65,7 +65,7 @@ def test_a_ranking_s_regret_is_split_as_by_hand(counts, made_for, trained, small
     run = trained("emb-cos")
     found = calibrate(run)
     got = decompose_run(run, found, counts, made_for)
-    test = found.test
+    test = found.asked
     assert got.shape == (len(test.counts), 3)
     assert got[:, 0] + got[:, 1] == pytest.approx(got[:, 2])
     for place, (end, count) in enumerate(zip(np.cumsum(test.counts), test.counts, strict=True)):
@@ -86,7 +86,7 @@ def test_a_thresholded_fingerprint_s_regret_is_split_as_by_hand(trained, small) 
     assert got[:, 0] + got[:, 1] == pytest.approx(got[:, 2])
     said = Predictions.open(run.predictions(run.best["tanimoto"]["step"], "test"))
     predicted = dict(zip(said.queries.tolist(), binarise(said.fingerprints), strict=True))
-    test = found.test
+    test = found.asked
     for place, (end, count) in enumerate(zip(np.cumsum(test.counts), test.counts, strict=True)):
         rows = small.fingerprint_rows(test.candidates[end - count : end])
         p, bits = test.probabilities[end - count : end], predicted[int(test.queries[place])]

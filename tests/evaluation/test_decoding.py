@@ -7,12 +7,12 @@ import pytest
 
 from mzseek.decision import UTILITIES, WITHIN, bayes_decision
 from mzseek.errors import RunError
-from mzseek.evaluation.decoding import Decoded, decode, list_distribution
+from mzseek.evaluation.decoding import DecodedFold, decode, list_distribution
 from mzseek.evaluation.posteriors import Posterior, calibrate
-from mzseek.evaluation.scored import How
+from mzseek.evaluation.scored import Scoring
 from mzseek.metrics import bit_accuracy, bootstrap, bootstrap_difference, cosine, tanimoto
 from mzseek.prepared import Prepared, prepare
-from mzseek.prepared.writer import Options
+from mzseek.prepared.writer import PrepareOptions
 from mzseek.runs.run import Run
 from mzseek.similarity import f1
 
@@ -26,7 +26,7 @@ def slices(found: Posterior) -> list[slice]:
     return [slice(e - c, e) for e, c in zip(ends, found.counts, strict=True)]
 
 
-def flattened(found: Decoded) -> dict[tuple[str, str, str], np.ndarray]:
+def flattened(found: DecodedFold) -> dict[tuple[str, str, str], np.ndarray]:
     return {
         (utility, within, judged): values
         for utility, places in found.values.items()
@@ -38,7 +38,7 @@ def flattened(found: Decoded) -> dict[tuple[str, str, str], np.ndarray]:
 @pytest.mark.parametrize("identity", ["fingerprint", "inchikey"])
 @pytest.mark.parametrize("within", WITHIN)
 def test_values_are_those_of_bayes_decisions(identity, within, trained, small: Prepared) -> None:
-    found = calibrate(trained("emb-cos"), How(identity=identity)).test
+    found = calibrate(trained("emb-cos"), Scoring(identity=identity)).asked
     got = decode(found, small, within=(within,))
     for place, here in enumerate(slices(found)):
         rows = small.fingerprint_rows(found.candidates[here])
@@ -56,7 +56,7 @@ def test_values_are_those_of_bayes_decisions(identity, within, trained, small: P
 
 
 def test_every_utility_and_place_is_there(trained, small: Prepared) -> None:
-    found = calibrate(trained("emb-cos")).test
+    found = calibrate(trained("emb-cos")).asked
     got = decode(found, small)
     assert set(flattened(got)) == {(u, w, j) for u in UTILITIES for w in WITHIN for j in UTILITIES}
     assert got.molecule.tolist() == found.molecule.tolist()
@@ -70,7 +70,7 @@ def test_every_utility_and_place_is_there(trained, small: Prepared) -> None:
 
 
 def test_two_processes_give_what_one_gives(trained, small: Prepared, monkeypatch) -> None:
-    found = calibrate(trained("emb-cos")).test
+    found = calibrate(trained("emb-cos")).asked
     told = []
     one = decode(
         found, small, processes=1, progress=lambda stage, done, total: told.append((done, total))
@@ -83,12 +83,12 @@ def test_two_processes_give_what_one_gives(trained, small: Prepared, monkeypatch
 
 
 def test_a_folder_made_anew_is_read_anew(small_set, trained, small: Prepared, tmp_path) -> None:
-    found = calibrate(trained("emb-cos")).test
+    found = calibrate(trained("emb-cos")).asked
     raw = small_set.folder.parent
     files = {setting: raw / f"candidates_{setting}.json" for setting in ("mass", "formula")}
     values = {}
     for kind in ("maccs", "rdkit"):
-        made, _ = prepare(raw / "spectra.tsv", files, tmp_path / "p", Options(kind), jobs=1)
+        made, _ = prepare(raw / "spectra.tsv", files, tmp_path / "p", PrepareOptions(kind), jobs=1)
         values[kind] = decode(found, made, ("tanimoto",)).values["tanimoto"]["all"]["tanimoto"]
     assert not np.allclose(values["maccs"], values["rdkit"])
     own = decode(found, small, ("tanimoto",)).values["tanimoto"]["all"]["tanimoto"]
@@ -96,7 +96,7 @@ def test_a_folder_made_anew_is_read_anew(small_set, trained, small: Prepared, tm
 
 
 def test_a_sure_posterior_is_right_by_every_metric(trained, small: Prepared) -> None:
-    found = calibrate(trained("emb-cos")).test
+    found = calibrate(trained("emb-cos")).asked
     truth = found.labels / np.repeat(
         np.add.reduceat(found.labels.astype(float), np.cumsum(found.counts) - found.counts),
         found.counts,
@@ -112,12 +112,14 @@ def test_equal_scores_hit_as_often_as_chance(trained, small: Prepared, tmp_path:
         for path in run.folder.rglob("*.scores.npy"):
             np.save(path, np.zeros_like(np.load(path)))
         sign(run.folder)
-        calibrate(run, How(fold="train"))
+        calibrate(run, Scoring(fold="train"))
     hits, chances = 0.0, []
     for fold in ("train", "val", "test"):
         for setting in ("mass", "formula"):
-            how = How(fold=fold, candidates=setting, identity="inchikey")  # where no two are one
-            found = calibrate(run, how).test
+            how = Scoring(
+                fold=fold, candidates=setting, identity="inchikey"
+            )  # where no two are one
+            found = calibrate(run, how).asked
             assert found.probabilities == pytest.approx(found.uniform().probabilities)
             got = decode(found, small, ("hit",)).values["hit"]
             assert got["all"]["hit"].tolist() == got["candidates"]["hit"].tolist()
@@ -130,7 +132,7 @@ def test_equal_scores_hit_as_often_as_chance(trained, small: Prepared, tmp_path:
 
 
 def test_means_and_gains_are_over_molecules(trained, small: Prepared) -> None:
-    found = calibrate(trained("emb-cos")).test
+    found = calibrate(trained("emb-cos")).asked
     own, even = decode(found, small), decode(found.uniform(), small)
     for within in WITHIN:
         values = own.values["tanimoto"][within]["cosine"]
@@ -146,14 +148,14 @@ def test_means_and_gains_are_over_molecules(trained, small: Prepared) -> None:
 
 
 def test_a_control_on_other_spectra_is_refused(trained, small: Prepared) -> None:
-    own = decode(calibrate(trained("emb-cos")).test, small)
+    own = decode(calibrate(trained("emb-cos")).asked, small)
     other = decode(calibrate(trained("emb-cos")).val, small)
     with pytest.raises(RunError, match="the control was decoded on other spectra"):
         own.gain_over(other, "hit", "hit")
 
 
 def test_plain_data_are_means(trained, small: Prepared) -> None:
-    got = decode(calibrate(trained("emb-cos")).test, small)
+    got = decode(calibrate(trained("emb-cos")).asked, small)
     facts = got.to_dict()
     for (utility, within, judged), values in flattened(got).items():
         assert type(facts[utility][within][judged]) is float

@@ -10,7 +10,7 @@ import pytest
 from mzseek import similarity
 from mzseek.errors import CacheError, RunError
 from mzseek.evaluation.evaluate import FINGERPRINT_METRICS, Evaluation, evaluate, mces_of_best
-from mzseek.evaluation.scored import How
+from mzseek.evaluation.scored import Scoring
 from mzseek.metrics import binarise, bit_accuracy, cosine, hit_rate, soft_tanimoto, tanimoto
 from mzseek.metrics.hits import Ties
 from mzseek.prepared import Prepared
@@ -55,7 +55,7 @@ def rewrite_scores(run: Run, scores) -> None:
 @pytest.mark.parametrize("setting", ["mass", "formula"])
 def test_hit_rates_are_those_of_the_saved_scores(loss: str, setting: str, trained) -> None:
     run = trained(loss)
-    found = evaluate(run, How(candidates=setting))
+    found = evaluate(run, Scoring(candidates=setting))
     for k in (1, 5, 20):
         name = f"hit_rate@{k}"
         part = saved(run, f"{name}/{setting}").lists[setting]
@@ -101,23 +101,23 @@ def test_the_model_is_not_needed(loss: str, trained, copied, monkeypatch) -> Non
     monkeypatch.setattr("mzseek.evaluation.scored.kept_model", lambda *run: pytest.fail("read"))
     for setting in ("mass", "formula"):
         for fold in ("val", "test"):
-            how = How(fold=fold, candidates=setting)
+            how = Scoring(fold=fold, candidates=setting)
             facts, original = evaluate(run, how).to_dict(), evaluate(trained(loss), how).to_dict()
             assert facts == original | {"run": str(run.folder.resolve())}
 
 
 def test_a_fold_that_was_not_predicted_is_predicted_once(copied, small: Prepared) -> None:
     run = copied("bce")
-    one = evaluate(run, How(fold="train"))
+    one = evaluate(run, Scoring(fold="train"))
     assert len(one.values["tanimoto"]) == len(small.in_fold("train"))
     shutil.rmtree(run.folder / "checkpoints")
-    assert evaluate(run, How(fold="train")).to_dict() == one.to_dict()
+    assert evaluate(run, Scoring(fold="train")).to_dict() == one.to_dict()
 
 
 def test_a_model_trained_on_mass_lists_is_scored_on_formula_lists(trained) -> None:
     run = trained("emb-cos")
     assert run.candidates == "mass"
-    mass, formula = evaluate(run), evaluate(run, How(candidates="formula"))
+    mass, formula = evaluate(run), evaluate(run, Scoring(candidates="formula"))
     assert (mass.how.candidates, formula.how.candidates) == ("mass", "formula")
     assert formula.values["hit_rate@5"].tolist() == [1.0] * 18  # lists of five
     assert mass.chance["hit_rate@1"] < formula.chance["hit_rate@1"]
@@ -129,7 +129,7 @@ def test_similarities_are_those_of_dense_rows(
 ) -> None:
     monkeypatch.setattr("mzseek.evaluation.evaluate._ROWS", 7)
     run = trained("bce")
-    found = evaluate(run, How(similarity=kind))
+    found = evaluate(run, Scoring(similarity=kind))
     for k in (1, 5, 20):
         predictions = saved(run, f"hit_rate@{k}/mass")
         part = predictions.lists["mass"]
@@ -146,7 +146,7 @@ def test_similarities_are_those_of_dense_rows(
 
 
 def test_scores_by_cosine_are_the_model_s_own_for_a_loss_on_fingerprints(trained) -> None:
-    own, again = evaluate(trained("bce")), evaluate(trained("bce"), How(similarity="cosine"))
+    own, again = evaluate(trained("bce")), evaluate(trained("bce"), Scoring(similarity="cosine"))
     for name in HITS:
         assert again.values[name].tolist() == own.values[name].tolist()
 
@@ -154,14 +154,14 @@ def test_scores_by_cosine_are_the_model_s_own_for_a_loss_on_fingerprints(trained
 @pytest.mark.parametrize("loss", ["emb-cos", "emb-mlp"])
 def test_a_similarity_needs_a_predicted_fingerprint(loss: str, trained) -> None:
     with pytest.raises(RunError, match=f"needs a predicted fingerprint, and {loss} predicts none"):
-        evaluate(trained(loss), How(similarity="tanimoto"))
+        evaluate(trained(loss), Scoring(similarity="tanimoto"))
 
 
 def test_the_random_baseline_has_no_fingerprint(trained) -> None:
     run = trained("bce", model="random")
     assert set(evaluate(run).values) == set(HITS)
     with pytest.raises(RunError, match="random predicts none"):
-        evaluate(run, How(similarity="tanimoto"))
+        evaluate(run, Scoring(similarity="tanimoto"))
 
 
 # Ties, identities, chance.
@@ -172,9 +172,9 @@ def test_equal_scores_are_chance_by_expectation(copied) -> None:
     rewrite_scores(run, np.zeros_like)
     means = {}
     for ties in get_args(Ties):
-        found = evaluate(run, How(ties=ties))
+        found = evaluate(run, Scoring(ties=ties))
         means[ties] = {name: found.values[name].mean() for name in HITS}
-    expected = evaluate(run, How())
+    expected = evaluate(run, Scoring())
     assert means["expected"] == pytest.approx(expected.chance)
     assert means["optimistic"] == dict.fromkeys(HITS, 1.0)
     singles = 2 / len(expected.values["hit_rate@1"])  # lists of one, where nothing can be wrong
@@ -185,7 +185,7 @@ def test_equal_scores_are_chance_by_expectation(copied) -> None:
 @pytest.mark.parametrize("setting", ["mass", "formula"])
 def test_chance_is_one_in_n(identity: str, setting: str, trained) -> None:
     run = trained("emb-cos")
-    found = evaluate(run, How(candidates=setting, identity=identity))
+    found = evaluate(run, Scoring(candidates=setting, identity=identity))
     part = saved(run, f"hit_rate@1/{setting}").lists[setting]
     labels = (part.identity & IDENTITIES[identity]) > 0
     lists = np.repeat(np.arange(len(part.counts)), part.counts)
@@ -202,7 +202,7 @@ def test_identities_differ_by_twins_and_tautomers(copied) -> None:
     run = copied("bce")
     rewrite_scores(run, lambda scores: np.arange(len(scores), dtype=np.float32))
     by_fingerprint, by_block = (
-        evaluate(run, How(identity=identity)) for identity in ("fingerprint", "inchikey")
+        evaluate(run, Scoring(identity=identity)) for identity in ("fingerprint", "inchikey")
     )
     assert len(by_block.values["hit_rate@1"]) - len(by_fingerprint.values["hit_rate@1"]) == 2
     shared = np.isin(by_block.molecule["hit_rate@1"], by_fingerprint.molecule["hit_rate@1"])
@@ -226,7 +226,7 @@ def test_a_fold_without_lists_is_refused(kind: str | None, copied) -> None:
         np.save(path, np.load(path)[:0])
     sign(run.folder)
     with pytest.raises(RunError, match="no test spectrum has its molecule among its mass cand"):
-        evaluate(run, How(similarity=kind))
+        evaluate(run, Scoring(similarity=kind))
 
 
 # Gains over a control.
@@ -255,13 +255,13 @@ def test_gains_are_paired_differences(trained) -> None:
               {"identity": "inchikey"}], ids=str,
 )  # fmt: skip
 def test_a_control_scored_in_another_way_is_refused(other, trained) -> None:
-    control = evaluate(trained("emb-cos"), How(**other))
+    control = evaluate(trained("emb-cos"), Scoring(**other))
     with pytest.raises(RunError, match="scored in another way"):
         evaluate(trained("bce")).gain_over(control)
 
 
 def test_a_control_may_have_another_similarity(trained) -> None:
-    found = evaluate(trained("bce"), How(similarity="tanimoto"))
+    found = evaluate(trained("bce"), Scoring(similarity="tanimoto"))
     assert set(HITS) <= set(found.gain_over(evaluate(trained("bce"))))
 
 
@@ -338,12 +338,12 @@ def test_intervals_widen_with_their_level(trained) -> None:
 )
 def test_unknown_ways_are_refused_with_the_known_ones(how, message: str, trained) -> None:
     with pytest.raises(RunError, match=message):
-        evaluate(trained("bce"), How(**how))
+        evaluate(trained("bce"), Scoring(**how))
 
 
 def test_unknown_candidates_are_refused_with_the_known_ones(trained) -> None:
     with pytest.raises(CacheError, match="no candidates 'hard', it has: formula, mass"):
-        evaluate(trained("bce"), How(candidates="hard"))
+        evaluate(trained("bce"), Scoring(candidates="hard"))
 
 
 def test_a_run_without_a_checkpoint_is_refused(copied) -> None:
@@ -365,7 +365,7 @@ def test_data_that_have_moved_can_be_named(trained, small: Prepared, tmp_path: P
 
 def test_the_model_s_own_cosine_is_not_rounded(trained) -> None:
     run = trained("bce")
-    own, asked = (evaluate(run, How(similarity=kind)) for kind in (None, "cosine"))
+    own, asked = (evaluate(run, Scoring(similarity=kind)) for kind in (None, "cosine"))
     for name in ("hit_rate@1", "hit_rate@5", "hit_rate@20"):
         assert own.values[name].tolist() == asked.values[name].tolist()
 
@@ -375,18 +375,18 @@ def test_an_unfinished_run_is_measured_and_nothing_is_kept(trained, tmp_path: Pa
     shutil.rmtree(tmp_path / "run" / "predictions")
     run = Run.open(tmp_path / "run")
     run.facts["status"] = "training"
-    found = evaluate(run, How())
-    for name, values in evaluate(trained("bce"), How()).values.items():
+    found = evaluate(run, Scoring())
+    for name, values in evaluate(trained("bce"), Scoring()).values.items():
         assert found.values[name] == pytest.approx(values, abs=1e-6)
     assert not (run.folder / "predictions").exists()
     for facts in run.facts["best"].values():  # as if training had gone on meanwhile
         facts["step"] += 1
     with pytest.raises(RunError, match="is being trained"):
-        evaluate(run, How())
+        evaluate(run, Scoring())
 
 
 def test_spectra_without_a_list_are_counted(trained, small, tmp_path: Path) -> None:
     shutil.copytree(trained("bce").folder, tmp_path / "run")  # it gets predictions of this fold
-    found = evaluate(Run.open(tmp_path / "run"), How(fold="train"))
+    found = evaluate(Run.open(tmp_path / "run"), Scoring(fold="train"))
     assert found.without_list == len(small.in_fold("train")) - len(found.values["hit_rate@1"])
     assert found.to_dict()["without_list"] == found.without_list

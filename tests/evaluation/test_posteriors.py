@@ -8,7 +8,7 @@ import pytest
 from mzseek.decision import fit_calibration, fit_temperature, posterior
 from mzseek.errors import CacheError, RunError
 from mzseek.evaluation.posteriors import Calibrated, Posterior, calibrate
-from mzseek.evaluation.scored import How
+from mzseek.evaluation.scored import Scoring
 from mzseek.prepared import Prepared
 from mzseek.prepared.slices import IDENTITIES
 from mzseek.runs.predictions import Predictions
@@ -63,7 +63,7 @@ def same(one: Posterior, other: Posterior) -> bool:
 @pytest.mark.parametrize("setting", ["mass", "formula"])
 def test_probabilities_are_those_of_the_saved_scores(setting: str, trained) -> None:
     run = trained("emb-cos")
-    found = calibrate(run, How(candidates=setting)).test
+    found = calibrate(run, Scoring(candidates=setting)).asked
     part = Predictions.open(run.predictions(found.step, "test")).lists[setting]
     wanted = {}
     for end, count, query in zip(np.cumsum(part.counts), part.counts, part.queries, strict=True):
@@ -84,7 +84,7 @@ def test_probabilities_are_those_of_the_saved_scores(setting: str, trained) -> N
 @pytest.mark.parametrize("loss", ["bce", "emb-cos"])
 def test_probabilities_sum_to_one_and_each_list_has_the_truth(loss: str, trained) -> None:
     found = calibrate(trained(loss))
-    for each in (found.val, found.test, found.uncalibrated, found.test.uniform()):
+    for each in (found.val, found.asked, found.uncalibrated, found.asked.uniform()):
         starts = np.cumsum(each.counts) - each.counts
         assert np.add.reduceat(each.probabilities, starts) == pytest.approx(1)
         assert np.logical_or.reduceat(each.labels, starts).all()
@@ -96,19 +96,19 @@ def test_the_order_of_a_list_does_not_matter(copied) -> None:
     reorder(first, truth_first=True)
     reorder(last, truth_first=False)
     one, other = calibrate(first), calibrate(last)
-    assert same(one.test, other.test)
+    assert same(one.asked, other.asked)
     assert same(one.val, other.val)
 
 
 def test_the_truth_is_not_put_first(copied, small: Prepared) -> None:
     run = copied()
     for fold in ("train", "val", "test"):
-        calibrate(run, How(fold=fold))  # predicts the fold, once
+        calibrate(run, Scoring(fold=fold))  # predicts the fold, once
     reorder(run, truth_first=True)
     places, chances = [], []
     for fold in ("train", "val", "test"):
         for setting in ("mass", "formula"):
-            found = calibrate(run, How(fold=fold, candidates=setting)).test
+            found = calibrate(run, Scoring(fold=fold, candidates=setting)).asked
             for here, count in zip(slices(found)[::2], found.counts[::2], strict=True):
                 places.append(bool(found.labels[here][0]))
                 chances.append(found.labels[here].sum() / count)
@@ -121,11 +121,11 @@ def test_the_calibration_is_fitted_on_validation_alone(copied) -> None:
     run, other = copied(name="as it is"), copied(name="changed")
     rewrite(other, "scores", lambda scores: -3 * scores, fold="test")
     one, two = calibrate(run), calibrate(other)
-    assert one.test.calibration == one.val.calibration == two.test.calibration
+    assert one.asked.calibration == one.val.calibration == two.asked.calibration
     assert same(one.val, two.val)
-    assert not same(one.test, two.test)
+    assert not same(one.asked, two.asked)
     rewrite(other, "scores", lambda scores: -3 * scores, fold="val")
-    assert calibrate(other).test.calibration != one.test.calibration
+    assert calibrate(other).asked.calibration != one.asked.calibration
 
 
 def test_each_molecule_of_validation_counts_once(trained) -> None:
@@ -148,8 +148,8 @@ def test_the_checkpoint_is_the_one_under_which_the_truth_is_most_probable(traine
         starts = np.cumsum(part.counts) - part.counts
         losses[step] = -np.log(np.add.reduceat(np.where(labels, p, 0), starts)).mean()
     found = calibrate(run)
-    assert losses[found.test.step] == pytest.approx(min(losses.values()))
-    assert found.test.step == found.val.step == found.uncalibrated.step
+    assert losses[found.asked.step] == pytest.approx(min(losses.values()))
+    assert found.asked.step == found.val.step == found.uncalibrated.step
 
 
 def test_uncalibrated_are_the_scores_as_they_were_trained(trained) -> None:
@@ -162,7 +162,7 @@ def test_uncalibrated_are_the_scores_as_they_were_trained(trained) -> None:
 
 
 def test_a_uniform_posterior_knows_the_list_alone(trained) -> None:
-    found = calibrate(trained("emb-cos")).test
+    found = calibrate(trained("emb-cos")).asked
     even = found.uniform()
     assert even.calibration is None
     for here, count in zip(slices(even), even.counts, strict=True):
@@ -178,7 +178,7 @@ def in_list_of(found: Posterior, small: Prepared, smiles: str) -> tuple[int, sli
 
 @pytest.mark.parametrize(("identity", "merged"), [("fingerprint", 1), ("inchikey", 0)])
 def test_twins_are_one_answer_by_fingerprint(identity, merged, trained, small) -> None:
-    found = calibrate(trained("emb-cos"), How(identity=identity)).test
+    found = calibrate(trained("emb-cos"), Scoring(identity=identity)).asked
     place, here = in_list_of(found, small, OCTANOIC)
     p, counts, labels = found.answers()
     assert found.counts[place] - counts[place] == merged
@@ -193,24 +193,27 @@ def test_twins_are_one_answer_by_fingerprint(identity, merged, trained, small) -
 
 
 def test_a_tautomer_is_the_truth_by_inchikey_alone(trained, small: Prepared) -> None:
-    by_block = calibrate(trained("emb-cos"), How(identity="inchikey")).test
+    by_block = calibrate(trained("emb-cos"), Scoring(identity="inchikey")).asked
     _, here = in_list_of(by_block, small, HYDROXYPYRIDINE)
     names = [small.smiles[int(c)] for c in by_block.candidates[here]]
     assert by_block.labels[here].tolist() == [name == PYRIDONE for name in names]
-    by_bits = calibrate(trained("emb-cos")).test
+    by_bits = calibrate(trained("emb-cos")).asked
     assert HYDROXYPYRIDINE not in [small.smiles[int(m)] for m in by_bits.molecule]
 
 
 def test_a_similarity_makes_another_posterior(trained) -> None:
-    own, other = calibrate(trained("bce")), calibrate(trained("bce"), How(similarity="tanimoto"))
-    assert own.test.how.similarity is None
-    assert other.test.how.similarity == other.val.how.similarity == "tanimoto"
-    assert not np.allclose(own.test.probabilities, other.test.probabilities)
+    own, other = (
+        calibrate(trained("bce")),
+        calibrate(trained("bce"), Scoring(similarity="tanimoto")),
+    )
+    assert own.asked.how.similarity is None
+    assert other.asked.how.similarity == other.val.how.similarity == "tanimoto"
+    assert not np.allclose(own.asked.probabilities, other.asked.probabilities)
 
 
 def test_the_random_baseline_has_a_posterior(trained) -> None:
     found: Calibrated = calibrate(trained("bce", model="random"))
-    assert found.test.counts.tolist() == calibrate(trained("bce")).test.counts.tolist()
+    assert found.asked.counts.tolist() == calibrate(trained("bce")).asked.counts.tolist()
 
 
 @pytest.mark.parametrize(
@@ -224,7 +227,7 @@ def test_the_random_baseline_has_a_posterior(trained) -> None:
 )
 def test_what_cannot_be_calibrated_is_refused(loss, how, error, message, trained) -> None:
     with pytest.raises(error, match=message):
-        calibrate(trained(loss), How(**how))
+        calibrate(trained(loss), Scoring(**how))
 
 
 def test_a_run_without_a_checkpoint_is_refused(copied) -> None:

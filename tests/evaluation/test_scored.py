@@ -6,7 +6,7 @@ import pytest
 
 from mzseek.errors import RunError
 from mzseek.evaluation.scored import (
-    How,
+    Scoring,
     best_step,
     by_cosine,
     check_similarity,
@@ -39,10 +39,10 @@ def test_facts_of_a_run(loss, model, fingerprint, cosine, name, trained) -> None
 
 
 def test_a_similarity_is_for_runs_with_a_fingerprint(trained) -> None:
-    check_similarity(trained("bce"), How(similarity="tanimoto"))
-    check_similarity(trained("emb-cos"), How())
+    check_similarity(trained("bce"), Scoring(similarity="tanimoto"))
+    check_similarity(trained("emb-cos"), Scoring())
     with pytest.raises(RunError, match="emb-cos predicts none"):
-        check_similarity(trained("emb-cos"), How(similarity="tanimoto"))
+        check_similarity(trained("emb-cos"), Scoring(similarity="tanimoto"))
 
 
 def test_the_best_step_is_that_of_the_metric_or_of_its_kind(trained) -> None:
@@ -73,7 +73,7 @@ def test_lists_are_scored_in_parts_as_in_one(trained, small: Prepared, monkeypat
     monkeypatch.setattr("mzseek.evaluation.scored._ROWS", 5)
     run = trained("bce")
     said = predictions_of(run, small, best_step(run, "tanimoto"), "test", silent)
-    found = scored_lists(said, small, How(similarity="tanimoto"), own_is_cosine=True)
+    found = scored_lists(said, small, Scoring(similarity="tanimoto"), own_is_cosine=True)
     rows = np.repeat(np.searchsorted(said.queries, found.queries), found.counts)
     bits = (said.fingerprints[rows].astype(float) > 0.5).astype(float)
     wanted = tanimoto(bits, small.fingerprint_rows(found.candidates).toarray())
@@ -85,4 +85,4 @@ def test_lists_that_were_not_predicted_are_refused(trained, small: Prepared) -> 
     run = trained("bce")
     said = predictions_of(run, small, best_step(run, "tanimoto"), "test", silent)
     with pytest.raises(RunError, match="the saved predictions have no candidates 'hard'"):
-        scored_lists(said, small, How(candidates="hard"), own_is_cosine=True)
+        scored_lists(said, small, Scoring(candidates="hard"), own_is_cosine=True)

@@ -5,7 +5,7 @@ import pytest
 
 from mzseek.decision import Calibration, coverage_range
 from mzseek.evaluation.posteriors import Calibrated, Posterior
-from mzseek.evaluation.scored import How
+from mzseek.evaluation.scored import Scoring
 from mzseek.evaluation.uncertainty import (
     abstentions,
     by_molecule,
@@ -31,7 +31,7 @@ def lists(p: list[list[float]], truth: list[int], molecule=None, answer=None) ->
         answer=flat,
         calibration=Calibration(1.0),
         step=1,
-        how=How(),
+        how=Scoring(),
     )
 
 

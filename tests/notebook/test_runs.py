@@ -7,7 +7,7 @@ import mzseek as mz
 from mzseek.errors import RunError
 from mzseek.evaluation.beliefs import beliefs_of
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.scored import How
+from mzseek.evaluation.scored import Scoring
 
 QUICK = {
     "epochs": 1, "batch_size": 16, "threads": 1,
@@ -27,12 +27,12 @@ class Elsewhere(os.PathLike):
 
 def test_a_run_says_what_the_rooms_say(trained) -> None:
     run = mz.Run.open(str(trained("bce").folder))
-    assert run.evaluate(watch=False).to_dict() == evaluate(run, How()).to_dict()
+    assert run.evaluate(watch=False).to_dict() == evaluate(run, Scoring()).to_dict()
     formula = run.evaluate("val", "formula", ties="optimistic", identity="inchikey", watch=False)
-    how = How("val", "formula", None, "optimistic", "inchikey")
+    how = Scoring("val", "formula", None, "optimistic", "inchikey")
     assert formula.to_dict() == evaluate(run, how).to_dict()
     believed = run.beliefs(watch=False)
-    assert believed.to_dict()["decoded"] == beliefs_of(run, How()).to_dict()["decoded"]
+    assert believed.to_dict()["decoded"] == beliefs_of(run, Scoring()).to_dict()["decoded"]
 
 
 def test_results_show_as_tables_and_frames(trained) -> None:

@@ -5,7 +5,7 @@ from mzseek.chem import fingerprints, inchikey_block
 from mzseek.errors import CacheError, DatasetError, DecisionError, MoleculeError
 from mzseek.prepared import Prepared, prepare
 from mzseek.prepared.bands import set_bands
-from mzseek.prepared.writer import Options
+from mzseek.prepared.writer import PrepareOptions
 from mzseek.similarity import cosine, f1, tanimoto
 
 from ..datasets.conftest import ISOMERS, MEASURED
@@ -154,7 +154,9 @@ def test_unknown_ways_are_refused_with_the_known_ones(small, how, error, message
 def test_a_fold_without_lists_is_refused(write_set, tmp_path) -> None:
     listed = next(smiles for smiles, fold in MEASURED.items() if fold == "train")
     files = write_set(lists={listed: [*ISOMERS[listed], listed]})
-    prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "made", Options(), jobs=1)
+    prepared, _ = prepare(
+        files.spectra, files.candidates, tmp_path / "made", PrepareOptions(), jobs=1
+    )
     assert len(set_bands(prepared, fold="train").low) == 1
     with pytest.raises(DatasetError, match="no test molecule has mass candidates"):
         set_bands(prepared)

@@ -13,7 +13,7 @@ import pytest
 from mzseek.chem import fingerprints
 from mzseek.datasets import read_candidates
 from mzseek.errors import CacheError, DatasetError, InputError
-from mzseek.prepared import Options, Prepared, prepare
+from mzseek.prepared import Prepared, PrepareOptions, prepare
 from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT
 from mzseek.spectra import bin_spectra, read_spectra
 
@@ -134,7 +134,9 @@ def test_a_second_run_does_nothing_and_a_change_does(write_set, tmp_path: Path) 
     assert (made, made_again) == (True, False)
     assert (out / "manifest.json").stat().st_mtime_ns == stamp
     assert again.manifest["key"] == first.manifest["key"]
-    other, made_other = prepare(files.spectra, files.candidates, out, Options(fingerprint="maccs"))
+    other, made_other = prepare(
+        files.spectra, files.candidates, out, PrepareOptions(fingerprint="maccs")
+    )
     assert made_other
     assert other.manifest["fingerprint_bits"] == 167
     files.spectra.write_text(files.spectra.read_text().replace("0.5,1.0", "0.4,1.0"))

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from mzseek.evaluation.beliefs import beliefs_of
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.scored import How
+from mzseek.evaluation.scored import Scoring
 from mzseek.evaluation.uncertainty import SetResult
 from mzseek.names import tell_apart
 from mzseek.report import Shown, write_runs_page
@@ -43,7 +43,7 @@ def write(trained, tmp_path: Path):
                 shutil.copytree(source.folder, folder)
             run = Run.open(folder)
             beliefs = beliefs_of(run) if decoded else None
-            shown.append(Shown(run, evaluate(run, How()), beliefs))
+            shown.append(Shown(run, evaluate(run, Scoring()), beliefs))
         return write_runs_page(shown, tmp_path / "page.html", **options).read_text()
 
     return make
@@ -103,7 +103,7 @@ def test_runs_of_one_name_are_told_apart_and_none_is_lost(write, trained, read_p
     page = write({"a/run": "bce", "b/run": "emb-cos", "random": "iou"}, decoded=True)
     text = read_page(page)
     for label, loss in (("a/run", "bce"), ("b/run", "emb-cos"), ("runs/random", "iou")):
-        found = evaluate(trained(loss), How()).intervals()["hit_rate@1"]
+        found = evaluate(trained(loss), Scoring()).intervals()["hit_rate@1"]
         own = f"{label} {100 * found.mean:.1f} {100 * found.low:.1f} to {100 * found.high:.1f}"
         assert own in text
         assert f"{label} {loss} mlp" in text  # what made it

@@ -7,7 +7,7 @@ import pytest
 
 from mzseek.evaluation.beliefs import beliefs_of
 from mzseek.evaluation.evaluate import Evaluation, evaluate
-from mzseek.evaluation.scored import How
+from mzseek.evaluation.scored import Scoring
 from mzseek.report import Shown
 from mzseek.report.figures import drawn_labels
 from mzseek.report.tradeoff import DECODED, METRICS, Row, tradeoff_rows, tradeoff_svg
@@ -31,7 +31,7 @@ def shown(folder: str, value: float, *, fingerprint: bool = True, control: bool 
     molecule = {n: np.array([1, 2, 3], np.int32) for n in names}
     path = Path("/runs", folder)
     found = Evaluation(
-        path, How(), values, molecule, dict.fromkeys(names, 5), dict.fromkeys(HITS, 0.03)
+        path, Scoring(), values, molecule, dict.fromkeys(names, 5), dict.fromkeys(HITS, 0.03)
     )
     options = {"loss": "emb-cos", "model": "blind" if control else "mlp"}
     return Shown(Run(path, {"format_version": 1, "options": options}), found)

@@ -17,7 +17,7 @@ from mzseek.prepared import Prepared
 from mzseek.runs.earlier import FORMAT, as_now
 from mzseek.runs.kept import kept_model
 from mzseek.runs.run import Run
-from mzseek.training.options import Options
+from mzseek.training.plan.options import Options
 from mzseek.training.train import train
 
 KEPT = Path(__file__).parent / "format-1"

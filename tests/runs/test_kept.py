@@ -9,7 +9,7 @@ from safetensors.numpy import load_file, save_file
 
 from mzseek.errors import MzseekError, RunError
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.scored import How
+from mzseek.evaluation.scored import Scoring
 from mzseek.models.applied import arrays_of
 from mzseek.prepared import Prepared
 from mzseek.runs.checkpoint import digest
@@ -66,7 +66,7 @@ def test_a_checkpoint_of_another_run_is_refused_for_what_it_is(
     run.facts["status"] = status
     for metric in run.best:  # as if it were of the same step, where the step is not the point
         run.facts["best"][metric]["step"] = other.best[metric]["step"] + ("step" in why)
-    for action in (lambda: kept_model(run, METRIC, small), lambda: evaluate(run, How())):
+    for action in (lambda: kept_model(run, METRIC, small), lambda: evaluate(run, Scoring())):
         with pytest.raises(RunError) as refused:
             action()
         said = str(refused.value)

@@ -9,7 +9,7 @@ import pytest
 from mzseek.errors import CacheError, RunError
 from mzseek.prepared import Prepared
 from mzseek.runs.run import FORMAT_VERSION, KIND, Run
-from mzseek.training.options import Options
+from mzseek.training.plan.options import Options
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mzseek.errors import MzseekError
-from mzseek.files import json_stream, source, xml_stream
+from mzseek.files import source
+from mzseek.files.streams import json_stream, xml_stream
 from mzseek.spectra import known_formats, read, read_spectra, record
 from mzseek.spectra.formats import peak_block
 from mzseek.spectra.read import Names

@@ -10,7 +10,7 @@ from mzseek.training.collapse import (
     learned,
     spread,
 )
-from mzseek.training.options import Options
+from mzseek.training.plan.options import Options
 
 
 @pytest.mark.parametrize("row", [[0.2, 0.9, 0.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])

@@ -14,7 +14,7 @@ from mzseek.errors import RunError
 from mzseek.prepared import Prepared
 from mzseek.runs.checkpoint import load_weights
 from mzseek.runs.run import Run
-from mzseek.training.options import Options
+from mzseek.training.plan.options import Options
 from mzseek.training.several import train_one, train_several
 from mzseek.work import Channel, engine_named
 
@@ -124,7 +124,7 @@ def test_progress_is_told_by_the_whole_name(small: Prepared, small_options, tmp_
 SEVERAL = """
 import sys
 from pathlib import Path
-from mzseek.training.options import Options
+from mzseek.training.plan.options import Options
 from mzseek.training.several import train_several
 
 parts = {"encoder": {"width": 32, "blocks": 1}}

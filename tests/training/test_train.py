@@ -24,8 +24,8 @@ from mzseek.prepared import Prepared
 from mzseek.runs.kept import kept_model
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
-from mzseek.training.options import Options
-from mzseek.training.protocol import with_protocol
+from mzseek.training.plan.options import Options
+from mzseek.training.plan.protocol import with_protocol
 from mzseek.training.train import predict_fold, random_fold, train
 
 LISTWISE = [name for name in LOSSES if LOSSES[name].kind == "listwise"]

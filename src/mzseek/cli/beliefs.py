@@ -30,7 +30,7 @@ def show_beliefs(found: Any, others: Sequence[str] = (), other: Any = None) -> N
     for utility in ("tanimoto", "cosine"):
         _say_gain(found, utility, others, other)
     errors = found.errors
-    if found.calibrated.test.how.fold == "val":
+    if found.calibrated.asked.how.fold == "val":
         say("[yellow]Fitted on this very fold, and the better for it:[/yellow]")
     say(
         f"\nProbabilities: expected calibration error {100 * errors['before']:.1f} points before "

@@ -30,10 +30,10 @@ from mzseek.database.store import Database
 from mzseek.errors import DatabaseError, InputError, WriteError
 from mzseek.files import StrPath, atomic_directory, sole_writer
 from mzseek.files.arrays import save_array
-from mzseek.files.cells import free_cell
 from mzseek.files.fault import naming_output
 from mzseek.files.owned import ensure_replaceable
 from mzseek.files.steady import SteadySources
+from mzseek.files.streams.cells import free_cell
 from mzseek.version import __version__
 from mzseek.work import Engine, LocalEngine, Progress, silent
 

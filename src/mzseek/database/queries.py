@@ -16,7 +16,7 @@ from mzseek.database.store import Database
 from mzseek.errors import AdductError, DatabaseError, InputError
 from mzseek.files import Source, StrPath, open_source, text_lines
 from mzseek.files.limits import MAX_QUERIES
-from mzseek.files.table import (
+from mzseek.files.streams.table import (
     SetAside,
     TextTable,
     bounded_lines,

@@ -13,7 +13,7 @@ from mzseek.chem.fingerprinting import fingerprint_kind, molecule_rows
 from mzseek.chem.standard import standardise
 from mzseek.database.record import MoleculeRecord
 from mzseek.errors import MoleculeError
-from mzseek.files.cells import list_texts
+from mzseek.files.streams.cells import list_texts
 
 
 def part_schema(kind: str) -> pa.Schema:

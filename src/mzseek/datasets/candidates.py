@@ -7,8 +7,8 @@ from typing import Any
 
 from mzseek.errors import DatasetError, InputError
 from mzseek.files import StrPath, iter_members, open_source
-from mzseek.files.json_stream import too_long
 from mzseek.files.limits import MAX_FAULTS
+from mzseek.files.streams.json_stream import too_long
 from mzseek.rejects import Reason, Report
 from mzseek.spectra.numbers import shorten
 

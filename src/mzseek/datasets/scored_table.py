@@ -14,7 +14,7 @@ from mzseek.database.formats.columns import KNOWN
 from mzseek.decision import posterior
 from mzseek.errors import InputError, MoleculeError
 from mzseek.files import StrPath, open_source
-from mzseek.files.table import (
+from mzseek.files.streams.table import (
     TextTable,
     first_line,
     header_names,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from mzseek.errors import DatasetError, InputError
 from mzseek.files import StrPath, atomic_file, open_source, text_lines
-from mzseek.files.cells import free_cell, free_text
 from mzseek.files.manifest import Manifest, kind_of, why_not
-from mzseek.files.table import shown_names
+from mzseek.files.streams.cells import free_cell, free_text
+from mzseek.files.streams.table import shown_names
 from mzseek.rejects import Report
 from mzseek.spectra import Spectrum, read_spectra
 from mzseek.spectra.formats.massspecgym import check_header

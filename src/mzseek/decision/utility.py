@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mzseek.registry import load
 
 if TYPE_CHECKING:
-    from mzseek.decision.decoders.result import Decoded, Rules
+    from mzseek.decision.decoders.result import Answer, Rules
 
 Within = Literal["candidates", "all"]
 WITHIN: tuple[Within, ...] = ("candidates", "all")
@@ -45,6 +45,6 @@ class Utility:
         return self.rules.of
 
     @property
-    def decode(self) -> "Callable[..., Decoded]":
+    def decode(self) -> "Callable[..., Answer]":
         """The decision for it over all fingerprints, under a `Distribution`."""
         return self.rules.decode

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from mzseek.decision.decide import decompose_under
 from mzseek.decision.utility import Within
 from mzseek.errors import RunError
-from mzseek.evaluation.decoding import Decoded, decode, list_distribution
+from mzseek.evaluation.decoding import DecodedFold, decode, list_distribution
 from mzseek.evaluation.posteriors import Calibrated, calibrate
 from mzseek.evaluation.scored import (
-    How,
+    Scoring,
     best_step,
     name_of,
     predictions_of,
@@ -48,7 +48,7 @@ class Beliefs(Tabular):
     folder : Path
         The run's, resolved: which run this is said of.
     calibrated : Calibrated
-    decoded, uniform : Decoded
+    decoded, uniform : DecodedFold
         The posterior decoded for every utility, and that of one who has not seen the spectrum.
     errors : dict of str to float
         Expected calibration error ``before`` and ``after``.
@@ -59,8 +59,8 @@ class Beliefs(Tabular):
 
     folder: Path
     calibrated: Calibrated
-    decoded: Decoded
-    uniform: Decoded
+    decoded: DecodedFold
+    uniform: DecodedFold
     errors: dict[str, float]
     sets: list[SetResult]
     abstentions: list[Abstention]
@@ -83,13 +83,13 @@ class Beliefs(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        calibration = self.calibrated.test.calibration
+        calibration = self.calibrated.asked.calibration
         return {
             "decoded": self.decoded.to_dict(),
             "decoded_uniform": self.uniform.to_dict(),
             "calibration": {
                 **(vars(calibration) if calibration else {}),
-                "step": self.calibrated.test.step,
+                "step": self.calibrated.asked.step,
                 "error_before": self.errors["before"],
                 "error_after": self.errors["after"],
             },
@@ -100,7 +100,11 @@ class Beliefs(Tabular):
 
 
 def beliefs_of(
-    run: Run, how: How | None = None, *, data: StrPath | None = None, progress: Progress = silent
+    run: Run,
+    how: Scoring | None = None,
+    *,
+    data: StrPath | None = None,
+    progress: Progress = silent,
 ) -> Beliefs:
     """Calibrate a run on validation, and decode it on the fold asked for.
 
@@ -118,9 +122,9 @@ def beliefs_of(
     return Beliefs(
         folder=run.folder.resolve(),
         calibrated=found,
-        decoded=decode(found.test, prepared, progress=progress),
+        decoded=decode(found.asked, prepared, progress=progress),
         uniform=decode(
-            found.test.uniform(), prepared, CONTROL_UTILITIES, progress=_renamed(progress)
+            found.asked.uniform(), prepared, CONTROL_UTILITIES, progress=_renamed(progress)
         ),
         errors=calibration_errors(found),
         sets=set_results(found),
@@ -164,7 +168,7 @@ def decompose_run(
     check_name(RULES, rule, "rule", RunError)
     if rule == "threshold" and not predicts_fingerprint(run):
         raise RunError(f"{run.folder}: {name_of(run)} predicts no fingerprint to threshold")
-    test, prepared = found.test, run.open_data(data)
+    test, prepared = found.asked, run.open_data(data)
     predicted = _thresholded(run, test.how, test.queries, prepared) if rule == "threshold" else None
     ends = np.cumsum(test.counts)
     parts = []
@@ -182,7 +186,7 @@ def decompose_run(
 
 
 def _thresholded(
-    run: Run, how: How, queries: npt.NDArray[np.int64], prepared: Prepared
+    run: Run, how: Scoring, queries: npt.NDArray[np.int64], prepared: Prepared
 ) -> npt.NDArray[np.uint8]:
     """Predicted fingerprints of spectra, from the checkpoint that was best by Tanimoto."""
     said = predictions_of(run, prepared, best_step(run, "tanimoto"), how.fold, silent)

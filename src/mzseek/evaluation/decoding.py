@@ -26,7 +26,7 @@ _WORTH_A_PROCESS = 300
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedFold:
     """Values of decisions on the spectra of a fold, each decoded for a utility.
 
     Attributes
@@ -49,7 +49,7 @@ class Decoded:
 
     def gain_over(
         self,
-        control: "Decoded",
+        control: "DecodedFold",
         decoded_for: str,
         judged_by: str,
         within: str = "all",
@@ -84,7 +84,7 @@ def decode(
     *,
     processes: int | None = None,
     progress: Progress = silent,
-) -> Decoded:
+) -> DecodedFold:
     """Decide for every spectrum of a fold, and judge the decisions by the truth.
 
     Parameters
@@ -128,7 +128,7 @@ def decode(
         parts.append(part)
         progress("decoding", sum(map(len, parts)), count)
     joined = np.concatenate(parts)  # (lists, utilities, within, judged by)
-    return Decoded(
+    return DecodedFold(
         {
             utility: {
                 place: {name: joined[:, u, w, j] for j, name in enumerate(UTILITIES)}

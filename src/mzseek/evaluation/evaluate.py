@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from mzseek.errors import RunError
 from mzseek.evaluation.scored import (
-    How,
+    Scoring,
     best_step,
     by_cosine,
     check_similarity,
@@ -53,7 +53,7 @@ class Evaluation(Tabular):
     ----------
     folder : Path
         The run's, resolved: which run these are the numbers of.
-    how : How
+    how : Scoring
     values : dict of str to float64 array
         One value a spectrum for each metric.
     molecule : dict of str to int array
@@ -67,7 +67,7 @@ class Evaluation(Tabular):
     """
 
     folder: Path
-    how: How
+    how: Scoring
     values: dict[str, _Values]
     molecule: dict[str, npt.NDArray[np.int32]]
     steps: dict[str, int]
@@ -132,7 +132,7 @@ class Evaluation(Tabular):
 
 def evaluate(
     run: Run,
-    how: How | None = None,
+    how: Scoring | None = None,
     *,
     data: StrPath | None = None,
     progress: Callable[[str, int, int | None], None] = lambda stage, done, total: None,
@@ -145,7 +145,7 @@ def evaluate(
     Parameters
     ----------
     run : Run
-    how : How
+    how : Scoring
     data : Path, optional
         The prepared folder, if it is no longer where it was.
     progress : callable of (stage, done, total)
@@ -160,7 +160,7 @@ def evaluate(
         The run has no checkpoint yet, the data have changed, or the model has no fingerprint to
         compare.
     """
-    how = how or How(candidates=run.measured_on(data))
+    how = how or Scoring(candidates=run.measured_on(data))
     how.check()
     if not run.best:
         raise RunError(f"{run.folder}: has no checkpoint yet; train it first, or --resume it")
@@ -207,7 +207,7 @@ def evaluate(
 
 def mces_of_best(
     run: Run,
-    how: How | None = None,
+    how: Scoring | None = None,
     *,
     molecules: int,
     data: StrPath | None = None,
@@ -233,7 +233,7 @@ def mces_of_best(
     molecule : int array
         The true molecule of each.
     """
-    how = how or How(candidates=run.measured_on(data))
+    how = how or Scoring(candidates=run.measured_on(data))
     how.check()
     prepared = run.open_data(data)
     step = best_step(run, f"hit_rate@1/{how.candidates}")

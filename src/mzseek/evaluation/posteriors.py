@@ -9,7 +9,13 @@ from mzseek.decision import Calibration, fit_calibration, fit_temperature, poste
 from mzseek.decision.distributions import row_keys
 from mzseek.decision.lists import merge_answers
 from mzseek.errors import RunError
-from mzseek.evaluation.scored import How, by_cosine, check_similarity, predictions_of, scored_lists
+from mzseek.evaluation.scored import (
+    Scoring,
+    by_cosine,
+    check_similarity,
+    predictions_of,
+    scored_lists,
+)
 from mzseek.files import StrPath
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import IDENTITIES
@@ -42,7 +48,7 @@ class Posterior:
         How the scores became probabilities; None for a uniform posterior.
     step : int
         The checkpoint that it comes from.
-    how : How
+    how : Scoring
     """
 
     queries: npt.NDArray[np.int64]
@@ -54,7 +60,7 @@ class Posterior:
     answer: npt.NDArray[np.generic]
     calibration: Calibration | None
     step: int
-    how: How
+    how: Scoring
 
     def uniform(self) -> "Posterior":
         """The posterior of one who has not seen the spectrum: all candidates alike."""
@@ -72,19 +78,23 @@ class Calibrated:
 
     Attributes
     ----------
-    val, test : Posterior
-        ``test`` is of the fold asked for.
+    val, asked : Posterior
+        Of validation, and of the fold asked for.
     uncalibrated : Posterior
         The same fold with the scores as they were trained: divided by the loss's own temperature.
     """
 
     val: Posterior
-    test: Posterior
+    asked: Posterior
     uncalibrated: Posterior
 
 
 def calibrate(
-    run: Run, how: How | None = None, *, data: StrPath | None = None, progress: Progress = silent
+    run: Run,
+    how: Scoring | None = None,
+    *,
+    data: StrPath | None = None,
+    progress: Progress = silent,
 ) -> Calibrated:
     """Turn a run's scores into probabilities, with a calibration fitted on validation.
 
@@ -95,7 +105,7 @@ def calibrate(
     Parameters
     ----------
     run : Run
-    how : How
+    how : Scoring
         Fold, candidates, similarity and identity; ties do not matter here.
     data : Path, optional
         The prepared folder, if it is no longer where it was.
@@ -110,7 +120,7 @@ def calibrate(
     RunError
         There are no validation spectra to calibrate on.
     """
-    how = how or How(candidates=run.measured_on(data))
+    how = how or Scoring(candidates=run.measured_on(data))
     how.check()
     if not run.best:
         raise RunError(f"{run.folder}: has no checkpoint yet; train it first, or --resume it")
@@ -127,13 +137,13 @@ def calibrate(
     plain = Calibration(getattr(run.loss.options, "temperature", 1.0))
     return Calibrated(
         val=_posterior(val, prepared, replace(how, fold="val"), fitted, step),
-        test=_posterior(lists, prepared, how, fitted, step),
+        asked=_posterior(lists, prepared, how, fitted, step),
         uncalibrated=_posterior(lists, prepared, how, plain, step),
     )
 
 
 def _on_validation(
-    run: Run, prepared: Prepared, how: How, step: int, progress: Progress
+    run: Run, prepared: Prepared, how: Scoring, step: int, progress: Progress
 ) -> tuple[float, int, ListScores]:
     """Log-loss on validation at the best temperature, the step, and the scores."""
     lists = _scores_at(run, prepared, replace(how, fold="val"), step, progress)
@@ -144,7 +154,9 @@ def _on_validation(
     return float(-np.log(np.maximum(of_truth, 1e-300)).mean()), step, lists
 
 
-def _scores_at(run: Run, prepared: Prepared, how: How, step: int, progress: Progress) -> ListScores:
+def _scores_at(
+    run: Run, prepared: Prepared, how: Scoring, step: int, progress: Progress
+) -> ListScores:
     """Lists that have the truth in them, in an order that knows nothing of it."""
     lists = scored_lists(
         predictions_of(run, prepared, step, how.fold, progress), prepared, how, by_cosine(run)
@@ -170,13 +182,13 @@ def _scores_at(run: Run, prepared: Prepared, how: How, step: int, progress: Prog
     )
 
 
-def _labels(lists: ListScores, how: How) -> npt.NDArray[np.bool_]:
+def _labels(lists: ListScores, how: Scoring) -> npt.NDArray[np.bool_]:
     found: npt.NDArray[np.bool_] = (np.asarray(lists.identity) & IDENTITIES[how.identity]) > 0
     return found
 
 
 def _posterior(
-    lists: ListScores, prepared: Prepared, how: How, calibration: Calibration, step: int
+    lists: ListScores, prepared: Prepared, how: Scoring, calibration: Calibration, step: int
 ) -> Posterior:
     return Posterior(
         queries=lists.queries,
@@ -192,7 +204,7 @@ def _posterior(
     )
 
 
-def _answers(lists: ListScores, prepared: Prepared, how: How) -> npt.NDArray[np.generic]:
+def _answers(lists: ListScores, prepared: Prepared, how: Scoring) -> npt.NDArray[np.generic]:
     if how.identity == "inchikey":
         return np.asarray(prepared.blocks[lists.candidates])
     molecules, place = np.unique(lists.candidates, return_inverse=True)

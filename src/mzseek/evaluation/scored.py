@@ -22,7 +22,7 @@ _ROWS = 512
 
 
 @dataclass(frozen=True)
-class How:
+class Scoring:
     """How a run is to be scored.
 
     Attributes
@@ -77,7 +77,7 @@ def name_of(run: Run) -> str:
     return run.baseline or run.loss.name
 
 
-def check_similarity(run: Run, how: How) -> None:
+def check_similarity(run: Run, how: Scoring) -> None:
     """Refuse a similarity where there is no predicted fingerprint to compare."""
     if how.similarity and not predicts_fingerprint(run):
         raise RunError(
@@ -132,7 +132,7 @@ def _keep(made: Predictions, folder: Path, label: dict[str, Any]) -> None:
 
 
 def scored_lists(
-    predictions: Predictions, prepared: Prepared, how: How, own_is_cosine: bool
+    predictions: Predictions, prepared: Prepared, how: Scoring, own_is_cosine: bool
 ) -> ListScores:
     """Candidates with the scores asked for."""
     if how.candidates not in predictions.lists:

@@ -121,7 +121,7 @@ class Abstention:
 
 def set_results(found: Calibrated, coverages: Sequence[float] = COVERAGES) -> list[SetResult]:
     """Prediction sets fitted on validation, measured on the other fold."""
-    val, test = found.val.answers(), found.test.answers()
+    val, test = found.val.answers(), found.asked.answers()
     p, counts, labels = test
     lists = Ragged(counts)
     fitted_on = len(np.unique(found.val.molecule))
@@ -134,7 +134,7 @@ def set_results(found: Calibrated, coverages: Sequence[float] = COVERAGES) -> li
         results.append(
             SetResult(
                 stated,
-                bootstrap(by_molecule(hit, found.test.molecule)),
+                bootstrap(by_molecule(hit, found.asked.molecule)),
                 threshold,
                 float(sizes.mean()),
                 float(np.median(sizes)),
@@ -149,14 +149,14 @@ def calibration_errors(found: Calibrated) -> dict[str, float]:
     """Expected calibration error of the first answer, before and after calibration."""
     return {
         "before": calibration_error(*found.uncalibrated.answers()),
-        "after": calibration_error(*found.test.answers()),
+        "after": calibration_error(*found.asked.answers()),
     }
 
 
 def abstentions(found: Calibrated, wanted: Sequence[float] = ERROR_RATES) -> list[Abstention]:
     """Thresholds of confidence chosen on validation, measured on the other fold."""
     sure, right = first_places(*found.val.answers())
-    test_sure, test_right = first_places(*found.test.answers())
+    test_sure, test_right = first_places(*found.asked.answers())
     results = []
     for rate in wanted:
         threshold = abstention_threshold(sure, right, rate, found.val.molecule)
@@ -164,7 +164,7 @@ def abstentions(found: Calibrated, wanted: Sequence[float] = ERROR_RATES) -> lis
         if not answered.any():
             results.append(Abstention(rate, threshold, 0.0, float("nan")))
             continue
-        wrong = bootstrap(1 - test_right[answered], found.test.molecule[answered])
+        wrong = bootstrap(1 - test_right[answered], found.asked.molecule[answered])
         share = float(answered.mean())
         results.append(Abstention(rate, threshold, share, wrong.mean, wrong.low, wrong.high))
     return results
@@ -172,7 +172,7 @@ def abstentions(found: Calibrated, wanted: Sequence[float] = ERROR_RATES) -> lis
 
 def risk_area(found: Calibrated) -> float:
     """Area under risk over coverage on the fold: the mean error over all shares answered."""
-    return risk_coverage(*first_places(*found.test.answers())).area
+    return risk_coverage(*first_places(*found.asked.answers())).area
 
 
 def by_molecule(

@@ -3,7 +3,6 @@
 from mzseek.files.archive import zip_sources
 from mzseek.files.atomic import atomic_directory, atomic_file
 from mzseek.files.json_file import read_object
-from mzseek.files.json_stream import iter_members
 from mzseek.files.lock import sole_writer
 from mzseek.files.source import (
     LongLine,
@@ -14,6 +13,7 @@ from mzseek.files.source import (
     open_source,
     text_lines,
 )
+from mzseek.files.streams.json_stream import iter_members
 
 __all__ = [
     "LongLine",

@@ -10,7 +10,7 @@ from mzseek.tensors import query_index
 
 
 @dataclass(frozen=True)
-class Lists:
+class LabelledLists:
     """Ragged lists, checked, with the positive of each found.
 
     Attributes
@@ -35,7 +35,7 @@ class Lists:
         return values.new_zeros(len(self.positive)).index_add_(0, self.query, values)
 
 
-def read_lists(scores: Tensor, counts: Tensor, labels: Tensor, temperature: float) -> Lists:
+def read_lists(scores: Tensor, counts: Tensor, labels: Tensor, temperature: float) -> LabelledLists:
     """Check the arguments of a listwise loss and find the positives.
 
     Raises
@@ -67,4 +67,4 @@ def read_lists(scores: Tensor, counts: Tensor, labels: Tensor, temperature: floa
     if bool((positive < 0).any()):
         which = int((positive < 0).nonzero()[0])
         raise LossError(f"list {which} has no labelled candidate, expected the truth in each list")
-    return Lists(counts, query, positive, ~labels)
+    return LabelledLists(counts, query, positive, ~labels)

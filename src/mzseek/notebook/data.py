@@ -6,7 +6,7 @@ from pathlib import Path
 from mzseek.datasets import DatasetFiles, find_dataset
 from mzseek.files import StrPath
 from mzseek.notebook.shown import told
-from mzseek.prepared import Options, Prepared
+from mzseek.prepared import Prepared, PrepareOptions
 from mzseek.prepared import prepare as write_prepared
 
 
@@ -48,6 +48,6 @@ def prepare(
     data = Path(data)
     found = find_dataset(data) if data.is_dir() or not data.exists() else DatasetFiles(data, {})
     lists = {**found.candidates, **(candidates or {})}
-    options = Options(fingerprint=fingerprint)
+    options = PrepareOptions(fingerprint=fingerprint)
     with told(watch) as progress:
         return write_prepared(found.spectra, lists, out, options, jobs=jobs, progress=progress)[0]

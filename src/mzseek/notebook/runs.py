@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from mzseek.evaluation.beliefs import Beliefs, beliefs_of
 from mzseek.evaluation.evaluate import Evaluation, evaluate
-from mzseek.evaluation.scored import How
+from mzseek.evaluation.scored import Scoring
 from mzseek.extras import require
 from mzseek.files import StrPath
 from mzseek.notebook.shown import told
@@ -132,9 +132,9 @@ class Run(folders.Run, Tabular):
         ties: str,
         identity: str,
         data: StrPath | None,
-    ) -> How:
+    ) -> Scoring:
         setting = candidates or self.measured_on(data)
-        return How(fold, setting, similarity, ties, identity)  # type: ignore[arg-type]
+        return Scoring(fold, setting, similarity, ties, identity)  # type: ignore[arg-type]
 
 
 def train(
@@ -169,7 +169,7 @@ def train(
     watch : bool
         Show how far it is, and what it says on the way.
     **options
-        Fields of `mzseek.training.options.TrainingOptions`, such as ``epochs=10`` or ``seed=1``.
+        Fields of `mzseek.training.plan.options.TrainingOptions`, such as ``epochs=10``.
 
     Returns
     -------
@@ -177,8 +177,8 @@ def train(
     """
     require("torch", "training")
     from mzseek.training import train as training
-    from mzseek.training.options import Options  # torch takes a second to load
-    from mzseek.training.protocol import with_protocol
+    from mzseek.training.plan.options import Options  # torch takes a second to load
+    from mzseek.training.plan.protocol import with_protocol
 
     opened = prepared if isinstance(prepared, Prepared) else Prepared.open(prepared)
     wanted = with_protocol(Options.of(loss, model, parts, **options), protocol)

@@ -1,11 +1,11 @@
 """The prepared folder: sparse arrays on disk, their one writer, their one reader, and batches."""
 
 from mzseek.prepared.reader import CandidateLists, Prepared
-from mzseek.prepared.writer import Options, prepare
+from mzseek.prepared.writer import PrepareOptions, prepare
 
 __all__ = [
     "CandidateLists",
-    "Options",
+    "PrepareOptions",
     "Prepared",
     "prepare",
 ]

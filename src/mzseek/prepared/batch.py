@@ -13,7 +13,7 @@ from mzseek.tensors import PeakLists, SparseRows
 
 
 @dataclass(frozen=True)
-class Lists:
+class BatchLists:
     """The candidate lists of a batch, concatenated.
 
     Attributes
@@ -30,7 +30,7 @@ class Lists:
     labels: Tensor
 
     @classmethod
-    def from_slices(cls, part: ListSlices, *, transpose: bool = False) -> "Lists":
+    def from_slices(cls, part: ListSlices, *, transpose: bool = False) -> "BatchLists":
         """The same lists as tensors; with ``transpose``, ready for a backward pass."""
         return cls(
             rows=_sparse(part.rows, transpose=transpose),
@@ -38,9 +38,9 @@ class Lists:
             labels=torch.from_numpy(part.labels),
         )
 
-    def to(self, device: torch.device | str) -> "Lists":
+    def to(self, device: torch.device | str) -> "BatchLists":
         """The same on another device."""
-        return Lists(self.rows.to(device), self.counts.to(device), self.labels.to(device))
+        return BatchLists(self.rows.to(device), self.counts.to(device), self.labels.to(device))
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,14 @@ class Batch:
         As the encoder reads them.
     target : SparseRows of ones, shape (batch, bits)
         Fingerprints of the true molecules.
-    lists : dict of str to Lists
+    lists : dict of str to BatchLists
         Candidates by retrieval setting.
     """
 
     queries: npt.NDArray[np.int64]
     spectra: SparseRows | PeakLists
     target: SparseRows
-    lists: dict[str, Lists]
+    lists: dict[str, BatchLists]
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same on another device."""
@@ -109,10 +109,10 @@ class BatchMaker:
         """Those of the spectra that have a candidate list: see `Slices.with_lists`."""
         return self.slices.with_lists(queries, setting, identity)
 
-    def lists(self, queries: npt.NDArray[np.int64], setting: str) -> Lists:
+    def lists(self, queries: npt.NDArray[np.int64], setting: str) -> BatchLists:
         """The candidates of the spectra asked for, which must all have a list."""
         found = self.slices.lists(queries, setting)
-        return Lists.from_slices(found, transpose=self.backward_lists)
+        return BatchLists.from_slices(found, transpose=self.backward_lists)
 
     def make(
         self, queries: npt.NDArray[np.int64], settings: tuple[str, ...] | None = None

@@ -49,7 +49,7 @@ from mzseek.work.progress import Progress, Say, silent, unheard
 
 
 @dataclass(frozen=True)
-class Options:
+class PrepareOptions:
     """What shapes a prepared folder besides its sources."""
 
     fingerprint: str = "morgan2"
@@ -63,7 +63,7 @@ def prepare(
     spectra: StrPath,
     candidates: Mapping[str, StrPath],
     out: StrPath,
-    options: Options | None = None,
+    options: PrepareOptions | None = None,
     *,
     jobs: int | None = None,
     progress: Progress = silent,
@@ -79,7 +79,7 @@ def prepare(
         Candidate file of each retrieval setting.
     out : path
         Folder to make. An older prepared folder is replaced; any other is refused.
-    options : Options
+    options : PrepareOptions
     jobs : int
         Processes for the molecules; all cores by default.
     progress : callable
@@ -99,7 +99,7 @@ def prepare(
     BusyError, WriteError
         Another process is writing the folder, or it cannot be written.
     """
-    options, out = options or Options(), Path(out)
+    options, out = options or PrepareOptions(), Path(out)
     # The order of the lists numbers the molecules.
     lists = {name: Path(candidates[name]) for name in sorted(candidates)}
     fingerprint_kind(options.fingerprint)
@@ -147,7 +147,7 @@ def _fill(
     spectra: Path,
     collected: Collected,
     table: MoleculeTable,
-    options: Options,
+    options: PrepareOptions,
     description: dict[str, Any],
 ) -> None:
     kept = _keep_spectra(collected, table, spectra)
@@ -171,7 +171,7 @@ def _fill(
 
 
 def _describe(
-    sources: Mapping[str, Path], options: Options, steady: SteadySources
+    sources: Mapping[str, Path], options: PrepareOptions, steady: SteadySources
 ) -> dict[str, Any]:
     hashes = {name: steady.hashes[path] for name, path in sources.items()}
     shaping: dict[str, Any] = {
@@ -253,7 +253,7 @@ def _write_spectra(
     collected: Collected,
     kept: npt.NDArray[np.int64],
     table: MoleculeTable,
-    options: Options,
+    options: PrepareOptions,
 ) -> dict[str, Any]:
     def save(name: str, values: npt.NDArray[Any]) -> None:
         save_array(path_of(folder, name), values)

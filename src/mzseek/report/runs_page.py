@@ -118,7 +118,7 @@ def _made(label: str, run: Run) -> dict[str, object]:
 
 def _reliability(runs: dict[str, Shown]) -> Markup | None:
     drawn = {
-        label: reliability(*each.beliefs.calibrated.test.answers())
+        label: reliability(*each.beliefs.calibrated.asked.answers())
         for label, each in runs.items()
         if each.beliefs is not None and not each.control
     }

@@ -9,7 +9,7 @@ from typing import Any
 from mzseek.errors import DatasetError, RunError
 from mzseek.evaluation.beliefs import beliefs_of
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.scored import How
+from mzseek.evaluation.scored import Scoring
 from mzseek.files import StrPath, atomic_directory, sole_writer
 from mzseek.files.manifest import Manifest
 from mzseek.files.owned import ensure_replaceable
@@ -29,7 +29,7 @@ MANIFEST = Manifest(KIND, DatasetError, versions=(1,))
 
 def look_at_runs(
     runs: Sequence[Run],
-    how: How,
+    how: Scoring,
     *,
     decode: bool = True,
     data: StrPath | None = None,
@@ -40,7 +40,7 @@ def look_at_runs(
     Parameters
     ----------
     runs : sequence of Run
-    how : How
+    how : Scoring
         Fold, candidate lists, ties and identity.
     decode : bool
         Also calibrate and decode their posteriors, which needs a validation fold.
@@ -103,7 +103,7 @@ class Report(Tabular):
 def report_runs(
     runs: Sequence[Run],
     out: StrPath,
-    how: How,
+    how: Scoring,
     *,
     decode: bool = True,
     data: StrPath | None = None,

@@ -1,6 +1,6 @@
 """What a run was asked to make, as its folder says: enough to load and to apply its model.
 
-The options of training are plain data here; `mzseek.training.options` reads them.
+The options of training are plain data here; `mzseek.training.plan.options` reads them.
 """
 
 import json

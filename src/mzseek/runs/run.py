@@ -25,7 +25,7 @@ from mzseek.errors import InputError, MzseekError, RunError
 from mzseek.files import StrPath, atomic_file
 from mzseek.files.limits import MAX_ROW
 from mzseek.files.manifest import RUN, Manifest
-from mzseek.files.table import sole_column, split_row
+from mzseek.files.streams.table import sole_column, split_row
 from mzseek.models import ModelSpec
 from mzseek.prepared.reader import Prepared
 from mzseek.registry import Part

@@ -11,7 +11,7 @@ from mzseek.models import Retriever
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.kept import kept_model
 from mzseek.runs.run import Run
-from mzseek.training.options import Options
+from mzseek.training.plan.options import Options
 from mzseek.training.weights import start_from
 from mzseek.work.progress import Say
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.training.options import Options
+from mzseek.training.plan.options import Options
 
 # A constant prediction has a spread of 0; trained models of every loss here have more than 0.3.
 COLLAPSED_BELOW = 0.05

@@ -28,8 +28,8 @@ from mzseek.training.collapse import (
     spread,
 )
 from mzseek.training.learner import Learner
-from mzseek.training.options import Options
 from mzseek.training.order import TrainingOrder
+from mzseek.training.plan.options import Options
 from mzseek.training.state import save_state
 from mzseek.work.progress import Progress, Say
 

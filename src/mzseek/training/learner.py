@@ -10,7 +10,7 @@ from mzseek.models import Retriever
 from mzseek.prepared.batch import Batch
 from mzseek.training.objective import Objective
 from mzseek.training.optimizer import ClippedAdam
-from mzseek.training.options import Options
+from mzseek.training.plan.options import Options
 
 
 class Learner:

@@ -16,8 +16,8 @@ from mzseek.runs.run import Run
 from mzseek.training.beginning import begin
 from mzseek.training.keeper import Chart, Keeper
 from mzseek.training.learner import Learner
-from mzseek.training.options import Options
 from mzseek.training.order import TrainingOrder
+from mzseek.training.plan.options import Options
 from mzseek.training.state import load_state
 from mzseek.work.progress import Progress, Say
 

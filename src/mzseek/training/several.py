@@ -6,7 +6,7 @@ from pathlib import Path
 from mzseek.errors import RunError
 from mzseek.files import StrPath
 from mzseek.runs.run import Run
-from mzseek.training.options import Options
+from mzseek.training.plan.options import Options
 from mzseek.work import Channel, Engine, LocalEngine, Progress, Say, silent, unheard
 from mzseek.work.memory import keep_freed_memory
 

@@ -9,7 +9,7 @@ from mzseek.decision import first_places
 from mzseek.decision.advice import advise as ask
 from mzseek.decision.goals import GOALS
 from mzseek.evaluation.posteriors import calibrate
-from mzseek.evaluation.scored import How
+from mzseek.evaluation.scored import Scoring
 from mzseek.prepared import Prepared
 from mzseek.prepared.bands import set_bands
 from mzseek.runs.run import Run
@@ -109,7 +109,7 @@ def test_the_probability_can_be_a_run_s(mzseek, small: Prepared, trained, tmp_pa
     arguments = ("advise", small.folder, *TWO, "--run", tmp_path / "[b]run")
     _, text, _ = mzseek(*arguments, "--json")
     facts = json.loads(text)
-    sure, _ = first_places(*calibrate(trained("emb-cos"), How("val")).val.answers())
+    sure, _ = first_places(*calibrate(trained("emb-cos"), Scoring("val")).val.answers())
     assert facts["p_star"] == pytest.approx(sure.mean())
     _, text, _ = mzseek(*arguments)
     assert f"probability {sure.mean():.2f} (measured on {tmp_path}/[b]run, val)" in text

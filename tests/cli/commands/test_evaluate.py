@@ -11,7 +11,7 @@ from mzseek.cli.beliefs import show_beliefs
 from mzseek.decision import UTILITIES
 from mzseek.evaluation.beliefs import beliefs_of
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.scored import How
+from mzseek.evaluation.scored import Scoring
 from mzseek.evaluation.uncertainty import Abstention
 from mzseek.metrics import bootstrap
 from mzseek.names import tell_apart
@@ -48,7 +48,7 @@ def test_json_is_the_last_line(loss: str, mzseek, trained) -> None:
     status, text, err = mzseek("evaluate", run.folder, "--candidates", "formula", "--json")
     assert (status, err) == (0, "")
     facts = json.loads(text.splitlines()[-1])
-    expected = evaluate(run, How(candidates="formula"))
+    expected = evaluate(run, Scoring(candidates="formula"))
     for name in ("hit_rate@1", "hit_rate@5", "hit_rate@20", *(["tanimoto"] * (loss == "bce"))):
         assert facts[name] == pytest.approx(expected.values[name].mean())
         assert 0 <= facts[name] <= 1
@@ -71,9 +71,9 @@ def test_options_reach_the_evaluation(flags: dict[str, str], mzseek, trained) ->
     run = trained("bce")
     given = [text for name, value in flags.items() for text in (f"--{name}", value)]
     _, text, _ = mzseek("evaluate", run.folder, *given, "--no-decode", "--json")
-    assert json.loads(text.splitlines()[-1]) == evaluate(run, How(**flags)).to_dict()
+    assert json.loads(text.splitlines()[-1]) == evaluate(run, Scoring(**flags)).to_dict()
     _, text, _ = mzseek("evaluate", run.folder, *given, "--json")
-    wanted = evaluate(run, How(**flags)).to_dict() | beliefs_of(run, How(**flags)).to_dict()
+    wanted = evaluate(run, Scoring(**flags)).to_dict() | beliefs_of(run, Scoring(**flags)).to_dict()
     assert json.loads(text.splitlines()[-1]) == wanted
 
 

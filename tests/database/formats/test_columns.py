@@ -11,7 +11,7 @@ from mzseek.database.formats.columns import (
     require_columns,
 )
 from mzseek.errors import InputError, MzseekError
-from mzseek.files.table import plain_name
+from mzseek.files.streams.table import plain_name
 
 
 def test_names_are_written_as_they_are_compared() -> None:

@@ -149,11 +149,11 @@ def _from_run(folder: Path, candidates: str, data: Path) -> float:
     """Mean probability of the best candidate, on validation."""
     from mzseek.decision import first_places
     from mzseek.evaluation.posteriors import calibrate
-    from mzseek.evaluation.scored import How
+    from mzseek.evaluation.scored import Scoring
     from mzseek.runs.run import Run
 
     with watched() as progress:
         found = calibrate(
-            Run.open(folder), How("val", candidates), data=data, progress=progress
+            Run.open(folder), Scoring("val", candidates), data=data, progress=progress
         ).val
     return float(first_places(*found.answers())[0].mean())

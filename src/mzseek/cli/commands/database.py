@@ -187,7 +187,7 @@ def export(
     from mzseek.database import Database
     from mzseek.database.formats.columns import EXPORTED
     from mzseek.files import atomic_file, sole_writer
-    from mzseek.files.cells import visible
+    from mzseek.files.streams.cells import visible
 
     opened = Database.open(store)
     if out.suffix not in (".tsv", ".csv", ".smi"):

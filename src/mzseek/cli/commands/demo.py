@@ -84,7 +84,7 @@ def _make(out: Path, seed: int, epochs: int) -> bool:
 
 
 def _train(prepared: "Prepared", out: Path, seed: int, epochs: int) -> dict[str, Any]:
-    from mzseek.training.options import Options
+    from mzseek.training.plan.options import Options
     from mzseek.training.several import train_several
 
     shutil.rmtree(out, ignore_errors=True)  # of an earlier demo, whose folder this is
@@ -109,11 +109,11 @@ def _train(prepared: "Prepared", out: Path, seed: int, epochs: int) -> dict[str,
 
 
 def _evaluate(runs: dict[str, Any]) -> list[Any]:
-    from mzseek.evaluation.scored import How
+    from mzseek.evaluation.scored import Scoring
     from mzseek.report.runs_report import look_at_runs
 
     with watched() as progress:
-        return look_at_runs(list(runs.values()), How(candidates=_SETTING), progress=progress)
+        return look_at_runs(list(runs.values()), Scoring(candidates=_SETTING), progress=progress)
 
 
 def _claim(out: Path) -> None:

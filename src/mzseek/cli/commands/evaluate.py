@@ -72,14 +72,14 @@ def evaluate(
     from mzseek.evaluation.beliefs import beliefs_of
     from mzseek.evaluation.evaluate import evaluate as score
     from mzseek.evaluation.evaluate import mces_of_best
-    from mzseek.evaluation.scored import How, predicts_fingerprint
+    from mzseek.evaluation.scored import Scoring, predicts_fingerprint
     from mzseek.metrics import bootstrap
     from mzseek.runs.run import Run
 
     opened = Run.open(run)
     other = Run.open(control) if control else None
     setting = candidates or opened.measured_on(data)
-    how = How(fold, setting, similarity, ties, identity)  # type: ignore[arg-type]
+    how = Scoring(fold, setting, similarity, ties, identity)  # type: ignore[arg-type]
     with watched() as progress:
         found = score(opened, how, data=data, progress=progress)
         against = None

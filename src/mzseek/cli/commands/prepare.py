@@ -53,14 +53,14 @@ def prepare(
     for path in chosen.values():
         look_for_file(path)
     from mzseek.datasets.table import find_dataset
-    from mzseek.prepared.writer import Options
+    from mzseek.prepared.writer import PrepareOptions
     from mzseek.prepared.writer import prepare as prepare_dataset
 
     if spectra.is_dir():
         files = find_dataset(spectra)
         spectra, chosen = files.spectra, files.candidates | chosen
     reasons: list[str] = []
-    options = Options(fingerprint=fingerprint, intensity_floor=intensity_floor)
+    options = PrepareOptions(fingerprint=fingerprint, intensity_floor=intensity_floor)
     with watched() as progress:
         prepared, made = prepare_dataset(
             spectra, chosen, out, options, jobs=jobs, progress=progress, say=reasons.append

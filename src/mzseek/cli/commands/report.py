@@ -50,7 +50,7 @@ def report(
     Example: mzseek report runs/bce runs/emb-cos runs/blind --out report
     """
     require("matplotlib", "a report")
-    from mzseek.evaluation.scored import How
+    from mzseek.evaluation.scored import Scoring
     from mzseek.report.runs_report import check_runs, report_runs
     from mzseek.report.shown import labelled
     from mzseek.runs.run import Run
@@ -58,7 +58,7 @@ def report(
     opened = [Run.open(run) for run in runs]
     check_runs(opened)
     setting = candidates or opened[0].measured_on(data)
-    how = How(fold, setting, None, ties, identity)  # type: ignore[arg-type]
+    how = Scoring(fold, setting, None, ties, identity)  # type: ignore[arg-type]
     with watched() as progress:
         made = report_runs(opened, out, how, decode=decode, data=data, progress=progress)
     page, shown = made.page, made.shown

@@ -103,7 +103,7 @@ def write_molecules(
 
 
 def _cells(table: Any, names: tuple[str, ...]) -> Iterator[list[str]]:
-    from mzseek.files.cells import free_cell, list_cell, visible
+    from mzseek.files.streams.cells import free_cell, list_cell, visible
 
     def cell(name: str, value: Any) -> str:
         if isinstance(value, list):

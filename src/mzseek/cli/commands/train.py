@@ -12,7 +12,7 @@ from mzseek.cli.options import AsJson
 from mzseek.cli.output import plain, print_json, say, say_next, watched
 from mzseek.extras import require
 from mzseek.losses import LOSSES
-from mzseek.training.settings import CONTROLS, MODELS, list_settings, read_settings
+from mzseek.training.plan.settings import CONTROLS, MODELS, list_settings, read_settings
 
 if TYPE_CHECKING:
     from mzseek.prepared.reader import Prepared
@@ -135,8 +135,8 @@ def train(
     }  # fmt: skip
     parts = read_settings(settings or [], loss, model, given)
     from mzseek.prepared.reader import Prepared
-    from mzseek.training.options import Options  # torch takes a second to load
-    from mzseek.training.protocol import with_protocol
+    from mzseek.training.plan.options import Options  # torch takes a second to load
+    from mzseek.training.plan.protocol import with_protocol
     from mzseek.training.train import train as fit
     from mzseek.work.memory import keep_freed_memory
 

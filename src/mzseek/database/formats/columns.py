@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from mzseek.database.record import MoleculeRecord
 from mzseek.errors import InputError, MzseekError
-from mzseek.files.table import plain_name, shown_names, sole_column
+from mzseek.files.streams.table import plain_name, shown_names, sole_column
 
 # By preference, written without case, blanks and marks: "Canonical SMILES" is canonicalsmiles.
 KNOWN = {

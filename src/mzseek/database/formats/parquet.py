@@ -13,7 +13,7 @@ from mzseek.database.formats.columns import MOLECULE, find_columns, record_of, r
 from mzseek.database.record import MoleculeRecord
 from mzseek.errors import InputError
 from mzseek.files import Source
-from mzseek.files.table import MOST_CHARACTERS, sole_column
+from mzseek.files.streams.table import MOST_CHARACTERS, sole_column
 from mzseek.rejects import Report
 
 MAGIC = b"PAR1"

@@ -10,7 +10,7 @@ from mzseek.database.record import MoleculeRecord
 from mzseek.errors import InputError
 from mzseek.files import LongLine, Source, text_lines
 from mzseek.files.limits import MAX_SDF_RECORD
-from mzseek.files.table import plain_name
+from mzseek.files.streams.table import plain_name
 from mzseek.rejects import Report
 
 MAX_RECORD = MAX_SDF_RECORD

@@ -15,7 +15,7 @@ from mzseek.database.formats.columns import (
 from mzseek.database.record import MoleculeRecord
 from mzseek.errors import MoleculeError
 from mzseek.files import Source, text_lines
-from mzseek.files.table import bounded_lines, first_line, plain_name, sole_column
+from mzseek.files.streams.table import bounded_lines, first_line, plain_name, sole_column
 from mzseek.rejects import Report
 
 # A list is known by its first lines: so many of them, and one in so many has to be a molecule.

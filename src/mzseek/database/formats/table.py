@@ -12,7 +12,7 @@ from mzseek.database.formats.columns import (
 )
 from mzseek.database.record import MoleculeRecord
 from mzseek.files import Source
-from mzseek.files.table import TextTable, open_table, sole_column
+from mzseek.files.streams.table import TextTable, open_table, sole_column
 from mzseek.rejects import Report
 
 # Of a table that mzseek wrote itself.

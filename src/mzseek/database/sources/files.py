@@ -11,7 +11,7 @@ from mzseek.database.formats.columns import MOLECULE, check_named
 from mzseek.database.record import MoleculeRecord, Sources
 from mzseek.errors import InputError
 from mzseek.files import Source, StrPath, open_source
-from mzseek.files.table import first_line, header_names, require_text, shown_names
+from mzseek.files.streams.table import first_line, header_names, require_text, shown_names
 from mzseek.rejects import Report
 
 *_FIRST, _LAST = (known.label for known in reversed(FORMATS.values()))

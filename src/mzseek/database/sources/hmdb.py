@@ -8,7 +8,7 @@ from mzseek.database.formats.columns import molecule_text, one_line
 from mzseek.database.record import MoleculeRecord, Sources
 from mzseek.errors import MzseekError
 from mzseek.files import Source, open_source, text_lines
-from mzseek.files.table import bounded_lines
+from mzseek.files.streams.table import bounded_lines
 from mzseek.rejects import Report
 
 _HMDB_TABLE = Path("share", "OpenMS", "CHEMISTRY", "HMDB2StructMapping.tsv")

@@ -8,7 +8,7 @@ from mzseek.database.formats.columns import molecule_text, one_line
 from mzseek.database.record import MoleculeRecord, Sources
 from mzseek.errors import InputError
 from mzseek.files import Source, StrPath, open_source, text_lines
-from mzseek.files.table import bounded_lines
+from mzseek.files.streams.table import bounded_lines
 from mzseek.rejects import Report
 
 PUBCHEM_FOLDER = "https://ftp.ncbi.nlm.nih.gov/pubchem/Compound/Extras/"

@@ -2,17 +2,17 @@
 
 import numpy as np
 
-from mzseek.decision.decoders.result import Decoded, Rules
+from mzseek.decision.decoders.result import Answer, Rules
 from mzseek.decision.distributions import Distribution, Floats
 from mzseek.similarity import bit_agreement_of
 
 
-def decode_bits(known: Distribution, *, bound: bool = True) -> Decoded:
+def decode_bits(known: Distribution, *, bound: bool = True) -> Answer:
     """Each bit that is set with more than one half of the probability."""
     chosen = known.marginals > 0.5
     agreement = np.where(chosen, known.marginals, 1 - known.marginals)
     value = float(agreement.mean()) if known.width else 1.0
-    return Decoded(chosen.astype(np.uint8), value, value)
+    return Answer(chosen.astype(np.uint8), value, value)
 
 
 def _of_candidates(known: Distribution) -> Floats:

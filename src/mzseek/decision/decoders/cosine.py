@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from mzseek.decision.decoders.result import Decoded, Rules, exact
+from mzseek.decision.decoders.result import Answer, Rules, exact
 from mzseek.decision.distributions import Distribution, Floats
 from mzseek.similarity import cosine_of
 
 
-def decode_cosine(known: Distribution, *, bound: bool = True) -> Decoded:
+def decode_cosine(known: Distribution, *, bound: bool = True) -> Answer:
     r"""The exact maximiser of expected cosine over all of {0,1}^m (theorem "cosine Bayes").
 
     With :math:`w_i = \sum_y y_i p(y) / \lVert y \rVert`, the best decision of s bits takes the s

@@ -3,13 +3,13 @@
 import numpy as np
 
 from mzseek.decision.decoders.cosine import decode_cosine
-from mzseek.decision.decoders.result import Decoded, Rules, exact
+from mzseek.decision.decoders.result import Answer, Rules, exact
 from mzseek.decision.distributions import Distribution, Floats, Ints
 from mzseek.decision.utilities import expected
 from mzseek.similarity import f1_of
 
 
-def decode_f1(known: Distribution, *, bound: bool = True) -> Decoded:
+def decode_f1(known: Distribution, *, bound: bool = True) -> Answer:
     r"""The exact maximiser of expected F1 over all of {0,1}^m.
 
     For decisions of k bits, expected F1 is a sum over them of

@@ -4,18 +4,18 @@ from typing import Any
 
 import numpy as np
 
-from mzseek.decision.decoders.result import Decoded, Rules
+from mzseek.decision.decoders.result import Answer, Rules
 from mzseek.decision.distributions import Distribution
 
 
-def decode_hit(known: Distribution, *, bound: bool = True) -> Decoded:
+def decode_hit(known: Distribution, *, bound: bool = True) -> Answer:
     """The most probable fingerprint; the first of several.
 
     Nothing outside the candidates has any probability, so that looking further is of no use.
     """
     best = int(np.argmax(known.probabilities))
     value = float(known.probabilities[best])
-    return Decoded(known.bits_of(best), value, value)
+    return Answer(known.bits_of(best), value, value)
 
 
 def _of(dot: Any, size_a: Any, size_b: Any, width: int) -> Any:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from mzseek.decision.distributions import Distribution, Floats
 
 
-class Decoded(NamedTuple):
+class Answer(NamedTuple):
     """A decision over all fingerprints.
 
     Attributes
@@ -44,12 +44,12 @@ class Rules:
     """
 
     of: Callable[[Any, Any, Any, int], Any]
-    decode: Callable[..., Decoded]
+    decode: Callable[..., Answer]
     of_candidates: Callable[[Distribution], Floats] | None = None
 
 
-def exact(width: int, chosen: npt.NDArray[np.int64], value: float) -> Decoded:
+def exact(width: int, chosen: npt.NDArray[np.int64], value: float) -> Answer:
     """A decision that is optimal, from its set bits."""
     bits = np.zeros(width, np.uint8)
     bits[chosen] = 1
-    return Decoded(bits, float(value), float(value))
+    return Answer(bits, float(value), float(value))

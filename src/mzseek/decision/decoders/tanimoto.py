@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from mzseek.decision.decoders.cosine import cosine_weights
 from mzseek.decision.decoders.f1 import largest, size_marginals
-from mzseek.decision.decoders.result import Decoded, Rules, exact
+from mzseek.decision.decoders.result import Answer, Rules, exact
 from mzseek.decision.distributions import Distribution, Floats
 from mzseek.decision.utilities import expected_of_candidates
 from mzseek.similarity import tanimoto_of
@@ -16,7 +16,7 @@ _STARTING_CANDIDATES = 2
 _GAIN = 1e-12
 
 
-def decode_tanimoto(known: Distribution, *, bound: bool = True) -> Decoded:
+def decode_tanimoto(known: Distribution, *, bound: bool = True) -> Answer:
     """The best decision found for expected Tanimoto over all of {0,1}^m.
 
     The problem is believed to be NP-hard. With few used bits all decisions are enumerated and the
@@ -28,7 +28,7 @@ def decode_tanimoto(known: Distribution, *, bound: bool = True) -> Decoded:
     return search_tanimoto(known, bound=bound)
 
 
-def enumerate_tanimoto(known: Distribution) -> Decoded:
+def enumerate_tanimoto(known: Distribution) -> Answer:
     """The exact maximiser, by looking at every subset of the used bits.
 
     A bit that no candidate has can only make a union larger.
@@ -52,7 +52,7 @@ def enumerate_tanimoto(known: Distribution) -> Decoded:
     return exact(known.width, chosen, values[best])
 
 
-def search_tanimoto(known: Distribution, *, bound: bool = True) -> Decoded:
+def search_tanimoto(known: Distribution, *, bound: bool = True) -> Answer:
     """Search from several starts, each followed by the best bit flips.
 
     Starts are the best prefix of the bits sorted by their marginals, the best prefix sorted by the
@@ -83,7 +83,7 @@ def search_tanimoto(known: Distribution, *, bound: bool = True) -> Decoded:
             if value > best_value:
                 best, best_value = bits, value
     ceiling = max(tanimoto_bound(known, best_value), best_value) if bound else 1.0
-    return Decoded(best, best_value, ceiling)
+    return Answer(best, best_value, ceiling)
 
 
 def tanimoto_bound(known: Distribution, least: float = 0.0) -> float:

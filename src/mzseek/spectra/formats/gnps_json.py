@@ -8,8 +8,8 @@ import numpy as np
 
 from mzseek.errors import InputError
 from mzseek.files import Source, iter_members
-from mzseek.files.json_stream import too_long
 from mzseek.files.limits import MAX_MEMBER, MAX_PEAKS
+from mzseek.files.streams.json_stream import too_long
 from mzseek.spectra.numbers import shorten
 from mzseek.spectra.record import READ_FIELDS, Record, canonical_key
 

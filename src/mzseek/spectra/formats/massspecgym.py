@@ -8,7 +8,7 @@ import numpy as np
 from mzseek.errors import InputError
 from mzseek.files import LongLine, Source, text_lines
 from mzseek.files.limits import MAX_LINE, MAX_PEAKS
-from mzseek.files.table import plain_name, sole_column
+from mzseek.files.streams.table import plain_name, sole_column
 from mzseek.spectra.formats.peak_block import long_line
 from mzseek.spectra.numbers import shorten
 from mzseek.spectra.record import READ_FIELDS, Record

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from mzseek.errors import InputError, SpectrumError
 from mzseek.files import Source
 from mzseek.files.limits import MAX_ELEMENT_TEXT, MAX_ELEMENTS
-from mzseek.files.xml_stream import BrokenXmlError, Element, iter_elements
+from mzseek.files.streams.xml_stream import BrokenXmlError, Element, iter_elements
 from mzseek.spectra.arrays import decode_array
 from mzseek.spectra.numbers import shorten
 from mzseek.spectra.record import Record

@@ -33,7 +33,7 @@ def read_settings(
     Returns
     -------
     dict
-        By part, as `mzseek.training.options.Options.of` takes them.
+        By part, as `mzseek.training.plan.options.Options.of` takes them.
 
     Raises
     ------

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from mzseek.errors import RunError
 from mzseek.losses import LOSSES
 from mzseek.models import encoder_part
-from mzseek.training.options import Options
-from mzseek.training.protocol import (
+from mzseek.training.plan.options import Options
+from mzseek.training.plan.protocol import (
     AS_IN_PAPER,
     PAPER,
     PROTOCOLS,

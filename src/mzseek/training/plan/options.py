@@ -12,7 +12,7 @@ from mzseek.registry import Part, check_name, check_ranges, option, options_from
 from mzseek.runs.description import Description
 from mzseek.runs.kept import model_of_parts
 from mzseek.runs.run import Run
-from mzseek.training.settings import MODELS, PARTS
+from mzseek.training.plan.settings import MODELS, PARTS
 
 BIASES = ("zero", "log-odds")
 
@@ -41,8 +41,8 @@ class Options(TrainingOptions):
 
     The parts carry options of their own, complete: what is not given of them has its default, made
     by `Options.of`. What follows from the number of steps is filled in by
-    `mzseek.training.protocol`. Once a run has begun, None is left only where an option does not
-    apply.
+    `mzseek.training.plan.protocol`. Once a run has begun, None is left only where an option does
+    not apply.
 
     Attributes
     ----------

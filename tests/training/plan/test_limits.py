@@ -4,9 +4,9 @@ import pytest
 
 from mzseek.errors import ModelError, RunError
 from mzseek.models import ENCODERS, ModelSpec, build
-from mzseek.training import limits
-from mzseek.training.limits import check_size, check_threads, training_bytes
-from mzseek.training.options import Options
+from mzseek.training.plan import limits
+from mzseek.training.plan.limits import check_size, check_threads, training_bytes
+from mzseek.training.plan.options import Options
 from mzseek.training.train import train
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mzseek.errors import InputError
 from mzseek.files import open_source, text_lines
-from mzseek.files.table import (
+from mzseek.files.streams.table import (
     MOST_CHARACTERS,
     bounded_lines,
     header_names,

@@ -10,7 +10,7 @@ from typing import Any
 
 from mzseek.errors import RunError
 from mzseek.registry import check_name
-from mzseek.training.options import Options
+from mzseek.training.plan.options import Options
 
 PROTOCOLS = ("auto", "paper")
 PAPER: dict[str, Any] = {"warmup": 500, "validate_every": 1000, "bias": "zero"}

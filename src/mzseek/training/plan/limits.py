@@ -12,8 +12,8 @@ from mzseek.models.device import device
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import Slices
 from mzseek.training.beginning import first_stage
-from mzseek.training.options import Options
 from mzseek.training.order import steps_an_epoch
+from mzseek.training.plan.options import Options
 
 # float32, of each weight: itself, its gradient, and the optimiser's two moments.
 _BYTES = 16

@@ -1,0 +1,1 @@
+"""Records out of streams: JSON, XML, and tables in text with their cells."""
