@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from mzseek.datasets.table import FOLDS
+from mzseek.choices import FOLDS
 from mzseek.evaluation.validation import validation_means
 from mzseek.files import content_hash
 from mzseek.models import ModelSpec, build

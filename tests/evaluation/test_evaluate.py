@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from mzseek import similarity
+from mzseek.choices import Ties
 from mzseek.errors import CacheError, RunError
 from mzseek.evaluation.evaluate import FINGERPRINT_METRICS, Evaluation, evaluate, mces_of_best
 from mzseek.evaluation.scored import Scoring
 from mzseek.metrics import binarise, bit_accuracy, cosine, hit_rate, soft_tanimoto, tanimoto
-from mzseek.metrics.hits import Ties
 from mzseek.prepared import Prepared
 from mzseek.prepared.slices import IDENTITIES
 from mzseek.runs.predictions import Predictions

@@ -4,9 +4,9 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from mzseek.choices import Ties
 from mzseek.evaluation.validation import HITS, hit_rates, thresholded_tanimoto, validation_means
 from mzseek.metrics import hit_rate, tanimoto
-from mzseek.metrics.hits import Ties
 from mzseek.models.applied import TorchNetwork
 from mzseek.prepared import Prepared
 from mzseek.prepared.slices import IDENTITIES, Slices

@@ -1,11 +1,14 @@
 """Options that several commands share; the names that help texts list come from registries."""
 
+from collections.abc import Collection
 from typing import Annotated
 
 import typer
 
 from mzseek.chem.fingerprinting.registry import FINGERPRINTS
+from mzseek.choices import FOLDS, IDENTITIES, RANKED_BY, TIES
 from mzseek.cli.output import only_json
+from mzseek.work.engines import ENGINES
 
 
 def _keep_stdout(context: typer.Context, wanted: bool) -> bool:
@@ -14,13 +17,32 @@ def _keep_stdout(context: typer.Context, wanted: bool) -> bool:
     return wanted
 
 
+def _either(names: Collection[str]) -> str:
+    """``a, b or c``."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+Fold = Annotated[str, typer.Option(help=f"{_either(FOLDS)}.")]
+Similarity = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Rank by {_either(RANKED_BY)} of the predicted fingerprint; by default as the model "
+        "was trained."
+    ),
+]
+TieRule = Annotated[str, typer.Option(help=f"Equal scores: {_either(TIES)}.")]
+Identity = Annotated[
+    str, typer.Option(help=f"A hit has the same {_either(IDENTITIES)} (its first block).")
+]
 Fingerprint = Annotated[str, typer.Option(help=" ".join(FINGERPRINTS))]
 Jobs = Annotated[
     int | None,
     typer.Option("--jobs", min=1, help="Processes; all cores by default.", show_default=False),
 ]
 EngineName = Annotated[
-    str, typer.Option(help="local (processes) or ray (a cluster; needs mzseek[cluster]).")
+    str,
+    typer.Option(help="; ".join(f"{name}: {kind.stands_for}" for name, kind in ENGINES.items())),
 ]
 Address = Annotated[str | None, typer.Option(help="Of a running Ray cluster.")]
 AsJson = Annotated[

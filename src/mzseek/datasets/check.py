@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.adducts import parse_adduct
+from mzseek.choices import FOLDS
 from mzseek.datasets.candidates import EMPTY_LIST
 from mzseek.datasets.collect import Collected, RawLists, collect
 from mzseek.datasets.molecules import MoleculeTable, build_molecule_table
 from mzseek.datasets.resolve import ResolvedLists, resolve
 from mzseek.datasets.split import nearest_similarity
-from mzseek.datasets.table import FOLDS, DatasetFiles
+from mzseek.datasets.table import DatasetFiles
 from mzseek.errors import DatasetError
 from mzseek.rejects import code_of
 from mzseek.work.progress import Progress, silent

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from mzseek.choices import FOLDS
 from mzseek.datasets.candidates import read_candidates
-from mzseek.datasets.table import FOLDS, read_table
+from mzseek.datasets.table import read_table
 from mzseek.errors import DatasetError
 from mzseek.spectra.binning import HIGH, LOW
 from mzseek.spectra.numbers import leading_number

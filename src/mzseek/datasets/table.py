@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mzseek.choices import FOLDS
 from mzseek.errors import DatasetError, InputError
 from mzseek.files import StrPath, atomic_file, open_source, text_lines
 from mzseek.files.manifest import Manifest, kind_of, why_not
@@ -20,7 +21,6 @@ from mzseek.spectra.read import recognise
 
 KIND = "data set"
 MANIFEST = Manifest(KIND, DatasetError, "build it again")
-FOLDS = ("train", "val", "test")
 _REJECTS_HEADER = "where\treason\n"
 COLUMNS = (
     "identifier",

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mzseek.datasets.table import FOLDS
+from mzseek.choices import FOLDS, TIES, Ties
 from mzseek.errors import BusyError, RunError, WriteError
 from mzseek.files import sole_writer
-from mzseek.metrics.hits import Ties
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import IDENTITIES, Slices
 from mzseek.runs.kept import kept_model
@@ -48,7 +47,7 @@ class Scoring:
         known: tuple[tuple[str, Any, Any], ...] = (
             ("fold", self.fold, FOLDS),
             ("similarity", self.similarity, (None, *LIST_SIMILARITIES)),
-            ("ties", self.ties, ("expected", "optimistic", "pessimistic")),
+            ("ties", self.ties, TIES),
             ("identity", self.identity, tuple(IDENTITIES)),
         )
         for name, value, allowed in known:

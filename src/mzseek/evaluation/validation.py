@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from mzseek.choices import Ties
 from mzseek.metrics import binarise, hit_rate_from_counts, rank_counts, tanimoto
-from mzseek.metrics.hits import Ties
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import IDENTITIES
 from mzseek.ragged import Ragged

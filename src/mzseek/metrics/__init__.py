@@ -3,6 +3,7 @@
 Each returns one value a query, so that means, intervals and paired comparisons come after.
 """
 
+from mzseek.choices import Ties
 from mzseek.metrics.facts import METRICS, Metric, metric
 from mzseek.metrics.fingerprint import (
     binarise,
@@ -14,7 +15,6 @@ from mzseek.metrics.fingerprint import (
 )
 from mzseek.metrics.hits import (
     RankCounts,
-    Ties,
     expected_rank,
     hit_rate,
     hit_rate_from_counts,

@@ -11,16 +11,16 @@ candidates are strictly better, t have its score (itself included), and q of tho
 """
 
 from operator import index
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from mzseek.choices import TIES, Ties
 from mzseek.errors import MetricError
 from mzseek.ragged import Words, read_labels, read_values
 from mzseek.registry import check_name
 
-Ties = Literal["expected", "optimistic", "pessimistic"]
 Values = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
@@ -120,7 +120,7 @@ def hit_rate_from_counts(ranks: RankCounts, k: int, ties: Ties = "expected") -> 
     [0.333, 0.667, 1.0]
     """
     k = _checked_k(k)
-    check_name(get_args(Ties), ties, "tie rule", MetricError)
+    check_name(TIES, ties, "tie rule", MetricError)
     better, tied, tied_labelled = ranks
     if ties == "optimistic":
         return (better < k).astype(np.float64)

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, vstack
 
 from mzseek.chem import fingerprints
 from mzseek.chem.fingerprinting import fingerprint_kind
-from mzseek.datasets.table import FOLDS
+from mzseek.choices import FOLDS
 from mzseek.decision import Bands, bands_of_lists
 from mzseek.errors import DatasetError
 from mzseek.prepared.layout import SAME_BLOCK

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.datasets.table import FOLDS
+from mzseek.choices import FOLDS
 from mzseek.errors import CacheError
 from mzseek.files import StrPath
 from mzseek.files.manifest import Manifest

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from mzseek.datasets.table import FOLDS
+from mzseek.choices import FOLDS
 from mzseek.errors import CacheError
 from mzseek.files import StrPath
 from mzseek.files.arrays import check_pointers, check_range, load_array

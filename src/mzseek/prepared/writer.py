@@ -18,10 +18,11 @@ import numpy.typing as npt
 import rdkit
 
 from mzseek.chem.fingerprinting import fingerprint_kind
+from mzseek.choices import FOLDS
 from mzseek.datasets.collect import Collected, RawLists, collect
 from mzseek.datasets.molecules import MoleculeTable, build_molecule_table
 from mzseek.datasets.resolve import resolve
-from mzseek.datasets.table import FOLDS, write_rejects
+from mzseek.datasets.table import write_rejects
 from mzseek.errors import CacheError, DatasetError, WriteError
 from mzseek.files import StrPath, atomic_directory, sole_writer
 from mzseek.files.arrays import save_array

@@ -25,6 +25,7 @@ class RayEngine(Engine):
     """
 
     name = "ray"
+    stands_for = "a Ray cluster, which needs mzseek[cluster]"
 
     def __init__(self, jobs: int | None = None, address: str | None = None) -> None:
         self.jobs, self.address = jobs, address

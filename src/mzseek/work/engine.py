@@ -24,6 +24,7 @@ class Engine(ABC):
     """Something that works on batches."""
 
     name: str
+    stands_for: str
 
     @abstractmethod
     def results(

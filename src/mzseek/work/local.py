@@ -28,6 +28,7 @@ class LocalEngine(Engine):
     """
 
     name = "local"
+    stands_for = "processes of this machine"
 
     def __init__(self, jobs: int | None = None) -> None:
         self.jobs = jobs or os.cpu_count() or 1

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
+from mzseek.choices import FOLDS, IDENTITIES, TIES
 from mzseek.cli.beliefs import show_beliefs
 from mzseek.cli.early import early, look_for_run
-from mzseek.cli.options import AsJson
+from mzseek.cli.options import AsJson, Fold, Identity, Similarity, TieRule
 from mzseek.cli.output import new_table, plain, print_json, say, show, watched
 from mzseek.errors import RunError
 from mzseek.names import tell_apart
@@ -19,24 +20,13 @@ _GAIN, _CHANCE = "gain over it", "random"
 @early(run=look_for_run, control=look_for_run)
 def evaluate(
     run: Annotated[Path, typer.Argument(help="Run folder that `mzseek train` has made.")],
-    fold: Annotated[str, typer.Option(help="train, val or test.")] = "test",
+    fold: Fold = FOLDS[-1],
     candidates: Annotated[
         str | None, typer.Option(help="Candidate lists; those it was trained with by default.")
     ] = None,
-    similarity: Annotated[
-        str | None,
-        typer.Option(
-            help="Rank by cosine, tanimoto, soft-tanimoto or minmax-tanimoto of the predicted "
-            "fingerprint; by default as the model was trained."
-        ),
-    ] = None,
-    ties: Annotated[
-        str, typer.Option(help="Equal scores: expected, optimistic or pessimistic.")
-    ] = "expected",
-    identity: Annotated[
-        str,
-        typer.Option(help="A hit has the same fingerprint, or the same inchikey (first block)."),
-    ] = "fingerprint",
+    similarity: Similarity = None,
+    ties: TieRule = TIES[0],
+    identity: Identity = IDENTITIES[0],
     control: Annotated[
         Path | None, typer.Option(help="Another run, to state the gain over it.")
     ] = None,

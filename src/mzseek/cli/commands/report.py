@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from mzseek.choices import FOLDS, IDENTITIES, TIES
 from mzseek.cli.early import early, look_for_run
-from mzseek.cli.options import AsJson
+from mzseek.cli.options import AsJson, Fold, Identity, TieRule
 from mzseek.cli.output import plain, print_json, say, watched
 from mzseek.cli.tradeoff import show_tradeoff
 from mzseek.extras import require
@@ -19,18 +20,13 @@ def report(
         typer.Argument(help="Run folders that `mzseek train` has made, of one data set."),
     ],
     out: Annotated[Path, typer.Option(help="Folder to make.")],
-    fold: Annotated[str, typer.Option(help="train, val or test.")] = "test",
+    fold: Fold = FOLDS[-1],
     candidates: Annotated[
         str | None,
         typer.Option(help="Candidate lists; those that the first run was trained with by default."),
     ] = None,
-    ties: Annotated[
-        str, typer.Option(help="Equal scores: expected, optimistic or pessimistic.")
-    ] = "expected",
-    identity: Annotated[
-        str,
-        typer.Option(help="A hit has the same fingerprint, or the same inchikey (first block)."),
-    ] = "fingerprint",
+    ties: TieRule = TIES[0],
+    identity: Identity = IDENTITIES[0],
     decode: Annotated[
         bool,
         typer.Option(
