@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
@@ -20,6 +21,15 @@ from mzseek.prepared.writer import PrepareOptions
 from mzseek.spectra import Spectrum
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+def pytest_configure() -> None:
+    """Commands under test hear Ctrl-C, also where a shell has started the tests in the background.
+
+    Such shells have it ignored, which programs inherit, and rightly leave so.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
