@@ -6,7 +6,7 @@ from mzseek.cli.output import new_table, plain, say, show
 
 
 def show_tradeoff(shown: list[Any]) -> None:
-    """One row a run, the controls last and in grey, and chance."""
+    """One row for each run, the controls last and in grey, and chance."""
     from mzseek.report.tradeoff import LABELS, tradeoff_rows
 
     how, rows = shown[0].found.how, tradeoff_rows(shown)

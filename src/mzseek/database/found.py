@@ -34,7 +34,7 @@ class Found(Tabular):
         return int(self.table.num_rows)
 
     def to_table(self) -> Table:
-        """One row a molecule."""
+        """One row for each molecule."""
         names = [name for name in self.table.column_names if name not in _INNER]
         left_out = f"{len(self):,} of {self.total:,}" if self.capped else f"{len(self):,}"
         columns = {name: [_shown(v) for v in self.table[name].to_pylist()] for name in names}

@@ -31,7 +31,7 @@ class RawLists:
 
 @dataclass
 class Collected:
-    """What was read, before any molecule was parsed; one entry a spectrum unless said otherwise.
+    """What was read, before any molecule was parsed; one entry for each spectrum where not said.
 
     Attributes
     ----------

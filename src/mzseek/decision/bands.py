@@ -114,7 +114,7 @@ class Bands(Tabular):
         return np.isfinite(self.low)
 
     def to_table(self) -> Table:
-        """One row a list; nothing where there is nothing to compare."""
+        """One row for each list; nothing where there is nothing to compare."""
         return Table({"low": self.low.tolist(), "high": self.high.tolist()}, "Similarity bands")
 
     def medians(self) -> dict[str, float]:

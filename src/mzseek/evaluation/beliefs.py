@@ -67,7 +67,7 @@ class Beliefs(Tabular):
     risk_area: float
 
     def to_table(self) -> Table:
-        """One row a decision: what it was decoded for and where, and what each metric says."""
+        """One row for each decision: what it was decoded for, where, and what each metric says."""
         decoded = self.decoded.to_dict()
         rows = [(goal, within) for goal, places in decoded.items() for within in places]
         judged = next(iter(next(iter(decoded.values())).values()))

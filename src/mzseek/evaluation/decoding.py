@@ -33,7 +33,7 @@ class DecodedFold:
     ----------
     values : dict of str to dict of str to dict of str to float64 array
         By the utility decoded for, where it was decided (``candidates`` or ``all``), and the
-        utility that the decision is judged by: one value a spectrum, against the truth.
+        utility that the decision is judged by: one value for each spectrum, against the truth.
     molecule : int array
         The true molecule of each spectrum.
     """

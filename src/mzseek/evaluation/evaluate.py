@@ -55,7 +55,7 @@ class Evaluation(Tabular):
         The run's, resolved: which run these are the numbers of.
     how : Scoring
     values : dict of str to float64 array
-        One value a spectrum for each metric.
+        One value for each spectrum for each metric.
     molecule : dict of str to int array
         The molecule of each.
     steps : dict of str to int
@@ -96,7 +96,7 @@ class Evaluation(Tabular):
         }
 
     def to_table(self) -> Table:
-        """One row a metric, with its interval over molecules and what chance reaches."""
+        """One row for each metric, with its interval over molecules and what chance reaches."""
         intervals = self.intervals()
         how = self.how
         return Table(
@@ -213,7 +213,7 @@ def mces_of_best(
     data: StrPath | None = None,
     threshold: int = 15,
 ) -> tuple[_Values, npt.NDArray[np.int32]]:
-    """MCES distance of the best-scored candidate to the truth, for one spectrum a molecule.
+    """MCES distance of the best-scored candidate to the truth, for one spectrum for each molecule.
 
     An exact distance takes a solver seconds, so it is measured for some molecules, evenly spaced.
     Of candidates that share the first place, the mean (of the first five by SMILES).

@@ -178,7 +178,7 @@ def risk_area(found: Calibrated) -> float:
 def by_molecule(
     values: npt.NDArray[np.generic], molecule: npt.NDArray[np.integer]
 ) -> npt.NDArray[np.float64]:
-    """Means within molecules, one value a molecule."""
+    """Means within molecules, one value for each molecule."""
     _, place = np.unique(molecule, return_inverse=True)
     sums = np.bincount(place, weights=values.astype(np.float64))
     return np.asarray(sums / np.bincount(place), np.float64)

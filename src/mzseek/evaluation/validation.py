@@ -18,7 +18,7 @@ _ROWS = 1024
 def hit_rates(
     lists: ListScores, ties: Ties = "expected", identity: str = "fingerprint"
 ) -> tuple[dict[str, npt.NDArray[np.float64]], npt.NDArray[np.int32]]:
-    """Hit rates at 1, 5 and 20, one value a spectrum, and the molecule of each.
+    """Hit rates at 1, 5 and 20, one value for each spectrum, and the molecule of each.
 
     A spectrum in whose list nothing is the truth in the sense of ``identity`` is left out.
     """

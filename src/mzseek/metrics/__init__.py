@@ -1,6 +1,6 @@
 """Numbers that are reported: hit rates, fingerprint quality, intervals. Pure functions.
 
-Each returns one value a query, so that means, intervals and paired comparisons come after.
+Each returns one value for each query, so that means, intervals and paired comparisons come after.
 """
 
 from mzseek.choices import Ties

@@ -1,4 +1,4 @@
-"""How close a predicted fingerprint is to the true one, one value a row.
+"""How close a predicted fingerprint is to the true one, one value for each row.
 
 Bits are compared as bits: `binarise` makes them of probabilities, and `tanimoto` and
 `bit_accuracy` refuse anything that is not 0 or 1. The similarities of probabilities are those of
@@ -64,7 +64,7 @@ def tanimoto(predicted_bits: Rows, true_bits: Rows) -> Values:
     Returns
     -------
     float64 array, shape (n,)
-        One value a row; two rows without bits have 1, one without bits has 0.
+        One value for each row; two rows without bits have 1, one without bits has 0.
 
     Examples
     --------

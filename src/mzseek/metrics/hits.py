@@ -177,7 +177,7 @@ def rank_counts(scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayL
     Returns
     -------
     RankCounts
-        The arrays ``better``, ``tied`` and ``tied_labelled``, one value a query each.
+        The arrays ``better``, ``tied`` and ``tied_labelled``, one value for each query each.
 
     Examples
     --------

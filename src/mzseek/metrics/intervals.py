@@ -75,7 +75,7 @@ def bootstrap(
     Parameters
     ----------
     values : array, shape (n,)
-        One value a query, as the metrics return them.
+        One value for each query, as the metrics return them.
     groups : array of names or numbers, shape (n,), optional
         Which values belong together: the molecule of each query. Each value is its own group where
         none are given.
@@ -149,7 +149,7 @@ def bootstrap_difference(
     Parameters
     ----------
     values_a, values_b : array, shape (n,)
-        One value a query, in the same order.
+        One value for each query, in the same order.
     bounds : (float, float) or None
         What a value of either can be.
 
@@ -233,7 +233,7 @@ def _cautious(
 def _checked_values(values: npt.ArrayLike, name: str, bounds: Bounds) -> Values:
     array = np.asarray(values)
     if array.ndim != 1 or not len(array):
-        raise MetricError(f"{name} have shape {array.shape}, expected one value a query")
+        raise MetricError(f"{name} have shape {array.shape}, expected one value for each query")
     if array.dtype.kind not in "biuf":
         raise MetricError(f"{name} are of type {array.dtype}, expected numbers")
     array = array.astype(np.float64)

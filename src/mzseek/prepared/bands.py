@@ -33,7 +33,7 @@ def set_bands(
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> Bands:
-    """Bands of the candidate lists of a fold's molecules, one list a molecule.
+    """Bands of the candidate lists of a fold's molecules, one list for each molecule.
 
     Parameters
     ----------

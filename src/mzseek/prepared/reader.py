@@ -5,10 +5,10 @@
                             counts, and the size of every file
 ``peaks.*``                 all peaks of all spectra, concatenated, with row pointers
 ``bins.*``                  the same spectra binned, as CSR
-``spectra.*``               one entry a spectrum: molecule, fold, precursor, adduct …
+``spectra.*``               one entry for each spectrum: molecule, fold, precursor, adduct …
 ``molecules.*``             one entry a unique molecule: SMILES, formula, mass, key
 ``fingerprints.*``          set bits of each molecule, as row pointers and positions
-``candidates.NAME.*``       lists of molecules, one list a measured molecule
+``candidates.NAME.*``       lists of molecules, one list for each measured molecule
 ``segment-N.*``             what was added later: molecules, and candidate lists
 ``rejects.tsv``             what was set aside, and why
 ==========================  ===========================================================

@@ -86,7 +86,7 @@ class Report(Tabular):
     shown: list[Shown]
 
     def to_table(self) -> Table:
-        """The trade-off: one row a run, the controls last, and chance."""
+        """The trade-off: one row for each run, the controls last, and chance."""
         rows = tradeoff_rows(self.shown)
         metrics = list(rows[0].values)
         return Table(

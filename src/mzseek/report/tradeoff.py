@@ -38,7 +38,7 @@ class Row:
 
 
 def tradeoff_rows(shown: Sequence[Shown]) -> list[Row]:
-    """One row a model, the controls last, and below them what chance would reach."""
+    """One row for each model, the controls last, and below them what chance would reach."""
     beliefs = [each.beliefs for each in shown if each.beliefs is not None]
     metrics = (*METRICS, DECODED) if beliefs else METRICS
     rows = []
@@ -63,7 +63,7 @@ def tradeoff_rows(shown: Sequence[Shown]) -> list[Row]:
 
 
 def tradeoff_svg(rows: list[Row], x: str = "hit_rate@1") -> str:
-    """Retrieval against fingerprint similarity, one point a model, the controls as lines.
+    """Retrieval against fingerprint similarity, one point for each model, the controls as lines.
 
     Where posteriors were decoded, each model has a second point: the same ranking, and the
     fingerprint that its posterior decides for.

@@ -2,7 +2,7 @@
 
 ==============================  =======================================================
 ``run.json``                    model, loss, options, versions, data, how it ended
-``history.csv``                 one row a validation: step, epoch, loss, metrics
+``history.csv``                 one row for each validation: step, epoch, loss, metrics
 ``checkpoints/METRIC.safetensors``  weights when that metric was best on validation
 ``predictions/step-N/FOLD/``    what the checkpoint of that step says about a fold
 ``state/``                      all that ``--resume`` needs; gone when a run has ended

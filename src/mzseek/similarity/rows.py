@@ -1,7 +1,7 @@
 """Similarities of one set of rows with another, row by row, dense or sparse.
 
-Each function takes two matrices of the same shape and returns one value a row. The formulas are
-those of `mzseek.similarity.formulas`; here the statistics are counted.
+Each function takes two matrices of the same shape and returns one value for each row. The formulas
+are those of `mzseek.similarity.formulas`; here the statistics are counted.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ _SPARSE_ROWS = 65_536
 
 
 class Overlap(NamedTuple):
-    """What the similarities of 0/1 rows are made of, one value a row each.
+    """What the similarities of 0/1 rows are made of, one value for each row each.
 
     Attributes
     ----------
@@ -200,7 +200,7 @@ def similarity(name: str) -> RowSimilarity:
     Returns
     -------
     callable
-        From two matrices of the same shape to one value a row.
+        From two matrices of the same shape to one value for each row.
 
     Examples
     --------
@@ -233,7 +233,7 @@ def checked_rows(values: Rows, name: str = "rows") -> Rows:
     return csr_array(matrix) if issparse(matrix) else matrix
 
 
-# Statistics of a block: two matrices of float64, both dense or both sparse, to one value a row.
+# Statistics of a block: two matrices of float64, dense or sparse, to one value for each row.
 
 
 def _dot(a: Rows, b: Rows) -> Values:

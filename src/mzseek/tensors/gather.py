@@ -31,7 +31,7 @@ def gather_dot(dense: Tensor, rows: SparseRows, counts: Tensor) -> Tensor:
     Parameters
     ----------
     dense : float tensor, shape (lists, width)
-        One row a list: a predicted fingerprint.
+        One row for each list: a predicted fingerprint.
     rows : SparseRows of ones, shape (candidates, width)
         Candidates of all lists, concatenated.
     counts : int tensor, shape (lists,)

@@ -1,4 +1,4 @@
-"""One value a list, repeated for each of its candidates."""
+"""One value for each list, repeated for each of its candidates."""
 
 from typing import Any
 

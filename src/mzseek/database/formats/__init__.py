@@ -1,4 +1,4 @@
-"""Lists of molecules: one file a format, each of which looks into a file and reads what it knows.
+"""Lists of molecules: one file for each format, which looks into a file and reads what it knows.
 
 A format's ``reader_of`` gets a source and the names that the user gave to columns. It returns None
 for a file of another format, refuses one that it knows and cannot use, and else returns a reader:

@@ -31,7 +31,7 @@ class EmbMlp:
         of_spectrum, of_candidate, of_both = np.split(self.first.weight, (h, 2 * h), axis=1)
         once = spectrum @ of_spectrum.T + self.first.bias
         first = np.empty((len(candidate), once.shape[1]), np.float32)
-        # W1 (a ‖ b ‖ a⊙b) = Wa a + (Wb + Wp diag(a)) b: one matrix a list.
+        # W1 (a ‖ b ‖ a⊙b) = Wa a + (Wb + Wp diag(a)) b: one matrix for each list.
         for row, start, here in zip(spectrum, once, slices(counts), strict=True):
             np.matmul(candidate[here], (of_candidate + of_both * row).T, out=first[here])
             first[here] += start

@@ -27,7 +27,7 @@ class FpMlp:
         """Scores, shape (candidates,)."""
         once = self.predicted(spectra)
         scores = np.empty(candidates.shape[0], np.float32)
-        # W1 (ŷ ‖ c ‖ ŷ⊙c) = Wa ŷ + (Wb + diag(ŷ) Wp) c: one matrix a list, of its bits alone.
+        # W1 (ŷ ‖ c ‖ ŷ⊙c) = Wa ŷ + (Wb + diag(ŷ) Wp) c: one matrix for each list, its bits alone.
         for predicted, start, here in zip(spectra, once, slices(counts), strict=True):
             if here.start == here.stop:
                 continue

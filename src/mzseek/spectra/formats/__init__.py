@@ -1,4 +1,4 @@
-"""One file a format: each splits a stream into records and judges none of them."""
+"""One file for each format: each splits a stream into records and judges none of them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
