@@ -156,7 +156,7 @@ UTILITY = '''
 
 import numpy as np
 
-from mzseek.decision.decoders.result import Decoded, Rules
+from mzseek.decision.decoders.result import Answer, Rules
 
 
 def of(common, size_a, size_b, width):
@@ -168,7 +168,7 @@ def decode(known, *, bound=True):
     """All bits that any candidate has."""
     bits = known.used.astype(np.uint8)
     value = float(known.probabilities[known.sizes > 0].sum())
-    return Decoded(bits, value, value)
+    return Answer(bits, value, value)
 
 
 RULES = Rules(of, decode)

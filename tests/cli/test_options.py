@@ -8,7 +8,7 @@ from mzseek.cli.app import COMMANDS
 from mzseek.decision.goals import GOALS
 from mzseek.decision.registry import BAND_SIMILARITIES
 from mzseek.losses import LOSSES
-from mzseek.training.plan.settings import MODELS
+from mzseek.training.plan.parts import MODELS
 
 LISTED = {
     ("train",): (*LOSSES, *MODELS),

@@ -469,3 +469,13 @@ def test_files_are_closed_with_the_store(store: Database) -> None:
     assert all(path.exists() for path in held)
     del opened
     assert not any(path.exists() for path in held)
+
+
+def test_likeness_is_asked_in_the_form_of_the_store(tmp_path: Path) -> None:
+    (tmp_path / "pool.smi").write_text("C[C@H](N)C(=O)O\nNCC(=O)O\n")
+    database = build_database(
+        file_sources([tmp_path / "pool.smi"]), tmp_path / "db", fingerprint="map4",
+        keep_stereo=True, engine=LocalEngine(1),
+    )  # fmt: skip
+    found = database.by_likeness("C[C@H](N)C(=O)O", 1)
+    assert found.table["similarity"].to_pylist() == [1.0]

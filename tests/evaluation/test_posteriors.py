@@ -9,7 +9,8 @@ from mzseek.decision import fit_calibration, fit_temperature, posterior
 from mzseek.errors import CacheError, RunError
 from mzseek.evaluation.posteriors import Calibrated, Posterior, calibrate
 from mzseek.evaluation.scored import Scoring
-from mzseek.prepared import Prepared
+from mzseek.prepared import CandidateLists, Prepared
+from mzseek.prepared.segment import NewMolecules, append_segment
 from mzseek.prepared.slices import IDENTITIES
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
@@ -243,3 +244,25 @@ def test_a_fold_without_the_truth_is_refused(fold: str, copied) -> None:
     rewrite(run, "identity", np.zeros_like, fold=fold)
     with pytest.raises(RunError, match=f"no {fold} spectrum has its molecule among its mass"):
         calibrate(run)
+
+
+def test_negatives_that_are_added_change_no_order(trained, small, tmp_path: Path) -> None:
+    """Where probabilities are equal, the order of a list decides."""
+    folder = Path(shutil.copytree(small.folder, tmp_path / "prepared"))
+    before = calibrate(trained("emb-cos"), data=folder).asked
+    lists = CandidateLists(
+        np.array([0, 1]), np.array([len(small.masses)], np.int32), np.array([0], np.uint8),
+        np.full(len(small.masses), -1, np.int32),
+    )  # fmt: skip
+    molecules = NewMolecules(
+        smiles=["CCO"], formulas=["C2H6O"], blocks=np.array([b"LFQSCWFLJHTTHZ"], "S14"),
+        masses=np.array([46.04]), bit_counts=np.array([1]), bits=np.array([3], np.uint16),
+    )  # fmt: skip
+    facts = {
+        "lists": 1, "candidates": 1, "median": 1.0, "largest": 1, "molecules_without": 0,
+        "negatives": {"by": "mass"},
+    }  # fmt: skip
+    append_segment(Prepared.open(folder), "hard-mass-9", lists, molecules, facts)
+    after = calibrate(trained("emb-cos"), data=folder).asked
+    assert after.candidates.tolist() == before.candidates.tolist()
+    assert after.probabilities.tolist() == before.probabilities.tolist()

@@ -10,7 +10,7 @@ import pytest
 from mzseek.errors import CacheError
 from mzseek.files.owned import ensure_replaceable
 from mzseek.prepared import CandidateLists, Prepared
-from mzseek.prepared.layout import KIND, is_leftover
+from mzseek.prepared.layout import KIND, MANIFEST, is_leftover
 from mzseek.prepared.segment import NewMolecules, append_segment
 
 FACTS = {"median": 2.0, "mean": 2.0, "largest": 2, "molecules_without": 0, "alone": 0,
@@ -195,3 +195,20 @@ def test_manifests_that_do_not_hang_together_are_refused(folder: Path, change, r
     path.write_text(json.dumps(manifest))
     with pytest.raises(CacheError, match=reason):
         Prepared.open(folder)
+
+
+def test_an_interrupt_after_the_rename_takes_nothing_away(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared, replace = Prepared.open(folder), MANIFEST.replace
+
+    def interrupted(*given) -> None:
+        replace(*given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(MANIFEST), "replace", lambda self, *given: interrupted(*given))
+    with pytest.raises(KeyboardInterrupt):
+        add(prepared, "mine", "a")
+    found = Prepared.open(folder, verify=True)
+    found.check_arrays()
+    assert list(found.smiles)[-1] == "a"

@@ -15,18 +15,22 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
+from mzseek.database import build_database
+from mzseek.database.sources import file_sources
 from mzseek.errors import CacheError, MzseekError, RunError
 from mzseek.evaluation.validation import hit_rates
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS
 from mzseek.models.device import threads_set
 from mzseek.prepared import Prepared
+from mzseek.prepared.negatives import add_negatives
 from mzseek.runs.kept import kept_model
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
 from mzseek.training.plan.options import Options
 from mzseek.training.plan.protocol import with_protocol
 from mzseek.training.train import predict_fold, random_fold, train
+from mzseek.work import LocalEngine
 
 LISTWISE = [name for name in LOSSES if LOSSES[name].kind == "listwise"]
 
@@ -591,3 +595,25 @@ def test_a_model_that_sees_tells_spectra_apart(trained) -> None:
     first, second = part.scores[:8], part.scores[8:16]  # two spectra of one molecule
     assert part.candidates[:8].tolist() == part.candidates[8:16].tolist()
     assert first.tolist() != second.tolist()
+
+
+def test_going_on_with_lists_that_were_mined_anew_is_refused(
+    small: Prepared, small_options, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(small.folder, tmp_path / "prepared"))
+    (tmp_path / "pool.smi").write_text("".join(f"{smiles}\n" for smiles in small.smiles))
+    sources = file_sources([tmp_path / "pool.smi"])
+    store = build_database(sources, tmp_path / "db", fingerprint="maccs", engine=LocalEngine(1))
+
+    def mine(seed: int) -> Prepared:
+        options = {"kind": "random", "keep": 4, "ppm": 1e5, "seed": seed}
+        return add_negatives(Prepared.open(folder), store, engine=LocalEngine(1), **options)[0]
+
+    prepared = mine(0)
+    options = small_options("emb-cos", candidates="random-mass-4")
+    run = train(prepared, options, tmp_path / "run")
+    assert train(mine(0), options, tmp_path / "run", resume=True).identity == run.identity
+    with pytest.raises(RunError, match=r"other random-mass-4 lists than .* they were mined anew"):
+        train(mine(1), options, tmp_path / "run", resume=True)
+    other = train(Prepared.open(folder), options, tmp_path / "other")
+    assert other.identity != run.identity

@@ -1,6 +1,7 @@
 """Options that several commands share; the names that help texts list come from registries."""
 
 from collections.abc import Collection
+from fractions import Fraction
 from typing import Annotated
 
 import typer
@@ -15,6 +16,11 @@ def _keep_stdout(context: typer.Context, wanted: bool) -> bool:
     if wanted:
         context.with_resource(only_json())
     return wanted
+
+
+def number(text: str) -> float:
+    """A number as people write it, ``1/64`` included."""
+    return float(Fraction(text)) if "/" in text else float(text)
 
 
 def _either(names: Collection[str]) -> str:

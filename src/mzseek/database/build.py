@@ -20,7 +20,7 @@ from mzseek.database.folder import (
     MOLECULES,
     REJECTS,
 )
-from mzseek.database.merge import Part, merge_parts
+from mzseek.database.merge import MergedPart, merge_parts
 from mzseek.database.nearest import build_index
 from mzseek.database.parts import Parts, describe_all
 from mzseek.database.places import build_places
@@ -179,7 +179,7 @@ def _count(sources: Sources, progress: Progress) -> int:
     return count
 
 
-def _counted(parts: Sequence[Part], records: int, rejects: int, out: Path) -> int:
+def _counted(parts: Sequence[MergedPart], records: int, rejects: int, out: Path) -> int:
     """Molecules in the parts, which must hold what was read, no more and no less."""
     described = sum(len(part.masses) for part in parts)
     if described + rejects != records:
@@ -196,7 +196,7 @@ def _unheard(where: str, reason: str) -> None:
 
 def _fill(
     folder: Path,
-    parts: Sequence[Part],
+    parts: Sequence[MergedPart],
     new: int,
     old: Database | None,
     options: _StoreOptions,
@@ -204,7 +204,7 @@ def _fill(
     rejects: Sequence[tuple[str, str]],
     progress: Progress,
 ) -> None:
-    pieces: list[Part] = [*([_StoredPart(old)] if old else []), *parts]
+    pieces: list[MergedPart] = [*([_StoredPart(old)] if old else []), *parts]
     if not new and not old:
         first = f" (first: {rejects[0][0]}: {rejects[0][1]})" if rejects else ""
         raise DatabaseError(f"no molecule could be read{first}")

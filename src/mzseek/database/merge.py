@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 _LISTS = ("sources", "identifiers", "names")
 
 
-class Part(Protocol):
+class MergedPart(Protocol):
     """Described molecules, sorted by mass, of which any run can be read."""
 
     @property
@@ -32,7 +32,9 @@ class Part(Protocol):
         """Molecules from one place to another."""
 
 
-def merge_parts(parts: Sequence[Part], schema: pa.Schema, path: Path, progress: Progress) -> Floats:
+def merge_parts(
+    parts: Sequence[MergedPart], schema: pa.Schema, path: Path, progress: Progress
+) -> Floats:
     """Write the molecules of all parts into one file; returns their masses.
 
     Molecules with the same key and mass are one, described as by the record that came first, with
@@ -40,7 +42,7 @@ def merge_parts(parts: Sequence[Part], schema: pa.Schema, path: Path, progress: 
 
     Parameters
     ----------
-    parts : sequence of Part
+    parts : sequence of MergedPart
     schema : pyarrow.Schema
         Of the parts.
     path : Path

@@ -142,7 +142,7 @@ class Database(StoreFolder):
         least : float
             Smallest similarity of interest.
         """
-        molecule = standardise(parse_molecule(smiles))
+        molecule = standardise(parse_molecule(smiles), keep_stereo=self.keep_stereo)
         bits = molecule_rows([molecule], self.fingerprint, threads=1)
         query = np.frombuffer(packed(bits, self.fingerprint).buffers()[1], np.uint8)
         rows, similarities = self.nearest.search(query, count, least)

@@ -169,7 +169,8 @@ def _scores_at(
             f"{how.candidates} candidates in the sense of {how.identity}"
         )
     # A list may have the truth first, and equal probabilities would then be decided for it.
-    shuffled = np.random.default_rng(0).permutation(len(prepared.masses))
+    # What negatives have added later, at the end of the table, is in no list that is measured on.
+    shuffled = np.random.default_rng(0).permutation(prepared.own_molecules)
     order = np.lexsort((shuffled[lists.candidates], ragged.owner))
     order = order[usable[ragged.owner]]
     return ListScores(

@@ -25,7 +25,7 @@ _FILE_FACTS = {...: {"bytes": int, "sha256": str}}
 _USES = {
     "prepared folder": "`mzseek train`, `bands`, `advise` and `negatives` take it",
     "molecule database": "`mzseek database` and `mzseek negatives --database` take it",
-    "run folder": "`mzseek evaluate` takes it",
+    "run folder": "`mzseek evaluate` and `mzseek report` take it",
     "data set": "`mzseek data check` takes it, and `mzseek prepare` makes a prepared folder of it",
 }
 _MAKERS = {

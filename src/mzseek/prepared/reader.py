@@ -276,6 +276,15 @@ class Prepared(Tabular):
         facts = self.manifest["candidates"].get(setting, {})
         return str(facts["negatives"]["by"]) if is_for_training(facts) else setting
 
+    def negatives_of(self, setting: str) -> dict[str, Any]:
+        """How the lists of a setting were mined; empty for those that came with the data."""
+        return dict(self.manifest["candidates"].get(setting, {}).get("negatives", {}))
+
+    @property
+    def own_molecules(self) -> int:
+        """Molecules of the data set and its lists; negatives have added others after them."""
+        return own_count(self.manifest, "molecules")
+
     def candidates(self, setting: str) -> CandidateLists:
         """Candidate lists of a retrieval setting."""
         if setting not in self.manifest["candidates"]:

@@ -94,6 +94,7 @@ def append_segment(
     folder, old = prepared.folder, prepared.manifest
     number = len(segments_of(old)) + 1
     written: list[Path] = []
+    is_listed = False
     try:
         with naming_output(folder):
             _remove(_leftovers(prepared))
@@ -101,9 +102,11 @@ def append_segment(
             manifest = _extended(old, setting, number, molecules, facts)
             manifest["files"] |= {path.name: measured(path) for path in sorted(written)}
             Prepared(folder, manifest).check_arrays()
+            is_listed = True  # from here on another may have read it, and so may we
             MANIFEST.replace(folder, manifest)
     except BaseException:
-        _remove(folder.glob(in_segment(number, "*")))
+        if not is_listed or MANIFEST.read(folder) == old:
+            _remove(folder.glob(in_segment(number, "*")))
         raise
     _remove(folder / name for name in old["files"] if name not in manifest["files"])
     return Prepared.open(folder)

@@ -39,7 +39,7 @@ STATUSES = ("training", "finished")
 BEST = {...: {"step": int, "value": float, "spread?": float}}
 _FIELDS = {
     "options": dict,
-    "data": {"folder": str, "key": str, "measured_on?": str},
+    "data": {"folder": str, "key": str, "measured_on?": str, "negatives?": dict},
     "status": str,
     "best": BEST,
     "warnings": [str],
@@ -102,6 +102,7 @@ class Run:
                     "fingerprint": prepared.manifest["options"]["fingerprint"],
                     "settings": prepared.settings,
                     "measured_on": prepared.measured_on(made.options["candidates"]),
+                    "negatives": prepared.negatives_of(made.options["candidates"]),
                 },
                 "versions": _versions(),
                 "machine": {"platform": platform.platform(), **(machine or {})},
@@ -208,7 +209,10 @@ class Run:
     def identity(self) -> str:
         """Key of what makes a run: its options and its data. Equal keys give equal weights."""
         own = ("options",) if self.facts["format_version"] == earlier.FORMAT else _MADE
-        made_by = [*(self.facts[name] for name in own), self.facts["data"]["key"]]
+        data = self.facts["data"]
+        made_by = [*(self.facts[name] for name in own), data["key"]]
+        if data.get("negatives"):  # lists that were mined, and can be mined anew, after preparing
+            made_by.append(data["negatives"])
         return hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()
 
     @property

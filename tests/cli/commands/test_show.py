@@ -15,7 +15,7 @@ from mzseek.cli.commands.show import OWN_FOLDERS
 from mzseek.database import folder as store_folder
 from mzseek.datasets import build
 from mzseek.datasets.demo import QUERIES
-from mzseek.prepared import reader
+from mzseek.prepared import layout
 from mzseek.runs import run as training_run
 from mzseek.spectra import read_spectra
 
@@ -208,7 +208,7 @@ def test_folders_of_mzseeks_own_are_named_with_the_command_that_shows_them(
         folder.mkdir()
         (folder / "manifest.json").write_text(json.dumps({"kind": kind}))
         assert_refused(f"is a {kind}, expected spectra; `mzseek {command} ", "show", folder)
-    assert set(OWN_FOLDERS) == {build.KIND, reader.KIND, store_folder.KIND, training_run.KIND}
+    assert set(OWN_FOLDERS) == {build.KIND, layout.KIND, store_folder.KIND, training_run.KIND}
 
 
 def test_a_manifest_of_another_kind_is_no_hindrance(mzseek, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from mzseek.prepared import Prepared
 from mzseek.runs.run import Run
 from mzseek.training.plan.options import Options
-from mzseek.training.plan.settings import list_settings
+from mzseek.training.plan.parts import list_settings
 
 from ..conftest import QUICK, commands
 

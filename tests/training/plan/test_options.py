@@ -10,7 +10,7 @@ from mzseek.models import ENCODERS
 from mzseek.runs.earlier import as_now
 from mzseek.runs.run import Run
 from mzseek.training.plan.options import Options
-from mzseek.training.plan.settings import MODELS
+from mzseek.training.plan.parts import MODELS
 
 TEMPERATURES = {
     "fp-cos": 1 / 256, "emb-cos": 1 / 64, "fp-mlp": 1 / 16, "emb-mlp": 1 / 16, "combined": 1 / 256,

@@ -8,11 +8,11 @@ import typer
 
 from mzseek.cli.early import early, look_for_prepared, look_for_run
 from mzseek.cli.interrupt import can_go_on
-from mzseek.cli.options import AsJson
+from mzseek.cli.options import AsJson, number
 from mzseek.cli.output import plain, print_json, say, say_next, watched
 from mzseek.extras import require
 from mzseek.losses import LOSSES
-from mzseek.training.plan.settings import CONTROLS, MODELS, list_settings, read_settings
+from mzseek.training.plan.parts import CONTROLS, MODELS, list_settings, read_settings
 
 if TYPE_CHECKING:
     from mzseek.prepared.reader import Prepared
@@ -45,7 +45,12 @@ def train(
     lr: Annotated[float, typer.Option(help="Learning rate.")] = 1e-4,
     seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 0,
     temperature: Annotated[
-        float | None, typer.Option(help="τ of a listwise loss; the loss's own by default.")
+        float | None,
+        typer.Option(
+            parser=number,
+            metavar="<float>",
+            help="τ of a listwise loss, as 0.0625 or 1/16; the loss's own by default.",
+        ),
     ] = None,
     gamma: Annotated[float | None, typer.Option(help="γ of focal; 2 by default.")] = None,
     weight: Annotated[

@@ -69,14 +69,14 @@ class FpCosOptions:
 
 
 @dataclass(frozen=True)
-class EmbCosOptions(FpCosOptions):
+class EmbCosLossOptions(FpCosOptions):
     """The same, with τ for the cosine of learned projections."""
 
     temperature: float = option(1 / 64, "τ: what scores are divided by", above=0)
 
 
 @dataclass(frozen=True)
-class MlpOptions(FpCosOptions):
+class MlpLossOptions(FpCosOptions):
     """The same, with τ for the scorers that are networks."""
 
     temperature: float = option(1 / 16, "τ: what scores are divided by", above=0)
@@ -100,7 +100,7 @@ def _loss(name: str, options: type) -> Loss:
 
 LOSSES = (
     _loss("fp-cos", FpCosOptions),
-    _loss("emb-cos", EmbCosOptions),
-    _loss("fp-mlp", MlpOptions),
-    _loss("emb-mlp", MlpOptions),
+    _loss("emb-cos", EmbCosLossOptions),
+    _loss("fp-mlp", MlpLossOptions),
+    _loss("emb-mlp", MlpLossOptions),
 )

@@ -1,5 +1,6 @@
 """What a training run is asked to do."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -12,7 +13,7 @@ from mzseek.registry import Part, check_name, check_ranges, option, options_from
 from mzseek.runs.description import Description
 from mzseek.runs.kept import model_of_parts
 from mzseek.runs.run import Run
-from mzseek.training.plan.settings import MODELS, PARTS
+from mzseek.training.plan.parts import MODELS, PARTS
 
 BIASES = ("zero", "log-odds")
 
@@ -115,6 +116,8 @@ class Options(TrainingOptions):
         mzseek.errors.LossError: loss focal: option 'weight' is unknown, expected one of: gamma
         """
         given = dict(parts or {})
+        if training.get("start_from") is not None:
+            training["start_from"] = os.fspath(training["start_from"])
         for name in given:
             check_name(PARTS, name, "part", RunError)
         check_name(MODELS, model, "model", RunError)
