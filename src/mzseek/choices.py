@@ -9,5 +9,9 @@ Ties = Literal["expected", "optimistic", "pessimistic"]
 TIES: tuple[Ties, ...] = get_args(Ties)
 IDENTITIES = ("fingerprint", "inchikey")
 
+# What negatives are mined by, and which are kept.
+MINED_BY = ("mass", "formula")
+MINED = ("hardest", "random")
+
 # Similarities of a predicted fingerprint that candidates can be ranked by.
 RANKED_BY = ("cosine", "tanimoto", "soft-tanimoto", "minmax-tanimoto")

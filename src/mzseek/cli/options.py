@@ -23,23 +23,23 @@ def number(text: str) -> float:
     return float(Fraction(text)) if "/" in text else float(text)
 
 
-def _either(names: Collection[str]) -> str:
+def either(names: Collection[str]) -> str:
     """``a, b or c``."""
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last
 
 
-Fold = Annotated[str, typer.Option(help=f"{_either(FOLDS)}.")]
+Fold = Annotated[str, typer.Option(help=f"{either(FOLDS)}.")]
 Similarity = Annotated[
     str | None,
     typer.Option(
-        help=f"Rank by {_either(RANKED_BY)} of the predicted fingerprint; by default as the model "
+        help=f"Rank by {either(RANKED_BY)} of the predicted fingerprint; by default as the model "
         "was trained."
     ),
 ]
-TieRule = Annotated[str, typer.Option(help=f"Equal scores: {_either(TIES)}.")]
+TieRule = Annotated[str, typer.Option(help=f"Equal scores: {either(TIES)}.")]
 Identity = Annotated[
-    str, typer.Option(help=f"A hit has the same {_either(IDENTITIES)} (its first block).")
+    str, typer.Option(help=f"A hit has the same {either(IDENTITIES)} (its first block).")
 ]
 Fingerprint = Annotated[str, typer.Option(help=" ".join(FINGERPRINTS))]
 Jobs = Annotated[

@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
+from mzseek.choices import MINED, MINED_BY
 from mzseek.database.folder import MOLECULES
 from mzseek.database.store import Database
 from mzseek.errors import DatabaseError
 from mzseek.work import Engine, LocalEngine, Progress, WithOpened, silent
 
-BY = ("mass", "formula")
-KINDS = ("hardest", "random")
 _AT_A_TIME = 64
 _TOGETHER = 16
 
@@ -101,10 +100,10 @@ def mine(
         One for each molecule, in the order of their masses. The molecule itself (same first
         InChIKey block) is not among its negatives.
     """
-    if by not in BY or kind not in KINDS:
+    if by not in MINED_BY or kind not in MINED:
         raise DatabaseError(
-            f"negatives by {by!r} of kind {kind!r}: expected by {' or '.join(BY)}, "
-            f"{' or '.join(KINDS)}"
+            f"negatives by {by!r} of kind {kind!r}: expected by {' or '.join(MINED_BY)}, "
+            f"{' or '.join(MINED)}"
         )
     if keep < 1:
         raise DatabaseError(f"keep is {keep}, expected at least 1")

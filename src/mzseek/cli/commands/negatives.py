@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from mzseek.choices import MINED, MINED_BY
 from mzseek.cli.early import early, look_for_database, look_for_prepared
-from mzseek.cli.options import Address, AsJson, EngineName, Jobs
+from mzseek.cli.options import Address, AsJson, EngineName, Jobs, either
 from mzseek.cli.output import print_json, say, say_next, watched
 
 
@@ -14,13 +15,13 @@ from mzseek.cli.output import print_json, say, say_next, watched
 def negatives(
     data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
     database: Annotated[Path, typer.Option(help="Folder that `mzseek database build` has made.")],
-    by: Annotated[str, typer.Option(help="Candidates of equal mass or formula.")] = "mass",
+    by: Annotated[str, typer.Option(help=f"Candidates of equal {either(MINED_BY)}.")] = MINED_BY[0],
     keep: Annotated[
         int, typer.Option(min=2, help="Length of a list at the most, the truth included.")
     ] = 256,
     kind: Annotated[
-        str, typer.Option(help="hardest (most alike by Tanimoto) or random.")
-    ] = "hardest",
+        str, typer.Option(help=f"{MINED[0]} (most alike by Tanimoto) or {MINED[1]}.")
+    ] = MINED[0],
     ppm: Annotated[float, typer.Option(min=0.0, help="For --by mass.")] = 10.0,
     seed: Annotated[int, typer.Option(help="For --kind random.")] = 0,
     jobs: Jobs = None,

@@ -12,10 +12,27 @@ from mzseek.cli.options import AsJson, number
 from mzseek.cli.output import plain, print_json, say, say_next, watched
 from mzseek.extras import require
 from mzseek.losses import LOSSES
+from mzseek.models import ENCODERS
+from mzseek.training.plan.defaults import (
+    AN_EPOCH,
+    AS_IN_PAPER,
+    BIASES,
+    PAPER,
+    PROTOCOLS,
+    VALIDATIONS,
+    WARMING,
+    TrainingOptions,
+)
 from mzseek.training.plan.parts import CONTROLS, MODELS, list_settings, read_settings
 
 if TYPE_CHECKING:
     from mzseek.prepared.reader import Prepared
+
+
+_USUAL = TrainingOptions()
+_FOCAL, _COMBINED = LOSSES["focal"].options(), LOSSES["combined"].options()
+_MLP = ENCODERS["mlp"].options()
+_STALLING = [name for name, known in LOSSES.items() if known.stalls]
 
 
 def _show_options(wanted: bool) -> None:
@@ -37,13 +54,13 @@ def train(
     out: Annotated[Path, typer.Option(help="Run folder to make.")],
     candidates: Annotated[
         str, typer.Option(help="Candidate lists to learn from: mass, formula, or another name.")
-    ] = "mass",
+    ] = _USUAL.candidates,
     model: Annotated[
         str, typer.Option(help=f"{' '.join(MODELS)}; controls: {' '.join(CONTROLS)}.")
-    ] = "mlp",
-    epochs: Annotated[int, typer.Option(help="At most this many.")] = 50,
-    lr: Annotated[float, typer.Option(help="Learning rate.")] = 1e-4,
-    seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 0,
+    ] = MODELS[0],
+    epochs: Annotated[int, typer.Option(help="At most this many.")] = _USUAL.epochs,
+    lr: Annotated[float, typer.Option(help="Learning rate.")] = _USUAL.lr,
+    seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = _USUAL.seed,
     temperature: Annotated[
         float | None,
         typer.Option(
@@ -52,18 +69,25 @@ def train(
             help="τ of a listwise loss, as 0.0625 or 1/16; the loss's own by default.",
         ),
     ] = None,
-    gamma: Annotated[float | None, typer.Option(help="γ of focal; 2 by default.")] = None,
+    gamma: Annotated[
+        float | None, typer.Option(help=f"γ of focal; {_FOCAL.gamma:g} by default.")
+    ] = None,
     weight: Annotated[
         float | None,
-        typer.Option(help="λ of combined: weight on its listwise part; 0.5 by default."),
+        typer.Option(
+            help=f"λ of combined: weight on its listwise part; {_COMBINED.weight:g} by default."
+        ),
     ] = None,
     pairwise: Annotated[
         bool, typer.Option("--pairwise", help="The pairwise form of a listwise loss.")
     ] = False,
     blocks: Annotated[
-        int | None, typer.Option(help="Of the mlp; 3 by default, published runs used 2.")
+        int | None,
+        typer.Option(help=f"Of the mlp; {_MLP.blocks} by default, published runs used 2."),
     ] = None,
-    width: Annotated[int | None, typer.Option(help="Of the encoder; 1024 by default.")] = None,
+    width: Annotated[
+        int | None, typer.Option(help=f"Of the encoder; {_MLP.width} by default.")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -85,26 +109,32 @@ def train(
     protocol: Annotated[
         str,
         typer.Option(
-            help="Warm-up, validations and bias that are not given: auto (from the number of "
-            "steps) or paper (500 steps, every 1,000 steps, zero)."
+            help="Warm-up, validations and bias that are not given: "
+            f"{PROTOCOLS[0]} (from the number of steps) or {PROTOCOLS[1]} "
+            f"({PAPER['warmup']:,} steps, every {PAPER['validate_every']:,}, {PAPER['bias']})."
         ),
-    ] = "auto",
+    ] = PROTOCOLS[0],
     warmup: Annotated[
         int | None,
-        typer.Option(help="Steps until the full learning rate; a tenth of all, at most 500."),
+        typer.Option(
+            help=f"Steps until the full learning rate; {100 // WARMING} % of all, at most "
+            f"{PAPER['warmup']:,}."
+        ),
     ] = None,
-    batch_size: Annotated[int, typer.Option(help="Spectra a step.")] = 64,
+    batch_size: Annotated[int, typer.Option(help="Spectra in a step.")] = _USUAL.batch_size,
     bias: Annotated[
         str | None,
         typer.Option(
-            help="Start of the fingerprint's bias: zero (small, as published) or log-odds (each "
-            "bit's base rate), which bce, focal and iou take in runs below 20,000 steps."
+            help="Start of the fingerprint's bias: "
+            f"{BIASES[0]} (small, as published) or {BIASES[1]} (each bit's base rate), which "
+            f"{', '.join(_STALLING)} take in runs below {AS_IN_PAPER:,} steps."
         ),
     ] = None,
     validate_every: Annotated[
         int | None,
         typer.Option(
-            help="Steps between validations; 20 in all, at most two an epoch or 1,000 steps apart."
+            help=f"Steps between validations; {VALIDATIONS} in all, at most {AN_EPOCH} in an epoch "
+            f"or {PAPER['validate_every']:,} steps apart."
         ),
     ] = None,
     patience: Annotated[

@@ -9,31 +9,12 @@ from mzseek.errors import LossError, MzseekError, RunError
 from mzseek.losses import LOSSES, Loss, loss_named
 from mzseek.models import BASELINES, ModelSpec, encoder_part, scorer_part
 from mzseek.prepared.reader import Prepared
-from mzseek.registry import Part, check_name, check_ranges, option, options_from, part_from
+from mzseek.registry import Part, check_name, check_ranges, options_from, part_from
 from mzseek.runs.description import Description
 from mzseek.runs.kept import model_of_parts
 from mzseek.runs.run import Run
+from mzseek.training.plan.defaults import TrainingOptions
 from mzseek.training.plan.parts import MODELS, PARTS
-
-BIASES = ("zero", "log-odds")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
-    """Options of training itself, that belong to no part; `Options` says what each is."""
-
-    candidates: str = option("mass", "candidate lists that are trained on, and watched")
-    epochs: int = option(50, "passes over the training fold", above=0)
-    batch_size: int = option(64, "spectra a step", above=0)
-    lr: float = option(1e-4, "learning rate", above=0)
-    seed: int = option(0, "of weights, order and dropout", least=0)
-    warmup: int | None = option(None, "steps until the full learning rate", least=0)
-    clip: float = option(1.0, "largest norm of a gradient", above=0, finite=False)
-    bias: str | None = option(None, "start of the fingerprint's bias", among=BIASES)
-    validate_every: int | None = option(None, "steps between validations", above=0)
-    patience: int | None = option(None, "validations without gain before it stops", above=0)
-    start_from: str | None = option(None, "run to take weights from")
-    threads: int | None = option(None, "CPU threads", above=0)
 
 
 @dataclass(frozen=True, kw_only=True)

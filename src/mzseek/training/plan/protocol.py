@@ -10,18 +10,15 @@ from typing import Any
 
 from mzseek.errors import RunError
 from mzseek.registry import check_name
+from mzseek.training.plan.defaults import (
+    AN_EPOCH,
+    AS_IN_PAPER,
+    PAPER,
+    PROTOCOLS,
+    VALIDATIONS,
+    WARMING,
+)
 from mzseek.training.plan.options import Options
-
-PROTOCOLS = ("auto", "paper")
-PAPER: dict[str, Any] = {"warmup": 500, "validate_every": 1000, "bias": "zero"}
-# Of a shorter run, the share that warms up; how often it is validated, and how often an epoch at
-# the most: to measure MassBank's validation fold takes a twentieth of an epoch, and 200 MB are
-# written each time, to go on from.
-_WARMING, _VALIDATIONS, _AN_EPOCH = 10, 20, 2
-# Some losses, started at zero, first learn the base rates alone: on 1,160 spectra of MassBank, bce
-# takes 500 steps to tell two spectra apart, focal more than 190, and iou never does. Cosine and the
-# listwise losses do from the start; what log-odds do to them is now good and now bad.
-AS_IN_PAPER = _VALIDATIONS * PAPER["validate_every"]
 
 
 def with_protocol(options: Options, protocol: str) -> Options:
@@ -61,12 +58,15 @@ def for_steps(options: Options, steps: int) -> Options:
     >>> long.warmup, long.validate_every, long.bias
     (500, 1000, 'zero')
     """
-    apart = max(-(-steps // _VALIDATIONS), steps // (_AN_EPOCH * options.epochs))
+    apart = max(-(-steps // VALIDATIONS), steps // (AN_EPOCH * options.epochs))
+    # Some losses, started at zero, first learn the base rates alone: on 1,160 spectra of MassBank,
+    # bce takes 500 steps to tell two spectra apart, focal more than 190, and iou never does. Cosine
+    # and the listwise losses do from the start; log-odds are now good for them and now bad.
     stalls = steps < AS_IN_PAPER and options.facts.stalls and options.starts_bias
     return _filled(
         options,
         {
-            "warmup": min(PAPER["warmup"], steps // _WARMING),
+            "warmup": min(PAPER["warmup"], steps // WARMING),
             "validate_every": min(PAPER["validate_every"], apart),
             "bias": "log-odds" if stalls else PAPER["bias"],
         },
