@@ -23,7 +23,7 @@ OPENERS: dict[str, Callable[[Path], object]] = {
 TAKEN_BY = {
     "prepared folder": "`mzseek train`",
     "molecule database": "`mzseek database` and `mzseek negatives --database` take it",
-    "run folder": "`mzseek evaluate` takes it",
+    "run folder": "`mzseek evaluate` and `mzseek report` take it",
     "data set": "`mzseek prepare` makes a prepared folder of it",
 }
 

@@ -156,13 +156,13 @@ from pathlib import Path
 from mzseek.files import sole_writer
 
 def linger():
+    print(os.getpid(), flush=True)  # by then it has let go of what it was forked with
     time.sleep(60)
 
 if __name__ == "__main__":
     with sole_writer(Path(sys.argv[1]), "forking"):
         child = multiprocessing.get_context("fork").Process(target=linger)
         child.start()
-        print(child.pid, flush=True)
         time.sleep(60)
 """
 

@@ -87,8 +87,8 @@ def test_a_paired_difference_is_narrower_than_its_parts() -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (([],), "expected one value a query"),
-        (([[1.0]],), "expected one value a query"),
+        (([],), "expected one value for each query"),
+        (([[1.0]],), "expected one value for each query"),
         ((["a"],), "expected numbers"),
         (([0.0, np.nan],), "hold nan at query 1"),
         (([0.0, 1.0], [1]), "groups have shape"),
