@@ -1,5 +1,6 @@
 """A column of strings that can be memory-mapped: one run of bytes, and where each string ends."""
 
+from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
@@ -15,7 +16,26 @@ from mzseek.files.arrays import check_pointers, load_array, save_array
 _AT_A_TIME = 4_096
 
 
-class TextColumn(Sequence[str]):
+class _Texts(Sequence[str]):
+    """Texts by place, from the end too, and slices of them; heirs say what stands at a place."""
+
+    @abstractmethod
+    def _at(self, place: int) -> str: ...
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        """A text, or a list of some."""
+        if isinstance(place, slice):
+            return [self._at(each) for each in range(*place.indices(len(self)))]
+        if not -len(self) <= place < len(self):
+            raise IndexError(place)
+        return self._at(place % len(self))
+
+
+class TextColumn(_Texts):
     """Read-only strings on disk, decoded one at a time.
 
     Examples
@@ -57,17 +77,7 @@ class TextColumn(Sequence[str]):
     def __len__(self) -> int:
         return len(self._ends)
 
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        """A text, or a list of some."""
-        if isinstance(place, slice):
-            return [self[each] for each in range(*place.indices(len(self)))]
-        if not -len(self) <= place < len(self):
-            raise IndexError(place)
-        place %= len(self)
+    def _at(self, place: int) -> str:
         start = int(self._ends[place - 1]) if place else 0
         return self._decoded(bytes(self._data[start : int(self._ends[place])]), place)
 
@@ -87,7 +97,7 @@ class TextColumn(Sequence[str]):
             raise CacheError(f"{self._where}.data.npy: entry {place:,} is no text") from error
 
 
-class JoinedColumns(Sequence[str]):
+class JoinedColumns(_Texts):
     """Several columns as one, numbered through.
 
     Examples
@@ -104,17 +114,7 @@ class JoinedColumns(Sequence[str]):
     def __len__(self) -> int:
         return self._begins[-1]
 
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        """A text, or a list of some."""
-        if isinstance(place, slice):
-            return [self[each] for each in range(*place.indices(len(self)))]
-        if not -len(self) <= place < len(self):
-            raise IndexError(place)
-        place %= len(self)
+    def _at(self, place: int) -> str:
         column = bisect_right(self._begins, place) - 1
         return self._columns[column][place - self._begins[column]]
 
