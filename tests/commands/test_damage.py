@@ -172,10 +172,13 @@ def test_a_backslash_anywhere_breaks_no_line(kind: str, copy: Callable[[str], Pa
     folder = copy(kind)
     path = folder / JSON[kind]
     text = path.read_bytes()
+    refused = 0
     for place in range(len(text)):  # of `.npy` it makes a line break, for one
         path.write_bytes(text[:place] + b"\\" + text[place + 1 :])
-        with refused_or_fine():
+        with refused_or_fine() as said:
             OPENS[kind](folder)
+        refused += len(said)
+    assert len(text) / 2 < refused <= len(text)
 
 
 @pytest.mark.slow
@@ -200,6 +203,7 @@ def test_every_file_with_bytes_changed_at_the_same_size(
     kind: str, copy: Callable[[str], Path]
 ) -> None:
     folder, draw = copy(kind), random.Random(1)
+    refused = 0
     for path in sorted(file for file in folder.rglob("*") if file.is_file()):
         whole = path.read_bytes()
         for _ in range(6 if kind != "store" else 40):
@@ -208,10 +212,14 @@ def test_every_file_with_bytes_changed_at_the_same_size(
                 low = 0 if draw.random() < 0.6 else min(len(data) - 1, 128)
                 data[draw.randrange(low, len(data))] = draw.randrange(256)
             path.write_bytes(data)
-            with refused_or_fine():
+            with refused_or_fine() as said:
                 USES[kind](folder)
+            refused += len(said)
         path.write_bytes(whole)
-    USES[kind](folder)
+    assert refused > 10
+    with refused_or_fine() as said:
+        USES[kind](folder)
+    assert said == []  # what was damaged was mended again
 
 
 def test_a_checksum_finds_what_no_form_can_tell(copy: Callable[[str], Path]) -> None:

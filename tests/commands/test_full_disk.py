@@ -112,6 +112,10 @@ def test_predictions_of_an_evaluation_on_a_full_disk(
 
 
 def test_what_was_made_with_room_can_be_opened(world: World) -> None:
-    Prepared.open(world.prepared, verify=True).check_arrays()
-    Database.open(world.store).check()
-    Run.open(world.run.folder)
+    prepared = Prepared.open(world.prepared, verify=True)
+    prepared.check_arrays()
+    assert len(prepared) > 0
+    store = Database.open(world.store)
+    store.check()
+    assert len(store) > 0
+    assert Run.open(world.run.folder).finished

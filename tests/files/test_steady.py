@@ -22,11 +22,16 @@ def test_sources_that_stay_are_not_read_again(tmp_path: Path, monkeypatch) -> No
     steady.ensure_unchanged()
 
 
-def test_another_time_with_the_same_content_is_no_change(tmp_path: Path) -> None:
+def test_another_time_with_the_same_content_is_no_change(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "a").write_text("x")
     steady = SteadySources([tmp_path / "a"])
     later(tmp_path / "a")
+    read: list[Path] = []
+    monkeypatch.setattr(
+        "mzseek.files.steady.content_hash", lambda path: read.append(path) or content_hash(path)
+    )
     steady.ensure_unchanged()
+    assert read == [tmp_path / "a"]  # its time made it suspect, its content did not
 
 
 @pytest.mark.parametrize("how", ["longer", "as long", "replaced", "gone"])
