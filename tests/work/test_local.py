@@ -30,6 +30,25 @@ def test_a_process_that_is_killed_is_told_in_words() -> None:
     assert list(LocalEngine(2).results(abs, [-1, 2])) == [1, 2]
 
 
+def test_a_process_that_is_killed_while_it_sends_its_result_is_told_in_words() -> None:
+    def dies(batch: int) -> bytes:
+        main = threading.main_thread().ident
+
+        def kill() -> None:
+            while sys._current_frames()[main].f_code.co_name != "_send":
+                time.sleep(0.001)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        threading.Thread(target=kill, daemon=True).start()
+        return b"x" * 500_000_000
+
+    begun = time.monotonic()
+    with pytest.raises(MzseekError, match="one of 2 processes was killed from outside"):
+        list(LocalEngine(2).results(dies, range(1)))
+    assert time.monotonic() - begun < 30
+    assert list(LocalEngine(2).results(abs, [-1, 2])) == [1, 2]
+
+
 def test_long_work_that_is_killed_is_told_in_words() -> None:
     def dies(batch: int, channel: Channel) -> int:
         if batch == 1:

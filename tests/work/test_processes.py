@@ -31,6 +31,33 @@ def test_signals_that_are_blocked_stay_so_while_processes_are_started() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def large(size: int) -> bytes:
+    return b"x" * size
+
+
+@pytest.mark.parametrize("after", [0.0, 0.05, 0.2])
+def test_workers_end_in_the_middle_of_a_result(after: float) -> None:
+    """Half of it is in the pipe then, and nothing waits for the rest."""
+    results = LocalEngine(2).results(large, [100_000_000] * 8)
+    assert len(next(results)) == 100_000_000
+    time.sleep(after)
+    begun = time.monotonic()
+    stop_workers()
+    assert time.monotonic() - begun < 2
+    assert list(LocalEngine(2).results(abs, [-1, 2, -3])) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("after", [0.0, 0.1])
+def test_workers_end_in_the_middle_of_what_they_are_given(after: float) -> None:
+    results = LocalEngine(2).results(len, [b"x" * 30_000_000] * 40)
+    assert next(results) == 30_000_000
+    time.sleep(after)
+    begun = time.monotonic()
+    stop_workers()
+    assert time.monotonic() - begun < 2
+    assert list(LocalEngine(2).results(abs, [-1, 2, -3])) == [1, 2, 3]
+
+
 def test_work_leaves_no_handler_of_signals_behind() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     list(LocalEngine(1).results(standardise, ["CC(=O)[O-].[Na+]", "C[NH3+].[Cl-]"]))

@@ -114,8 +114,8 @@ class Interrupts:
                 self._give_up()
 
     def _give_up(self) -> None:
-        """End without cleaning up: hidden leftovers are removed by whoever writes there next."""
-        stop_children()
+        """End without waiting for anything: leftovers are removed by whoever writes there next."""
+        stop_children(wait=False)
         tell_interrupted()
         end_at_once(128 + (self.received or 0))
 
@@ -151,11 +151,11 @@ def end_at_once(status: int) -> NoReturn:
     os._exit(status)
 
 
-def stop_children() -> None:
+def stop_children(*, wait: bool = True) -> None:
     """End all processes that come from this one, whatever they are at."""
-    from mzseek.work.processes import kill_all, stop_workers
+    from mzseek.work.processes import kill_all, kill_workers, stop_workers
 
-    stop_workers()
+    (stop_workers if wait else kill_workers)()
     kill_all(_descendants())  # such as solvers that a library has started
 
 

@@ -4,6 +4,7 @@ An engine gets batches as they come and gives results in their order, a few batc
 most, so that memory is bounded and results do not depend on the engine.
 """
 
+import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +19,7 @@ Result = TypeVar("Result")
 
 AHEAD = 4  # batches a process that are begun before their results are asked for
 _POLL = 0.2  # seconds between two deliveries of what workers tell
+_CHECK = 2.0  # seconds between two looks whether results can come at all
 
 
 class Engine(ABC):
@@ -54,6 +56,7 @@ def in_order(
     batches: Iterable[Batch],
     jobs: int,
     deliver: Callable[[], None] | None = None,
+    check: Callable[[], None] | None = None,
 ) -> Iterator[Result]:
     """Results in the order of their batches, which are begun as there is room for them.
 
@@ -67,9 +70,12 @@ def in_order(
     deliver : callable, optional
         Called while results are waited for. With it the work is taken to be long: none is begun
         before a worker is free, and a failure is raised at once instead of in its turn.
+    check : callable, optional
+        Called every few seconds without a result; raises if none can come.
     """
     pending: deque[Future[Result]] = deque()
     source = iter(batches)
+    checked = time.monotonic()
     is_over, at_once = False, AHEAD * jobs if deliver is None else jobs
 
     def has_room() -> bool:
@@ -96,7 +102,10 @@ def in_order(
                 yield pending.popleft().result()
             else:
                 at_work = [future for future in pending if not future.done()]
-                wait(at_work, None if deliver is None else _POLL, FIRST_COMPLETED)
+                ended, _ = wait(at_work, _CHECK if deliver is None else _POLL, FIRST_COMPLETED)
+                if check is not None and not ended and time.monotonic() - checked > _CHECK:
+                    check()
+                    checked = time.monotonic()
     finally:
         for future in pending:
             future.cancel()

@@ -9,7 +9,7 @@ from mzseek.errors import MzseekError
 from mzseek.work.channel import Channel, Direct, Post, Socket
 from mzseek.work.engine import Engine, in_order
 from mzseek.work.opened import forget_opened
-from mzseek.work.processes import begin_worker, hear_ctrl_c, signals_kept, stop_workers
+from mzseek.work.processes import Watch, begin_worker, hear_ctrl_c, signals_kept, stop_workers
 from mzseek.work.progress import Progress, Say, silent, unheard
 
 Batch = TypeVar("Batch")
@@ -80,9 +80,16 @@ class LocalEngine(Engine):
             with signals_kept():  # processes are started here, and now and then anew
                 return executor.submit(work, batch)
 
+        watch = Watch(executor)
+
+        def check() -> None:
+            if watch.has_lost_one():
+                stop_workers()
+                raise BrokenProcessPool
+
         ended = False
         try:
-            yield from in_order(submit, batches, self.jobs, deliver)
+            yield from in_order(submit, batches, self.jobs, deliver, check)
             ended = True
         except BrokenProcessPool as error:
             raise MzseekError(

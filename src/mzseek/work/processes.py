@@ -8,8 +8,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 _POLL = 0.5  # seconds between looks whether the parent is there
+_CLEARING = 2.0  # seconds for the thread that manages workers to end after them
 
 
 @contextlib.contextmanager
@@ -72,13 +74,64 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
+def kill_workers() -> None:
+    """End the processes of the local engine, and wait for nothing."""
+    executor = _executor()
+    if executor is not None:
+        kill_all(executor._processes)
+
+
 def stop_workers() -> None:
-    """End the processes of the local engine at once, whatever they are at."""
+    """End the processes of the local engine at once, whatever they are at, and clear up."""
+    executor = _executor()
+    if executor is None:
+        return
+    manager, calls = executor._executor_manager_thread, executor._call_queue
+    # Told to kill them itself, loky's thread stumbles over what they had not begun.
+    kill_all(executor._processes)
+    if executor._result_queue is not None:
+        # A worker that dies while it sends a result leaves half of it in the pipe, and loky's
+        # thread would wait for the other half: as long as this end is open, somebody may write.
+        executor._result_queue._writer.close()
+    executor.shutdown(wait=False)
+    until = time.monotonic() + _CLEARING
+    while manager is not None and manager.is_alive() and time.monotonic() < until:
+        manager.join(0.01)
+        _drain(calls)
+
+
+def _executor() -> Any:
     loky = sys.modules.get("joblib.externals.loky.reusable_executor")
-    if loky is not None and loky._executor is not None:
-        # Told to kill them itself, loky's thread stumbles over what they had not begun.
-        kill_all(loky._executor._processes)
-        loky._executor.shutdown(wait=True)
+    return None if loky is None else loky._executor
+
+
+def _drain(calls: Any) -> None:
+    """Read what no worker reads any more: the thread that writes it would not end."""
+    with contextlib.suppress(OSError, EOFError, ValueError):
+        while calls._reader.poll() and os.read(calls._reader.fileno(), 1 << 20):
+            pass
+
+
+class Watch:
+    """Looks whether workers are alive, while their results are waited for.
+
+    Loky notices by itself that a worker was killed, but not while it reads a result of which the
+    other half never comes.
+    """
+
+    def __init__(self, executor: Any) -> None:
+        self._executor = executor
+        self._seen: set[int] = set()
+
+    def has_lost_one(self) -> bool:
+        """Whether a worker was killed some looks ago, and loky has not said so meanwhile."""
+        killed = {
+            number
+            for number, process in list((self._executor._processes or {}).items())
+            if (process.exitcode or 0) < 0
+        }
+        lost, self._seen = killed & self._seen, killed
+        return bool(lost)
 
 
 def kill_all(processes: Iterable[int]) -> None:
