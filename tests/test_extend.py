@@ -1,7 +1,9 @@
 """A capability is one own file (a folder for a network) and one registry line; each is added so.
 
 The package is copied to a temporary folder, all is added to the copy, and the command line of the
-copy uses it, in a process of its own.
+copy uses it, in a process of its own. Options are given there, too: those of a loss, an encoder and
+a command are their own, a format of molecules takes the names of columns, and those of a fingerprint
+are part of its name. A format of spectra and a utility have none (see ARCHITECTURE.md).
 """
 
 import json
@@ -95,15 +97,18 @@ from mzseek.chem.fingerprinting.kinds import Fingerprint
 class Elements(Fingerprint):
     """A bit for each element."""
 
-    name, bits, describes = "elements", 128, "elements that a molecule has"
+    describes = "elements that a molecule has"
+
+    def __init__(self, bits):
+        self.name, self.bits = f"elements{bits}", bits
 
     def rows(self, molecules, threads=1):
-        """Atomic numbers, rising."""
-        found = [{a.GetAtomicNum() for a in m.GetAtoms()} | {1} for m in molecules]
-        return [np.array(sorted(numbers), np.uint16) for numbers in found]
+        """Atomic numbers below the number of bits, rising."""
+        numbers = [{a.GetAtomicNum() for a in m.GetAtoms()} | {1} for m in molecules]
+        return [np.array(sorted(n for n in of if n < self.bits), np.uint16) for of in numbers]
 
 
-ELEMENTS = Elements()
+LIGHT, ALL = Elements(32), Elements(128)
 '''
 SPECTRUM_FORMAT = '''
 """A line a spectrum: SPECTRUM name precursor m/z:intensity …"""
@@ -132,7 +137,7 @@ def read(source):
             yield record
 '''
 MOLECULE_FORMAT = '''
-"""A line a molecule: MOLECULE name smiles."""
+"""A line a molecule: MOLECULE field=value …, fields as the user calls them."""
 
 from functools import partial
 
@@ -142,14 +147,15 @@ from mzseek.files import text_lines
 
 def reader_of(source, named):
     """Reader of such a list."""
-    return partial(_read, source) if source.head().startswith(b"MOLECULE ") else None
+    return partial(_read, source, named) if source.head().startswith(b"MOLECULE ") else None
 
 
-def _read(source, report, origin):
+def _read(source, named, report, origin):
     with source.open() as stream:
         for number, line in text_lines(stream):
-            _, name, smiles = line.split()
-            yield MoleculeRecord(f"line {number}", smiles, name, origin)
+            fields = dict(word.split("=", 1) for word in line.split()[1:])
+            smiles, name = (fields[named.get(field, field)] for field in ("smiles", "name"))
+            yield MoleculeRecord(f"line {number}", smiles, "", name, origin)
 '''
 UTILITY = '''
 """Whether a decision has any bit of the truth."""
@@ -226,10 +232,13 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("        blind.ENCODER,", "        linear.ENCODER,"),
     )  # fmt: skip
     add_file(copy, "chem/fingerprinting/elements.py", FINGERPRINT)
-    line = '        "elements": "mzseek.chem.fingerprinting.elements:ELEMENTS",'
+    lines = (
+        '        "elements32": "mzseek.chem.fingerprinting.elements:LIGHT",\n'
+        '        "elements128": "mzseek.chem.fingerprinting.elements:ALL",'
+    )
     add_lines(
         copy, "chem/fingerprinting/registry.py",
-        ('        "maccs": f"{_HERE}:MACCS_KEYS",', line),
+        ('        "maccs": f"{_HERE}:MACCS_KEYS",', lines),
     )  # fmt: skip
     add_file(copy, "spectra/formats/lines.py", SPECTRUM_FORMAT)
     add_lines(
@@ -294,12 +303,15 @@ def test_a_loss_and_an_encoder_are_trained_with_options_of_their_own(
     assert 0 <= found["tanimoto"] <= 1
 
 
-def test_a_fingerprint_is_prepared(run, small_set, tmp_path: Path) -> None:
-    assert " elements" in run("prepare", "--help")
+@pytest.mark.parametrize("bits", [32, 128])
+def test_a_fingerprint_is_prepared_in_each_of_its_lengths(
+    run, small_set, tmp_path: Path, bits: int
+) -> None:
+    assert f" elements{bits}" in run("prepare", "--help")
     spectra = small_set.folder.parent / "spectra.tsv"
-    run("prepare", spectra, "--fingerprint", "elements", "--jobs", 1, "--out", "prepared")
+    run("prepare", spectra, "--fingerprint", f"elements{bits}", "--jobs", 1, "--out", "prepared")
     manifest = json.loads((tmp_path / "prepared" / "manifest.json").read_text())
-    assert manifest["fingerprint_bits"] == 128
+    assert manifest["fingerprint_bits"] == bits
 
 
 def test_a_spectrum_format_is_read(run, tmp_path: Path) -> None:
@@ -307,10 +319,13 @@ def test_a_spectrum_format_is_read(run, tmp_path: Path) -> None:
     assert "1 spectrum" in run("show", "mine.lines").replace("\n", " ")
 
 
-def test_a_molecule_format_is_read(run, tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").write_text("MOLECULE ethanol CCO\nMOLECULE benzene c1ccccc1\n")
-    run("database", "build", "mine.txt", "--jobs", 1, "--out", "db")
-    assert "CCO\t" in run("database", "search", "db", "--formula", "C2H6O")
+def test_a_molecule_format_is_read_by_the_names_that_the_user_gives(run, tmp_path: Path) -> None:
+    lines = ("MOLECULE smiles=CCO name=no title=ethanol", "MOLECULE smiles=C name=no title=methane")
+    (tmp_path / "mine.txt").write_text("\n".join(lines) + "\n")
+    run("database", "build", "mine.txt", "--name-column", "title", "--jobs", 1, "--out", "db")
+    molecules = run("database", "search", "db", "--formula", "C2H6O").splitlines()
+    assert molecules[1].startswith("CCO\t")
+    assert molecules[1].endswith("\tethanol")
 
 
 def test_a_utility_is_decided_for(run, tmp_path: Path) -> None:
