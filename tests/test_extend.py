@@ -1,9 +1,9 @@
 """A capability is one own file (a folder for a network) and one registry line; each is added so.
 
 The package is copied to a temporary folder, all is added to the copy, and the command line of the
-copy uses it, in a process of its own. Options are given there, too: those of a loss, an encoder and
-a command are their own, a format of molecules takes the names of columns, and those of a fingerprint
-are part of its name. A format of spectra and a utility have none (see ARCHITECTURE.md).
+copy uses it, in a process of its own. Options are given there, too: those of a loss, an encoder
+and a command are their own, a format of molecules takes the names of columns, and those of a
+fingerprint are part of its name. A format of spectra and a utility have none (ARCHITECTURE.md).
 """
 
 import json

@@ -102,51 +102,67 @@ def build_dataset(
     """
     options = options or BuildOptions()
     out, files = Path(out), [Path(library) for library in libraries]
-    lists_of = [] if isinstance(molecules, Database) else [Path(file) for file in molecules]
+    given = molecules if isinstance(molecules, Database) else [Path(file) for file in molecules]
     keep = None if keep_database is None else Path(keep_database)
-    if keep is not None and not lists_of:
+    if keep is not None and not _files_of(given):
         raise DatasetError("a database is kept where it is; keep one that is made of files")
-    given = molecules if isinstance(molecules, Database) else lists_of
     with sole_writer(out, "building a data set"):
-        ensure_replaceable(out, KIND, [*files, *lists_of])
-        steady = SteadySources([*files, *lists_of])
-        rejects: list[tuple[str, str]] = []
+        ensure_replaceable(out, KIND, [*files, *_files_of(given)])
+        return _build(files, given, out, options, keep, jobs, progress)
 
-        def report(where: str, reason: str) -> None:
-            rejects.append((where, reason))
 
-        annotated = read_annotated(
-            files,
-            report,
-            precursor_ppm=options.precursor_ppm,
-            keep_stereo=options.keep_stereo,
-            progress=progress,
-        )
-        if not annotated.entries:
-            raise DatasetError(why_nothing(files, annotated, rejects))
-        folds = _split(annotated.molecules, options, progress)
-        drawing = DrawOptions(
-            options.seed, options.candidate_ppm, options.max_candidates, options.keep_stereo,
-            options.priorities,
-        )  # fmt: skip
-        with (
-            _opened(given, out, keep, drawing, report, jobs, progress) as database,
-            atomic_directory(out) as folder,
-        ):
-            _write_spectra(folder, annotated, folds)
-            sizes = {
-                setting: _write_lists(folder, annotated, database, setting, drawing, progress)
-                for setting in SETTINGS
-            }
-            write_rejects(folder / "rejects.tsv", rejects)
-            facts = {
-                "made_by": f"mzseek {__version__} data build",
-                "options": asdict(options),
-                "sources": _sources(steady, database if not lists_of else None),
-                "counts": _counts(annotated, folds, options.fractions, sizes, len(rejects)),
-            }
-            manifest = MANIFEST.write(folder, facts)
-            steady.ensure_unchanged()
+def _files_of(molecules: Database | list[Path]) -> list[Path]:
+    """Lists of molecules that a database is to be built from; none where one is given."""
+    return [] if isinstance(molecules, Database) else molecules
+
+
+def _build(
+    files: list[Path],
+    molecules: Database | list[Path],
+    out: Path,
+    options: BuildOptions,
+    keep: Path | None,
+    jobs: int | None,
+    progress: Progress,
+) -> dict[str, Any]:
+    steady = SteadySources([*files, *_files_of(molecules)])
+    rejects: list[tuple[str, str]] = []
+
+    def report(where: str, reason: str) -> None:
+        rejects.append((where, reason))
+
+    annotated = read_annotated(
+        files,
+        report,
+        precursor_ppm=options.precursor_ppm,
+        keep_stereo=options.keep_stereo,
+        progress=progress,
+    )
+    if not annotated.entries:
+        raise DatasetError(why_nothing(files, annotated, rejects))
+    folds = _split(annotated.molecules, options, progress)
+    drawing = DrawOptions(
+        options.seed, options.candidate_ppm, options.max_candidates, options.keep_stereo,
+        options.priorities,
+    )  # fmt: skip
+    with (
+        _opened(molecules, out, keep, drawing, report, jobs, progress) as database,
+        atomic_directory(out) as folder,
+    ):
+        _write_spectra(folder, annotated, folds)
+        sizes = {
+            setting: _write_lists(folder, annotated, database, setting, drawing, progress)
+            for setting in SETTINGS
+        }
+        write_rejects(folder / "rejects.tsv", rejects)
+        facts = {
+            "made_by": f"mzseek {__version__} data build",
+            "options": asdict(options),
+            "sources": _sources(steady, None if _files_of(molecules) else database),
+            "counts": _counts(annotated, folds, options.fractions, sizes, len(rejects)),
+        }
+        manifest = MANIFEST.write(folder, facts)
+        steady.ensure_unchanged()
     return manifest
 
 

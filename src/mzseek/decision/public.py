@@ -15,7 +15,7 @@ from mzseek.decision.bounds import (
     regrets_from_similarities,
     tight_similarities,
 )
-from mzseek.decision.calibration import (
+from mzseek.decision.confidence.calibration import (
     BINS,
     Calibration,
     Reliability,
@@ -25,6 +25,13 @@ from mzseek.decision.calibration import (
     fit_temperature,
     posterior,
     reliability,
+)
+from mzseek.decision.confidence.selective import RiskCoverage, abstention_threshold, risk_coverage
+from mzseek.decision.confidence.sets import (
+    coverage_range,
+    fit_set_threshold,
+    molecules_needed,
+    prediction_sets,
 )
 from mzseek.decision.decide import (
     Decision,
@@ -36,13 +43,6 @@ from mzseek.decision.decide import (
 )
 from mzseek.decision.distributions import Distribution, distribution
 from mzseek.decision.registry import BAND_SIMILARITIES, UTILITIES, utility_named
-from mzseek.decision.selective import RiskCoverage, abstention_threshold, risk_coverage
-from mzseek.decision.sets import (
-    coverage_range,
-    fit_set_threshold,
-    molecules_needed,
-    prediction_sets,
-)
 from mzseek.decision.utilities import expected_utility
 from mzseek.decision.utility import WITHIN, Utility
 from mzseek.decision.worst import WorstCase, worst_case

@@ -1,6 +1,6 @@
 """What a run is worth when its posterior is decoded for each metric."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from mzseek.errors import RunError
 from mzseek.evaluation.posteriors import Posterior
 from mzseek.metrics import Interval, bootstrap, bootstrap_difference
 from mzseek.prepared.reader import Prepared
-from mzseek.ragged import Ragged
+from mzseek.ragged import Ragged, pointers
 from mzseek.work import LocalEngine, Progress, WithOpened, silent
 
 Floats = npt.NDArray[np.float64]
@@ -100,25 +100,10 @@ def decode(
 
     Returns
     -------
-    Decoded
+    DecodedFold
     """
     count = len(posterior.counts)
-    ends = np.cumsum(posterior.counts)
-    jobs = []
-    for start in range(0, count, _LISTS_AT_A_TIME):
-        here = slice(start, min(start + _LISTS_AT_A_TIME, count))
-        inside = slice(ends[here.start] - posterior.counts[here.start], ends[here.stop - 1])
-        jobs.append(
-            _Job(
-                posterior.molecule[here],
-                posterior.counts[here],
-                posterior.candidates[inside],
-                posterior.probabilities[inside],
-                posterior.labels[inside],
-                tuple(utilities),
-                tuple(within),
-            )
-        )
+    jobs = list(_jobs(posterior, tuple(utilities), tuple(within)))
     if processes is None and count < _WORTH_A_PROCESS:
         processes = 1
     engine = LocalEngine(1 if len(jobs) == 1 else processes)
@@ -149,6 +134,25 @@ class _Job:
     labels: npt.NDArray[np.bool_]
     utilities: tuple[str, ...]
     within: tuple[Within, ...]
+
+
+def _jobs(
+    posterior: Posterior, utilities: tuple[str, ...], within: tuple[Within, ...]
+) -> Iterator[_Job]:
+    """Lists of a posterior, some at a time."""
+    count, ends = len(posterior.counts), pointers(posterior.counts)
+    for start in range(0, count, _LISTS_AT_A_TIME):
+        stop = min(start + _LISTS_AT_A_TIME, count)
+        inside = slice(ends[start], ends[stop])
+        yield _Job(
+            posterior.molecule[start:stop],
+            posterior.counts[start:stop],
+            posterior.candidates[inside],
+            posterior.probabilities[inside],
+            posterior.labels[inside],
+            utilities,
+            within,
+        )
 
 
 def _opened(folder: Path, key: str) -> Prepared:

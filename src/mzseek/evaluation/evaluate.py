@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from mzseek.metrics import (
 )
 from mzseek.prepared.reader import Prepared
 from mzseek.ragged import Ragged
-from mzseek.runs.predictions import Predictions
+from mzseek.runs.predictions import ListScores, Predictions
 from mzseek.runs.run import Run
 from mzseek.tables import Table, Tabular
 
@@ -167,42 +168,65 @@ def evaluate(
     prepared = run.open_data(data)
     prepared.candidates(how.candidates)  # says which there are, if not this
     check_similarity(run, how)
-    values: dict[str, _Values] = {}
-    molecule: dict[str, npt.NDArray[np.int32]] = {}
-    steps: dict[str, int] = {}
-    chance: dict[str, float] = {}
-    opened: dict[int, Predictions] = {}
-    rated: dict[int, Any] = {}
 
+    @cache
     def at(step: int) -> Predictions:
-        if step not in opened:
-            opened[step] = predictions_of(run, prepared, step, how.fold, progress)
-        return opened[step]
+        return predictions_of(run, prepared, step, how.fold, progress)
 
-    for k in HITS:
-        name = f"hit_rate@{k}"
+    measured = _hit_rates(run, prepared, how, at)
+    chance = _chance(at(measured["hit_rate@1"].step).lists[how.candidates], how.identity)
+    if predicts_fingerprint(run):
+        step = best_step(run, "tanimoto")
+        molecule = np.asarray(at(step).molecule)
+        for name, values in _fingerprint_metrics(at(step), prepared).items():
+            measured[name] = _Measured(values, molecule, step)
+    return Evaluation(
+        run.folder.resolve(),
+        how,
+        {name: metric.values for name, metric in measured.items()},
+        {name: metric.molecule for name, metric in measured.items()},
+        {name: metric.step for name, metric in measured.items()},
+        chance,
+        len(prepared.in_fold(how.fold)) - len(measured["hit_rate@1"].values),
+    )
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A metric of each spectrum, the molecule of each, and the checkpoint that it is of."""
+
+    values: _Values
+    molecule: npt.NDArray[np.int32]
+    step: int
+
+
+def _hit_rates(
+    run: Run, prepared: Prepared, how: Scoring, at: Callable[[int], Predictions]
+) -> dict[str, _Measured]:
+    """Each hit rate, at the checkpoint that was best by it; there must be a list to rank."""
+
+    @cache
+    def rated(step: int) -> tuple[dict[str, _Values], npt.NDArray[np.int32]]:
+        lists = scored_lists(at(step), prepared, how, by_cosine(run))
+        return hit_rates(lists, how.ties, how.identity)
+
+    measured = {}
+    for name in (f"hit_rate@{k}" for k in HITS):
         step = best_step(run, f"{name}/{how.candidates}")
-        if step not in rated:
-            rated[step] = hit_rates(
-                scored_lists(at(step), prepared, how, by_cosine(run)), how.ties, how.identity
-            )
-        values[name], molecule[name], steps[name] = rated[step][0][name], rated[step][1], step
-    if not len(molecule["hit_rate@1"]):
+        rates, molecule = rated(step)
+        measured[name] = _Measured(rates[name], molecule, step)
+    if not len(measured["hit_rate@1"].molecule):
         raise RunError(
             f"{prepared.folder}: no {how.fold} spectrum has its molecule among its "
             f"{how.candidates} candidates in the sense of {how.identity}"
         )
-    lists = at(steps["hit_rate@1"]).lists[how.candidates]
-    even, _ = hit_rates(
-        replace(lists, scores=np.zeros_like(lists.scores)), "expected", how.identity
-    )
-    chance = {name: float(rates.mean()) for name, rates in even.items()}
-    if predicts_fingerprint(run):
-        step = best_step(run, "tanimoto")
-        for name, found in _fingerprint_metrics(at(step), prepared).items():
-            values[name], molecule[name], steps[name] = found, np.asarray(at(step).molecule), step
-    without = len(prepared.in_fold(how.fold)) - len(values["hit_rate@1"])
-    return Evaluation(run.folder.resolve(), how, values, molecule, steps, chance, without)
+    return measured
+
+
+def _chance(lists: ListScores, identity: str) -> dict[str, float]:
+    """Hit rates of an order at random: all candidates share the first place."""
+    even, _ = hit_rates(replace(lists, scores=np.zeros_like(lists.scores)), "expected", identity)
+    return {name: float(rates.mean()) for name, rates in even.items()}
 
 
 def mces_of_best(

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.decision import Calibration, fit_calibration, fit_temperature, posterior
+from mzseek.decision.confidence.lists import merge_answers
 from mzseek.decision.distributions import row_keys
-from mzseek.decision.lists import merge_answers
 from mzseek.errors import RunError
 from mzseek.evaluation.scored import (
     Scoring,

@@ -110,24 +110,36 @@ def bootstrap(
     (0.4, 0.31, 0.49)
     """
     values = _checked_values(values, "values", bounds)
+    sums, sizes = _by_group(values, groups)
+    mean = float(sums.sum() / sizes.sum())
+    low, high = _around(mean, sums, sizes, resamples, level, seed, bounds)
+    return Interval(mean, low, high, level, len(values), len(sums), single_group=len(sums) == 1)
+
+
+def _around(
+    mean: float,
+    sums: Values,
+    sizes: Values,
+    resamples: int,
+    level: float,
+    seed: int,
+    bounds: Bounds,
+) -> tuple[float, float]:
+    """Lower and upper bound, by the way that suits so many groups."""
     if not 0 < level < 1:
         raise MetricError(f"level is {level}, expected a share between 0 and 1")
     if resamples < 1:
         raise MetricError(f"resamples is {resamples}, expected at least 1")
-    sums, sizes = _by_group(values, groups)
-    mean = float(sums.sum() / sizes.sum())
-    count = len(sums)
     tail = (1 - level) / 2
     rng = np.random.default_rng(seed)
     if bounds is not None and deciding_groups(sums, sizes) < _FEW:
         low, high = _cautious(sums, sizes, tail, bounds, rng)
-        low, high = min(low, mean), max(high, mean)
-    elif count == 1:
-        low = high = mean
-    else:
-        means = _resampled_means(sums, sizes, resamples, rng)
-        low, high = (float(q) for q in np.quantile(means, [tail, (1 + level) / 2]))
-    return Interval(mean, low, high, level, len(values), count, single_group=count == 1)
+        return min(low, mean), max(high, mean)
+    if len(sums) == 1:
+        return mean, mean
+    means = _resampled_means(sums, sizes, resamples, rng)
+    low, high = (float(q) for q in np.quantile(means, [tail, (1 + level) / 2]))
+    return low, high
 
 
 def bootstrap_difference(

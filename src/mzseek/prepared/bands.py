@@ -59,17 +59,12 @@ def set_bands(
     -------
     Bands
     """
-    if against not in REFERENCES:
-        raise DatasetError(f"against is {against!r}, expected one of: {', '.join(REFERENCES)}")
+    check_name(REFERENCES, against, "against", DatasetError)
     if most_lists is not None and most_lists < 1:
         raise DatasetError(f"most_lists is {most_lists}, expected at least 1")
     kind = fingerprint or str(prepared.manifest["options"]["fingerprint"])
     fingerprint_kind(kind)
-    lists = prepared.candidates(setting)
-    measured = _measured(prepared, fold)
-    measured = measured[np.asarray(lists.list_of)[measured] >= 0]
-    if not len(measured):
-        raise DatasetError(f"{prepared.folder}: no {fold or ''} molecule has {setting} candidates")
+    measured = _measured(prepared, setting, fold)
     if most_lists is not None and most_lists < len(measured):
         measured = measured[np.linspace(0, len(measured) - 1, most_lists).astype(int)]
     members, counts = _members(prepared, setting, measured, with_truth=against == "pairs")
@@ -84,11 +79,18 @@ def set_bands(
     )
 
 
-def _measured(prepared: Prepared, fold: str | None) -> npt.NDArray[np.int64]:
+def _measured(prepared: Prepared, setting: str, fold: str | None) -> npt.NDArray[np.int64]:
+    """Molecules that have spectra in a fold, and a list."""
+    lists = prepared.candidates(setting)
     if fold is None:
-        return np.unique(np.asarray(prepared.molecule)).astype(np.int64)
-    check_name(FOLDS, fold, "fold", DatasetError)
-    return np.unique(prepared.molecule[prepared.in_fold(fold)]).astype(np.int64)
+        molecules = np.unique(np.asarray(prepared.molecule)).astype(np.int64)
+    else:
+        check_name(FOLDS, fold, "fold", DatasetError)
+        molecules = np.unique(prepared.molecule[prepared.in_fold(fold)]).astype(np.int64)
+    measured = molecules[np.asarray(lists.list_of)[molecules] >= 0]
+    if not len(measured):
+        raise DatasetError(f"{prepared.folder}: no {fold or ''} molecule has {setting} candidates")
+    return measured
 
 
 def _members(

@@ -91,25 +91,29 @@ def add_negatives(
     BusyError, WriteError
         Another process is writing the folder, or it cannot be written.
     """
-    own = str(prepared.manifest["options"]["fingerprint"])
-    if own != database.fingerprint:
-        raise DatabaseError(
-            f"{database.folder}: has {database.fingerprint} fingerprints, and "
-            f"{prepared.folder} has {own}; build one with --fingerprint {own}"
-        )
     if keep < 2:
         raise DatabaseError(f"--keep is {keep}, expected at least 2: the truth and a negative")
     name = negatives_name(kind, by, keep)
-    if name in prepared.measured_settings:
-        raise CacheError(
-            f"{prepared.folder}: has lists {name!r} that came with the data; name another --keep"
-        )
+    _check_fit(prepared, database, name)
     with sole_writer(prepared.folder, "adding negatives"):
         ensure_replaceable(prepared.folder, KIND, [], is_leftover)
         if Prepared.open(prepared.folder).manifest != prepared.manifest:
             raise CacheError(f"{prepared.folder}: was replaced since it was opened; open it again")
         prepared.verify()  # lists that are mined for damaged molecules would be wrong
         return _added(prepared, database, name, by, keep, kind, ppm, seed, engine, progress)
+
+
+def _check_fit(prepared: Prepared, database: Database, name: str) -> None:
+    own = str(prepared.manifest["options"]["fingerprint"])
+    if own != database.fingerprint:
+        raise DatabaseError(
+            f"{database.folder}: has {database.fingerprint} fingerprints, and "
+            f"{prepared.folder} has {own}; build one with --fingerprint {own}"
+        )
+    if name in prepared.measured_settings:
+        raise CacheError(
+            f"{prepared.folder}: has lists {name!r} that came with the data; name another --keep"
+        )
 
 
 def _added(

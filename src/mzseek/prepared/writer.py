@@ -105,18 +105,8 @@ def prepare(
     lists = {name: Path(candidates[name]) for name in sorted(candidates)}
     fingerprint_kind(options.fingerprint)
     sources = {"spectra": Path(spectra), **{f"candidates.{n}": p for n, p in lists.items()}}
-    for path in sources.values():
-        if not path.is_file():
-            what = "is a folder, expected a file" if path.is_dir() else "no such file"
-            raise DatasetError(f"{path}: {what}")
     with contextlib.ExitStack() as held:
-        unwritable = None
-        try:
-            held.enter_context(sole_writer(out, "preparing a data set"))
-        except WriteError as error:  # what is there already may still be what is wanted
-            if not (out / MANIFEST.name).is_file():
-                raise
-            unwritable = error
+        unwritable = _hold(out, sources, held)
         steady = SteadySources(sources.values())
         description = _describe(sources, options, steady)
         ensure_replaceable(out, KIND, sources.values(), is_leftover)
@@ -127,20 +117,49 @@ def prepare(
             raise unwritable
         for reason in reasons:
             say(reason)
-        collected = collect(
-            sources["spectra"],
-            lists,
-            low=options.low,
-            high=options.high,
-            intensity_floor=options.intensity_floor,
-            progress=progress,
-        )
-        table = build_molecule_table(list(collected.smiles), options.fingerprint, jobs, progress)
-        with atomic_directory(out) as folder:
-            progress("writing", 0)
-            _fill(folder, sources["spectra"], collected, table, options, description)
-            steady.ensure_unchanged()
+        _make(out, sources["spectra"], lists, options, description, steady, jobs, progress)
         return Prepared.open(out), True
+
+
+def _hold(out: Path, sources: Mapping[str, Path], held: contextlib.ExitStack) -> WriteError | None:
+    """Keep others from writing the folder; what hinders us, where it is there already."""
+    for path in sources.values():
+        if not path.is_file():
+            what = "is a folder, expected a file" if path.is_dir() else "no such file"
+            raise DatasetError(f"{path}: {what}")
+    try:
+        held.enter_context(sole_writer(out, "preparing a data set"))
+    except WriteError as error:  # what is there already may still be what is wanted
+        if not (out / MANIFEST.name).is_file():
+            raise
+        return error
+    return None
+
+
+def _make(
+    out: Path,
+    spectra: Path,
+    lists: Mapping[str, Path],
+    options: PrepareOptions,
+    description: dict[str, Any],
+    steady: SteadySources,
+    jobs: int | None,
+    progress: Progress,
+) -> None:
+    """Read the sources, and write the folder."""
+    collected = collect(
+        spectra,
+        lists,
+        low=options.low,
+        high=options.high,
+        intensity_floor=options.intensity_floor,
+        progress=progress,
+    )
+    table = build_molecule_table(list(collected.smiles), options.fingerprint, jobs, progress)
+    with atomic_directory(out) as folder:
+        progress("writing", 0)
+        _fill(folder, spectra, collected, table, options, description)
+        steady.ensure_unchanged()
 
 
 def _fill(

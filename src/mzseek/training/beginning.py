@@ -1,4 +1,4 @@
-"""Where training begins: another run's weights, each bit's base rate, or neither."""
+"""Whether training can begin, and from what: another run, base rates of bits, or neither."""
 
 from pathlib import Path
 
@@ -9,13 +9,67 @@ import torch
 from mzseek.errors import RunError
 from mzseek.models import Retriever
 from mzseek.prepared.reader import Prepared
+from mzseek.prepared.slices import Slices
 from mzseek.runs.kept import kept_model
 from mzseek.runs.run import Run
+from mzseek.training.order import steps_an_epoch
+from mzseek.training.plan.limits import check_size
 from mzseek.training.plan.options import Options
 from mzseek.training.weights import start_from
 from mzseek.work.progress import Say
 
 _FREE = ("encoder.dropout",)  # a second stage may have another: no weight depends on it
+
+
+def check_run(prepared: Prepared, options: Options) -> int:
+    """Refuse what could not be trained, before a folder is made for it.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    options : Options
+
+    Returns
+    -------
+    int
+        Steps of the run, all epochs.
+
+    Raises
+    ------
+    RunError, CacheError
+        A fold or the lists asked for are not there, a model does not fit into memory, or the run
+        to start from has another make-up.
+    """
+    usable = len(prepared.in_fold("train"))
+    if (spec := options.model_for(prepared)) is not None:
+        check_size(spec, options, usable)
+    for fold in ("train", "val"):
+        if not len(prepared.in_fold(fold)):
+            raise RunError(f"{prepared.folder}: has no {fold} spectra, expected some of each fold")
+    if prepared.settings or options.facts.reads_candidates:
+        prepared.candidates(options.candidates)  # says which there are, if not this
+    measured_on = prepared.measured_on(options.candidates)
+    if measured_on != options.candidates:
+        prepared.candidates(measured_on)
+    if options.facts.reads_candidates:
+        usable = _with_lists(prepared, "train", options.candidates)
+    if not options.facts.predicts_fingerprint:  # its only metrics are hit rates
+        _with_lists(prepared, "val", measured_on)
+    if options.start_from:
+        first_stage(options, prepared)
+    return steps_an_epoch(usable, options.batch_size) * options.epochs
+
+
+def _with_lists(prepared: Prepared, fold: str, setting: str) -> int:
+    """Spectra of a fold whose list has their molecule in it; there must be some."""
+    queries = prepared.in_fold(fold)
+    prepared.candidates(setting)
+    count = len(Slices(prepared, (setting,), queries).with_lists(queries, setting, "fingerprint"))
+    if not count:
+        raise RunError(
+            f"{prepared.folder}: no {fold} spectrum has a {setting} list with its molecule in it"
+        )
+    return count
 
 
 def begin(model: Retriever, prepared: Prepared, options: Options, say: Say) -> None:

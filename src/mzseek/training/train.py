@@ -13,8 +13,9 @@ from mzseek.prepared.reader import Prepared
 from mzseek.runs.kept import kept_model
 from mzseek.runs.predictions import label_of, predict_fold, random_fold
 from mzseek.runs.run import Run
+from mzseek.training.beginning import check_run
 from mzseek.training.loop import check_tensorboard, fit
-from mzseek.training.plan.limits import check_run, check_threads
+from mzseek.training.plan.limits import check_threads
 from mzseek.training.plan.options import Options
 from mzseek.training.plan.protocol import as_begun, for_steps, told
 from mzseek.work.progress import Progress, Say, silent, unheard

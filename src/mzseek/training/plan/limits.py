@@ -1,4 +1,4 @@
-"""What can be trained, here and on these data; the rest is refused before a folder is made."""
+"""What this machine can train: memory and threads."""
 
 import os
 from dataclasses import replace
@@ -9,10 +9,6 @@ import torch
 from mzseek.errors import ModelError, RunError
 from mzseek.models import ModelSpec, build
 from mzseek.models.device import device
-from mzseek.prepared.reader import Prepared
-from mzseek.prepared.slices import Slices
-from mzseek.training.beginning import first_stage
-from mzseek.training.order import steps_an_epoch
 from mzseek.training.plan.options import Options
 
 # float32, of each weight: itself, its gradient, and the optimiser's two moments.
@@ -21,57 +17,6 @@ MOST_THREADS = 1_024
 _USUAL_BATCH = 1_024
 # Where Linux says how much a container may have, by its two generations of control groups.
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-
-
-def check_run(prepared: Prepared, options: Options) -> int:
-    """Refuse what could not be trained, before a folder is made for it.
-
-    Parameters
-    ----------
-    prepared : Prepared
-    options : Options
-
-    Returns
-    -------
-    int
-        Steps of the run, all epochs.
-
-    Raises
-    ------
-    RunError, CacheError
-        A fold or the lists asked for are not there, a model does not fit into memory, or the run
-        to start from has another make-up.
-    """
-    usable = len(prepared.in_fold("train"))
-    if (spec := options.model_for(prepared)) is not None:
-        check_size(spec, options, usable)
-    for fold in ("train", "val"):
-        if not len(prepared.in_fold(fold)):
-            raise RunError(f"{prepared.folder}: has no {fold} spectra, expected some of each fold")
-    if prepared.settings or options.facts.reads_candidates:
-        prepared.candidates(options.candidates)  # says which there are, if not this
-    measured_on = prepared.measured_on(options.candidates)
-    if measured_on != options.candidates:
-        prepared.candidates(measured_on)
-    if options.facts.reads_candidates:
-        usable = _with_lists(prepared, "train", options.candidates)
-    if not options.facts.predicts_fingerprint:  # its only metrics are hit rates
-        _with_lists(prepared, "val", measured_on)
-    if options.start_from:
-        first_stage(options, prepared)
-    return steps_an_epoch(usable, options.batch_size) * options.epochs
-
-
-def _with_lists(prepared: Prepared, fold: str, setting: str) -> int:
-    """Spectra of a fold whose list has their molecule in it; there must be some."""
-    queries = prepared.in_fold(fold)
-    prepared.candidates(setting)
-    count = len(Slices(prepared, (setting,), queries).with_lists(queries, setting, "fingerprint"))
-    if not count:
-        raise RunError(
-            f"{prepared.folder}: no {fold} spectrum has a {setting} list with its molecule in it"
-        )
-    return count
 
 
 def check_size(spec: ModelSpec, options: Options, spectra: int) -> None:

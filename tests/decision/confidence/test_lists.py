@@ -1,7 +1,12 @@
 import numpy as np
 import pytest
 
-from mzseek.decision.lists import checked_labels, checked_lists, list_weights, merge_answers
+from mzseek.decision.confidence.lists import (
+    checked_labels,
+    checked_lists,
+    list_weights,
+    merge_answers,
+)
 from mzseek.errors import DecisionError
 from mzseek.ragged import Ragged
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mzseek.tensors import Deferred, accept_deferred, deferred, forget_deferred
-from mzseek.training.adam import update_on
+from mzseek.training.optimizer.adam import update_on
 
 # Rows of a weight whose gradient is made and used at a time: with 1,024 columns that is 2 MB, which
 # stays in cache and is never written to memory nor read back.

@@ -11,10 +11,10 @@ from mzseek.decision import (
     posterior,
     prediction_sets,
 )
-from mzseek.decision.sets import strength
+from mzseek.decision.confidence.sets import strength
 from mzseek.errors import DecisionError
 
-from .conftest import unhurried
+from ..conftest import unhurried
 
 weights = st.lists(st.integers(0, 5), min_size=1, max_size=6).filter(any)
 lists = st.lists(weights, min_size=1, max_size=5)

@@ -7,8 +7,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize, minimize_scalar
 
-from mzseek.decision.distributions import Floats
-from mzseek.decision.lists import checked_labels, checked_lists, list_weights
+from mzseek.decision.confidence.lists import (
+    Floats,
+    checked_labels,
+    checked_lists,
+    list_weights,
+)
 from mzseek.errors import DecisionError
 from mzseek.ragged import Ragged
 

@@ -7,8 +7,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv
 
-from mzseek.decision.distributions import Floats, Ints
-from mzseek.decision.lists import checked_labels, checked_lists, list_weights
+from mzseek.decision.confidence.lists import (
+    Floats,
+    Ints,
+    checked_labels,
+    checked_lists,
+    list_weights,
+)
 from mzseek.errors import DecisionError
 
 # The same probability computed twice may differ by so much, and one at the threshold is in.

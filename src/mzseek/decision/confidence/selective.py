@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.decision.distributions import Floats
-from mzseek.decision.lists import list_weights
+from mzseek.decision.confidence.lists import Floats, list_weights
 from mzseek.errors import DecisionError
 
 

@@ -14,7 +14,7 @@ from mzseek.decision import (
 )
 from mzseek.errors import DecisionError
 
-from .conftest import unhurried
+from ..conftest import unhurried
 
 lists = st.lists(
     st.lists(st.floats(-50, 50, width=32), min_size=1, max_size=6), min_size=1, max_size=5

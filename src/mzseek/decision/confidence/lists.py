@@ -5,9 +5,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.decision.distributions import Floats, Ints
 from mzseek.errors import DecisionError
 from mzseek.ragged import Ragged, Words, read_labels, read_values
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 _WORDS = Words(DecisionError)
 

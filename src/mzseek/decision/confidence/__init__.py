@@ -1,0 +1,1 @@
+"""How sure a list's answer is: calibrated probabilities, prediction sets, abstention."""
