@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mzseek.errors import MetricError
-from mzseek.ragged import Ragged, Words, gather, places, pointers, read_labels, read_values
+from mzseek.ragged import Ragged, Words, gather, places, pointers, read_labels, read_values, spans
 
 WORDS = Words(MetricError)
 lists_of = st.lists(st.lists(st.integers(-50, 50), min_size=1, max_size=6), min_size=0, max_size=8)
@@ -89,3 +89,16 @@ def test_no_lists_are_fine_where_a_room_says_so() -> None:
     assert read_labels([], lists, WORDS).tolist() == []
     with pytest.raises(MetricError, match="no lists, expected at least one"):
         read_values([], np.array([], int), "scores", WORDS)
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 6))))
+def test_spans_are_the_ranges_one_after_the_other(bounds: list[tuple[int, int]]) -> None:
+    starts = np.array([start for start, _ in bounds], np.int64)
+    ends, numbers = spans(starts, starts + np.array([count for _, count in bounds], np.int64))
+    assert np.diff(ends).tolist() == [count for _, count in bounds]
+    assert numbers.tolist() == [n for start, count in bounds for n in range(start, start + count)]
+
+
+def test_pointers_have_the_type_asked_for() -> None:
+    assert pointers([], np.int32).dtype == np.int32
+    assert pointers(np.array([True, False]), np.int32).tolist() == [0, 1, 1]

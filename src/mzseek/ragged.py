@@ -193,7 +193,7 @@ def _more(lists: npt.NDArray[np.intp]) -> str:
     return f" (as do {len(lists) - 1:,} more)" if len(lists) > 1 else ""
 
 
-def pointers(counts: npt.ArrayLike) -> Ints:
+def pointers(counts: npt.ArrayLike, dtype: npt.DTypeLike = np.int64) -> npt.NDArray[Any]:
     """Row pointers of lists of these lengths: list i is from ``pointers[i]`` to ``[i + 1]``.
 
     Examples
@@ -201,7 +201,10 @@ def pointers(counts: npt.ArrayLike) -> Ints:
     >>> pointers([2, 0, 3]).tolist()
     [0, 2, 2, 5]
     """
-    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    lengths = np.asarray(counts)
+    ends = np.zeros(len(lengths) + 1, dtype)
+    np.cumsum(lengths, dtype=dtype, out=ends[1:])
+    return ends
 
 
 def gather(
@@ -220,8 +223,7 @@ def gather(
     ([0, 3, 5], [2, 3, 4, 0, 1])
     """
     starts, ends = indptr[rows].tolist(), indptr[rows + 1].tolist()
-    new = np.zeros(len(rows) + 1, np.int32)
-    np.cumsum(indptr[rows + 1] - indptr[rows], out=new[1:])
+    new = pointers(indptr[rows + 1] - indptr[rows], np.int32)
     spans = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
     return new, tuple(
         np.concatenate([array[span] for span in spans]) if spans else array[:0] for array in arrays
@@ -229,7 +231,7 @@ def gather(
 
 
 def places(indptr: npt.NDArray[np.integer], rows: npt.NDArray[np.integer]) -> tuple[Ints, Ints]:
-    """Where the entries of many rows are, and the rows' new pointers: `gather` as an index.
+    """The new pointers of many rows, and where their entries are: `gather` as an index.
 
     Examples
     --------
@@ -237,7 +239,18 @@ def places(indptr: npt.NDArray[np.integer], rows: npt.NDArray[np.integer]) -> tu
     >>> ends.tolist(), where.tolist()
     ([0, 3, 5], [2, 3, 4, 0, 1])
     """
-    starts = np.asarray(indptr[rows], np.int64)
-    counts = indptr[np.asarray(rows) + 1] - starts
+    return spans(indptr[rows], indptr[np.asarray(rows) + 1])
+
+
+def spans(starts: npt.NDArray[np.integer], ends: npt.NDArray[np.integer]) -> tuple[Ints, Ints]:
+    """The pointers of lists that are stretches of whole numbers, and the numbers.
+
+    Examples
+    --------
+    >>> ends, numbers = spans(np.array([2, 0]), np.array([5, 2]))
+    >>> ends.tolist(), numbers.tolist()
+    ([0, 3, 5], [2, 3, 4, 0, 1])
+    """
+    counts = np.asarray(ends, np.int64) - starts
     new = pointers(counts)
     return new, np.arange(int(new[-1])) + np.repeat(starts - new[:-1], counts)

@@ -137,7 +137,11 @@ def test_a_list_of_the_truth_alone_has_no_band(small, against: str) -> None:
 @pytest.mark.parametrize(
     ("how", "error", "message"),
     [
-        ({"against": "all"}, DatasetError, "against 'all' is unknown, expected one of: truth, pairs"),
+        (
+            {"against": "all"},
+            DatasetError,
+            "against 'all' is unknown, expected one of: truth, pairs",
+        ),
         ({"fold": "final"}, DatasetError, "fold 'final' is unknown, expected one of: train"),
         ({"setting": "hard"}, CacheError, "no candidates 'hard', it has: formula, mass"),
         ({"similarity": "dice"}, DecisionError, "similarity 'dice' is unknown"),

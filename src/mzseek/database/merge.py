@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mzseek.errors import DatabaseError
+from mzseek.ragged import pointers
 from mzseek.work import Progress
 
 ROW_GROUP = 4_096
@@ -115,7 +116,7 @@ def _joined(lists: pa.ListArray, borders: npt.NDArray[np.int64]) -> pa.ListArray
             for place, value in enumerate(values[low:high].to_pylist(), low):
                 keep[place] = value not in known
                 known.add(value)
-        kept_before = np.concatenate([[0], np.cumsum(keep)])
+        kept_before = pointers(keep)
         offsets, values = kept_before[offsets], values.filter(pa.array(keep))
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
 

@@ -35,6 +35,7 @@ from mzseek.database.rows import packed
 from mzseek.errors import DatabaseError, MoleculeError
 from mzseek.extras import require
 from mzseek.files import StrPath
+from mzseek.ragged import spans
 
 _SHOWN_SOURCES = 12
 _AT_ONCE = 1 << 18  # molecules whose sources are looked at together
@@ -158,9 +159,7 @@ class Database(StoreFolder):
         width = wanted * _checked(ppm) * 1e-6
         low = np.searchsorted(self.masses, wanted - width, side="left")
         high = np.searchsorted(self.masses, wanted + width, side="right")
-        indptr = np.concatenate([[0], np.cumsum(high - low)])
-        rows = np.arange(indptr[-1]) + np.repeat(low - indptr[:-1], high - low)
-        return ManyFound(indptr, rows)
+        return ManyFound(*spans(low, high))
 
     def collections(self) -> list[str]:
         """Names of the sources that its molecules come from."""

@@ -15,6 +15,7 @@ from mzseek.chem.describe import DescribedMolecule, describe_molecules
 from mzseek.chem.fingerprinting import fingerprint_kind, molecule_rows
 from mzseek.chem.molecule import parse_molecule
 from mzseek.errors import MoleculeError
+from mzseek.ragged import pointers
 from mzseek.work.batches import in_batches
 from mzseek.work.progress import Progress, silent
 
@@ -165,7 +166,7 @@ def build_molecule_table(
         formulas=[molecule.formula for molecule in unique],
         blocks=np.array([molecule.block for molecule in unique], dtype="S14"),
         masses=np.array([molecule.mass for molecule in unique], dtype=np.float64),
-        fingerprint_indptr=np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]),
+        fingerprint_indptr=pointers(counts),
         fingerprint_bits=np.concatenate([np.empty(0, np.uint16), *kept_bits]),
         index=index,
         faults=faults,

@@ -1,6 +1,7 @@
 """Similarity bands: how alike the candidates of a list are."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.sparse import csr_array
 from mzseek.decision.distributions import Distribution, Floats, Ints, binary_rows
 from mzseek.decision.registry import BAND_SIMILARITIES, UTILITIES
 from mzseek.errors import DecisionError
+from mzseek.ragged import places, pointers
 from mzseek.registry import check_name
 from mzseek.tables import Table, Tabular
 
@@ -157,14 +159,14 @@ def bands_of_lists(
     check_similarity(similarity)
     indptr, indices, width = binary_rows(fingerprints)
     _check_places(candidates, counts, references, len(indptr) - 1)
-    ends = np.cumsum(counts)
+    bounds = pointers(counts)
     low, high = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
     of = UTILITIES[similarity].of
     flags = np.zeros(width, np.float64)
-    for place, (end, count) in enumerate(zip(ends, counts, strict=True)):
-        members = np.asarray(candidates[end - count : end], np.int64)
+    for place, (start, end) in enumerate(pairwise(bounds)):
+        members = np.asarray(candidates[start:end], np.int64)
         if references is None:
-            if count > 1:
+            if len(members) > 1:
                 band = similarity_band(fingerprints[members], similarity)
                 low[place], high[place] = band.low, band.high
             continue
@@ -174,9 +176,8 @@ def bands_of_lists(
             continue
         mine = indices[indptr[reference] : indptr[reference + 1]]
         flags[mine] = 1
-        sizes = indptr[members + 1] - indptr[members]
-        starts = np.cumsum(sizes) - sizes
-        take = np.arange(sizes.sum()) + np.repeat(indptr[members] - starts, sizes)
+        ends, take = places(indptr, members)
+        sizes = np.diff(ends)
         list_of = np.repeat(np.arange(len(members)), sizes)
         common = np.bincount(list_of, weights=flags[indices[take]], minlength=len(members))
         values = of(common, float(len(mine)), sizes.astype(np.float64), width)
@@ -194,8 +195,8 @@ def _check_places(candidates: Ints, counts: Ints, references: Ints | None, rows:
         raise DecisionError(
             f"references have shape {np.shape(references)}, expected {np.shape(counts)}"
         )
-    for name, places in (("candidate", candidates), ("reference", references)):
-        found = np.asarray(places if places is not None else [], np.int64)
+    for name, rows_of in (("candidate", candidates), ("reference", references)):
+        found = np.asarray(rows_of if rows_of is not None else [], np.int64)
         wrong = (found < 0) | (found >= rows)
         if wrong.any():
             raise DecisionError(f"{name} is {found[wrong][0]}, expected a row from 0 to {rows - 1}")

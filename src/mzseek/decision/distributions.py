@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, issparse
 
 from mzseek.errors import DecisionError, SimilarityError
+from mzseek.ragged import places, pointers
 from mzseek.similarity import checked_rows
 
 Floats = npt.NDArray[np.float64]
@@ -72,7 +73,7 @@ class Distribution:
         dense = self.dense_bits(np.flatnonzero(rows_with > _FEW_ROWS))
         common = (dense @ dense.T).astype(np.float64)  # counts are exact in float32
         few = rows_with[self.indices] <= _FEW_ROWS
-        indptr = np.concatenate([[0], np.cumsum(few)])[self.indptr]
+        indptr = pointers(few)[self.indptr]
         indices = self.indices[few]
         ones = np.ones(len(indices), np.float32)
         rare = csr_array((ones, indices, indptr), shape=(len(self), self.width))
@@ -172,10 +173,8 @@ def merged(indptr: Ints, indices: Ints, width: int, p: Floats) -> Distribution:
     summed = np.minimum(np.bincount(group, weights=p), 1.0)  # a sum may round to just above 1
     best = np.lexsort((np.arange(count), -p, group))
     rows = best[np.r_[True, np.diff(group[best]) > 0]]
-    sizes = np.diff(indptr)[first]
-    starts = np.r_[0, np.cumsum(sizes)]
-    take = np.arange(starts[-1]) + np.repeat(indptr[first] - starts[:-1], sizes)
-    return Distribution(width, starts, indices[take], summed, rows)
+    ends, take = places(indptr, first)
+    return Distribution(width, ends, indices[take], summed, rows)
 
 
 def binary_rows(fingerprints: Any) -> tuple[Ints, Ints, int]:

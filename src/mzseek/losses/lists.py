@@ -38,6 +38,9 @@ class LabelledLists:
 def read_lists(scores: Tensor, counts: Tensor, labels: Tensor, temperature: float) -> LabelledLists:
     """Check the arguments of a listwise loss and find the positives.
 
+    `mzseek.ragged` does this for arrays; these are tensors, on the device that they are on, and a
+    score may be no number: the loop notices that, and says at which step.
+
     Raises
     ------
     LossError

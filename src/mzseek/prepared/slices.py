@@ -10,7 +10,7 @@ from mzseek.errors import CacheError
 from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT
 from mzseek.prepared.loaded_lists import LoadedLists
 from mzseek.prepared.reader import Prepared
-from mzseek.ragged import gather
+from mzseek.ragged import gather, pointers
 from mzseek.registry import check_name
 
 IDENTITIES = {"fingerprint": SAME_FINGERPRINT, "inchikey": SAME_BLOCK}
@@ -135,8 +135,7 @@ class Slices:
     def lists(self, queries: npt.NDArray[np.int64], setting: str) -> ListSlices:
         """The candidates of the spectra asked for, which must all have a list."""
         counts, sizes, bits, identity = self.stores[setting].of(self.prepared.molecule[queries])
-        indptr = np.zeros(len(sizes) + 1, np.int32)
-        np.cumsum(sizes, out=indptr[1:])
+        indptr = pointers(sizes, np.int32)
         labels = (identity & IDENTITIES[self.identity]) > 0
         return ListSlices(RowSlices(indptr, bits, None, self._bits), counts, labels)
 
