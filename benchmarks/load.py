@@ -5,21 +5,14 @@ usage: load.py PREPARED [LOSS ...]
 The batch is gathered in the training process, so its time comes on top of the step's.
 """
 
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
-import torch
 
-from mzseek.models import build
-from mzseek.prepared.batch import BatchMaker
-from mzseek.prepared.reader import Prepared
-from mzseek.training.learner import Learner
+from learning import learning, opened
 from mzseek.training.order import TrainingOrder
 from mzseek.training.plan.options import Options
 from mzseek.training.plan.protocol import with_protocol
-from mzseek.work.memory import keep_freed_memory
 
 STEPS, WARM = 200, 10
 # The published code on the shared MassBank set: ms to load a batch, and to train on it.
@@ -28,15 +21,7 @@ PUBLISHED = {"bce": (225, 172), "emb-cos": (225, 483), "fp-cos": (225, 928)}
 
 def measure(prepared, loss):
     options = with_protocol(Options.of(loss, epochs=1), "paper")
-    model = build(options.model_for(prepared), seed=0).train()
-    learner = Learner(model, options)
-    settings = ("mass",) if options.facts.reads_candidates else ()
-    queries = prepared.in_fold("train")
-    maker = BatchMaker(
-        prepared, "bins", settings, queries, backward_lists=model.scorer.kind.maps_candidates
-    )
-    for setting in settings:
-        queries = maker.with_lists(queries, setting, "fingerprint")
+    learner, maker, queries = learning(prepared, options)
     order = TrainingOrder(queries, 64, 1 + 64 * (WARM + STEPS) // len(queries), 0)
     turns = order.from_step(0)
     loading, stepping, candidates = [], [], []
@@ -47,17 +32,13 @@ def measure(prepared, loss):
         learner.learn(batch)
         loading.append(loaded - start)
         stepping.append(time.perf_counter() - loaded)
-        candidates.append(batch.lists["mass"].rows.shape[0] if settings else 0)
+        candidates.append(batch.lists["mass"].rows.shape[0] if batch.lists else 0)
     return 1000 * np.median(loading[WARM:]), 1000 * np.median(stepping[WARM:]), np.mean(candidates)
 
 
 def main():
-    if len(sys.argv) < 2 or not Path(sys.argv[1]).is_dir():
-        sys.exit("usage: load.py PREPARED [LOSS ...]   (a folder that `mzseek prepare` has made)")
-    torch.set_num_threads(2)
-    keep_freed_memory()
-    prepared = Prepared.open(sys.argv[1])
-    for loss in sys.argv[2:] or ["bce", "emb-cos", "fp-cos"]:
+    prepared, losses = opened(threads=2)
+    for loss in losses or ["bce", "emb-cos", "fp-cos"]:
         load, step, candidates = measure(prepared, loss)
         line = f"{loss:8s} load {load:5.2f} ms, step {step:6.1f} ms: loading adds {load / step:.1%}"
         if loss in PUBLISHED:

@@ -7,22 +7,16 @@ next, and once by hand, batch and step alone. A small model, so that the differe
 """
 
 import shutil
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
-import torch
 
-from mzseek.models import build
-from mzseek.prepared.batch import BatchMaker
-from mzseek.prepared.reader import Prepared
-from mzseek.training.learner import Learner
+from learning import learning, opened
 from mzseek.training.order import TrainingOrder
 from mzseek.training.plan.options import Options
 from mzseek.training.train import train
-from mzseek.work.memory import keep_freed_memory
 
 STEPS, WARM, SPECTRA = 600, 50, 16
 
@@ -49,15 +43,7 @@ def in_the_loop(prepared, options):
 
 
 def by_hand(prepared, options):
-    model = build(options.model_for(prepared), seed=0).train()
-    learner = Learner(model, options)
-    settings = ("mass",) if options.facts.reads_candidates else ()
-    queries = prepared.in_fold("train")
-    maker = BatchMaker(
-        prepared, "bins", settings, queries, backward_lists=model.scorer.kind.maps_candidates
-    )
-    for setting in settings:
-        queries = maker.with_lists(queries, setting, "fingerprint")
+    learner, maker, queries = learning(prepared, options)
     ends = []
     for turn in TrainingOrder(queries, SPECTRA, options.epochs, 0).from_step(0):
         learner.learn(maker.make(turn))
@@ -66,12 +52,8 @@ def by_hand(prepared, options):
 
 
 def main():
-    if len(sys.argv) < 2 or not Path(sys.argv[1]).is_dir():
-        sys.exit("usage: loop.py PREPARED [LOSS ...]   (a folder that `mzseek prepare` has made)")
-    torch.set_num_threads(1)
-    keep_freed_memory()
-    prepared = Prepared.open(sys.argv[1])
-    for loss in sys.argv[2:] or ["bce", "emb-cos"]:
+    prepared, losses = opened(threads=1)
+    for loss in losses or ["bce", "emb-cos"]:
         options = options_for(prepared, loss)
         loop, bare = in_the_loop(prepared, options), by_hand(prepared, options)
         print(f"{loss:8s} {loop:.2f} ms in the loop, {bare:.2f} by hand", flush=True)

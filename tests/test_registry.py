@@ -17,6 +17,7 @@ from mzseek.registry import (
     option,
     option_from_text,
     options_from,
+    own_options,
     part_from,
     plain,
 )
@@ -197,3 +198,11 @@ def test_options_are_described_for_people() -> None:
         ("scale", "1/64", "scale"),
         ("pairs", "false", "pairs"),
     ]
+
+
+def test_of_options_side_by_side_a_part_takes_its_own() -> None:
+    assert own_options(Sizes, {"layers": 4, "gamma": 2.0, "steps": None}) == {
+        "layers": 4,
+        "steps": None,
+    }
+    assert own_options(NoOptions, {"layers": 4}) == {}

@@ -254,6 +254,11 @@ def described(kind: type[Any]) -> list[tuple[str, str, str]]:
     ]
 
 
+def own_options(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Of options of several parts, written side by side, those that one part has."""
+    return {each.name: given[each.name] for each in dataclasses.fields(kind) if each.name in given}
+
+
 def _default(value: Any) -> str:
     if isinstance(value, float) and 0 < value < 0.1 and (1 / value).is_integer():
         return f"1/{1 / value:g}"  # temperatures are powers of two

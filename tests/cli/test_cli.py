@@ -111,7 +111,7 @@ def test_build(mzseek, tmp_path: Path) -> None:
         (("demo", "--out", "mine"), "mine: exists and is no demo"),
         (("demo", "--out", "file.txt"), "file.txt: is a file"),
         (("prepare", "set.tsv", "--out", "/proc/nowhere/x"), "/proc/nowhere/x: cannot be made"),
-        (("data", "get", "pubchem"), "data set 'pubchem' is unknown, expected massspecgym"),
+        (("data", "get", "pubchem"), "data set 'pubchem' is unknown, expected one of: massspecgym"),
         (("data", "get", "massspecgym", "--version", "7"), "'7' is unknown"),
         (
             ("data", "build", "absent.mgf", "--molecules", "m", "--out", "x"),

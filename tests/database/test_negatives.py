@@ -146,8 +146,8 @@ def test_a_molecule_without_a_key_is_not_its_own_negative(store, rows) -> None:
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"by": "colour"}, "negatives by 'colour' of kind 'hardest': expected by mass or formula"),
-        ({"kind": "soft"}, "expected by mass or formula, hardest or random"),
+        ({"by": "colour"}, "negatives by 'colour' is unknown, expected one of: mass, formula"),
+        ({"kind": "soft"}, "kind of negatives 'soft' is unknown, expected one of: hardest, random"),
         ({"keep": 0}, "keep is 0, expected at least 1"),
     ],
 )

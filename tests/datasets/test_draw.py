@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from mzseek.chem.describe import describe_structure
+from mzseek.choices import EQUAL_IN
 from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
 from mzseek.datasets.demo.molecules import demo_molecules
-from mzseek.datasets.draw import SETTINGS, DrawOptions, check_drawable, draw_candidates
+from mzseek.datasets.draw import DrawOptions, check_drawable, draw_candidates
 from mzseek.errors import DatabaseError, DatasetError
 from mzseek.work import LocalEngine
 
@@ -39,7 +40,7 @@ def drawn(store: Database, truths: list[str], setting: str, **options) -> dict[s
     return dict(draw_candidates(described, store, setting, DrawOptions(**options)))
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("setting", EQUAL_IN)
 def test_lists_without_a_cap_hold_all_that_fits(setting: str, store: Database, pool) -> None:
     every = [describe_structure(text) for text in pool]
     for truth in every[::23]:
@@ -56,7 +57,7 @@ def test_lists_without_a_cap_hold_all_that_fits(setting: str, store: Database, p
         assert sorted(found) == sorted(expected)
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("setting", EQUAL_IN)
 def test_full_lists_are_a_draw_with_the_truth_in(setting: str, store: Database, pool) -> None:
     whole = drawn(store, pool[:60], setting, most=10_000)
     for most in (1, 2, 5):
@@ -79,7 +80,7 @@ def test_a_list_knows_nothing_of_other_truths(store: Database, pool) -> None:
 
 def test_the_order_of_the_files_changes_nothing(tmp_path: Path, store: Database, pool) -> None:
     turned = store_of(tmp_path, [*LABELLED, *reversed(pool)])
-    for setting in SETTINGS:
+    for setting in EQUAL_IN:
         assert drawn(turned, pool[:40], setting, most=6) == drawn(store, pool[:40], setting, most=6)
 
 

@@ -154,7 +154,9 @@ def test_bounds_do_not_depend_on_the_form(form: str) -> None:
 
 
 def test_unknown_names_are_refused() -> None:
-    with pytest.raises(DecisionError, match="within is 'some', expected one of: candidates, all"):
+    with pytest.raises(
+        DecisionError, match="within 'some' is unknown, expected one of: candidates, all"
+    ):
         regret_bounds("cosine", TOY, TOY_P, within="some")
     for name in ("hit", "dice"):
         with pytest.raises(DecisionError, match=f"similarity '{name}' is unknown, expected one of"):

@@ -214,7 +214,9 @@ def test_twins_may_be_given_as_one(found) -> None:
 def test_unknown_names_are_refused_with_the_known_ones(call) -> None:
     with pytest.raises(DecisionError, match="'dice' is unknown, expected one of: hit, bits"):
         call(utility="dice")
-    with pytest.raises(DecisionError, match="within is 'some', expected one of: candidates, all"):
+    with pytest.raises(
+        DecisionError, match="within 'some' is unknown, expected one of: candidates, all"
+    ):
         call(within="some")
 
 

@@ -91,6 +91,7 @@ def test_gzip_is_known_by_content(tmp_path: Path) -> None:
     renamed = tmp_path / "file.mgf.gz"
     path.rename(renamed)
     assert open_source(renamed).suffix == ".mgf"
+    assert open_source(str(renamed)).suffix == ".mgf"
 
 
 def test_what_cannot_be_opened_is_said(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ def show_beliefs(found: Any, others: Sequence[str] = (), other: Any = None) -> N
     ``other`` is what a control's posterior is worth, and ``others`` has its label.
     """
     from mzseek.decision import UTILITIES
+    from mzseek.decision.goals import SIMILARITY_GOALS
 
     say("\n[bold]Decoded: one model, a decision for each metric[/bold]")
     table = new_table()
@@ -27,7 +28,7 @@ def show_beliefs(found: Any, others: Sequence[str] = (), other: Any = None) -> N
             cells = [_best(values[judged], judged == utility) for judged in UTILITIES]
             table.add_row(UTILITIES[utility].label, _WHERE[where], *cells)
     show(table)
-    for utility in ("tanimoto", "cosine"):
+    for utility in SIMILARITY_GOALS:
         _say_gain(found, utility, others, other)
     errors = found.errors
     if found.calibrated.asked.how.fold == "val":

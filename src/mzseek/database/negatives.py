@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from mzseek.choices import MINED, MINED_BY
+from mzseek.choices import EQUAL_IN, MINED
 from mzseek.database.folder import MOLECULES
+from mzseek.database.places import SAME_MASS
 from mzseek.database.store import Database
 from mzseek.errors import DatabaseError
+from mzseek.registry import check_name
 from mzseek.work import Engine, LocalEngine, Progress, WithOpened, silent
 
 _AT_A_TIME = 64
@@ -100,11 +102,8 @@ def mine(
         One for each molecule, in the order of their masses. The molecule itself (same first
         InChIKey block) is not among its negatives.
     """
-    if by not in MINED_BY or kind not in MINED:
-        raise DatabaseError(
-            f"negatives by {by!r} of kind {kind!r}: expected by {' or '.join(MINED_BY)}, "
-            f"{' or '.join(MINED)}"
-        )
+    check_name(EQUAL_IN, by, "negatives by", DatabaseError)
+    check_name(MINED, kind, "kind of negatives", DatabaseError)
     if keep < 1:
         raise DatabaseError(f"keep is {keep}, expected at least 1")
     ordered = sorted(truths, key=lambda truth: (truth.mass, truth.number))
@@ -133,7 +132,7 @@ def _mine_batch(database: Database, truths: Sequence[Truth], **how: Any) -> list
     """Negatives of molecules that are neighbours in mass: what their windows share is read once."""
     masses = np.array([truth.mass for truth in truths])
     # Of one formula all have one mass, up to how it was summed and rounded.
-    width = masses * how["ppm"] * 1e-6 if how["by"] == "mass" else np.full(len(masses), 1e-4)
+    width = masses * how["ppm"] * 1e-6 if how["by"] == "mass" else np.full(len(masses), SAME_MASS)
     low = np.searchsorted(database.masses, masses - width, side="left")
     high = np.searchsorted(database.masses, masses + width, side="right")
     queries = np.array([np.frombuffer(truth.fingerprint, "<u8") for truth in truths])

@@ -13,11 +13,12 @@ import numpy as np
 from mzseek.chem.describe import DescribedMolecule
 from mzseek.chem.fingerprinting import molecule_rows, rows_to_csr
 from mzseek.chem.molecule import parse_molecule
+from mzseek.choices import EQUAL_IN
 from mzseek.database import Database, build_database
 from mzseek.database.folder import MOLECULES, REJECTS
 from mzseek.database.sources import file_sources
 from mzseek.datasets.annotated import Annotated, Entry, read_annotated, why_nothing
-from mzseek.datasets.draw import SETTINGS, DrawOptions, check_drawable, draw_candidates
+from mzseek.datasets.draw import DrawOptions, check_drawable, draw_candidates
 from mzseek.datasets.split import assign_folds, join_clusters, structure_clusters
 from mzseek.datasets.table import (
     KIND,
@@ -152,7 +153,7 @@ def _build(
         _write_spectra(folder, annotated, folds)
         sizes = {
             setting: _write_lists(folder, annotated, database, setting, drawing, progress)
-            for setting in SETTINGS
+            for setting in EQUAL_IN
         }
         write_rejects(folder / "rejects.tsv", rejects)
         facts = {

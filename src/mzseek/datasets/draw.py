@@ -13,8 +13,6 @@ from mzseek.database.found import source_ranks
 from mzseek.errors import DatasetError
 from mzseek.work.progress import Progress, silent
 
-SETTINGS = ("mass", "formula")
-
 
 @dataclass(frozen=True)
 class DrawOptions:

@@ -15,6 +15,7 @@ from mzseek.decision.utilities import (
 )
 from mzseek.decision.utility import WITHIN, Within
 from mzseek.errors import DecisionError
+from mzseek.registry import check_name
 from mzseek.similarity import checked_rows
 
 
@@ -246,5 +247,4 @@ def decompose_under(
 
 def check_within(within: str) -> None:
     """Refuse another place to decide in than there is."""
-    if within not in WITHIN:
-        raise DecisionError(f"within is {within!r}, expected one of: {', '.join(WITHIN)}")
+    check_name(WITHIN, within, "within", DecisionError)

@@ -12,6 +12,7 @@ from mzseek.errors import BusyError, RunError, WriteError
 from mzseek.files import sole_writer
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import IDENTITIES, Slices
+from mzseek.registry import check_name
 from mzseek.runs.kept import kept_model
 from mzseek.runs.predictions import ListScores, Predictions, label_of, predict_fold, random_fold
 from mzseek.runs.run import Run
@@ -44,16 +45,11 @@ class Scoring:
 
     def check(self) -> None:
         """Refuse what is unknown, with what is known."""
-        known: tuple[tuple[str, Any, Any], ...] = (
-            ("fold", self.fold, FOLDS),
-            ("similarity", self.similarity, (None, *LIST_SIMILARITIES)),
-            ("ties", self.ties, TIES),
-            ("identity", self.identity, tuple(IDENTITIES)),
-        )
-        for name, value, allowed in known:
-            if value not in allowed:
-                listed = ", ".join(str(a) for a in allowed if a is not None)
-                raise RunError(f"{name} {value!r} is unknown, expected one of: {listed}")
+        check_name(FOLDS, self.fold, "fold", RunError)
+        if self.similarity is not None:
+            check_name(LIST_SIMILARITIES, self.similarity, "similarity", RunError)
+        check_name(TIES, self.ties, "ties", RunError)
+        check_name(IDENTITIES, self.identity, "identity", RunError)
 
 
 def by_cosine(run: Run) -> bool:

@@ -21,7 +21,8 @@ MANIFEST = "manifest.json"
 RUN = "run.json"
 _FILE_FACTS = {...: {"bytes": int, "sha256": str}}
 
-# What can be done with each kind, for whoever has named it in the place of another.
+# What can be done with each kind, for whoever has named it in the place of another, and what makes
+# it. Written out here: who meets a folder of another kind has not loaded the room that it is of.
 _USES = {
     "prepared folder": "`mzseek train`, `bands`, `advise` and `negatives` take it",
     "molecule database": "`mzseek database` and `mzseek negatives --database` take it",

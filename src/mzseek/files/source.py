@@ -114,8 +114,9 @@ def _said(error: Exception) -> str:
     return text if len(text) <= 150 else text[:149] + "…"
 
 
-def open_source(path: Path) -> Source:
+def open_source(path: StrPath) -> Source:
     """Source for a plain, gzip or zstd file; packing is recognised by content, not by name."""
+    path = Path(path)
     if not path.exists():
         raise InputError(path, "no such file")
     if path.is_dir():

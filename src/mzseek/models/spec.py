@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mzseek.errors import ModelError
 from mzseek.models.encoders import ENCODERS, EncoderKind, encoder_named
 from mzseek.models.scorers import SCORERS, ScorerKind, scorer_named
-from mzseek.registry import Part, part_from
+from mzseek.registry import Part, own_options, part_from
 
 if TYPE_CHECKING:
     from mzseek.models.model import Retriever
@@ -168,15 +168,11 @@ def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
         raise ModelError(f"scorer is {repr(flat['scorer'])[:40]}, expected a name")
     encoder, scorer = encoder_named(flat["encoder"]), scorer_named(flat["scorer"])
     return {
-        "encoder": {"name": encoder.name, "options": _own(encoder, flat)},
-        "scorer": {"name": scorer.name, "options": _own(scorer, flat)},
+        "encoder": {"name": encoder.name, "options": own_options(encoder.options, flat)},
+        "scorer": {"name": scorer.name, "options": own_options(scorer.options, flat)},
         "bins": flat["bins"],
         "bits": flat["bits"],
     }
-
-
-def _own(kind: EncoderKind | ScorerKind, flat: Mapping[str, Any]) -> dict[str, Any]:
-    return {field.name: flat[field.name] for field in fields(kind.options) if field.name in flat}
 
 
 def _check_names(found: Mapping[str, Any], names: "tuple[str, ...] | list[str]") -> None:

@@ -1,14 +1,13 @@
 """Runs of the first format, in which the options of all parts stood side by side."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from mzseek.errors import RunError
 from mzseek.files.json_file import check_fields
 from mzseek.losses import loss_named
 from mzseek.models import BASELINES, encoder_named, scorer_named
-from mzseek.registry import check_name
+from mzseek.registry import check_name, own_options
 
 FORMAT = 1
 # Every option of that format, and its type; of those that are missing, the default holds.
@@ -52,16 +51,14 @@ def as_now(options: Mapping[str, Any], where: object) -> dict[str, Any]:
     name = given.get("model", "mlp")
     model: dict[str, Any] = {"baseline": name}
     if name not in BASELINES:
-        model = {"encoder": {"name": name, "options": _own(encoder_named(name), given)}}
-    model["scorer"] = {"name": scorer.name, "options": _own(scorer, given)}
+        model = {
+            "encoder": {"name": name, "options": own_options(encoder_named(name).options, given)}
+        }
+    model["scorer"] = {"name": scorer.name, "options": own_options(scorer.options, given)}
+    # Of a part, its own options alone: numbers were written also where none apply.
     training = {name: value for name, value in options.items() if name not in _OF_PARTS}
     return {
         "model": model,
-        "loss": {"name": loss.name, "options": _own(loss, given)},
+        "loss": {"name": loss.name, "options": own_options(loss.options, given)},
         "options": {"candidates": "mass", "seed": 0, **training},
     }
-
-
-def _own(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Of all options, those that a part has: numbers were written also where none apply."""
-    return {each.name: given[each.name] for each in fields(kind.options) if each.name in given}

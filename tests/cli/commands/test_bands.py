@@ -82,7 +82,7 @@ def test_the_picture_is_written(flags: list[str], mzseek, small: Prepared, tmp_p
         (["DATA", "--similarity", "dice"], "similarity 'dice' is unknown, expected one of: tanimo"),
         (["DATA", "--candidates", "hard"], "no candidates 'hard', it has: formula, mass"),
         (["DATA", "--fold", "final"], "fold 'final' is unknown, expected one of: train, val, test"),
-        (["DATA", "--against", "all"], "against is 'all', expected one of: truth, pairs"),
+        (["DATA", "--against", "all"], "against 'all' is unknown, expected one of: truth, pairs"),
         (["DATA", "--figure", "bands.png"], "bands.png: expected a name that ends in .svg"),
     ],
     ids=lambda value: None if isinstance(value, str) else "-".join(value),

@@ -78,7 +78,7 @@ def test_every_option_reaches_the_lists(mzseek, folder: Path, store: Path) -> No
         (("store", "--database", "store"), "store: is a molecule database"),
         (("prepared", "--database", "prepared"), "prepared: is a prepared folder"),
         (("prepared", "--database", "store", "--by", "colour"), "negatives by 'colour'"),
-        (("prepared", "--database", "store", "--kind", "soft"), "of kind 'soft'"),
+        (("prepared", "--database", "store", "--kind", "soft"), "negatives 'soft' is unknown"),
         (("prepared", "--database", "store", "--engine", "dask"), "engine 'dask' is unknown"),
         (("prepared", "--database", "morgan2"), "has morgan2 fingerprints, and prepared has maccs"),
     ],

@@ -40,7 +40,9 @@ def test_columns_that_are_missing_are_named() -> None:
         require_columns("a.csv", ["smiles"], {"smiles": 0}, {"id": "nr"})
     with pytest.raises(InputError, match=r"no column is called smiles, .* it has 'weight'"):
         require_columns("a.csv", ["weight"], {}, {})
-    with pytest.raises(MzseekError, match=r"columns: 'mass' is unknown, expected smiles"):
+    with pytest.raises(
+        MzseekError, match=r"a column for 'mass' is unknown, expected one of: smiles"
+    ):
         check_named({"mass": "mw"})
 
 

@@ -68,7 +68,7 @@ def test_columns_named_by_the_user(tmp_path: Path) -> None:
         read(tmp_path / "a.csv", columns={"name": "Nom"})
     with pytest.raises(InputError, match=r"no column is called 'SM'; it has 'smiles', 'My Smiles'"):
         read(tmp_path / "a.csv", columns={"smiles": "SM"})
-    with pytest.raises(MzseekError, match=r"'mass' is unknown, expected smiles, inchi, id"):
+    with pytest.raises(MzseekError, match=r"'mass' is unknown, expected one of: smiles, inchi, id"):
         read(tmp_path / "a.csv", columns={"mass": "mw"})
     records, _ = read_as(tmp_path / "one.txt", "My Smiles\nCCO\n", columns={"smiles": "My Smiles"})
     assert [r.text for r in records] == ["CCO"]

@@ -11,7 +11,7 @@ from mzseek.cli.commands.bands import expanded
 from mzseek.cli.early import early, look_at_fingerprint, look_for_prepared, look_for_run
 from mzseek.cli.options import AsJson, Jobs
 from mzseek.cli.output import new_table, plain, print_json, say, say_next, show, watched
-from mzseek.decision.goals import GOALS
+from mzseek.decision.goals import GOALS, SIMILARITY_GOALS
 from mzseek.errors import DecisionError
 from mzseek.registry import check_name
 
@@ -73,7 +73,7 @@ def advise(
         p_star, source = _from_run(run, candidates, data), f"measured on {run}, val"
     elif p_star is None:
         p_star, source = _USUAL, "assumed"
-    similarity = goal if goal in ("tanimoto", "cosine") else "tanimoto"
+    similarity = goal if goal in SIMILARITY_GOALS else SIMILARITY_GOALS[0]
     own = str(prepared.manifest["options"]["fingerprint"])
     medians = {}
     if compares(goal):

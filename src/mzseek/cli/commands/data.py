@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from mzseek.choices import PUBLIC_SETS
 from mzseek.cli.early import early, look_for_database, look_for_file, look_for_folder
 from mzseek.cli.interrupt import GOES_ON, can_go_on
 from mzseek.cli.options import AsJson, Jobs
@@ -20,13 +21,14 @@ from mzseek.cli.output import (
     watched,
 )
 from mzseek.errors import DatasetError
+from mzseek.registry import check_name
 
 data_app = typer.Typer(help="Get, build and check data sets.", no_args_is_help=True)
 
 
 @data_app.command("get")
 def get(
-    name: Annotated[str, typer.Argument(help="The data set: massspecgym.")],
+    name: Annotated[str, typer.Argument(help=f"The data set: {' '.join(PUBLIC_SETS)}.")],
     version: Annotated[str, typer.Option(help="1 or 1.5 (canonical SMILES).")] = "1.5",
     directory: Annotated[
         Path, typer.Option("--dir", help="Where to put it; files already there are kept.")
@@ -39,8 +41,7 @@ def get(
 
     Example: mzseek data get massspecgym --version 1.5 --dir massspecgym
     """
-    if name.lower() != "massspecgym":
-        raise DatasetError(f"data set {name!r} is unknown, expected massspecgym")
+    check_name(PUBLIC_SETS, name.lower(), "data set", DatasetError)
     from mzseek.datasets.get import get_massspecgym
 
     with watched() as progress:

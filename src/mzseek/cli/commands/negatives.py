@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mzseek.choices import MINED, MINED_BY
+from mzseek.choices import EQUAL_IN, MINED
 from mzseek.cli.early import early, look_for_database, look_for_prepared
 from mzseek.cli.options import Address, AsJson, EngineName, Jobs, either
 from mzseek.cli.output import print_json, say, say_next, watched
@@ -15,7 +15,7 @@ from mzseek.cli.output import print_json, say, say_next, watched
 def negatives(
     data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
     database: Annotated[Path, typer.Option(help="Folder that `mzseek database build` has made.")],
-    by: Annotated[str, typer.Option(help=f"Candidates of equal {either(MINED_BY)}.")] = MINED_BY[0],
+    by: Annotated[str, typer.Option(help=f"Candidates of equal {either(EQUAL_IN)}.")] = EQUAL_IN[0],
     keep: Annotated[
         int, typer.Option(min=2, help="Length of a list at the most, the truth included.")
     ] = 256,

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from mzseek.database.record import MoleculeRecord
 from mzseek.errors import InputError, MzseekError
 from mzseek.files.streams.table import plain_name, shown_names, sole_column
+from mzseek.registry import check_name
 
 # By preference, written without case, blanks and marks: "Canonical SMILES" is canonicalsmiles.
 KNOWN = {
@@ -34,8 +35,7 @@ _NOTHING = {"", "-", "na", "n/a", "nan", "none", "null"}
 def check_named(named: Mapping[str, str]) -> None:
     """Refuse columns for what no record has."""
     for meaning in named:
-        if meaning not in KNOWN:
-            raise MzseekError(f"columns: {meaning!r} is unknown, expected {', '.join(KNOWN)}")
+        check_name(KNOWN, meaning, "a column for", MzseekError)
 
 
 def find_columns(file: object, names: Sequence[str], named: Mapping[str, str]) -> dict[str, int]:
