@@ -245,15 +245,18 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
         copy, "spectra/formats/__init__.py",
         ("from mzseek.spectra.record import Record", "from mzseek.spectra.formats import lines"),
         (
-            "FORMATS: dict[str, Format] = {",
-            '    "lines": Format("Lines", (".lines",), lines.looks_like, lines.read, "SPECTRUM"),',
+            "FORMATS: dict[str, SpectrumFormat] = {",
+            '    "lines": SpectrumFormat("Lines", (".lines",), lines.looks_like, lines.read, ""),',
         ),
     )  # fmt: skip
     add_file(copy, "database/formats/named.py", MOLECULE_FORMAT)
     add_lines(
         copy, "database/formats/__init__.py",
         ("from mzseek.files import Source", "from mzseek.database.formats import named"),
-        ("FORMATS: dict[str, Format] = {", '    "named": Format("named", named.reader_of),'),
+        (
+            "FORMATS: dict[str, MoleculeFormat] = {",
+            '    "named": MoleculeFormat("named", named.reader_of),',
+        ),
     )  # fmt: skip
     add_file(copy, "decision/decoders/overlap.py", UTILITY)
     line = '        Utility("overlap", "any bit", f"{_HERE}.overlap"),'

@@ -12,7 +12,7 @@ from mzseek.errors import InputError, SpectrumError
 from mzseek.files import Source, StrPath, open_source, zip_sources
 from mzseek.files.limits import MAX_FAULTS
 from mzseek.rejects import Rejects, Report, reporter
-from mzseek.spectra.formats import FORMATS, Format
+from mzseek.spectra.formats import FORMATS, SpectrumFormat
 from mzseek.spectra.numbers import shorten
 from mzseek.spectra.record import Record, identifier_of, to_spectrum
 from mzseek.spectra.spectrum import Spectrum
@@ -79,7 +79,7 @@ def read_spectra(
     return _judge(files, reporter(rejects), intensity_floor)
 
 
-def recognise(source: Source) -> Format:
+def recognise(source: Source) -> SpectrumFormat:
     """Format of a source: by its content, else by its name."""
     text = _decode_head(source.head())
     for known in FORMATS.values():
@@ -143,7 +143,7 @@ def _records(source: Source | InputError, opened: Opened | None) -> Iterator[Rec
         return iter([_fault(error)])
 
 
-def _read_one(source: Source, known: Format, opened: Opened | None) -> Iterator[Record]:
+def _read_one(source: Source, known: SpectrumFormat, opened: Opened | None) -> Iterator[Record]:
     """Records of one source; damage ends it with a record that says so."""
     if opened is not None:
         opened(source.name, known.label)

@@ -17,7 +17,7 @@ Reader = Callable[[Report, str], Iterator[MoleculeRecord]]
 
 
 @dataclass(frozen=True)
-class Format:
+class MoleculeFormat:
     """How a format is recognised and read, and called in messages.
 
     Attributes
@@ -34,9 +34,9 @@ class Format:
 
 
 # In the order in which they look at a file.
-FORMATS: dict[str, Format] = {
-    "parquet": Format("Parquet", parquet.reader_of, is_text=False),
-    "sdf": Format("SDF", sdf.reader_of),
-    "table": Format("a table with a smiles column", table.reader_of),
-    "smiles_list": Format("a list of SMILES", smiles_list.reader_of),
+FORMATS: dict[str, MoleculeFormat] = {
+    "parquet": MoleculeFormat("Parquet", parquet.reader_of, is_text=False),
+    "sdf": MoleculeFormat("SDF", sdf.reader_of),
+    "table": MoleculeFormat("a table with a smiles column", table.reader_of),
+    "smiles_list": MoleculeFormat("a list of SMILES", smiles_list.reader_of),
 }

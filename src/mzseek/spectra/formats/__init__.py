@@ -9,7 +9,7 @@ from mzseek.spectra.record import Record
 
 
 @dataclass(frozen=True)
-class Format:
+class SpectrumFormat:
     """How a format is recognised, read, and described in messages."""
 
     label: str
@@ -19,23 +19,23 @@ class Format:
     record_form: str
 
 
-FORMATS: dict[str, Format] = {
-    "massspecgym": Format(
+FORMATS: dict[str, SpectrumFormat] = {
+    "massspecgym": SpectrumFormat(
         "MassSpecGym table",
         (".tsv",),
         massspecgym.looks_like,
         massspecgym.read,
         "columns mzs and intensities",
     ),
-    "mgf": Format("MGF", (".mgf",), mgf.looks_like, mgf.read, "BEGIN IONS … END IONS"),
-    "massbank": Format(
+    "mgf": SpectrumFormat("MGF", (".mgf",), mgf.looks_like, mgf.read, "BEGIN IONS … END IONS"),
+    "massbank": SpectrumFormat(
         "MassBank", (".txt",), massbank.looks_like, massbank.read, "ACCESSION: … //"
     ),
-    "sirius": Format("SIRIUS", (".ms",), sirius.looks_like, sirius.read, ">compound …"),
-    "mzml": Format("mzML", (".mzml",), xml.looks_like_mzml, xml.read_mzml, "<spectrum>"),
-    "mzxml": Format("mzXML", (".mzxml",), xml.looks_like_mzxml, xml.read_mzxml, "<scan>"),
-    "json": Format(
+    "sirius": SpectrumFormat("SIRIUS", (".ms",), sirius.looks_like, sirius.read, ">compound …"),
+    "mzml": SpectrumFormat("mzML", (".mzml",), xml.looks_like_mzml, xml.read_mzml, "<spectrum>"),
+    "mzxml": SpectrumFormat("mzXML", (".mzxml",), xml.looks_like_mzxml, xml.read_mzxml, "<scan>"),
+    "json": SpectrumFormat(
         "GNPS JSON", (".json",), gnps_json.looks_like, gnps_json.read, '{"peaks_json": …}'
     ),
-    "msp": Format("MSP", (".msp",), msp.looks_like, msp.read, "Name: … Num Peaks: …"),
+    "msp": SpectrumFormat("MSP", (".msp",), msp.looks_like, msp.read, "Name: … Num Peaks: …"),
 }
