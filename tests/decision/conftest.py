@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.sparse import coo_array, csr_array, csr_matrix
 
 UTILITIES = ("hit", "bits", "tanimoto", "cosine", "f1")
-SIMILARITIES = ("tanimoto", "cosine", "f1")
+SIMILARITIES = ("bits", "tanimoto", "cosine", "f1")
 TOY = [[1, 1, 0, 0, 0], [1, 0, 1, 0, 0], [1, 0, 0, 1, 0], [1, 1, 0, 0, 1]]
 TOY_P = [0.05, 0.25, 0.30, 0.40]
 unhurried = settings(deadline=None)

@@ -13,7 +13,7 @@ from mzseek.losses import LOSSES
 from mzseek.metrics import METRICS
 
 NARROW, WIDE = {"low": 0.1, "high": 0.3}, {"low": 0.1, "high": 0.9}
-SIMILARITY = {"cosine": "cosine"}
+SIMILARITY = {"cosine": "cosine", "bits": "bits"}
 UNIT = st.floats(0, 1)
 
 
@@ -44,7 +44,7 @@ ALIKE, APART = {"low": 0.9, "high": 0.95}, {"low": 0.1, "high": 0.4}
 
 @pytest.mark.parametrize(
     ("goal", "first", "points"),
-    [("hit", "apart", "points of HR@1"), ("tanimoto", "alike", "points of tanimoto"),
+    [("hit", "apart", "points of HR@1"), ("tanimoto", "alike", "points of Tanimoto"),
      ("cosine", "alike", "points of cosine")],
 )  # fmt: skip
 def test_fingerprints_are_compared_by_what_the_goal_can_lose(
@@ -64,11 +64,19 @@ def test_fingerprints_are_compared_by_what_the_goal_can_lose(
     assert "HR@1" in points or "HR@1" not in reason
 
 
-def test_bits_are_not_advised_by_what_other_goals_can_lose() -> None:
-    for bands in ({}, {"wide": WIDE, "narrow": NARROW}):
-        found = advise("bits", bands, 0.5, "morgan2")
-        assert (found.fingerprint, found.compared, found.rows) == ("morgan2", None, [])
-        assert not any("points" in reason for reason in found.reasons)
+def test_bits_keep_the_fingerprint_that_the_data_have_and_its_bound() -> None:
+    sparse, dense = {"low": 0.98, "high": 0.99}, {"low": 0.5, "high": 0.9}
+    found = advise("bits", {"maccs": dense, "morgan2": sparse}, 0.4, "maccs", "bits")
+    assert (found.fingerprint, found.compared) == ("maccs", None)
+    assert [row.fingerprint for row in found.rows] == ["maccs", "morgan2"]
+    assert found.rows == [band_row("maccs", **dense, p_star=0.4),
+                          band_row("morgan2", **sparse, p_star=0.4)]  # fmt: skip
+    assert found.rows[0].similarity_loss > found.rows[1].similarity_loss, "yet it is kept"
+    [cost] = [reason for reason in found.reasons if "can cost" in reason]
+    assert "up to 20 points of bit accuracy with maccs" in cost
+    assert any("cannot be compared" in reason for reason in found.reasons)
+    small = advise("bits", {"morgan2": sparse}, 0.4, "morgan2", "bits").reasons
+    assert any("up to 0.2 points of bit accuracy with morgan2" in reason for reason in small)
     assert [goal for goal in GOALS if not compares(goal)] == ["bits"]
 
 
@@ -82,7 +90,7 @@ def test_where_all_can_lose_as_much_the_other_loss_decides_and_that_is_said() ->
     assert found.fingerprint == "narrow"
     assert [row.hit_loss for row in found.rows] == [0.2, 0.2]
     [reason] = [each for each in found.reasons if each.startswith("Fingerprint ")]
-    assert "All 2 can lose as much, 20.0 points of HR@1; it has the least to lose of tan" in reason
+    assert "All 2 can lose as much, 20.0 points of HR@1; it has the least to lose of Tan" in reason
 
 
 def test_another_fingerprint_is_another_similarity() -> None:
@@ -132,5 +140,8 @@ def test_what_no_advice_can_be_given_on_is_refused() -> None:
         advise("f1", {"morgan2": NARROW}, 0.5, "morgan2")
     with pytest.raises(DecisionError, match="no bands, expected those of at least one"):
         advise("hit", {}, 0.5, "morgan2")
-    with pytest.raises(DecisionError, match="bands are of tanimoto, expected those of cosine"):
-        advise("cosine", {"morgan2": NARROW}, 0.5, "morgan2", "tanimoto")
+    for goal in ("cosine", "bits"):
+        with pytest.raises(DecisionError, match=f"bands are of tanimoto, expected those of {goal}"):
+            advise(goal, {"morgan2": NARROW}, 0.5, "morgan2", "tanimoto")
+    with pytest.raises(DecisionError, match="no band of maccs, the fingerprint that the data have"):
+        advise("bits", {"morgan2": NARROW}, 0.5, "maccs", "bits")

@@ -59,6 +59,31 @@ def test_regrets_within_the_candidates_stay_within_their_bounds(found, name: str
 
 @unhurried
 @given(candidate_sets(), similarities)
+def test_every_mode_and_every_maximiser_keep_the_theorems(found, name: str) -> None:
+    """By brute force over the candidates: of several that are equally good, any may be taken."""
+    given, p = found
+    rows, group = np.unique(given, axis=0, return_inverse=True)
+    p = np.bincount(group.ravel(), weights=p)
+    similar = worth(name, rows, rows)
+    u = similar @ p
+    got = regret_bounds(name, given, found[1])
+    assert got.p_star == pytest.approx(p.max(), abs=1e-12)
+    for best in np.flatnonzero(u > u.max() - 1e-12):
+        for mode in np.flatnonzero(p > p.max() - 1e-12):
+            if len(rows) == 1:
+                assert (got.hit_under_similarity, got.similarity_under_hit) == (0, 0)
+                continue
+            pairs = similar[np.triu_indices(len(rows), 1)]
+            low, high, p_best = pairs.min(), pairs.max(), min(p[best], p.max())
+            first = bound_hit_under_similarity(low, high, p.max(), p_best)
+            assert u[best] - u[mode] <= first + 1e-9
+            assert p[mode] - p[best] <= got.similarity_under_hit + 1e-9
+            if got.agreement:
+                assert u[mode] == pytest.approx(u.max(), abs=1e-9)
+
+
+@unhurried
+@given(candidate_sets(), similarities)
 def test_the_facts_of_a_list_are_read_from_its_distinct_candidates(found, name: str) -> None:
     rows, p = found
     known = distribution(rows, p)

@@ -9,7 +9,7 @@ from mzseek.errors import DecisionError
 
 def test_names_are_their_keys() -> None:
     assert all(name == each.name == utility_named(name).name for name, each in UTILITIES.items())
-    assert BAND_SIMILARITIES == ("tanimoto", "cosine", "f1")
+    assert BAND_SIMILARITIES == ("bits", "tanimoto", "cosine", "f1")
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:

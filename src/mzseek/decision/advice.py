@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from mzseek.decision.bounds import bound_hit_under_similarity, bound_similarity_under_hit
 from mzseek.decision.goals import GOALS, METRICS
-from mzseek.decision.registry import BAND_SIMILARITIES
+from mzseek.decision.registry import BAND_SIMILARITIES, UTILITIES
 from mzseek.errors import DecisionError
 from mzseek.registry import check_name
 
@@ -46,10 +46,10 @@ class Advice:
     fingerprint : str
         The one with the least to lose of what the goal is measured in.
     compared : str or None
-        What the fingerprints were compared in: "hit", or a similarity. None where the bands say
-        nothing about the goal; then the fingerprint is the one that the data have.
+        What the fingerprints were compared in: "hit", or a similarity. None for bits, which are not
+        comparable; then the fingerprint is the one that the data have.
     rows : list of BandRow
-        The least to lose first; none where nothing was compared.
+        The least to lose first; the data's own first where nothing was compared.
     reasons : list of str
         In plain words.
     """
@@ -89,8 +89,8 @@ def advise(
     goal : str
         "hit", "tanimoto", "cosine" or "bits".
     medians : dict of str to dict
-        ``low`` and ``high`` by fingerprint, as `mzseek.decision.Bands.medians` gives them; unread
-        for bits.
+        ``low`` and ``high`` by fingerprint, as `mzseek.decision.Bands.medians` gives them. For
+        bits, that of ``own`` must be among them.
     p_star : float
         How probable the best candidate usually is: the less, the more similarity ranking can lose;
         of HR@1, no more than this can be lost.
@@ -104,20 +104,27 @@ def advise(
     Advice
     """
     check_name(GOALS, goal, "goal", DecisionError)
-    if not compares(goal):
-        return Advice(goal, GOALS[goal], own, None, [], _reasons_for_bits(own))
     if not medians:
         raise DecisionError("no bands, expected those of at least one fingerprint")
     if goal in BAND_SIMILARITIES and goal != similarity:
         raise DecisionError(f"bands are of {similarity}, expected those of {goal}, the goal")
     rows = [band_row(kind, each["low"], each["high"], p_star) for kind, each in medians.items()]
+    if not compares(goal) and own not in medians:
+        raise DecisionError(f"no band of {own}, the fingerprint that the data have")
     rows.sort(key=lambda row: (*_to_lose(goal, row), row.fingerprint != own))
-    reasons = _reasons(goal, rows, p_star, similarity, own)
-    return Advice(goal, GOALS[goal], rows[0].fingerprint, goal, rows, reasons)
+    if not compares(goal):
+        rows.sort(key=lambda row: row.fingerprint != own)  # the others stay in their order
+    reasons = _reasons(goal, rows, p_star, UTILITIES[similarity].label, own)
+    compared = goal if compares(goal) else None
+    return Advice(goal, GOALS[goal], rows[0].fingerprint, compared, rows, reasons)
 
 
 def compares(goal: str) -> bool:
-    """Whether the bands of fingerprints say anything about a goal."""
+    """Whether what can be lost of a goal is the same thing for every fingerprint, more or less.
+
+    Bit accuracy is not: most bits of a long fingerprint are 0 whatever is decided, and one with few
+    set bits can lose next to nothing of it.
+    """
     return goal != "bits"
 
 
@@ -131,16 +138,6 @@ def _of_loss(goal: str) -> str:
     return f"Loss {GOALS[goal]}: it stands for {METRICS[goal]} and is trained for your goal."
 
 
-def _reasons_for_bits(own: str) -> list[str]:
-    return [
-        _of_loss("bits"),
-        "Bit accuracy is the sum over bits: no list of candidates enters it.",
-        f"Fingerprint {own}, which the data have: no band says anything about bit accuracy, and "
-        "bit accuracies of two fingerprints cannot be compared, since most bits of a long one "
-        "are 0.",
-    ]
-
-
 def _reasons(goal: str, rows: list[BandRow], p_star: float, similarity: str, own: str) -> list[str]:
     said = [_of_loss(goal)]
     best = rows[0]
@@ -152,7 +149,7 @@ def _reasons(goal: str, rows: list[BandRow], p_star: float, similarity: str, own
         )
     else:
         said.append(
-            f"Ranking for HR@1 instead can cost up to {100 * best.similarity_loss:.0f} points of "
+            f"Ranking for HR@1 instead can cost up to {_points(best.similarity_loss)} points of "
             f"{similarity} with {best.fingerprint}, {sure}."
         )
         said.append(
@@ -160,9 +157,19 @@ def _reasons(goal: str, rows: list[BandRow], p_star: float, similarity: str, own
             f"runs/emb-cos` shows what its posterior is worth when decoded for {goal}. "
             f"{GOALS[goal]} {_PREDICTS}."
         )
-    if len(rows) > 1:
+    if not compares(goal):
+        said.append(
+            f"Fingerprint {own}, which the data have: bit accuracies of two fingerprints cannot be "
+            "compared, since most bits are 0 whatever is decided."
+        )
+    elif len(rows) > 1:
         said += _compared(goal, rows, similarity, own)
     return said
+
+
+def _points(share: float) -> str:
+    """Points, with as many digits as the small ones of bit accuracy need."""
+    return f"{100 * share:.2g}" if share < 0.1 else f"{100 * share:.0f}"
 
 
 def _compared(goal: str, rows: list[BandRow], similarity: str, own: str) -> list[str]:

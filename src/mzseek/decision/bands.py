@@ -45,7 +45,7 @@ def similarity_band(
     fingerprints : 0/1 array or CSR, shape (candidates, bits)
         At least two. Equal rows are different candidates here: they make ``high`` 1.
     similarity : str
-        "tanimoto", "cosine" or "f1".
+        "bits", "tanimoto", "cosine" or "f1".
     reference : int, optional
         Compare this row with all others, as the paper's figures do with the truth. By default all
         pairs are compared, as its theorems need it.
@@ -150,7 +150,7 @@ def bands_of_lists(
         The row to compare each list's candidates with, itself left out where it is among them; None
         compares all pairs of each list.
     similarity : str
-        "tanimoto", "cosine" or "f1".
+        "bits", "tanimoto", "cosine" or "f1".
 
     Returns
     -------

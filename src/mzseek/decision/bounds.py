@@ -152,7 +152,7 @@ def regret_bounds(
     Parameters
     ----------
     similarity : str
-        "tanimoto", "cosine" or "f1".
+        "bits", "tanimoto", "cosine" or "f1".
     fingerprints : 0/1 array or CSR, shape (candidates, bits)
         Equal rows are merged first, so that they do not make the band reach 1.
     probabilities : array, shape (candidates,)

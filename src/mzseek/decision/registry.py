@@ -10,7 +10,7 @@ UTILITIES: dict[str, Utility] = {
     utility.name: utility
     for utility in (
         Utility("hit", "HR@1", f"{_HERE}.hit"),
-        Utility("bits", "bit accuracy", f"{_HERE}.bits"),
+        Utility("bits", "bit accuracy", f"{_HERE}.bits", vectorwise=True),
         Utility("tanimoto", "Tanimoto", f"{_HERE}.tanimoto", vectorwise=True),
         Utility("cosine", "cosine", f"{_HERE}.cosine", vectorwise=True),
         Utility("f1", "F1", f"{_HERE}.f1", vectorwise=True),

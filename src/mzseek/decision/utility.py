@@ -25,7 +25,8 @@ class Utility:
     module : str
         Where its `Rules` stand; it is loaded when they are first asked for.
     vectorwise : bool
-        Whether it is a similarity of vectors in the sense of the paper's theorems.
+        Whether it is a similarity of vectors in the sense of the paper's theorems: in [0, 1], the
+        same both ways, and 1 of equal vectors. Bit accuracy is one, too (its section 4.2).
     """
 
     name: str

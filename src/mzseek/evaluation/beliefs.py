@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.decision.decide import decompose_under
+from mzseek.decision.goals import GOALS
 from mzseek.decision.utility import Within
 from mzseek.errors import RunError
 from mzseek.evaluation.decoding import DecodedFold, decode, list_distribution
@@ -35,7 +36,7 @@ from mzseek.runs.run import Run
 from mzseek.tables import Table, Tabular
 from mzseek.work.progress import Progress, silent
 
-CONTROL_UTILITIES = ("tanimoto", "cosine", "hit")
+CONTROL_UTILITIES = tuple(GOALS)
 RULES = ("rank", "threshold")
 
 

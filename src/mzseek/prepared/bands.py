@@ -25,7 +25,7 @@ def set_bands(
     prepared: Prepared,
     setting: str = "mass",
     *,
-    fold: str | None = "test",
+    fold: str | None = None,
     fingerprint: str | None = None,
     similarity: str = "tanimoto",
     against: str = "truth",
@@ -33,7 +33,7 @@ def set_bands(
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> Bands:
-    """Bands of the candidate lists of a fold's molecules, one list for each molecule.
+    """Bands of the candidate lists of all measured molecules, or a fold's; one for each molecule.
 
     Parameters
     ----------
@@ -41,11 +41,11 @@ def set_bands(
     setting : str
         Name of the candidate lists.
     fold : str or None
-        Molecules that have spectra in it; None for all.
+        Molecules that have spectra in it; by default those of all folds, as in the paper.
     fingerprint : str, optional
         Any kind there is; computed from the molecules unless it is the prepared one.
     similarity : str
-        "tanimoto", "cosine" or "f1".
+        "bits", "tanimoto", "cosine" or "f1".
     against : "truth" or "pairs"
         The true molecule against its candidates, as in the paper's figures, or all pairs of a list,
         as its theorems need it.
@@ -89,7 +89,8 @@ def _measured(prepared: Prepared, setting: str, fold: str | None) -> npt.NDArray
         molecules = np.unique(prepared.molecule[prepared.in_fold(fold)]).astype(np.int64)
     measured = molecules[np.asarray(lists.list_of)[molecules] >= 0]
     if not len(measured):
-        raise DatasetError(f"{prepared.folder}: no {fold or ''} molecule has {setting} candidates")
+        which = f"{fold} molecule" if fold else "molecule"
+        raise DatasetError(f"{prepared.folder}: no {which} has {setting} candidates")
     return measured
 
 

@@ -26,7 +26,7 @@ def test_advice_is_that_of_the_bands_of_validation(goal: str, mzseek, small: Pre
     status, text, err = mzseek("advise", small.folder, "--goal", goal, *TWO, "--json")
     assert (status, err) == (0, "")
     facts = json.loads(text.splitlines()[-1])
-    similarity = "cosine" if goal == "cosine" else "tanimoto"
+    similarity = "tanimoto" if goal == "hit" else goal
     medians = {
         kind: set_bands(
             small, fold="val", fingerprint=kind, similarity=similarity, jobs=1
@@ -47,7 +47,7 @@ def test_people_read_what_to_train_and_why(mzseek, small: Prepared) -> None:
     lines = text.splitlines()
     assert lines[0] in ("Fingerprint maccs, loss iou", "Fingerprint rdkit, loss iou")
     assert lines[1].startswith("· Loss iou: it stands for tanimoto")
-    assert "most lost in tanimoto" in text
+    assert "most lost in Tanimoto" in text
     assert "probability 0.20 (assumed)" in text
     assert f"mzseek bands {small.folder} --candidates mass --against pairs" in text
 
@@ -96,6 +96,15 @@ def test_the_six_of_the_paper_are_compared_by_default(mzseek, small: Prepared) -
     facts = json.loads(text)
     assert {row["fingerprint"] for row in facts["rows"]} == set(OF_THE_PAPER)
     assert facts["lists"] == 2
+
+
+def test_bits_are_told_of_the_prepared_fingerprint_alone(mzseek, small: Prepared) -> None:
+    _, text, _ = mzseek("advise", small.folder, "--goal", "bits", "--jobs", 1, "--json")
+    facts = json.loads(text)
+    assert [row["fingerprint"] for row in facts["rows"]] == ["maccs"]
+    _, text, _ = mzseek("advise", small.folder, "--goal", "bits", "--jobs", 1)
+    assert "most lost in bit accuracy" in text
+    assert f"{small.folder} --candidates mass --against pairs --similarity bits" in text
 
 
 def test_the_probability_can_be_given(mzseek, small: Prepared) -> None:

@@ -12,16 +12,22 @@ from mzseek.prepared.bands import set_bands
 
 
 def test_medians_are_shown(mzseek, small: Prepared) -> None:
-    status, text, err = mzseek("bands", small.folder)
-    assert (status, err) == (0, "")
-    lines = text.splitlines()
-    assert lines[0] == (
-        "tanimoto of the truth against its candidates: medians over 8 mass lists of the test fold"
-    )
-    assert lines[1] == "1 list has nothing to compare and is left out"
-    medians = set_bands(small).medians()
-    wanted = ["maccs", *(f"{medians[name]:.3f}" for name in ("low", "high", "width")), "12.5", "%"]
-    assert lines[-1].split() == wanted
+    said = "tanimoto of the truth against its candidates: medians over "
+    for flags, fold, lists in (
+        ([], None, "40 mass lists"), (["--fold", "test"], "test", "8 mass lists of the test fold"),
+    ):  # fmt: skip
+        status, text, err = mzseek("bands", small.folder, *flags)
+        assert (status, err) == (0, "")
+        lines_shown = text.splitlines()
+        assert lines_shown[0] == said + lists
+        left_out = "2 lists have nothing to compare and are left out"
+        if fold == "test":
+            left_out = "1 list has nothing to compare and is left out"
+        assert lines_shown[1] == left_out
+        found = set_bands(small, fold=fold)
+        medians, twins = found.medians(), 100 * (found.high == 1).sum() / found.usable.sum()
+        wanted = [f"{medians[name]:.3f}" for name in ("low", "high", "width")]
+        assert lines_shown[-1].split() == ["maccs", *wanted, f"{twins:.1f}", "%"]
 
 
 def test_json_is_the_last_line(mzseek, small: Prepared) -> None:
@@ -48,7 +54,9 @@ def test_few_lists_are_enough(mzseek, small: Prepared) -> None:
 
 @pytest.mark.parametrize("similarity", BAND_SIMILARITIES)
 def test_twins_are_found_by_every_similarity(similarity: str, mzseek, small: Prepared) -> None:
-    _, text, _ = mzseek("bands", small.folder, "--similarity", similarity, "--json")
+    _, text, _ = mzseek(
+        "bands", small.folder, "--fold", "test", "--similarity", similarity, "--json"
+    )
     assert json.loads(text)["twins"] == {"maccs": 1 / 8}
 
 
@@ -79,7 +87,10 @@ def test_the_picture_is_written(flags: list[str], mzseek, small: Prepared, tmp_p
     [
         (["absent"], "absent: is no prepared folder"),
         (["DATA", "--fingerprint", "ecfp"], "fingerprint 'ecfp' is unknown, expected one of: morg"),
-        (["DATA", "--similarity", "dice"], "similarity 'dice' is unknown, expected one of: tanimo"),
+        (
+            ["DATA", "--similarity", "dice"],
+            "similarity 'dice' is unknown, expected one of: bits, t",
+        ),
         (["DATA", "--candidates", "hard"], "no candidates 'hard', it has: formula, mass"),
         (["DATA", "--fold", "final"], "fold 'final' is unknown, expected one of: train, val, test"),
         (["DATA", "--against", "all"], "against 'all' is unknown, expected one of: truth, pairs"),

@@ -7,7 +7,14 @@ import pytest
 import zstandard
 
 from mzseek.chem import fingerprints
-from mzseek.decision import UTILITIES, bayes_decision, expected_utility, posterior, regret_bounds
+from mzseek.decision import (
+    BAND_SIMILARITIES,
+    UTILITIES,
+    bayes_decision,
+    expected_utility,
+    posterior,
+    regret_bounds,
+)
 
 TOY = "name,fingerprint,probability\ny1,11000,0.05\ny2,10100,0.25\ny3,10010,0.30\ny4,11001,0.40\n"
 ROWS = [[1, 1, 0, 0, 0], [1, 0, 1, 0, 0], [1, 0, 0, 1, 0], [1, 1, 0, 0, 1]]
@@ -72,9 +79,31 @@ def test_json_has_every_decision_and_what_it_costs(within: str, decided, table) 
             lost = best[judged].expected_utility - value
             assert facts["regret"][judged][made] == pytest.approx(lost, abs=1e-12)
     if within == "all":
-        assert "tanimoto_bounds" not in facts  # they do not hold there
+        assert not {"bounds", "tanimoto_bounds"} & set(facts)  # they do not hold there
     else:
+        assert set(facts["bounds"]) == set(BAND_SIMILARITIES)
+        for name, bounds in facts["bounds"].items():
+            assert bounds == pytest.approx(vars(regret_bounds(name, ROWS, P)))
         assert facts["tanimoto_bounds"] == pytest.approx(vars(regret_bounds("tanimoto", ROWS, P)))
+
+
+def test_the_bounds_of_every_similarity_are_shown(mzseek, table) -> None:
+    _, text, _ = mzseek("decide", table(TOY))
+    for name in BAND_SIMILARITIES:
+        wanted = regret_bounds(name, ROWS, P)
+        lost = [100 * wanted.hit_under_similarity, 100 * wanted.similarity_under_hit]
+        cells = [f"{wanted.low:.3f}", "to", f"{wanted.high:.3f}", *(f"{x:.1f}" for x in lost), "–"]
+        label = UTILITIES[name].label.split()
+        assert [*label, *cells] in [line.split() for line in text.splitlines()]
+    _, text, _ = mzseek("decide", table("fingerprint,probability\n110,0.97\n011,0.03\n"))
+    assert text.count(" surely\n") == len(BAND_SIMILARITIES)
+    _, text, _ = mzseek("decide", table(TOY), "--within", "all")
+    assert "two candidates" not in text
+
+
+def test_one_candidate_has_no_band_and_that_is_json(decided, table) -> None:
+    facts = decided(table("fingerprint,probability\n110,1\n"))
+    assert {(each["low"], each["high"]) for each in facts["bounds"].values()} == {(None, None)}
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from mzseek.cli.early import early, look_at_fingerprint, look_for_prepared, look
 from mzseek.cli.options import AsJson, Jobs
 from mzseek.cli.output import new_table, plain, print_json, say, say_next, show, watched
 from mzseek.decision.goals import GOALS, SIMILARITY_GOALS
+from mzseek.decision.registry import UTILITIES
 from mzseek.errors import DecisionError
 from mzseek.registry import check_name
 
@@ -33,7 +34,9 @@ def advise(
     candidates: Annotated[str, typer.Option(help="Candidate lists.")] = "mass",
     fingerprint: Annotated[
         list[str] | None,
-        typer.Option(help="Compare these; by default the six of the paper. Several times."),
+        typer.Option(
+            help="Compare these, by default the paper's six, the data's for bits. Several times."
+        ),
     ] = None,
     p_star: Annotated[
         float | None,
@@ -59,8 +62,8 @@ def advise(
     check_name(GOALS, goal, "--goal", DecisionError)
     if p_star is not None and not 0 < p_star <= 1:
         raise DecisionError(f"--p-star is {p_star:g}, expected above 0 and at most 1")
-    kinds = list(dict.fromkeys(expanded(fingerprint or OF_THE_PAPER)))
-    for kind in kinds:
+    asked = expanded(fingerprint or [])
+    for kind in asked:
         look_at_fingerprint(kind)
     from mzseek.decision.advice import advise as ask
     from mzseek.decision.advice import compares
@@ -75,16 +78,17 @@ def advise(
         p_star, source = _USUAL, "assumed"
     similarity = goal if goal in SIMILARITY_GOALS else SIMILARITY_GOALS[0]
     own = str(prepared.manifest["options"]["fingerprint"])
+    # Where fingerprints are not compared, the data's own is kept, and what it can lose is told.
+    kinds = (asked or OF_THE_PAPER) if compares(goal) else (own, *asked)
+    fold = "val" if len(prepared.in_fold("val")) else None
     medians = {}
-    if compares(goal):
-        fold = "val" if len(prepared.in_fold("val")) else None
-        with watched() as progress:
-            for kind in kinds:
-                found = set_bands(
-                    prepared, candidates, fold=fold, fingerprint=kind, similarity=similarity,
-                    most_lists=lists, jobs=jobs, progress=progress,
-                )  # fmt: skip
-                medians[kind] = found.medians()
+    with watched() as progress:
+        for kind in dict.fromkeys(kinds):
+            found = set_bands(
+                prepared, candidates, fold=fold, fingerprint=kind, similarity=similarity,
+                most_lists=lists, jobs=jobs, progress=progress,
+            )  # fmt: skip
+            medians[kind] = found.medians()
     advice = ask(goal, medians, p_star, own, similarity)
     if as_json:
         facts = vars(advice) | {"rows": [vars(row) for row in advice.rows]}
@@ -93,22 +97,22 @@ def advise(
     say(f"[bold]Fingerprint {advice.fingerprint}, loss {advice.loss}[/bold]")
     for reason in advice.reasons:
         say(f"· {reason}")
-    if advice.rows:
-        _show_rows(advice.rows, similarity)
-        say(
-            f"[dim]{similarity} of the truth with its candidates, medians of up to {lists} "
-            f"{plain(candidates)} lists; points lost by the wrong decision where the best "
-            f"candidate has probability {p_star:.2f} ({plain(source)}). The theorems need the band "
-            f"of all pairs: for a guarantee see `{plain(_pairs(data, candidates), _COMMAND)}`."
-            "[/dim]"
-        )
+    label = UTILITIES[similarity].label
+    _show_rows(advice.rows, label)
+    pairs = _pairs(data, candidates, similarity)
+    say(
+        f"[dim]{label} of the truth with its candidates, medians of up to {lists} "
+        f"{plain(candidates)} lists; points lost by the wrong decision where the best "
+        f"candidate has probability {p_star:.2f} ({plain(source)}). The theorems need the band "
+        f"of all pairs: for a guarantee see `{plain(pairs, _COMMAND)}`.[/dim]"
+    )
     _show_commands(data, prepared, advice.fingerprint, advice.loss, candidates)
 
 
-def _show_rows(rows: "list[BandRow]", similarity: str) -> None:
+def _show_rows(rows: "list[BandRow]", label: str) -> None:
     table = new_table()
     table.add_column("fingerprint")
-    for head in ("σ min", "σ max", f"most lost in {similarity}", "most lost in HR@1"):
+    for head in ("σ min", "σ max", f"most lost in {label}", "most lost in HR@1"):
         table.add_column(head, justify="right")
     for row in rows:
         lost = f"{100 * row.similarity_loss:.1f}", f"{100 * row.hit_loss:.1f}"
@@ -116,8 +120,9 @@ def _show_rows(rows: "list[BandRow]", similarity: str) -> None:
     show(table)
 
 
-def _pairs(data: Path, candidates: str) -> str:
-    words = ("mzseek", "bands", data, "--candidates", candidates, "--against", "pairs")
+def _pairs(data: Path, candidates: str, similarity: str) -> str:
+    words = ["mzseek", "bands", data, "--candidates", candidates, "--against", "pairs"]
+    words += [] if similarity == "tanimoto" else ["--similarity", similarity]
     return shlex.join(map(str, words))
 
 

@@ -31,7 +31,9 @@ def bands(
     ] = None,
     similarity: Annotated[str, typer.Option(help=" ".join(BAND_SIMILARITIES))] = "tanimoto",
     candidates: Annotated[str, typer.Option(help="Candidate lists.")] = "mass",
-    fold: Annotated[str, typer.Option(help="train, val, test or all.")] = "test",
+    fold: Annotated[
+        str, typer.Option(help="Lists of the molecules of train, val or test; all as the paper's.")
+    ] = "all",
     against: Annotated[
         str,
         typer.Option(

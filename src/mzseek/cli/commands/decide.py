@@ -49,7 +49,7 @@ def decide(
     if fingerprint is not None:
         look_at_fingerprint(fingerprint)
     from mzseek.datasets.scored_table import read_scored_table
-    from mzseek.decision import UTILITIES, distribution
+    from mzseek.decision import BAND_SIMILARITIES, UTILITIES, distribution
     from mzseek.decision.bounds import bounds_under
     from mzseek.decision.decide import decide as decide_under
     from mzseek.decision.utilities import expected
@@ -62,7 +62,9 @@ def decide(
         judged: {made: expected(judged, decisions[made].bits, known) for made in decisions}
         for judged in UTILITIES
     }
-    bounds = bounds_under("tanimoto", known) if within == "candidates" else None
+    bounds = {}
+    if within == "candidates":  # they hold nowhere else
+        bounds = {name: bounds_under(name, known) for name in BAND_SIMILARITIES}
     if as_json:
         print_json({"columns": scored.read} | _facts(names, decisions, values, bounds, within))
         return
@@ -76,7 +78,7 @@ def _facts(
     names: list[str],
     decisions: "dict[str, Decision]",
     values: dict[str, dict[str, float]],
-    bounds: "Bounds | None",
+    bounds: "dict[str, Bounds]",
     within: str,
 ) -> dict[str, Any]:
     facts: dict[str, Any] = {
@@ -98,7 +100,12 @@ def _facts(
         },
     }
     if bounds:
-        facts["tanimoto_bounds"] = vars(bounds)
+        # One candidate has no band: null, which JSON has, for NaN, which it has not.
+        facts["bounds"] = {
+            name: {key: None if value != value else value for key, value in vars(each).items()}
+            for name, each in bounds.items()
+        }
+        facts["tanimoto_bounds"] = facts["bounds"]["tanimoto"]
     return facts
 
 
@@ -107,7 +114,7 @@ def _show(
     known: "Distribution",
     decisions: "dict[str, Decision]",
     values: dict[str, dict[str, float]],
-    bounds: "Bounds | None",
+    bounds: "dict[str, Bounds]",
     within: str,
 ) -> None:
     from mzseek.decision import UTILITIES
@@ -135,7 +142,7 @@ def _show(
             f"{ceiling:.1f}.[/dim]"
         )
     if bounds and len(known) > 1:
-        _say_bounds(bounds)
+        _show_bounds(bounds)
 
 
 def _cell(of: dict[str, float], made: str, judged: str) -> str:
@@ -152,10 +159,25 @@ def _named(decision: "Decision", names: list[str], width: int) -> str:
     return f"a fingerprint of {int(decision.bits.sum())} bits, none of the candidates"
 
 
-def _say_bounds(bounds: "Bounds") -> None:
+def _show_bounds(bounds: "dict[str, Bounds]") -> None:
+    """What the theorems say: from the band of a similarity and from three probabilities."""
+    from mzseek.decision import UTILITIES
+
+    table = new_table(padding=(0, 1, 0, 0))
+    for head in ("similarity", "two candidates", "lost by HR@1's", "HR@1 lost", "agree"):
+        table.add_column(head, justify="left" if head == "similarity" else "right", no_wrap=True)
+    for name, each in bounds.items():
+        table.add_row(
+            UTILITIES[name].label,
+            f"{each.low:.3f} to {each.high:.3f}",
+            f"{100 * each.hit_under_similarity:.1f}",
+            f"{100 * each.similarity_under_hit:.1f}",
+            "surely" if each.agreement else "–",
+        )
+    show(table)
+    first = next(iter(bounds.values()))
     say(
-        f"Tanimoto of two candidates is {bounds.low:.3f} to {bounds.high:.3f}. From that alone: "
-        f"deciding for HR@1 costs at most {100 * bounds.hit_under_similarity:.1f} points of "
-        f"Tanimoto, deciding for Tanimoto at most {100 * bounds.similarity_under_hit:.1f} of HR@1"
-        + ("; the two are sure to agree." if bounds.agreement else ".")
+        "[dim]Bounds from how alike two candidates are and from the probabilities of the best "
+        f"({100 * first.p_star:.0f} %) and of those chosen: at most so many points of the "
+        "similarity are lost by HR@1's decision, and so many of HR@1 by the similarity's.[/dim]"
     )
