@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mzseek.evaluation.beliefs import beliefs_of, decompose_run
+from mzseek.evaluation.beliefs import beliefs_of
+from mzseek.evaluation.decomposition import decompose_run
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring, predicts_fingerprint
 from mzseek.metrics import bootstrap, bootstrap_difference
@@ -54,13 +55,12 @@ def measure(options, name, how):
     plain = evaluate(run, how, data=options.prepared)
     parts = {
         "regret, tanimoto counts": decompose_run(
-            run, beliefs.calibrated, "tanimoto", "hit", data=options.prepared, every=5
+            run, beliefs.calibrated, "tanimoto", "hit", rule="rank", data=options.prepared, every=5
         ).mean(0)
     }
     if predicts_fingerprint(run):
         parts["thresholded, tanimoto counts"] = decompose_run(
-            run, beliefs.calibrated, "tanimoto", "bits", rule="threshold", data=options.prepared,
-            every=5,
+            run, beliefs.calibrated, "tanimoto", rule="threshold", data=options.prepared, every=5
         ).mean(0)  # fmt: skip
     print(f"{name} done", file=sys.stderr, flush=True)
     return {"beliefs": beliefs, "thresholded": plain.values.get("tanimoto"), "parts": parts}

@@ -1,18 +1,14 @@
 import json
 
-import numpy as np
 import pytest
 
-from mzseek.decision import UTILITIES, WITHIN, bayes_decision, decompose
-from mzseek.errors import RunError
-from mzseek.evaluation.beliefs import CONTROL_UTILITIES, Beliefs, beliefs_of, decompose_run
+from mzseek.decision import UTILITIES, WITHIN
+from mzseek.evaluation.beliefs import CONTROL_UTILITIES, Beliefs, beliefs_of
 from mzseek.evaluation.decoding import decode
 from mzseek.evaluation.posteriors import calibrate
 from mzseek.evaluation.scored import Scoring
 from mzseek.evaluation.uncertainty import abstentions, calibration_errors, risk_area, set_results
-from mzseek.metrics import binarise
 from mzseek.prepared import Prepared
-from mzseek.runs.predictions import Predictions
 
 
 @pytest.mark.parametrize("loss", ["bce", "emb-cos"])
@@ -58,53 +54,3 @@ def test_plain_data_are_json(trained) -> None:
 def test_the_way_of_scoring_reaches_the_beliefs(trained) -> None:
     how = Scoring(fold="val", candidates="formula", identity="inchikey")
     assert beliefs_of(trained("emb-cos"), how).calibrated.asked.how == how
-
-
-@pytest.mark.parametrize(("counts", "made_for"), [("tanimoto", "hit"), ("hit", "cosine")])
-def test_a_ranking_s_regret_is_split_as_by_hand(counts, made_for, trained, small) -> None:
-    run = trained("emb-cos")
-    found = calibrate(run)
-    got = decompose_run(run, found, counts, made_for)
-    test = found.asked
-    assert got.shape == (len(test.counts), 3)
-    assert got[:, 0] + got[:, 1] == pytest.approx(got[:, 2])
-    for place, (end, count) in enumerate(zip(np.cumsum(test.counts), test.counts, strict=True)):
-        rows = small.fingerprint_rows(test.candidates[end - count : end])
-        p = test.probabilities[end - count : end]
-        chosen = bayes_decision("hit", rows, p).bits  # the most probable fingerprint
-        wanted = decompose(counts, made_for, rows, p, chosen)
-        assert got[place] == pytest.approx([wanted.bayes, wanted.residual, wanted.total])
-    assert (got[:, 0] >= -1e-12).all()
-    if made_for == "hit":  # the rule is the Bayes rule
-        assert got[:, 1] == pytest.approx(0)
-
-
-def test_a_thresholded_fingerprint_s_regret_is_split_as_by_hand(trained, small) -> None:
-    run = trained("bce")
-    found = calibrate(run)
-    got = decompose_run(run, found, "tanimoto", "bits", rule="threshold")
-    assert got[:, 0] + got[:, 1] == pytest.approx(got[:, 2])
-    said = Predictions.open(run.predictions(run.best["tanimoto"]["step"], "test"))
-    predicted = dict(zip(said.queries.tolist(), binarise(said.fingerprints), strict=True))
-    test = found.asked
-    for place, (end, count) in enumerate(zip(np.cumsum(test.counts), test.counts, strict=True)):
-        rows = small.fingerprint_rows(test.candidates[end - count : end])
-        p, bits = test.probabilities[end - count : end], predicted[int(test.queries[place])]
-        wanted = decompose("tanimoto", "bits", rows, p, np.asarray(bits, np.uint8), "all")
-        assert got[place] == pytest.approx([wanted.bayes, wanted.residual, wanted.total])
-
-
-def test_some_spectra_are_enough_for_a_split(trained) -> None:
-    run = trained("emb-cos")
-    found = calibrate(run)
-    every, some = (decompose_run(run, found, "hit", "tanimoto", every=n) for n in (1, 3))
-    assert some.tolist() == every[::3].tolist()
-
-
-def test_rules_that_a_run_has_not_are_refused(trained) -> None:
-    run = trained("emb-cos")
-    found = calibrate(run)
-    with pytest.raises(RunError, match="rule 'vote' is unknown, expected one of: rank, threshold"):
-        decompose_run(run, found, "hit", "bits", rule="vote")
-    with pytest.raises(RunError, match="emb-cos predicts no fingerprint to threshold"):
-        decompose_run(run, found, "hit", "bits", rule="threshold")

@@ -228,20 +228,20 @@ def decompose(
             raise DecisionError(f"chosen is {chosen!r}, expected a row from 0 to {rows - 1}")
         chosen = checked_rows(fingerprints)[[int(chosen)]]
     bits = checked_prediction(chosen, known.width)
-    return decompose_under(evaluated_under, decoded_for, known, bits, within)
+    reached = expected(evaluated_under, bits, known)
+    return decompose_under(evaluated_under, decoded_for, known, reached, within)
 
 
 def decompose_under(
     evaluated_under: str,
     decoded_for: str,
     known: Distribution,
-    bits: npt.NDArray[np.uint8],
+    reached: float,
     within: Within = "candidates",
 ) -> Decomposition:
-    """`decompose` under a checked distribution."""
+    """`decompose` under a checked distribution, of a rule that is worth so much."""
     best = decide(evaluated_under, known, within).expected_utility
     other = expected(evaluated_under, decide(decoded_for, known, within).bits, known)
-    reached = expected(evaluated_under, bits, known)
     return Decomposition(best - other, other - reached, best - reached)
 
 

@@ -4,22 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from mzseek.decision.decide import decompose_under
 from mzseek.decision.goals import GOALS
-from mzseek.decision.utility import Within
-from mzseek.errors import RunError
-from mzseek.evaluation.decoding import DecodedFold, decode, list_distribution
+from mzseek.evaluation.decoding import DecodedFold, decode
 from mzseek.evaluation.posteriors import Calibrated, calibrate
-from mzseek.evaluation.scored import (
-    Scoring,
-    best_step,
-    name_of,
-    predictions_of,
-    predicts_fingerprint,
-)
+from mzseek.evaluation.scored import Scoring
 from mzseek.evaluation.uncertainty import (
     Abstention,
     SetResult,
@@ -29,15 +17,11 @@ from mzseek.evaluation.uncertainty import (
     set_results,
 )
 from mzseek.files import StrPath
-from mzseek.metrics import binarise
-from mzseek.prepared.reader import Prepared
-from mzseek.registry import check_name
 from mzseek.runs.run import Run
 from mzseek.tables import Table, Tabular
 from mzseek.work.progress import Progress, silent
 
 CONTROL_UTILITIES = tuple(GOALS)
-RULES = ("rank", "threshold")
 
 
 @dataclass(frozen=True)
@@ -132,68 +116,6 @@ def beliefs_of(
         abstentions=abstentions(found),
         risk_area=risk_area(found),
     )
-
-
-def decompose_run(
-    run: Run,
-    found: Calibrated,
-    evaluated_under: str,
-    decoded_for: str,
-    *,
-    rule: str = "rank",
-    data: StrPath | None = None,
-    every: int = 1,
-) -> npt.NDArray[np.float64]:
-    """The exact decomposition of a run's regret, spectrum by spectrum.
-
-    Parameters
-    ----------
-    run : Run
-    found : Calibrated
-        Its posterior stands for the truth's distribution.
-    evaluated_under, decoded_for : str
-        Utilities: the one that counts, and the one that the loss stands for.
-    rule : "rank" or "threshold"
-        What the run itself decides for: its best-scored candidate, or its predicted fingerprint
-        thresholded at one half (over all fingerprints).
-    data : Path, optional
-        The prepared folder, if it is no longer where it was.
-    every : int
-        Take every so-manieth spectrum.
-
-    Returns
-    -------
-    float64 array, shape (spectra, 3)
-        Bayes mismatch, residual and their sum.
-    """
-    check_name(RULES, rule, "rule", RunError)
-    if rule == "threshold" and not predicts_fingerprint(run):
-        raise RunError(f"{run.folder}: {name_of(run)} predicts no fingerprint to threshold")
-    test, prepared = found.asked, run.open_data(data)
-    predicted = _thresholded(run, test.how, test.queries, prepared) if rule == "threshold" else None
-    ends = np.cumsum(test.counts)
-    parts = []
-    for place in range(0, len(test.counts), every):
-        here = slice(ends[place] - test.counts[place], ends[place])
-        known = list_distribution(prepared, test.candidates[here], test.probabilities[here])
-        if predicted is None:
-            bits = known.bits_of(int(np.argmax(known.probabilities)))
-        else:
-            bits = predicted[place]
-        within: Within = "candidates" if predicted is None else "all"
-        split = decompose_under(evaluated_under, decoded_for, known, bits, within)
-        parts.append((split.bayes, split.residual, split.total))
-    return np.array(parts)
-
-
-def _thresholded(
-    run: Run, how: Scoring, queries: npt.NDArray[np.int64], prepared: Prepared
-) -> npt.NDArray[np.uint8]:
-    """Predicted fingerprints of spectra, from the checkpoint that was best by Tanimoto."""
-    said = predictions_of(run, prepared, best_step(run, "tanimoto"), how.fold, silent)
-    assert said.fingerprints is not None
-    rows = np.searchsorted(said.queries, queries)
-    return np.asarray(binarise(said.fingerprints[rows]), np.uint8)
 
 
 def _renamed(progress: Progress) -> Progress:

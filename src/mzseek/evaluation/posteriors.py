@@ -133,7 +133,7 @@ def calibrate(
     found = [_on_validation(run, prepared, how, step, progress) for step in steps]
     _, step, val = min(found, key=lambda each: each[0])
     fitted = fit_calibration(val.scores, val.counts, _labels(val, how), val.molecule)
-    lists = _scores_at(run, prepared, how, step, progress)
+    lists = scores_at(run, prepared, how, step, progress)
     plain = Calibration(getattr(run.loss.options, "temperature", 1.0))
     return Calibrated(
         val=_posterior(val, prepared, replace(how, fold="val"), fitted, step),
@@ -146,7 +146,7 @@ def _on_validation(
     run: Run, prepared: Prepared, how: Scoring, step: int, progress: Progress
 ) -> tuple[float, int, ListScores]:
     """Log-loss on validation at the best temperature, the step, and the scores."""
-    lists = _scores_at(run, prepared, replace(how, fold="val"), step, progress)
+    lists = scores_at(run, prepared, replace(how, fold="val"), step, progress)
     labels = _labels(lists, how)
     temperature = fit_temperature(lists.scores, lists.counts, labels, lists.molecule)
     p = posterior(lists.scores, lists.counts, temperature)
@@ -154,8 +154,8 @@ def _on_validation(
     return float(-np.log(np.maximum(of_truth, 1e-300)).mean()), step, lists
 
 
-def _scores_at(
-    run: Run, prepared: Prepared, how: Scoring, step: int, progress: Progress
+def scores_at(
+    run: Run, prepared: Prepared, how: Scoring, step: int, progress: Progress = silent
 ) -> ListScores:
     """Lists that have the truth in them, in an order that knows nothing of it."""
     lists = scored_lists(

@@ -274,7 +274,7 @@ def test_names_with_square_brackets_are_shown_whole(mzseek, trained, tmp_path: P
     shutil.copytree(trained("emb-cos", model="blind").folder, tmp_path / "[red]")
     _, text, _ = mzseek("evaluate", tmp_path / "[b]run", "--control", tmp_path / "[red]")
     assert "[b]run" in text
-    assert text.count("[red]") == 4  # in the table, and beside both decoded values
+    assert text.count("[red]") == 4  # in the table, and beside the decoded values
 
 
 def test_data_that_have_moved_can_be_named(mzseek, trained, small, tmp_path: Path) -> None:
