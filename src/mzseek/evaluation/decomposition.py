@@ -23,7 +23,6 @@ from mzseek.registry import check_name
 from mzseek.runs.run import Run
 from mzseek.work.progress import silent
 
-RULES = ("rank", "threshold")
 # Losses whose models are judged by the fingerprint that they predict; the others rank.
 _THRESHOLDED = ("bitwise", "vectorwise")
 
@@ -87,15 +86,11 @@ def decompose_run(
     """
     own, stands_for = own_rule(run)
     rule, decoded_for = rule or own, decoded_for or stands_for
-    check_name(RULES, rule, "rule", RunError)
+    check_name(_DECIDED, rule, "rule", RunError)
     if rule == "threshold" and not predicts_fingerprint(run):
         raise RunError(f"{run.folder}: {name_of(run)} predicts no fingerprint to threshold")
     asked, prepared = found.asked, run.open_data(data)
-    decided: _Thresholded | _Ranked
-    if rule == "threshold":
-        decided = _Thresholded(run, asked, prepared)
-    else:
-        decided = _Ranked(run, asked, prepared)
+    decided = _DECIDED[rule](run, asked, prepared)
     starts = Ragged(asked.counts).starts
     parts = []
     for place in range(0, len(asked.counts), every):
@@ -147,3 +142,6 @@ class _Ranked:
         first = self._candidates[here][scores == scores.max()]
         rows = self._prepared.fingerprint_rows(first).toarray().astype(np.uint8)
         return float(np.mean([expected(utility, bits, known) for bits in rows]))
+
+
+_DECIDED: dict[str, type[_Ranked | _Thresholded]] = {"rank": _Ranked, "threshold": _Thresholded}
