@@ -170,10 +170,10 @@ def of(common, size_a, size_b, width):
     return ((common > 0) | ((size_a == 0) & (size_b == 0))).astype(np.float64)
 
 
-def decode(known, *, bound=True):
+def decode(candidates, *, bound=True):
     """All bits that any candidate has."""
-    bits = known.used.astype(np.uint8)
-    value = float(known.probabilities[known.sizes > 0].sum())
+    bits = candidates.used.astype(np.uint8)
+    value = float(candidates.probabilities[candidates.sizes > 0].sum())
     return Answer(bits, value, value)
 
 

@@ -51,9 +51,9 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = found
-    return found
+    offered = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = offered
+    return offered
 
 
 def __dir__() -> list[str]:

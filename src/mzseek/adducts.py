@@ -230,10 +230,10 @@ def fitting_adducts(
     """
     _require_positive(mz, "m/z")
     _require_positive(mass, "exact mass")
-    known = (adduct for group in _known_by_charge().values() for adduct in group)
+    usual = (adduct for group in _known_by_charge().values() for adduct in group)
     return [
         adduct
-        for adduct in known
+        for adduct in usual
         if (charge is None or adduct.charge == charge)
         and (mode is None or (adduct.charge > 0) == (mode == "positive"))
         and abs(adduct.slope * mass + adduct.offset - mz) <= ppm * 1e-6 * mz
@@ -283,11 +283,11 @@ def _mass_shift(parts: list[tuple[int, str]], shown: str) -> float:
 def _atoms(part: str, text: str) -> dict[str, int]:
     """Number of atoms of each element."""
     formula = _ABBREVIATIONS.get(part, part)
-    found = _ATOM.findall(formula)
-    if "".join(symbol + number for symbol, number in found) != formula:
+    parts = _ATOM.findall(formula)
+    if "".join(symbol + number for symbol, number in parts) != formula:
         raise AdductError(f"{text!r} has the unknown part {part!r}; {_expectation()}")
     atoms: Counter[str] = Counter()
-    for symbol, number in found:
+    for symbol, number in parts:
         if symbol not in ELEMENT_MASSES or number.startswith("0"):
             raise AdductError(f"{text!r} has the unknown part {part!r}; {_expectation()}")
         if int(number or 1) > (99 if symbol in "CHNO" else _MOST_OF_ONE):
@@ -338,9 +338,9 @@ def _is_real_all_the_same(parts: list[tuple[int, str]], implied: int, charge: in
 
 
 def _usual_name(molecules: int, parts: list[tuple[int, str]], shift: float, charge: int) -> str:
-    for known in _known_by_charge().get((molecules, charge), ()):
-        if abs(known.mass_shift - shift) < 1e-6:
-            return known.name
+    for usual in _known_by_charge().get((molecules, charge), ()):
+        if abs(usual.mass_shift - shift) < 1e-6:
+            return usual.name
     return _spell(molecules, parts, charge)
 
 

@@ -101,8 +101,8 @@ class Ragged:
     def any(self, flags: Flags) -> Flags:
         """Whether each list has a flag; an empty list has none."""
         before = pointers(flags)
-        found: Flags = before[self.starts + self.counts] > before[self.starts]
-        return found
+        has_flag: Flags = before[self.starts + self.counts] > before[self.starts]
+        return has_flag
 
 
 def read_values(
@@ -135,9 +135,9 @@ def read_values(
         lengths = np.asarray(counts)
     except (TypeError, ValueError):
         raise words.refuse("numbers", name=name, dtype="object") from None
-    for each, array in ((name, flat), ("counts", lengths)):
+    for which, array in ((name, flat), ("counts", lengths)):
         if array.ndim != 1:
-            raise words.refuse("dimensions", name=name, which=each, dimensions=array.ndim)
+            raise words.refuse("dimensions", name=name, which=which, dimensions=array.ndim)
     lists = _read_counts(lengths, name, words)
     if lists.total != len(flat):
         raise words.refuse("length", name=name, total=lists.total, length=len(flat))

@@ -49,13 +49,13 @@ def choose(
 
 
 def check_name(
-    known: Collection[str], name: object, what: str, error: type[Exception] = ValueError
+    names: Collection[str], name: object, what: str, error: type[Exception] = ValueError
 ) -> None:
     """Refuse a name that is none of the known ones, with the list of those."""
-    if not isinstance(name, str) or name not in known:
+    if not isinstance(name, str) or name not in names:
         shown = repr(name)
         shown = shown if len(shown) <= 80 else f"{shown[:79]}…"
-        raise error(f"{what} {shown} is unknown, expected one of: {', '.join(known)}")
+        raise error(f"{what} {shown} is unknown, expected one of: {', '.join(names)}")
 
 
 def load(code: str) -> Any:
@@ -84,8 +84,8 @@ class LazyRegistry(Mapping[str, T]):
 
     def __getitem__(self, name: str) -> T:
         """What stands there; importing a module twice costs nothing."""
-        found: T = load(self.code[name])
-        return found
+        part: T = load(self.code[name])
+        return part
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.code)
@@ -104,9 +104,9 @@ def lazy_room(room: str) -> Callable[[str], Any]:
         if not name.startswith("__"):
             offered = importlib.import_module(f"{room}.public")
             if name in offered.__all__:
-                found = getattr(offered, name)
-                setattr(sys.modules[room], name, found)
-                return found
+                value = getattr(offered, name)
+                setattr(sys.modules[room], name, value)
+                return value
         raise AttributeError(f"module {room!r} has no attribute {name!r}")
 
     return find
@@ -177,35 +177,35 @@ def options_from(
     ValueError: loss focal: option 'delta' is unknown, expected one of: gamma
     """
     hints = get_type_hints(kind)
-    known = {each.name: each for each in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    fields = {each.name: each for each in dataclasses.fields(kind)}  # type: ignore[arg-type]
     taken: dict[str, Any] = {}
     before = f"{whose}: " if whose else ""
     for name, value in given.items():
-        _check_option(known, name, before, error)
+        _check_option(fields, name, before, error)
         taken[name] = _typed(value, hints[name], f"{before}{name}", error)
     made = kind(**taken)
     check_ranges(made, error, before)
     return made
 
 
-def _check_option(known: Collection[str], name: str, before: str, error: type[Exception]) -> None:
-    if not known:
+def _check_option(names: Collection[str], name: str, before: str, error: type[Exception]) -> None:
+    if not names:
         raise error(f"{before}option {_short(name)} is unknown, it has no options")
-    check_name(known, name, f"{before}option", error)
+    check_name(names, name, f"{before}option", error)
 
 
 def check_ranges(options: Any, error: type[Exception] = ValueError, before: str = "") -> None:
     """Refuse values that are out of their ranges; ``before`` begins the message."""
-    for each in dataclasses.fields(options):
-        value, facts = getattr(options, each.name), each.metadata
+    for entry in dataclasses.fields(options):
+        value, facts = getattr(options, entry.name), entry.metadata
         if value is None or not facts:
             continue
         if facts["among"] is not None:
-            check_name(facts["among"], value, f"{before}{each.name}", error)
+            check_name(facts["among"], value, f"{before}{entry.name}", error)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             fault = _out_of_range(value, facts)
             if fault:
-                raise error(f"{before}{each.name} is {_short(value)}, expected {fault}")
+                raise error(f"{before}{entry.name} is {_short(value)}, expected {fault}")
 
 
 def option_from_text(
@@ -249,14 +249,16 @@ def plain(options: Any) -> dict[str, Any]:
 def described(kind: type[Any]) -> list[tuple[str, str, str]]:
     """Name, default and meaning of each option, for people."""
     return [
-        (each.name, _default(each.default), str(each.metadata.get("meaning", "")))
-        for each in dataclasses.fields(kind)
+        (entry.name, _default(entry.default), str(entry.metadata.get("meaning", "")))
+        for entry in dataclasses.fields(kind)
     ]
 
 
 def own_options(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Of options of several parts, written side by side, those that one part has."""
-    return {each.name: given[each.name] for each in dataclasses.fields(kind) if each.name in given}
+    return {
+        entry.name: given[entry.name] for entry in dataclasses.fields(kind) if entry.name in given
+    }
 
 
 def _default(value: Any) -> str:
@@ -288,7 +290,7 @@ class Part:
 
 
 def part_from(
-    registry: Mapping[str, Any], found: Any, what: str, error: type[Exception] = ValueError
+    registry: Mapping[str, Any], description: Any, what: str, error: type[Exception] = ValueError
 ) -> Part:
     """A part from plain data, ``{"name": …, "options": {…}}``.
 
@@ -296,7 +298,7 @@ def part_from(
     ----------
     registry : mapping of str to kinds
         Each with ``options``, the dataclass of its options.
-    found : any
+    description : any
     what : str
         What it is a registry of, for messages: ``loss``.
     error : type of exception
@@ -306,10 +308,10 @@ def part_from(
     error
         The name or an option is unknown, or a value does not fit.
     """
-    if not isinstance(found, Mapping) or not set(found) <= {"name", "options"}:
-        raise error(f"{what} is {_short(found)}, expected a name and options")
-    name: Any = found.get("name")
-    given = found.get("options", {})
+    if not isinstance(description, Mapping) or not set(description) <= {"name", "options"}:
+        raise error(f"{what} is {_short(description)}, expected a name and options")
+    name: Any = description.get("name")
+    given = description.get("options", {})
     check_name(registry, name, what, error)
     if not isinstance(given, Mapping):
         raise error(f"{what} {name}: options are {_short(given)}, expected names and values")

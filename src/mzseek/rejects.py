@@ -175,14 +175,14 @@ def _taken_apart(reason: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     fixed: list[str] = []
     varying: list[str] = []
     begin = place = 0
-    while found := _VARIES.search(reason, place):
-        place = found.end()
-        if found["adduct"]:
+    while match := _VARIES.search(reason, place):
+        place = match.end()
+        if match["adduct"]:
             continue
-        if found["bracket"]:
-            place = _after_bracket(reason, found.end() - 1)
-        fixed.append(reason[begin : found.start()])
-        varying.append(reason[found.start() : place])
+        if match["bracket"]:
+            place = _after_bracket(reason, match.end() - 1)
+        fixed.append(reason[begin : match.start()])
+        varying.append(reason[match.start() : place])
         begin = place
     if begin < len(reason) or not varying[-1:] or varying[-1].lstrip()[:1] != "(":
         fixed.append(reason[begin:])

@@ -119,8 +119,8 @@ class Tabular(ABC):
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:
-    known = [value for value in values if value is not None]
-    return bool(known) and not any(isinstance(v, bool | str) for v in known)
+    given = [value for value in values if value is not None]
+    return bool(given) and not any(isinstance(v, bool | str) for v in given)
 
 
 def _text(value: Any, percent: bool) -> str:

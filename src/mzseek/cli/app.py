@@ -41,7 +41,9 @@ class Group(TyperGroup):
 
     def first_lines(self) -> list[tuple[str, str]]:
         """Names of the commands, and what they are for."""
-        return [(name, (each.help or "").split("\n")[0]) for name, each in self.commands.items()]
+        return [
+            (name, (command.help or "").split("\n")[0]) for name, command in self.commands.items()
+        ]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write names and first lines; typer would cut them at the width of the page."""
@@ -58,8 +60,8 @@ def loaded(name: str) -> Any:
     holder.callback()(lambda: None)
     if hasattr(module, f"{name}_app"):
         group = getattr(module, f"{name}_app")
-        for each in group.registered_commands:
-            each.cls = EarlyCommand
+        for command in group.registered_commands:
+            command.cls = EarlyCommand
         holder.add_typer(group, name=name, cls=Group)
     else:
         holder.command(name, cls=EarlyCommand)(getattr(module, name))

@@ -9,7 +9,7 @@ from mzseek.cli.output import counted, new_table, plain, say, show
 _WHERE = {"candidates": "among candidates", "all": "any fingerprint"}
 
 
-def show_beliefs(found: Any, others: Sequence[str] = (), other: Any = None) -> None:
+def show_beliefs(beliefs: Any, others: Sequence[str] = (), other: Any = None) -> None:
     """Decoded values beside the controls', calibration, prediction sets and abstention.
 
     ``other`` is what a control's posterior is worth, and ``others`` has its label.
@@ -23,22 +23,22 @@ def show_beliefs(found: Any, others: Sequence[str] = (), other: Any = None) -> N
     table.add_column("where")
     for judged in UTILITIES.values():
         table.add_column(judged.label, justify="right")
-    for utility, places in found.decoded.to_dict().items():
+    for utility, places in beliefs.decoded.to_dict().items():
         for where, values in places.items():
             cells = [_best(values[judged], judged == utility) for judged in UTILITIES]
             table.add_row(UTILITIES[utility].label, _WHERE[where], *cells)
     show(table)
     for utility in SIMILARITY_GOALS:
-        _say_gain(found, utility, others, other)
-    errors = found.errors
-    if found.calibrated.asked.how.fold == "val":
+        _say_gain(beliefs, utility, others, other)
+    errors = beliefs.errors
+    if beliefs.calibrated.asked.how.fold == "val":
         say("[yellow]Fitted on this very fold, and the better for it:[/yellow]")
     say(
         f"\nProbabilities: expected calibration error {100 * errors['before']:.1f} points before "
         f"calibration on val, {100 * errors['after']:.1f} after"
     )
-    _say_sets(found.sets)
-    for stop in found.abstentions:
+    _say_sets(beliefs.sets)
+    for stop in beliefs.abstentions:
         _say_abstention(stop)
 
 
@@ -53,25 +53,25 @@ def _say_sets(sets: Any) -> None:
         f"\nPrediction sets, fitted on {on}. [dim]The promise is an average over fits, for "
         "molecules exchangeable with those; structures split apart from them are not.[/dim]"
     )
-    for each in sets:
+    for fitted in sets:
         line = (
-            f"Sets that are to contain the truth in {100 * each.stated:.0f} %: they do in "
-            f"{100 * each.covered.mean:.1f} % [dim]({100 * each.covered.low:.1f}…"
-            f"{100 * each.covered.high:.1f})[/dim]"
+            f"Sets that are to contain the truth in {100 * fitted.stated:.0f} %: they do in "
+            f"{100 * fitted.covered.mean:.1f} % [dim]({100 * fitted.covered.low:.1f}…"
+            f"{100 * fitted.covered.high:.1f})[/dim]"
         )
-        if each.falls_short:
+        if fitted.falls_short:
             line += ", [yellow]which falls short of it[/yellow]"
-        if each.everything:
-            need = molecules_needed(each.stated)
+        if fitted.everything:
+            need = molecules_needed(fitted.stated)
             line += (
                 f"; [yellow]so much needs {need} molecules, and so all candidates are in[/yellow]"
             )
         else:
-            low, high = each.by_chance
+            low, high = fitted.by_chance
             line += f"; by chance of the fit alone, {100 * low:.0f} to {100 * high:.0f}"
         say(
-            f"{line}; the median set has {each.median_size:.0f}, and lists have "
-            f"{each.mean_list:.0f} candidates on average"
+            f"{line}; the median set has {fitted.median_size:.0f}, and lists have "
+            f"{fitted.mean_list:.0f} candidates on average"
         )
 
 
@@ -94,19 +94,19 @@ def _best(value: float, own: bool) -> str:
     return f"[bold]{100 * value:.1f}[/bold]" if own else f"{100 * value:.1f}"
 
 
-def _say_gain(found: Any, utility: str, others: Sequence[str], other: Any) -> None:
+def _say_gain(beliefs: Any, utility: str, others: Sequence[str], other: Any) -> None:
     from mzseek.decision import UTILITIES
 
-    own = found.decoded.interval(utility, utility)
-    even = found.uniform.interval(utility, utility)
-    gain = found.decoded.gain_over(found.uniform, utility, utility)
+    own = beliefs.decoded.interval(utility, utility)
+    even = beliefs.uniform.interval(utility, utility)
+    gain = beliefs.decoded.gain_over(beliefs.uniform, utility, utility)
     line = (
         f"Decoded {UTILITIES[utility].label}: {100 * own.mean:.1f}; without the spectrum (uniform "
         f"posterior) {100 * even.mean:.1f}, {_signed(gain)}"
     )
     if other is not None:
         blind = other.decoded.interval(utility, utility)
-        over = found.decoded.gain_over(other.decoded, utility, utility)
+        over = beliefs.decoded.gain_over(other.decoded, utility, utility)
         line += f"; {plain(others[0])} {100 * blind.mean:.1f}, {_signed(over)}"
     say(line)
 

@@ -43,8 +43,8 @@ class EarlyCommand(TyperCommand):
         if looks:
             written, _, _ = self.make_parser(ctx).parse_args(list(args))
             for name, look in () if written.get("help") else looks.items():
-                found = written.get(name)
-                for text in (found,) if isinstance(found, str) else found or ():
+                values = written.get(name)
+                for text in (values,) if isinstance(values, str) else values or ():
                     look(Path(text))
         return super().parse_args(ctx, args)
 

@@ -9,7 +9,7 @@ def show_tradeoff(shown: list[Any]) -> None:
     """One row for each run, the controls last and in grey, and chance."""
     from mzseek.report.tradeoff import LABELS, tradeoff_rows
 
-    how, rows = shown[0].found.how, tradeoff_rows(shown)
+    how, rows = shown[0].evaluation.how, tradeoff_rows(shown)
     metrics = [metric for metric in LABELS if metric in rows[0].values]
     table = new_table()
     table.add_column(f"%, {how.fold} fold, {plain(how.candidates)} candidates")

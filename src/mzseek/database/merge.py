@@ -61,7 +61,7 @@ def merge_parts(
         write_statistics=["mass", "formula", "key"],
     ) as writer:  # fmt: skip
         for low, high in _slices(masses, total):
-            runs = [np.searchsorted(each, [low, high]).tolist() for each in masses]
+            runs = [np.searchsorted(of_part, [low, high]).tolist() for of_part in masses]
             rows = [part.rows(*run) for part, run in zip(parts, runs, strict=True)]
             piece = merge_equal(pa.concat_tables(rows)).drop_columns(["place"])
             written.append(piece["mass"].to_numpy())
@@ -112,10 +112,10 @@ def _joined(lists: pa.ListArray, borders: npt.NDArray[np.int64]) -> pa.ListArray
         keep = np.ones(len(values), bool)
         for run in several:
             low, high = int(offsets[run]), int(offsets[run + 1])
-            known: set[str] = set()
+            seen: set[str] = set()
             for place, value in enumerate(values[low:high].to_pylist(), low):
-                keep[place] = value not in known
-                known.add(value)
+                keep[place] = value not in seen
+                seen.add(value)
         kept_before = pointers(keep)
         offsets, values = kept_before[offsets], values.filter(pa.array(keep))
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
@@ -123,7 +123,7 @@ def _joined(lists: pa.ListArray, borders: npt.NDArray[np.int64]) -> pa.ListArray
 
 def _slices(masses: Sequence[Floats], total: int) -> Iterator[tuple[float, float]]:
     """Ranges of mass that hold about the same number of rows; equal masses are never parted."""
-    sample = np.sort(np.concatenate([np.empty(0), *(each[::_SAMPLE] for each in masses)]))
+    sample = np.sort(np.concatenate([np.empty(0), *(of_part[::_SAMPLE] for of_part in masses)]))
     pieces = max(1, -(-total // _SLICE))
     cuts: list[float] = []
     if len(sample):

@@ -137,17 +137,17 @@ def _mine_batch(database: Database, truths: Sequence[Truth], **how: Any) -> list
     high = np.searchsorted(database.masses, masses + width, side="right")
     queries = np.array([np.frombuffer(truth.fingerprint, "<u8") for truth in truths])
     names = _Names(database, int(low.min()), int(high.max()), how["by"])
-    found = []
+    mined = []
     for first, last in _alike(low, high):
         start, end = int(low[first:last].min()), int(high[first:last].max())
         values = database.nearest.similarities(queries[first:last], start, end)
         for place in range(first, last):
             here = slice(int(low[place]) - start, int(high[place]) - start)
             others = names.others(truths[place], int(low[place]), int(high[place]))
-            found.append(
+            mined.append(
                 _choose(truths[place], values[place - first, here], others, low[place], **how)
             )
-    return found
+    return mined
 
 
 class _Names:

@@ -168,7 +168,7 @@ class Parts:
         check_fields(facts, _FACTS, path, DatabaseError, again)
         if (facts["plan"], facts["chunk"]) != (self.key, chunk):
             raise DatabaseError(f"{path}: is a part of another build; {again}")
-        if any(len(each) != 2 for each in facts["rejects"]):
+        if any(len(pair) != 2 for pair in facts["rejects"]):
             raise DatabaseError(f"{path}: is damaged (rejects without a reason); {again}")
         return facts
 

@@ -80,7 +80,7 @@ def rows_of(text: str, index: Entries) -> npt.NDArray[np.int64]:
 def has_checksum(texts: Sequence[str], text: str) -> bool:
     """Whether texts that an index has led to have the checksum of the one that was looked up."""
     wanted = zlib.crc32(text.encode())
-    return all(zlib.crc32(found.encode()) == wanted for found in texts)
+    return all(zlib.crc32(of_row.encode()) == wanted for of_row in texts)
 
 
 def check_entries(index: Entries, molecules: int, where: object, remedy: str) -> None:

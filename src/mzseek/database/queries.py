@@ -105,7 +105,7 @@ def read_queries(path: StrPath, adducts: Sequence[str], report: Report) -> list[
     columns = _find(path, table.names) if table else None
     if adducts and not (columns and columns.is_mz):
         raise InputError(path, "holds neutral masses, which have no adduct; m/z need a column mz")
-    known = [parse_adduct(text).name for text in adducts or (USUAL_ADDUCT,)]
+    adduct_names = [parse_adduct(text).name for text in adducts or (USUAL_ADDUCT,)]
     first = ""
 
     def set_aside(number: int, reason: str) -> None:
@@ -114,10 +114,10 @@ def read_queries(path: StrPath, adducts: Sequence[str], report: Report) -> list[
         report(f"{path}: line {number}", reason)
 
     if table and columns:
-        found = _of_table(table, columns, known, set_aside)
+        read = _of_table(table, columns, adduct_names, set_aside)
     else:
-        found = _of_lines(source, set_aside)
-    queries = list(islice(found, MAX_QUERIES + 1))
+        read = _of_lines(source, set_aside)
+    queries = list(islice(read, MAX_QUERIES + 1))
     if len(queries) > MAX_QUERIES:
         raise InputError(path, f"holds more than {MAX_QUERIES:,} masses, look them up in parts")
     if not queries:
@@ -135,22 +135,22 @@ def answer(database: Database, query: Query, ppm: float, **capping: Any) -> Foun
     latter.
     """
     if query.adduct:
-        found = database.by_precursor(query.value, query.adduct, ppm, **capping)
+        molecules = database.by_precursor(query.value, query.adduct, ppm, **capping)
         ion = parse_adduct(query.adduct)
-        values = ion.slope * found.table["mass"].to_numpy() + ion.offset
+        values = ion.slope * molecules.table["mass"].to_numpy() + ion.offset
     else:
-        found = database.by_mass(query.value, ppm, **capping)
-        values = found.table["mass"].to_numpy()
+        molecules = database.by_mass(query.value, ppm, **capping)
+        values = molecules.table["mass"].to_numpy()
     added = {
         "ppm": pa.array((values - query.value) / query.value * 1e6),
-        "adduct": pa.array([query.adduct] * len(found), pa.string()),
-        "asked": pa.array([repr(float(query.value))] * len(found), pa.string()),
-        "query": pa.array([query.name] * len(found), pa.string()),
+        "adduct": pa.array([query.adduct] * len(molecules), pa.string()),
+        "asked": pa.array([repr(float(query.value))] * len(molecules), pa.string()),
+        "query": pa.array([query.name] * len(molecules), pa.string()),
     }
-    table = found.table
+    table = molecules.table
     for name in ANSWERED:
         table = table.append_column(name, added[name])
-    return Found(table, found.total)
+    return Found(table, molecules.total)
 
 
 @dataclass(frozen=True)

@@ -172,11 +172,11 @@ class Database(StoreFolder):
         """Refuse a name that no molecule comes from: what prefers it would do as without it."""
         if not names:
             return
-        known = self.collections()
-        unknown = next((name for name in names if name not in known), None)
+        sources = self.collections()
+        unknown = next((name for name in names if name not in sources), None)
         if unknown is not None:
-            shown = ", ".join(known[:_SHOWN_SOURCES])
-            more = len(known) - _SHOWN_SOURCES
+            shown = ", ".join(sources[:_SHOWN_SOURCES])
+            more = len(sources) - _SHOWN_SOURCES
             shown += f" and {more:,} more" if more > 0 else ""
             raise DatabaseError(
                 f"priority {unknown!r} is no source of {self.folder}: it has {shown}"

@@ -110,8 +110,8 @@ def _set_aside(data: Collected, table: MoleculeTable, smiles: list[str]) -> Iter
 
 def _spectrum_conflicts(data: Collected, table: MoleculeTable) -> Iterable[Finding]:
     molecule = table.index[np.frombuffer(data.spectrum_smiles, dtype=np.int32)]
-    known = molecule >= 0
-    masses = np.where(known, table.masses[molecule], np.nan)
+    is_known = molecule >= 0
+    masses = np.where(is_known, table.masses[molecule], np.nan)
     total = len(molecule)
     codes = np.frombuffer(data.adduct_codes, dtype=np.int16)
     expected = np.full(total, np.nan)
@@ -137,7 +137,7 @@ def _spectrum_conflicts(data: Collected, table: MoleculeTable) -> Iterable[Findi
         lambda i: f"{data.identifiers[i]}: {stated[i]:.4f}, SMILES {masses[i]:.4f}",
     )  # fmt: skip
     formulas = [
-        i for i in np.flatnonzero(known)
+        i for i in np.flatnonzero(is_known)
         if data.stated_formulas[i] and data.stated_formulas[i] != table.formulas[molecule[i]]
     ]  # fmt: skip
     yield _finding(
@@ -146,7 +146,7 @@ def _spectrum_conflicts(data: Collected, table: MoleculeTable) -> Iterable[Findi
                   f"SMILES {table.formulas[molecule[i]]}",
     )  # fmt: skip
     blocks = [
-        i for i in np.flatnonzero(known)
+        i for i in np.flatnonzero(is_known)
         if data.stated_blocks[i] and data.stated_blocks[i].encode() != table.blocks[molecule[i]]
     ]  # fmt: skip
     yield _finding(

@@ -34,9 +34,9 @@ class ResolvedLists:
     @property
     def has_truth(self) -> npt.NDArray[np.bool_]:
         """Whether each list holds its truth, in one sense or the other."""
-        found = np.zeros(len(self.truth), dtype=bool)
-        found[self.owner[self.same_fingerprint | self.same_block]] = True
-        return found
+        has = np.zeros(len(self.truth), dtype=bool)
+        has[self.owner[self.same_fingerprint | self.same_block]] = True
+        return has
 
     def is_first(self, molecules: int) -> npt.NDArray[np.bool_]:
         """Whether each candidate stands in its list for the first time."""

@@ -122,7 +122,7 @@ def _open(path: Path) -> tuple[TextTable, dict[str, int]]:
     """The table, and the places of its columns by meaning."""
 
     def find(names: Sequence[str]) -> dict[str, int]:
-        places = {name: sole_column(path, names, known) for name, known in _COLUMNS.items()}
+        places = {name: sole_column(path, names, usual) for name, usual in _COLUMNS.items()}
         return {name: place for name, place in places.items() if place is not None}
 
     def fits(names: Sequence[str]) -> bool:

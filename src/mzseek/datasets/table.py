@@ -79,12 +79,12 @@ def find_dataset(folder: StrPath) -> DatasetFiles:
     if len(tables) > 1:
         names = ", ".join(path.name for path in tables)
         raise DatasetError(f"{folder}: holds more than one table of spectra ({names})")
-    found = sorted(folder.rglob("*candidates*.json")) + sorted(folder.rglob("*candidates*.json.gz"))
+    lists = sorted(folder.rglob("*candidates*.json")) + sorted(folder.rglob("*candidates*.json.gz"))
     # Lists that carry the table's name are its own; a folder may hold others besides.
     name = tables[0].name.removesuffix(".gz").removesuffix(".tsv")
-    own = [path for path in found if path.name.startswith(f"{name}_")]
+    own = [path for path in lists if path.name.startswith(f"{name}_")]
     candidates: dict[str, Path] = {}
-    for path in own or found:
+    for path in own or lists:
         setting = path.name.removesuffix(".gz").removesuffix(".json").rpartition("candidates")[2]
         setting = setting.strip("_-") or "all"
         if setting in candidates:

@@ -108,7 +108,7 @@ def advise(
         raise DecisionError("no bands, expected those of at least one fingerprint")
     if goal in BAND_SIMILARITIES and goal != similarity:
         raise DecisionError(f"bands are of {similarity}, expected those of {goal}, the goal")
-    rows = [band_row(kind, each["low"], each["high"], p_star) for kind, each in medians.items()]
+    rows = [band_row(kind, band["low"], band["high"], p_star) for kind, band in medians.items()]
     if not compares(goal) and own not in medians:
         raise DecisionError(f"no band of {own}, the fingerprint that the data have")
     rows.sort(key=lambda row: (*_to_lose(goal, row), row.fingerprint != own))

@@ -106,18 +106,18 @@ def bayes_decision(
     return decide(utility, distribution(fingerprints, probabilities), within)
 
 
-def decide(utility: str, known: Distribution, within: Within = "candidates") -> Decision:
+def decide(utility: str, candidates: Distribution, within: Within = "candidates") -> Decision:
     """`bayes_decision` under a checked distribution."""
     rules = utility_named(utility).rules
     check_within(within)
     if within == "candidates":
-        values = expected_of_candidates(utility, known)
+        values = expected_of_candidates(utility, candidates)
         best = int(np.argmax(values))
         value = float(values[best])
-        return Decision(known.bits_of(best), int(known.rows[best]), value, value)
-    bits, value, ceiling = rules.decode(known)
-    place = known.place_of(bits)
-    return Decision(bits, None if place is None else int(known.rows[place]), value, ceiling)
+        return Decision(candidates.bits_of(best), int(candidates.rows[best]), value, value)
+    bits, value, ceiling = rules.decode(candidates)
+    place = candidates.place_of(bits)
+    return Decision(bits, None if place is None else int(candidates.rows[place]), value, ceiling)
 
 
 def top_k(fingerprints: Any, probabilities: npt.ArrayLike, k: int) -> npt.NDArray[np.int64]:
@@ -144,8 +144,8 @@ def top_k(fingerprints: Any, probabilities: npt.ArrayLike, k: int) -> npt.NDArra
     """
     if k < 1:
         raise DecisionError(f"k is {k}, expected at least 1")
-    known = distribution(fingerprints, probabilities)
-    return known.rows[np.argsort(-known.probabilities, kind="stable")[:k]]
+    candidates = distribution(fingerprints, probabilities)
+    return candidates.rows[np.argsort(-candidates.probabilities, kind="stable")[:k]]
 
 
 def regret(
@@ -178,16 +178,18 @@ def regret(
     >>> round(regret("hit", "tanimoto", rows, [0.3, 0.25, 0.2, 0.25]), 3)
     0.0
     """
-    known = distribution(fingerprints, probabilities)
-    return regret_between(evaluated_under, decide(decoded_for, known, within), known, within)
+    candidates = distribution(fingerprints, probabilities)
+    return regret_between(
+        evaluated_under, decide(decoded_for, candidates, within), candidates, within
+    )
 
 
 def regret_between(
-    evaluated_under: str, decision: Decision, known: Distribution, within: Within
+    evaluated_under: str, decision: Decision, candidates: Distribution, within: Within
 ) -> float:
     """Regret of a decision in a utility, against that utility's own decision."""
-    reached = expected(evaluated_under, decision.bits, known)
-    return max(decide(evaluated_under, known, within).expected_utility - reached, 0.0)
+    reached = expected(evaluated_under, decision.bits, candidates)
+    return max(decide(evaluated_under, candidates, within).expected_utility - reached, 0.0)
 
 
 def decompose(
@@ -221,27 +223,27 @@ def decompose(
     >>> [round(part, 3) for part in (parts.bayes, parts.residual, parts.total)]
     [0.0, 0.3, 0.3]
     """
-    known = distribution(fingerprints, probabilities)
+    candidates = distribution(fingerprints, probabilities)
     if np.ndim(chosen) == 0:
         rows = np.shape(probabilities)[0]
         if not isinstance(chosen, int | np.integer) or not 0 <= chosen < rows:
             raise DecisionError(f"chosen is {chosen!r}, expected a row from 0 to {rows - 1}")
         chosen = checked_rows(fingerprints)[[int(chosen)]]
-    bits = checked_prediction(chosen, known.width)
-    reached = expected(evaluated_under, bits, known)
-    return decompose_under(evaluated_under, decoded_for, known, reached, within)
+    bits = checked_prediction(chosen, candidates.width)
+    reached = expected(evaluated_under, bits, candidates)
+    return decompose_under(evaluated_under, decoded_for, candidates, reached, within)
 
 
 def decompose_under(
     evaluated_under: str,
     decoded_for: str,
-    known: Distribution,
+    candidates: Distribution,
     reached: float,
     within: Within = "candidates",
 ) -> Decomposition:
     """`decompose` under a checked distribution, of a rule that is worth so much."""
-    best = decide(evaluated_under, known, within).expected_utility
-    other = expected(evaluated_under, decide(decoded_for, known, within).bits, known)
+    best = decide(evaluated_under, candidates, within).expected_utility
+    other = expected(evaluated_under, decide(decoded_for, candidates, within).bits, candidates)
     return Decomposition(best - other, other - reached, best - reached)
 
 

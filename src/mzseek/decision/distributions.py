@@ -82,8 +82,8 @@ class Distribution:
     @cached_property
     def used(self) -> npt.NDArray[np.bool_]:
         """Bits that some row has."""
-        found: npt.NDArray[np.bool_] = np.bincount(self.indices, minlength=self.width) > 0
-        return found
+        used: npt.NDArray[np.bool_] = np.bincount(self.indices, minlength=self.width) > 0
+        return used
 
     @cached_property
     def by_size(self) -> tuple[Floats, Floats]:
@@ -125,8 +125,8 @@ class Distribution:
         if not len(alike):
             return None
         common = self.sums_over_bits(bits.astype(np.float64))[alike]
-        found = alike[common == size]
-        return int(found[0]) if len(found) else None
+        equal = alike[common == size]
+        return int(equal[0]) if len(equal) else None
 
 
 def distribution(fingerprints: Any, probabilities: npt.ArrayLike) -> Distribution:
@@ -222,16 +222,16 @@ def _tidied(matrix: csr_array) -> csr_array:
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     if (matrix.data != 1).any():
-        found = matrix.data[matrix.data != 1][0]
-        raise DecisionError(f"fingerprints hold {found:g}, expected 0 or 1")
+        value = matrix.data[matrix.data != 1][0]
+        raise DecisionError(f"fingerprints hold {value:g}, expected 0 or 1")
     return matrix
 
 
 def row_keys(indptr: Ints, indices: Ints, width: int) -> npt.NDArray[np.uint64]:
     """A number a row, the same for equal rows: the sum of fixed random numbers of its bits."""
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_bit_numbers(width)[indices])])
-    found: npt.NDArray[np.uint64] = sums[indptr[1:]] - sums[indptr[:-1]]  # wraps around, rightly
-    return found
+    keys: npt.NDArray[np.uint64] = sums[indptr[1:]] - sums[indptr[:-1]]  # wraps around, rightly
+    return keys
 
 
 _NUMBERS: dict[int, npt.NDArray[np.uint64]] = {}

@@ -44,31 +44,35 @@ def expected_utility(
     >>> round(expected_utility("tanimoto", [0, 1, 0], candidates, [0.5, 0.5]), 3)
     0.5
     """
-    known = distribution(fingerprints, probabilities)
-    return expected(utility, checked_prediction(prediction, known.width), known)
+    candidates = distribution(fingerprints, probabilities)
+    return expected(utility, checked_prediction(prediction, candidates.width), candidates)
 
 
-def expected(utility: str, bits: npt.NDArray[np.uint8], known: Distribution) -> float:
+def expected(utility: str, bits: npt.NDArray[np.uint8], candidates: Distribution) -> float:
     """`expected_utility` of a 0/1 array under a checked distribution."""
-    common = known.sums_over_bits(bits.astype(np.float64))
-    values = utility_named(utility).of(common, float(bits.sum()), known.sizes, known.width)
-    return float(values @ known.probabilities)
+    common = candidates.sums_over_bits(bits.astype(np.float64))
+    values = utility_named(utility).of(
+        common, float(bits.sum()), candidates.sizes, candidates.width
+    )
+    return float(values @ candidates.probabilities)
 
 
-def expected_of_candidates(utility: str, known: Distribution) -> Floats:
+def expected_of_candidates(utility: str, candidates: Distribution) -> Floats:
     """Expected utility of deciding for each of the distinct candidates."""
     rules = utility_named(utility).rules
     if rules.of_candidates is not None:
-        return rules.of_candidates(known)
-    p, sizes = known.probabilities, known.sizes
-    return np.asarray(rules.of(known.overlaps, sizes[:, None], sizes[None, :], known.width) @ p)
+        return rules.of_candidates(candidates)
+    p, sizes = candidates.probabilities, candidates.sizes
+    return np.asarray(
+        rules.of(candidates.overlaps, sizes[:, None], sizes[None, :], candidates.width) @ p
+    )
 
 
 def checked_prediction(prediction: Any, width: int) -> npt.NDArray[np.uint8]:
     """A prediction as a 0/1 array of the right length."""
-    _, indices, found = binary_rows(prediction)
+    _, indices, own_width = binary_rows(prediction)
     rows = np.shape(prediction)[0] if np.ndim(prediction) == 2 else 1
-    if found != width or rows != 1:
+    if own_width != width or rows != 1:
         raise DecisionError(
             f"prediction has shape {np.shape(prediction)}, expected one row of {width} bits"
         )

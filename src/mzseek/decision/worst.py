@@ -107,10 +107,10 @@ def worst_case(evaluated_under: str, decoded_for: str, m: int, epsilon: float = 
     """
     case = _CASES.get((evaluated_under, decoded_for))
     if case is None:
-        known = "; ".join(f"{u} decoded for {v}" for u, v in _CASES)
+        cases = "; ".join(f"{u} decoded for {v}" for u, v in _CASES)
         raise DecisionError(
             f"no worst case of {evaluated_under!r} decoded for {decoded_for!r} is known, "
-            f"expected one of: {known}"
+            f"expected one of: {cases}"
         )
     if m < case.least_m:
         raise DecisionError(f"m is {m}, expected at least {case.least_m}")
@@ -118,5 +118,5 @@ def worst_case(evaluated_under: str, decoded_for: str, m: int, epsilon: float = 
     if not 0 < epsilon < largest:
         raise DecisionError(f"epsilon is {epsilon:g}, expected above 0 and below {largest:g}")
     fingerprints, p = case.family(m, epsilon)
-    found = regret(evaluated_under, decoded_for, fingerprints, p, within="all")
-    return WorstCase(fingerprints, p, found, case.limit(m), case.tight)
+    lost = regret(evaluated_under, decoded_for, fingerprints, p, within="all")
+    return WorstCase(fingerprints, p, lost, case.limit(m), case.tight)

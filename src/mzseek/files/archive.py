@@ -125,11 +125,11 @@ def _directory(file: IO[bytes]) -> tuple[int, int]:
     start = max(0, length - _END.size - _LONGEST_COMMENT)
     file.seek(start)
     tail = file.read()
-    found = tail.rfind(b"PK\5\6", 0, len(tail) - _END.size + 4)
-    if found < 0:
+    place = tail.rfind(b"PK\5\6", 0, len(tail) - _END.size + 4)
+    if place < 0:
         return 0, 0
-    end = start + found
-    size = int(_END.unpack_from(tail, found)[5])
+    end = start + place
+    size = int(_END.unpack_from(tail, place)[5])
     wide = _wide_directory(file, end)
     if wide is not None:
         end, size = wide

@@ -44,15 +44,15 @@ class Remote:
         if self.size is not None and path.stat().st_size != self.size:
             return False
         if re.fullmatch("[0-9a-f]{64}", self.tag):
-            found = hashlib.sha256()
+            hashed = hashlib.sha256()
         elif re.fullmatch("[0-9a-f]{40}", self.tag):
-            found = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
+            hashed = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
         else:
             return True
         with path.open("rb") as file:
             while chunk := file.read(_CHUNK):
-                found.update(chunk)
-        return found.hexdigest() == self.tag
+                hashed.update(chunk)
+        return hashed.hexdigest() == self.tag
 
 
 def download(

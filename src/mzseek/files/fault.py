@@ -44,6 +44,6 @@ def fault_of_disk(error: Exception) -> str | None:
     >>> fault_of_disk(ValueError("something else"))
     """
     number = error.errno if isinstance(error, OSError) else None
-    if number is None and (found := _RUST.search(str(error))):
-        number = int(found[1])
+    if number is None and (match := _RUST.search(str(error))):
+        number = int(match[1])
     return os.strerror(number) if number in _OF_WRITING else None

@@ -53,23 +53,23 @@ def parse_object(
     """The JSON object in a text; ``where`` names it in messages. As `read_object`."""
     hint = f"; {remedy}" if remedy else ""
     try:
-        found = json.loads(data.decode("utf-8") if isinstance(data, bytes) else data)
+        value = json.loads(data.decode("utf-8") if isinstance(data, bytes) else data)
     except (ValueError, RecursionError) as damage:  # also numbers of thousands of digits
         reason = "nested too deeply" if isinstance(damage, RecursionError) else str(damage)
         raise error(f"{where}: is damaged ({reason[:100]}){hint}") from damage
-    if not isinstance(found, dict):
-        raise error(f"{where}: holds a {type(found).__name__}, expected a JSON object{hint}")
-    return found
+    if not isinstance(value, dict):
+        raise error(f"{where}: holds a {type(value).__name__}, expected a JSON object{hint}")
+    return value
 
 
 def check_fields(
-    found: Any, expected: Any, where: object, error: type[Exception], remedy: str = ""
+    value: Any, expected: Any, where: object, error: type[Exception], remedy: str = ""
 ) -> None:
     """Make sure that what was read has the fields that will be used, each of its type.
 
     Parameters
     ----------
-    found : any
+    value : any
         What the JSON held.
     expected : type, union of types, dict or list
         A dict names the fields, ``...`` standing for any name, and a name that ends in ``?`` need
@@ -90,36 +90,36 @@ def check_fields(
     Traceback (most recent call last):
     ValueError: x.json: counts.a is '1', expected a whole number of 0 or more
     """
-    fault = _fault(found, expected, "")
+    fault = _fault(value, expected, "")
     if fault:
         raise error(f"{where}: {fault}{f'; {remedy}' if remedy else ''}")
 
 
-def _fault(found: Any, expected: Any, name: str) -> str | None:
+def _fault(value: Any, expected: Any, name: str) -> str | None:
     """The first field that is not as expected, in words."""
-    if isinstance(expected, dict) and isinstance(found, dict):
+    if isinstance(expected, dict) and isinstance(value, dict):
         pairs = list(expected.items())
         if ... in expected:
-            pairs = [(key, expected[...]) for key in found]
-            odd = next((key for key in found if not key.isprintable()), None)
+            pairs = [(key, expected[...]) for key in value]
+            odd = next((key for key in value if not key.isprintable()), None)
             if odd is not None:  # a damaged byte makes a line break of `.npy`
                 return f"has a field {odd[:40]!r}, expected a name that can be shown"
         for key, inner in pairs:
             field = str(key).removesuffix("?")
-            if field not in found:
+            if field not in value:
                 if not str(key).endswith("?"):
                     return f"lacks {f'{name}.{field}'.lstrip('.')!r}"
-            elif fault := _fault(found[field], inner, f"{name}.{field}".lstrip(".")):
+            elif fault := _fault(value[field], inner, f"{name}.{field}".lstrip(".")):
                 return fault
         return None
-    if isinstance(expected, list) and isinstance(found, list):
-        faults = (_fault(each, expected[0], f"{name}[{n}]") for n, each in enumerate(found))
+    if isinstance(expected, list) and isinstance(value, list):
+        faults = (_fault(item, expected[0], f"{name}[{n}]") for n, item in enumerate(value))
         return next((fault for fault in faults if fault), None)
     kinds = get_args(expected) if get_origin(expected) in (Union, UnionType) else (expected,)
-    if any(_is(found, kind) for kind in kinds):
+    if any(_is(value, kind) for kind in kinds):
         return None
     words = [_WORDS[kind if isinstance(kind, type) else type(kind)] for kind in kinds]
-    return f"{name[:60]} is {repr(found)[:40]}, expected {' or '.join(words)}"
+    return f"{name[:60]} is {repr(value)[:40]}, expected {' or '.join(words)}"
 
 
 def _is(value: Any, kind: Any) -> bool:

@@ -157,22 +157,22 @@ class Manifest:
         files: Mapping[str, Mapping[str, Any]] = facts["files"]
         if names is not None:
             files = {name: files[name] for name in names}
-        for name, each in files.items():
+        for name, listed in files.items():
             path = folder / name
             if name in ("", ".", "..") or path.name != name or not name.isprintable():
                 raise self.error(f"{folder}: {name[:60]!r} is no name of a file{self._hint}")
             if not path.is_file():
                 raise self.error(f"{folder}: {name} is missing{self._hint}")
             size = path.stat().st_size
-            if size != each["bytes"]:
+            if size != listed["bytes"]:
                 raise self.error(
-                    f"{folder}: {name} has {size:,} bytes, expected {each['bytes']:,}{self._hint}"
+                    f"{folder}: {name} has {size:,} bytes, expected {listed['bytes']:,}{self._hint}"
                 )
         if not checksums:
             return
         with ThreadPoolExecutor() as pool:  # hashing lets go of Python's lock
             paths = [folder / name for name in files]
-            wanted = [each["sha256"] for each in files.values()]
+            wanted = [listed["sha256"] for listed in files.values()]
             for path, same in zip(paths, pool.map(_as_written, paths, wanted), strict=True):
                 if not same:
                     raise self.error(f"{folder}: {path.name} has changed{self._hint}")
@@ -229,8 +229,8 @@ def _measured(
 ) -> dict[str, Any]:
     with ThreadPoolExecutor() as pool:
         anew = [name for name in names if name not in known]
-        found = dict(zip(anew, pool.map(lambda name: measured(folder / name), anew), strict=True))
-    return {name: found.get(name) or dict(known[name]) for name in names}
+        by_name = dict(zip(anew, pool.map(lambda name: measured(folder / name), anew), strict=True))
+    return {name: by_name.get(name) or dict(known[name]) for name in names}
 
 
 def _text(facts: Mapping[str, Any]) -> str:
@@ -239,15 +239,15 @@ def _text(facts: Mapping[str, Any]) -> str:
 
 def _as_written(path: Path, sha256: str) -> bool:
     facts = path.stat()
-    known = (
+    state = (
         str(path.resolve()), facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns,
         sha256,
     )  # fmt: skip
-    if known in _verified:
+    if state in _verified:
         return True
     same = content_hash(path) == sha256
     if same and time.time() - facts.st_ctime > _SETTLED:
-        _verified.add(known)
+        _verified.add(state)
     return same
 
 

@@ -50,8 +50,8 @@ def ensure_replaceable(
         ) from None
     if manifest.get("kind") != kind:
         other = kind_of(out)
-        known = f" (it is a {other})" if other else ""
-        raise DatasetError(f"{out}: exists and is no {kind}{known}; name another --out")
+        hint = f" (it is a {other})" if other else ""
+        raise DatasetError(f"{out}: exists and is no {kind}{hint}; name another --out")
     files = manifest.get("files")
     own = {MANIFEST, *(files if isinstance(files, dict) else ())}
     foreign = [

@@ -224,13 +224,13 @@ def text_lines(stream: Readable) -> Iterator[tuple[int, str]]:
     for block in _utf8_blocks(stream):
         pending += block
         if skipped is not None:
-            found = _LINE_END.search(pending)
-            if found is None:
+            line_end = _LINE_END.search(pending)
+            if line_end is None:
                 pending = _last_return(pending)
                 continue
             number += 1
             yield number, LongLine(skipped + "\n")
-            skipped, pending = None, pending[found.end() :]
+            skipped, pending = None, pending[line_end.end() :]
         end = pending.rfind(b"\n") + 1 or pending.rfind(b"\r", 0, -1) + 1
         if end == 0:
             if len(pending) > MAX_LINE + 1:  # its last byte may be half of an end

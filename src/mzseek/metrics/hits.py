@@ -191,7 +191,7 @@ def rank_counts(scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayL
     tied = scores == level
     # No labelled candidate is better than the best labelled one, so these are all unlabelled.
     better = scores > level
-    return RankCounts(*(lists.sum(each, np.int64) for each in (better, tied, tied & labels)))
+    return RankCounts(*(lists.sum(flags, np.int64) for flags in (better, tied, tied & labels)))
 
 
 def _all_wrong(places: Counts, tied: Counts, labelled: Counts) -> Values:

@@ -70,32 +70,32 @@ def mces_at_1(
     distinct = sorted({pair for pair in pairs if pair[0] != pair[1]})
     distance = partial(_distance, package.MCES, threshold=threshold, solver=solver)
     distances = LocalEngine(jobs).results(distance, distinct)
-    known = dict(zip(distinct, distances, strict=True))
-    return np.array([known.get(pair, 0.0) for pair in pairs], dtype=np.float64)
+    distance_of = dict(zip(distinct, distances, strict=True))
+    return np.array([distance_of.get(pair, 0.0) for pair in pairs], dtype=np.float64)
 
 
 def _distance(
     mces: Callable[..., Any], pair: tuple[str, str], threshold: float, solver: str
 ) -> float:
     try:
-        found = mces(
+        distance = mces(
             *pair, threshold=threshold, solver=solver, solver_options={"msg": False, "threads": 1}
         )
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise MetricError(f"MCES distance of {pair[0]} and {pair[1]}: {reason}") from error
-    return float(found[1])
+    return float(distance[1])
 
 
 def _canonical(smiles: Sequence[str], name: str) -> list[str]:
-    found: dict[str, str] = {}
+    canonical: dict[str, str] = {}
     for query, text in enumerate(smiles):
-        if text not in found:
+        if text not in canonical:
             try:
-                found[text] = canonical_smiles(text)
+                canonical[text] = canonical_smiles(text)
             except MoleculeError as error:
                 raise MetricError(f"query {query}, {name} molecule: {error}") from None
-    return [found[text] for text in smiles]
+    return [canonical[text] for text in smiles]
 
 
 def _first_solver() -> str:

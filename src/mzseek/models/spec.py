@@ -98,7 +98,7 @@ class ModelSpec:
         return named | {"bins": self.bins, "bits": self.bits}
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> "ModelSpec":
+    def from_dict(cls, description: Mapping[str, Any]) -> "ModelSpec":
         """From plain data, also those of a version that wrote all options side by side.
 
         Raises
@@ -106,18 +106,18 @@ class ModelSpec:
         ModelError
             A field is missing, a name is unknown, or a value does not fit.
         """
-        if isinstance(found.get("encoder"), str):
-            found = _nested(found)
+        if isinstance(description.get("encoder"), str):
+            description = _nested(description)
         names = [field.name for field in fields(cls)]
-        _check_names(found, names)
+        _check_names(description, names)
         for name in ("bins", "bits"):
-            if type(found[name]) is not int or found[name] < 1:
-                raise ModelError(f"{name} is {repr(found[name])[:40]}, expected 1 or more")
+            if type(description[name]) is not int or description[name] < 1:
+                raise ModelError(f"{name} is {repr(description[name])[:40]}, expected 1 or more")
         return cls(
-            part_from(ENCODERS, found["encoder"], "encoder", ModelError),
-            part_from(SCORERS, found["scorer"], "scorer", ModelError),
-            found["bins"],
-            found["bits"],
+            part_from(ENCODERS, description["encoder"], "encoder", ModelError),
+            part_from(SCORERS, description["scorer"], "scorer", ModelError),
+            description["bins"],
+            description["bits"],
         )
 
 
@@ -175,7 +175,7 @@ def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _check_names(found: Mapping[str, Any], names: "tuple[str, ...] | list[str]") -> None:
-    if set(found) != set(names):
-        odd = ", ".join(" ".join(name.split()) for name in sorted(set(found) ^ set(names)))
+def _check_names(description: Mapping[str, Any], names: "tuple[str, ...] | list[str]") -> None:
+    if set(description) != set(names):
+        odd = ", ".join(" ".join(name.split()) for name in sorted(set(description) ^ set(names)))
         raise ModelError(f"model description differs in {odd[:100]}, expected {', '.join(names)}")

@@ -33,8 +33,8 @@ class Network:
     made_with = f"numpy {np.__version__}"
 
     def __init__(self, spec: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        for name, known in ((spec.encoder.name, ENCODERS), (spec.scorer.name, SCORERS)):
-            if name not in known:
+        for name, registry in ((spec.encoder.name, ENCODERS), (spec.scorer.name, SCORERS)):
+            if name not in registry:
                 raise ModelError(f"{name} is applied by torch alone: pip install 'mzseek[train]'")
         weights, width, bits = Weights(arrays), spec.encoder.options.width, spec.bits
         self._encoder = ENCODERS[spec.encoder.name](

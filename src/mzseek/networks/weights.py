@@ -49,13 +49,13 @@ class Weights:
         full = self._prefix + name
         if full not in self._arrays:
             raise ModelError(f"it lacks {full}")
-        found = self._arrays[full]
-        if found.shape != shape or found.dtype.kind != "f":
+        array = self._arrays[full]
+        if array.shape != shape or array.dtype.kind != "f":
             raise ModelError(
-                f"{full} is {found.dtype} of {found.shape}, expected numbers of {shape}"
+                f"{full} is {array.dtype} of {array.shape}, expected numbers of {shape}"
             )
         self._taken.add(full)
-        return found.astype(np.float32, copy=False)
+        return array.astype(np.float32, copy=False)
 
     def check_all_taken(self) -> None:
         """Refuse weights that no part has asked for."""

@@ -46,8 +46,8 @@ def prepare(
     >>> prepare("set", "prepared")  # doctest: +SKIP
     """
     data = Path(data)
-    found = find_dataset(data) if data.is_dir() or not data.exists() else DatasetFiles(data, {})
-    lists = {**found.candidates, **(candidates or {})}
+    files = find_dataset(data) if data.is_dir() or not data.exists() else DatasetFiles(data, {})
+    lists = {**files.candidates, **(candidates or {})}
     options = PrepareOptions(fingerprint=fingerprint)
     with told(watch) as progress:
-        return write_prepared(found.spectra, lists, out, options, jobs=jobs, progress=progress)[0]
+        return write_prepared(files.spectra, lists, out, options, jobs=jobs, progress=progress)[0]

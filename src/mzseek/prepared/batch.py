@@ -111,8 +111,8 @@ class BatchMaker:
 
     def lists(self, queries: npt.NDArray[np.int64], setting: str) -> BatchLists:
         """The candidates of the spectra asked for, which must all have a list."""
-        found = self.slices.lists(queries, setting)
-        return BatchLists.from_slices(found, transpose=self.backward_lists)
+        lists = self.slices.lists(queries, setting)
+        return BatchLists.from_slices(lists, transpose=self.backward_lists)
 
     def make(
         self, queries: npt.NDArray[np.int64], settings: tuple[str, ...] | None = None

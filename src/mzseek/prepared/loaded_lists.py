@@ -49,13 +49,13 @@ class LoadedLists:
 
     def labelled(self, identity: int) -> npt.NDArray[np.bool_]:
         """For each molecule of the table, whether it has a list with the truth labelled in it."""
-        found = np.zeros(len(self._place), bool)
+        has_label = np.zeros(len(self._place), bool)
         has = np.flatnonzero(self._place >= 0)
         if len(has):
             hits = pointers((self.identity & identity) > 0)
             place = self._place[has]
-            found[has] = hits[self._indptr[place + 1]] > hits[self._indptr[place]]
-        return found
+            has_label[has] = hits[self._indptr[place + 1]] > hits[self._indptr[place]]
+        return has_label
 
     def _places(self, molecules: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
         place: npt.NDArray[np.int64] = self._place[molecules]

@@ -133,8 +133,10 @@ def _added(
         database, truths_of(prepared, measured), by=by, keep=keep - 1, kind=kind, ppm=ppm,
         seed=seed, engine=engine, progress=progress,
     )  # fmt: skip
-    mined = sorted(found, key=lambda each: each.number)
-    rows = np.unique(np.concatenate([np.empty(0, np.int64), *(each.rows for each in mined)]))
+    mined = sorted(found, key=lambda of_molecule: of_molecule.number)
+    rows = np.unique(
+        np.concatenate([np.empty(0, np.int64), *(of_molecule.rows for of_molecule in mined)])
+    )
     progress("adding", 0)
     molecules, places = _new_molecules(prepared, database, rows)
     lists = _lists(prepared, mined, rows, places)
@@ -186,14 +188,14 @@ def _new_molecules(
     prepared: Prepared, database: Database, rows: Ints
 ) -> tuple[NewMolecules, npt.NDArray[np.int32]]:
     """Molecules of the store that the folder does not have yet, and where each row is in it."""
-    known = {smiles: place for place, smiles in enumerate(prepared.smiles)}
+    place_of = {smiles: place for place, smiles in enumerate(prepared.smiles)}
     places = np.empty(len(rows), np.int32)
     total = len(prepared.masses)
     fresh: list[int] = []
     for index, smiles in enumerate(database.rows(rows, ["smiles"])["smiles"].to_pylist()):
-        place = known.get(smiles)
+        place = place_of.get(smiles)
         if place is None:
-            place = known[smiles] = total + len(fresh)
+            place = place_of[smiles] = total + len(fresh)
             fresh.append(index)
         places[index] = place
     new = database.rows(rows[fresh], ["smiles", "formula", "mass", "key", "fingerprint"])
@@ -229,18 +231,18 @@ def _lists(
     prepared: Prepared, mined: list[Mined], rows: Ints, places: npt.NDArray[np.int32]
 ) -> CandidateLists:
     """Lists with the truth first, and in what sense each candidate is it."""
-    indptr = pointers([1 + len(each.rows) for each in mined])
-    truth = np.array([each.number for each in mined], np.int64)
+    indptr = pointers([1 + len(of_molecule.rows) for of_molecule in mined])
+    truth = np.array([of_molecule.number for of_molecule in mined], np.int64)
     molecules = np.empty(int(indptr[-1]), np.int32)
     identity = np.full(len(molecules), SAME_FINGERPRINT | SAME_BLOCK, np.uint8)
     is_other = np.ones(len(molecules), bool)
     is_other[indptr[:-1]] = False
     molecules[indptr[:-1]] = truth
-    others = np.concatenate([np.empty(0, np.int64), *(each.rows for each in mined)])
+    others = np.concatenate([np.empty(0, np.int64), *(of_molecule.rows for of_molecule in mined)])
     molecules[is_other] = places[np.searchsorted(rows, others)]
     # The store's key is the identity; a molecule that the folder has as the truth's SMILES
     # under another key cannot be: equal SMILES have equal keys.
-    alike = np.concatenate([np.empty(0), *(each.similarities for each in mined)])
+    alike = np.concatenate([np.empty(0), *(of_molecule.similarities for of_molecule in mined)])
     identity[is_other] = np.where(alike == 1, SAME_FINGERPRINT, 0)
     list_of = np.full(own_count(prepared.manifest, "molecules"), -1, np.int32)
     list_of[truth] = np.arange(len(mined))

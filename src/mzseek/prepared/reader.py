@@ -288,8 +288,8 @@ class Prepared(Tabular):
     def candidates(self, setting: str) -> CandidateLists:
         """Candidate lists of a retrieval setting."""
         if setting not in self.manifest["candidates"]:
-            known = ", ".join(self.settings) or "none"
-            raise CacheError(f"{self.folder}: has no candidates {setting!r}, it has: {known}")
+            settings = ", ".join(self.settings) or "none"
+            raise CacheError(f"{self.folder}: has no candidates {setting!r}, it has: {settings}")
         arrays = (self._array(list_array(self.manifest, setting, part)) for part in LIST_PARTS)
         return CandidateLists(*arrays)
 

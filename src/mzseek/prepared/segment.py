@@ -147,7 +147,7 @@ def _extended(
         "counts": old["counts"] | {what: old["counts"][what] + n for what, n in added.items()},
         "candidates": old["candidates"] | {setting: {**facts, "segment": number}},
         "segments": [*segments_of(old), added],
-        "files": {name: each for name, each in old["files"].items() if name not in gone},
+        "files": {name: listed for name, listed in old["files"].items() if name not in gone},
     }
 
 

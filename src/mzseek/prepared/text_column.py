@@ -29,7 +29,7 @@ class _Texts(Sequence[str]):
     def __getitem__(self, place: int | slice) -> str | list[str]:
         """A text, or a list of some."""
         if isinstance(place, slice):
-            return [self._at(each) for each in range(*place.indices(len(self)))]
+            return [self._at(number) for number in range(*place.indices(len(self)))]
         if not -len(self) <= place < len(self):
             raise IndexError(place)
         return self._at(place % len(self))

@@ -217,25 +217,25 @@ def _why_anew(out: Path, description: dict[str, Any]) -> list[str] | None:
     if not out.is_dir() or not any(out.iterdir()):
         return []
     try:
-        found = read_manifest(out)
-        if found["key"] == description["key"]:
+        manifest = read_manifest(out)
+        if manifest["key"] == description["key"]:
             Prepared.open(out, verify=True).check_arrays()
             return None
     except CacheError as error:
         reason = str(error).removeprefix(f"{out}: ").partition("; run")[0]
         return [f"{out}: made anew, since it was damaged: {reason}"]
-    lines = [f"{out}: made anew, since {'; '.join(_differences(found, description))}"]
-    mined = found["candidates"].items()
+    lines = [f"{out}: made anew, since {'; '.join(_differences(manifest, description))}"]
+    mined = manifest["candidates"].items()
     if lost := [name for name, facts in mined if is_for_training(facts)]:
         lines.append(f"{out}: its negatives are gone ({', '.join(lost)}); mine them again")
     return lines
 
 
-def _differences(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+def _differences(manifest: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
     """In what a folder's making differs from the one asked for."""
     told = []
     for part, what in (("sources", "source"), ("options", "option"), ("versions", "version of")):
-        old = found.get(part)
+        old = manifest.get(part)
         old, new = old if isinstance(old, dict) else {}, wanted[part]
         for name in sorted({*old, *new}):
             if name not in new:

@@ -9,13 +9,13 @@ from mzseek.report.figures import BLUE, INK, MUTED, ORANGE, STYLE, blank, to_svg
 _PARTS = (("σ min", BLUE), ("σ max", ORANGE), ("σ max − σ min", "#3d8f6b"))
 
 
-def bands_svg(found: dict[str, Bands], similarity: str = "tanimoto") -> str:
+def bands_svg(by_kind: dict[str, Bands], similarity: str = "tanimoto") -> str:
     """Histograms of σ_min, σ_max and the width, one row a fingerprint, medians marked."""
     edges = np.linspace(0, 1, 51)
     with rc_context(STYLE):
-        figure = blank((9.4, 1.0 + 1.5 * len(found)))
-        grid = figure.subplots(len(found), 3, sharex=True, squeeze=False)
-        for row, (kind, bands) in zip(grid, found.items(), strict=True):
+        figure = blank((9.4, 1.0 + 1.5 * len(by_kind)))
+        grid = figure.subplots(len(by_kind), 3, sharex=True, squeeze=False)
+        for row, (kind, bands) in zip(grid, by_kind.items(), strict=True):
             low, high = bands.low[bands.usable], bands.high[bands.usable]
             for axes, values, (part, colour) in zip(
                 row, (low, high, high - low), _PARTS, strict=True

@@ -40,7 +40,7 @@ def write_runs_page(
     path = Path(path)
     runs = labelled(shown)
     rows = tradeoff_rows(shown)
-    first = shown[0].found
+    first = shown[0].evaluation
     beliefs = {label: each.beliefs for label, each in runs.items() if each.beliefs is not None}
     return write_page(
         "runs.html",
@@ -83,12 +83,12 @@ def _cells(row: Row) -> dict[str, object]:
     return {"name": row.name, "cells": cells, "control": row.control}
 
 
-def _belief(label: str, found: Beliefs) -> dict[str, object]:
+def _belief(label: str, beliefs: Beliefs) -> dict[str, object]:
     """How far a run's probabilities can be trusted, as cells of a table."""
     return {
         "name": label,
-        "errors": [f"{100 * found.errors[when]:.1f}" for when in ("before", "after")],
-        "fitted_on": found.sets[0].fitted_on if found.sets else 0,
+        "errors": [f"{100 * beliefs.errors[when]:.1f}" for when in ("before", "after")],
+        "fitted_on": beliefs.sets[0].fitted_on if beliefs.sets else 0,
         "sets": [
             {
                 "stated": f"{100 * each.stated:.0f}",
@@ -99,7 +99,7 @@ def _belief(label: str, found: Beliefs) -> dict[str, object]:
                 "size": f"{each.median_size:.0f}",
                 "list": f"{each.mean_list:.0f}",
             }
-            for each in found.sets
+            for each in beliefs.sets
         ],
     }
 

@@ -166,7 +166,7 @@ def check_runs(runs: Sequence[Run]) -> None:
 
 
 def _numbers(shown: Shown) -> dict[str, Any]:
-    facts = shown.found.to_dict() | {"is_control": shown.control}
+    facts = shown.evaluation.to_dict() | {"is_control": shown.control}
     return facts | (shown.beliefs.to_dict() if shown.beliefs is not None else {})
 
 

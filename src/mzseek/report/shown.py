@@ -21,7 +21,7 @@ class Shown:
     Attributes
     ----------
     run : Run
-    found : Evaluation
+    evaluation : Evaluation
     beliefs : Beliefs or None
         What its posterior is worth, where that was asked for.
 
@@ -32,7 +32,7 @@ class Shown:
     """
 
     run: Run
-    found: Evaluation
+    evaluation: Evaluation
     beliefs: Beliefs | None = None
 
     @property
@@ -42,7 +42,7 @@ class Shown:
 
     def __post_init__(self) -> None:
         folder = self.run.folder.resolve()
-        for numbers in (self.found, self.beliefs):
+        for numbers in (self.evaluation, self.beliefs):
             if numbers is not None and numbers.folder != folder:
                 raise RunError(f"{folder}: would be shown with the numbers of {numbers.folder}")
 
@@ -56,8 +56,8 @@ def labelled(shown: Sequence[Shown]) -> dict[str, Shown]:
         One run is there twice.
     """
     labels = tell_apart([each.run.folder for each in shown], taken=(CHANCE,))
-    found = dict(zip(labels, shown, strict=True))
-    if len(found) < len(shown):
+    by_label = dict(zip(labels, shown, strict=True))
+    if len(by_label) < len(shown):
         twice = next(label for label in labels if labels.count(label) > 1)
-        raise RunError(f"{found[twice].run.folder}: is there twice, expected each run once")
-    return found
+        raise RunError(f"{by_label[twice].run.folder}: is there twice, expected each run once")
+    return by_label

@@ -43,7 +43,7 @@ def tradeoff_rows(shown: Sequence[Shown]) -> list[Row]:
     metrics = (*METRICS, DECODED) if beliefs else METRICS
     rows = []
     for label, each in sorted(labelled(shown).items(), key=lambda item: item[1].control):
-        intervals = each.found.intervals()
+        intervals = each.evaluation.intervals()
         if each.beliefs is not None:
             intervals[DECODED] = each.beliefs.decoded.interval("tanimoto", "tanimoto")
         rows.append(
@@ -55,7 +55,7 @@ def tradeoff_rows(shown: Sequence[Shown]) -> list[Row]:
             )
         )
     if shown:
-        values: dict[str, float | None] = {m: shown[0].found.chance.get(m) for m in metrics}
+        values: dict[str, float | None] = {m: shown[0].evaluation.chance.get(m) for m in metrics}
         if beliefs:
             values[DECODED] = beliefs[0].uniform.interval("tanimoto", "tanimoto").mean
         rows.append(Row(CHANCE, values, {}, True))

@@ -30,12 +30,12 @@ def save_weights(arrays: Arrays, spec: ModelSpec, path: Path, facts: dict[str, A
 
 def digest(arrays: Mapping[str, npt.NDArray[Any]]) -> str:
     """SHA-256 of names, types, shapes and numbers; a file's own has the order of names in it."""
-    found = hashlib.sha256()
+    hashed = hashlib.sha256()
     for name, value in sorted(arrays.items()):
         # Types in torch's words, as runs of all versions have them.
-        found.update(f"{name}\0torch.{value.dtype.name}\0{value.shape}\0".encode())
-        found.update(value.reshape(-1).view("uint8").data)
-    return found.hexdigest()
+        hashed.update(f"{name}\0torch.{value.dtype.name}\0{value.shape}\0".encode())
+        hashed.update(value.reshape(-1).view("uint8").data)
+    return hashed.hexdigest()
 
 
 def load_weights(path: Path) -> tuple[Arrays, ModelSpec, dict[str, Any]]:

@@ -59,7 +59,7 @@ class Description:
         return {"model": model, "loss": self.loss.to_dict(), "options": dict(self.options)}
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> "Description":
+    def from_dict(cls, description: Mapping[str, Any]) -> "Description":
         """From plain data.
 
         Raises
@@ -70,8 +70,8 @@ class Description:
             A name or an option is unknown, or a value does not fit.
         """
         shape = {"model": dict, "loss": dict, "options": {"candidates": str, "seed": int}}
-        check_fields(found, shape, "its description", RunError)
-        model, baseline = found["model"], None
+        check_fields(description, shape, "its description", RunError)
+        model, baseline = description["model"], None
         if "baseline" in model:
             baseline = model["baseline"]
             check_name(BASELINES, baseline, "model", RunError)
@@ -79,13 +79,13 @@ class Description:
             check_fields(model, _MODEL, "its model", RunError)
         encoder = model.get("encoder")
         return cls(
-            loss=part_from(LOSSES, found["loss"], "loss", RunError),
+            loss=part_from(LOSSES, description["loss"], "loss", RunError),
             scorer=part_from(SCORERS, model.get("scorer"), "scorer", RunError),
             encoder=None if baseline else part_from(ENCODERS, encoder, "encoder", RunError),
             baseline=baseline,
             bins=model.get("bins"),
             bits=model.get("bits"),
-            options=found["options"],
+            options=description["options"],
         )
 
     @property
@@ -127,9 +127,9 @@ def model_in(path: Path) -> ModelSpec:
 
 def model_from_text(text: str, where: str) -> ModelSpec:
     """A model from the JSON that a file of weights carries; ``where`` names it in messages."""
-    found = parse_object(text, where, ModelError)
+    description = parse_object(text, where, ModelError)
     try:
-        return ModelSpec.from_dict(found)
+        return ModelSpec.from_dict(description)
     except ModelError as error:
         raise ModelError(f"{where} cannot be read ({error})") from error
 

@@ -37,10 +37,10 @@ def kept_model(run: Run, metric: str, prepared: Prepared) -> Applied:
         The file is damaged, is of another model or run, or the run is still being trained.
     """
     path = run.checkpoint(metric)
-    arrays, found, facts = load_weights(path)
+    arrays, spec, facts = load_weights(path)
     expected = model_for(run, prepared)
-    if found != expected:
-        theirs, ours = found.flat(), expected.flat()
+    if spec != expected:
+        theirs, ours = spec.flat(), expected.flat()
         name = next(name for name in ours if theirs.get(name) != ours[name])
         raise RunError(
             f"{path}: is of another model ({name} {theirs.get(name)}, and {run.folder} has "
@@ -52,7 +52,7 @@ def kept_model(run: Run, metric: str, prepared: Prepared) -> Applied:
     elif kept is not None and kept != digest(arrays):  # older runs have none
         fault = f"holds other weights than {run.folder} has kept"
     else:
-        return network_of(found, arrays, path)
+        return network_of(spec, arrays, path)
     why = "it is another run's, or was changed"
     if not run.finished:
         why = f"the run is being trained at this moment, or {why}"

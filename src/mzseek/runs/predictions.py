@@ -251,17 +251,17 @@ def _load(path: Path, dtype: npt.DTypeLike, *shape: int | None) -> npt.NDArray[A
 
 
 def _open_lists(folder: Path, name: str) -> ListScores:
-    found = {what: _load(folder / f"{name}.{what}.npy", of) for what, of in _LISTS.items()}
-    queries, candidates = len(found["queries"]), int(found["counts"].sum())
-    negative = bool((found["counts"] < 0).any())
-    for what, array in found.items():
+    arrays = {what: _load(folder / f"{name}.{what}.npy", of) for what, of in _LISTS.items()}
+    queries, candidates = len(arrays["queries"]), int(arrays["counts"].sum())
+    negative = bool((arrays["counts"] < 0).any())
+    for what, array in arrays.items():
         expected = queries if what in ("queries", "molecule", "counts") else candidates
         if len(array) != expected or negative:
             raise RunError(
                 f"{folder / f'{name}.{what}.npy'}: has {len(array):,} entries, expected "
                 f"{expected:,}; {_AGAIN}"
             )
-    return ListScores(**found)
+    return ListScores(**arrays)
 
 
 def predict_fold(

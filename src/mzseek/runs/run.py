@@ -309,10 +309,10 @@ def _check_header(path: Path) -> None:
 
 
 def _versions() -> dict[str, str]:
-    found = {"mzseek": __version__, "python": platform.python_version()}
+    versions = {"mzseek": __version__, "python": platform.python_version()}
     for name in _PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "missing"
-    return found
+            versions[name] = "missing"
+    return versions

@@ -122,8 +122,8 @@ def bit_agreement_of(
 
 def _floats(*arrays: npt.ArrayLike) -> list[Floats]:
     """Arrays of floats: small integers would overflow in a sum of two sizes."""
-    found = [np.asarray(array) for array in arrays]
-    return [each if each.dtype.kind == "f" else each.astype(np.float64) for each in found]
+    plain = [np.asarray(array) for array in arrays]
+    return [values if values.dtype.kind == "f" else values.astype(np.float64) for values in plain]
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:

@@ -22,7 +22,7 @@ Opened = Callable[[str, str], object]
 
 def known_formats() -> list[str]:
     """Labels of the formats that `read_spectra` understands."""
-    return [known.label for known in FORMATS.values()]
+    return [kind.label for kind in FORMATS.values()]
 
 
 def read_spectra(
@@ -82,18 +82,18 @@ def read_spectra(
 def recognise(source: Source) -> SpectrumFormat:
     """Format of a source: by its content, else by its name."""
     text = _decode_head(source.head())
-    for known in FORMATS.values():
-        if known.looks_like(text):
-            return known
+    for kind in FORMATS.values():
+        if kind.looks_like(text):
+            return kind
     if not text.strip():
         raise InputError(source.name, "the file is empty")
     if "\0" in text:
         what = "not a text file"
     else:
         # The first record may come after a long preamble.
-        for known in FORMATS.values():
-            if source.suffix in known.suffixes:
-                return known
+        for kind in FORMATS.values():
+            if source.suffix in kind.suffixes:
+                return kind
         what = "not a spectrum file"
     raise InputError(source.name, f"{what}, expected one of {', '.join(known_formats())}")
 
@@ -143,20 +143,20 @@ def _records(source: Source | InputError, opened: Opened | None) -> Iterator[Rec
         return iter([_fault(error)])
 
 
-def _read_one(source: Source, known: SpectrumFormat, opened: Opened | None) -> Iterator[Record]:
+def _read_one(source: Source, kind: SpectrumFormat, opened: Opened | None) -> Iterator[Record]:
     """Records of one source; damage ends it with a record that says so."""
     if opened is not None:
-        opened(source.name, known.label)
+        opened(source.name, kind.label)
     count = 0
     try:
-        for record in known.read(source):
+        for record in kind.read(source):
             count += 1
             yield record
     except InputError as error:
         yield _fault(error)
         return
     if count == 0:
-        yield Record(source.name, fault=f"holds no record, expected {known.record_form}")
+        yield Record(source.name, fault=f"holds no record, expected {kind.record_form}")
 
 
 def _fault(error: InputError) -> Record:

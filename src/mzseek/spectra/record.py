@@ -242,23 +242,23 @@ def _check_finite(fields: Mapping[str, str]) -> None:
 
 def _check_peak_count(record: Record) -> None:
     stated = record.fields.get("num_peaks", "").strip()
-    found = str(np.size(record.mz))
-    if stated.isdecimal() and (stated.lstrip("0") or "0") != found:
-        raise SpectrumError(f"says it has {shorten(stated)} peaks, but has {found}")
+    count = str(np.size(record.mz))
+    if stated.isdecimal() and (stated.lstrip("0") or "0") != count:
+        raise SpectrumError(f"says it has {shorten(stated)} peaks, but has {count}")
 
 
 def _adduct(record: Record, mode: str | None) -> Adduct | None:
-    found: dict[str, Adduct] = {}
+    adducts: dict[str, Adduct] = {}
     for text in record.values("adduct"):
         if "?" in text or "/" in text:
             # "[M+?]+" (SIRIUS) knows the charge only; "[M+CH3COO]-/[M-CH3]-" (MassBank) leaves
             # open which of two it is. Neither is an error, and neither is an adduct.
             continue
         adduct = _parse_adduct(text, mode)
-        found[adduct.name] = adduct
-    if len(found) > 1:
-        raise SpectrumError(f"states two adducts, {' and '.join(found)}")
-    return next(iter(found.values()), None)
+        adducts[adduct.name] = adduct
+    if len(adducts) > 1:
+        raise SpectrumError(f"states two adducts, {' and '.join(adducts)}")
+    return next(iter(adducts.values()), None)
 
 
 def _parse_adduct(text: str, mode: str | None) -> Adduct:
@@ -304,7 +304,7 @@ def _charge(record: Record, adduct: Adduct | None, mode: str | None) -> int | No
 
 
 def _precursor_mz(record: Record, adduct: Adduct | None) -> float:
-    found: list[float] = []
+    values: list[float] = []
     for name, what in (("precursor_mz", "precursor m/z"), ("pepmass", "PEPMASS")):
         for text in record.values(name):
             # "mz intensity charge" (Mascot); "m1/m2" (MS3: the last is what was fragmented)
@@ -313,11 +313,11 @@ def _precursor_mz(record: Record, adduct: Adduct | None) -> float:
                 continue
             if not 0 < value <= MAX_MZ:
                 raise SpectrumError(f"{what} {value:g} is not between 0 and {MAX_MZ:,.0f}")
-            found.append(value)
-    if found:
-        if max(found) - min(found) > _PRECURSOR_AGREEMENT:
-            raise SpectrumError(f"states two precursor m/z, {min(found):g} and {max(found):g}")
-        return found[0]
+            values.append(value)
+    if values:
+        if max(values) - min(values) > _PRECURSOR_AGREEMENT:
+            raise SpectrumError(f"states two precursor m/z, {min(values):g} and {max(values):g}")
+        return values[0]
     fields = record.fields
     mass_text = fields.get("parent_mass", "")
     if adduct is not None and not is_nothing(mass_text):
@@ -327,8 +327,10 @@ def _precursor_mz(record: Record, adduct: Adduct | None) -> float:
                 return adduct.precursor_mz(mass)
             except AdductError as error:
                 raise SpectrumError(str(error)) from error
-    known = ", ".join(f"{n} {shorten(fields[n])}" for n in ("parent_mass", "adduct") if n in fields)
+    stated = ", ".join(
+        f"{n} {shorten(fields[n])}" for n in ("parent_mass", "adduct") if n in fields
+    )
     raise SpectrumError(
         "has no precursor m/z, and no parent mass with an adduct to derive it from"
-        + (f" (only {known})" if known else "")
+        + (f" (only {stated})" if stated else "")
     )

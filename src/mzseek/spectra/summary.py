@@ -135,9 +135,9 @@ class Summary:
         raise IndexError(place)
 
     def _add_time(self, text: str | None) -> None:
-        found = _TIME.fullmatch(text.strip()) if text else None
-        if found:
-            self.times.setdefault(found[2].lower(), Extent()).add(float(found[1]))
+        match = _TIME.fullmatch(text.strip()) if text else None
+        if match:
+            self.times.setdefault(match[2].lower(), Extent()).add(float(match[1]))
 
     def _add_structure(self, given: dict[str, str]) -> None:
         smiles, inchi = given.get("smiles"), given.get("inchi")
@@ -153,8 +153,8 @@ class Summary:
 @lru_cache(maxsize=256)
 def _level(text: str) -> str | None:
     """In one spelling: 2, 2.0 and MS2 are one level."""
-    found = _LEVEL.fullmatch(text.strip())
-    return f"MS{found[1]}" if found else text or None
+    match = _LEVEL.fullmatch(text.strip())
+    return f"MS{match[1]}" if match else text or None
 
 
 def _mode(spectrum: Spectrum) -> str | None:
@@ -174,5 +174,5 @@ def _is_renamed(spectrum: Spectrum) -> bool:
     """Whether the reader has numbered it, since its name was in use."""
     if "#" not in spectrum.identifier:
         return False
-    found = _NUMBERED.fullmatch(spectrum.identifier)
-    return found is not None and found[1] in (spectrum.metadata.get(name) for name in _NAMES)
+    match = _NUMBERED.fullmatch(spectrum.identifier)
+    return match is not None and match[1] in (spectrum.metadata.get(name) for name in _NAMES)

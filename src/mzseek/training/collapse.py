@@ -74,15 +74,15 @@ def collapse_warning(
     """
     if predictions is None or len(predictions) < 2:
         return None
-    found = spread(predictions)
-    if found >= COLLAPSED_BELOW:
+    varied = spread(predictions)
+    if varied >= COLLAPSED_BELOW:
         return None
     short = learned(options, step) < BEGUN_ABOVE
     from_zero = options.starts_bias and options.bias == "zero"
     remedies = ["--bias log-odds"] if from_zero else []
     remedies += ["more --epochs"] if short else []
     said = (
-        f"the model says nearly the same about every spectrum (spread {found:.3f}, expected at "
+        f"the model says nearly the same about every spectrum (spread {varied:.3f}, expected at "
         f"least {COLLAPSED_BELOW:g}): "
     )
     if short:

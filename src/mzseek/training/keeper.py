@@ -188,10 +188,10 @@ class Keeper:
         warning = collapse_warning(said, learner.options, learner.step)
         if warning is None and last:
             warning = kept_warning(self.best)
-        known = bool(self.run.facts["warnings"])
+        is_warned = bool(self.run.facts["warnings"])
         self.run.facts["warnings"] = [warning] if warning else []
         self.run.save()
-        if warning and (last or not known):
+        if warning and (last or not is_warned):
             self.say(f"warning: {warning}")
 
     def _may_be_alike(self, learner: Learner) -> bool:

@@ -84,11 +84,11 @@ def advise(
     medians = {}
     with watched() as progress:
         for kind in dict.fromkeys(kinds):
-            found = set_bands(
+            bands = set_bands(
                 prepared, candidates, fold=fold, fingerprint=kind, similarity=similarity,
                 most_lists=lists, jobs=jobs, progress=progress,
             )  # fmt: skip
-            medians[kind] = found.medians()
+            medians[kind] = bands.medians()
     advice = ask(goal, medians, p_star, own, similarity)
     if as_json:
         facts = vars(advice) | {"rows": [vars(row) for row in advice.rows]}
@@ -158,7 +158,7 @@ def _from_run(folder: Path, candidates: str, data: Path) -> float:
     from mzseek.runs.run import Run
 
     with watched() as progress:
-        found = calibrate(
+        calibrated = calibrate(
             Run.open(folder), Scoring("val", candidates), data=data, progress=progress
         ).val
-    return float(first_places(*found.answers())[0].mean())
+    return float(first_places(*calibrated.answers())[0].mean())

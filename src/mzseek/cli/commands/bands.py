@@ -69,14 +69,14 @@ def bands(
 
     prepared = Prepared.open(data, verify=True)
     kinds = asked or [str(prepared.manifest["options"]["fingerprint"])]
-    found: dict[str, Bands] = {}
+    by_kind: dict[str, Bands] = {}
     with contextlib.ExitStack() as held:
         if figure:  # a place that cannot be written is told before the work
             held.enter_context(sole_writer(figure, "drawing bands"))
             partial = held.enter_context(atomic_file(figure))
         progress = held.enter_context(watched())
         for kind in kinds:
-            found[kind] = set_bands(
+            by_kind[kind] = set_bands(
                 prepared, candidates, fold=None if fold == "all" else fold, fingerprint=kind,
                 similarity=similarity, against=against, most_lists=lists, jobs=jobs,
                 progress=progress,
@@ -84,11 +84,11 @@ def bands(
         if figure:
             from mzseek.report.bands import bands_svg
 
-            partial.write_text(bands_svg(found, similarity), encoding="utf-8")
+            partial.write_text(bands_svg(by_kind, similarity), encoding="utf-8")
     if as_json:
-        print_json(_facts(found, similarity, candidates, fold, against))
+        print_json(_facts(by_kind, similarity, candidates, fold, against))
         return
-    _show(found, similarity, candidates, fold, against)
+    _show(by_kind, similarity, candidates, fold, against)
     if figure:
         say(f"Distributions: {plain(figure)}")
 
@@ -98,29 +98,29 @@ def expanded(kinds: Sequence[str]) -> list[str]:
     return [kind for name in kinds for kind in (OF_THE_PAPER if name == "paper" else (name,))]
 
 
-def _facts(found: "dict[str, Bands]", similarity: str, *how: str) -> dict[str, Any]:
+def _facts(by_kind: "dict[str, Bands]", similarity: str, *how: str) -> dict[str, Any]:
     candidates, fold, against = how
     return {
         "similarity": similarity,
         "candidates": candidates,
         "fold": fold,
         "against": against,
-        "lists": {kind: int(each.usable.sum()) for kind, each in found.items()},
-        "medians": {kind: each.medians() for kind, each in found.items()},
-        "twins": {kind: _with_twins(each) for kind, each in found.items()},
+        "lists": {kind: int(of_kind.usable.sum()) for kind, of_kind in by_kind.items()},
+        "medians": {kind: of_kind.medians() for kind, of_kind in by_kind.items()},
+        "twins": {kind: _with_twins(of_kind) for kind, of_kind in by_kind.items()},
     }
 
 
-def _with_twins(found: "Bands") -> float:
+def _with_twins(of_lists: "Bands") -> float:
     """Share of the lists in which two molecules have the same fingerprint."""
     # The cosine of equal rows may round to just beside 1; that of others is never so near.
-    return float((found.high[found.usable] > 1 - 1e-9).mean())
+    return float((of_lists.high[of_lists.usable] > 1 - 1e-9).mean())
 
 
 def _show(
-    found: "dict[str, Bands]", similarity: str, candidates: str, fold: str, against: str
+    by_kind: "dict[str, Bands]", similarity: str, candidates: str, fold: str, against: str
 ) -> None:
-    first = next(iter(found.values()))
+    first = next(iter(by_kind.values()))
     what = "the truth against its candidates" if against == "truth" else "all pairs of a list"
     where = "" if fold == "all" else f" of the {fold} fold"
     lists = f"{first.usable.sum():,} {plain(candidates)} lists{where}"
@@ -135,8 +135,8 @@ def _show(
     table.add_column("fingerprint")
     for head in ("σ min", "σ max", "σ max − σ min", "lists with σ max = 1"):
         table.add_column(head, justify="right")
-    for kind, each in found.items():
-        medians = each.medians()
+    for kind, of_kind in by_kind.items():
+        medians = of_kind.medians()
         cells = [f"{medians[name]:.3f}" for name in ("low", "high", "width")]
-        table.add_row(kind, *cells, f"{100 * _with_twins(each):.1f} %")
+        table.add_row(kind, *cells, f"{100 * _with_twins(of_kind):.1f} %")
     show(table)

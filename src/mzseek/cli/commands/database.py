@@ -239,7 +239,7 @@ def _show(opened: Any) -> None:
     from mzseek.datasets.table import read_rejects
 
     counts, options = opened.manifest["counts"], opened.manifest["options"]
-    size = sum(each["bytes"] for each in opened.manifest["files"].values())
+    size = sum(file["bytes"] for file in opened.manifest["files"].values())
     say(
         f"{plain(opened.folder)}: {counted(counts['molecules'], 'molecule', 'molecules')} of "
         f"{counted(counts['records'], 'record', 'records')}, {plain(options['fingerprint'])}, "
@@ -247,7 +247,7 @@ def _show(opened: Any) -> None:
     )
     if counts["merged"]:
         say(f"{counts['merged']:,} records were of molecules that were there already")
-    for each in opened.manifest["sources"]:
-        say(f"  [dim]{plain(each['name'])}  {each['sha256'][:12]}[/dim]")
+    for file in opened.manifest["sources"]:
+        say(f"  [dim]{plain(file['name'])}  {file['sha256'][:12]}[/dim]")
     rejects = opened.folder / "rejects.tsv"
     show_rejects(read_rejects(rejects), rejects)

@@ -55,20 +55,20 @@ def decide(
     from mzseek.decision.utilities import expected
 
     scored = read_scored_table(table, fingerprint, temperature)
-    names, known = scored.names, distribution(scored.rows, scored.probabilities)
+    names, candidates = scored.names, distribution(scored.rows, scored.probabilities)
     where: Any = within  # one of the two
-    decisions = {name: decide_under(name, known, where) for name in UTILITIES}
+    decisions = {name: decide_under(name, candidates, where) for name in UTILITIES}
     values = {
-        judged: {made: expected(judged, decisions[made].bits, known) for made in decisions}
+        judged: {made: expected(judged, decisions[made].bits, candidates) for made in decisions}
         for judged in UTILITIES
     }
     bounds = {}
     if within == "candidates":  # they hold nowhere else
-        bounds = {name: bounds_under(name, known) for name in BAND_SIMILARITIES}
+        bounds = {name: bounds_under(name, candidates) for name in BAND_SIMILARITIES}
     if as_json:
         print_json({"columns": scored.read} | _facts(names, decisions, values, bounds, within))
         return
-    _show(names, known, decisions, values, bounds, within)
+    _show(names, candidates, decisions, values, bounds, within)
     if scored.unread:
         used, left = " and ".join(scored.read), " and ".join(scored.unread)
         say(f"[dim]Decided by the columns {used}, not by {left}.[/dim]")
@@ -111,7 +111,7 @@ def _facts(
 
 def _show(
     names: list[str],
-    known: "Distribution",
+    candidates: "Distribution",
     decisions: "dict[str, Decision]",
     values: dict[str, dict[str, float]],
     bounds: "dict[str, Bounds]",
@@ -121,7 +121,7 @@ def _show(
 
     where = "among them" if within == "candidates" else "for any fingerprint"
     said = counted(len(names), "candidate", "candidates")
-    merged = "" if len(known) == len(names) else f", {len(known):,} distinct fingerprints"
+    merged = "" if len(candidates) == len(names) else f", {len(candidates):,} distinct fingerprints"
     say(f"{said}{merged}; decisions are made {where}")
     table = new_table(padding=(0, 1, 0, 0))
     table.add_column("best for", no_wrap=True)
@@ -131,7 +131,7 @@ def _show(
         table.add_column(label, justify="right", no_wrap=True)
     for made, decision in decisions.items():
         cells = [_cell(values[judged], made, judged) for judged in UTILITIES]
-        table.add_row(UTILITIES[made].label, _named(decision, names, known.width), *cells)
+        table.add_row(UTILITIES[made].label, _named(decision, names, candidates.width), *cells)
     show(table)
     say("[dim]Expected value by each metric, %, and how much it is below the best.[/dim]")
     inexact = [made for made, decision in decisions.items() if not decision.optimal]
@@ -141,7 +141,7 @@ def _show(
             f"[dim]{UTILITIES[made].label} over all fingerprints is the best found; none is above "
             f"{ceiling:.1f}.[/dim]"
         )
-    if bounds and len(known) > 1:
+    if bounds and len(candidates) > 1:
         _show_bounds(bounds)
 
 

@@ -71,7 +71,7 @@ def evaluate(
     setting = candidates or opened.measured_on(data)
     how = Scoring(fold, setting, similarity, ties, identity)  # type: ignore[arg-type]
     with watched() as progress:
-        found = score(opened, how, data=data, progress=progress)
+        evaluation = score(opened, how, data=data, progress=progress)
         against = None
         if other:
             # A control without a fingerprint is scored as it was trained.
@@ -90,9 +90,9 @@ def evaluate(
     if mces:
         distances = mces_of_best(opened, how, molecules=mces, data=data)[0]
         distance = bootstrap(distances, bounds=None)
-    gains = found.gain_over(against) if against else {}
+    gains = evaluation.gain_over(against) if against else {}
     if as_json:
-        facts = _facts(found, beliefs, distance)
+        facts = _facts(evaluation, beliefs, distance)
         if against:
             facts["control"] = _facts(against, other_beliefs, None)
             facts["gain"] = {name: [g.mean, g.low, g.high] for name, g in gains.items()}
@@ -101,48 +101,50 @@ def evaluate(
     for warning in opened.facts["warnings"]:
         say(f"[yellow]warning:[/yellow] {plain(warning)}")
     own, *others = tell_apart([run, *([control] if control else [])], taken=(_GAIN, _CHANCE))
-    _show(own, found, others, against, gains)
+    _show(own, evaluation, others, against, gains)
     if beliefs:
         show_beliefs(beliefs, others, other_beliefs)
     if distance:
         _say_distance(distance)
 
 
-def _facts(found: Any, beliefs: Any, distance: Any) -> dict[str, Any]:
-    facts: dict[str, Any] = found.to_dict()
+def _facts(evaluation: Any, beliefs: Any, distance: Any) -> dict[str, Any]:
+    facts: dict[str, Any] = evaluation.to_dict()
     if distance:
-        known = distance.low < distance.high
+        has_interval = distance.low < distance.high
         facts["mces@1"] = distance.mean
-        facts["intervals"]["mces@1"] = [distance.low, distance.high] if known else None
+        facts["intervals"]["mces@1"] = [distance.low, distance.high] if has_interval else None
     return facts | (beliefs.to_dict() if beliefs else {})
 
 
-def _show(name: str, found: Any, others: list[str], against: Any, gains: dict[str, Any]) -> None:
+def _show(
+    name: str, evaluation: Any, others: list[str], against: Any, gains: dict[str, Any]
+) -> None:
     from mzseek.metrics import METRICS
 
-    how = found.how
-    count = len(found.values["hit_rate@1"])
-    groups = found.intervals()["hit_rate@1"].groups
+    how = evaluation.how
+    count = len(evaluation.values["hit_rate@1"])
+    groups = evaluation.intervals()["hit_rate@1"].groups
     say(
         f"{count:,} {how.fold} spectra of {groups:,} molecules, {plain(how.candidates)} "
         f"candidates, identity by {how.identity}, ties {how.ties}"
     )
-    if found.without_list:
+    if evaluation.without_list:
         say(
-            f"[yellow]{found.without_list:,} spectra have no {plain(how.candidates)} list with "
-            "their molecule in it: left out of the hit rates[/yellow]"
+            f"[yellow]{evaluation.without_list:,} spectra have no {plain(how.candidates)} list "
+            "with their molecule in it: left out of the hit rates[/yellow]"
         )
     table = new_table()
     table.add_column("%", no_wrap=True)
-    columns = [(name, found.intervals(), False)]
+    columns = [(name, evaluation.intervals(), False)]
     if against:
         columns += [(others[0], against.intervals(), False), (_GAIN, gains, True)]
     for head, _, _ in columns:
         table.add_column(plain(head), justify="right", overflow="fold")
     table.add_column(_CHANCE, justify="right")
-    for metric in found.values:
+    for metric in evaluation.values:
         cells = [_cell(values.get(metric), signed) for _, values, signed in columns]
-        table.add_row(METRICS[metric].label, *cells, _percent(found.chance.get(metric)))
+        table.add_row(METRICS[metric].label, *cells, _percent(evaluation.chance.get(metric)))
     show(table)
     say("[dim]In brackets: 95 % intervals over molecules.[/dim]")
 

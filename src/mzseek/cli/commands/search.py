@@ -122,11 +122,11 @@ def _cells(table: Any, names: tuple[str, ...]) -> Iterator[list[str]]:
 def _show_formula(opened: "Database", formula: str, capping: dict[str, Any]) -> None:
     from mzseek.chem.formulas import parse_formula
 
-    found = opened.by_formula(formula, **capping)
-    write_molecules(sys.stdout, [found.table])
-    if not len(found):
+    molecules = opened.by_formula(formula, **capping)
+    write_molecules(sys.stdout, [molecules.table])
+    if not len(molecules):
         _tell(f"no molecule has the formula {parse_formula(formula)}")
-    _tell_capped([found])
+    _tell_capped([molecules])
 
 
 def _queries(
@@ -155,11 +155,11 @@ def _answer_all(
     def tables() -> Iterator[Any]:
         nonlocal empty
         for query in queries:
-            found = answer(opened, query, ppm, **capping)
-            empty += not found.total
-            if found.capped:
-                cut.append(found)
-            yield found.table
+            molecules = answer(opened, query, ppm, **capping)
+            empty += not molecules.total
+            if molecules.capped:
+                cut.append(molecules)
+            yield molecules.table
 
     write_molecules(sys.stdout, tables(), ANSWERED)
     _tell_capped(cut)
@@ -168,9 +168,9 @@ def _answer_all(
 
 
 def _tell_capped(cut: "list[Found]") -> None:
-    cut = [found for found in cut if found.capped]
+    cut = [answer for answer in cut if answer.capped]
     if cut:
-        shown, total = sum(map(len, cut)), sum(found.total for found in cut)
+        shown, total = sum(map(len, cut)), sum(answer.total for answer in cut)
         of = f" of {len(cut):,} questions" if len(cut) > 1 else ""
         _tell(f"{shown:,} of {total:,} shown{of} (--cap)")
 

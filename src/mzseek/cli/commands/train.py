@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _USUAL = TrainingOptions()
 _FOCAL, _COMBINED = LOSSES["focal"].options(), LOSSES["combined"].options()
 _MLP = ENCODERS["mlp"].options()
-_STALLING = [name for name, known in LOSSES.items() if known.stalls]
+_STALLING = [name for name, facts in LOSSES.items() if facts.stalls]
 
 
 def _show_options(wanted: bool) -> None:

@@ -52,8 +52,8 @@ def show_one(files: Sequence[Path], text: str, svg: Path | None, as_json: bool) 
     with watched() as progress:
         # All are opened before the first is read, so that a wrong one is noticed at once.
         readings = [read_spectra(file, wanted.set_aside) for file in files]
-        for found in (spectrum for reading in readings for spectrum in reading):
-            if wanted.is_it(found):
+        for other in (spectrum for reading in readings for spectrum in reading):
+            if wanted.is_it(other):
                 break
             if wanted.seen % _EVERY == 0:
                 progress("reading", wanted.seen)

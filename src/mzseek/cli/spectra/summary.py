@@ -71,9 +71,9 @@ def show_all(files: Sequence[Path], svg: Path | None, listed: Path | None, as_js
         readings = [read_spectra(part.path, report, opened=part.opened) for part in parts]
         for part, reading in zip(parts, readings, strict=True):
             read_before, set_aside_before = summary.read, summary.rejects.total
-            for found in reading:
-                first = first or found
-                summary.add(found)
+            for spectrum in reading:
+                first = first or spectrum
+                summary.add(spectrum)
                 if summary.records % _EVERY == 0:
                     progress("reading", summary.records)
             part.read = summary.read - read_before

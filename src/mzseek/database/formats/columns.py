@@ -64,7 +64,7 @@ def find_columns(file: object, names: Sequence[str], named: Mapping[str, str]) -
     """
     by_user = any(meaning in named for meaning in MOLECULE)
     places = {}
-    for meaning, known in KNOWN.items():
+    for meaning, usual in KNOWN.items():
         if meaning in named:
             wanted = named[meaning]
             place = sole_column(file, names, [wanted.strip()], exact=True)
@@ -73,7 +73,7 @@ def find_columns(file: object, names: Sequence[str], named: Mapping[str, str]) -
         elif by_user and meaning in MOLECULE:
             continue
         else:
-            place = sole_column(file, names, known)
+            place = sole_column(file, names, usual)
         if place is not None:
             places[meaning] = place
     return places

@@ -14,7 +14,7 @@ from mzseek.files import Source, StrPath, open_source
 from mzseek.files.streams.table import first_line, header_names, require_text, shown_names
 from mzseek.rejects import Report
 
-*_FIRST, _LAST = (known.label for known in reversed(FORMATS.values()))
+*_FIRST, _LAST = (kind.label for kind in reversed(FORMATS.values()))
 EXPECTED = f"expected {', '.join(_FIRST)} or {_LAST}"
 _PACKING = {".gz", ".zst", ".zstd"}
 
@@ -99,11 +99,11 @@ def _reader(
     """The reader of a file, by its content."""
     source = open_source(path)
     is_looked_at = False
-    for known in FORMATS.values():
-        if known.is_text and not is_looked_at:
+    for kind in FORMATS.values():
+        if kind.is_text and not is_looked_at:
             require_text(source, EXPECTED)
             is_looked_at = True
-        reader = known.reader_of(source, named)
+        reader = kind.reader_of(source, named)
         if reader is not None:
             return partial(reader, report, origin)
     raise InputError(path, _what_is_wrong(source, named))

@@ -230,8 +230,8 @@ def _rules(text: str, values: int) -> list[tuple[Chem.Mol, list[float]]]:
 
 def _matches(mol: Chem.Mol, pattern: Chem.Mol, length: int) -> _Ints:
     """First ``length`` atoms of every match, without repetition: free of the atoms' order."""
-    found = mol.GetSubstructMatches(pattern, uniquify=False, maxMatches=10_000)
-    return np.array(sorted({m[:length] for m in found}), dtype=np.int64).reshape(-1, length)
+    matches = mol.GetSubstructMatches(pattern, uniquify=False, maxMatches=10_000)
+    return np.array(sorted({m[:length] for m in matches}), dtype=np.int64).reshape(-1, length)
 
 
 def _describe(mol: Chem.Mol) -> _Atoms:

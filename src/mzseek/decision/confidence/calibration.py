@@ -98,8 +98,8 @@ def fit_temperature(
     grid = np.linspace(*edges, int(2 * (edges[1] - edges[0])) + 2)
     best = int(np.argmin([loss(at) for at in grid]))
     near = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-    found = minimize_scalar(loss, bounds=near, method="bounded", options={"xatol": 1e-7})
-    return float(np.exp(found.x))
+    minimum = minimize_scalar(loss, bounds=near, method="bounded", options={"xatol": 1e-7})
+    return float(np.exp(minimum.x))
 
 
 @dataclass(frozen=True)
@@ -164,11 +164,11 @@ def fit_calibration(
         return float(weights @ -np.log(np.maximum(of_truth, 1e-300)) / weights.sum())
 
     plain = np.zeros(3)
-    found = minimize(
+    minimum = minimize(
         loss, [0.0, 0.0, 0.05], method="L-BFGS-B",
         bounds=[(-3, 3), (-1, 1), (0, 0.95)], options={"ftol": 1e-10, "eps": 1e-5},
     )  # fmt: skip
-    return made(found.x) if found.fun < loss(plain) else Calibration(start)
+    return made(minimum.x) if minimum.fun < loss(plain) else Calibration(start)
 
 
 def _probabilities(centred: Floats, lists: Ragged, calibration: Calibration) -> Floats:

@@ -7,19 +7,19 @@ from mzseek.decision.distributions import Distribution, Floats
 from mzseek.similarity import bit_agreement_of
 
 
-def decode_bits(known: Distribution, *, bound: bool = True) -> Answer:
+def decode_bits(candidates: Distribution, *, bound: bool = True) -> Answer:
     """Each bit that is set with more than one half of the probability."""
-    chosen = known.marginals > 0.5
-    agreement = np.where(chosen, known.marginals, 1 - known.marginals)
-    value = float(agreement.mean()) if known.width else 1.0
+    chosen = candidates.marginals > 0.5
+    agreement = np.where(chosen, candidates.marginals, 1 - candidates.marginals)
+    value = float(agreement.mean()) if candidates.width else 1.0
     return Answer(chosen.astype(np.uint8), value, value)
 
 
-def _of_candidates(known: Distribution) -> Floats:
-    if not known.width:
-        return np.ones(len(known))
-    q = known.marginals
-    return np.asarray(((1 - q).sum() + known.sums_over_bits(2 * q - 1)) / known.width)
+def _of_candidates(candidates: Distribution) -> Floats:
+    if not candidates.width:
+        return np.ones(len(candidates))
+    q = candidates.marginals
+    return np.asarray(((1 - q).sum() + candidates.sums_over_bits(2 * q - 1)) / candidates.width)
 
 
 RULES = Rules(bit_agreement_of, decode_bits, _of_candidates)

@@ -9,7 +9,7 @@ from mzseek.decision.utilities import expected
 from mzseek.similarity import f1_of
 
 
-def decode_f1(known: Distribution, *, bound: bool = True) -> Answer:
+def decode_f1(candidates: Distribution, *, bound: bool = True) -> Answer:
     r"""The exact maximiser of expected F1 over all of {0,1}^m.
 
     For decisions of k bits, expected F1 is a sum over them of
@@ -18,24 +18,24 @@ def decode_f1(known: Distribution, *, bound: bool = True) -> Answer:
     beat the decision for cosine are left out: overlaps are at most min(k, s), which bounds each k
     by :math:`\sum_s P(s) 2 \min(k, s) / (k + s)`.
     """
-    sizes, mass = known.by_size
-    start = decode_cosine(known)
-    best, best_value = np.flatnonzero(start.bits), expected("f1", start.bits, known)
-    k = np.arange(1, int(known.used.sum()) + 1, dtype=np.float64)
+    sizes, mass = candidates.by_size
+    start = decode_cosine(candidates)
+    best, best_value = np.flatnonzero(start.bits), expected("f1", start.bits, candidates)
+    k = np.arange(1, int(candidates.used.sum()) + 1, dtype=np.float64)
     reach = (2 * np.minimum(k[:, None], sizes) / (k[:, None] + sizes)) @ mass
     k = k[reach > best_value]
     if len(k):
-        used = _can_be_chosen(known.marginals, k, sizes)
-        joint = size_marginals(known, used, sizes)
+        used = _can_be_chosen(candidates.marginals, k, sizes)
+        joint = size_marginals(candidates, used, sizes)
         for size in k.astype(int):
             delta = joint @ (2 / (sizes + size))
             top = largest(delta, size)
             value = float(delta[top].sum())
             if value > best_value:
                 best, best_value = used[top], value
-    if known.probability_of_zero > best_value:
-        return exact(known.width, best[:0], known.probability_of_zero)
-    return exact(known.width, best, best_value)
+    if candidates.probability_of_zero > best_value:
+        return exact(candidates.width, best[:0], candidates.probability_of_zero)
+    return exact(candidates.width, best, best_value)
 
 
 def _can_be_chosen(marginals: Floats, k: Floats, sizes: Floats) -> Ints:
@@ -50,16 +50,16 @@ def _can_be_chosen(marginals: Floats, k: Floats, sizes: Floats) -> Ints:
     return np.flatnonzero((marginals > 0) & (marginals >= least * (1 - 1e-9)))
 
 
-def size_marginals(known: Distribution, used: Ints, sizes: Floats) -> Floats:
+def size_marginals(candidates: Distribution, used: Ints, sizes: Floats) -> Floats:
     """``P(y_i = 1, |y| = s)`` for the used bits and the sizes there are."""
-    place = np.full(known.width, -1)
+    place = np.full(candidates.width, -1)
     place[used] = np.arange(len(used))
-    column = np.searchsorted(sizes, known.sizes)[known.row_of_entry]
-    row = place[known.indices]
+    column = np.searchsorted(sizes, candidates.sizes)[candidates.row_of_entry]
+    row = place[candidates.indices]
     inside = row >= 0
     flat = np.bincount(
         row[inside] * len(sizes) + column[inside],
-        weights=known.probabilities[known.row_of_entry][inside],
+        weights=candidates.probabilities[candidates.row_of_entry][inside],
         minlength=len(used) * len(sizes),
     )
     return np.asarray(flat, np.float64).reshape(len(used), len(sizes))

@@ -16,43 +16,43 @@ _STARTING_CANDIDATES = 2
 _GAIN = 1e-12
 
 
-def decode_tanimoto(known: Distribution, *, bound: bool = True) -> Answer:
+def decode_tanimoto(candidates: Distribution, *, bound: bool = True) -> Answer:
     """The best decision found for expected Tanimoto over all of {0,1}^m.
 
     The problem is believed to be NP-hard. With few used bits all decisions are enumerated and the
     result is exact; otherwise it is that of `search_tanimoto`.
     """
-    used = np.flatnonzero(known.used)
-    if len(used) <= 20 and len(known) << len(used) <= _ENUMERATED:
-        return enumerate_tanimoto(known)
-    return search_tanimoto(known, bound=bound)
+    used = np.flatnonzero(candidates.used)
+    if len(used) <= 20 and len(candidates) << len(used) <= _ENUMERATED:
+        return enumerate_tanimoto(candidates)
+    return search_tanimoto(candidates, bound=bound)
 
 
-def enumerate_tanimoto(known: Distribution) -> Answer:
+def enumerate_tanimoto(candidates: Distribution) -> Answer:
     """The exact maximiser, by looking at every subset of the used bits.
 
     A bit that no candidate has can only make a union larger.
     """
-    used = np.flatnonzero(known.used)
-    place = np.zeros(known.width, np.int64)
+    used = np.flatnonzero(candidates.used)
+    place = np.zeros(candidates.width, np.int64)
     place[used] = np.arange(len(used))
     codes = np.bincount(
-        known.row_of_entry, weights=2.0 ** place[known.indices], minlength=len(known)
+        candidates.row_of_entry, weights=2.0 ** place[candidates.indices], minlength=len(candidates)
     ).astype(np.uint32)
     decisions = np.arange(1 << len(used), dtype=np.uint32)
     decided = np.bitwise_count(decisions).astype(np.float64)
     values = np.zeros(len(decisions))
-    for code, size, p in zip(codes, known.sizes, known.probabilities, strict=True):
+    for code, size, p in zip(codes, candidates.sizes, candidates.probabilities, strict=True):
         if size:
             common = np.bitwise_count(decisions & code).astype(np.float64)
             values += p * (common / (decided + size - common))
-    values[0] = known.probability_of_zero
+    values[0] = candidates.probability_of_zero
     best = int(np.argmax(values))
     chosen = used[(best >> np.arange(len(used))) & 1 == 1]
-    return exact(known.width, chosen, values[best])
+    return exact(candidates.width, chosen, values[best])
 
 
-def search_tanimoto(known: Distribution, *, bound: bool = True) -> Answer:
+def search_tanimoto(candidates: Distribution, *, bound: bool = True) -> Answer:
     """Search from several starts, each followed by the best bit flips.
 
     Starts are the best prefix of the bits sorted by their marginals, the best prefix sorted by the
@@ -61,32 +61,32 @@ def search_tanimoto(known: Distribution, *, bound: bool = True) -> Answer:
 
     Parameters
     ----------
-    known : Distribution
+    candidates : Distribution
     bound : bool
         Also compute the upper bound; 1 is returned without.
     """
-    zero = known.probability_of_zero
-    if not len(known.indices):
-        return exact(known.width, known.indices, zero)
-    of_candidates = expected_of_candidates("tanimoto", known)
+    zero = candidates.probability_of_zero
+    if not len(candidates.indices):
+        return exact(candidates.width, candidates.indices, zero)
+    of_candidates = expected_of_candidates("tanimoto", candidates)
     ranked = np.argsort(-of_candidates, kind="stable")
     least = max(float(of_candidates[ranked[0]]), zero)
-    starts = [known.bits_of(int(row)) for row in ranked[:_STARTING_CANDIDATES]]
-    longest = _longest(known, least)
-    orders = known.marginals, cosine_weights(known)
-    starts += [_best_prefix(known, weights, longest) for weights in orders]
-    best, best_value = np.zeros(known.width, np.uint8), zero
+    starts = [candidates.bits_of(int(row)) for row in ranked[:_STARTING_CANDIDATES]]
+    longest = _longest(candidates, least)
+    orders = candidates.marginals, cosine_weights(candidates)
+    starts += [_best_prefix(candidates, weights, longest) for weights in orders]
+    best, best_value = np.zeros(candidates.width, np.uint8), zero
     seen: set[bytes] = set()
     for start in starts:
         if start.tobytes() not in seen:
-            bits, value = _climb(known, start, seen)
+            bits, value = _climb(candidates, start, seen)
             if value > best_value:
                 best, best_value = bits, value
-    ceiling = max(tanimoto_bound(known, best_value), best_value) if bound else 1.0
+    ceiling = max(tanimoto_bound(candidates, best_value), best_value) if bound else 1.0
     return Answer(best, best_value, ceiling)
 
 
-def tanimoto_bound(known: Distribution, least: float = 0.0) -> float:
+def tanimoto_bound(candidates: Distribution, least: float = 0.0) -> float:
     r"""An upper bound of the expected Tanimoto of any decision.
 
     For a decision h of k bits and a candidate of s, ``t = a / (k + s − a)`` is convex in the
@@ -97,13 +97,13 @@ def tanimoto_bound(known: Distribution, least: float = 0.0) -> float:
 
     Parameters
     ----------
-    known : Distribution
+    candidates : Distribution
     least : float
         A value that is known to be reached: sizes that cannot beat it are left out.
     """
-    sizes, mass = known.by_size
-    best = max(known.probability_of_zero, least)
-    ranked = np.sort(known.marginals[known.used])[::-1]
+    sizes, mass = candidates.by_size
+    best = max(candidates.probability_of_zero, least)
+    ranked = np.sort(candidates.marginals[candidates.used])[::-1]
     k = np.arange(1, len(ranked) + 1, dtype=np.float64)
     longer = np.maximum(k[:, None], sizes)
     reach = np.minimum((np.minimum(k[:, None], sizes) / longer) @ mass, np.cumsum(ranked) / k)
@@ -114,8 +114,8 @@ def tanimoto_bound(known: Distribution, least: float = 0.0) -> float:
     # As in the decoder for F1: q / max(k, s_max) ≤ weight ≤ q / max(k, s_min).
     kth = ranked[k.astype(int) - 1]
     floor = (kth * np.maximum(k, sizes[0]) / np.maximum(k, sizes[-1])).min() * (1 - 1e-9)
-    used = np.flatnonzero(known.used & (known.marginals >= floor))
-    joint = size_marginals(known, used, sizes)
+    used = np.flatnonzero(candidates.used & (candidates.marginals >= floor))
+    joint = size_marginals(candidates, used, sizes)
     for at in np.argsort(-reach, kind="stable"):
         if reach[at] <= best:
             break
@@ -125,39 +125,39 @@ def tanimoto_bound(known: Distribution, least: float = 0.0) -> float:
     return min(best, 1.0)
 
 
-def _longest(known: Distribution, least: float) -> int:
+def _longest(candidates: Distribution, least: float) -> int:
     """Bits beyond which no decision can reach a value: ``Σ P(s) min(k, s)/k`` falls with k."""
-    sizes, mass = known.by_size
-    total = int(known.used.sum())
+    sizes, mass = candidates.by_size
+    total = int(candidates.used.sum())
     k = np.arange(1, total + 1, dtype=np.float64)
     reach = (np.minimum(k[:, None], sizes) / k[:, None]) @ mass
     able = np.flatnonzero(reach >= least)
     return int(able[-1]) + 1 if len(able) else 1
 
 
-def _best_prefix(known: Distribution, weights: Floats, longest: int) -> npt.NDArray[np.uint8]:
+def _best_prefix(candidates: Distribution, weights: Floats, longest: int) -> npt.NDArray[np.uint8]:
     """The best of the decisions that take the first bits in falling order of weights."""
     used = np.flatnonzero(weights > 0)
     order = used[np.argsort(-weights[used], kind="stable")][:longest]
-    bits = np.zeros(known.width, np.uint8)
+    bits = np.zeros(candidates.width, np.uint8)
     if not len(order):
         return bits
-    common = np.cumsum(known.dense_bits(order), axis=1, dtype=np.float32)
+    common = np.cumsum(candidates.dense_bits(order), axis=1, dtype=np.float32)
     decided = np.arange(1, len(order) + 1, dtype=np.float32)
-    union = known.sizes[:, None].astype(np.float32) + decided - common
-    values = known.probabilities.astype(np.float32) @ (common / union)
+    union = candidates.sizes[:, None].astype(np.float32) + decided - common
+    values = candidates.probabilities.astype(np.float32) @ (common / union)
     bits[order[: int(np.argmax(values)) + 1]] = 1
     return bits
 
 
 def _climb(
-    known: Distribution, bits: npt.NDArray[np.uint8], seen: set[bytes]
+    candidates: Distribution, bits: npt.NDArray[np.uint8], seen: set[bytes]
 ) -> tuple[npt.NDArray[np.uint8], float]:
     """Flip the bits that gain most, until none gains."""
-    value, common, union = _reached(known, bits)
+    value, common, union = _reached(candidates, bits)
     while bits.tobytes() not in seen:
         seen.add(bits.tobytes())
-        after = _after_flips(known, bits, common, union)
+        after = _after_flips(candidates, bits, common, union)
         gaining = np.flatnonzero(after > value + _GAIN)
         if not len(gaining):
             break
@@ -167,7 +167,7 @@ def _climb(
         while True:
             flipped = bits.copy()
             flipped[gaining[:count]] ^= 1
-            reached = _reached(known, flipped)
+            reached = _reached(candidates, flipped)
             if count == 1 or reached[0] >= after[gaining[0]]:
                 break
             count = max(count // 4, 1)
@@ -177,35 +177,35 @@ def _climb(
 
 
 def _after_flips(
-    known: Distribution, bits: npt.NDArray[np.uint8], common: Floats, union: Floats
+    candidates: Distribution, bits: npt.NDArray[np.uint8], common: Floats, union: Floats
 ) -> Floats:
     """Expected Tanimoto after flipping each bit.
 
     Adding a bit: rows that have it gain an overlap, the others get a larger union. Removing: the
     reverse. Either is a constant plus a sum over the rows that have the bit.
     """
-    p = known.probabilities
+    p = candidates.probabilities
     some = np.maximum(union, 1)  # a union is 0 only for the zero vector against itself
     grown = p * common / (union + 1)
     gained = p * (common + 1) / some
     shrunk = p * common / np.maximum(union - 1, 1)
     lost = p * (common - 1) / some
-    weights = np.where(bits[known.indices] == 1, (lost - shrunk)[known.row_of_entry],
-                       (gained - grown)[known.row_of_entry])  # fmt: skip
-    sums = np.bincount(known.indices, weights=weights, minlength=known.width)
+    weights = np.where(bits[candidates.indices] == 1, (lost - shrunk)[candidates.row_of_entry],
+                       (gained - grown)[candidates.row_of_entry])  # fmt: skip
+    sums = np.bincount(candidates.indices, weights=weights, minlength=candidates.width)
     after = np.where(bits == 1, shrunk.sum() + sums, grown.sum() + sums)
     if bits.sum() == 1:
-        after[bits == 1] = known.probability_of_zero
+        after[bits == 1] = candidates.probability_of_zero
     return np.asarray(after)
 
 
-def _reached(known: Distribution, bits: npt.NDArray[np.uint8]) -> tuple[float, Floats, Floats]:
+def _reached(candidates: Distribution, bits: npt.NDArray[np.uint8]) -> tuple[float, Floats, Floats]:
     """Expected Tanimoto, and the overlaps and unions that it comes from."""
-    common = known.sums_over_bits(bits.astype(np.float64))
-    union = known.sizes + bits.sum() - common
+    common = candidates.sums_over_bits(bits.astype(np.float64))
+    union = candidates.sizes + bits.sum() - common
     if not bits.any():
-        return known.probability_of_zero, common, union
-    return float((common / union) @ known.probabilities), common, union
+        return candidates.probability_of_zero, common, union
+    return float((common / union) @ candidates.probabilities), common, union
 
 
 RULES = Rules(lambda d, a, b, _: tanimoto_of(d, a, b), decode_tanimoto)

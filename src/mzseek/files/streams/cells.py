@@ -72,5 +72,5 @@ def list_texts(cell: str) -> list[str]:
     >>> list_texts("caffeine; Coffein"), list_texts("a\\; b; c"), list_texts("")
     (['caffeine', 'Coffein'], ['a; b', 'c'], [])
     """
-    found = [match[1] for match in _PARTS.finditer(free_text(cell))]
-    return [re.sub(r"\\(.)", r"\1", part) for part in found if part]
+    texts = [match[1] for match in _PARTS.finditer(free_text(cell))]
+    return [re.sub(r"\\(.)", r"\1", part) for part in texts if part]

@@ -172,8 +172,8 @@ class _Splitter:
 
 def _end(pattern: re.Pattern[str], text: str, place: int, limit: int = sys.maxsize) -> int:
     """Where a match that begins at a place ends."""
-    found = pattern.match(text, place, limit)
-    return found.end() if found else place
+    match = pattern.match(text, place, limit)
+    return match.end() if match else place
 
 
 def _texts(stream: Readable, chunk: int) -> Iterator[str]:

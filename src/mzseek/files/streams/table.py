@@ -77,11 +77,11 @@ expected one column of it
     """
     if len(names) > MOST_COLUMNS:
         raise InputError(file, f"has {len(names):,} columns, expected at most {MOST_COLUMNS:,}")
-    found: dict[str, list[int]] = {}
+    places_of: dict[str, list[int]] = {}
     for place, name in enumerate(names):
-        found.setdefault(name.strip() if exact else plain_name(name), []).append(place)
+        places_of.setdefault(name.strip() if exact else plain_name(name), []).append(place)
     for name in wanted:
-        places = found.get(name, []) if name else []
+        places = places_of.get(name, []) if name else []
         if len(places) > 1:
             shown = [f"{p + 1} ({names[p].strip()[:40]!r})" for p in places[:_SHOWN_TWINS]]
             more = f" and {len(places) - len(shown)} more" if len(places) > len(shown) else ""

@@ -61,10 +61,10 @@ class Element:
         >>> [element.name for element in run.all("list", "b")]
         ['b']
         """
-        found = [self]
+        inside = [self]
         for name in path:
-            found = [child for one in found for child in one.children if child.name == name]
-        return found
+            inside = [child for one in inside for child in one.children if child.name == name]
+        return inside
 
 
 def iter_elements(stream: Readable, names: Collection[str]) -> Iterator[Element]:
@@ -87,7 +87,7 @@ def iter_elements(stream: Readable, names: Collection[str]) -> Iterator[Element]
     [('1', 1), ('2', 0)]
     """
     collector = _Collector(names)
-    parser, known = _parser(collector)
+    parser, kept_names = _parser(collector)
     fed = 0
     more = True
     while more:
@@ -105,20 +105,20 @@ def iter_elements(stream: Readable, names: Collection[str]) -> Iterator[Element]
             raise BrokenXmlError(str(fault)) from fault
         if fed - parser.CurrentByteIndex > MAX_TAG:
             raise BrokenXmlError(f"a tag is longer than {MAX_TAG:,} bytes")
-        if len(known) > MAX_NAMES:
+        if len(kept_names) > MAX_NAMES:
             raise BrokenXmlError(f"more than {MAX_NAMES:,} names of elements and attributes")
 
 
 def _parser(collector: "_Collector") -> tuple[expat.XMLParserType, dict[str, str]]:
-    known: dict[str, str] = {}
-    parser = expat.ParserCreate(intern=known)
+    kept_names: dict[str, str] = {}
+    parser = expat.ParserCreate(intern=kept_names)
     parser.buffer_text = True
     parser.buffer_size = _CHUNK
     parser.StartElementHandler = collector.start
     parser.EndElementHandler = collector.end
     parser.CharacterDataHandler = collector.text
     parser.EntityDeclHandler = _refuse_entity
-    return parser, known
+    return parser, kept_names
 
 
 def _refuse_entity(*_: object) -> None:

@@ -157,17 +157,19 @@ def _add(record: Record, name: str, value: Value | None) -> None:
 
 def _parameters(element: Element, groups: Groups) -> Parameters:
     """Values of the parameters directly inside an element, those of its groups included."""
-    found: Parameters = {}
+    parameters: Parameters = {}
     for child in element.children:
         given = child.attributes
         if child.name in {"cvParam", "userParam"}:
-            found[given.get("name", "")] = Value(given.get("value", ""), given.get("unitName", ""))
+            parameters[given.get("name", "")] = Value(
+                given.get("value", ""), given.get("unitName", "")
+            )
         elif child.name == f"{_GROUP}Ref":
             reference = given.get("ref", "")
             if reference not in groups:
                 raise SpectrumError(f"refers to the group {shorten(reference)!r}, which is absent")
-            found |= groups[reference]
-    return found
+            parameters |= groups[reference]
+    return parameters
 
 
 def _decode(array: Element, groups: Groups) -> npt.NDArray[np.generic]:
@@ -224,8 +226,8 @@ def _seconds(text: str) -> float:
     """Seconds of an XML duration (``PT1M2.5S``), or of a plain number of minutes."""
     if not text.startswith(("P", "-P")):
         return float(text) * 60
-    found = _DURATION.match(text)
-    if found is None:
+    match = _DURATION.match(text)
+    if match is None:
         return 0.0
-    hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    hours, minutes, seconds = (float(part or 0) for part in match.groups())
     return hours * 3600 + minutes * 60 + seconds

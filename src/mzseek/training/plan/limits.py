@@ -57,15 +57,15 @@ def memory_of_machine() -> float:
     if device() == "cuda":
         return float(torch.cuda.get_device_properties(0).total_memory)
     try:
-        found = [float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")]
+        sizes = [float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")]
     except (AttributeError, ValueError, OSError):  # not every system can be asked
         return float("inf")
     for path in _LIMITS:
         try:
-            found.append(float(Path(path).read_text()))
+            sizes.append(float(Path(path).read_text()))
         except (OSError, ValueError):  # absent, or "max"
             continue
-    return min(found)
+    return min(sizes)
 
 
 def check_threads(options: Options) -> None:

@@ -42,8 +42,8 @@ class DeepSets(Encoder):
         """Embeddings of peak lists, shape (batch, width)."""
         assert isinstance(spectra, PeakLists)  # the batch maker asks `reads`
         peaks = spectra
-        each = torch.cat([self.fourier(peaks.mz), peaks.intensities[..., None]], -1)
-        states = self.on_peak(each.flatten(0, 1)).unflatten(0, each.shape[:2])
+        features = torch.cat([self.fourier(peaks.mz), peaks.intensities[..., None]], -1)
+        states = self.on_peak(features.flatten(0, 1)).unflatten(0, features.shape[:2])
         weights = peaks.intensities * peaks.real
         weights = weights / weights.sum(1, keepdim=True).clamp(min=1e-12)
         pooled = (states * weights[..., None]).sum(1)  # (batch, hidden)
