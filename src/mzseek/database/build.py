@@ -12,6 +12,7 @@ import pyarrow as pa
 from rdkit import rdBase
 
 from mzseek.chem.fingerprinting import fingerprint_kind
+from mzseek.chem.fingerprinting.registry import kept_version
 from mzseek.database.folder import (
     COLUMNS,
     KIND,
@@ -143,9 +144,12 @@ def _make(
         "keep_stereo": options.keep_stereo,
         "sources": [{"name": path.name, "sha256": steady.hashes[path]} for path in sources.files],
         "reading": sources.options,
-        "versions": {"mzseek": __version__, "rdkit": rdBase.rdkitVersion},
+        "versions": {
+            "mzseek": __version__, "rdkit": rdBase.rdkitVersion,
+            **kept_version(options.fingerprint),
+        },
         "on": old.manifest["files"][MOLECULES]["sha256"] if old else None,
-    }
+    }  # fmt: skip
     out = out.resolve()
     working = out.with_name(f".{out.name}.building")
     try:

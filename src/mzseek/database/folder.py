@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mzseek.chem.fingerprinting import fingerprint_kind
+from mzseek.chem.fingerprinting.registry import check_version
 from mzseek.database.nearest import FILES as NEAREST
 from mzseek.database.nearest import Nearest
 from mzseek.database.places import FILES as PLACES
@@ -225,6 +226,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise DatabaseError(
             f"{path}: options.fingerprint_bits is {bits}, expected {wanted}; {AGAIN}"
         )
+    check_version(options["fingerprint"], manifest, folder, DatabaseError, AGAIN)
     for name in (MOLECULES, MASSES, REJECTS, *PLACES, *(NEAREST if options["nearest"] else ())):
         if name not in manifest["files"]:
             raise DatabaseError(f"{path}: lacks {f'files.{name}'!r}; {AGAIN}")

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from mzseek.chem.fingerprinting.registry import check_version
 from mzseek.choices import FOLDS
 from mzseek.errors import CacheError
 from mzseek.files import StrPath
@@ -106,10 +107,13 @@ class Prepared(Tabular):
         Raises
         ------
         CacheError
-            It is none, of another version, or a file of it is missing or changed.
+            It is none, of another version, its fingerprints are, or a file of it is missing or
+            changed.
         """
         folder = Path(folder)
         prepared = cls(folder, read_manifest(folder))
+        kind = str(prepared.manifest["options"]["fingerprint"])
+        check_version(kind, prepared.manifest, folder, CacheError, AGAIN)
         MANIFEST.check_files(folder, prepared.manifest, checksums=verify)
         return prepared
 

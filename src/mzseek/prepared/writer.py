@@ -18,6 +18,7 @@ import numpy.typing as npt
 import rdkit
 
 from mzseek.chem.fingerprinting import fingerprint_kind
+from mzseek.chem.fingerprinting.registry import kept_version
 from mzseek.choices import FOLDS
 from mzseek.datasets.collect import Collected, RawLists, collect
 from mzseek.datasets.molecules import MoleculeTable, build_molecule_table
@@ -202,6 +203,7 @@ def _describe(
             "rdkit": rdkit.__version__,
             "numpy": np.__version__,
             "python": platform.python_version(),
+            **kept_version(options.fingerprint),
         },
     }
     key = hashlib.sha256(json.dumps([hashes, shaping], sort_keys=True).encode()).hexdigest()

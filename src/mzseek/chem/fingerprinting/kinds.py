@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from rdkit import rdBase
 from rdkit.Chem import Mol, rdFingerprintGenerator, rdMolDescriptors
 from rdkit.DataStructs import ExplicitBitVect
 
@@ -107,7 +108,8 @@ class MAP4(Fingerprint):
 
     def rows(self, molecules: Sequence[Mol], threads: int = 1) -> BitRows:
         """See `Fingerprint.rows`."""
-        return [map4_bits(molecule, self.bits) for molecule in molecules]
+        with rdBase.BlockLogs():
+            return [map4_bits(molecule, self.bits) for molecule in molecules]
 
 
 def _on_bits(vector: ExplicitBitVect) -> npt.NDArray[np.uint16]:

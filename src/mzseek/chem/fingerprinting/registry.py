@@ -1,6 +1,8 @@
 """The fingerprints by name, and where the code of each stands: one line each, without RDKit."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from mzseek.errors import MoleculeError
 from mzseek.registry import LazyRegistry, choose
@@ -23,7 +25,55 @@ FINGERPRINTS: "LazyRegistry[Fingerprint]" = LazyRegistry(
 )
 OF_THE_PAPER = ("morgan2", "morgan4", "morgan6", "morgan8", "rdkit", "map4")
 
+# How often the bits of a kind have changed, from 1. The second MAP4 is the published one.
+_VERSIONS = {"map4": 2}
+
 
 def fingerprint_kind(name: str) -> "Fingerprint":
     """Kind of that name; an unknown one is refused with the list of those there are."""
     return choose(FINGERPRINTS, name, "fingerprint", MoleculeError)
+
+
+def kept_version(name: str) -> dict[str, int]:
+    """What a manifest's versions say of a kind; nothing of one whose bits never changed.
+
+    Examples
+    --------
+    >>> kept_version("map4"), kept_version("morgan2")
+    ({'map4': 2}, {})
+    """
+    return {name: _VERSIONS[name]} if name in _VERSIONS else {}
+
+
+def check_version(
+    name: str, manifest: Mapping[str, Any], where: Path, error: type[Exception], again: str
+) -> None:
+    """Refuse rows of a kind whose bits have changed since: two sorts of them tell nothing together.
+
+    Parameters
+    ----------
+    name : str
+        The kind.
+    manifest : mapping
+        What the folder says of itself.
+    where : Path
+        The folder.
+    error : type of exception
+    again : str
+        What to do about it.
+
+    Examples
+    --------
+    >>> check_version("map4", {"versions": {"rdkit": "2025.3"}}, Path("old"), ValueError, "again!")
+    Traceback (most recent call last):
+    ...
+    ValueError: old: has map4 fingerprints of version 1, expected 2: other bits are set; again!
+    """
+    said = manifest.get("versions")
+    found = said.get(name, 1) if isinstance(said, dict) else 1
+    expected = _VERSIONS.get(name, 1)
+    if found != expected:
+        raise error(
+            f"{where}: has {name} fingerprints of version {str(found)[:20]}, expected {expected}: "
+            f"other bits are set; {again}"
+        )
