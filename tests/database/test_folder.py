@@ -53,6 +53,18 @@ def test_bits_that_are_not_the_fingerprints_are_refused(store: Path) -> None:
         Database.open(store)
 
 
+@pytest.mark.parametrize("kind", ["map4", "morgan6", "morgan8"])
+def test_fingerprints_of_earlier_bits_are_refused(pool: list[str], tmp_path: Path, kind) -> None:
+    path = write_table(tmp_path / "m.tsv", [(s, str(n)) for n, s in enumerate(pool[:5])])
+    folder = build(path, tmp_path / "store", fingerprint=kind).folder
+    versions = read_manifest(folder)["versions"]
+    edit(folder, versions={name: each for name, each in versions.items() if kind not in name})
+    expected = rf"store: has {kind} fingerprints of version 1, expected 2: .*; build it again"
+    with pytest.raises(DatabaseError, match=expected):
+        Database.open(folder)
+    assert len(build(path, folder, fingerprint=kind)) == 5  # which it can be, in its place
+
+
 def test_only_the_files_asked_for_are_read(store: Path) -> None:
     (store / REJECTS).write_bytes(bytes((store / REJECTS).stat().st_size))
     database = Database.open(store)

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from mzseek.errors import CacheError
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.prepared import Prepared, prepare
+from mzseek.prepared.writer import PrepareOptions
 from mzseek.runs.run import Run
 from mzseek.training.train import train
 
@@ -36,6 +38,29 @@ def own_lists(small: Prepared, tmp_path: Path) -> Prepared:
 def test_a_folder_is_opened_by_text_or_path(small: Prepared) -> None:
     for folder in (small.folder, str(small.folder)):
         assert len(Prepared.open(folder, verify=True)) == len(small)
+
+
+@pytest.mark.parametrize("said", [{}, {"versions": []}, {"versions": {"map4 fingerprints": 1}}])
+def test_fingerprints_of_earlier_bits_are_refused_and_made_anew(
+    write_set, tmp_path: Path, said: dict
+) -> None:
+    files, options = write_set(), PrepareOptions(fingerprint="map4")
+    made, _ = prepare(files.spectra, files.candidates, tmp_path / "prepared", options)
+    path = made.folder / "manifest.json"
+    earlier = {name: each for name, each in made.manifest.items() if name != "versions"}
+    path.write_text(json.dumps(earlier | said | {"key": "of an earlier version"}))
+    expected = "has map4 fingerprints of version 1, expected 2: .*; run `mzseek prepare` again"
+    with pytest.raises(CacheError, match=expected):
+        Prepared.open(made.folder)
+    lines: list[str] = []
+    again, is_new = prepare(files.spectra, files.candidates, made.folder, options, say=lines.append)
+    assert is_new
+    assert again.manifest == made.manifest
+    assert "version of map4 fingerprints is" in lines[0]
+
+
+def test_fingerprints_whose_bits_never_changed_need_no_version(small: Prepared) -> None:
+    assert set(small.manifest["versions"]) == {"mzseek", "rdkit", "numpy", "python"}
 
 
 def test_lists_that_came_with_the_data_are_measured_on_whatever_their_name(

@@ -1,9 +1,16 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from mzseek.chem.fingerprinting.registry import FINGERPRINTS, OF_THE_PAPER, fingerprint_kind
+from mzseek.chem.fingerprinting.registry import (
+    FINGERPRINTS,
+    OF_THE_PAPER,
+    check_version,
+    fingerprint_kind,
+    kept_version,
+)
 from mzseek.errors import MoleculeError
 
 
@@ -28,3 +35,13 @@ def test_names_load_no_library() -> None:
         f"sys.exit(bool({heavy} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("kind", FINGERPRINTS)
+def test_the_version_that_is_kept_is_the_one_that_is_expected(kind: str) -> None:
+    versions = {"rdkit": "2026.3", **kept_version(kind)}
+    check_version(kind, {"versions": versions}, Path("here"), MoleculeError, "again")
+    with pytest.raises(MoleculeError, match=f"here: has {kind} fingerprints of version 9, expecte"):
+        check_version(
+            kind, {"versions": {f"{kind} fingerprints": 9}}, Path("here"), MoleculeError, "again"
+        )

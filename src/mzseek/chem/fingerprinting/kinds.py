@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rdkit import rdBase
+from rdkit import Chem, rdBase
 from rdkit.Chem import Mol, rdFingerprintGenerator, rdMolDescriptors
 from rdkit.DataStructs import ExplicitBitVect
 
@@ -19,6 +19,7 @@ from mzseek.chem.fingerprinting.map4 import map4_bits
 from mzseek.work.processes import ctrl_c_kept
 
 BitRows = list[npt.NDArray[np.uint16]]
+_ANY_ORDER = 4  # the largest radius at which RDKit's bits do not depend on the order of atoms
 
 
 class Fingerprint(ABC):
@@ -65,7 +66,11 @@ class _Generated(Fingerprint):
 
 
 class Morgan(_Generated):
-    """Circular environments up to a radius (ECFP-like), folded to 4096 bits."""
+    """Circular environments up to a radius (ECFP-like), folded to 4096 bits.
+
+    Where two atoms have environments of the same bonds, RDKit goes on from one of them, and above
+    radius 4 bits then depend on which comes first. So atoms are put in canonical order there.
+    """
 
     def __init__(self, radius: int) -> None:
         self.radius = radius
@@ -74,6 +79,12 @@ class Morgan(_Generated):
 
     def _make(self) -> Any:
         return rdFingerprintGenerator.GetMorganGenerator(radius=self.radius, fpSize=self.bits)
+
+    def rows(self, molecules: Sequence[Mol], threads: int = 1) -> BitRows:
+        """See `Fingerprint.rows`."""
+        if self.radius > _ANY_ORDER:
+            molecules = [_in_canonical_order(molecule) for molecule in molecules]
+        return super().rows(molecules, threads)
 
 
 class RDKitPaths(_Generated):
@@ -110,6 +121,15 @@ class MAP4(Fingerprint):
         """See `Fingerprint.rows`."""
         with rdBase.BlockLogs():
             return [map4_bits(molecule, self.bits) for molecule in molecules]
+
+
+def _in_canonical_order(molecule: Mol) -> Mol:
+    """A molecule with its atoms as its canonical SMILES without stereo has them."""
+    plain = Mol(molecule)
+    Chem.RemoveStereochemistry(plain)
+    Chem.MolToSmiles(plain)
+    order = plain.GetPropsAsDict(includePrivate=True, includeComputed=True)
+    return Chem.RenumberAtoms(molecule, list(order["_smilesAtomOutputOrder"]))
 
 
 def _on_bits(vector: ExplicitBitVect) -> npt.NDArray[np.uint16]:
