@@ -22,8 +22,9 @@ from rdkit import DataStructs
 
 from mzseek.database import Database
 from mzseek.database.negatives import mine
-from mzseek.prepared.negatives import add_negatives, truths_of
+from mzseek.prepared.negatives import add_negatives
 from mzseek.prepared.reader import Prepared
+from mzseek.prepared.truths import standard_forms, truths_of
 from mzseek.work import LocalEngine
 
 
@@ -56,8 +57,7 @@ def main():
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     prepared, database = Prepared.open(options.prepared), Database.open(options.database)
-    measured = np.unique(np.asarray(prepared.molecule)).astype(np.int64)
-    truths = truths_of(prepared, measured)
+    truths = truths_of(standard_forms(prepared), database.fingerprint)
     how = {"by": options.by, "keep": options.keep - 1}
     start = time.perf_counter()
     mined = list(mine(database, truths, **how))

@@ -23,7 +23,8 @@ from mzseek.evaluation.scored import Scoring
 from mzseek.prepared import Prepared, prepare
 from mzseek.prepared.bands import set_bands
 from mzseek.prepared.batch import BatchMaker
-from mzseek.prepared.negatives import add_negatives, truths_of
+from mzseek.prepared.negatives import add_negatives
+from mzseek.prepared.truths import standard_forms, truths_of
 from mzseek.prepared.writer import PrepareOptions
 from mzseek.runs.run import Run
 from mzseek.training.plan.options import Options
@@ -47,8 +48,8 @@ def use_prepared(folder: Path) -> None:
         )
         set_bands(prepared, setting, fold=None, jobs=1)
     BatchMaker(prepared, "peaks", (), prepared.in_fold("val")).make(prepared.in_fold("val"))
-    measured = np.unique(prepared.molecule).astype(np.int64)
-    truths_of(prepared, measured)
+    kind = str(prepared.manifest["options"]["fingerprint"])
+    truths_of(standard_forms(prepared, engine=LocalEngine(1)), kind)
     for place in range(len(prepared)):
         prepared.adduct(place), prepared.identifiers[place], prepared.peaks(place)
     list(prepared.smiles), list(prepared.formulas)

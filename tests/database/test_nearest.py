@@ -182,3 +182,11 @@ def test_nothing_is_left_when_indexing_fails(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         build_index(tmp_path / "m.parquet", tmp_path, stop)
     assert sorted(os.listdir(tmp_path)) == sorted(["m.parquet", *FILES])
+
+
+def test_fingerprints_come_back_as_they_were(tmp_path: Path) -> None:
+    rows = random_rows(23)
+    wanted = np.array([22, 0, 4, 3, 4])
+    words = index(rows, tmp_path).fingerprints(wanted)
+    assert (np.unpackbits(words.view(np.uint8), axis=1) == rows[wanted]).all()
+    assert index(rows, tmp_path).fingerprints(wanted[:0]).shape == (0, WIDTH // 8)

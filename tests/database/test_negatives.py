@@ -1,3 +1,4 @@
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,7 +14,7 @@ from mzseek.database.sources import file_sources
 from mzseek.errors import DatabaseError
 from mzseek.work import LocalEngine
 
-from .conftest import NAMELESS, all_rows, write_table
+from .conftest import METHANES, NAMELESS, all_rows, write_table
 
 mined_here = partial(mine, engine=LocalEngine(1))
 
@@ -128,6 +129,29 @@ def test_a_molecule_that_is_not_in_the_store_has_negatives(store, rows) -> None:
     assert found.number == 7
     assert 100 in found.rows.tolist()
     assert found.similarities[0] == 1.0
+    assert found.own == -1
+
+
+@pytest.mark.parametrize("by", ["mass", "formula"])
+def test_likeness_is_to_the_form_that_the_store_has(store, rows, truths, by: str) -> None:
+    empty = bytes(len(rows[0]["fingerprint"]))
+    drawn_otherwise = [replace(truth, fingerprint=empty) for truth in truths]
+    expected = list(mined_here(store, truths, by=by))
+    for found, same in zip(mined_here(store, drawn_otherwise, by=by), expected, strict=True):
+        own = rows[found.own]
+        assert (own["key"], own["mass"]) == (truths[found.number].key, truths[found.number].mass)
+        assert found.own == same.own
+        assert found.rows.tolist() == same.rows.tolist()
+        assert found.similarities.tolist() == same.similarities.tolist()
+
+
+def test_a_labelled_form_of_a_molecule_is_not_itself(store, rows) -> None:
+    places = [n for n, row in enumerate(rows) if row["smiles"] in METHANES]
+    assert len(places) == len(METHANES)
+    wide = {"ppm": 2e5}
+    for place in places:
+        [found] = mined_here(store, [truth_of(rows[place], 0)], **wide)
+        assert found.own == place
 
 
 def test_a_mass_where_nothing_is_has_none(store, rows) -> None:

@@ -5,14 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rdkit import DataStructs
+from rdkit import Chem, DataStructs
 
-from mzseek.chem import fingerprints, formula
+from mzseek.chem import exact_mass, fingerprints, formula, inchikey_block, standardise
 from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
 from mzseek.datasets.demo.molecules import demo_molecules
-from mzseek.errors import CacheError, DatabaseError, DatasetError, WriteError
+from mzseek.errors import CacheError, DatabaseError, DatasetError, MoleculeError, WriteError
 from mzseek.prepared import Prepared, prepare
+from mzseek.prepared.bands import set_bands
 from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT
 from mzseek.prepared.negatives import add_negatives
 from mzseek.work import LocalEngine
@@ -183,6 +184,127 @@ def test_a_failed_write_leaves_the_folder_as_it_was(
         add_negatives(prepared, store, kind="random", keep=8, seed=2, engine=ALONE)
     assert contents(folder) == before
     assert [path.name for path in folder.parent.iterdir()] == ["prepared"]
+
+
+def charged_set(write_set, tmp_path: Path) -> tuple[Prepared, dict[str, str]]:
+    """A prepared set whose truths are drawn as salts, ions and with stereo; forms by drawing."""
+    drawn = {
+        "CC(=O)Oc1ccccc1C(=O)[O-].[Na+]": "CC(=O)Oc1ccccc1C(=O)O",
+        "[NH3+][C@@H](Cc1ccccc1)C(=O)[O-]": "NC(Cc1ccccc1)C(=O)O",
+        "O=C([O-])c1ccc(O)cc1O": "O=C(O)c1ccc(O)cc1O",
+        "C[NH+](C)CCc1c[nH]c2ccccc12.[Cl-]": "CN(C)CCc1c[nH]c2ccccc12",
+    }
+    rows = [row(f"S{n}", smiles, "train", adduct="") for n, smiles in enumerate(drawn)]
+    lists = {smiles: [smiles, "CCO"] for smiles in drawn}
+    files = write_set(rows=rows, lists=lists)
+    return prepare(files.spectra, files.candidates, tmp_path / "charged", jobs=1)[0], drawn
+
+
+RIVALS = [
+    "COC(=O)c1ccc(C(=O)O)cc1", "O=C(O)Cc1ccc2c(c1)OCO2", "CC(N)(C(=O)O)c1ccccc1",
+    "CN(C)C(=O)c1cccc(O)c1", "CN(C)C(=O)c1ccc(O)cc1", "O=C(O)c1cc(O)cc(O)c1", "O=C(O)c1cccc(O)c1O",
+    "CN(C)CCc1cc2ccccc2[nH]1", "CCNCCc1c[nH]c2ccccc12",
+]  # fmt: skip
+
+
+def drawing(smiles: str) -> tuple[int, ...]:
+    """What shows of a form, without a look at the molecule."""
+    return tuple(smiles.count(mark) for mark in (".", "+", "-]", "@", "/"))
+
+
+def found_by_form(lists: list[list[str]]) -> float:
+    """How often a judge who knows the rarest form for the truth's finds it (the first) so."""
+    hits = []
+    for members in lists:
+        forms = [drawing(smiles) for smiles in members]
+        rarest = min(forms.count(form) for form in forms)
+        rare = [forms.count(form) == rarest for form in forms]
+        hits.append(rare[0] / sum(rare))
+    return float(np.mean(hits))
+
+
+@pytest.mark.parametrize("by", ["mass", "formula"])
+@pytest.mark.parametrize("has_truths", [True, False])
+def test_the_form_tells_nothing(write_set, tmp_path: Path, by: str, has_truths: bool) -> None:
+    prepared, drawn = charged_set(write_set, tmp_path)
+    store = build(tmp_path / "store", [*RIVALS, *(drawn.values() if has_truths else [])])
+    prepared, facts = add_negatives(prepared, store, by=by, keep=8, engine=ALONE)
+    members = {
+        prepared.smiles[molecule]: [prepared.smiles[each] for each in places]
+        for molecule, places in listed(prepared, facts["name"]).items()
+    }
+    forms = {Chem.CanonSmiles(written): form for written, form in drawn.items()}
+    assert {written: each[0] for written, each in members.items()} == forms
+    assert all(len(each) > 1 for each in members.values())
+    chance = np.mean([1 / len(each) for each in members.values()])
+    assert found_by_form(list(members.values())) == pytest.approx(chance)
+    # As they were written, all would be found.
+    assert found_by_form([[written, *each[1:]] for written, each in members.items()]) == 1
+    assert facts["truths_in_other_form"] == len(drawn)
+    assert facts["mean"] == pytest.approx(np.mean([len(each) for each in members.values()]))
+
+
+@pytest.mark.parametrize("has_truths", [True, False])
+def test_added_truths_have_all_that_molecules_have(
+    write_set, tmp_path: Path, has_truths: bool
+) -> None:
+    prepared, drawn = charged_set(write_set, tmp_path)
+    before = len(prepared.masses)
+    store = build(tmp_path / "store", [*RIVALS, *(drawn.values() if has_truths else [])])
+    prepared, _ = add_negatives(prepared, store, keep=8, engine=ALONE)
+    new = np.arange(before, len(prepared.masses))
+    added = [prepared.smiles[int(n)] for n in new]
+    assert set(drawn.values()) < set(added)
+    assert len(set(added)) == len(added)
+    assert (prepared.fingerprint_rows(new).toarray() == fingerprints(added).toarray()).all()
+    assert [prepared.formulas[int(n)] for n in new] == [formula(each) for each in added]
+    assert prepared.blocks[new].tolist() == [inchikey_block(each).encode() for each in added]
+    assert prepared.masses[new].tolist() == pytest.approx([exact_mass(each) for each in added])
+
+
+def test_a_truth_is_drawn_as_the_store_draws_it(write_set, tmp_path: Path) -> None:
+    lactam, lactim = "O=c1cccc[nH]1", "Oc1ccccn1"
+    rivals = ["Oc1cccnc1", "Oc1ccncc1"]
+    files = write_set(rows=[row("S", lactim, "train")], lists={lactim: [lactim, *rivals]})
+    prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out", jobs=1)
+    store = build(tmp_path / "store", [lactam, *rivals])
+    prepared, facts = add_negatives(prepared, store, keep=8, engine=ALONE)
+    ((_, members),) = listed(prepared, facts["name"]).items()
+    assert prepared.smiles[members[0]] == Chem.CanonSmiles(lactam)
+    assert len(members) == 3
+    bits = fingerprints([prepared.smiles[each] for each in members]).toarray()
+    own, *others = map(bit_vector, bits)
+    alike = DataStructs.BulkTanimotoSimilarity(own, others)
+    assert alike == sorted(alike, reverse=True)
+    band = set_bands(prepared, facts["name"], fold=None, jobs=1)
+    assert band.high.tolist() == pytest.approx([max(alike)])
+
+
+def test_what_cannot_be_standardised_has_no_list(
+    folder: Path, store: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused: list[str] = []
+
+    def refuse(molecule: Chem.Mol, **how: bool) -> Chem.Mol:
+        if not refused:
+            refused.append(Chem.MolToSmiles(molecule))
+        if Chem.MolToSmiles(molecule) in refused:
+            raise MoleculeError("cannot be standardised")
+        return standardise(molecule, **how)
+
+    monkeypatch.setattr("mzseek.prepared.truths.standardise", refuse)
+    prepared, facts = add_negatives(Prepared.open(folder), store, keep=4, engine=ALONE)
+    assert facts["molecules_without"] == 1
+    assert facts["lists"] == prepared.manifest["counts"]["measured_molecules"] - 1
+    without = [m for m, each in listed(prepared, facts["name"]).items() if not each]
+    assert [prepared.smiles[molecule] for molecule in without] == refused
+    monkeypatch.setattr("mzseek.prepared.truths.standardise", _refuse_all)
+    with pytest.raises(CacheError, match="none of its molecules can be standardised"):
+        add_negatives(prepared, store, keep=4, engine=ALONE)
+
+
+def _refuse_all(molecule: Chem.Mol, **how: bool) -> Chem.Mol:
+    raise MoleculeError("cannot be standardised")
 
 
 def test_a_truth_that_inchi_cannot_name_is_there_once(write_set, tmp_path: Path) -> None:

@@ -159,6 +159,10 @@ class Nearest:
             tanimoto_of(common.astype(np.float64), sizes[:, None], self.counts[start:end])
         )
 
+    def fingerprints(self, rows: Ints) -> Words:
+        """Packed fingerprints of the molecules at these places, shape (rows, words)."""
+        return np.asarray(self.words[rows // self.size, :, rows % self.size])
+
     def search(
         self, fingerprint: npt.NDArray[np.uint8], count: int, least: float = 0.0
     ) -> tuple[Ints, Floats]:

@@ -33,7 +33,7 @@ class Truth:
     formula, key : str
         Formula, and first InChIKey block.
     fingerprint : bytes
-        Packed, of the store's kind.
+        Packed, of the store's kind; for a molecule that the store has, its own is taken.
     """
 
     number: int
@@ -57,12 +57,16 @@ class Mined:
         Tanimoto to the molecule.
     total : int
         How many there were to choose from.
+    own : int
+        Place of the molecule itself in the store, -1 where it is not there. Likeness is to the
+        form that it has there.
     """
 
     number: int
     rows: npt.NDArray[np.int64]
     similarities: npt.NDArray[np.float64]
     total: int
+    own: int
 
 
 def mine(
@@ -135,8 +139,10 @@ def _mine_batch(database: Database, truths: Sequence[Truth], **how: Any) -> list
     width = masses * how["ppm"] * 1e-6 if how["by"] == "mass" else np.full(len(masses), SAME_MASS)
     low = np.searchsorted(database.masses, masses - width, side="left")
     high = np.searchsorted(database.masses, masses + width, side="right")
-    queries = np.array([np.frombuffer(truth.fingerprint, "<u8") for truth in truths])
     names = _Names(database, int(low.min()), int(high.max()), how["by"])
+    own = np.array([names.own(*window) for window in zip(truths, low, high, strict=True)])
+    queries = np.array([np.frombuffer(truth.fingerprint, "<u8") for truth in truths])
+    queries[own >= 0] = database.nearest.fingerprints(own[own >= 0])
     mined = []
     for first, last in _alike(low, high):
         start, end = int(low[first:last].min()), int(high[first:last].max())
@@ -144,9 +150,8 @@ def _mine_batch(database: Database, truths: Sequence[Truth], **how: Any) -> list
         for place in range(first, last):
             here = slice(int(low[place]) - start, int(high[place]) - start)
             others = names.others(truths[place], int(low[place]), int(high[place]))
-            mined.append(
-                _choose(truths[place], values[place - first, here], others, low[place], **how)
-            )
+            alike = values[place - first, here]
+            mined.append(_choose(truths[place], own[place], alike, others, low[place], **how))
     return mined
 
 
@@ -156,6 +161,14 @@ class _Names:
     def __init__(self, database: Database, start: int, end: int, by: str) -> None:
         columns = ["key", "formula"] if by == "formula" else ["key"]
         self.start, self.table = start, database.range(start, end, columns)
+        self.masses = database.masses
+
+    def own(self, truth: Truth, low: int, high: int) -> int:
+        """Where the molecule itself is in a range; its labelled forms have its key, too."""
+        keys = self.table["key"].slice(low - self.start, high - low)
+        rows = int(low) + np.flatnonzero(pc.equal(keys, truth.key).to_numpy())
+        rows = rows[np.abs(self.masses[rows] - truth.mass) <= SAME_MASS]
+        return int(rows[0]) if len(rows) else -1
 
     def others(self, truth: Truth, low: int, high: int) -> npt.NDArray[np.bool_]:
         """Which rows are other molecules, of the same formula where that is asked for."""
@@ -183,6 +196,7 @@ def _alike(
 
 def _choose(
     truth: Truth,
+    own: int,
     similarities: npt.NDArray[np.float64],
     others: npt.NDArray[np.bool_],
     offset: int,
@@ -198,4 +212,4 @@ def _choose(
         order = np.argsort(-alike, kind="stable")[:keep]
     else:
         order = np.random.default_rng([seed, truth.number]).permutation(len(rows))[:keep]
-    return Mined(truth.number, rows[order] + int(offset), alike[order], len(rows))
+    return Mined(truth.number, rows[order] + int(offset), alike[order], len(rows), int(own))

@@ -67,8 +67,9 @@ def set_bands(
     measured = _measured(prepared, setting, fold)
     if most_lists is not None and most_lists < len(measured):
         measured = measured[np.linspace(0, len(measured) - 1, most_lists).astype(int)]
-    members, counts = _members(prepared, setting, measured, with_truth=against == "pairs")
-    used, place = np.unique(np.concatenate([measured, members]), return_inverse=True)
+    truths = _truths(prepared, setting, measured)
+    members, counts = _members(prepared, setting, measured, truths, with_truth=against == "pairs")
+    used, place = np.unique(np.concatenate([truths, members]), return_inverse=True)
     rows = _rows(prepared, used, kind, jobs, progress)
     return bands_of_lists(
         rows,
@@ -94,17 +95,33 @@ def _measured(prepared: Prepared, setting: str, fold: str | None) -> npt.NDArray
     return measured
 
 
+def _truths(
+    prepared: Prepared, setting: str, measured: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Measured molecules in the form that their lists have them in: mined ones have it first."""
+    if setting in prepared.measured_settings:
+        return measured
+    lists = prepared.candidates(setting)
+    first = np.asarray(lists.indptr)[np.asarray(lists.list_of)[measured]]
+    return np.asarray(lists.molecules)[first].astype(np.int64)
+
+
 def _members(
-    prepared: Prepared, setting: str, measured: npt.NDArray[np.int64], *, with_truth: bool
+    prepared: Prepared,
+    setting: str,
+    measured: npt.NDArray[np.int64],
+    truths: npt.NDArray[np.int64],
+    *,
+    with_truth: bool,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Candidates of each molecule that are other molecules, and itself if wanted."""
     lists = prepared.candidates(setting)
     parts = []
-    for molecule in measured:
+    for molecule, truth in zip(measured, truths, strict=True):
         number = int(lists.list_of[molecule])
         here = slice(lists.indptr[number], lists.indptr[number + 1])
         others = lists.molecules[here][(lists.identity[here] & SAME_BLOCK) == 0]
-        parts.append(np.append(others, molecule) if with_truth else np.asarray(others))
+        parts.append(np.append(others, truth) if with_truth else np.asarray(others))
     counts = np.array([len(part) for part in parts], np.int64)
     return np.concatenate(parts).astype(np.int64), counts
 

@@ -1,7 +1,8 @@
 """Candidate lists of hard negatives, added to a prepared folder for training.
 
 They are named after how they were made, ``hard-mass-256`` or ``random-formula-64``. Models are
-trained on them and measured on the lists that came with the data.
+trained on them and measured on the lists that came with the data. Truths stand in them in the form
+of the database: see `mzseek.prepared.truths`.
 """
 
 from typing import Any
@@ -9,13 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from rdkit import Chem
 
-from mzseek.chem import pack_rows
-from mzseek.chem.standard import standardise
 from mzseek.database import Database
-from mzseek.database.negatives import Mined, Truth, mine
-from mzseek.database.rows import fingerprint_bytes
+from mzseek.database.negatives import Mined, mine
 from mzseek.errors import CacheError, DatabaseError
 from mzseek.files import sole_writer
 from mzseek.files.owned import ensure_replaceable
@@ -23,13 +20,12 @@ from mzseek.prepared.layout import (
     KIND,
     SAME_BLOCK,
     SAME_FINGERPRINT,
-    Array,
     is_leftover,
     own_count,
-    path_of,
 )
 from mzseek.prepared.reader import CandidateLists, Prepared
 from mzseek.prepared.segment import NewMolecules, append_segment
+from mzseek.prepared.truths import StandardForm, standard_forms, truths_of
 from mzseek.ragged import pointers
 from mzseek.work import Engine, Progress, silent
 
@@ -81,7 +77,8 @@ def add_negatives(
     prepared : Prepared
         The folder, opened again.
     facts : dict
-        Of the new lists: ``name``, ``lists``, ``median``, ``mean``, ``largest``, ``alone``.
+        Of the new lists: ``name``, ``lists``, ``median``, ``mean``, ``largest``, ``alone``, and
+        how many truths stand there in another form than in the data, ``truths_in_other_form``.
 
     Raises
     ------
@@ -128,88 +125,100 @@ def _added(
     engine: Engine | None,
     progress: Progress,
 ) -> tuple[Prepared, dict[str, Any]]:
-    measured = np.unique(np.asarray(prepared.molecule)).astype(np.int64)
+    forms = standard_forms(
+        prepared, keep_stereo=database.keep_stereo, engine=engine, progress=progress
+    )
     found = mine(
-        database, truths_of(prepared, measured), by=by, keep=keep - 1, kind=kind, ppm=ppm,
+        database, truths_of(forms, database.fingerprint), by=by, keep=keep - 1, kind=kind, ppm=ppm,
         seed=seed, engine=engine, progress=progress,
     )  # fmt: skip
     mined = sorted(found, key=lambda of_molecule: of_molecule.number)
-    rows = np.unique(
-        np.concatenate([np.empty(0, np.int64), *(of_molecule.rows for of_molecule in mined)])
-    )
     progress("adding", 0)
-    molecules, places = _new_molecules(prepared, database, rows)
-    lists = _lists(prepared, mined, rows, places)
+    table = _Table(prepared, database)
+    negatives = table.places_of_rows(np.concatenate([of_molecule.rows for of_molecule in mined]))
+    truths = _places_of_truths(table, mined, forms)
+    lists = _lists(prepared, mined, truths, negatives)
+    measured = int(prepared.manifest["counts"]["measured_molecules"])
     facts = {
         "lists": len(mined),
         "candidates": len(lists.molecules),
         "median": float(np.median(lists.sizes)),
         "mean": float(lists.sizes.mean()),
         "largest": int(lists.sizes.max()),
-        "molecules_without": 0,
+        "molecules_without": measured - len(mined),
         "alone": int((lists.sizes == 1).sum()),
+        "truths_in_other_form": int((truths != [of_molecule.number for of_molecule in mined]).sum()),
         "negatives": {
-            "by": by, "kind": kind, "keep": keep, "ppm": ppm, "seed": seed,
+            "by": by, "kind": kind, "keep": keep, "ppm": ppm, "seed": seed, "form": "database",
             "database": database.manifest["files"]["molecules.parquet"]["sha256"],
         },
     }  # fmt: skip
-    return append_segment(prepared, name, lists, molecules, facts), {"name": name, **facts}
+    added = append_segment(prepared, name, lists, table.new_molecules(), facts)
+    return added, {"name": name, **facts}
 
 
-def truths_of(prepared: Prepared, measured: Ints) -> list[Truth]:
-    """Molecules of a prepared folder, as mining takes them."""
-    rows = prepared.fingerprint_rows(measured)
-    packed = pack_rows(rows)
-    width = fingerprint_bytes(str(prepared.manifest["options"]["fingerprint"]))
-    packed = np.pad(packed, ((0, 0), (0, width - packed.shape[1])))
-    return [
-        Truth(
-            int(molecule),
-            float(prepared.masses[molecule]),
-            prepared.formulas[int(molecule)],
-            _key(prepared, int(molecule)),
-            packed[place].tobytes(),
-        )
-        for place, molecule in enumerate(measured)
-    ]
+class _Table:
+    """The folder's molecules, and those that lists bring: of the store, and truths it lacks."""
 
+    def __init__(self, prepared: Prepared, database: Database) -> None:
+        self.database = database
+        self.place_of = {smiles: place for place, smiles in enumerate(prepared.smiles)}
+        self.old = len(prepared.masses)
+        self.rows: list[int] = []
+        self.forms: list[StandardForm] = []
 
-def _key(prepared: Prepared, molecule: int) -> str:
-    """The store's key of a molecule: where InChI has no name, its standardised SMILES."""
-    try:
-        block = bytes(prepared.blocks[molecule]).decode()
-    except UnicodeDecodeError as error:
-        where = path_of(prepared.folder, Array.BLOCK)
-        raise CacheError(f"{where}: entry {molecule:,} is no text") from error
-    return block or f"SMILES={Chem.MolToSmiles(standardise(prepared.smiles[molecule]))}"
+    def places_of_rows(self, rows: Ints) -> npt.NDArray[np.int32]:
+        """Where molecules of the store are; before any form is asked for."""
+        wanted, inverse = np.unique(rows, return_inverse=True)
+        places = np.empty(len(wanted), np.int32)
+        for index, smiles in enumerate(
+            self.database.rows(wanted, ["smiles"])["smiles"].to_pylist()
+        ):
+            place = self.place_of.get(smiles)
+            if place is None:
+                place = self.place_of[smiles] = self.old + len(self.rows)
+                self.rows.append(int(wanted[index]))
+            places[index] = place
+        return places[inverse]
 
-
-def _new_molecules(
-    prepared: Prepared, database: Database, rows: Ints
-) -> tuple[NewMolecules, npt.NDArray[np.int32]]:
-    """Molecules of the store that the folder does not have yet, and where each row is in it."""
-    place_of = {smiles: place for place, smiles in enumerate(prepared.smiles)}
-    places = np.empty(len(rows), np.int32)
-    total = len(prepared.masses)
-    fresh: list[int] = []
-    for index, smiles in enumerate(database.rows(rows, ["smiles"])["smiles"].to_pylist()):
-        place = place_of.get(smiles)
+    def place_of_form(self, form: StandardForm) -> int:
+        """Where a standardised molecule is."""
+        place = self.place_of.get(form.described.smiles)
         if place is None:
-            place = place_of[smiles] = total + len(fresh)
-            fresh.append(index)
-        places[index] = place
-    new = database.rows(rows[fresh], ["smiles", "formula", "mass", "key", "fingerprint"])
-    keys = new["key"].to_pylist()
-    counts, bits = _set_bits(new["fingerprint"])
-    molecules = NewMolecules(
-        smiles=new["smiles"].to_pylist(),
-        formulas=new["formula"].to_pylist(),
-        masses=new["mass"].to_numpy(),
-        blocks=np.array([key[:14] if "=" not in key else "" for key in keys], dtype="S14"),
-        bit_counts=counts,
-        bits=bits,
-    )
-    return molecules, places
+            new = len(self.rows) + len(self.forms)
+            place = self.place_of[form.described.smiles] = self.old + new
+            self.forms.append(form)
+        return place
+
+    def new_molecules(self) -> NewMolecules:
+        """What the folder does not have yet, in the order of their places."""
+        columns = ["smiles", "formula", "mass", "key", "fingerprint"]
+        new = self.database.rows(np.array(self.rows, np.int64), columns)
+        counts, bits = _set_bits(new["fingerprint"])
+        described = [form.described for form in self.forms]
+        keys = [*new["key"].to_pylist(), *(molecule.key for molecule in described)]
+        masses = [molecule.rounded_mass for molecule in described]
+        sizes = np.array([len(form.bits) for form in self.forms], np.int64)
+        return NewMolecules(
+            smiles=[*new["smiles"].to_pylist(), *(molecule.smiles for molecule in described)],
+            formulas=[*new["formula"].to_pylist(), *(molecule.formula for molecule in described)],
+            masses=np.concatenate([new["mass"].to_numpy(), np.array(masses, np.float64)]),
+            blocks=np.array([key[:14] if "=" not in key else "" for key in keys], dtype="S14"),
+            bit_counts=np.concatenate([counts, sizes]),
+            bits=np.concatenate([bits, *(form.bits for form in self.forms)]),
+        )
+
+
+def _places_of_truths(
+    table: _Table, mined: list[Mined], forms: dict[int, StandardForm]
+) -> npt.NDArray[np.int32]:
+    """The truth of each list as the store has it, or standardised as its molecules are."""
+    own = np.array([of_molecule.own for of_molecule in mined], np.int64)
+    places = np.empty(len(mined), np.int32)
+    places[own >= 0] = table.places_of_rows(own[own >= 0])
+    for index in np.flatnonzero(own < 0).tolist():
+        places[index] = table.place_of_form(forms[mined[index].number])
+    return places
 
 
 def _set_bits(packed: pa.ChunkedArray) -> tuple[Ints, npt.NDArray[np.uint16]]:
@@ -228,22 +237,23 @@ def _set_bits(packed: pa.ChunkedArray) -> tuple[Ints, npt.NDArray[np.uint16]]:
 
 
 def _lists(
-    prepared: Prepared, mined: list[Mined], rows: Ints, places: npt.NDArray[np.int32]
+    prepared: Prepared,
+    mined: list[Mined],
+    truths: npt.NDArray[np.int32],
+    negatives: npt.NDArray[np.int32],
 ) -> CandidateLists:
     """Lists with the truth first, and in what sense each candidate is it."""
     indptr = pointers([1 + len(of_molecule.rows) for of_molecule in mined])
-    truth = np.array([of_molecule.number for of_molecule in mined], np.int64)
     molecules = np.empty(int(indptr[-1]), np.int32)
     identity = np.full(len(molecules), SAME_FINGERPRINT | SAME_BLOCK, np.uint8)
     is_other = np.ones(len(molecules), bool)
     is_other[indptr[:-1]] = False
-    molecules[indptr[:-1]] = truth
-    others = np.concatenate([np.empty(0, np.int64), *(of_molecule.rows for of_molecule in mined)])
-    molecules[is_other] = places[np.searchsorted(rows, others)]
+    molecules[indptr[:-1]] = truths
+    molecules[is_other] = negatives
     # The store's key is the identity; a molecule that the folder has as the truth's SMILES
     # under another key cannot be: equal SMILES have equal keys.
-    alike = np.concatenate([np.empty(0), *(of_molecule.similarities for of_molecule in mined)])
+    alike = np.concatenate([of_molecule.similarities for of_molecule in mined])
     identity[is_other] = np.where(alike == 1, SAME_FINGERPRINT, 0)
     list_of = np.full(own_count(prepared.manifest, "molecules"), -1, np.int32)
-    list_of[truth] = np.arange(len(mined))
+    list_of[[of_molecule.number for of_molecule in mined]] = np.arange(len(mined))
     return CandidateLists(indptr, molecules, identity, list_of)

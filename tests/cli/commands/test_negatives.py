@@ -37,7 +37,8 @@ def test_lists_are_added_trained_on_and_measured_as_printed(
     assert (status, err) == (0, "")
     prepared = Prepared.open(folder, verify=True)
     sizes = prepared.candidates("hard-mass-8").sizes
-    assert f"{len(sizes)} lists, median {float(sorted(sizes)[len(sizes) // 2]):g}, " in out
+    mean, median = sum(sizes) / len(sizes), float(sorted(sizes)[len(sizes) // 2])
+    assert f"{len(sizes)} lists, mean {mean:.1f}, median {median:g}, largest {max(sizes)}" in out
     [words] = commands(out)
     assert words[:2] == ["train", str(folder)]
     monkeypatch.chdir(tmp_path)

@@ -50,8 +50,13 @@ def negatives(
         print_json(facts)
         return
     say(
-        f"{facts['lists']:,} lists, median {facts['median']:g}, largest {facts['largest']}"
+        f"{facts['lists']:,} lists, mean {facts['mean']:.1f}, median {facts['median']:g}, "
+        f"largest {facts['largest']}"
         + (f"; {facts['alone']:,} have no negative" if facts["alone"] else "")
     )
+    if facts["truths_in_other_form"]:
+        say(f"{facts['truths_in_other_form']:,} truths are there as the database has them")
+    if facts["molecules_without"]:
+        say(f"{facts['molecules_without']:,} molecules cannot be standardised and have no list")
     how = ("--loss", "emb-cos", "--candidates", facts["name"])
     say_next("mzseek", "train", data, *how, "--out", "runs/emb-cos")
