@@ -138,6 +138,7 @@ def _added(
     negatives = table.places_of_rows(np.concatenate([of_molecule.rows for of_molecule in mined]))
     truths = _places_of_truths(table, mined, forms)
     lists = _lists(prepared, mined, truths, negatives)
+    written = [of_molecule.number for of_molecule in mined]
     measured = int(prepared.manifest["counts"]["measured_molecules"])
     facts = {
         "lists": len(mined),
@@ -147,7 +148,7 @@ def _added(
         "largest": int(lists.sizes.max()),
         "molecules_without": measured - len(mined),
         "alone": int((lists.sizes == 1).sum()),
-        "truths_in_other_form": int((truths != [of_molecule.number for of_molecule in mined]).sum()),
+        "truths_in_other_form": int((truths != written).sum()),
         "negatives": {
             "by": by, "kind": kind, "keep": keep, "ppm": ppm, "seed": seed, "form": "database",
             "database": database.manifest["files"]["molecules.parquet"]["sha256"],
