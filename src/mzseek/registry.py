@@ -261,6 +261,25 @@ def own_options(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def option_texts(options: Any) -> list[tuple[str, str]]:
+    """Name and value of each option, as people write them; what is off or not given is left out.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Listwise:
+    ...     temperature: float = option(1 / 256, "τ", above=0)
+    ...     pairwise: bool = option(False, "the pairwise form")
+    >>> option_texts(Listwise()), option_texts(Listwise(4.0, True))
+    ([('temperature', '1/256')], [('temperature', '4.0'), ('pairwise', 'true')])
+    """
+    return [
+        (name, _default(value))
+        for name, value in plain(options).items()
+        if value is not None and value is not False
+    ]
+
+
 def _default(value: Any) -> str:
     if isinstance(value, float) and 0 < value < 0.1 and (1 / value).is_integer():
         return f"1/{1 / value:g}"  # temperatures are powers of two

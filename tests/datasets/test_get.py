@@ -141,4 +141,4 @@ def test_one_download_at_a_time_and_none_where_all_is_there(tmp_path: Path) -> N
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("x")
     with sole_writer(folder / "MassSpecGym", "downloading another version"):
-        assert get_massspecgym(folder).spectra == folder / FILES["1.5"]["spectra"]
+        assert get_massspecgym(folder, "1.5").spectra == folder / FILES["1.5"]["spectra"]

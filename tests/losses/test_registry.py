@@ -46,7 +46,10 @@ def test_the_mixture_reads_both() -> None:
 def test_facts_agree_with_the_other_rooms(name: str) -> None:
     fact = loss_named(name)
     assert fact.stands_for in METRICS
-    assert fact.predicts_fingerprint == SCORERS[fact.scorer].reads_fingerprint
+    scorer = SCORERS[fact.scorer]
+    assert fact.predicts_fingerprint == scorer.reads_fingerprint
+    compared = fact.reads_target or scorer.similarity is not None
+    assert fact.reports_fingerprint == (fact.predicts_fingerprint and compared)
 
 
 @pytest.mark.parametrize("name", LOSSES)

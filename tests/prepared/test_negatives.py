@@ -390,7 +390,7 @@ def test_models_train_on_negatives_and_are_measured_on_the_lists_of_the_data(
     run = train(prepared, options, tmp_path / "run")
     history = run.history()
     assert history[-1]["loss"] < history[0]["loss"]
-    assert {name.rpartition("/")[2] for name in history[0] if "hit_rate" in name} == {
+    assert {name.split("/")[1] for name in history[0] if "hit_rate" in name} == {
         "mass", "formula",
     }  # fmt: skip
     assert any(name == "hit_rate@1/mass" for name in run.best)

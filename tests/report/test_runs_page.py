@@ -106,7 +106,8 @@ def test_runs_of_one_name_are_told_apart_and_none_is_lost(write, trained, read_p
         found = evaluate(trained(loss), Scoring()).intervals()["hit_rate@1"]
         own = f"{label} {100 * found.mean:.1f} {100 * found.low:.1f} to {100 * found.high:.1f}"
         assert own in text
-        assert f"{label} {loss} mlp" in text  # what made it
+        options = "temperature 1/64" if loss == "emb-cos" else "–"
+        assert f"{label} {loss} {options} mlp" in text  # what made it
         assert f">{label} (error " in page
 
 
@@ -204,3 +205,14 @@ def test_a_run_that_is_still_training_makes_a_page(
     run = Run.open(tmp_path / "run")
     page = write_runs_page([Shown(run, evaluate(run))], tmp_path / "p.html")
     assert "run" in read_page(page.read_text())
+
+
+def test_a_loss_is_shown_with_its_options(trained, tmp_path: Path, read_page) -> None:
+    """One loss at two temperatures, as in the footnote of the paper's main table."""
+    runs = [trained("fp-cos"), trained("fp-cos", temperature=4.0), trained("fp-mlp")]
+    shown = [Shown(run, evaluate(run)) for run in runs]
+    text = read_page(write_runs_page(shown, tmp_path / "page.html").read_text())
+    assert "fp-cos temperature 1/256" in text
+    assert "fp-cos temperature 4.0" in text
+    assert f"{100 * shown[1].evaluation.values['tanimoto'].mean():.1f}" in text
+    assert "nothing makes them the bits of the molecule" in text

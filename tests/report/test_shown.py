@@ -6,7 +6,7 @@ import pytest
 from mzseek.errors import RunError
 from mzseek.evaluation.beliefs import beliefs_of
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.report.shown import CHANCE, Shown, labelled
+from mzseek.report.shown import CHANCE, Shown, labelled, missing_fingerprints
 from mzseek.runs.run import Run
 
 
@@ -38,3 +38,13 @@ def test_numbers_of_another_run_are_refused(trained) -> None:
         Shown(run, evaluate(other))
     with pytest.raises(RunError, match=r"would be shown with the numbers of .*emb-cos"):
         Shown(run, evaluate(run), beliefs_of(other))
+
+
+def test_why_there_is_no_tanimoto_is_said_once_and_not_of_controls(trained) -> None:
+    runs = [trained("bce"), trained("fp-mlp"), trained("fp-mlp", seed=1), trained("emb-cos")]
+    runs.append(trained("emb-mlp", model="blind"))
+    found = missing_fingerprints([Shown(run, evaluate(run)) for run in runs])
+    assert [reason.partition(" predict")[0] for reason in found] == [
+        "the bits that fp-mlp",
+        "emb-cos",
+    ]

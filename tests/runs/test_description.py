@@ -41,6 +41,7 @@ def test_what_is_asked_of_a_run_is_asked_of_its_parts(encoder: str) -> None:
         assert made.model_name == encoder
         assert made.sees_spectrum == ENCODERS[encoder].sees_spectrum
         assert made.predicts_fingerprint == scorer.reads_fingerprint
+        assert made.reports_fingerprint == LOSSES[loss].reports_fingerprint
         assert made.scores_by == ("cosine" if scorer.name == "fp-cos" else None)
 
 
@@ -48,6 +49,7 @@ def test_a_baseline_predicts_and_sees_nothing() -> None:
     made = description("bce", None)
     assert (made.model_name, made.scores_by) == ("random", None)
     assert not made.predicts_fingerprint
+    assert not made.reports_fingerprint
     assert not made.sees_spectrum
 
 

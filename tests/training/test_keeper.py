@@ -14,6 +14,7 @@ from mzseek.training.keeper import watched_metric
 from mzseek.training.train import train
 
 HIT_RATES = {f"hit_rate@{k}/{setting}" for k in (1, 5, 20) for setting in ("mass", "formula")}
+RANKINGS = {f"{name}/{by}" for name in HIT_RATES for by in ("tanimoto", "soft-tanimoto")}
 
 
 def best_in(history: list[dict[str, float]], name: str) -> tuple[int, float]:
@@ -23,10 +24,10 @@ def best_in(history: list[dict[str, float]], name: str) -> tuple[int, float]:
     return int(row["step"]), row[name]
 
 
-@pytest.mark.parametrize("loss", ["bce", "emb-cos"])
+@pytest.mark.parametrize("loss", ["bce", "fp-mlp", "emb-cos"])
 def test_each_metric_keeps_the_weights_that_were_best_by_it(loss: str, trained) -> None:
     run: Run = trained(loss)
-    expected = HIT_RATES | ({"tanimoto"} if loss == "bce" else set())
+    expected = HIT_RATES | (RANKINGS | {"tanimoto"} if loss == "bce" else set())
     assert set(run.best) == expected
     files = {path.name for path in (run.folder / "checkpoints").iterdir()}
     assert files == {run.checkpoint(name).name for name in expected}
@@ -36,14 +37,17 @@ def test_each_metric_keeps_the_weights_that_were_best_by_it(loss: str, trained) 
         assert load_weights(run.checkpoint(name))[2] == {"step": step}
 
 
-def test_a_checkpoint_measures_what_it_was_kept_for(trained, small: Prepared) -> None:
+@pytest.mark.parametrize("loss", ["iou", "emb-cos"])
+def test_a_checkpoint_measures_what_it_was_kept_for(loss: str, trained, small: Prepared) -> None:
     from mzseek.training.train import predict_fold
 
-    run: Run = trained("emb-cos")
+    run: Run = trained(loss)
     assert len({facts["step"] for facts in run.best.values()}) > 1
+    similarities = ("tanimoto", "soft-tanimoto") if loss == "iou" else ()
     for name, facts in run.best.items():
         network = kept_model(run, name, small)
-        means = validation_means(predict_fold(network, small, "val"), small)
+        said = predict_fold(network, small, "val", similarities=similarities)
+        means = validation_means(said, small)
         assert means[name] == pytest.approx(facts["value"], abs=1e-9)
 
 
@@ -63,7 +67,7 @@ def test_history_has_a_row_a_validation(trained) -> None:
     assert [row["step"] for row in rows] == [5, 10, 15, 20, 24]  # and the last step
     assert [row["epoch"] for row in rows] == [1.25, 2.5, 3.75, 5.0, 6.0]
     for row in rows:
-        assert set(row) == {"step", "epoch", "loss", "tanimoto", "spread"} | HIT_RATES
+        assert set(row) == {"step", "epoch", "loss", "tanimoto", "spread"} | HIT_RATES | RANKINGS
         assert all(0 <= row[name] <= 1 for name in HIT_RATES | {"tanimoto"})
 
 

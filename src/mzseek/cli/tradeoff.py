@@ -7,6 +7,7 @@ from mzseek.cli.output import new_table, plain, say, show
 
 def show_tradeoff(shown: list[Any]) -> None:
     """One row for each run, the controls last and in grey, and chance."""
+    from mzseek.report.shown import missing_fingerprints
     from mzseek.report.tradeoff import LABELS, tradeoff_rows
 
     how, rows = shown[0].evaluation.how, tradeoff_rows(shown)
@@ -26,3 +27,5 @@ def show_tradeoff(shown: list[Any]) -> None:
     )
     said = decoded if any(each.beliefs is not None for each in shown) else ""
     say(f"[dim]{said}Grey rows have not seen the spectrum.[/dim]")
+    for reason in missing_fingerprints(shown):
+        say(f"[dim]No Tanimoto of a predicted fingerprint: {plain(reason)}.[/dim]")

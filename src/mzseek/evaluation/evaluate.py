@@ -1,7 +1,7 @@
 """Scores of a run on a fold, from its predictions."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,16 @@ from scipy.sparse import csr_array
 from mzseek.errors import RunError
 from mzseek.evaluation.scored import (
     Scoring,
+    best_metric,
     best_step,
-    by_cosine,
     check_similarity,
     predictions_of,
     predicts_fingerprint,
+    ranking,
     scored_lists,
+    why_no_fingerprint,
 )
-from mzseek.evaluation.validation import HITS, hit_rates
+from mzseek.evaluation.validation import HITS, hit_metric, hit_rates, ranks_by
 from mzseek.files import StrPath
 from mzseek.metrics import (
     METRICS,
@@ -36,9 +38,10 @@ from mzseek.metrics import (
 )
 from mzseek.prepared.reader import Prepared
 from mzseek.ragged import Ragged
-from mzseek.runs.predictions import ListScores, Predictions
+from mzseek.runs.predictions import ListScores
 from mzseek.runs.run import Run
 from mzseek.tables import Table, Tabular
+from mzseek.work.progress import Progress, silent
 
 _ROWS = 512
 _Values = npt.NDArray[np.float64]
@@ -65,6 +68,12 @@ class Evaluation(Tabular):
         Expected hit rates of an order at random.
     without_list : int
         Spectra of the fold that are not in the hit rates, having no list with the truth in it.
+    chosen_by : dict of str to str
+        The validation metric that the checkpoint of each metric was kept for.
+    no_fingerprint : str or None
+        Why nothing is said about a predicted fingerprint, where nothing is.
+    ranking : str or None
+        The similarity that ranked; None where the model's own score did.
     """
 
     folder: Path
@@ -74,6 +83,21 @@ class Evaluation(Tabular):
     steps: dict[str, int]
     chance: dict[str, float]
     without_list: int = 0
+    chosen_by: dict[str, str] = field(default_factory=dict)
+    no_fingerprint: str | None = None
+    ranking: str | None = None
+
+    @property
+    def own_checkpoints(self) -> bool:
+        """Whether hit rates by a similarity come from the weights that were best by that ranking.
+
+        Not so in a run that has kept none: of an earlier version, or told not to.
+        """
+        return all(
+            ranks_by(self.chosen_by[name]) == self.ranking
+            for name in self.chosen_by
+            if name.startswith("hit_rate")
+        )
 
     def intervals(self, level: float = 0.95) -> dict[str, Interval]:
         """Means with intervals over molecules."""
@@ -124,7 +148,9 @@ class Evaluation(Tabular):
             "intervals": {name: [i.low, i.high] for name, i in intervals.items()},
             "random": self.chance,
             "steps": self.steps,
+            "chosen_by": self.chosen_by,
             "without_list": self.without_list,
+            "no_fingerprint": self.no_fingerprint,
             **vars(self.how),
             "spectra": {name: len(values) for name, values in self.values.items()},
             "molecules": {name: i.groups for name, i in intervals.items()},
@@ -136,12 +162,13 @@ def evaluate(
     how: Scoring | None = None,
     *,
     data: StrPath | None = None,
-    progress: Callable[[str, int, int | None], None] = lambda stage, done, total: None,
+    progress: Progress = silent,
 ) -> Evaluation:
     """Score a run, from its saved predictions where there are any.
 
-    Each metric is taken from the checkpoint that was best by that metric on validation; what else
-    is measured of fingerprints, from the checkpoint that was best by Tanimoto.
+    Each metric is taken from the checkpoint that was best by it on validation; hit rates by a
+    similarity from the one that was best where it ranked; what else is measured of fingerprints
+    from the one that was best by Tanimoto.
 
     Parameters
     ----------
@@ -170,16 +197,14 @@ def evaluate(
     check_similarity(run, how)
 
     @cache
-    def at(step: int) -> Predictions:
-        return predictions_of(run, prepared, step, how.fold, progress)
+    def at(step: int) -> ListScores:
+        return scored_lists(run, prepared, how, step, progress)
 
     measured = _hit_rates(run, prepared, how, at)
-    chance = _chance(at(measured["hit_rate@1"].step).lists[how.candidates], how.identity)
+    chance = _chance(at(measured["hit_rate@1"].step), how.identity)
+    without = len(prepared.in_fold(how.fold)) - len(measured["hit_rate@1"].values)
     if predicts_fingerprint(run):
-        step = best_step(run, "tanimoto")
-        molecule = np.asarray(at(step).molecule)
-        for name, values in _fingerprint_metrics(at(step), prepared).items():
-            measured[name] = _Measured(values, molecule, step)
+        measured |= _fingerprint_metrics(run, prepared, how, progress)
     return Evaluation(
         run.folder.resolve(),
         how,
@@ -187,7 +212,10 @@ def evaluate(
         {name: metric.molecule for name, metric in measured.items()},
         {name: metric.step for name, metric in measured.items()},
         chance,
-        len(prepared.in_fold(how.fold)) - len(measured["hit_rate@1"].values),
+        without,
+        chosen_by={name: metric.chosen_by for name, metric in measured.items()},
+        ranking=ranking(run, how),
+        no_fingerprint=None if predicts_fingerprint(run) else why_no_fingerprint(run),
     )
 
 
@@ -198,23 +226,25 @@ class _Measured:
     values: _Values
     molecule: npt.NDArray[np.int32]
     step: int
+    chosen_by: str
 
 
 def _hit_rates(
-    run: Run, prepared: Prepared, how: Scoring, at: Callable[[int], Predictions]
+    run: Run, prepared: Prepared, how: Scoring, at: Callable[[int], ListScores]
 ) -> dict[str, _Measured]:
     """Each hit rate, at the checkpoint that was best by it; there must be a list to rank."""
 
     @cache
     def rated(step: int) -> tuple[dict[str, _Values], npt.NDArray[np.int32]]:
-        lists = scored_lists(at(step), prepared, how, by_cosine(run))
-        return hit_rates(lists, how.ties, how.identity)
+        return hit_rates(at(step), how.ties, how.identity)
 
     measured = {}
-    for name in (f"hit_rate@{k}" for k in HITS):
-        step = best_step(run, f"{name}/{how.candidates}")
+    for k in HITS:
+        name = f"hit_rate@{k}"
+        chosen_by = best_metric(run, hit_metric(k, how.candidates, ranking(run, how)))
+        step = int(run.best[chosen_by]["step"])
         rates, molecule = rated(step)
-        measured[name] = _Measured(rates[name], molecule, step)
+        measured[name] = _Measured(rates[name], molecule, step, chosen_by)
     if not len(measured["hit_rate@1"].molecule):
         raise RunError(
             f"{prepared.folder}: no {how.fold} spectrum has its molecule among its "
@@ -260,9 +290,8 @@ def mces_of_best(
     how = how or Scoring(candidates=run.measured_on(data))
     how.check()
     prepared = run.open_data(data)
-    step = best_step(run, f"hit_rate@1/{how.candidates}")
-    predictions = predictions_of(run, prepared, step, how.fold, lambda *told: None)
-    lists = scored_lists(predictions, prepared, how, by_cosine(run))
+    step = best_step(run, hit_metric(1, how.candidates, ranking(run, how)))
+    lists = scored_lists(run, prepared, how, step, silent)
     _, first = np.unique(lists.molecule, return_index=True)
     chosen = first[np.unique(np.linspace(0, len(first) - 1, molecules).astype(int))]
     starts = Ragged(lists.counts).starts
@@ -282,16 +311,25 @@ def mces_of_best(
     return tied_lists.sum(np.asarray(distances, np.float64)) / tied_lists.counts, truth
 
 
-def _fingerprint_metrics(predictions: Predictions, prepared: Prepared) -> dict[str, _Values]:
+def _fingerprint_metrics(
+    run: Run, prepared: Prepared, how: Scoring, progress: Progress
+) -> dict[str, _Measured]:
+    """What is measured of predicted fingerprints, at the checkpoint that was best by Tanimoto."""
+    step = best_step(run, "tanimoto")
+    said = predictions_of(run, prepared, step, how.fold, progress)
     found: dict[str, list[_Values]] = {name: [] for name in FINGERPRINT_METRICS}
-    assert predictions.fingerprints is not None
-    for start in range(0, len(predictions.queries), _ROWS):
+    assert said.fingerprints is not None
+    for start in range(0, len(said.queries), _ROWS):
         here = slice(start, start + _ROWS)
-        soft = predictions.fingerprints[here].astype(np.float32)
+        soft = said.fingerprints[here].astype(np.float32)
         bits = csr_array(binarise(soft))
-        truth = prepared.fingerprint_rows(predictions.molecule[here])
+        truth = prepared.fingerprint_rows(said.molecule[here])
         found["tanimoto"].append(tanimoto(bits, truth))
         found["soft_tanimoto"].append(soft_tanimoto(soft, truth))
         found["cosine"].append(cosine(soft, truth))
         found["bit_accuracy"].append(bit_accuracy(bits, truth))
-    return {name: np.concatenate(parts) for name, parts in found.items()}
+    molecule = np.asarray(said.molecule)
+    return {
+        name: _Measured(np.concatenate(parts), molecule, step, "tanimoto")
+        for name, parts in found.items()
+    }

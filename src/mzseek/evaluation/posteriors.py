@@ -9,13 +9,7 @@ from mzseek.decision import Calibration, fit_calibration, fit_temperature, poste
 from mzseek.decision.confidence.lists import merge_answers
 from mzseek.decision.distributions import row_keys
 from mzseek.errors import RunError
-from mzseek.evaluation.scored import (
-    Scoring,
-    by_cosine,
-    check_similarity,
-    predictions_of,
-    scored_lists,
-)
+from mzseek.evaluation.scored import Scoring, check_similarity, kept_steps, scored_lists
 from mzseek.files import StrPath
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import IDENTITIES
@@ -129,7 +123,7 @@ def calibrate(
     check_similarity(run, how)
     if not len(prepared.in_fold("val")):
         raise RunError(f"{prepared.folder}: has no val spectra to calibrate on")
-    steps = sorted({int(facts["step"]) for facts in run.best.values()})
+    steps = kept_steps(run, how)
     found = [_on_validation(run, prepared, how, step, progress) for step in steps]
     _, step, val = min(found, key=lambda each: each[0])
     fitted = fit_calibration(val.scores, val.counts, _labels(val, how), val.molecule)
@@ -158,9 +152,7 @@ def scores_at(
     run: Run, prepared: Prepared, how: Scoring, step: int, progress: Progress = silent
 ) -> ListScores:
     """Lists that have the truth in them, in an order that knows nothing of it."""
-    lists = scored_lists(
-        predictions_of(run, prepared, step, how.fold, progress), prepared, how, by_cosine(run)
-    )
+    lists = scored_lists(run, prepared, how, step, progress)
     ragged = Ragged(lists.counts)
     usable = ragged.any(_labels(lists, how))
     if not usable.any():

@@ -1,24 +1,21 @@
 """A run's candidates with their scores, from its predictions."""
 
 import contextlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mzseek.choices import FOLDS, TIES, Ties
 from mzseek.errors import BusyError, RunError, WriteError
+from mzseek.evaluation.validation import ranks_by
 from mzseek.files import sole_writer
 from mzseek.prepared.reader import Prepared
-from mzseek.prepared.slices import IDENTITIES, Slices
+from mzseek.prepared.slices import IDENTITIES
 from mzseek.registry import check_name
 from mzseek.runs.kept import kept_model
 from mzseek.runs.predictions import ListScores, Predictions, label_of, predict_fold, random_fold
 from mzseek.runs.run import Run
-from mzseek.similarity.lists import LIST_SIMILARITIES, list_similarity
-
-_ROWS = 512
+from mzseek.similarity.lists import LIST_SIMILARITIES, ranking_of
 
 
 @dataclass(frozen=True)
@@ -52,19 +49,24 @@ class Scoring:
         check_name(IDENTITIES, self.identity, "identity", RunError)
 
 
-def by_cosine(run: Run) -> bool:
-    """Whether a model scores by the cosine of its predicted fingerprint."""
-    return run.made.scores_by == "cosine"
-
-
 def sees_spectrum(run: Run) -> bool:
     """Whether a run's scores come from the spectrum; those of controls do not."""
     return run.made.sees_spectrum
 
 
 def predicts_fingerprint(run: Run) -> bool:
-    """Whether a run's model predicts a fingerprint."""
-    return run.made.predicts_fingerprint
+    """Whether a run's model predicts what can be read as the molecule's fingerprint."""
+    return run.made.reports_fingerprint
+
+
+def why_no_fingerprint(run: Run) -> str:
+    """The reason, for a run of which `predicts_fingerprint` is not true."""
+    if run.made.predicts_fingerprint:
+        return (
+            f"the bits that {name_of(run)} predicts go into a network that scores candidates: "
+            "nothing makes them the bits of the molecule"
+        )
+    return f"{name_of(run)} predicts none"
 
 
 def name_of(run: Run) -> str:
@@ -76,26 +78,65 @@ def check_similarity(run: Run, how: Scoring) -> None:
     """Refuse a similarity where there is no predicted fingerprint to compare."""
     if how.similarity and not predicts_fingerprint(run):
         raise RunError(
-            f"{run.folder}: --similarity needs a predicted fingerprint, and {name_of(run)} "
-            "predicts none; leave it out to score by the model itself"
+            f"{run.folder}: --similarity needs a predicted fingerprint, and "
+            f"{why_no_fingerprint(run)}; leave it out to score by the model itself"
         )
 
 
-def best_step(run: Run, wanted: str) -> int:
-    """Step of the checkpoint to read a metric from; of another setting if this has none."""
-    best = run.best
-    kind = wanted.partition("/")[0]
-    for name in (wanted, *(name for name in best if name.partition("/")[0] == kind)):
+def ranking(run: Run, how: Scoring) -> str | None:
+    """The similarity that ranks; None where the model's own score does, which may be the same."""
+    kind = ranking_of(how.similarity) if how.similarity else None
+    return None if kind == run.made.scores_by else kind
+
+
+def best_metric(run: Run, wanted: str) -> str:
+    """The validation metric whose checkpoint a metric is read from: itself, or the next to it.
+
+    A setting that was not validated has the checkpoint of another one. A run that has kept none
+    for a ranking by a similarity has that of the model's own.
+    """
+    best, kind = run.best, wanted.partition("/")[0]
+    alike = [name for name in best if name.partition("/")[0] == kind]
+    own = "/".join(wanted.split("/")[:2])
+    for name in (
+        wanted,
+        *(name for name in alike if ranks_by(name) == ranks_by(wanted)),
+        own,
+        *(name for name in alike if ranks_by(name) is None),
+    ):
         if name in best:
-            return int(best[name]["step"])
+            return name
     raise RunError(f"{run.folder}: has no checkpoint that was chosen by {wanted}")
 
 
+def best_step(run: Run, wanted: str) -> int:
+    """Step of the checkpoint to read a metric from: that of `best_metric`."""
+    return int(run.best[best_metric(run, wanted)]["step"])
+
+
+def kept_steps(run: Run, how: Scoring) -> list[int]:
+    """Steps of the checkpoints that were kept for a ranking, or for the model's own if for none."""
+    by_ranking: dict[str | None, set[int]] = {}
+    for name, facts in run.best.items():
+        by_ranking.setdefault(ranks_by(name), set()).add(int(facts["step"]))
+    return sorted(by_ranking.get(ranking(run, how)) or by_ranking[None])
+
+
 def predictions_of(
-    run: Run, prepared: Prepared, step: int, fold: str, progress: Any
+    run: Run,
+    prepared: Prepared,
+    step: int,
+    fold: str,
+    progress: Any,
+    similarity: str | None = None,
 ) -> Predictions:
-    """Saved predictions of a checkpoint, or new ones, which are saved once the run has ended."""
-    folder, label = run.predictions(step, fold), label_of(run, step, fold)
+    """Saved predictions of a checkpoint, or new ones, which are saved once the run has ended.
+
+    With a ``similarity``, lists have its scores, computed in full precision by the model: from
+    saved fingerprints, whose precision is half, near ties could come out the other way round.
+    """
+    folder = run.predictions(step, fold, similarity)
+    label = label_of(run, step, fold, similarity)
     if folder.is_dir():
         saved = Predictions.open(folder, label)
         saved.check_against(prepared, fold, folder)
@@ -109,7 +150,9 @@ def predictions_of(
         made = predict_fold(
             kept_model(run, metric, prepared), prepared, fold,
             lambda done, total: progress("predicting", done, total),
+            (similarity,) if similarity else (),
         )  # fmt: skip
+        made = made.ranked_by(similarity) if similarity else made
     if run.finished:
         _keep(made, folder, label)
     return made
@@ -127,21 +170,16 @@ def _keep(made: Predictions, folder: Path, label: dict[str, Any]) -> None:
 
 
 def scored_lists(
-    predictions: Predictions, prepared: Prepared, how: Scoring, own_is_cosine: bool
+    run: Run, prepared: Prepared, how: Scoring, step: int, progress: Any
 ) -> ListScores:
-    """Candidates with the scores asked for."""
-    if how.candidates not in predictions.lists:
+    """Candidates with the scores asked for, of the checkpoint of a step.
+
+    Raises
+    ------
+    RunError
+        The saved predictions are of other lists.
+    """
+    said = predictions_of(run, prepared, step, how.fold, progress, ranking(run, how))
+    if how.candidates not in said.lists:
         raise RunError(f"the saved predictions have no candidates {how.candidates!r}")
-    lists = predictions.lists[how.candidates]
-    if how.similarity is None or (how.similarity == "cosine" and own_is_cosine):
-        return lists  # not from the saved fingerprints, whose half precision could flip near ties
-    assert predictions.fingerprints is not None
-    slices = Slices(prepared, (how.candidates,), lists.queries)
-    rows = np.searchsorted(predictions.queries, lists.queries)
-    found = [np.empty(0, np.float32)]
-    for start in range(0, len(rows), _ROWS):
-        here = slice(start, start + _ROWS)
-        predicted = predictions.fingerprints[rows[here]].astype(np.float32)
-        part = slices.lists(lists.queries[here], how.candidates)
-        found.append(list_similarity(predicted, part.rows.csr(), part.counts, how.similarity))
-    return replace(lists, scores=np.concatenate(found))
+    return said.lists[how.candidates]

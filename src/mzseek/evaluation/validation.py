@@ -9,10 +9,43 @@ from mzseek.metrics import binarise, hit_rate_from_counts, rank_counts, tanimoto
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import IDENTITIES
 from mzseek.ragged import Ragged
+from mzseek.runs.description import Description
 from mzseek.runs.predictions import ListScores, Predictions
+from mzseek.similarity.lists import LIST_SIMILARITIES, ranking_of
 
 HITS = (1, 5, 20)
 _ROWS = 1024
+
+
+def hit_metric(k: int, setting: str, similarity: str | None = None) -> str:
+    """What a hit rate is called in a run: by its lists, and by what ranks them if not the model.
+
+    Examples
+    --------
+    >>> hit_metric(20, "mass"), hit_metric(1, "formula", "tanimoto")
+    ('hit_rate@20/mass', 'hit_rate@1/formula/tanimoto')
+    """
+    name = f"hit_rate@{k}/{setting}"
+    return f"{name}/{similarity}" if similarity else name
+
+
+def ranks_by(metric: str) -> str | None:
+    """The similarity in the name of a validation metric; None where the model's own score ranks.
+
+    Examples
+    --------
+    >>> ranks_by("hit_rate@1/mass/tanimoto"), ranks_by("hit_rate@1/mass"), ranks_by("tanimoto")
+    ('tanimoto', None, None)
+    """
+    return metric.partition("/")[2].partition("/")[2] or None
+
+
+def other_rankings(made: Description) -> tuple[str, ...]:
+    """Similarities of its predicted fingerprint by which a run can rank, beside its own score."""
+    if not made.reports_fingerprint:
+        return ()
+    names = dict.fromkeys(ranking_of(name) for name in LIST_SIMILARITIES)
+    return tuple(name for name in names if name != made.scores_by)
 
 
 def hit_rates(
@@ -52,13 +85,21 @@ def thresholded_tanimoto(
     return np.concatenate(found) if found else np.empty(0)
 
 
-def validation_means(predictions: Predictions, prepared: Prepared) -> dict[str, float]:
-    """Means of a validation: ``hit_rate@1/mass`` and so on for every setting, and Tanimoto."""
+def validation_means(
+    predictions: Predictions, prepared: Prepared, *, fingerprint: bool = True
+) -> dict[str, float]:
+    """Means of a validation: hit rates by `hit_metric` for every setting and ranking, and Tanimoto.
+
+    Without ``fingerprint``, what is predicted is not to be read as one, and has no Tanimoto.
+    """
     means: dict[str, float] = {}
-    for setting, lists in predictions.lists.items():
-        rates, _ = hit_rates(lists)
-        means |= {f"{name}/{setting}": float(v.mean()) for name, v in rates.items() if len(v)}
-    similarity = thresholded_tanimoto(predictions, prepared)
+    for ranking, scored in ((None, predictions.lists), *predictions.rankings.items()):
+        for setting, lists in scored.items():
+            rates, _ = hit_rates(lists)
+            for k in HITS:
+                if len(found := rates[f"hit_rate@{k}"]):
+                    means[hit_metric(k, setting, ranking)] = float(found.mean())
+    similarity = thresholded_tanimoto(predictions, prepared) if fingerprint else None
     if similarity is not None and len(similarity):
         means["tanimoto"] = float(similarity.mean())
     return means

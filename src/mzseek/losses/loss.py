@@ -31,6 +31,9 @@ class Loss:
         Does it read candidate lists in training?
     predicts_fingerprint : bool
         Does a model trained with it predict a fingerprint?
+    reports_fingerprint : bool
+        Can that be read as the molecule's fingerprint? Not where a network alone reads it, which
+        can give its bits any meaning.
     stalls : bool
         Does it first learn the base rates of bits alone, for hundreds of steps, where the bias of a
         fingerprint starts at zero?
@@ -45,4 +48,5 @@ class Loss:
     reads_target: bool = True
     reads_candidates: bool = False
     predicts_fingerprint: bool = True
+    reports_fingerprint: bool = True
     stalls: bool = False

@@ -8,10 +8,11 @@ from markupsafe import Markup
 from mzseek.decision import reliability
 from mzseek.evaluation.beliefs import Beliefs
 from mzseek.files import StrPath
+from mzseek.registry import option_texts
 from mzseek.report.figures import curves_svg
 from mzseek.report.page import write_page
 from mzseek.report.reliability import reliability_svg
-from mzseek.report.shown import Shown, labelled
+from mzseek.report.shown import Shown, labelled, missing_fingerprints
 from mzseek.report.tradeoff import DECODED, LABELS, Row, tradeoff_rows, tradeoff_svg
 from mzseek.runs.run import Run
 
@@ -56,6 +57,7 @@ def write_runs_page(
             "beliefs": [_belief(label, each) for label, each in beliefs.items()],
             "reliability": _reliability(runs),
             "rows": [_cells(row) for row in rows],
+            "missing": missing_fingerprints(shown),
             "picture": Markup(tradeoff_svg(rows)),
             "curves": _curves(runs, first.how.candidates),
             "warnings": [
@@ -108,6 +110,7 @@ def _made(label: str, run: Run) -> dict[str, object]:
     return {
         "name": label,
         "loss": run.loss.name,
+        "options": ", ".join(f"{name} {text}" for name, text in option_texts(run.loss.options)),
         "model": run.made.model_name,
         "steps": run.facts["steps"],
         "seconds": run.facts["seconds"],

@@ -61,3 +61,9 @@ def labelled(shown: Sequence[Shown]) -> dict[str, Shown]:
         twice = next(label for label in labels if labels.count(label) > 1)
         raise RunError(f"{by_label[twice].run.folder}: is there twice, expected each run once")
     return by_label
+
+
+def missing_fingerprints(shown: Sequence[Shown]) -> list[str]:
+    """Why runs that see the spectrum have no Tanimoto of a fingerprint, each reason once."""
+    reasons = (each.evaluation.no_fingerprint for each in shown if not each.control)
+    return list(dict.fromkeys(reason for reason in reasons if reason))

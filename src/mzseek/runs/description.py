@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 from mzseek.errors import ModelError, RunError
 from mzseek.files.json_file import check_fields, parse_object
-from mzseek.losses import LOSSES
+from mzseek.losses import LOSSES, loss_named
 from mzseek.models import BASELINES, ENCODERS, SCORERS, ModelSpec, encoder_named, scorer_named
 from mzseek.registry import Part, check_name, part_from
 
@@ -97,6 +97,11 @@ class Description:
     def predicts_fingerprint(self) -> bool:
         """Whether there is a model, and it predicts a fingerprint."""
         return self.encoder is not None and scorer_named(self.scorer.name).reads_fingerprint
+
+    @property
+    def reports_fingerprint(self) -> bool:
+        """Whether what it predicts can be read as the molecule's fingerprint."""
+        return self.predicts_fingerprint and loss_named(self.loss.name).reports_fingerprint
 
     @property
     def sees_spectrum(self) -> bool:

@@ -1,7 +1,7 @@
 """What a model says about a fold, kept on disk: every table reads these, not the model."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,12 @@ from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import Slices
 from mzseek.runs.network import Applied
 from mzseek.runs.run import Run
+from mzseek.similarity.lists import list_similarities
 
 _BATCH = 64
 KIND = "predictions"
 _AGAIN = "remove that folder, and they are made again"
-_LABEL = {"run?": str, "step?": int, "fold?": str, "made_with?": str}
+_LABEL = {"run?": str, "step?": int, "fold?": str, "similarity?": str, "made_with?": str}
 MANIFEST = Manifest(KIND, RunError, _AGAIN, _LABEL)
 _LISTS = {"queries": np.int64, "molecule": np.int32, "counts": np.int64, "candidates": np.int32,
           "identity": np.uint8, "scores": np.float32}  # fmt: skip
@@ -43,7 +44,7 @@ class ListScores:
     identity : uint8 array
         Beside each, in what sense it is the truth (see `mzseek.prepared.reader`).
     scores : float32 array
-        Beside each, the model's score.
+        Beside each, the model's score, or a similarity of the predicted fingerprint with it.
     """
 
     queries: npt.NDArray[np.int64]
@@ -69,6 +70,10 @@ class Predictions:
         Where the model predicts no fingerprint; they are not saved.
     made_with : str or None
         What computed them; None where no network did, and where it is not known.
+    rankings : dict of str to dict of str to ListScores
+        The same lists scored by similarities of the predicted fingerprint, where that was asked
+        for, by similarity and setting. They are computed in full precision, and not saved with the
+        rest: `ranked_by` makes predictions of their own of them.
     """
 
     queries: npt.NDArray[np.int64]
@@ -77,6 +82,12 @@ class Predictions:
     lists: dict[str, ListScores] = field(default_factory=dict)
     embeddings: npt.NDArray[np.float16] | None = None
     made_with: str | None = None
+    rankings: dict[str, dict[str, ListScores]] = field(default_factory=dict)
+
+    def ranked_by(self, similarity: str) -> "Predictions":
+        """Only the scores by a similarity, as predictions that can be saved and opened."""
+        lists = self.rankings[similarity]
+        return replace(self, lists=lists, fingerprints=None, embeddings=None, rankings={})
 
     def save(self, folder: StrPath, label: dict[str, Any] | None = None) -> None:
         """Write to a folder, whole or not at all; the label says what they are of."""
@@ -111,8 +122,8 @@ class Predictions:
         manifest: dict[str, Any] = {}
         if (folder / MANIFEST.name).exists():  # not in those of earlier versions
             manifest = MANIFEST.read(folder)
-            for name, wanted in (label or {}).items():
-                if manifest.get(name) != wanted:
+            for name in (*label, "similarity") if label else ():
+                if manifest.get(name) != (label or {}).get(name):
                     raise RunError(f"{folder}: is of another {name}; {_AGAIN}")
             MANIFEST.check_files(folder, manifest, checksums=True)
         fingerprints = folder / "fingerprints.npy"
@@ -152,9 +163,10 @@ class Predictions:
             check_range(part.candidates, 0, len(prepared.masses), path, RunError, _AGAIN)
 
 
-def label_of(run: Run, step: int, fold: str) -> dict[str, Any]:
-    """What saved predictions say that they are of."""
-    return {"run": run.identity, "step": step, "fold": fold}
+def label_of(run: Run, step: int, fold: str, similarity: str | None = None) -> dict[str, Any]:
+    """What saved predictions say that they are of; the similarity, if scores are one."""
+    label = {"run": run.identity, "step": step, "fold": fold}
+    return label | ({"similarity": similarity} if similarity else {})
 
 
 def predict(
@@ -162,6 +174,7 @@ def predict(
     slices: Slices,
     queries: npt.NDArray[np.int64],
     progress: Callable[[int, int], None] = lambda done, total: None,
+    similarities: Iterable[str] = (),
 ) -> Predictions:
     """Run a network over spectra and all candidate lists that the slices have.
 
@@ -171,14 +184,18 @@ def predict(
     slices : Slices
     queries : int64 array
     progress : callable of (spectra done, spectra in all)
+    similarities : iterable of str
+        Also score the lists by these similarities of the predicted fingerprint.
 
     Returns
     -------
     Predictions
     """
+    kinds = tuple(similarities)
     usable = {name: np.isin(queries, slices.with_lists(queries, name)) for name in slices.stores}
     kept: list[npt.NDArray[np.float16]] = []
     scores: dict[str, list[npt.NDArray[np.float32]]] = {name: [] for name in usable}
+    others = {kind: {name: list(empty) for name, empty in scores.items()} for kind in kinds}
     for start in range(0, len(queries), _BATCH):
         here = queries[start : start + _BATCH]
         read = network.read(
@@ -190,19 +207,27 @@ def predict(
             if not with_list.any():
                 continue
             lists = slices.lists(here[with_list], name)
-            scores[name].append(network.scores(read[with_list], lists.rows.csr(), lists.counts))
+            asked = read[with_list], lists.rows.csr(), lists.counts
+            scores[name].append(network.scores(*asked))
+            for kind, found in list_similarities(*asked, kinds).items():
+                others[kind][name].append(found)
         progress(min(start + _BATCH, len(queries)), len(queries))
+
+    def beside(scores: dict[str, list[npt.NDArray[np.float32]]]) -> dict[str, ListScores]:
+        return {
+            name: list_scores(slices, name, queries[rows], _joined(scores[name]))
+            for name, rows in usable.items()
+        }
+
     said = np.concatenate(kept) if kept else None
     return Predictions(
         queries=queries,
         molecule=np.asarray(slices.prepared.molecule[queries]),
         fingerprints=said if network.predicts_fingerprint else None,
         embeddings=None if network.predicts_fingerprint else said,
-        lists={
-            name: list_scores(slices, name, queries[rows], _joined(scores[name]))
-            for name, rows in usable.items()
-        },
+        lists=beside(scores),
         made_with=network.made_with,
+        rankings={kind: beside(found) for kind, found in others.items()},
     )
 
 
@@ -265,12 +290,16 @@ def _open_lists(folder: Path, name: str) -> ListScores:
 
 
 def predict_fold(
-    network: Applied, prepared: Prepared, fold: str, progress: Any = lambda done, total: None
+    network: Applied,
+    prepared: Prepared,
+    fold: str,
+    progress: Any = lambda done, total: None,
+    similarities: Iterable[str] = (),
 ) -> Predictions:
     """A network's word on a fold, with candidates of every setting there is."""
     queries = prepared.in_fold(fold)
     slices = Slices(prepared, tuple(prepared.measured_settings), queries)
-    return predict(network, slices, queries, progress)
+    return predict(network, slices, queries, progress, similarities)
 
 
 def random_fold(prepared: Prepared, fold: str, seed: int) -> Predictions:

@@ -5,6 +5,7 @@
 ``history.csv``                 one row for each validation: step, epoch, loss, metrics
 ``checkpoints/METRIC.safetensors``  weights when that metric was best on validation
 ``predictions/step-N/FOLD/``    what the checkpoint of that step says about a fold
+``…/FOLD.SIMILARITY/``          the same lists, ranked by a similarity of the fingerprint
 ``state/``                      all that ``--resume`` needs; gone when a run has ended
 ==============================  =======================================================
 """
@@ -229,9 +230,10 @@ class Run:
         """Weights of the step at which a metric was best."""
         return self.folder / "checkpoints" / f"{metric.replace('/', '.')}.safetensors"
 
-    def predictions(self, step: int, fold: str) -> Path:
-        """Folder of what the model of a step says about a fold."""
-        return self.folder / "predictions" / f"step-{step}" / fold
+    def predictions(self, step: int, fold: str, similarity: str | None = None) -> Path:
+        """Folder of what the model of a step says about a fold, or how a similarity ranks it."""
+        name = f"{fold}.{similarity}" if similarity else fold
+        return self.folder / "predictions" / f"step-{step}" / name
 
     @property
     def state(self) -> Path:

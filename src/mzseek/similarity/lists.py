@@ -3,7 +3,8 @@
 `mzseek.similarity.soft` has the cosine as tensors with gradients.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -38,47 +39,74 @@ def list_dots(prediction: Floats, candidates: csr_array, counts: Counts) -> Floa
     >>> list_dots(np.array([[0.5, 0.25, 1.0]], np.float32), rows, np.array([2])).tolist()
     [1.5, 0.25]
     """
-    # One matrix of a long row for each candidate, times all predictions end to end: scipy's loop
-    # over entries then does all lists in one call, and gathers nothing.
-    lists, bits = prediction.shape
+    result: Floats = _end_to_end(prediction.shape, candidates, counts) @ prediction.reshape(-1)
+    return result
+
+
+def _end_to_end(shape: tuple[int, ...], candidates: csr_array, counts: Counts) -> csr_array:
+    """A long row for each candidate, to be multiplied with all predictions end to end.
+
+    scipy's loop over entries then does all lists in one call, and gathers nothing.
+    """
+    lists, bits = shape
     wide = candidates.indices.dtype if lists * bits < 2**31 else np.int64
     first = np.repeat(np.arange(lists, dtype=wide) * bits, counts)
     places = candidates.indices + np.repeat(first, np.diff(candidates.indptr))
-    rows = csr_array(
+    return csr_array(
         (candidates.data, places, candidates.indptr), shape=(candidates.shape[0], lists * bits)
     )
-    result: Floats = rows @ prediction.reshape(-1)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A similarity: of what of a prediction, and by which formula of dots, totals and sizes."""
+
+    reads: Callable[[Floats], Floats]
+    total: Callable[[Floats], Floats]
+    formula: Callable[[Floats, Floats, Floats], Floats]
+
+
+def _as_it_is(prediction: Floats) -> Floats:
+    return prediction
+
+
+def _thresholded(prediction: Floats) -> Floats:
+    result: Floats = (prediction > 0.5).astype(np.float32)
     return result
 
 
-def _cosine(prediction: Floats, candidates: csr_array, counts: Counts) -> Floats:
-    squared = np.repeat(np.einsum("ij,ij->i", prediction, prediction), counts)
-    return cosine_of(list_dots(prediction, candidates, counts), squared, _sizes(candidates))
-
-
-def _soft_tanimoto(prediction: Floats, candidates: csr_array, counts: Counts) -> Floats:
-    total = np.repeat(prediction.sum(1), counts)
-    return tanimoto_of(list_dots(prediction, candidates, counts), total, _sizes(candidates))
-
-
-def _thresholded_tanimoto(prediction: Floats, candidates: csr_array, counts: Counts) -> Floats:
-    return _soft_tanimoto((prediction > 0.5).astype(np.float32), candidates, counts)
-
-
-def _sizes(candidates: csr_array) -> Floats:
-    """Bits of each candidate."""
-    result: Floats = np.diff(candidates.indptr).astype(np.float32)
+def _sum(prediction: Floats) -> Floats:
+    result: Floats = prediction.sum(1)
     return result
 
+
+def _sum_of_squares(prediction: Floats) -> Floats:
+    result: Floats = np.einsum("ij,ij->i", prediction, prediction)
+    return result
+
+
+_SOFT_TANIMOTO = _Kind(_as_it_is, _sum, tanimoto_of)
 
 # Of a 0/1 candidate and a prediction within [0, 1] the smaller of two entries is their product, so
-# Σmin/Σmax is the product form: two names, one function (a test compares it with Σmin/Σmax).
-LIST_SIMILARITIES: dict[str, Callable[[Floats, csr_array, Counts], Floats]] = {
-    "cosine": _cosine,
-    "tanimoto": _thresholded_tanimoto,
-    "soft-tanimoto": _soft_tanimoto,
-    "minmax-tanimoto": _soft_tanimoto,
+# Σmin/Σmax is the product form: two names, one kind (a test compares it with Σmin/Σmax).
+LIST_SIMILARITIES: dict[str, _Kind] = {
+    "cosine": _Kind(_as_it_is, _sum_of_squares, cosine_of),
+    "tanimoto": _Kind(_thresholded, _sum, tanimoto_of),
+    "soft-tanimoto": _SOFT_TANIMOTO,
+    "minmax-tanimoto": _SOFT_TANIMOTO,
 }
+
+
+def ranking_of(kind: str) -> str:
+    """The first name of those that rank alike: ``minmax-tanimoto`` ranks as ``soft-tanimoto``.
+
+    Examples
+    --------
+    >>> ranking_of("minmax-tanimoto"), ranking_of("tanimoto")
+    ('soft-tanimoto', 'tanimoto')
+    """
+    found = choose(LIST_SIMILARITIES, kind, "similarity", SimilarityError)
+    return next(name for name, each in LIST_SIMILARITIES.items() if each is found)
 
 
 def list_similarity(
@@ -100,5 +128,34 @@ def list_similarity(
     -------
     float32 array, shape (candidates,)
     """
-    function = choose(LIST_SIMILARITIES, kind, "similarity", SimilarityError)
-    return function(prediction, candidates, counts)
+    return list_similarities(prediction, candidates, counts, (kind,))[kind]
+
+
+def list_similarities(
+    prediction: Floats, candidates: csr_array, counts: Counts, kinds: Iterable[str]
+) -> dict[str, Floats]:
+    """Several similarities at once, by name: what they have in common is computed once.
+
+    Parameters and shapes are those of `list_similarity`.
+
+    Examples
+    --------
+    >>> rows = csr_array(np.array([[1, 0, 1], [0, 1, 0]], np.float32))
+    >>> said = np.array([[0.75, 0.25, 1.0]], np.float32)
+    >>> found = list_similarities(said, rows, np.array([2]), ["tanimoto", "soft-tanimoto"])
+    >>> {name: scores.round(3).tolist() for name, scores in found.items()}
+    {'tanimoto': [1.0, 0.0], 'soft-tanimoto': [0.875, 0.091]}
+    """
+    chosen = {
+        name: choose(LIST_SIMILARITIES, name, "similarity", SimilarityError) for name in kinds
+    }
+    if not chosen:
+        return {}
+    read = {each.reads: each.reads(prediction) for each in chosen.values()}
+    rows = _end_to_end(prediction.shape, candidates, counts)
+    dots = {reads: rows @ said.reshape(-1) for reads, said in read.items()}
+    sizes = np.diff(candidates.indptr).astype(np.float32)  # bits of each candidate
+    return {
+        name: each.formula(dots[each.reads], np.repeat(each.total(read[each.reads]), counts), sizes)
+        for name, each in chosen.items()
+    }

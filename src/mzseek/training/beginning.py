@@ -53,7 +53,7 @@ def check_run(prepared: Prepared, options: Options) -> int:
         prepared.candidates(measured_on)
     if options.facts.reads_candidates:
         usable = _with_lists(prepared, "train", options.candidates)
-    if not options.facts.predicts_fingerprint:  # its only metrics are hit rates
+    if not options.facts.reports_fingerprint:  # its only metrics are hit rates
         _with_lists(prepared, "val", measured_on)
     if options.start_from:
         first_stage(options, prepared)

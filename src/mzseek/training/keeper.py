@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.errors import RunError
-from mzseek.evaluation.validation import validation_means
+from mzseek.evaluation.validation import other_rankings, validation_means
 from mzseek.files import atomic_file
 from mzseek.files.json_file import check_fields
 from mzseek.metrics import metric
@@ -122,9 +122,12 @@ class Keeper:
         """Measure on the validation fold, keep what is best, save the state."""
         step = learner.step
         predictions = predict(
-            TorchNetwork(learner.model, learner.device), self.maker.slices, self.queries
+            TorchNetwork(learner.model, learner.device), self.maker.slices, self.queries,
+            similarities=other_rankings(self.run.made) if learner.options.other_rankings else (),
+        )  # fmt: skip
+        means = validation_means(
+            predictions, self.maker.prepared, fingerprint=self.run.made.reports_fingerprint
         )
-        means = validation_means(predictions, self.maker.prepared)
         loss = float(np.mean(self._losses)) if self._losses else float("nan")
         self._losses = []
         epoch = step / self.order.steps_per_epoch
@@ -205,7 +208,10 @@ class Keeper:
 
 
 def watched_metric(options: Options, measured_on: str) -> str:
-    """The validation metric that early stopping looks at: what the loss stands for."""
+    """The validation metric that early stopping looks at: HR@1 of ranking losses, else Tanimoto.
+
+    Bit accuracy and cosine, which some losses stand for, are not measured on validation.
+    """
     stands_for = options.facts.stands_for
     if stands_for.startswith("hit_rate"):
         return f"{stands_for}/{measured_on}"
@@ -218,6 +224,6 @@ def _line(
     numbers = [
         f"{name.partition('/')[0].replace('hit_rate', 'HR')} {100 * value:.1f}"
         for name, value in means.items()
-        if "/" not in name or name.endswith(f"/{setting}")
+        if name.partition("/")[2] in ("", setting)
     ]
     return f"step {step:,} of {steps:,}, epoch {epoch:.1f}: loss {loss:.4g}, {', '.join(numbers)}"

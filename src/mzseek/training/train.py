@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from mzseek.errors import RunError
-from mzseek.evaluation.validation import validation_means
+from mzseek.evaluation.validation import ranks_by, validation_means
 from mzseek.files import StrPath, sole_writer
 from mzseek.files.manifest import RUN
 from mzseek.models.device import machine, threads_set
@@ -129,8 +129,12 @@ def _finish(run: Run) -> None:
 
 
 def _predict(run: Run, prepared: Prepared, progress: Progress) -> None:
-    """Predictions of every checkpoint that is the best of some metric."""
-    steps = {facts["step"]: metric for metric, facts in run.best.items()}
+    """Predictions of every checkpoint that is the best of some metric of the model's own.
+
+    Those of other rankings are made when they are asked for, which is seldom.
+    """
+    own = {metric: facts for metric, facts in run.best.items() if ranks_by(metric) is None}
+    steps = {facts["step"]: metric for metric, facts in own.items()}
     for step, metric in steps.items():
         model = kept_model(run, metric, prepared)
         for fold in PREDICTED:

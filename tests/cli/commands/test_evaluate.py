@@ -321,3 +321,34 @@ def test_a_negative_count_of_molecules_is_refused(mzseek, trained) -> None:
     status, _, err = mzseek("evaluate", trained("bce").folder, "--mces", "-1")
     assert status == 2
     assert "Traceback" not in err
+
+
+def test_a_leaderboard_is_written_for_both_kinds_of_lists(mzseek, trained, tmp_path) -> None:
+    run, table = trained("emb-cos"), tmp_path / "retrieval.csv"
+    status, text, err = mzseek("evaluate", run.folder, "--leaderboard", table, "--no-decode")
+    assert (status, err) == (0, "")
+    assert "Leaderboard: " in text
+    for path, setting in ((table, "mass"), (tmp_path / "retrieval_bonus.csv", "formula")):
+        header, row = path.read_text().splitlines()
+        values = dict(zip(header.split(","), row.split(","), strict=False))
+        found = evaluate(run, Scoring(candidates=setting, identity="inchikey"))
+        assert values["Method"] == run.folder.name
+        assert values["Hit rate @ 20"] == f"{100 * found.values['hit_rate@20'].mean():.2f}"
+
+
+def test_bits_that_a_network_reads_have_a_reason_in_place_of_a_tanimoto(mzseek, trained) -> None:
+    status, text, _ = mzseek("evaluate", trained("fp-mlp").folder, "--no-decode")
+    assert status == 0
+    assert not any(line.lstrip().startswith("Tanimoto") for line in text.splitlines())
+    assert "nothing makes them the bits of the molecule" in " ".join(text.split())
+    status, text, _ = mzseek("evaluate", trained("bce").folder, "--no-decode")
+    assert "No Tanimoto" not in text
+
+
+def test_hit_rates_that_are_not_from_their_own_checkpoint_are_marked(mzseek, trained) -> None:
+    run = trained("bce", other_rankings=False)
+    asked = ("--similarity", "minmax-tanimoto", "--no-decode")
+    _, text, _ = mzseek("evaluate", run.folder, *asked)
+    assert "has kept no weights for rankings by minmax-tanimoto" in " ".join(text.split())
+    _, text, _ = mzseek("evaluate", trained("bce").folder, *asked)
+    assert "has kept no weights" not in text

@@ -127,6 +127,7 @@ def test_every_option_reaches_the_run(mzseek, small: Prepared, tmp_path: Path) -
     }  # fmt: skip
     flags = [text for name, v in given.items() for text in (f"--{name.replace('_', '-')}", v)]
     out = tmp_path / "run"
+    flags.append("--no-other-rankings")
     status, _, err = mzseek("train", small.folder, "--loss", "combined", *flags, "--out", out)
     assert (status, err) == (0, "")
     parts = {
@@ -134,7 +135,7 @@ def test_every_option_reaches_the_run(mzseek, small: Prepared, tmp_path: Path) -
         "loss": {name: given.pop(name) for name in ("temperature", "weight")},
     }
     assert Options.of_run(Run.open(out)) == Options.of(
-        "combined", "mlp", parts, bias="zero", **given
+        "combined", "mlp", parts, bias="zero", other_rankings=False, **given
     )
 
 

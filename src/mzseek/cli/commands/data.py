@@ -29,7 +29,7 @@ data_app = typer.Typer(help="Get, build and check data sets.", no_args_is_help=T
 @data_app.command("get")
 def get(
     name: Annotated[str, typer.Argument(help=f"The data set: {' '.join(PUBLIC_SETS)}.")],
-    version: Annotated[str, typer.Option(help="1 or 1.5 (canonical SMILES).")] = "1.5",
+    version: Annotated[str, typer.Option(help="1 (the paper's) or 1.5 (canonical SMILES).")] = "1",
     directory: Annotated[
         Path, typer.Option("--dir", help="Where to put it; files already there are kept.")
     ] = Path("massspecgym"),
@@ -39,7 +39,7 @@ def get(
 ) -> None:
     """Download a public data set (about 1 GB for MassSpecGym).
 
-    Example: mzseek data get massspecgym --version 1.5 --dir massspecgym
+    Example: mzseek data get massspecgym --dir massspecgym
     """
     check_name(PUBLIC_SETS, name.lower(), "data set", DatasetError)
     from mzseek.datasets.get import get_massspecgym

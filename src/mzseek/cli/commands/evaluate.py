@@ -44,6 +44,13 @@ def evaluate(
             help="Also MCES@1, for one spectrum of so many molecules; slow, needs mzseek[mces].",
         ),
     ] = 0,
+    leaderboard: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also put the run into a table in the columns of MassSpecGym's leaderboard: test "
+            "fold, hits by inchikey, mass candidates; formula candidates in NAME_bonus.csv."
+        ),
+    ] = None,
     data: Annotated[
         Path | None, typer.Option(help="The prepared folder, if it has been moved.")
     ] = None,
@@ -90,6 +97,8 @@ def evaluate(
     if mces:
         distances = mces_of_best(opened, how, molecules=mces, data=data)[0]
         distance = bootstrap(distances, bounds=None)
+    if leaderboard is not None:
+        _write_leaderboard(opened, leaderboard, mces, data)
     gains = evaluation.gain_over(against) if against else {}
     if as_json:
         facts = _facts(evaluation, beliefs, distance)
@@ -108,8 +117,19 @@ def evaluate(
         _say_distance(distance)
 
 
-def _facts(evaluation: Any, beliefs: Any, distance: Any) -> dict[str, Any]:
-    facts: dict[str, Any] = evaluation.to_dict()
+def _write_leaderboard(run: Any, path: Path, mces: int, data: Path | None) -> None:
+    from mzseek.evaluation.leaderboard import write_leaderboard
+
+    with watched() as progress:
+        tables = write_leaderboard(run, path, mces=mces, data=data, progress=progress)
+    say(
+        f"Leaderboard: {', '.join(plain(table) for table in tables)} [dim](test fold, hits by "
+        "inchikey, 95 % intervals over spectra as the leaderboard's own)[/dim]"
+    )
+
+
+def _facts(found: Any, beliefs: Any, distance: Any) -> dict[str, Any]:
+    facts: dict[str, Any] = found.to_dict()
     if distance:
         has_interval = distance.low < distance.high
         facts["mces@1"] = distance.mean
@@ -134,6 +154,12 @@ def _show(
             f"[yellow]{evaluation.without_list:,} spectra have no {plain(how.candidates)} list "
             "with their molecule in it: left out of the hit rates[/yellow]"
         )
+    if not evaluation.own_checkpoints:
+        say(
+            f"[yellow]this run has kept no weights for rankings by {plain(how.similarity)}: these "
+            "hit rates are from those that were best by the model's own score. Train it anew to "
+            "keep them[/yellow]"
+        )
     table = new_table()
     table.add_column("%", no_wrap=True)
     columns = [(name, evaluation.intervals(), False)]
@@ -147,6 +173,9 @@ def _show(
         table.add_row(METRICS[metric].label, *cells, _percent(evaluation.chance.get(metric)))
     show(table)
     say("[dim]In brackets: 95 % intervals over molecules.[/dim]")
+    if evaluation.no_fingerprint:
+        reason = plain(evaluation.no_fingerprint)
+        say(f"[dim]No Tanimoto of a predicted fingerprint: {reason}.[/dim]")
 
 
 def _say_distance(distance: Any) -> None:

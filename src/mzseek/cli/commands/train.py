@@ -137,8 +137,20 @@ def train(
             f"or {PAPER['validate_every']:,} steps apart."
         ),
     ] = None,
+    other_rankings: Annotated[
+        bool | None,
+        typer.Option(
+            help="Where a fingerprint is predicted, also validate rankings by its Tanimoto, "
+            "thresholded and soft, and keep their best weights, for `evaluate --similarity`; done "
+            "by default."
+        ),
+    ] = _USUAL.other_rankings,
     patience: Annotated[
-        int | None, typer.Option(help="Stop after so many validations without gain.")
+        int | None,
+        typer.Option(
+            help="Stop after so many validations without gain: in HR@1 for ranking losses, else in "
+            "Tanimoto."
+        ),
     ] = None,
     start_from: Annotated[
         Path | None, typer.Option(help="Run to take weights from (two-stage training).")
@@ -178,6 +190,7 @@ def train(
     options = Options.of(
         loss, model, parts, candidates=candidates, epochs=epochs, batch_size=batch_size, lr=lr,
         seed=seed, warmup=warmup, bias=bias, validate_every=validate_every, patience=patience,
+        other_rankings=other_rankings,
         start_from=str(start_from) if start_from else None, threads=threads,
     )  # fmt: skip
     prepared = Prepared.open(data)

@@ -95,6 +95,7 @@ def _loss(name: str, options: type) -> Loss:
     return Loss(
         name, listwise, kind="listwise", stands_for="hit_rate@1", options=options, scorer=name,
         reads_target=False, reads_candidates=True, predicts_fingerprint=name.startswith("fp-"),
+        reports_fingerprint=name == "fp-cos",
     )  # fmt: skip
 
 

@@ -6,7 +6,9 @@ from typing import Any
 from mzseek.registry import option
 
 PROTOCOLS = ("auto", "paper")
-PAPER: dict[str, Any] = {"warmup": 500, "validate_every": 1000, "bias": "zero"}
+PAPER: dict[str, Any] = {
+    "warmup": 500, "validate_every": 1000, "bias": "zero", "other_rankings": True,
+}  # fmt: skip
 # Of a shorter run, the share that warms up; how often it is validated, and how often an epoch at
 # the most: to measure MassBank's validation fold takes a twentieth of an epoch, and 200 MB are
 # written each time, to go on from.
@@ -29,6 +31,7 @@ class TrainingOptions:
     clip: float = option(1.0, "largest norm of a gradient", above=0, finite=False)
     bias: str | None = option(None, "start of the fingerprint's bias", among=BIASES)
     validate_every: int | None = option(None, "steps between validations", above=0)
+    other_rankings: bool | None = option(None, "also keep what ranks best by Tanimoto")
     patience: int | None = option(None, "validations without gain before it stops", above=0)
     start_from: str | None = option(None, "run to take weights from")
     threads: int | None = option(None, "CPU threads", above=0)

@@ -48,6 +48,9 @@ class Options(TrainingOptions):
         ``zero`` (small random numbers, as published) or ``log-odds`` (each bit's base rate).
     validate_every : int or None
         Steps between validations.
+    other_rankings : bool or None
+        Also validate rankings by the other similarities of a predicted fingerprint, and keep the
+        weights that were best by each.
     patience : int or None
         Stop after this many validations without a better value of the metric that counts.
     start_from : str or None

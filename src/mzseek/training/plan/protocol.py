@@ -69,6 +69,7 @@ def for_steps(options: Options, steps: int) -> Options:
             "warmup": min(PAPER["warmup"], steps // WARMING),
             "validate_every": min(PAPER["validate_every"], apart),
             "bias": "log-odds" if stalls else PAPER["bias"],
+            "other_rankings": PAPER["other_rankings"],
         },
     )
 
