@@ -82,3 +82,7 @@ class ModelError(MzseekError):
 
 class RunError(MzseekError):
     """A run folder that is missing, incomplete, or made with other options or data."""
+
+
+class ExperimentError(MzseekError):
+    """A description of an experiment that is damaged, or asks for what is not there."""

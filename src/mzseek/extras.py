@@ -12,6 +12,7 @@ EXTRAS = {
     "torch": "train",
     "matplotlib": "report",
     "jinja2": "report",
+    "yaml": "report",
     "duckdb": "sql",
     "pandas": "frames",
     "ray": "cluster",

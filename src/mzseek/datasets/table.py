@@ -79,10 +79,28 @@ def find_dataset(folder: StrPath) -> DatasetFiles:
     if len(tables) > 1:
         names = ", ".join(path.name for path in tables)
         raise DatasetError(f"{folder}: holds more than one table of spectra ({names})")
+    return dataset_of(tables[0], folder)
+
+
+def dataset_of(table: StrPath, folder: StrPath | None = None) -> DatasetFiles:
+    """A table of spectra with the candidate files that lie with it.
+
+    Parameters
+    ----------
+    table : path
+        One of several in a folder, for instance.
+    folder : path, optional
+        Where to look for candidate files; the table's own by default.
+    """
+    table = Path(table)
+    if not table.is_file():
+        raise DatasetError(f"{table}: no such file")
+    folder = Path(folder) if folder is not None else table.parent
     lists = sorted(folder.rglob("*candidates*.json")) + sorted(folder.rglob("*candidates*.json.gz"))
     # Lists that carry the table's name are its own; a folder may hold others besides.
-    name = tables[0].name.removesuffix(".gz").removesuffix(".tsv")
-    own = [path for path in lists if path.name.startswith(f"{name}_")]
+    name = table.name.removesuffix(".gz").removesuffix(".tsv")
+    own = [path for path in lists if path.name.startswith(f"{name}_candidates")]
+    own = own or [path for path in lists if path.name.startswith(f"{name}_")]
     candidates: dict[str, Path] = {}
     for path in own or lists:
         setting = path.name.removesuffix(".gz").removesuffix(".json").rpartition("candidates")[2]
@@ -90,7 +108,7 @@ def find_dataset(folder: StrPath) -> DatasetFiles:
         if setting in candidates:
             raise DatasetError(f"{folder}: two candidate files for {setting!r}")
         candidates[setting] = path
-    return DatasetFiles(tables[0], candidates)
+    return DatasetFiles(table, candidates)
 
 
 def read_table(path: StrPath, report: Report, intensity_floor: float = 0.0) -> Iterator[Spectrum]:

@@ -1,0 +1,1 @@
+"""Experiments as data: one file each, and the scales they can be run at."""

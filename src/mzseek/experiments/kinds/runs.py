@@ -1,0 +1,118 @@
+"""Tables of trained models: the learning rate is chosen on validation, each metric has its own
+checkpoint, and a cell is the mean over seeds."""
+
+import statistics
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mzseek.errors import ExperimentError
+from mzseek.experiments.experiment import Column, Experiment, Row, Scale
+from mzseek.experiments.kinds.kind import Cells, Kind
+from mzseek.experiments.measured import CHANCE, DECODED
+from mzseek.experiments.results import Cell
+from mzseek.experiments.site import Site
+from mzseek.experiments.sweep import opened
+from mzseek.experiments.trials import Asked, Trial, asked_of
+from mzseek.metrics import METRICS
+from mzseek.registry import check_name
+
+LENGTH = "length"  # the mean number of candidates that a row's models were trained on
+_KNOWN = (*METRICS, LENGTH)
+
+
+class RunsKind(Kind):
+    """A table of trained models."""
+
+    name = "runs"
+
+    def check(self, experiment: Experiment) -> None:
+        """See `Kind.check`."""
+        check_name(METRICS, experiment.select, f"{experiment.name}: select", ExperimentError)
+        for column in experiment.columns:
+            metric = column.metric.removeprefix(DECODED).removeprefix(CHANCE)
+            check_name(_KNOWN, metric, f"{experiment.name}: metric", ExperimentError)
+        for row in experiment.rows:
+            for column in experiment.columns:
+                cell = asked_of(experiment, row, column, Scale("paper"))
+                for trial in cell.trials if cell else ():
+                    trial.options()  # refuses what a loss or an encoder does not have
+
+    def asked(self, experiment: Experiment, scale: Scale) -> dict[tuple[str, str], Asked]:
+        """See `Kind.asked`."""
+        cells = {
+            (row.key, column.key): asked_of(experiment, row, column, scale)
+            for row in experiment.rows
+            for column in experiment.columns
+            if column.metric != LENGTH
+        }
+        return {place: cell for place, cell in cells.items() if cell is not None}
+
+    def measure(
+        self, experiment: Experiment, scale: Scale, site: Site | None
+    ) -> tuple[Cells, Mapping[str, Any]]:
+        """See `Kind.measure`."""
+        assert site is not None
+        cells: Cells = {row.key: {} for row in experiment.rows}
+        for (row, column), asked in self.asked(experiment, scale).items():
+            cells[row][column] = _cell(asked, experiment.select, site)
+        for column in experiment.columns:
+            if column.metric == LENGTH:
+                for row in experiment.rows:
+                    if not row.is_literature:
+                        cells[row.key][column.key] = _length(experiment, row, column, scale, site)
+        return cells, {}
+
+
+def _cell(asked: Asked, select: str, site: Site) -> Cell:
+    """The mean over seeds at the grid point that is best on validation."""
+    points = [seeds for seeds in asked.grid if all(opened(site, trial) for trial in seeds)]
+    if not points:
+        return Cell()
+    best = max(points, key=lambda seeds: _selected(seeds, select, asked.candidates, site))
+    values = []
+    for trial in best:
+        found = opened(site, trial)
+        assert found is not None
+        value = found[1].value(asked.metric, asked.candidates, asked.fold, asked.similarity)
+        if value is None:
+            return Cell()
+        values.append(value)
+    return Cell(tuple(values), _chosen(best[0], asked))
+
+
+def _selected(seeds: tuple[Trial, ...], select: str, candidates: str, site: Site) -> float:
+    """Mean over seeds of the best that each reached on validation."""
+    reached = []
+    for trial in seeds:
+        found = opened(site, trial)
+        assert found is not None
+        reached.append(float(found[0].best[f"{select}/{candidates}"]["value"]))
+    return statistics.fmean(reached)
+
+
+def _chosen(trial: Trial, asked: Asked) -> dict[str, Any]:
+    """What was chosen among several."""
+    chosen: dict[str, Any] = {}
+    if len({point[0].lr for point in asked.grid}) > 1:
+        chosen["lr"] = trial.lr
+    for place, (name, value) in enumerate(trial.setup.parts):
+        if len({point[0].setup.parts[place][1] for point in asked.grid}) > 1:
+            chosen[name] = value
+    return chosen
+
+
+def _length(
+    experiment: Experiment, row: Row, column: Column, scale: Scale, site: Site
+) -> Cell:
+    """Mean length of the lists that a row's models are trained on, the truth included."""
+    asked = asked_of(experiment, row, column, scale)
+    assert asked is not None
+    setup = asked.trials[0].setup
+    lists = site.lists(setup.fingerprint, setup.hard).candidates(setup.candidates)
+    lengths = np.diff(np.asarray(lists.starts))
+    return Cell((float(lengths.mean()),))
+
+
+KIND = RunsKind()

@@ -1,0 +1,246 @@
+"""Experiments from their data files, checked word by word."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from mzseek.choices import FOLDS as MEASURED
+from mzseek.errors import ExperimentError
+from mzseek.experiments.experiment import FOLDS, Claim, Column, Experiment, Number, Row, Scale
+from mzseek.extras import require
+from mzseek.files import StrPath
+from mzseek.registry import check_name
+
+_FILES = "mzseek.experiments.files"
+_SCALES = "scales.yaml"
+_MOST_BYTES = 1_000_000
+_TOP = {
+    "title", "about", "paper", "kind", "fold", "protocol", "rows", "columns", "published",
+    "claims", "scales", "figure", "footnotes",
+}  # fmt: skip
+_ROW = {"label", "in_columns", "literature", "control", "scales"}
+_COLUMN = {"label", "metric", "group", "candidates", "unit", "rows"}
+_SCALE = {field.name for field in fields(Scale)} - {"name"}
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Experiments that come with mzseek."""
+    found = [path.name for path in files(_FILES).iterdir() if path.name.endswith(".yaml")]
+    return tuple(sorted(name.removesuffix(".yaml") for name in found if name != _SCALES))
+
+
+def experiment_named(name: str) -> Experiment:
+    """The experiment of that name.
+
+    Raises
+    ------
+    ExperimentError
+        There is none; the message lists those there are.
+    """
+    check_name(names(), name, "experiment", ExperimentError)
+    text = (files(_FILES) / f"{name}.yaml").read_text("utf-8")
+    return _experiment(name, _parsed(text, f"{name}.yaml"), f"{name}.yaml")
+
+
+def read_experiment(path: StrPath) -> Experiment:
+    """An experiment of one's own, from a file in the same form."""
+    path = Path(path)
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise ExperimentError(f"{path}: has more than {_MOST_BYTES:,} bytes")
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ExperimentError(f"{path}: cannot be read ({error})") from error
+    return _experiment(path.stem, _parsed(text, str(path)), str(path))
+
+
+@cache
+def scales() -> Mapping[str, Scale]:
+    """How much can be run: ``smoke``, ``laptop``, ``paper``."""
+    table = _mapping(_parsed((files(_FILES) / _SCALES).read_text("utf-8"), _SCALES), _SCALES)
+    return {name: Scale(name, **_scale(own, f"{_SCALES}: {name}")) for name, own in table.items()}
+
+
+def scale_named(name: str) -> Scale:
+    """The scale of that name."""
+    check_name(scales(), name, "scale", ExperimentError)
+    return scales()[name]
+
+
+def _parsed(text: str, where: str) -> Any:
+    require("yaml", "experiments")
+    import yaml
+
+    try:
+        return yaml.load(text, _loader(yaml))  # noqa: S506 - a SafeLoader with one more rule
+    except (yaml.YAMLError, ExperimentError, RecursionError) as error:
+        raise ExperimentError(f"{where}: {' '.join(str(error).split())[:200]}") from error
+
+
+def _loader(yaml: Any) -> Any:
+    """PyYAML's safe loader, that also refuses a key that stands twice."""
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc, name-defined]
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+            twice = next((key for place, key in enumerate(keys) if key in keys[:place]), None)
+            if twice is not None:
+                line = node.start_mark.line + 1
+                raise ExperimentError(f"{twice!r} stands twice below line {line}")
+            return super().construct_mapping(node, deep)
+
+    return Loader
+
+
+def _experiment(name: str, table: Any, where: str) -> Experiment:
+    table = _mapping(table, where)
+    _known(table, _TOP, where)
+    for needed in ("title", "paper", "kind", "fold", "rows", "columns"):
+        if needed not in table:
+            raise ExperimentError(f"{where}: {needed} is missing")
+    check_name(FOLDS, table["fold"], f"{where}: fold", ExperimentError)
+    protocol = _mapping(table.get("protocol", {}), f"{where}: protocol")
+    _known(protocol, {"lr", "seeds", "epochs", "select"}, f"{where}: protocol")
+    rows = _each(table["rows"], f"{where}: rows", _row)
+    columns = _each(table["columns"], f"{where}: columns", _column)
+    keys = [row.key for row in rows], [column.key for column in columns]
+    claims = tuple(
+        _claim(claim, f"{where}: claim {place}")
+        for place, claim in enumerate(table.get("claims", []), 1)
+    )
+    made = {
+        key: _scale(own, f"{where}: scales: {key}", "rows")
+        for key, own in _mapping(table.get("scales", {}), f"{where}: scales").items()
+    }
+    return Experiment(
+        name=name, title=table["title"], about=str(table.get("about", "")).strip(),
+        paper=str(table["paper"]), kind=table["kind"], fold=table["fold"], rows=rows,
+        columns=columns, lr=_numbers(protocol.get("lr", ()), f"{where}: protocol: lr"),
+        **{key: protocol[key] for key in ("seeds", "epochs", "select") if key in protocol},
+        published=_published(table.get("published") or {}, keys, f"{where}: published"),
+        claims=claims, scales=made, figure=_mapping(table.get("figure", {}), f"{where}: figure"),
+        footnotes=tuple(table.get("footnotes", ())),
+    )  # fmt: skip
+
+
+def _each(table: Any, where: str, make: Callable[[str, Any, str], Any]) -> tuple[Any, ...]:
+    table = _mapping(table, where)
+    if not table:
+        raise ExperimentError(f"{where}: is empty")
+    return tuple(make(str(key), value, f"{where}: {key}") for key, value in table.items())
+
+
+def _row(key: str, table: Any, where: str) -> Row:
+    table = _mapping(table or {}, where)
+    inside = _mapping(table.get("in_columns", {}), f"{where}: in_columns")
+    scaled = _mapping(table.get("scales", {}), f"{where}: scales")
+    return Row(
+        key=key, label=str(table.get("label", key)), settings=_settings(table, _ROW, where),
+        in_columns={name: _settings(own, set(), f"{where}: {name}") for name, own in inside.items()},
+        is_literature=bool(table.get("literature", False)),
+        is_control=bool(table.get("control", False)),
+        scales={name: _scale(own, f"{where}: scales: {name}") for name, own in scaled.items()},
+    )  # fmt: skip
+
+
+def _column(key: str, table: Any, where: str) -> Column:
+    table = _mapping(table or {}, where)
+    if "metric" not in table:
+        raise ExperimentError(f"{where}: metric is missing")
+    rows = table.get("rows")
+    return Column(
+        key=key, label=str(table.get("label", key)), metric=str(table["metric"]),
+        group=str(table.get("group", "")), candidates=table.get("candidates"),
+        settings=_settings(table, _COLUMN, where), unit=str(table.get("unit", "%")),
+        rows=None if rows is None else tuple(str(row) for row in rows),
+    )  # fmt: skip
+
+
+def _settings(table: Any, others: set[str], where: str) -> dict[str, Any]:
+    """What is not about the table itself; fractions such as 1/256 become numbers."""
+    return {
+        name: _value(value, f"{where}: {name}")
+        for name, value in _mapping(table, where).items()
+        if name not in others
+    }
+
+
+def _value(value: Any, where: str) -> Any:
+    if isinstance(value, list):
+        return tuple(_value(each, where) for each in value)
+    if isinstance(value, str) and "/" in value:
+        try:
+            return float(Fraction(value))
+        except (ValueError, ZeroDivisionError):
+            return value
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ExperimentError(f"{where}: is {value}, expected a finite number")
+    return value
+
+
+def _claim(table: Any, where: str) -> Claim:
+    table = dict(_mapping(table, where))
+    says = table.pop("says", None)
+    if not says or len(table) != 1:
+        raise ExperimentError(f"{where}: expected says, and one way to check it")
+    [(kind, details)] = table.items()
+    return Claim(str(says), str(kind), _mapping(details, f"{where}: {kind}"))
+
+
+def _scale(table: Any, where: str, *more: str) -> dict[str, Any]:
+    table = dict(_mapping(table or {}, where))
+    _known(table, _SCALE | set(more), where)
+    if "lr" in table:
+        table["lr"] = _numbers(table["lr"], f"{where}: lr")
+    if "rows" in table:
+        table["rows"] = tuple(str(row) for row in table["rows"])
+    return table
+
+
+def _published(
+    table: Any, keys: tuple[list[str], list[str]], where: str
+) -> dict[str, dict[str, Number]]:
+    found: dict[str, dict[str, Number]] = {}
+    for row, values in _mapping(table, where).items():
+        check_name(keys[0], str(row), f"{where}: row", ExperimentError)
+        found[str(row)] = {}
+        for column, value in _mapping(values, f"{where}: {row}").items():
+            check_name(keys[1], str(column), f"{where}: {row}: column", ExperimentError)
+            if value is not None:
+                found[str(row)][str(column)] = _printed(value, f"{where}: {row}: {column}")
+    return found
+
+
+def _printed(value: Any, where: str) -> Number:
+    """A mean, or a mean with its standard deviation."""
+    values = value if isinstance(value, list) else [value, None]
+    if len(values) != 2 or not isinstance(values[0], int | float) or isinstance(values[0], bool):
+        raise ExperimentError(f"{where}: is {value!r}, expected a number or [mean, sd]")
+    return float(values[0]), None if values[1] is None else float(values[1])
+
+
+def _numbers(value: Any, where: str) -> tuple[float, ...]:
+    values = value if isinstance(value, list | tuple) else [value]
+    if not all(isinstance(each, int | float) and each > 0 for each in values):
+        raise ExperimentError(f"{where}: is {value!r}, expected numbers above 0")
+    return tuple(float(each) for each in values)
+
+
+def _mapping(table: Any, where: str) -> dict[Any, Any]:
+    if not isinstance(table, Mapping):
+        raise ExperimentError(f"{where}: is {type(table).__name__}, expected names with values")
+    return dict(table)
+
+
+def _known(table: Mapping[Any, Any], known: set[str], where: str) -> None:
+    for name in table:
+        check_name(sorted(known), name, f"{where}: entry", ExperimentError)
+
+
+assert set(FOLDS) >= set(MEASURED) - {"train"}

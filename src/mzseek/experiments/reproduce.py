@@ -1,0 +1,126 @@
+"""Experiments from their files to their tables."""
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mzseek.experiments.claims import Verdict, verdicts
+from mzseek.experiments.experiment import Experiment, Scale
+from mzseek.experiments.registry import kind_named
+from mzseek.experiments.results import Results
+from mzseek.experiments.site import Site
+from mzseek.experiments.sweep import Job, jobs_of, run_jobs
+from mzseek.experiments.tables import comma_separated, latex, markdown
+from mzseek.files import atomic_directory
+from mzseek.version import __version__
+from mzseek.work import Engine, Progress, Say, silent, unheard
+
+RESULTS = "results.json"
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """An experiment that was run.
+
+    Attributes
+    ----------
+    results : Results
+    verdicts : list of Verdict
+    folder : Path
+        Its table in three forms, its figure, and all numbers as JSON.
+    """
+
+    results: Results
+    verdicts: list[Verdict]
+    folder: Path
+
+
+def planned(experiments: Iterable[Experiment], scale: Scale, site: Site | None) -> list[Job]:
+    """Every trial that these experiments need, once; experiments share runs."""
+    cells = []
+    for experiment in experiments:
+        cut, here = experiment.at(scale)
+        cells += list(kind_named(cut.kind).asked(cut, here).values())
+    return jobs_of(cells, site) if site is not None else []
+
+
+def reproduce(
+    experiments: Sequence[Experiment],
+    scale: Scale,
+    site: Site | None,
+    out: Path,
+    *,
+    engine: Engine | None = None,
+    progress: Progress = silent,
+    say: Say = unheard,
+) -> list[Reproduced]:
+    """Run what is missing, and write every table.
+
+    Parameters
+    ----------
+    experiments : sequence of Experiment
+    scale : Scale
+    site : Site or None
+        Data and runs; None where no experiment needs data.
+    out : Path
+        A folder for each experiment is made in it.
+    engine : Engine, optional
+    progress : callable of (trial's name, step, steps)
+    say : callable of str
+
+    Returns
+    -------
+    list of Reproduced
+    """
+    began = time.monotonic()
+    for experiment in experiments:
+        kind_named(experiment.kind).check(experiment)
+    jobs = planned(experiments, scale, site)
+    failed = run_jobs(jobs, engine=engine, progress=progress, say=say) if jobs else {}
+    found: dict[str, Results] = {}
+    for experiment in experiments:
+        found[experiment.name] = _measured(experiment, scale, site, failed)
+    seconds = time.monotonic() - began
+    written = []
+    for name, results in found.items():
+        facts = {**results.facts, "seconds": round(seconds, 1)}
+        said = verdicts(results, found)
+        written.append(_written(replace(results, facts=facts), said, out / name))
+    return written
+
+
+def _measured(
+    experiment: Experiment, scale: Scale, site: Site | None, failed: Mapping[str, str]
+) -> Results:
+    cut, here = experiment.at(scale)
+    kind = kind_named(cut.kind)
+    asked = kind.asked(cut, here).values()
+    own = {trial.name for cell in asked for trial in cell.trials}
+    cells, series = kind.measure(cut, here, site)
+    facts: dict[str, Any] = {"version": __version__, "paper": cut.paper}
+    if site is not None and kind.needs_data:
+        facts |= site.facts()
+    return Results(
+        cut, scale.name, cells, experiment.reductions(scale),
+        {name: why for name, why in failed.items() if name in own}, facts, series,
+    )  # fmt: skip
+
+
+def _written(results: Results, said: list[Verdict], folder: Path) -> Reproduced:
+    from mzseek.experiments.figures import draw
+
+    with atomic_directory(folder) as partial:
+        (partial / "table.md").write_text(markdown(results, said), "utf-8")
+        (partial / "table.tex").write_text(latex(results), "utf-8")
+        (partial / "table.csv").write_text(comma_separated(results), "utf-8")
+        numbers = results.to_dict() | {
+            "claims": [
+                {"says": one.claim.says, "here": one.state, "because": one.because} for one in said
+            ]
+        }
+        (partial / RESULTS).write_text(json.dumps(numbers, indent=1) + "\n", "utf-8")
+        draw(results, partial)
+    return Reproduced(results, said, folder)

@@ -1,0 +1,144 @@
+"""Trials that are missing, run wherever there is room for them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mzseek.errors import MzseekError
+from mzseek.experiments.measured import Measured
+from mzseek.experiments.site import Site
+from mzseek.experiments.trials import Asked, Trial
+from mzseek.files.manifest import RUN
+from mzseek.runs.run import Run
+from mzseek.work import Channel, Engine, LocalEngine, Progress, Say, silent, unheard
+
+# What is measured of a trial as soon as it has ended: metric, lists, fold, similarity.
+Wanted = tuple[str, str, str, str | None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A trial with all that a worker needs to know.
+
+    Attributes
+    ----------
+    data, out, measured : Path
+        The prepared folder, the run's folder, the file of its numbers.
+    trial : Trial
+    wanted : tuple of Wanted
+    """
+
+    data: Path
+    out: Path
+    measured: Path
+    trial: Trial
+    wanted: tuple[Wanted, ...]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a trial has ended: with nothing to say, or with the reason why it failed."""
+
+    name: str
+    failed: str = ""
+
+
+def jobs_of(cells: Iterable[Asked], site: Site) -> list[Job]:
+    """Every trial behind these cells, once; data are prepared and negatives mined on the way."""
+    trials: dict[str, Trial] = {}
+    wanted: dict[str, dict[Wanted, None]] = {}
+    for cell in cells:
+        for trial in cell.trials:
+            asked: Wanted = (cell.metric, cell.candidates, cell.fold, cell.similarity)
+            name = f"{trial.setup.fingerprint}/{trial.name}"
+            trials.setdefault(name, trial)
+            wanted.setdefault(name, {})[asked] = None
+    jobs = []
+    for name, measures in wanted.items():
+        trial = trials[name]
+        setup = trial.setup
+        prepared = site.lists(setup.fingerprint, setup.hard)
+        jobs.append(
+            Job(
+                prepared.folder.resolve(), run_folder(site, trial).resolve(),
+                measured_file(site, trial).resolve(), trial, tuple(measures),
+            )
+        )  # fmt: skip
+    return jobs
+
+
+def run_folder(site: Site, trial: Trial) -> Path:
+    """Where a trial's run is."""
+    return site.runs(trial.setup.fingerprint) / trial.name
+
+
+def measured_file(site: Site, trial: Trial) -> Path:
+    """Where a trial's numbers are kept."""
+    return site.out / "measured" / trial.setup.fingerprint / f"{trial.name}.json"
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    *,
+    engine: Engine | None = None,
+    progress: Progress = silent,
+    say: Say = unheard,
+) -> dict[str, str]:
+    """Run what has not been run, side by side; a trial that fails does not stop the others.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+        Trials that have ended are left as they are; one that was cut off goes on from its last
+        validation.
+    engine : Engine, optional
+        Processes of this machine by default.
+    progress : callable of (trial's name, step, steps)
+    say : callable of str
+
+    Returns
+    -------
+    dict of str to str
+        Trials that have failed, and why.
+    """
+    engine = engine or LocalEngine()
+    ended = engine.long_results(run_job, jobs, progress=progress, say=say)
+    return {each.name: each.failed for each in ended if each.failed}
+
+
+def run_job(job: Job, channel: Channel) -> Ended:
+    """Train a trial, or go on with it, and measure it."""
+    from mzseek.prepared.reader import Prepared
+    from mzseek.training.train import train
+    from mzseek.work.memory import keep_freed_memory
+
+    if channel.is_elsewhere:
+        keep_freed_memory()
+    name = job.trial.name
+
+    def note(stage: str, done: int, total: int | None = None) -> None:
+        if stage == "training":
+            channel.progress(name, done, total)
+
+    def tell(line: str) -> None:
+        if line.startswith("warning"):
+            channel.say(f"{name}: {line}")
+
+    try:
+        options = replace(job.trial.options(), threads=1)
+        run = train(Prepared.open(job.data), options, job.out, resume=True, progress=note, say=tell)
+        numbers = Measured(run, job.measured)
+        for wanted in job.wanted:
+            numbers.value(*wanted)
+    except MzseekError as error:
+        return Ended(name, " ".join(str(error).split()))
+    return Ended(name)
+
+
+def opened(site: Site, trial: Trial) -> tuple[Run, Measured] | None:
+    """A trial's run with its numbers; None if it has not ended."""
+    folder = run_folder(site, trial)
+    if not (folder / RUN).exists():
+        return None
+    run = Run.open(folder)
+    return (run, Measured(run, measured_file(site, trial))) if run.finished else None
