@@ -25,6 +25,8 @@ COMMANDS = {
     "bands": "How alike the candidates are: the similarity bands that bound regret.",
     "advise": "Which fingerprint and which loss to train with, for these candidates and your goal.",
     "decide": "What to decide for, by the metric that counts, and what each other decision costs.",
+    "reproduce": "Run the paper's tables and figures, with the published numbers beside.",
+    "tune": "Train a grid of one's own, choose on validation, and write the table.",
     "demo": "Make a simulated data set, train three models on it, and show what each is good at.",
 }
 

@@ -37,7 +37,9 @@ class Untested(Exception):
     """A number that a claim is about is not there."""
 
 
-def verdicts(results: Results, others: Others | None = None) -> list[Verdict]:
+def verdicts(
+    results: Results, others: Others | None = None, *, tested: bool = True
+) -> list[Verdict]:
     """What these results say of the experiment's claims.
 
     Parameters
@@ -45,6 +47,8 @@ def verdicts(results: Results, others: Others | None = None) -> list[Verdict]:
     results : Results
     others : mapping of str to Results, optional
         Other experiments, which claims across tables need.
+    tested : bool
+        Whether the numbers mean something; else no claim is said to hold or not.
     """
     found = []
     for claim in results.experiment.claims:
@@ -54,9 +58,13 @@ def verdicts(results: Results, others: Others | None = None) -> list[Verdict]:
         except Untested as missing:
             found.append(Verdict(claim, UNTESTED, str(missing)))
         except TypeError as error:
-            raise ExperimentError(f"{results.experiment.name}: claim {claim.says!r}: {error}") from error
+            raise ExperimentError(
+                f"{results.experiment.name}: claim {claim.says!r}: {error}"
+            ) from error
         else:
-            found.append(Verdict(claim, HOLDS if holds else FAILS, because))
+            state = (HOLDS if holds else FAILS) if tested else UNTESTED
+            note = "" if tested else f"; at scale {results.scale} it says nothing"
+            found.append(Verdict(claim, state, because + note))
     return found
 
 
@@ -76,20 +84,22 @@ def _best(
     if len(means) < 2:
         raise Untested("there is nothing to compare with")
     order = sorted(means, key=lambda one: -means[one])
+    if means[order[0]] == means[order[1]]:
+        raise Untested(f"{order[0]} and {order[1]} are equal")
     shown = ", ".join(f"{one} {_text(results, column, means[one])}" for one in order[:3])
     return order[0] in winners, shown
 
 
-def _above(
-    results: Results, _: Others, *, column: str, row: Any, than: Any
-) -> tuple[bool, str]:
+def _above(results: Results, _: Others, *, column: str, row: Any, than: Any) -> tuple[bool, str]:
     """One or several rows are above others in a column."""
     rows = [str(one) for one in (row if isinstance(row, list) else [row])]
     lower = [str(one) for one in (than if isinstance(than, list) else [than])]
     high = {one: _mean(results, one, column) for one in rows}
     low = {one: _mean(results, one, column) for one in lower}
     worst, best = min(high, key=lambda k: high[k]), max(low, key=lambda k: low[k])
-    shown = f"{worst} {_text(results, column, high[worst])}, {best} {_text(results, column, low[best])}"
+    shown = (
+        f"{worst} {_text(results, column, high[worst])}, {best} {_text(results, column, low[best])}"
+    )
     return high[worst] > low[best], shown
 
 
@@ -108,9 +118,7 @@ def _opposed(
     )
 
 
-def _rising(
-    results: Results, _: Others, *, column: str, rows: Sequence[Any]
-) -> tuple[bool, str]:
+def _rising(results: Results, _: Others, *, column: str, rows: Sequence[Any]) -> tuple[bool, str]:
     """A column rises along rows."""
     keys = [str(row) for row in rows if results.cell(str(row), column)]
     values = [_mean(results, key, column) for key in keys]
@@ -144,9 +152,7 @@ def _equal(results: Results, _: Others, *, column: str) -> tuple[bool, str]:
     return not wrong, "; ".join(wrong) or "all are equal"
 
 
-def _never_exceeds(
-    results: Results, _: Others, *, column: str, bound: str
-) -> tuple[bool, str]:
+def _never_exceeds(results: Results, _: Others, *, column: str, bound: str) -> tuple[bool, str]:
     """In every row, a column is at most another one."""
     pairs = {
         row.key: (_mean(results, row.key, column), _mean(results, row.key, bound))
@@ -157,7 +163,9 @@ def _never_exceeds(
         raise Untested(f"{column} was not measured")
     tight = max(pairs, key=lambda key: pairs[key][0] - pairs[key][1])
     value, most = pairs[tight]
-    shown = f"closest in {tight}: {_text(results, column, value)}, bound {_text(results, bound, most)}"
+    shown = (
+        f"closest in {tight}: {_text(results, column, value)}, bound {_text(results, bound, most)}"
+    )
     return value <= most + 1e-9, shown
 
 
@@ -185,8 +193,10 @@ def _quantity(results: Results, others: Others, what: Any, row: Any) -> float:
 
 
 def _correlation(x: Sequence[float], y: Sequence[float], sign: int) -> tuple[bool, str]:
-    if len(x) < 3 or len(set(x)) < 2 or len(set(y)) < 2:
+    if len(x) < 3:
         raise Untested(f"{len(x)} points, expected at least 3")
+    if len(set(x)) < 2 or len(set(y)) < 2:
+        raise Untested("all are equal")
     found = float(spearmanr(x, y).statistic)
     return sign * found > 0, f"rank correlation {found:+.2f} over {len(x)}"
 

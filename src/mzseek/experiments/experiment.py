@@ -109,6 +109,8 @@ class Scale:
         Options of parts that every run gets, such as a smaller width.
     most_lists : int or None
         Candidate lists that bands are measured on, evenly spaced; None for all.
+    tests_claims : bool
+        Whether models are trained for long enough that their numbers mean something.
     """
 
     name: str
@@ -119,6 +121,7 @@ class Scale:
     protocol: str = "paper"
     settings: Settings = field(default_factory=dict)
     most_lists: int | None = None
+    tests_claims: bool = True
 
 
 @dataclass(frozen=True)
@@ -197,9 +200,9 @@ class Experiment:
         if self.lr and here.seeds is not None and here.seeds < self.seeds:
             said.append(f"{here.seeds} of {self.seeds} seeds")
         if self.lr and here.epochs is not None and here.epochs < self.epochs:
-            longest = f"at most {here.epochs} epochs instead of {self.epochs}"
-            listwise = here.listwise_epochs
-            said.append(longest + (f" ({listwise} for listwise losses)" if listwise else ""))
+            listwise = here.listwise_epochs or here.epochs
+            apart = f" ({listwise} for listwise losses)" if listwise != here.epochs else ""
+            said.append(f"epochs: {here.epochs}{apart} of {self.epochs}")
         if self.lr and here.protocol != "paper":
             said.append("warm-up, validations and bias that follow the number of steps")
         if self.lr and here.settings:

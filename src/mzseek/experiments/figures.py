@@ -68,14 +68,15 @@ def lines(results: Results) -> Figure:
     figure = blank((3.4 * len(columns) + 0.8, 3.2))
     for place, column in enumerate(columns):
         axes = figure.add_subplot(1, len(columns), place + 1)
+        scaled = 100 if column.unit == "%" else 1
         for number, (group, rows) in enumerate(_groups(results, how.get("by")).items()):
             colour = COLOURS[number % len(COLOURS)]
             here = [(_tick(row), results.cell(row.key, column.key)) for row in rows]
             ticks = [tick for tick, _ in here]
             known = [(x, cell) for x, (_, cell) in enumerate(here) if cell is not None]
             axes.errorbar(
-                [x for x, _ in known], [in_units(cell.mean, column) for _, cell in known],
-                [in_units(cell.sd or 0.0, column) for _, cell in known], marker="o",
+                [x for x, _ in known], [scaled * cell.mean for _, cell in known],
+                [scaled * (cell.sd or 0.0) for _, cell in known], marker="o",
                 color=colour, label=group, capsize=2, linewidth=1.3, markersize=4,
             )  # fmt: skip
             printed = [(x, results.published(row.key, column.key)) for x, row in enumerate(rows)]
@@ -125,9 +126,7 @@ def _published_point(results: Results, row: Row, x: str, y: str) -> tuple[float,
 
 
 def _named(axes: Any, text: str, at: tuple[float, float]) -> None:
-    axes.annotate(
-        text, at, textcoords="offset points", xytext=(7, 4), fontsize=8.5, color=INK
-    )
+    axes.annotate(text, at, textcoords="offset points", xytext=(7, 4), fontsize=8.5, color=INK)
 
 
 def _label(axes: Any, results: Results, x: str, y: str) -> None:

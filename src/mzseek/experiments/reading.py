@@ -9,7 +9,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from mzseek.choices import FOLDS as MEASURED
 from mzseek.errors import ExperimentError
 from mzseek.experiments.experiment import FOLDS, Claim, Column, Experiment, Number, Row, Scale
 from mzseek.extras import require
@@ -78,7 +77,7 @@ def _parsed(text: str, where: str) -> Any:
     import yaml
 
     try:
-        return yaml.load(text, _loader(yaml))  # noqa: S506 - a SafeLoader with one more rule
+        return yaml.load(text, _loader(yaml))
     except (yaml.YAMLError, ExperimentError, RecursionError) as error:
         raise ExperimentError(f"{where}: {' '.join(str(error).split())[:200]}") from error
 
@@ -86,7 +85,7 @@ def _parsed(text: str, where: str) -> Any:
 def _loader(yaml: Any) -> Any:
     """PyYAML's safe loader, that also refuses a key that stands twice."""
 
-    class Loader(yaml.SafeLoader):  # type: ignore[misc, name-defined]
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             keys = [self.construct_object(key, deep=True) for key, _ in node.value]
             twice = next((key for place, key in enumerate(keys) if key in keys[:place]), None)
@@ -142,7 +141,7 @@ def _row(key: str, table: Any, where: str) -> Row:
     scaled = _mapping(table.get("scales", {}), f"{where}: scales")
     return Row(
         key=key, label=str(table.get("label", key)), settings=_settings(table, _ROW, where),
-        in_columns={name: _settings(own, set(), f"{where}: {name}") for name, own in inside.items()},
+        in_columns={key: _settings(own, set(), f"{where}: {key}") for key, own in inside.items()},
         is_literature=bool(table.get("literature", False)),
         is_control=bool(table.get("control", False)),
         scales={name: _scale(own, f"{where}: scales: {name}") for name, own in scaled.items()},
@@ -194,13 +193,13 @@ def _claim(table: Any, where: str) -> Claim:
 
 
 def _scale(table: Any, where: str, *more: str) -> dict[str, Any]:
-    table = dict(_mapping(table or {}, where))
-    _known(table, _SCALE | set(more), where)
-    if "lr" in table:
-        table["lr"] = _numbers(table["lr"], f"{where}: lr")
-    if "rows" in table:
-        table["rows"] = tuple(str(row) for row in table["rows"])
-    return table
+    found = _mapping(table or {}, where)
+    _known(found, _SCALE | set(more), where)
+    if "lr" in found:
+        found["lr"] = _numbers(found["lr"], f"{where}: lr")
+    if "rows" in found:
+        found["rows"] = tuple(str(row) for row in found["rows"])
+    return found
 
 
 def _published(
@@ -241,6 +240,3 @@ def _mapping(table: Any, where: str) -> dict[Any, Any]:
 def _known(table: Mapping[Any, Any], known: set[str], where: str) -> None:
     for name in table:
         check_name(sorted(known), name, f"{where}: entry", ExperimentError)
-
-
-assert set(FOLDS) >= set(MEASURED) - {"train"}

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,14 @@ from mzseek.experiments.experiment import Experiment, Scale
 from mzseek.experiments.registry import kind_named
 from mzseek.experiments.results import Results
 from mzseek.experiments.site import Site
-from mzseek.experiments.sweep import Job, jobs_of, run_jobs
-from mzseek.experiments.tables import comma_separated, latex, markdown
+from mzseek.experiments.sweep import Ended, Job, jobs_of, run_jobs
+from mzseek.experiments.tables import as_rows, comma_separated, latex, markdown
 from mzseek.files import atomic_directory
 from mzseek.version import __version__
 from mzseek.work import Engine, Progress, Say, silent, unheard
 
 RESULTS = "results.json"
+FIGURE = "figure.svg"
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ def reproduce(
     engine: Engine | None = None,
     progress: Progress = silent,
     say: Say = unheard,
+    begins: Callable[[Sequence[Job]], None] = lambda _: None,
+    ended: Callable[[Ended], None] = lambda _: None,
 ) -> list[Reproduced]:
     """Run what is missing, and write every table.
 
@@ -70,6 +73,10 @@ def reproduce(
     engine : Engine, optional
     progress : callable of (trial's name, step, steps)
     say : callable of str
+    begins : callable of a sequence of Job
+        Hears of all trials, before the first begins.
+    ended : callable of Ended
+        Hears of each trial that has ended.
 
     Returns
     -------
@@ -79,15 +86,17 @@ def reproduce(
     for experiment in experiments:
         kind_named(experiment.kind).check(experiment)
     jobs = planned(experiments, scale, site)
-    failed = run_jobs(jobs, engine=engine, progress=progress, say=say) if jobs else {}
+    begins(jobs)
+    failed = run_jobs(jobs, engine=engine, progress=progress, say=say, ended=ended) if jobs else {}
     found: dict[str, Results] = {}
     for experiment in experiments:
         found[experiment.name] = _measured(experiment, scale, site, failed)
     seconds = time.monotonic() - began
     written = []
     for name, results in found.items():
-        facts = {**results.facts, "seconds": round(seconds, 1)}
-        said = verdicts(results, found)
+        facts = {**results.facts, "seconds": round(seconds, 1), "trials": len(jobs)}
+        tested = scale.tests_claims or not kind_named(results.experiment.kind).needs_data
+        said = verdicts(results, found, tested=tested)
         written.append(_written(replace(results, facts=facts), said, out / name))
     return written
 
@@ -100,7 +109,10 @@ def _measured(
     asked = kind.asked(cut, here).values()
     own = {trial.name for cell in asked for trial in cell.trials}
     cells, series = kind.measure(cut, here, site)
-    facts: dict[str, Any] = {"version": __version__, "paper": cut.paper}
+    facts: dict[str, Any] = {
+        "version": __version__, "title": cut.title, "about": cut.about, "paper": cut.paper,
+        "footnotes": list(cut.footnotes),
+    }  # fmt: skip
     if site is not None and kind.needs_data:
         facts |= site.facts()
     return Results(
@@ -117,9 +129,10 @@ def _written(results: Results, said: list[Verdict], folder: Path) -> Reproduced:
         (partial / "table.tex").write_text(latex(results), "utf-8")
         (partial / "table.csv").write_text(comma_separated(results), "utf-8")
         numbers = results.to_dict() | {
+            "table": as_rows(results),
             "claims": [
                 {"says": one.claim.says, "here": one.state, "because": one.because} for one in said
-            ]
+            ],
         }
         (partial / RESULTS).write_text(json.dumps(numbers, indent=1) + "\n", "utf-8")
         draw(results, partial)

@@ -9,11 +9,13 @@ from mzseek.database import Database, build_database, file_sources
 from mzseek.datasets.demo import write_demo
 from mzseek.datasets.table import DatasetFiles, dataset_of, find_dataset
 from mzseek.errors import ExperimentError
-from mzseek.files import StrPath
+from mzseek.files import StrPath, atomic_file
 from mzseek.prepared.negatives import add_negatives, negatives_name
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.writer import PrepareOptions, prepare
 from mzseek.work.progress import Progress, silent
+
+_MARK = "MADE-BY-MZSEEK-EXPERIMENTS.txt"
 
 
 @dataclass
@@ -49,7 +51,7 @@ class Site:
         database: StrPath | None = None,
         progress: Progress = silent,
     ) -> "Site":
-        """A folder for experiments on a data set: a folder, its table, or None for simulated data."""
+        """A folder for experiments on a data set: a folder, its table, or None to simulate one."""
         out = Path(out)
         chosen = None if database is None else Path(database)
         if data is not None:
@@ -105,3 +107,20 @@ class Site:
         if not folder.exists():
             build_database(file_sources([self.molecules]), folder, fingerprint=fingerprint)
         return Database.open(folder)
+
+
+def claim(out: StrPath) -> None:
+    """Mark a folder as one of experiments, unless it holds something else.
+
+    Raises
+    ------
+    ExperimentError
+        It is a file, or a folder of something else.
+    """
+    out = Path(out)
+    if out.exists() and not out.is_dir():
+        raise ExperimentError(f"{out}: is a file, expected a folder to make")
+    if out.is_dir() and any(out.iterdir()) and not (out / _MARK).exists():
+        raise ExperimentError(f"{out}: exists and holds no experiments; name another --out")
+    with atomic_file(out / _MARK) as partial:
+        partial.write_text("Runs and results of `mzseek reproduce` or `mzseek tune`.\n")

@@ -1,6 +1,6 @@
 """Trials that are missing, run wherever there is room for them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -83,6 +83,7 @@ def run_jobs(
     engine: Engine | None = None,
     progress: Progress = silent,
     say: Say = unheard,
+    ended: Callable[["Ended"], None] = lambda _: None,
 ) -> dict[str, str]:
     """Run what has not been run, side by side; a trial that fails does not stop the others.
 
@@ -95,6 +96,8 @@ def run_jobs(
         Processes of this machine by default.
     progress : callable of (trial's name, step, steps)
     say : callable of str
+    ended : callable of Ended
+        Hears of each trial that has ended.
 
     Returns
     -------
@@ -102,8 +105,12 @@ def run_jobs(
         Trials that have failed, and why.
     """
     engine = engine or LocalEngine()
-    ended = engine.long_results(run_job, jobs, progress=progress, say=say)
-    return {each.name: each.failed for each in ended if each.failed}
+    failed = {}
+    for one in engine.long_results(run_job, jobs, progress=progress, say=say):
+        ended(one)
+        if one.failed:
+            failed[one.name] = one.failed
+    return failed
 
 
 def run_job(job: Job, channel: Channel) -> Ended:

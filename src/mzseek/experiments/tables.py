@@ -2,6 +2,7 @@
 
 import csv
 import io
+from typing import Any
 
 from mzseek.experiments.claims import Verdict
 from mzseek.experiments.experiment import Column, Row
@@ -12,7 +13,7 @@ _TEX = str.maketrans({
     "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}",
     "τ": r"$\tau$", "γ": r"$\gamma$", "λ": r"$\lambda$", "σ": r"$\sigma$", "±": r"$\pm$",
-    "–": "--", "σ": r"$\sigma$",
+    "–": "--",
 })  # fmt: skip
 
 
@@ -61,7 +62,10 @@ def comma_separated(results: Results) -> str:
     experiment = results.experiment
     for row in experiment.rows:
         for column in experiment.columns:
-            cell, printed = results.cell(row.key, column.key), results.published(row.key, column.key)
+            cell, printed = (
+                results.cell(row.key, column.key),
+                results.published(row.key, column.key),
+            )
             if cell is None and printed is None:
                 continue
             mean = None if cell is None else cell.text or in_units(cell.mean, column)
@@ -75,13 +79,31 @@ def comma_separated(results: Results) -> str:
     return text.getvalue()
 
 
+def as_rows(results: Results) -> dict[str, Any]:
+    """The table as texts, for a page."""
+    experiment = results.experiment
+    rows = []
+    for row in experiment.rows:
+        cells = []
+        for column in experiment.columns:
+            cell, printed = (
+                results.cell(row.key, column.key),
+                results.published(row.key, column.key),
+            )
+            here = "" if cell is None else cell.shown(column)
+            there = "" if printed is None else shown_number(*printed, column)
+            cells.append({"here": here, "published": there})
+        rows.append({"name": row.label, "control": row.is_control, "cells": cells})
+    return {"heads": [_head(column) for column in experiment.columns], "rows": rows}
+
+
 def tex(text: str) -> str:
-    """A text as LaTeX shows it.
+    r"""A text as LaTeX shows it.
 
     Examples
     --------
-    >>> tex("50 % ± 1_2")
-    '50 \\\\% $\\\\pm$ 1\\\\_2'
+    >>> print(tex("50 % ± 1_2"))
+    50 \% $\pm$ 1\_2
     """
     return text.translate(_TEX)
 
@@ -92,7 +114,7 @@ def _about(results: Results) -> list[str]:
     where = "simulated data" if facts.get("simulated") else facts.get("spectra", "no data")
     said.append(
         f"The paper's {experiment.paper}. Measured on {visible(str(where))}, {experiment.fold} "
-        f"fold, scale {results.scale}; in brackets the paper's numbers on MassSpecGym, as published."
+        f"fold, scale {results.scale}; in brackets the paper's numbers on MassSpecGym."
         if facts.get("spectra")
         else f"The paper's {experiment.paper}; in brackets as published."
     )

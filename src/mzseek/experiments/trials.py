@@ -17,7 +17,16 @@ from mzseek.registry import check_name
 if TYPE_CHECKING:
     from mzseek.training.plan.options import Options
 
-SETTINGS = ("loss", "model", "candidates", "fingerprint", "similarity", "lr", "hard_by", "hard_keep")
+SETTINGS = (
+    "loss",
+    "model",
+    "candidates",
+    "fingerprint",
+    "similarity",
+    "lr",
+    "hard_by",
+    "hard_keep",
+)
 USUAL_LISTS = "mass"
 
 

@@ -1,11 +1,12 @@
-"""Tables of trained models: the learning rate is chosen on validation, each metric has its own
-checkpoint, and a cell is the mean over seeds."""
+"""Tables of trained models.
+
+The learning rate is chosen on validation, each metric has its own checkpoint, and a cell is the
+mean over seeds.
+"""
 
 import statistics
 from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from mzseek.errors import ExperimentError
 from mzseek.experiments.experiment import Column, Experiment, Row, Scale
@@ -55,8 +56,8 @@ class RunsKind(Kind):
         """See `Kind.measure`."""
         assert site is not None
         cells: Cells = {row.key: {} for row in experiment.rows}
-        for (row, column), asked in self.asked(experiment, scale).items():
-            cells[row][column] = _cell(asked, experiment.select, site)
+        for (row_key, column_key), asked in self.asked(experiment, scale).items():
+            cells[row_key][column_key] = _cell(asked, experiment.select, site)
         for column in experiment.columns:
             if column.metric == LENGTH:
                 for row in experiment.rows:
@@ -103,16 +104,13 @@ def _chosen(trial: Trial, asked: Asked) -> dict[str, Any]:
     return chosen
 
 
-def _length(
-    experiment: Experiment, row: Row, column: Column, scale: Scale, site: Site
-) -> Cell:
+def _length(experiment: Experiment, row: Row, column: Column, scale: Scale, site: Site) -> Cell:
     """Mean length of the lists that a row's models are trained on, the truth included."""
     asked = asked_of(experiment, row, column, scale)
     assert asked is not None
     setup = asked.trials[0].setup
     lists = site.lists(setup.fingerprint, setup.hard).candidates(setup.candidates)
-    lengths = np.diff(np.asarray(lists.starts))
-    return Cell((float(lengths.mean()),))
+    return Cell((float(lists.sizes.mean()),))
 
 
 KIND = RunsKind()

@@ -1,0 +1,78 @@
+"""An experiment that takes seconds, and data to run it on."""
+
+from pathlib import Path
+
+import pytest
+
+from mzseek.experiments import Experiment, Scale, read_experiment
+from mzseek.experiments.site import Site
+
+SMALL = """
+title: Two losses
+paper: tab:none
+kind: runs
+fold: test
+protocol: {lr: [1.0e-6, 1.0e-2], seeds: 2, epochs: 20, select: hit_rate@1}
+rows:
+  bce: {label: "bce, 5 %", loss: bce, encoder.width: 16, encoder.blocks: 1}
+  emb-cos: {loss: emb-cos, encoder.width: 16, encoder.blocks: 1, scorer.projected: 8}
+  random: {loss: bce, model: random, control: true}
+  old: {literature: true}
+columns:
+  hr: {label: HR@1, metric: hit_rate@1, candidates: mass, group: equal mass}
+  formula: {label: HR@1, metric: hit_rate@1, candidates: formula, group: equal formula}
+  tanimoto: {label: Tanimoto, metric: tanimoto, rows: [bce]}
+  length: {label: mean list, metric: length, unit: ""}
+published:
+  bce: {hr: [10.0, 0.5], tanimoto: 20.0}
+  old: {hr: 30.0}
+claims:
+  - says: bce has fingerprints.
+    above: {column: tanimoto, row: bce, than: emb-cos}
+  - says: One of the two is best.
+    best: {column: hr, row: [bce, emb-cos]}
+footnotes: ["A note."]
+"""
+
+WHOLE = Scale("paper", protocol="auto")  # the paper's warm-up is longer than these runs
+
+
+@pytest.fixture
+def whole() -> Scale:
+    """A scale that leaves nothing out."""
+    return WHOLE
+
+
+@pytest.fixture
+def small_file(tmp_path: Path) -> Path:
+    path = tmp_path / "two.yaml"
+    path.write_text(SMALL)
+    return path
+
+
+@pytest.fixture
+def two(small_file: Path) -> Experiment:
+    """The experiment of two losses."""
+    return read_experiment(small_file)
+
+
+@pytest.fixture
+def site(small_set, tmp_path: Path) -> Site:
+    """A folder for experiments on the small data set."""
+    return Site.at(tmp_path / "made", small_set.folder.parent)
+
+
+@pytest.fixture(scope="session")
+def ran(small_set, tmp_path_factory: pytest.TempPathFactory):
+    """The experiment of two losses, run once: the site, the experiment, what came of it."""
+    from mzseek.experiments.reproduce import reproduce
+    from mzseek.work import LocalEngine
+
+    folder = tmp_path_factory.mktemp("ran")
+    (folder / "two.yaml").write_text(SMALL)
+    experiment = read_experiment(folder / "two.yaml")
+    site = Site.at(folder / "made", small_set.folder.parent)
+    [done] = reproduce(
+        [experiment], WHOLE, site, folder / "results", engine=LocalEngine(1)
+    )
+    return site, experiment, done

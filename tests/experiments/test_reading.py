@@ -1,0 +1,116 @@
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+from mzseek.errors import ExperimentError
+from mzseek.experiments import experiment_named, names, read_experiment, scale_named
+from mzseek.experiments.reading import scales
+from mzseek.experiments.registry import kind_named
+
+SECOND = Path(__file__).parent / "published.csv"
+
+
+def typed_again() -> dict[tuple[str, str, str], tuple[str, str, str]]:
+    """Numbers of the paper as somebody else has typed them."""
+    with SECOND.open(newline="") as file:
+        return {
+            (line["experiment"], line["row"], line["column"]): (
+                line["mean"], line["sd"], line["fold"]
+            )
+            for line in csv.DictReader(file)
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_experiment_that_comes_with_mzseek_is_whole(name: str) -> None:
+    experiment = experiment_named(name)
+    kind_named(experiment.kind).check(experiment)
+    assert experiment.claims or name == "front"
+    assert set(experiment.scales) <= set(scales())
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _, _ in typed_again()} & set(names())))
+def test_published_numbers_are_those_that_were_typed_a_second_time(name: str) -> None:
+    experiment = experiment_named(name)
+    second = {key[1:]: value for key, value in typed_again().items() if key[0] == name}
+    first = {
+        (row, column): number
+        for row, values in experiment.published.items()
+        for column, number in values.items()
+    }
+    assert set(first) == set(second)
+    for place, (mean, sd, fold) in second.items():
+        printed = first[place]
+        if isinstance(printed, str):
+            assert printed == mean
+            continue
+        assert printed == (float(mean), float(sd) if sd else None)
+        if place[1] != "length":  # lists belong to no fold
+            assert experiment.fold == fold
+
+
+def test_every_table_of_the_second_copy_is_an_experiment() -> None:
+    assert {name for name, _, _ in typed_again()} <= set(names())
+    assert len(typed_again()) == 323
+
+
+@pytest.mark.shared
+def test_the_labels_are_the_paper_s(shared: Path) -> None:
+    source = (shared / "paper" / "paper.tex").read_text()
+    labels = set(re.findall(r"\\label\{([^}]*)\}", source))
+    for name in names():
+        for label in re.findall(r"(?:tab|fig|thm|sec|app):\w+", experiment_named(name).paper):
+            assert label in labels, name
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("fold: test", "fold: last"), "fold 'last' is unknown, expected one of: val, test, all"),
+        (("kind: runs", "kin: runs"), "entry 'kin' is unknown"),
+        (("title: Two losses", "about: none"), "title is missing"),
+        (("  bce: {hr", "  bcd: {hr"), "published: row 'bcd' is unknown, expected one of: bce"),
+        (("bce: {hr: [10.0", "bce: {ht: [10.0"), "column 'ht' is unknown"),
+        (("[10.0, 0.5]", "[10.0, 0.5, 1]"), "expected a number"),
+        (("  old: {literature", "  bce: {literature"), "'bce' stands twice below line"),
+        (("lr: [1.0e-6", "lr: [-1"), "expected numbers above 0"),
+        (("metric: tanimoto, ", ""), "columns: tanimoto: metric is missing"),
+        (("    above: {column: tanimoto, row: bce, than: emb-cos}\n", ""), "one way to check it"),
+        (("rows:\n", "rows: [\n"), "two.yaml: "),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_told(
+    small_file: Path, change: tuple[str, str], reason: str
+) -> None:
+    text = small_file.read_text()
+    assert change[0] in text
+    small_file.write_text(text.replace(*change, 1))
+    with pytest.raises(ExperimentError) as error:
+        read_experiment(small_file)
+    assert reason in str(error.value)
+    assert "two.yaml" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_no_code_is_run_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text("title: !!python/object/apply:os.system ['true']\n")
+    with pytest.raises(ExperimentError, match="could not determine a constructor"):
+        read_experiment(path)
+
+
+def test_what_is_no_file_and_what_is_unknown(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match="cannot be read"):
+        read_experiment(tmp_path / "none.yaml")
+    with pytest.raises(ExperimentError, match="experiment 'mian' is unknown, expected one of: "):
+        experiment_named("mian")
+    with pytest.raises(ExperimentError, match="scale 'large' is unknown, expected one of: paper"):
+        scale_named("large")
+
+
+def test_fractions_are_numbers() -> None:
+    assert experiment_named("tau").row("fp-cos 1/256").settings["loss.temperature"] == 1 / 256
+    tuned = experiment_named("hard-negatives").row("mass 64").settings["loss.temperature"]
+    assert tuned == (1 / 256, 1 / 64, 1 / 16)
