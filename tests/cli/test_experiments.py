@@ -1,4 +1,5 @@
 import io
+import re
 import sys
 
 import pytest
@@ -33,7 +34,7 @@ def test_a_person_sees_the_trials_at_work(monkeypatch: pytest.MonkeyPatch) -> No
     with trials_shown() as (begins, note, ended):
         begins([1, 2])
         note("bce-mass", 5, 10)
-    text = shown.getvalue()
+    text = re.sub(r"\x1b\[[0-9;?]*\w", "", shown.getvalue())
     assert "bce-mass" in text
     assert "50" in text
     assert "0 of 2 trials have ended" in text

@@ -72,7 +72,5 @@ def ran(small_set, tmp_path_factory: pytest.TempPathFactory):
     (folder / "two.yaml").write_text(SMALL)
     experiment = read_experiment(folder / "two.yaml")
     site = Site.at(folder / "made", small_set.folder.parent)
-    [done] = reproduce(
-        [experiment], WHOLE, site, folder / "results", engine=LocalEngine(1)
-    )
+    [done] = reproduce([experiment], WHOLE, site, folder / "results", engine=LocalEngine(1))
     return site, experiment, done

@@ -30,8 +30,14 @@ def test_best(two: Experiment) -> None:
 
 
 def test_above(two: Experiment) -> None:
-    assert judged(two, "above", HIGH, column="hr", row="bce", than=["emb-cos", "random"]).state == HOLDS
-    assert judged(two, "above", HIGH, column="hr", row=["bce", "random"], than="emb-cos").state == FAILS
+    assert (
+        judged(two, "above", HIGH, column="hr", row="bce", than=["emb-cos", "random"]).state
+        == HOLDS
+    )
+    assert (
+        judged(two, "above", HIGH, column="hr", row=["bce", "random"], than="emb-cos").state
+        == FAILS
+    )
     missing = judged(two, "above", HIGH, column="hr", row="bce", than="old")
     assert (missing.state, missing.because) == (UNTESTED, "old has no hr here")
 

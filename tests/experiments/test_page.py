@@ -15,7 +15,7 @@ def test_the_page_has_every_experiment_and_needs_no_network(ran, tmp_path: Path)
     assert "Two losses" in text
     assert '<svg id="here">' in text
     assert "<?xml" not in text
-    assert "10.00 ± 0.50" in text
+    assert "10.00\u00a0±\u00a00.50" in text
     assert "One of the two is best." in text
     assert not re.findall(r"(?:src|href)=\"(?!#)[^\"]*", text)
     assert "Simulated" not in text

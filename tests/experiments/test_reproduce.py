@@ -18,7 +18,9 @@ def test_every_file_of_an_experiment_is_there(ran) -> None:
     assert numbers["trials"] == 14  # two seeds: bce by 2 rates, emb-cos by 2 and 2 lists, random
     assert [claim["says"] for claim in numbers["claims"]] == [c.says for c in experiment.claims]
     with (done.folder / "table.csv").open(newline="") as file:
-        assert {line["row"] for line in csv.DictReader(file)} == {row.key for row in experiment.rows}
+        assert {line["row"] for line in csv.DictReader(file)} == {
+            row.key for row in experiment.rows
+        }
 
 
 def test_all_is_there_the_second_time(ran, whole, tmp_path) -> None:

@@ -44,7 +44,11 @@ def test_csv_has_a_line_for_each_number(two: Experiment) -> None:
     assert (first["mean"], first["sd"], first["seeds"], first["chosen"]) == (
         "15", "7.07107", "2", "lr=0.0001",
     )  # fmt: skip
-    assert (first["published_mean"], first["published_sd"], first["fold"]) == ("10.0", "0.5", "test")
+    assert (first["published_mean"], first["published_sd"], first["fold"]) == (
+        "10.0",
+        "0.5",
+        "test",
+    )
     assert (rows[-1]["mean"], rows[-1]["published_mean"]) == ("", "30.0")
 
 

@@ -19,8 +19,17 @@ def test_the_main_table_is_five_rates_of_five_seeds_for_each_cell() -> None:
     assert {trial.seed for trial in asked.trials} == {0, 1, 2, 3, 4}
     assert (asked.metric, asked.candidates, asked.fold) == ("hit_rate@1", "mass", "test")
     options = asked.trials[0].options()
-    assert (options.epochs, options.batch_size, options.warmup, options.bias) == (50, 64, 500, "zero")
-    assert (options.validate_every, options.clip, options.loss.options.temperature) == (1000, 1, 1 / 64)
+    assert (options.epochs, options.batch_size, options.warmup, options.bias) == (
+        50,
+        64,
+        500,
+        "zero",
+    )
+    assert (options.validate_every, options.clip, options.loss.options.temperature) == (
+        1000,
+        1,
+        1 / 64,
+    )
 
 
 def test_listwise_losses_are_trained_for_each_kind_of_lists_and_others_once() -> None:
@@ -91,7 +100,9 @@ def test_what_a_loss_does_not_have_is_refused(two: Experiment) -> None:
 
 
 def test_names_of_folders_are_plain_and_differ() -> None:
-    setup = Setup("fp-cos", "mlp", "morgan2", "my list/../x", None, (("loss.temperature", 0.5),), 3, "auto")
+    setup = Setup(
+        "fp-cos", "mlp", "morgan2", "my list/../x", None, (("loss.temperature", 0.5),), 3, "auto"
+    )
     names = {Trial(setup, lr, seed).name for lr in (1e-4, 3e-4) for seed in (0, 1)}
     assert len(names) == 4
     assert all("/" not in name and " " not in name for name in names)

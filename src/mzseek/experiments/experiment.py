@@ -132,7 +132,7 @@ class Experiment:
     ----------
     name, title, about : str
     paper : str
-        Label of the table or figure in the paper's source.
+        The table or figure, with its label in the paper's source.
     kind : str
         A name in `mzseek.experiments.registry.KINDS`.
     fold : str
@@ -149,6 +149,8 @@ class Experiment:
     figure : mapping
         What is drawn: ``kind`` and its columns; empty for no figure.
     footnotes : tuple of str
+    order : int
+        Its place among the experiments of the paper.
     """
 
     name: str
@@ -168,6 +170,7 @@ class Experiment:
     scales: Mapping[str, Settings] = field(default_factory=dict)
     figure: Settings = field(default_factory=dict)
     footnotes: tuple[str, ...] = ()
+    order: int = 0
 
     def row(self, key: str) -> Row:
         """The row of that key."""

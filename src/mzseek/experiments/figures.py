@@ -15,6 +15,7 @@ from mzseek.report.figures import BLUE, INK, MUTED, ORANGE, STYLE, blank
 
 COLOURS = (BLUE, ORANGE, "#3d8f6b", "#8a5fb0", "#b0413e", MUTED)
 _DPI = 200
+_ARROW: Any = {"arrowstyle": "->", "color": "#c5ccd3", "shrinkA": 5, "shrinkB": 5}
 
 
 def draw(results: Results, folder: Path) -> Path | None:
@@ -45,6 +46,8 @@ def front(results: Results) -> Figure:
             axes.plot(*there, "o", markerfacecolor="none", color=MUTED, markersize=5)
         decoded = _point(results, row, how["x"], how["decoded"]) if "decoded" in how else None
         if decoded is not None:
+            if here is not None:
+                axes.annotate("", decoded, here, arrowprops=_ARROW)
             axes.plot(*decoded, "D", color=MUTED if row.is_control else ORANGE, markersize=5)
             if here is None:
                 _named(axes, row.label, decoded)

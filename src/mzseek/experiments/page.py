@@ -26,7 +26,8 @@ def write_page(out: Path) -> Path:
     -------
     Path
     """
-    sections = [_section(path.parent) for path in sorted((out / "results").glob(f"*/*/{RESULTS}"))]
+    found = [_section(path.parent) for path in sorted((out / "results").glob(f"*/*/{RESULTS}"))]
+    sections = sorted(found, key=lambda section: (section["order"], section["key"]))
     claims = [claim for section in sections for claim in section["claims"]]
     return fill(
         "experiments.html",
@@ -51,6 +52,7 @@ def _section(folder: Path) -> dict[str, Any]:
         "name": facts["experiment"],
         "scale": facts["scale"],
         "fold": facts["fold"],
+        "order": facts.get("order", 0),
         "spectra": facts.get("spectra"),
         "simulated": bool(facts.get("simulated")),
         "seconds": facts.get("seconds", 0.0),

@@ -20,7 +20,7 @@ _SCALES = "scales.yaml"
 _MOST_BYTES = 1_000_000
 _TOP = {
     "title", "about", "paper", "kind", "fold", "protocol", "rows", "columns", "published",
-    "claims", "scales", "figure", "footnotes",
+    "claims", "scales", "figure", "footnotes", "order",
 }  # fmt: skip
 _ROW = {"label", "in_columns", "literature", "control", "scales"}
 _COLUMN = {"label", "metric", "group", "candidates", "unit", "rows"}
@@ -29,9 +29,10 @@ _SCALE = {field.name for field in fields(Scale)} - {"name"}
 
 @cache
 def names() -> tuple[str, ...]:
-    """Experiments that come with mzseek."""
+    """Experiments that come with mzseek, in the order of the paper."""
     found = [path.name for path in files(_FILES).iterdir() if path.name.endswith(".yaml")]
-    return tuple(sorted(name.removesuffix(".yaml") for name in found if name != _SCALES))
+    own = [name.removesuffix(".yaml") for name in found if name != _SCALES]
+    return tuple(sorted(own, key=lambda name: (_of_ours(name).order, name)))
 
 
 def experiment_named(name: str) -> Experiment:
@@ -43,6 +44,11 @@ def experiment_named(name: str) -> Experiment:
         There is none; the message lists those there are.
     """
     check_name(names(), name, "experiment", ExperimentError)
+    return _of_ours(name)
+
+
+@cache
+def _of_ours(name: str) -> Experiment:
     text = (files(_FILES) / f"{name}.yaml").read_text("utf-8")
     return _experiment(name, _parsed(text, f"{name}.yaml"), f"{name}.yaml")
 
@@ -124,7 +130,7 @@ def _experiment(name: str, table: Any, where: str) -> Experiment:
         **{key: protocol[key] for key in ("seeds", "epochs", "select") if key in protocol},
         published=_published(table.get("published") or {}, keys, f"{where}: published"),
         claims=claims, scales=made, figure=_mapping(table.get("figure", {}), f"{where}: figure"),
-        footnotes=tuple(table.get("footnotes", ())),
+        footnotes=tuple(table.get("footnotes", ())), order=int(table.get("order", 0)),
     )  # fmt: skip
 
 

@@ -111,7 +111,7 @@ def _measured(
     cells, series = kind.measure(cut, here, site)
     facts: dict[str, Any] = {
         "version": __version__, "title": cut.title, "about": cut.about, "paper": cut.paper,
-        "footnotes": list(cut.footnotes),
+        "footnotes": list(cut.footnotes), "order": cut.order,
     }  # fmt: skip
     if site is not None and kind.needs_data:
         facts |= site.facts()

@@ -94,7 +94,9 @@ class Site:
     def facts(self) -> Mapping[str, Any]:
         """Which data these are."""
         return {
-            "spectra": "simulated by mzseek" if self.is_simulated else self.files.spectra.name,
+            "spectra": "spectra that mzseek simulates"
+            if self.is_simulated
+            else self.files.spectra.name,
             "simulated": self.is_simulated,
         }
 
