@@ -31,7 +31,7 @@ def test_a_person_sees_the_trials_at_work(monkeypatch: pytest.MonkeyPatch) -> No
     shown = Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setenv("TERM", "xterm")
-    with trials_shown() as (begins, note, ended):
+    with trials_shown() as (begins, note, _):
         begins([1, 2])
         note("bce-mass", 5, 10)
     text = re.sub(r"\x1b\[[0-9;?]*\w", "", shown.getvalue())

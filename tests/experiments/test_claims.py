@@ -52,8 +52,11 @@ def test_opposed_and_rising(two: Experiment) -> None:
 
 def test_related_reads_differences_and_other_tables(two: Experiment) -> None:
     rows = ["bce", "emb-cos", "random"]
-    claim = Claim("so", "related", {"x": {"experiment": "other", "column": "hr"},
-                                    "y": {"minus": ["hr", "tanimoto"]}, "sign": 1, "rows": rows})  # fmt: skip
+    claim = Claim(
+        "so", "related",
+        {"x": {"experiment": "other", "column": "hr"}, "y": {"minus": ["hr", "tanimoto"]},
+         "sign": 1, "rows": rows},
+    )  # fmt: skip
     measured = {row: {c: Cell((v,)) for c, v in own.items()} for row, own in HIGH.items()}
     results = Results(replace(two, claims=(claim,)), "paper", measured)
     assert verdicts(results)[0].state == UNTESTED

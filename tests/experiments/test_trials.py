@@ -35,9 +35,13 @@ def test_the_main_table_is_five_rates_of_five_seeds_for_each_cell() -> None:
 def test_listwise_losses_are_trained_for_each_kind_of_lists_and_others_once() -> None:
     main = experiment_named("main")
     names = {
-        loss: {t.name for key in ("mass", "formula") for t in cell(main, loss, f"{key}/hit_rate@1").trials}
+        loss: {
+            trial.name
+            for key in ("mass", "formula")
+            for trial in cell(main, loss, f"{key}/hit_rate@1").trials
+        }
         for loss in ("bce", "emb-cos")
-    }  # fmt: skip
+    }
     assert {loss: len(found) for loss, found in names.items()} == {"bce": 25, "emb-cos": 50}
 
 

@@ -55,7 +55,7 @@ def test_what_is_wrong_is_told_in_a_line(
     mzseek, tmp_path: Path, words: list[str], reason: str
 ) -> None:
     status, _, err = mzseek("reproduce", *words, "--out", tmp_path / "made")
-    assert status == 1
+    assert status == 2
     assert reason in err
     assert err.count("\n") == 1
 
@@ -63,6 +63,6 @@ def test_what_is_wrong_is_told_in_a_line(
 def test_a_folder_of_something_else_is_left_alone(mzseek, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     status, _, err = mzseek("reproduce", "toy", "--out", tmp_path)
-    assert status == 1
+    assert status == 2
     assert "exists and holds no experiments; name another --out" in err
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]

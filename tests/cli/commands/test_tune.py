@@ -46,6 +46,6 @@ def test_a_grid_that_cannot_be_read_is_told_in_a_line(mzseek, small_set, tmp_pat
     grid.write_text(GRID.replace("loss: bce", "loss: bcd"))
     words = ("--data", small_set.folder.parent, "--out", tmp_path / "tuned")
     status, _, err = mzseek("tune", grid, *words)
-    assert status == 1
+    assert status == 2
     assert "loss 'bcd' is unknown" in err
     assert err.count("\n") == 1

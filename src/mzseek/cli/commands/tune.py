@@ -36,9 +36,10 @@ def tune(
     require("matplotlib", "experiments")
     from mzseek.experiments import Scale, read_experiment
 
+    whole = Scale("tune", protocol="auto")
     found, page = run_experiments(
-        [read_experiment(grid)], Scale("tune", protocol="auto"), out, data=data, database=database, jobs=jobs,
-        engine=engine, address=address,
+        [read_experiment(grid)], whole, out, data=data, database=database, jobs=jobs, engine=engine,
+        address=address,
     )  # fmt: skip
     if as_json:
         print_json({"out": str(out), "page": str(page), "results": found})
