@@ -1,7 +1,7 @@
 """What a run is worth when its posterior is decoded for each metric."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -103,11 +103,9 @@ def decode(
     DecodedFold
     """
     count = len(posterior.counts)
-    jobs = list(_jobs(posterior, tuple(utilities), tuple(within)))
-    if processes is None and count < _WORTH_A_PROCESS:
-        processes = 1
-    engine = LocalEngine(1 if len(jobs) == 1 else processes)
-    work = WithOpened(_decode_job, _opened, prepared.folder, str(prepared.manifest["key"]))
+    jobs = [_Job(part, tuple(utilities), tuple(within)) for part in in_parts(posterior)]
+    engine = engine_for(count, len(jobs), processes)
+    work = WithOpened(_decode_job, opened, prepared.folder, str(prepared.manifest["key"]))
     parts = []
     for part in engine.results(work, jobs):
         parts.append(part)
@@ -125,54 +123,62 @@ def decode(
     )
 
 
-@dataclass(frozen=True)
-class _Job:
-    molecule: npt.NDArray[np.int32]
-    counts: npt.NDArray[np.int64]
-    candidates: npt.NDArray[np.int32]
-    probabilities: Floats
-    labels: npt.NDArray[np.bool_]
-    utilities: tuple[str, ...]
-    within: tuple[Within, ...]
-
-
-def _jobs(
-    posterior: Posterior, utilities: tuple[str, ...], within: tuple[Within, ...]
-) -> Iterator[_Job]:
-    """Lists of a posterior, some at a time."""
+def in_parts(posterior: Posterior) -> Iterator[Posterior]:
+    """A posterior in parts of some lists each, for processes to share."""
     count, ends = len(posterior.counts), pointers(posterior.counts)
     for start in range(0, count, _LISTS_AT_A_TIME):
-        stop = min(start + _LISTS_AT_A_TIME, count)
-        inside = slice(ends[start], ends[stop])
-        yield _Job(
-            posterior.molecule[start:stop],
-            posterior.counts[start:stop],
-            posterior.candidates[inside],
-            posterior.probabilities[inside],
-            posterior.labels[inside],
-            utilities,
-            within,
+        here = slice(start, min(start + _LISTS_AT_A_TIME, count))
+        inside = slice(ends[start], ends[here.stop])
+        yield replace(
+            posterior,
+            queries=posterior.queries[here],
+            molecule=posterior.molecule[here],
+            counts=posterior.counts[here],
+            candidates=posterior.candidates[inside],
+            labels=posterior.labels[inside],
+            probabilities=posterior.probabilities[inside],
+            answer=posterior.answer[inside],
         )
 
 
-def _opened(folder: Path, key: str) -> Prepared:
+def distributions(prepared: Prepared, posterior: Posterior) -> Iterator[Distribution]:
+    """The distribution over fingerprints of each list of a posterior."""
+    for start, count in zip(Ragged(posterior.counts).starts, posterior.counts, strict=True):
+        here = slice(start, start + count)
+        yield list_distribution(prepared, posterior.candidates[here], posterior.probabilities[here])
+
+
+def engine_for(lists: int, jobs: int, processes: int | None) -> LocalEngine:
+    """Processes as many as asked for, or as there are cores; one where lists are few."""
+    if jobs == 1 or (processes is None and lists < _WORTH_A_PROCESS):
+        processes = 1
+    return LocalEngine(processes)
+
+
+def opened(folder: Path, key: str) -> Prepared:
     """The folder; the key tells it from one made anew in its place."""
     return Prepared.open(folder)
 
 
+@dataclass(frozen=True)
+class _Job:
+    part: Posterior
+    utilities: tuple[str, ...]
+    within: tuple[Within, ...]
+
+
 def _decode_job(prepared: Prepared, job: _Job) -> Floats:
-    found = np.empty((len(job.counts), len(job.utilities), len(job.within), len(UTILITIES)))
-    starts = Ragged(job.counts).starts
-    for row, (start, count) in enumerate(zip(starts, job.counts, strict=True)):
-        here = slice(start, start + count)
-        known = list_distribution(prepared, job.candidates[here], job.probabilities[here])
-        rows = prepared.fingerprint_rows(job.molecule[[row]])
+    part = job.part
+    found = np.empty((len(part.counts), len(job.utilities), len(job.within), len(UTILITIES)))
+    starts = Ragged(part.counts).starts
+    for row, known in enumerate(distributions(prepared, part)):
+        rows = prepared.fingerprint_rows(part.molecule[[row]])
         for u, utility in enumerate(job.utilities):
             for w, within in enumerate(job.within):
                 bits, index = _decide(utility, within, known)
                 found[row, u, w] = _judge(bits, rows.indices)
                 if index is not None:  # by the identity asked for, which bits may not tell
-                    found[row, u, w, _HIT] = job.labels[here][index]
+                    found[row, u, w, _HIT] = part.labels[starts[row] + index]
     return found
 
 

@@ -1,195 +1,148 @@
-"""Regrets over a fold: what deciding for one metric loses in another, beside what bounds it."""
+"""What the wrong decision costs on the lists of a fold, and what the theorems say it may."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.decision.bounds import Bounds, bounds_under
-from mzseek.decision.goals import GOALS
-from mzseek.decision.registry import UTILITIES
+from mzseek.decision.bounds import bounds_under
+from mzseek.decision.distributions import Distribution
+from mzseek.decision.registry import BAND_SIMILARITIES
 from mzseek.decision.utilities import expected_of_candidates
-from mzseek.evaluation.decoding import list_distribution
-from mzseek.evaluation.posteriors import Posterior, calibrate
-from mzseek.evaluation.scored import Scoring
-from mzseek.files import StrPath
+from mzseek.errors import RunError
+from mzseek.evaluation.decoding import distributions, engine_for, in_parts, opened
+from mzseek.evaluation.posteriors import Posterior
 from mzseek.prepared.reader import Prepared
-from mzseek.ragged import Ragged
-from mzseek.runs.run import Run
-from mzseek.tables import Table, Tabular
-from mzseek.work.progress import Progress, silent
+from mzseek.registry import check_name
+from mzseek.work import Progress, WithOpened, silent
 
 Floats = npt.NDArray[np.float64]
-_ROUNDING = 1e-9
+TOLERANCE = 1e-9  # of sums over a few hundred candidates, in double precision
 
 
 @dataclass(frozen=True)
-class BoundCheck:
-    """A bound over the lists of a fold, and the regret that it bounds.
+class FoldRegrets:
+    """Regrets and bounds under one similarity, for each list of a posterior.
+
+    Decisions are made within the candidates, of which equal fingerprints are one; the band is that
+    of all pairs, as the theorems need it.
 
     Attributes
     ----------
-    judged_by, decoded_for : str
-        The utility that counts, and the one decided for; one of the two is "hit".
-    regret, bound : float64 arrays, shape (lists,)
+    low, high : float64 arrays, shape (lists,)
+        The band; NaN where there is only one fingerprint.
+    p_star : float64 array
+        Probability of the most probable fingerprint.
+    similarity_lost, similarity_bound : float64 arrays
+        What HR@1's decision loses in the similarity, and the most that it can (theorem 4.2).
+    hit_lost, hit_bound : float64 arrays
+        What the similarity's decision loses in HR@1, and the most that it can (theorem 4.3).
+    guaranteed : bool array
+        Lists in which HR@1's decision is sure to be among the best under the similarity.
     """
 
-    judged_by: str
-    decoded_for: str
-    regret: Floats
-    bound: Floats
+    low: Floats
+    high: Floats
+    p_star: Floats
+    similarity_lost: Floats
+    similarity_bound: Floats
+    hit_lost: Floats
+    hit_bound: Floats
+    guaranteed: npt.NDArray[np.bool_]
 
     @property
-    def holds(self) -> int:
-        """Lists in which the regret is not above its bound: all, if the theorem is right."""
-        return int((self.regret <= self.bound + _ROUNDING).sum())
+    def width(self) -> Floats:
+        """Of the band."""
+        return self.high - self.low
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "judged_by": self.judged_by,
-            "decoded_for": self.decoded_for,
-            "lists": len(self.regret),
-            "mean_regret": float(self.regret.mean()),
-            "mean_bound": float(self.bound.mean()),
-            "holds": self.holds,
-        }
-
-
-@dataclass(frozen=True)
-class FoldRegrets(Tabular):
-    """Regrets of decisions among the candidates, expected under a posterior, list by list.
-
-    Attributes
-    ----------
-    regret : dict of str to dict of str to float64 array
-        By the utility that counts and the one decided for.
-    bounds : dict of str to list of Bounds
-        What the theorems say about each list, by similarity.
-    molecule : int array
-        The true molecule of each list.
-    """
-
-    regret: dict[str, dict[str, Floats]]
-    bounds: dict[str, list[Bounds]]
-    molecule: npt.NDArray[np.int32]
-
-    def checks(self) -> list[BoundCheck]:
-        """Both bounds of each similarity beside their regrets."""
-        found = []
-        for name, of_lists in self.bounds.items():
-            first = np.array([each.hit_under_similarity for each in of_lists])
-            second = np.array([each.similarity_under_hit for each in of_lists])
-            found.append(BoundCheck(name, "hit", self.regret[name]["hit"], first))
-            found.append(BoundCheck("hit", name, self.regret["hit"][name], second))
+    @property
+    def agreed(self) -> npt.NDArray[np.bool_]:
+        """Lists in which HR@1's decision is among the best under the similarity."""
+        found: npt.NDArray[np.bool_] = self.similarity_lost <= TOLERANCE
         return found
 
-    def agreements(self) -> dict[str, int]:
-        """Lists in which HR@1 and each similarity are sure to agree."""
-        return {name: sum(each.agreement for each in of) for name, of in self.bounds.items()}
-
-    def to_table(self) -> Table:
-        """One row for each bound, with the mean regret beside it."""
-        checks = self.checks()
-        return Table(
-            {
-                "judged by": [UTILITIES[each.judged_by].label for each in checks],
-                "decided for": [UTILITIES[each.decoded_for].label for each in checks],
-                "mean regret": [float(each.regret.mean()) for each in checks],
-                "mean bound": [float(each.bound.mean()) for each in checks],
-                "lists": [len(each.regret) for each in checks],
-                "bound holds in": [each.holds for each in checks],
-            },
-            "Regrets among the candidates, and their bounds",
-            frozenset({"mean regret", "mean bound"}),
+    @property
+    def exceeded(self) -> npt.NDArray[np.bool_]:
+        """Lists in which a theorem does not hold; there must be none."""
+        found: npt.NDArray[np.bool_] = (
+            (self.similarity_lost > self.similarity_bound + TOLERANCE)
+            | (self.hit_lost > self.hit_bound + TOLERANCE)
+            | (self.guaranteed & ~self.agreed)
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Means and counts, as plain data."""
-        return {
-            "lists": len(self.molecule),
-            "mean_regret": {
-                judged: {made: float(lost.mean()) for made, lost in by.items()}
-                for judged, by in self.regret.items()
-            },
-            "bounds": [each.to_dict() for each in self.checks()],
-            "sure_to_agree": self.agreements(),
-        }
-
-
-def regrets_of(
-    run: Run,
-    how: Scoring | None = None,
-    *,
-    data: StrPath | None = None,
-    every: int = 1,
-    progress: Progress = silent,
-) -> FoldRegrets:
-    """Regrets and bounds of a run's calibrated posterior, on the fold asked for.
-
-    Parameters
-    ----------
-    run, how, data, progress
-        As in `mzseek.evaluation.evaluate.evaluate`.
-    every : int
-        Take every so-manieth list.
-
-    Returns
-    -------
-    FoldRegrets
-    """
-    found = calibrate(run, how, data=data, progress=progress)
-    return fold_regrets(found.asked, run.open_data(data), every=every, progress=progress)
+        return found
 
 
 def fold_regrets(
     posterior: Posterior,
     prepared: Prepared,
-    utilities: Sequence[str] = tuple(GOALS),
+    similarities: Sequence[str] = BAND_SIMILARITIES,
     *,
-    every: int = 1,
+    processes: int | None = None,
     progress: Progress = silent,
-) -> FoldRegrets:
-    """What deciding for each utility loses in each other, and the bounds, list by list.
-
-    Decisions are among the candidates, where alone the theorems hold; values are expected ones,
-    under the posterior.
+) -> dict[str, FoldRegrets]:
+    """Regrets and bounds of every list of a posterior.
 
     Parameters
     ----------
     posterior : Posterior
+        It stands for the distribution of the truth.
     prepared : Prepared
         The data that it is of.
-    utilities : sequence of str
-        HR@1 and any similarities; bounds are given for all of the latter.
-    every : int
-        Take every so-manieth list.
+    similarities : sequence of str
+    processes : int, optional
+        By default as many as there are cores, where there are enough lists.
     progress : callable of (stage, done, total)
 
     Returns
     -------
-    FoldRegrets
+    dict of str to FoldRegrets
+        By similarity.
     """
-    names = list(dict.fromkeys(("hit", *utilities)))
-    starts = Ragged(posterior.counts).starts
-    places = range(0, len(starts), every)
-    lost = np.empty((len(places), len(names), len(names)))
-    bounds: dict[str, list[Bounds]] = {name: [] for name in names if name != "hit"}
-    for row, place in enumerate(places):
-        here = slice(starts[place], starts[place] + posterior.counts[place])
-        known = list_distribution(
-            prepared, posterior.candidates[here], posterior.probabilities[here]
-        )
-        values = np.array([expected_of_candidates(name, known) for name in names])
-        chosen = values.argmax(1)
-        lost[row] = values.max(1)[:, None] - values[:, chosen]
-        for name, of_lists in bounds.items():
-            of_lists.append(bounds_under(name, known))
-        progress("regrets", row + 1, len(places))
-    regret = {
-        judged: {made: lost[:, j, m] for m, made in enumerate(names)}
-        for j, judged in enumerate(names)
+    for name in similarities:
+        check_name(BAND_SIMILARITIES, name, "similarity", RunError)
+    count, jobs = len(posterior.counts), list(in_parts(posterior))
+    work = WithOpened(
+        partial(_regrets_job, tuple(similarities)), opened, prepared.folder,
+        str(prepared.manifest["key"]),
+    )  # fmt: skip
+    parts: list[Floats] = []
+    for part in engine_for(count, len(jobs), processes).results(work, jobs):
+        parts.append(part)
+        progress("regrets", sum(map(len, parts)), count)
+    joined = np.concatenate(parts)  # (lists, similarities, numbers)
+    return {name: _of_columns(joined[:, place]) for place, name in enumerate(similarities)}
+
+
+def _regrets_job(similarities: tuple[str, ...], prepared: Prepared, part: Posterior) -> Floats:
+    return np.array(
+        [
+            [_regrets(name, known) for name in similarities]
+            for known in distributions(prepared, part)
+        ]
+    )
+
+
+def _regrets(similarity: str, known: Distribution) -> tuple[float, ...]:
+    """The numbers of one list, in the order of `FoldRegrets`."""
+    values, p = expected_of_candidates(similarity, known), known.probabilities
+    bounds = bounds_under(similarity, known)
+    return (
+        bounds.low,
+        bounds.high,
+        bounds.p_star,
+        float(values.max() - values[np.argmax(p)]),
+        bounds.hit_under_similarity,
+        bounds.p_star - bounds.p_similarity,
+        bounds.similarity_under_hit,
+        float(bounds.agreement),
+    )
+
+
+def _of_columns(found: Floats) -> FoldRegrets:
+    columns: dict[str, Any] = {
+        field.name: found[:, place] for place, field in enumerate(fields(FoldRegrets))
     }
-    return FoldRegrets(regret, bounds, posterior.molecule[::every])
+    return FoldRegrets(**columns | {"guaranteed": columns["guaranteed"] > 0})
