@@ -37,7 +37,8 @@ def test_published_numbers_are_those_that_were_typed_a_second_time(name: str) ->
     second = {key[1:]: value for key, value in typed_again().items() if key[0] == name}
     first = {
         (row, column): number
-        for row, values in experiment.published.items()
+        for published in (experiment.published, experiment.texts)
+        for row, values in published.items()
         for column, number in values.items()
     }
     assert set(first) == set(second)

@@ -1,11 +1,20 @@
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
-from mzseek.experiments import Experiment, Scale
+from mzseek.experiments import Experiment, Scale, sweep
 from mzseek.experiments.site import Site
-from mzseek.experiments.sweep import Ended, jobs_of, measured_file, opened, run_folder, run_jobs
-from mzseek.experiments.trials import asked_of
+from mzseek.experiments.sweep import (
+    Ended,
+    chosen_runs,
+    jobs_of,
+    measured_file,
+    opened,
+    run_folder,
+    run_jobs,
+)
+from mzseek.experiments.trials import Asked, asked_of
 from mzseek.work import LocalEngine, engine_named
 
 PAPER = Scale("paper", seeds=1, lr=(1e-3,), protocol="auto")
@@ -83,3 +92,34 @@ def test_a_trial_that_was_cut_off_goes_on(two: Experiment, site: Site) -> None:
     run_jobs([job], engine=LocalEngine(1), progress=lambda _, done, __=None: steps.append(done))
     assert steps[0] > 1  # not from the beginning
     assert opened(site, job.trial) is not None
+
+
+# Validation HR@20 by trial; None for one that has not ended.
+REACHED = {"a1": 0.1, "a2": 0.5, "b1": 0.35, "b2": 0.35, "c1": 0.9, "c2": None}
+
+
+@dataclass
+class Reached:
+    best: dict[str, Any]
+
+
+@pytest.fixture
+def grid_of(monkeypatch) -> Any:
+    def opened(_, trial):
+        value = REACHED[trial]
+        return value and (Reached({"hit_rate@20/mass": {"value": value}}), f"numbers of {trial}")
+
+    monkeypatch.setattr(sweep, "opened", opened)
+    return lambda *grid: Asked(grid, "tanimoto", "mass", "test")
+
+
+def test_the_point_of_the_best_mean_is_chosen_not_that_of_the_best_seed(grid_of) -> None:
+    found = chosen_runs(grid_of(("a1", "a2"), ("b1", "b2")), "hit_rate@20", None)
+    assert [one.trial for one in found] == ["b1", "b2"]
+    assert [one.numbers for one in found] == ["numbers of b1", "numbers of b2"]
+
+
+def test_a_point_with_a_run_missing_is_not_compared(grid_of) -> None:
+    found = chosen_runs(grid_of(("c1", "c2"), ("a1", "a2")), "hit_rate@20", None)
+    assert [one.trial for one in found] == ["a1", "a2"]
+    assert chosen_runs(grid_of(("c1", "c2")), "hit_rate@20", None) == ()

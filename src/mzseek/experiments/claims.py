@@ -69,9 +69,10 @@ def verdicts(
 
 
 def _best(
-    results: Results, _: Others, *, column: str, row: Any, among: Sequence[Any] | None = None
-) -> tuple[bool, str]:
-    """A row, or one of several, has the highest mean of a column."""
+    results: Results, _: Others, *, column: str, row: Any, among: Sequence[Any] | None = None,
+    lowest: bool = False,
+) -> tuple[bool, str]:  # fmt: skip
+    """A row, or one of several, has the highest mean of a column, or the lowest."""
     winners = [str(one) for one in (row if isinstance(row, list) else [row])]
     rows = among or [
         other.key
@@ -83,7 +84,7 @@ def _best(
         means.setdefault(winner, _mean(results, winner, column))
     if len(means) < 2:
         raise Untested("there is nothing to compare with")
-    order = sorted(means, key=lambda one: -means[one])
+    order = sorted(means, key=lambda one: means[one] if lowest else -means[one])
     if means[order[0]] == means[order[1]]:
         raise Untested(f"{order[0]} and {order[1]} are equal")
     shown = ", ".join(f"{one} {_text(results, column, means[one])}" for one in order[:3])
@@ -142,12 +143,22 @@ def _related(
 def _equal(results: Results, _: Others, *, column: str) -> tuple[bool, str]:
     """Every row has what the paper prints."""
     wrong = []
+    for row, texts in results.experiment.texts.items():
+        if column not in texts:
+            continue
+        cell = results.cell(row, column)
+        if cell is None:
+            raise Untested(f"{row} was not measured")
+        if cell.text != texts[column]:
+            wrong.append(f"{row}: {cell.text}, published {texts[column]}")
     for row, values in results.experiment.published.items():
+        if column not in values:
+            continue
         cell = results.cell(row, column)
         if cell is None:
             raise Untested(f"{row} was not measured")
         here = in_units(cell.mean, results.experiment.column(column))
-        if column in values and abs((here or 0.0) - values[column][0]) > 1e-9:
+        if abs((here or 0.0) - values[column][0]) > 1e-9:
             wrong.append(f"{row}: {here:g}, published {values[column][0]:g}")
     return not wrong, "; ".join(wrong) or "all are equal"
 
@@ -169,6 +180,54 @@ def _never_exceeds(results: Results, _: Others, *, column: str, bound: str) -> t
     return value <= most + 1e-9, shown
 
 
+def _within(
+    results: Results, _: Others, *, column: str, least: float | None = None,
+    most: float | None = None, rows: Sequence[Any] | None = None,
+) -> tuple[bool, str]:  # fmt: skip
+    """In every row, or in those named, a column is at least and at most so much."""
+    keys = [str(row) for row in rows or [row.key for row in results.experiment.rows]]
+    means = {key: _mean(results, key, column) for key in keys if results.cell(key, column)}
+    if not means:
+        raise Untested(f"{column} was not measured")
+    low, high = (pick(means, key=lambda key: means[key]) for pick in (min, max))
+    shown = f"from {_text(results, column, means[low])} ({low})"
+    shown += f" to {_text(results, column, means[high])} ({high})"
+    holds = (least is None or means[low] >= least) and (most is None or means[high] <= most)
+    return holds, shown
+
+
+def _beside(
+    results: Results, _: Others, *, rows: Mapping[Any, Any], by: float, at_least: bool = False
+) -> tuple[bool, str]:
+    """In every column, rows have the values of others, or at least these."""
+    worst, shown = -1.0, ""
+    for row, other in rows.items():
+        for column in results.experiment.columns:
+            here = _mean(results, str(row), column.key)
+            there = _mean(results, str(other), column.key)
+            away = there - here if at_least else abs(there - here)
+            if away > worst:
+                worst = away
+                shown = f"{row}, {column.label}: {here:.6g}, {other} {there:.6g}"
+    return worst <= by, f"farthest in {shown}"
+
+
+def _differ(results: Results, _: Others, *, columns: Sequence[str]) -> tuple[bool, str]:
+    """In some row, two columns are not the same."""
+    x, y = columns
+    pairs = {
+        row.key: (_mean(results, row.key, x), _mean(results, row.key, y))
+        for row in results.experiment.rows
+        if results.cell(row.key, x) and results.cell(row.key, y)
+    }
+    if not pairs:
+        raise Untested(f"{x} and {y} were not measured")
+    shown = ", ".join(
+        f"{row}: {_text(results, x, a)} and {_text(results, y, b)}" for row, (a, b) in pairs.items()
+    )
+    return any(a != b for a, b in pairs.values()), shown
+
+
 CHECKS: dict[str, Callable[..., tuple[bool, str]]] = {
     "best": _best,
     "above": _above,
@@ -177,6 +236,9 @@ CHECKS: dict[str, Callable[..., tuple[bool, str]]] = {
     "related": _related,
     "equal": _equal,
     "never_exceeds": _never_exceeds,
+    "within": _within,
+    "beside": _beside,
+    "differ": _differ,
 }
 
 

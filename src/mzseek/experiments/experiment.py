@@ -143,6 +143,10 @@ class Experiment:
         Validation metric by whose mean over seeds the learning rate is chosen.
     rows, columns : tuple
     published : mapping of row to mapping of column to Number
+    texts : mapping of row to mapping of column to str
+        What is published there, where it is no number: a fingerprint's bits.
+    given : mapping
+        What a theory starts from, such as a distribution.
     claims : tuple of Claim
     scales : mapping of str to mapping
         What a scale changes: fields of `Scale`, and ``rows`` to keep.
@@ -166,6 +170,8 @@ class Experiment:
     epochs: int = 50
     select: str = "hit_rate@20"
     published: Mapping[str, Mapping[str, Number]] = field(default_factory=dict)
+    texts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    given: Settings = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
     scales: Mapping[str, Settings] = field(default_factory=dict)
     figure: Settings = field(default_factory=dict)

@@ -1,19 +1,23 @@
 """An experiment's figure as PNG and SVG: what was measured, and beside it what is published."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from mzseek.decision.registry import UTILITIES
 from mzseek.errors import ExperimentError
-from mzseek.experiments.experiment import Row
+from mzseek.experiments.experiment import Column, Row
 from mzseek.experiments.results import Results, in_units
 from mzseek.registry import choose
 from mzseek.report.figures import BLUE, INK, MUTED, ORANGE, STYLE, blank
 
-COLOURS = (BLUE, ORANGE, "#3d8f6b", "#8a5fb0", "#b0413e", MUTED)
+RED = "#b0413e"
+COLOURS = (BLUE, ORANGE, "#3d8f6b", "#8a5fb0", RED, MUTED)
 _DPI = 200
 _ARROW: Any = {"arrowstyle": "->", "color": "#c5ccd3", "shrinkA": 5, "shrinkB": 5}
 
@@ -99,7 +103,143 @@ def lines(results: Results) -> Figure:
     return figure
 
 
-FIGURES: dict[str, Callable[[Results], Figure]] = {"front": front, "lines": lines}
+def bands(results: Results) -> Figure:
+    """How σ_min, σ_max and their difference are distributed: one line of panels a row."""
+    rows, edges = results.experiment.rows, results.series["edges"]
+    figure = blank((9.4, 0.6 + 1.6 * len(rows)))
+    grid = figure.subplots(len(rows), 3, sharex=True, squeeze=False)
+    for across, row in zip(grid, rows, strict=True):
+        for axes, key, colour in zip(across, ("low", "high", "width"), COLOURS, strict=False):
+            axes.stairs(results.series[row.key][key], edges, color=colour, fill=True, alpha=0.75)
+            column = results.experiment.column(key)
+            median, told = _mean(results, row, column), results.published(row.key, key)
+            text = f"{column.label}: median {median:.3f}"
+            axes.axvline(median, color=INK, linewidth=1)
+            if told is not None:
+                text += f" (published {told[0]:.3f})"
+                axes.axvline(told[0], color=MUTED, linewidth=1, linestyle="--")
+            axes.set_title(text, fontsize=8.5, color=INK)
+            axes.set(yticks=[], xlim=(0, 1))
+            axes.spines["left"].set_visible(False)
+        across[0].set_ylabel(row.label, color=INK, fontsize=10)
+    figure.supxlabel("similarity of the truth with its candidates", fontsize=9, color=INK)
+    return figure
+
+
+_MARKERS = {"hit": ("s", 9), "tanimoto": ("o", 5), "cosine": ("^", 6), "bits": ("D", 5)}
+
+
+def worst(results: Results) -> Figure:
+    """Regrets on worst cases by the number of bits, on lines of what is proved."""
+    rows, columns = results.experiment.rows, results.experiment.columns
+    bits = [column.settings["m"] for column in columns]
+    figure = blank((8.4, 3.6))
+    goals = list(dict.fromkeys(row.settings["decoded_for"] for row in rows))
+    for axes, goal in zip(figure.subplots(1, len(goals), sharey=True), goals, strict=True):
+        for row in rows:
+            judged = row.settings["judged_by"]
+            marker, size = _MARKERS[judged]
+            values = [_mean(results, row, column) for column in columns]
+            if row.settings["decoded_for"] != goal:
+                continue
+            colour = COLOURS[list(_MARKERS).index(judged)]
+            if row.settings["value"] == "proved":
+                axes.plot(bits, values, "--", color=colour, linewidth=1)
+            else:
+                axes.plot(
+                    bits, values, marker, color=colour, markersize=size,
+                    label=UTILITIES[judged].label,
+                    markerfacecolor="none" if judged == "hit" else colour,
+                )  # fmt: skip
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(bits, [str(m) for m in bits])
+        axes.minorticks_off()
+        axes.set(ylim=(0, 1.02), xlabel="bits of a fingerprint, m")
+        axes.plot([], [], "--", color=MUTED, label="proved")
+        axes.set_title(f"decided for {UTILITIES[goal].label}", fontsize=10, color=INK)
+        shown = axes.legend(frameon=False, fontsize=8, title="regret in", loc="lower right")
+        shown.get_title().set_fontsize(8)
+    figure.axes[0].set_ylabel("regret")
+    return figure
+
+
+def history(results: Results) -> Figure:
+    """Two metrics on validation over the steps, one panel a row, an axis for each metric."""
+    keys = results.experiment.figure["columns"]
+    rows = results.experiment.rows
+    figure = blank((3.5 * len(rows) + 0.4, 3.0))
+    for panel, (axes, row) in enumerate(
+        zip(figure.subplots(1, len(rows), squeeze=False)[0], rows, strict=True)
+    ):
+        for place, (key, colour) in enumerate(zip(keys, (BLUE, RED), strict=True)):
+            column = results.experiment.column(key)
+            own = axes if place == 0 else axes.twinx()
+            for curves in results.series[row.key]:
+                values = [in_units(value, column) for value in curves[key]]
+                best = max(range(len(values)), key=lambda at: curves[key][at])
+                own.plot(curves["step"], values, color=colour, linewidth=1.3, alpha=0.8)
+                own.plot(curves["step"][best], values[best], "o", color=colour, markersize=4)
+            edge, other = ("left", "right") if place == 0 else ("right", "left")
+            own.spines[edge].set(visible=True, color=colour)
+            own.spines[other].set_visible(False)
+            own.tick_params(axis="y", colors=colour)
+            if panel == (0 if place == 0 else len(rows) - 1):
+                own.set_ylabel(f"{column.label}, %", color=colour)
+        axes.set_title(row.label, fontsize=10, color=INK)
+        axes.set_xlabel("steps")
+    return figure
+
+
+_LOST = (
+    ("similarity_lost", "similarity_bound", "similarity lost,\ndecided for HR@1, %"),
+    ("hit_lost", "hit_bound", "HR@1 lost,\ndecided for similarity, %"),
+)
+
+
+def regret(results: Results) -> Figure:
+    """What is lost and the most that can be, by the width of the band, under each similarity."""
+    rows = results.experiment.rows
+    judges = list(dict.fromkeys(row.settings["judged_by"] for row in rows))
+    losses = list(dict.fromkeys(row.settings["loss"] for row in rows))
+    figure = blank((3.1 * len(judges) + 0.6, 5.0))
+    grid = figure.subplots(2, len(judges), sharex="col", squeeze=False)
+    for row in rows:
+        if not results.series[row.key]:
+            continue
+        seeds = results.series[row.key]
+        mean = {name: np.mean([seed[name] for seed in seeds], axis=0) for name in seeds[0]}
+        colour = COLOURS[losses.index(row.settings["loss"]) % len(COLOURS)]
+        for axes, (lost, bound, _) in zip(
+            grid[:, judges.index(row.settings["judged_by"])], _LOST, strict=True
+        ):
+            axes.plot(
+                mean["width"], 100 * mean[lost], marker="o", markersize=3.5, color=colour,
+                linewidth=1.3, label=row.settings["loss"],
+            )  # fmt: skip
+            axes.plot(mean["width"], 100 * mean[bound], "--", color=colour, linewidth=1)
+    for place, judge in enumerate(judges):
+        grid[0, place].set_title(UTILITIES[judge].label, fontsize=10, color=INK)
+        grid[1, place].set_xlabel("width of the band, σ max − σ min")
+    for across, (_, _, label) in zip(grid, _LOST, strict=True):
+        across[0].set_ylabel(label)
+    grid[0, 0].plot([], [], "--", color=MUTED, label="at most")
+    grid[0, 0].legend(frameon=False, fontsize=8)
+    return figure
+
+
+FIGURES: dict[str, Callable[[Results], Figure]] = {
+    "front": front,
+    "lines": lines,
+    "bands": bands,
+    "worst": worst,
+    "history": history,
+    "regret": regret,
+}
+
+
+def _mean(results: Results, row: Row, column: Column) -> float:
+    cell = results.cell(row.key, column.key)
+    return math.nan if cell is None else cell.mean
 
 
 def _groups(results: Results, by: str | None) -> dict[str, list[Row]]:

@@ -20,7 +20,7 @@ _SCALES = "scales.yaml"
 _MOST_BYTES = 1_000_000
 _TOP = {
     "title", "about", "paper", "kind", "fold", "protocol", "rows", "columns", "published",
-    "claims", "scales", "figure", "footnotes", "order",
+    "given", "claims", "scales", "figure", "footnotes", "order",
 }  # fmt: skip
 _ROW = {"label", "in_columns", "literature", "control", "scales"}
 _COLUMN = {"label", "metric", "group", "candidates", "unit", "rows"}
@@ -123,12 +123,13 @@ def _experiment(name: str, table: Any, where: str) -> Experiment:
         key: _scale(own, f"{where}: scales: {key}", "rows")
         for key, own in _mapping(table.get("scales", {}), f"{where}: scales").items()
     }
+    numbers, texts = _published(table.get("published") or {}, keys, f"{where}: published")
     return Experiment(
         name=name, title=table["title"], about=str(table.get("about", "")).strip(),
         paper=str(table["paper"]), kind=table["kind"], fold=table["fold"], rows=rows,
         columns=columns, lr=_numbers(protocol.get("lr", ()), f"{where}: protocol: lr"),
         **{key: protocol[key] for key in ("seeds", "epochs", "select") if key in protocol},
-        published=_published(table.get("published") or {}, keys, f"{where}: published"),
+        published=numbers, texts=texts, given=_mapping(table.get("given", {}), f"{where}: given"),
         claims=claims, scales=made, figure=_mapping(table.get("figure", {}), f"{where}: figure"),
         footnotes=tuple(table.get("footnotes", ())), order=int(table.get("order", 0)),
     )  # fmt: skip
@@ -210,23 +211,29 @@ def _scale(table: Any, where: str, *more: str) -> dict[str, Any]:
 
 def _published(
     table: Any, keys: tuple[list[str], list[str]], where: str
-) -> dict[str, dict[str, Number]]:
-    found: dict[str, dict[str, Number]] = {}
+) -> tuple[dict[str, dict[str, Number]], dict[str, dict[str, str]]]:
+    """Published numbers, and texts, by row and column."""
+    numbers: dict[str, dict[str, Number]] = {}
+    texts: dict[str, dict[str, str]] = {}
     for row, values in _mapping(table, where).items():
         check_name(keys[0], str(row), f"{where}: row", ExperimentError)
-        found[str(row)] = {}
+        numbers[str(row)], texts[str(row)] = {}, {}
         for column, value in _mapping(values, f"{where}: {row}").items():
             check_name(keys[1], str(column), f"{where}: {row}: column", ExperimentError)
-            if value is not None:
-                found[str(row)][str(column)] = _printed(value, f"{where}: {row}: {column}")
-    return found
+            if isinstance(value, str):
+                texts[str(row)][str(column)] = value
+            elif value is not None:
+                numbers[str(row)][str(column)] = _printed(value, f"{where}: {row}: {column}")
+    return numbers, texts
 
 
 def _printed(value: Any, where: str) -> Number:
     """A mean, or a mean with its standard deviation."""
     values = value if isinstance(value, list) else [value, None]
     if len(values) != 2 or not isinstance(values[0], int | float) or isinstance(values[0], bool):
-        raise ExperimentError(f"{where}: is {value!r}, expected a number or [mean, sd]")
+        raise ExperimentError(
+            f"{where}: is {value!r}, expected a number, [mean, sd] or a text in quotes"
+        )
     return float(values[0]), None if values[1] is None else float(values[1])
 
 

@@ -80,6 +80,13 @@ class Results:
         """What the paper prints there, if anything."""
         return self.experiment.published.get(row, {}).get(column)
 
+    def printed(self, row: str, column: str) -> str:
+        """The same as people read it: a number, or a text such as bits; empty if there is none."""
+        text, number = self.experiment.texts.get(row, {}).get(column), self.published(row, column)
+        if text is not None or number is None:
+            return text or ""
+        return shown_number(*number, self.experiment.column(column))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         return {
@@ -109,6 +116,8 @@ def as_published(experiment: Experiment) -> Results:
         for key, (mean, _) in values.items():
             percent = experiment.column(key).unit == "%"
             cells[row][key] = Cell((mean / 100 if percent else mean,))
+    for row, said in experiment.texts.items():
+        cells.setdefault(row, {}).update({key: Cell(text=text) for key, text in said.items()})
     return Results(experiment, "published", cells)
 
 

@@ -1,5 +1,6 @@
-"""Trials that are missing, run wherever there is room for them."""
+"""Trials that are missing, run wherever there is room for them, and the best of them chosen."""
 
+import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -149,3 +150,48 @@ def opened(site: Site, trial: Trial) -> tuple[Run, Measured] | None:
         return None
     run = Run.open(folder)
     return (run, Measured(run, measured_file(site, trial))) if run.finished else None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A trial that has ended, of the point that was chosen.
+
+    Attributes
+    ----------
+    trial : Trial
+    run : Run
+    numbers : Measured
+    """
+
+    trial: Trial
+    run: Run
+    numbers: Measured
+
+
+def chosen_runs(asked: Asked, select: str, site: Site) -> tuple[Chosen, ...]:
+    """The runs of the grid point with the best mean over seeds of a validation metric.
+
+    Parameters
+    ----------
+    asked : Asked
+    select : str
+        The metric; each seed counts with the best that it reached.
+    site : Site
+
+    Returns
+    -------
+    tuple of Chosen
+        One for each seed; empty if no point has all of its runs.
+    """
+    points = []
+    for trials in asked.grid:
+        found = [(trial, opened(site, trial)) for trial in trials]
+        ended = tuple(Chosen(trial, *both) for trial, both in found if both is not None)
+        if len(ended) == len(trials):
+            points.append(ended)
+    name = f"{select}/{asked.candidates}"
+    return max(points, key=lambda ended: _reached(ended, name), default=())
+
+
+def _reached(ended: tuple[Chosen, ...], name: str) -> float:
+    return statistics.fmean(float(one.run.best[name]["value"]) for one in ended)

@@ -6,14 +6,14 @@ from typing import Any
 
 from mzseek.experiments.claims import Verdict
 from mzseek.experiments.experiment import Column, Row
-from mzseek.experiments.results import Results, in_units, shown_number
+from mzseek.experiments.results import Results, in_units
 from mzseek.names import visible
 
 _TEX = str.maketrans({
     "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}",
     "τ": r"$\tau$", "γ": r"$\gamma$", "λ": r"$\lambda$", "σ": r"$\sigma$", "±": r"$\pm$",
-    "–": "--",
+    "–": "--", "−": "$-$", "√": r"$\surd$", "ε": r"$\varepsilon$", "…": r"\ldots{}",
 })  # fmt: skip
 
 
@@ -62,11 +62,12 @@ def comma_separated(results: Results) -> str:
     experiment = results.experiment
     for row in experiment.rows:
         for column in experiment.columns:
-            cell, printed = (
+            cell, number = (
                 results.cell(row.key, column.key),
                 results.published(row.key, column.key),
             )
-            if cell is None and printed is None:
+            said = experiment.texts.get(row.key, {}).get(column.key)
+            if cell is None and number is None and said is None:
                 continue
             mean = None if cell is None else cell.text or in_units(cell.mean, column)
             sd = None if cell is None else in_units(cell.sd, column)
@@ -74,7 +75,7 @@ def comma_separated(results: Results) -> str:
             writer.writerow(
                 [experiment.name, results.scale, row.key, column.key, column.metric,
                  column.candidates or "", experiment.fold, column.unit, _plain(mean), _plain(sd),
-                 0 if cell is None else len(cell.values), chosen, *(printed or (None, None))]
+                 0 if cell is None else len(cell.values), chosen, *(number or (said, None))]
             )  # fmt: skip
     return text.getvalue()
 
@@ -86,13 +87,9 @@ def as_rows(results: Results) -> dict[str, Any]:
     for row in experiment.rows:
         cells = []
         for column in experiment.columns:
-            cell, printed = (
-                results.cell(row.key, column.key),
-                results.published(row.key, column.key),
-            )
+            cell = results.cell(row.key, column.key)
             here = "" if cell is None else cell.shown(column)
-            there = "" if printed is None else shown_number(*printed, column)
-            cells.append({"here": here, "published": there})
+            cells.append({"here": here, "published": results.printed(row.key, column.key)})
         rows.append({"name": row.label, "control": row.is_control, "cells": cells})
     return {"heads": [_head(column) for column in experiment.columns], "rows": rows}
 
@@ -134,9 +131,9 @@ def _name(row: Row) -> str:
 
 def _both(results: Results, row: Row, column: Column) -> str:
     """The measured number, and the published one in brackets."""
-    cell, printed = results.cell(row.key, column.key), results.published(row.key, column.key)
+    cell, printed = results.cell(row.key, column.key), results.printed(row.key, column.key)
     here = cell.shown(column) if cell is not None else ""
-    there = f"({shown_number(*printed, column)})" if printed is not None else ""
+    there = f"({printed})" if printed else ""
     return " ".join(filter(None, (here, there))) or "–"
 
 

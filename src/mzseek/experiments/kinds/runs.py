@@ -4,7 +4,6 @@ The learning rate is chosen on validation, each metric has its own checkpoint, a
 mean over seeds.
 """
 
-import statistics
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +13,7 @@ from mzseek.experiments.kinds.kind import Cells, Kind
 from mzseek.experiments.measured import CHANCE, DECODED
 from mzseek.experiments.results import Cell
 from mzseek.experiments.site import Site
-from mzseek.experiments.sweep import opened
+from mzseek.experiments.sweep import chosen_runs
 from mzseek.experiments.trials import Asked, Trial, asked_of
 from mzseek.metrics import METRICS
 from mzseek.registry import check_name
@@ -68,32 +67,17 @@ class RunsKind(Kind):
 
 def _cell(asked: Asked, select: str, site: Site) -> Cell:
     """The mean over seeds at the grid point that is best on validation."""
-    points = [seeds for seeds in asked.grid if all(opened(site, trial) for trial in seeds)]
-    if not points:
-        return Cell()
-    best = max(points, key=lambda seeds: _selected(seeds, select, asked.candidates, site))
     values = []
-    for trial in best:
-        found = opened(site, trial)
-        assert found is not None
-        value = found[1].value(asked.metric, asked.candidates, asked.fold, asked.similarity)
+    best = chosen_runs(asked, select, site)
+    for one in best:
+        value = one.numbers.value(asked.metric, asked.candidates, asked.fold, asked.similarity)
         if value is None:
             return Cell()
         values.append(value)
-    return Cell(tuple(values), _chosen(best[0], asked))
+    return Cell(tuple(values), what_was_chosen(best[0].trial, asked)) if best else Cell()
 
 
-def _selected(seeds: tuple[Trial, ...], select: str, candidates: str, site: Site) -> float:
-    """Mean over seeds of the best that each reached on validation."""
-    reached = []
-    for trial in seeds:
-        found = opened(site, trial)
-        assert found is not None
-        reached.append(float(found[0].best[f"{select}/{candidates}"]["value"]))
-    return statistics.fmean(reached)
-
-
-def _chosen(trial: Trial, asked: Asked) -> dict[str, Any]:
+def what_was_chosen(trial: Trial, asked: Asked) -> dict[str, Any]:
     """What was chosen among several."""
     chosen: dict[str, Any] = {}
     if len({point[0].lr for point in asked.grid}) > 1:
