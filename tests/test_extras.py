@@ -9,7 +9,7 @@ from mzseek.extras import EXTRAS, MissingExtra, has, require
 
 ROOT = Path(__file__).resolve().parents[1]
 # Names on the package index that differ from what is imported.
-INDEX = {"myopic_mces": "myopic-mces"}
+INDEX = {"myopic_mces": "myopic-mces", "yaml": "pyyaml"}
 
 
 def test_every_extra_brings_its_package_and_is_in_the_docs() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "mzseek"
-ROW = re.compile(r"^\| (\d) \| `(\w+)/?` \| .* \| (.*) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| (\d+) \| `(\w+)/?` \| .* \| (.*) \|$", re.MULTILINE)
 
 
 def room_of(path: Path) -> str:

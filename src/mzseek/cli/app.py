@@ -12,7 +12,7 @@ from mzseek.cli.early import EarlyCommand
 from mzseek.version import __version__
 
 # The first line of each command's help; `mzseek.cli.commands.NAME` has a function NAME, or a group
-# NAME_app.
+# NAME_app. Those that belong together lie in a folder of their own.
 COMMANDS = {
     "show": "What is in a file of spectra: counts, ions, masses, structures, what is set aside.",
     "data": "Get, build and check data sets.",
@@ -29,6 +29,8 @@ COMMANDS = {
     "tune": "Train a grid of one's own, choose on validation, and write the table.",
     "demo": "Make a simulated data set, train three models on it, and show what each is good at.",
 }
+
+_FOLDERS = {"reproduce": "experiments", "tune": "experiments"}
 
 
 class Group(TyperGroup):
@@ -56,7 +58,8 @@ class Group(TyperGroup):
 @cache
 def loaded(name: str) -> Any:
     """The command of that name, as click has it."""
-    module = importlib.import_module(f"mzseek.cli.commands.{name}")
+    place = ".".join(filter(None, ("mzseek.cli.commands", _FOLDERS.get(name), name)))
+    module = importlib.import_module(place)
     # Plain text: markup would take `mzseek[extras]` for a style, and boxes take time to draw.
     holder = typer.Typer(add_completion=False, rich_markup_mode=None)
     holder.callback()(lambda: None)

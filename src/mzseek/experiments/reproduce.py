@@ -14,7 +14,7 @@ from mzseek.experiments.results import Results
 from mzseek.experiments.site import Site
 from mzseek.experiments.sweep import Ended, Job, jobs_of, run_jobs
 from mzseek.experiments.tables import as_rows, comma_separated, latex, markdown
-from mzseek.files import atomic_directory
+from mzseek.files import StrPath, atomic_directory
 from mzseek.version import __version__
 from mzseek.work import Engine, Progress, Say, silent, unheard
 
@@ -52,7 +52,7 @@ def reproduce(
     experiments: Sequence[Experiment],
     scale: Scale,
     site: Site | None,
-    out: Path,
+    out: StrPath,
     *,
     engine: Engine | None = None,
     progress: Progress = silent,
@@ -83,6 +83,7 @@ def reproduce(
     list of Reproduced
     """
     began = time.monotonic()
+    out = Path(out)
     for experiment in experiments:
         kind_named(experiment.kind).check(experiment)
     jobs = planned(experiments, scale, site)

@@ -1,0 +1,1 @@
+"""Commands that run tables of many models."""
