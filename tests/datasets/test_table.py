@@ -6,7 +6,13 @@ import pytest
 from mzseek.datasets import candidates as candidates_module
 from mzseek.datasets import find_dataset, read_candidates, read_table
 from mzseek.datasets.collect import collect
-from mzseek.datasets.table import read_rejects, write_candidates, write_rejects, write_table
+from mzseek.datasets.table import (
+    dataset_of,
+    read_rejects,
+    write_candidates,
+    write_rejects,
+    write_table,
+)
 from mzseek.errors import DatasetError
 from mzseek.files.streams import json_stream
 
@@ -111,3 +117,16 @@ def test_an_infinite_energy_in_a_table_sets_its_row_aside(tmp_path: Path, energy
     collected = collect(tmp_path / "a.tsv.gz", {})
     assert collected.identifiers == ["A"]
     assert "is not a finite number" in collected.rejects[0][1]
+
+
+def test_one_of_several_tables_is_found_with_its_own_lists(tmp_path: Path) -> None:
+    for name in ("set", "set_more"):
+        (tmp_path / f"{name}.tsv").write_text("identifier\tmzs\tintensities\tsmiles\n")
+        (tmp_path / f"{name}_candidates_mass.json").write_text("{}")
+    files = dataset_of(tmp_path / "set.tsv")
+    assert files.candidates == {"mass": tmp_path / "set_candidates_mass.json"}
+    assert dataset_of(tmp_path / "set_more.tsv").candidates == {
+        "mass": tmp_path / "set_more_candidates_mass.json"
+    }
+    with pytest.raises(DatasetError, match=r"none\.tsv: no such file"):
+        dataset_of(tmp_path / "none.tsv")

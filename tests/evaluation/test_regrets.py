@@ -6,7 +6,7 @@ import pytest
 from mzseek.decision import UTILITIES, Bounds, bayes_decision, expected_utility, regret_bounds
 from mzseek.errors import RunError
 from mzseek.evaluation.posteriors import Posterior, calibrate
-from mzseek.evaluation.regrets import FoldRegrets, fold_regrets
+from mzseek.evaluation.regrets import FoldRegrets, fold_regrets, regrets_of
 from mzseek.evaluation.scored import Scoring
 from mzseek.prepared import Prepared
 
@@ -118,3 +118,13 @@ def test_processes_change_nothing(trained, small, monkeypatch) -> None:
 def test_what_is_no_similarity_is_refused(posterior, small) -> None:
     with pytest.raises(RunError, match="similarity 'hit' is unknown"):
         fold_regrets(posterior, small, ["hit"])
+
+
+def test_those_of_a_run_are_those_of_its_calibrated_posterior(trained, small) -> None:
+    run, how = trained("emb-cos"), Scoring("test", "formula")
+    found = regrets_of(run, how)
+    expected = fold_regrets(calibrate(run, how).asked, small)
+    assert set(found) == set(expected)
+    for name, own in found.items():
+        np.testing.assert_array_equal(own.hit_lost, expected[name].hit_lost)
+        np.testing.assert_array_equal(own.similarity_bound, expected[name].similarity_bound)

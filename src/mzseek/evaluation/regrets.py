@@ -14,9 +14,12 @@ from mzseek.decision.registry import BAND_SIMILARITIES
 from mzseek.decision.utilities import expected_of_candidates
 from mzseek.errors import RunError
 from mzseek.evaluation.decoding import distributions, engine_for, in_parts, opened
-from mzseek.evaluation.posteriors import Posterior
+from mzseek.evaluation.posteriors import Posterior, calibrate
+from mzseek.evaluation.scored import Scoring
+from mzseek.files import StrPath
 from mzseek.prepared.reader import Prepared
 from mzseek.registry import check_name
+from mzseek.runs.run import Run
 from mzseek.work import Progress, WithOpened, silent
 
 Floats = npt.NDArray[np.float64]
@@ -73,6 +76,28 @@ class FoldRegrets:
             | (self.guaranteed & ~self.agreed)
         )
         return found
+
+
+def regrets_of(
+    run: Run,
+    how: Scoring | None = None,
+    *,
+    data: StrPath | None = None,
+    progress: Progress = silent,
+) -> dict[str, FoldRegrets]:
+    """Regrets and bounds of a run's calibrated posterior, on the fold asked for, by similarity.
+
+    Parameters
+    ----------
+    run, how, data, progress
+        As in `mzseek.evaluation.evaluate.evaluate`.
+
+    Returns
+    -------
+    dict of str to FoldRegrets
+    """
+    posterior = calibrate(run, how, data=data, progress=progress).asked
+    return fold_regrets(posterior, run.open_data(data), progress=progress)
 
 
 def fold_regrets(

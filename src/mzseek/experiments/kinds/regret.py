@@ -11,8 +11,7 @@ from scipy.stats import spearmanr
 
 from mzseek.decision.registry import BAND_SIMILARITIES
 from mzseek.errors import ExperimentError
-from mzseek.evaluation.posteriors import calibrate
-from mzseek.evaluation.regrets import FoldRegrets, fold_regrets
+from mzseek.evaluation.regrets import FoldRegrets, regrets_of
 from mzseek.evaluation.scored import Scoring
 from mzseek.experiments.experiment import Experiment, Row, Scale
 from mzseek.experiments.kinds.kind import Cells, Kind
@@ -110,8 +109,7 @@ def _numbers(one: Chosen, asked: Asked, site: Site) -> dict[str, Any]:
 
 def _measured(one: Chosen, asked: Asked, progress: Progress) -> dict[str, Any]:
     how = Scoring(asked.fold, asked.candidates)
-    posterior = calibrate(one.run, how, progress=progress).asked
-    found = fold_regrets(posterior, one.run.open_data(), progress=progress)
+    found = regrets_of(one.run, how, progress=progress)
     return {
         name: {"means": means_of(each), "by_width": by_width(each)} for name, each in found.items()
     }
