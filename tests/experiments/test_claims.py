@@ -73,6 +73,49 @@ def test_never_exceeds_and_equal(two: Experiment) -> None:
     assert judged(experiment, "equal", HIGH, column="hr").state == FAILS
 
 
+def test_the_lowest_of_a_column(two: Experiment) -> None:
+    found = judged(two, "best", HIGH, column="tanimoto", row="bce", lowest=True)
+    assert (found.state, found.because) == (HOLDS, "bce 10.0, emb-cos 20.0")
+    assert judged(two, "best", HIGH, column="tanimoto", row="emb-cos", lowest=True).state == FAILS
+
+
+def test_texts_are_equal_or_not(two: Experiment) -> None:
+    claim = Claim("so", "equal", {"column": "hr"})
+    experiment = replace(two, claims=(claim,), published={}, texts={"bce": {"hr": "101"}})
+    for text, state in (("101", HOLDS), ("100", FAILS), ("", UNTESTED)):
+        [found] = verdicts(Results(experiment, "paper", {"bce": {"hr": Cell(text=text)}}))
+        assert found.state == state
+
+
+def test_within(two: Experiment) -> None:
+    found = judged(two, "within", HIGH, column="hr", least=0.1, most=0.3)
+    assert (found.state, found.because) == (HOLDS, "from 10.0 (random) to 30.0 (bce)")
+    assert judged(two, "within", HIGH, column="hr", least=0.11).state == FAILS
+    assert judged(two, "within", HIGH, column="hr", most=0.29).state == FAILS
+    assert judged(two, "within", HIGH, column="hr", least=0.2, rows=["bce"]).state == HOLDS
+    assert judged(two, "within", HIGH, column="length", least=0).state == UNTESTED
+
+
+def test_beside(two: Experiment) -> None:
+    two = replace(two, columns=two.columns[:3])
+    rows = {"emb-cos": "bce"}  # above it in tanimoto, below it in hr
+    assert judged(two, "beside", HIGH, rows=rows, by=0.11).state == HOLDS
+    assert judged(two, "beside", HIGH, rows=rows, by=0.09).state == FAILS
+    assert judged(two, "beside", HIGH, rows=rows, by=0.09, at_least=True).state == FAILS
+    higher = {**HIGH, "emb-cos": {"hr": 0.5, "tanimoto": 0.5, "formula": 0.5}}
+    assert judged(two, "beside", higher, rows=rows, by=0.01, at_least=True).state == HOLDS
+    assert judged(two, "beside", higher, rows=rows, by=0.01).state == FAILS
+    assert judged(two, "beside", HIGH, rows={"bce": "old"}, by=1.0).state == UNTESTED
+
+
+def test_differ(two: Experiment) -> None:
+    assert judged(two, "differ", HIGH, columns=["hr", "tanimoto"]).state == HOLDS
+    same = {"bce": {"hr": 0.1, "tanimoto": 0.1}}
+    found = judged(two, "differ", same, columns=["hr", "tanimoto"])
+    assert (found.state, found.because) == (FAILS, "bce: 10.0 and 10.0")
+    assert judged(two, "differ", {}, columns=["hr", "tanimoto"]).state == UNTESTED
+
+
 def test_a_claim_that_cannot_be_read_is_refused(two: Experiment) -> None:
     with pytest.raises(ExperimentError, match="claim 'better' is unknown, expected one of: best"):
         judged(two, "better", HIGH, column="hr")

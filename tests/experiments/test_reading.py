@@ -115,3 +115,12 @@ def test_fractions_are_numbers() -> None:
     assert experiment_named("tau").row("fp-cos 1/256").settings["loss.temperature"] == 1 / 256
     tuned = experiment_named("hard-negatives").row("mass 64").settings["loss.temperature"]
     assert tuned == (1 / 256, 1 / 64, 1 / 16)
+
+
+def test_texts_and_what_is_given(small_file: Path) -> None:
+    text = small_file.read_text().replace("old: {hr: 30.0}", 'old: {hr: "0110", tanimoto: null}')
+    small_file.write_text(text + "given: {outcomes: {'01': 1.0}}\n")
+    experiment = read_experiment(small_file)
+    assert experiment.texts == {"bce": {}, "old": {"hr": "0110"}}
+    assert experiment.published["old"] == {}
+    assert experiment.given == {"outcomes": {"01": 1.0}}

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 from mzseek.experiments import Column, Experiment
 from mzseek.experiments.results import Cell, Results, as_published, shown_number
@@ -34,3 +35,12 @@ def test_the_published_table_has_the_same_form(two: Experiment) -> None:
     cell = as_published(two).cell("bce", "hr")
     assert cell is not None
     assert math.isclose(cell.mean, 0.1)
+
+
+def test_what_is_published_is_a_number_a_text_or_nothing(two: Experiment) -> None:
+    experiment = replace(two, texts={"emb-cos": {"hr": "11001"}})
+    results = Results(experiment, "paper", {})
+    assert results.printed("bce", "hr") == "10.00 ± 0.50"
+    assert results.printed("emb-cos", "hr") == "11001"
+    assert results.printed("random", "hr") == ""
+    assert as_published(experiment).cell("emb-cos", "hr") == Cell(text="11001")
