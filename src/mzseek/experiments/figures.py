@@ -183,6 +183,8 @@ def history(results: Results) -> Figure:
             own.spines[edge].set(visible=True, color=colour)
             own.spines[other].set_visible(False)
             own.tick_params(axis="y", colors=colour)
+            if column.unit == "%" and own.get_ylim()[1] > 100:
+                own.set_ylim(top=100.5)  # no axis of shares goes on beyond all
             if panel == (0 if place == 0 else len(rows) - 1):
                 own.set_ylabel(f"{column.label}, %", color=colour)
         axes.set_title(row.label, fontsize=10, color=INK)

@@ -63,7 +63,7 @@ def test_what_was_measured_is_kept_until_the_run_is_another(smoked, smoke, monke
     def unwanted(*_, **__):
         raise AssertionError("measured again")
 
-    monkeypatch.setattr(module, "fold_regrets", unwanted)
+    monkeypatch.setattr(module, "regrets_of", unwanted)
     cells, _ = KIND.measure(experiment, here, site)
     assert cells == done["regret"].results.cells
     [file] = (site.out / "measured" / "morgan2").glob("iou-*.regret-mass-test.json")
