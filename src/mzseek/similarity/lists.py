@@ -143,8 +143,8 @@ def list_similarities(
     >>> rows = csr_array(np.array([[1, 0, 1], [0, 1, 0]], np.float32))
     >>> said = np.array([[0.75, 0.25, 1.0]], np.float32)
     >>> found = list_similarities(said, rows, np.array([2]), ["tanimoto", "soft-tanimoto"])
-    >>> {name: scores.round(3).tolist() for name, scores in found.items()}
-    {'tanimoto': [1.0, 0.0], 'soft-tanimoto': [0.875, 0.091]}
+    >>> {name: [f"{score:.3f}" for score in scores] for name, scores in found.items()}
+    {'tanimoto': ['1.000', '0.000'], 'soft-tanimoto': ['0.778', '0.091']}
     """
     chosen = {
         name: choose(LIST_SIMILARITIES, name, "similarity", SimilarityError) for name in kinds
