@@ -35,29 +35,29 @@ def random_rows(rng, rows, width, entries, values):
     return indptr, np.sort(indices, axis=1).ravel(), values
 
 
-def make_batch(rng):
+def make_batch(rng, length=CANDIDATES):
     """Sparse arrays as a prepared folder has them, before anything is derived."""
     spectra = random_rows(rng, BATCH, BINS, PEAKS, rng.random(BATCH * PEAKS).astype(np.float32))
     parts = [
-        random_rows(rng, CANDIDATES, BITS, SET, None) for _ in range(BATCH)
+        random_rows(rng, length, BITS, SET, None) for _ in range(BATCH)
     ]  # by list: a matrix of random keys for all of them would take gigabytes
     bits = np.concatenate([part[1] for part in parts])
-    indptr = np.arange(0, BATCH * CANDIDATES * SET + 1, SET)
-    truth = bits.reshape(BATCH, CANDIDATES, SET)[:, 0].ravel()
-    labels = np.zeros(BATCH * CANDIDATES, bool)
-    labels[::CANDIDATES] = True
+    indptr = np.arange(0, BATCH * length * SET + 1, SET)
+    truth = bits.reshape(BATCH, length, SET)[:, 0].ravel()
+    labels = np.zeros(BATCH * length, bool)
+    labels[::length] = True
     return spectra, (indptr, bits, None), (np.arange(0, BATCH * SET + 1, SET), truth, None), labels
 
 
-def measure(name):
+def measure(name, length=CANDIDATES):
     """Milliseconds of the parts of each of half the steps."""
     rng = np.random.default_rng(0)
     loss = loss_named(name)
-    spectra, candidates, truth, labels = make_batch(rng)
+    spectra, candidates, truth, labels = make_batch(rng, length)
     model = build(ModelSpec.of("mlp", loss.scorer), seed=0).train()
     optimizer = ClippedAdam(model.parameters(), lr=1e-4)
     objective = Objective(loss, loss.options())
-    counts = torch.full((BATCH,), CANDIDATES)
+    counts = torch.full((BATCH,), length)
     labelled = torch.from_numpy(labels)
     needs_transpose = loss.scorer != "fp-cos"
     parts = {"rows": [], "forward": [], "backward": [], "clip and Adam": [], "step": []}

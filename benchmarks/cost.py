@@ -1,0 +1,95 @@
+"""What the whole protocol costs at MassSpecGym's size, from steps and a validation timed here.
+
+usage: cost.py PREPARED [--nodes 16] [--cores 32]
+
+Every trial of every experiment at scale paper, each once. A step of each loss is timed on one core
+(batch 64; lists of 253, and of the length of hard negatives); a validation on one core by applying
+a network to the validation fold of a prepared folder, and taken in proportion to MassSpecGym's.
+"""
+
+import argparse
+import time
+from collections import Counter
+from statistics import median
+
+import torch
+from train_step import measure
+
+from mzseek.evaluation.validation import validation_means
+from mzseek.experiments import experiment_named, names, scale_named
+from mzseek.experiments.registry import kind_named
+from mzseek.models import build
+from mzseek.models.applied import TorchNetwork
+from mzseek.prepared.reader import Prepared
+from mzseek.prepared.slices import Slices
+from mzseek.runs.predictions import predict
+from mzseek.training.plan.options import Options
+from mzseek.work.memory import keep_freed_memory
+
+TRAIN, VAL, BATCH = 194_119, 19_429, 64  # MassSpecGym's folds
+EVERY = 1_000  # steps between validations
+USUAL = 253
+
+
+def trials():
+    """Every run of every experiment, once: how many of which loss on lists of which length."""
+    found = {}
+    for name in names():
+        cut, here = experiment_named(name).at(scale_named("paper"))
+        for cell in kind_named(cut.kind).asked(cut, here).values():
+            for trial in cell.trials:
+                if trial.setup.model != "random":
+                    found[trial.setup.fingerprint, trial.name] = trial
+    lengths = [t.setup.hard[1] if t.setup.hard else USUAL for t in found.values()]
+    return Counter(zip((t.setup.loss for t in found.values()), lengths, strict=True))
+
+
+def validation_seconds(prepared, loss):
+    """CPU seconds to validate a spectrum."""
+    spec = Options.of(loss).model_for(prepared)
+    network = TorchNetwork(build(spec, seed=0))
+    queries = prepared.in_fold("val")
+    slices = Slices(prepared, tuple(prepared.measured_settings), queries)
+    taken = []
+    for _ in range(3):
+        started = time.process_time()
+        validation_means(predict(network, slices, queries), prepared)
+        taken.append(time.process_time() - started)
+    return median(taken) / len(queries)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("prepared", help="a prepared folder, to time validations on")
+    parser.add_argument("--nodes", type=int, default=16)
+    parser.add_argument("--cores", type=int, default=32, help="of a node, one for each trial")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    prepared = Prepared.open(options.prepared)
+    steps = -(-TRAIN // BATCH) * 50
+    print(f"{steps:,} steps and {steps // EVERY} validations of {VAL:,} spectra for each run")
+    print(
+        f"{'loss':10}{'list':>6}{'runs':>6}{'ms a step':>11}{'ms to validate':>16}{'CPU-hours':>11}"
+    )
+    total, longest = 0.0, 0.0
+    for (loss, length), count in sorted(trials().items()):
+        step = median(measure(loss, length)["step"]) / 1000
+        validation = validation_seconds(prepared, loss)
+        run = (step * steps + validation * VAL * (steps // EVERY)) / 3600
+        total, longest = total + count * run, max(longest, run)
+        print(
+            f"{loss:10}{length:6}{count:6}{1000 * step:11.1f}{1000 * validation:16.2f}"
+            f"{count * run:11,.0f}",
+            flush=True,
+        )
+    nodes = options.nodes * options.cores
+    print(f"all: {total:,.0f} CPU-hours; the longest run {longest:,.1f} hours")
+    print(
+        f"on {options.nodes} nodes of {options.cores} cores, if their cores are as fast and share "
+        f"nothing: {max(total / nodes, longest):,.1f} hours"
+    )
+
+
+if __name__ == "__main__":
+    main()
