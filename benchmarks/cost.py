@@ -13,7 +13,6 @@ from collections import Counter
 from statistics import median
 
 import torch
-from train_step import measure
 
 from mzseek.evaluation.validation import validation_means
 from mzseek.experiments import experiment_named, names, scale_named
@@ -25,6 +24,7 @@ from mzseek.prepared.slices import Slices
 from mzseek.runs.predictions import predict
 from mzseek.training.plan.options import Options
 from mzseek.work.memory import keep_freed_memory
+from train_step import measure
 
 TRAIN, VAL, BATCH = 194_119, 19_429, 64  # MassSpecGym's folds
 EVERY = 1_000  # steps between validations
