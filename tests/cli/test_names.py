@@ -126,6 +126,12 @@ def test_every_json_is_alone_on_standard_output(
     monkeypatch.chdir(tmp_path)
     table = tmp_path / "candidates.csv"
     table.write_text("smiles,probability\nCCO,0.6\nCCN,0.4\n")
+    grid = tmp_path / "grid.yaml"
+    grid.write_text(
+        "{title: One, paper: none, kind: runs, fold: test, protocol: {lr: [0.001], epochs: 1},"
+        " rows: {a: {loss: bce, encoder.width: 8}},"
+        " columns: {hr: {metric: hit_rate@1, candidates: mass}}}"
+    )
     kind = ("--fingerprint", "maccs", "--jobs", 1)
     assert mzseek("database", "build", sources / "pool.smi", "--out", "store", *kind)[0] == 0
     commands = {
@@ -139,6 +145,8 @@ def test_every_json_is_alone_on_standard_output(
         "bands": ["data", "--jobs", 1],
         "advise": ["data", "--fingerprint", "maccs", "--lists", 2, "--jobs", 1],
         "decide": [table],
+        "reproduce": ["toy", "--out", "made"],
+        "tune": [grid, "--data", sources, "--out", "tuned", "--jobs", 1],
         "show": [sources / "spectra.tsv"],
     }
     for command, arguments in commands.items():

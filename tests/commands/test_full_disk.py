@@ -1,6 +1,7 @@
 """A disk that is full: one line that names the output, nothing half-made, and room mends it."""
 
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -74,6 +75,11 @@ def test_a_full_disk_is_one_line_and_the_command_works_when_there_is_room(
     assert [path.name for path in out.parent.iterdir()] == [out.name]
 
 
+def as_trained(files: dict[str, object]) -> dict[str, object]:
+    """Without what evaluations of other tests have added: rankings by other similarities."""
+    return {name: file for name, file in files.items() if not re.search(r"/(val|test)\.", name)}
+
+
 @pytest.mark.parametrize("kilobytes", [0, 8, 16, 40, 100, 160, 240, 300])
 def test_training_that_fills_the_disk_goes_on_from_its_last_validation(
     kilobytes: int, world: World, small_disk: Callable[..., Path], tmp_path: Path
@@ -86,7 +92,7 @@ def test_training_that_fills_the_disk_goes_on_from_its_last_validation(
     assert ".partial-" not in str(refused.value)
     (disk / "filler").unlink()
     train(prepared, Options.of_run(world.run), disk / "run", resume=True)
-    assert contents(disk / "run") == contents(world.run.folder)
+    assert contents(disk / "run") == as_trained(contents(world.run.folder))
 
 
 @pytest.mark.slow

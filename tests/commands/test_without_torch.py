@@ -158,6 +158,7 @@ def test_from_files_to_lists_and_decisions(ask: Ask, world: World, tmp_path: Pat
 NEEDS = [
     ("train prepared --loss bce --out run", "training needs torch: pip install 'mzseek[train]'"),
     ("demo --out demo", "the demo needs torch: pip install 'mzseek[train]'"),
+    ("reproduce main --out made", "reproducing needs yaml: pip install 'mzseek[report]'"),
     ("report RUN --out pages", "a report needs matplotlib: pip install 'mzseek[report]'"),
     ("bands PREPARED --figure b.svg", "a figure needs matplotlib: pip install 'mzseek[report]'"),
 ]
@@ -181,7 +182,7 @@ def test_every_module_that_needs_no_torch_can_be_loaded(bare: dict[str, str]) ->
     loaded, torn = json.loads(done.stdout)
     rooms = ("mzseek.tensors", "mzseek.similarity.soft", "mzseek.prepared.batch", "mzseek.models.")
     rooms += ("mzseek.training", "mzseek.losses.")  # of losses and models, what has the tensors
-    figures = ("mzseek.report.",)
+    figures = ("mzseek.report.", "mzseek.experiments.figures", "mzseek.experiments.page")
     assert [name for name in torn if not name.startswith((*rooms, *figures))] == []
     for name in ("mzseek.runs.predictions", "mzseek.evaluation.evaluate", "mzseek.networks",
                  "mzseek.models.spec", "mzseek.losses", "mzseek.report.drawing"):  # fmt: skip

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mzseek.cli.interrupt import GOES_ON, can_go_on
 from mzseek.cli.output import new_table, plain, say, show, watched
+from mzseek.extras import require
 
 if TYPE_CHECKING:
     from mzseek.experiments.experiment import Experiment, Scale
@@ -39,6 +40,8 @@ def run_experiments(
     from mzseek.work import engine_named
 
     worker = engine_named(engine, jobs, address)
+    if any(kind_named(one.kind).asked(*one.at(scale)) for one in experiments):
+        require("torch", "training")
     claim(out)
     with sole_writer(out / "results", "running experiments"), can_go_on(GOES_ON):
         site = None

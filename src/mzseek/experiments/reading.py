@@ -79,7 +79,7 @@ def scale_named(name: str) -> Scale:
 
 
 def _parsed(text: str, where: str) -> Any:
-    require("yaml", "experiments")
+    require("yaml", "reading an experiment")
     import yaml
 
     try:

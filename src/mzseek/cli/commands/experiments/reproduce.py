@@ -15,7 +15,7 @@ def _list(wanted: bool) -> None:
     """Every experiment, and nothing else."""
     if not wanted:
         return
-    require("yaml", "experiments")
+    require("yaml", "reproducing")
     from mzseek.experiments import experiment_named, names
 
     table = new_table()
@@ -23,7 +23,8 @@ def _list(wanted: bool) -> None:
         table.add_column(head)
     for name in names():
         experiment = experiment_named(name)
-        table.add_row(name, plain(experiment.paper), plain(experiment.title))
+        place = experiment.paper.partition(" (")[0]  # its label is for who has the source
+        table.add_row(name, plain(place), plain(experiment.title))
     show(table)
     raise typer.Exit
 
@@ -61,8 +62,8 @@ def reproduce(
 
     Example: mzseek reproduce main front --data dataset --scale laptop --out reproduced
     """
-    require("yaml", "experiments")
-    require("matplotlib", "experiments")
+    require("yaml", "reproducing")
+    require("matplotlib", "reproducing")
     from mzseek.experiments import experiment_named, scale_named
     from mzseek.experiments import names as known
 

@@ -32,8 +32,8 @@ def tune(
 
     Example: mzseek tune grid.yaml --data dataset --out tuned
     """
-    require("yaml", "experiments")
-    require("matplotlib", "experiments")
+    require("yaml", "tuning")
+    require("matplotlib", "tuning")
     from mzseek.experiments import Scale, read_experiment
 
     whole = Scale("tune", protocol="auto")
