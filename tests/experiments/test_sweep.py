@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from mzseek.errors import ExperimentError
 from mzseek.experiments import Experiment, Scale, sweep
 from mzseek.experiments.site import Site
 from mzseek.experiments.sweep import (
@@ -123,3 +124,17 @@ def test_a_point_with_a_run_missing_is_not_compared(grid_of) -> None:
     found = chosen_runs(grid_of(("c1", "c2"), ("a1", "a2")), "hit_rate@20", None)
     assert [one.trial for one in found] == ["a1", "a2"]
     assert chosen_runs(grid_of(("c1", "c2")), "hit_rate@20", None) == ()
+
+
+def test_models_go_once_they_are_measured_if_that_is_asked_for(two: Experiment, site: Site) -> None:
+    cell = asked(two, "bce")
+    [job] = jobs_of([cell], site, drop_models=True)
+    [kept] = jobs_of([cell, replace(cell, keeps_models=True)], site, drop_models=True)
+    assert (job.drops_model, kept.drops_model) == (True, False)
+    assert run_jobs([job], engine=LocalEngine(1)) == {}
+    run, numbers = opened(site, job.trial) or pytest.fail("it has not ended")
+    assert {path.name for path in run.folder.iterdir()} == {"run.json", "history.csv"}
+    assert 0 <= (numbers.value("hit_rate@1", "mass", "test") or 0.0) <= 1
+    assert run_jobs([job], engine=LocalEngine(1)) == {}  # there is nothing left to do
+    with pytest.raises(ExperimentError, match="not measured before its weights were dropped"):
+        numbers.value("hit_rate@1", "formula", "val")

@@ -5,7 +5,9 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from mzseek.cli.interrupt import GOES_ON, can_go_on
 from mzseek.cli.output import new_table, plain, say, show, watched
@@ -16,6 +18,14 @@ if TYPE_CHECKING:
     from mzseek.experiments.reproduce import Reproduced
     from mzseek.experiments.sweep import Ended, Job
 
+DropModels = Annotated[
+    bool,
+    typer.Option(
+        "--drop-models",
+        help="Remove weights and predictions of a run once it is measured; its numbers stay. A run "
+        "of full size takes up to a gigabyte.",
+    ),
+]
 _EVERY = 60.0  # seconds between two lines in a log file
 _SHOWN = 12  # trials at work that a terminal shows
 
@@ -30,6 +40,7 @@ def run_experiments(
     jobs: int | None,
     engine: str,
     address: str | None,
+    drop_models: bool,
 ) -> tuple[dict[str, Any], Path]:
     """Run experiments and show their tables; the numbers, and the page to look at."""
     from mzseek.experiments.page import write_page
@@ -51,7 +62,8 @@ def run_experiments(
         with trials_shown() as (begins, note, ended):
             done = reproduce(
                 experiments, scale, site, out / "results" / scale.name, engine=worker,
-                progress=note, say=lambda line: say(plain(line)), begins=begins, ended=ended,
+                drop_models=drop_models, progress=note, say=lambda line: say(plain(line)),
+                begins=begins, ended=ended,
             )  # fmt: skip
         for one in done:
             show_experiment(one)

@@ -11,7 +11,7 @@ from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
 from mzseek.files import atomic_file
 from mzseek.files.json_file import read_object
-from mzseek.runs.run import Run
+from mzseek.runs.run import CHECKPOINTS, Run
 
 DECODED = "decoded "  # before the name of a utility: the posterior decided for it, judged by it
 CHANCE = "chance "  # before the name of a metric: what an order at random reaches
@@ -50,6 +50,11 @@ class Measured:
         return None if found is None else float(found)
 
     def _measure(self, metric: str, candidates: str, fold: str, similarity: str | None) -> None:
+        if self._run.baseline is None and not (self._run.folder / CHECKPOINTS).is_dir():
+            raise ExperimentError(
+                f"{self._run.folder}: {metric} was not measured before its weights were dropped; "
+                "delete the folder, and it is trained again"
+            )
         how = Scoring(fold, candidates, similarity)
         if metric.startswith(DECODED):
             utility = metric.removeprefix(DECODED)

@@ -39,13 +39,19 @@ class Reproduced:
     folder: Path
 
 
-def planned(experiments: Iterable[Experiment], scale: Scale, site: Site | None) -> list[Job]:
+def planned(
+    experiments: Iterable[Experiment],
+    scale: Scale,
+    site: Site | None,
+    *,
+    drop_models: bool = False,
+) -> list[Job]:
     """Every trial that these experiments need, once; experiments share runs."""
     cells = []
     for experiment in experiments:
         cut, here = experiment.at(scale)
         cells += list(kind_named(cut.kind).asked(cut, here).values())
-    return jobs_of(cells, site) if site is not None else []
+    return jobs_of(cells, site, drop_models=drop_models) if site is not None else []
 
 
 def reproduce(
@@ -54,6 +60,7 @@ def reproduce(
     site: Site | None,
     out: StrPath,
     *,
+    drop_models: bool = False,
     engine: Engine | None = None,
     progress: Progress = silent,
     say: Say = unheard,
@@ -70,6 +77,8 @@ def reproduce(
         Data and runs; None where no experiment needs data.
     out : Path
         A folder for each experiment is made in it.
+    drop_models : bool
+        Remove weights and predictions of a run as soon as it is measured, unless they are needed.
     engine : Engine, optional
     progress : callable of (trial's name, step, steps)
     say : callable of str
@@ -86,7 +95,7 @@ def reproduce(
     out = Path(out)
     for experiment in experiments:
         kind_named(experiment.kind).check(experiment)
-    jobs = planned(experiments, scale, site)
+    jobs = planned(experiments, scale, site, drop_models=drop_models)
     begins(jobs)
     failed = run_jobs(jobs, engine=engine, progress=progress, say=say, ended=ended) if jobs else {}
     found: dict[str, Results] = {}

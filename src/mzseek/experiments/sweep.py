@@ -1,5 +1,6 @@
 """Trials that are missing, run wherever there is room for them, and the best of them chosen."""
 
+import shutil
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from mzseek.experiments.measured import Measured
 from mzseek.experiments.site import Site
 from mzseek.experiments.trials import Asked, Trial
 from mzseek.files.manifest import RUN
-from mzseek.runs.run import Run
+from mzseek.runs.run import CHECKPOINTS, PREDICTIONS, Run
 from mzseek.work import Channel, Engine, LocalEngine, Progress, Say, silent, unheard
 
 # What is measured of a trial as soon as it has ended: metric, lists, fold, similarity.
@@ -27,6 +28,8 @@ class Job:
         The prepared folder, the run's folder, the file of its numbers.
     trial : Trial
     wanted : tuple of Wanted
+    drops_model : bool
+        Whether weights and predictions go as soon as they are measured.
     """
 
     data: Path
@@ -34,6 +37,7 @@ class Job:
     measured: Path
     trial: Trial
     wanted: tuple[Wanted, ...]
+    drops_model: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,13 @@ class Ended:
     failed: str = ""
 
 
-def jobs_of(cells: Iterable[Asked], site: Site) -> list[Job]:
-    """Every trial behind these cells, once; data are prepared and negatives mined on the way."""
+def jobs_of(cells: Iterable[Asked], site: Site, *, drop_models: bool = False) -> list[Job]:
+    """Every trial behind these cells, once; data are prepared and negatives mined on the way.
+
+    With ``drop_models``, weights and predictions go once they are measured, unless a cell needs
+    them later.
+    """
+    kept: set[str] = set()
     trials: dict[str, Trial] = {}
     wanted: dict[str, dict[Wanted, None]] = {}
     for cell in cells:
@@ -53,6 +62,7 @@ def jobs_of(cells: Iterable[Asked], site: Site) -> list[Job]:
             asked: Wanted = (cell.metric, cell.candidates, cell.fold, cell.similarity)
             name = f"{trial.setup.fingerprint}/{trial.name}"
             trials.setdefault(name, trial)
+            kept |= {name} if cell.keeps_models else set()
             wanted.setdefault(name, {})[asked] = None
     jobs = []
     for name, measures in wanted.items():
@@ -63,6 +73,7 @@ def jobs_of(cells: Iterable[Asked], site: Site) -> list[Job]:
             Job(
                 prepared.folder.resolve(), run_folder(site, trial).resolve(),
                 measured_file(site, trial).resolve(), trial, tuple(measures),
+                drop_models and name not in kept,
             )
         )  # fmt: skip
     return jobs
@@ -138,9 +149,17 @@ def run_job(job: Job, channel: Channel) -> Ended:
         numbers = Measured(run, job.measured)
         for wanted in job.wanted:
             numbers.value(*wanted)
+        if job.drops_model:
+            _drop_model(run)
     except MzseekError as error:
         return Ended(name, " ".join(str(error).split()))
     return Ended(name)
+
+
+def _drop_model(run: Run) -> None:
+    """Remove all of a run but what made it, its history and, elsewhere, its numbers."""
+    for name in (CHECKPOINTS, PREDICTIONS):
+        shutil.rmtree(run.folder / name, ignore_errors=True)
 
 
 def opened(site: Site, trial: Trial) -> tuple[Run, Measured] | None:

@@ -119,6 +119,8 @@ class Asked:
         Lists it is measured on.
     fold : str
     similarity : str or None
+    keeps_models : bool
+        Whether the models themselves are needed once their numbers are measured.
     """
 
     grid: tuple[tuple[Trial, ...], ...]
@@ -126,6 +128,7 @@ class Asked:
     candidates: str
     fold: str
     similarity: str | None = None
+    keeps_models: bool = False
 
     @property
     def trials(self) -> tuple[Trial, ...]:

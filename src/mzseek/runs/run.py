@@ -37,6 +37,7 @@ from mzseek.version import __version__
 KIND = "run folder"
 FORMAT_VERSION = 2
 STATUSES = ("training", "finished")
+CHECKPOINTS, PREDICTIONS = "checkpoints", "predictions"  # folders in it
 BEST = {...: {"step": int, "value": float, "spread?": float}}
 _FIELDS = {
     "options": dict,
@@ -228,12 +229,12 @@ class Run:
 
     def checkpoint(self, metric: str) -> Path:
         """Weights of the step at which a metric was best."""
-        return self.folder / "checkpoints" / f"{metric.replace('/', '.')}.safetensors"
+        return self.folder / CHECKPOINTS / f"{metric.replace('/', '.')}.safetensors"
 
     def predictions(self, step: int, fold: str, similarity: str | None = None) -> Path:
         """Folder of what the model of a step says about a fold, or how a similarity ranks it."""
         name = f"{fold}.{similarity}" if similarity else fold
-        return self.folder / "predictions" / f"step-{step}" / name
+        return self.folder / PREDICTIONS / f"step-{step}" / name
 
     @property
     def state(self) -> Path:

@@ -91,7 +91,7 @@ def _asked(experiment: Experiment, row: Row, scale: Scale) -> Asked:
     found = asked_of(experiment, replace(row, settings=own), column, scale)
     if found is None:
         raise ExperimentError(f"{experiment.name}: {row.key}: has no run")
-    return found
+    return replace(found, keeps_models=True)  # their posteriors are looked at once all have ended
 
 
 def _numbers(one: Chosen, asked: Asked, site: Site) -> dict[str, Any]:

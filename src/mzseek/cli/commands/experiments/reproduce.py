@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mzseek.cli.experiments import run_experiments
+from mzseek.cli.experiments import DropModels, run_experiments
 from mzseek.cli.options import Address, AsJson, EngineName, Jobs
 from mzseek.cli.output import new_table, plain, print_json, say, show
 from mzseek.extras import require
@@ -44,6 +44,7 @@ def reproduce(
     database: Annotated[
         Path | None, typer.Option(help="Molecules that hard negatives are mined from.")
     ] = None,
+    drop_models: DropModels = False,
     jobs: Jobs = None,
     engine: EngineName = "local",
     address: Address = None,
@@ -70,7 +71,15 @@ def reproduce(
     size = scale_named(scale)
     chosen = [experiment_named(name) for name in dict.fromkeys(names or known())]
     found, page = run_experiments(
-        chosen, size, out, data=data, database=database, jobs=jobs, engine=engine, address=address
+        chosen,
+        size,
+        out,
+        data=data,
+        database=database,
+        jobs=jobs,
+        engine=engine,
+        address=address,
+        drop_models=drop_models,
     )
     if as_json:
         print_json({"out": str(out), "page": str(page), "results": found})

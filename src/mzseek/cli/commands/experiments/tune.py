@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mzseek.cli.experiments import run_experiments
+from mzseek.cli.experiments import DropModels, run_experiments
 from mzseek.cli.options import Address, AsJson, EngineName, Jobs
 from mzseek.cli.output import plain, print_json, say
 from mzseek.extras import require
@@ -20,6 +20,7 @@ def tune(
     database: Annotated[
         Path | None, typer.Option(help="Molecules that hard negatives are mined from.")
     ] = None,
+    drop_models: DropModels = False,
     jobs: Jobs = None,
     engine: EngineName = "local",
     address: Address = None,
@@ -39,7 +40,7 @@ def tune(
     whole = Scale("tune", protocol="auto")
     found, page = run_experiments(
         [read_experiment(grid)], whole, out, data=data, database=database, jobs=jobs, engine=engine,
-        address=address,
+        address=address, drop_models=drop_models,
     )  # fmt: skip
     if as_json:
         print_json({"out": str(out), "page": str(page), "results": found})
