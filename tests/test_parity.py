@@ -47,6 +47,8 @@ TESTED_IN = {
     "cli/spectra/summary": "cli/commands/test_show.py",
     "database/record": "database/sources/test_files.py",
     "decision/public": "test_registry.py",
+    "fragments/compiled": "fragments/test_pieces.py",
+    "fragments/cuts": "fragments/test_pieces.py",
     "models/scorers/base": "models/test_scorers.py",
     "models/scorers/kind": "models/test_scorers.py",
     "models/scorers/layers": "models/test_scorers.py",

@@ -196,6 +196,17 @@ def _parse(text: str, mode: str | None) -> Adduct:
     return Adduct(_usual_name(molecules, parts, shift, charge), molecules, shift, charge)
 
 
+def parts_of(adduct: Adduct) -> list[tuple[int, str]]:
+    """What was added to the molecules (+) or lost from them (−): a signed number and a name each.
+
+    Examples
+    --------
+    >>> parts_of(parse_adduct("[M+2Na-H]+"))
+    [(2, 'Na'), (-1, 'H')]
+    """
+    return _parts(adduct.name.partition("M")[2].partition("]")[0])
+
+
 def precursor_mz(mass: float, adduct: str) -> float:
     """m/z of the ``adduct`` ion of a molecule of exact mass ``mass``.
 

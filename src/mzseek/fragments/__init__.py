@@ -1,0 +1,32 @@
+"""Fragments: the pieces of a molecule, and the peaks that they explain."""
+
+from mzseek.fragments.explain import Explanation, Explanations, explain
+from mzseek.fragments.ions import IonForms, ion_forms
+from mzseek.fragments.match import (
+    KINDS,
+    PeakTable,
+    kind_lists,
+    peak_table,
+    plausible,
+    score_lists,
+)
+from mzseek.fragments.pieces import Pieces, pieces
+from mzseek.fragments.table import PieceTable, piece_table
+
+__all__ = [
+    "KINDS",
+    "Explanation",
+    "Explanations",
+    "IonForms",
+    "PeakTable",
+    "PieceTable",
+    "Pieces",
+    "explain",
+    "ion_forms",
+    "kind_lists",
+    "peak_table",
+    "piece_table",
+    "pieces",
+    "plausible",
+    "score_lists",
+]

@@ -1,0 +1,325 @@
+"""Why a molecule fits a spectrum: for each peak the piece that explains it best."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
+from rdkit.Chem import CanonicalRankAtoms
+
+from mzseek.adducts import fitting_adducts, parse_adduct
+from mzseek.errors import SpectrumError
+from mzseek.fragments.cuts import BONDS, RING_BONDS, distinct, listed
+from mzseek.fragments.graph import HYDROGEN_BITS, PER_DALTON, AtomGraph, atom_graph
+from mzseek.fragments.ions import MOST_HYDROGENS, IonForms, ion_forms
+from mzseek.fragments.match import LEAST, PPM, assign, plausible
+from mzseek.fragments.pieces import MOST_BREAKS, MOST_ROWS
+from mzseek.spectra import Spectrum
+from mzseek.tables import Table
+
+_FAR = 20.0  # ppm: beyond, a known adduct is no reason for a precursor's m/z
+
+
+class Explanation(NamedTuple):
+    """A peak, and the piece that explains it best; of an unexplained one only the peak is known.
+
+    Attributes
+    ----------
+    mz : float
+        Of the peak, as measured.
+    formula : str or None
+        Of the whole ion, in Hill order, hydrogens moved and atoms carried included; isotopes that
+        the molecule names stand in brackets (``[13C]``). The charge is apart.
+    error_ppm : float or None
+        Measured minus computed m/z.
+    atoms : tuple of int
+        The piece: places of its heavy atoms in the SMILES, from 0.
+    bonds : int or None
+        Bonds broken.
+    hydrogens : int or None
+        Hydrogens taken up (+) or lost (−) by the piece.
+    charge : int or None
+        Of the ion, signed.
+    carried : tuple of str
+        Atoms of the adduct that the piece carries.
+    ring_bonds : int or None
+        How many of the broken bonds are in rings.
+    radical : bool or None
+        Whether the ion has an odd number of electrons.
+    intensity : float
+        Of the peak, as measured.
+    weight : float
+        What the weights give to this explanation; 0 for none.
+    alike : int
+        Pieces of this mass and these breaks, this one included.
+    """
+
+    mz: float
+    formula: str | None
+    error_ppm: float | None
+    atoms: tuple[int, ...]
+    bonds: int | None
+    hydrogens: int | None
+    charge: int | None
+    carried: tuple[str, ...]
+    ring_bonds: int | None
+    radical: bool | None
+    intensity: float
+    weight: float
+    alike: int
+
+
+@dataclass(frozen=True)
+class Explanations(Sequence[Explanation]):
+    """One explanation for each peak, in the spectrum's order.
+
+    Attributes
+    ----------
+    rows : tuple of Explanation
+    adduct : str
+        The ion that was taken to be broken.
+    breaks : int
+        Up to how many breaks all pieces were tried.
+    wanted : int
+        Up to how many were asked for.
+    """
+
+    rows: tuple[Explanation, ...]
+    adduct: str
+    breaks: int
+    wanted: int = MOST_BREAKS
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether pieces were left out because there are too many."""
+        return self.breaks < self.wanted
+
+    @overload
+    def __getitem__(self, place: int) -> Explanation: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Explanation, ...]: ...
+    def __getitem__(self, place: int | slice) -> Explanation | tuple[Explanation, ...]:
+        return self.rows[place]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return iter(self.rows)
+
+    def table(self) -> Table:
+        """As text, as HTML in a notebook, as a data frame."""
+        title = f"pieces of {self.adduct}"
+        if self.cut_short:
+            title += f"; too many: only those of up to {self.breaks} breaks"
+        columns = Explanation._fields
+        return Table(
+            {name: [getattr(row, name) for row in self.rows] for name in columns}, title=title
+        )
+
+
+def explain(
+    spectrum: Spectrum,
+    smiles: str,
+    *,
+    adduct: str | None = None,
+    ppm: float = PPM,
+    least: float = LEAST,
+    breaks: int = MOST_BREAKS,
+    weights: npt.ArrayLike | None = None,
+) -> Explanations:
+    """For each peak of a spectrum the piece of a molecule that explains it best.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+    smiles : str
+    adduct : str, optional
+        Instead of the spectrum's own. Without either, the known adduct that brings the molecule
+        nearest to the precursor's m/z.
+    ppm, least : float
+        The tolerance: the larger of `ppm` of a peak's m/z and `least`.
+    breaks : int
+        0 to 3.
+    weights : array of shape `match.KINDS`, optional
+        What is liked best; `match.plausible` by default.
+
+    Raises
+    ------
+    MoleculeError, AdductError, SpectrumError
+        No molecule; no adduct; no adduct that can be told.
+
+    Examples
+    --------
+    >>> peaks = np.array([95.0491, 100.0, 77.0386])
+    >>> spectrum = Spectrum(peaks, np.ones(3), 95.0491, "[M+H]+", 1, "phenol")
+    >>> [(row.formula, row.bonds, row.hydrogens) for row in explain(spectrum, "Oc1ccccc1")]
+    [('C6H7O', 0, 1), (None, None, None), ('C6H5', 1, 0)]
+    """
+    if not 0 <= breaks <= MOST_BREAKS:
+        raise ValueError(f"breaks is {breaks}, expected 0 to {MOST_BREAKS}")
+    graph = atom_graph(smiles)
+    name = adduct or spectrum.adduct or _adduct_that_fits(spectrum, graph)
+    broken = _Broken(graph, ion_forms(name), breaks)
+    table = plausible() if weights is None else np.ascontiguousarray(weights, np.float64)
+    order = np.argsort(spectrum.mz, kind="stable")
+    mz = np.asarray(spectrum.mz, np.float64)[order]
+    piece, form = broken.assigned(mz, np.maximum(mz * ppm * 1e-6, least), table)
+    rows: list[Explanation | None] = [None] * len(mz)
+    for place, peak in enumerate(order):
+        rows[peak] = broken.explanation(
+            float(spectrum.mz[peak]),
+            float(spectrum.intensities[peak]),
+            int(piece[place]),
+            int(form[place]),
+            table,
+        )
+    shown = parse_adduct(name).name
+    return Explanations(tuple(row for row in rows if row is not None), shown, broken.breaks, breaks)
+
+
+def _adduct_that_fits(spectrum: Spectrum, graph: AtomGraph) -> str:
+    mass = float(graph.units[:, 0].sum()) / PER_DALTON
+    mode = spectrum.metadata.get("ionmode", "").lower()
+    found = fitting_adducts(
+        spectrum.precursor_mz,
+        mass,
+        _FAR,
+        spectrum.charge,
+        mode if mode in ("positive", "negative") else None,
+    )
+    if not found:
+        raise SpectrumError(
+            f"{spectrum.identifier}: names no adduct, and none that is known makes its precursor "
+            f"m/z {spectrum.precursor_mz:.4f} of this molecule; name one"
+        )
+    return min(found, key=lambda a: abs(a.precursor_mz(mass) - spectrum.precursor_mz)).name
+
+
+class _Broken:
+    """A molecule's pieces with the ways to break them out."""
+
+    def __init__(self, graph: AtomGraph, forms: IonForms, breaks: int) -> None:
+        self.graph, self.forms = graph, forms
+        self.values, self.codes, self.bonds, complete = listed(
+            graph.units, graph.bonds, breaks, MOST_ROWS
+        )
+        self.breaks = int(complete)
+        self.kept = distinct(self.values, self.codes)
+        self.ranks = list(CanonicalRankAtoms(graph.molecule, breakTies=False))
+        self.found: dict[int, tuple[tuple[int, ...], int]] = {}
+
+    def assigned(
+        self,
+        mz: npt.NDArray[np.float64],
+        tolerances: npt.NDArray[np.float64],
+        weights: npt.NDArray[np.float64],
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Piece and ion form of each peak, −1 for none."""
+        counts = self.values[self.kept, 1]
+        held = (counts & ((1 << HYDROGEN_BITS) - 1)).astype(np.int32)
+        electrons = (counts >> HYDROGEN_BITS).astype(np.int32)
+        masses = self.values[self.kept, 0] / PER_DALTON
+        forms = self.forms
+        return assign(
+            (mz, tolerances),
+            (forms.charges, forms.hydrogens, forms.shifts, forms.electrons),
+            (masses, self.codes[self.kept], held, electrons),
+            weights,
+        )
+
+    def explanation(
+        self, mz: float, intensity: float, piece: int, form: int, weights: npt.NDArray[np.float64]
+    ) -> Explanation:
+        """The row of a peak."""
+        if piece < 0:
+            return Explanation(
+                mz, None, None, (), None, None, None, (), None, None, intensity, 0.0, 0
+            )
+        row = int(self.kept[piece])
+        code, hydrogens = int(self.codes[row]), int(self.forms.hydrogens[form])
+        charge, carried = int(self.forms.charges[form]), self.forms.carried[form]
+        expected = (self.values[row, 0] / PER_DALTON + self.forms.shifts[form]) / abs(charge)
+        electrons = int(self.values[row, 1] >> HYDROGEN_BITS) + int(self.forms.electrons[form])
+        atoms, alike = self._atoms(row)
+        return Explanation(
+            mz=mz,
+            formula=_formula(self.graph, atoms, hydrogens, carried),
+            error_ppm=float((mz - expected) / expected * 1e6),
+            atoms=atoms,
+            bonds=int(BONDS[code]),
+            hydrogens=hydrogens,
+            charge=charge,
+            carried=carried,
+            ring_bonds=int(RING_BONDS[code]),
+            radical=bool(electrons & 1),
+            intensity=intensity,
+            weight=float(weights[code, electrons & 1, hydrogens + MOST_HYDROGENS]),
+            alike=alike,
+        )
+
+    def _atoms(self, row: int) -> tuple[tuple[int, ...], int]:
+        """Atoms of the piece, and how many pieces of its mass have as few breaks.
+
+        Of several the one whose atoms come first in RDKit's canonical ranks, which do not depend
+        on the order of atoms.
+        """
+        if row not in self.found:
+            same = (self.values[:, 0] == self.values[row, 0]) & (self.codes == self.codes[row])
+            sets = {
+                piece
+                for bonds in self.bonds[same]
+                for piece in _parts(self.graph, {int(bond) for bond in bonds if bond >= 0})
+                if self.graph.units[list(piece), 0].sum() == self.values[row, 0]
+            }
+            atoms = [tuple(sorted(self.graph.atoms[atom] for atom in piece)) for piece in sets]
+            first = min(atoms, key=lambda each: (sorted(self.ranks[atom] for atom in each), each))
+            self.found[row] = first, len(atoms)
+        return self.found[row]
+
+
+def _parts(graph: AtomGraph, broken: set[int]) -> list[frozenset[int]]:
+    """Connected parts of a molecule without some bonds, that touch all of these."""
+    around: dict[int, list[int]] = {atom: [] for atom in range(len(graph.units))}
+    for bond, (begin, end) in enumerate(graph.bonds.tolist()):
+        if bond not in broken:
+            around[begin].append(end)
+            around[end].append(begin)
+    parts = []
+    left = set(around)
+    while left:
+        waiting = [left.pop()]
+        part = set(waiting)
+        while waiting:
+            new = [atom for atom in around[waiting.pop()] if atom not in part]
+            part.update(new)
+            waiting += new
+        left -= part
+        if all(len(part.intersection(graph.bonds[bond].tolist())) == 1 for bond in broken):
+            parts.append(frozenset(part))
+    return parts
+
+
+def _formula(
+    graph: AtomGraph, atoms: tuple[int, ...], hydrogens: int, carried: tuple[str, ...]
+) -> str:
+    """Hill formula of a piece with hydrogens moved and atoms carried."""
+    counts: Counter[tuple[str, int]] = Counter({("H", 0): hydrogens})
+    counts.update((symbol, 0) for symbol in carried)
+    held = [hydrogen for hydrogen, host in graph.hosts.items() if host in atoms]
+    for index in (*atoms, *held):
+        atom = graph.molecule.GetAtomWithIdx(index)
+        counts[atom.GetSymbol(), atom.GetIsotope()] += 1
+        counts["H", 0] += atom.GetTotalNumHs()
+    has_carbon = any(symbol == "C" for (symbol, _), count in counts.items() if count)
+    first = {"C": 0, "H": 1} if has_carbon else {}
+    order = sorted(counts, key=lambda each: (first.get(each[0], 2), each))
+    return "".join(
+        (f"[{isotope}{symbol}]" if isotope else symbol)
+        + (str(counts[key]) if counts[key] > 1 else "")
+        for key in order
+        if counts[key]
+        for symbol, isotope in [key]
+    )

@@ -1,0 +1,155 @@
+import random
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rdkit import Chem
+
+from mzseek.adducts import ELECTRON_MASS, known_adducts, precursor_mz
+from mzseek.chem import exact_mass
+from mzseek.datasets.demo.molecules import read_table
+from mzseek.errors import AdductError, MoleculeError, SpectrumError
+from mzseek.fragments import explain, ion_forms, pieces
+from mzseek.spectra import Spectrum
+
+KNOWN = [row["smiles"] for row in read_table("known.tsv")]
+LABELLED = ["[13CH3]C(=O)Nc1ccccc1", "[2H]C([2H])([2H])OC(=O)c1ccccc1", "C[15NH]CCBr"]
+CAFFEINE = "CN1C=NC2=C1C(=O)N(C(=O)N2C)C"
+
+
+def seen(smiles: str, adduct: str, seed: int = 0) -> Spectrum:
+    """A spectrum of ions that the molecule's pieces can be, each a few ppm off."""
+    rng = np.random.default_rng(seed)
+    found, forms = pieces(smiles), ion_forms(adduct)
+    which = rng.integers(0, len(found), 25)
+    form = rng.integers(0, len(forms), 25)
+    mz = (found.masses[which] + forms.shifts[form]) / abs(forms.charges[form])
+    good = (mz > 10) & (found.hydrogens[which] + forms.hydrogens[form] >= 0)
+    mz = np.unique(mz[good] * (1 + rng.uniform(-5e-6, 5e-6, good.sum())))
+    return Spectrum(mz, rng.uniform(1, 9, len(mz)), 500.0, adduct, None, "seen")
+
+
+def formula_mass(formula: str) -> float:
+    table = Chem.GetPeriodicTable()
+    total = 0.0
+    for isotope, labelled, plain, number in re.findall(
+        r"(?:\[(\d+)([A-Z][a-z]?)\]|([A-Z][a-z]?))(\d*)", formula
+    ):
+        mass = (
+            table.GetMassForIsotope(labelled, int(isotope))
+            if isotope
+            else table.GetMostCommonIsotopeMass(plain)
+        )
+        total += mass * int(number or 1)
+    return total
+
+
+@pytest.mark.parametrize("adduct", known_adducts())
+def test_explanations_conserve_mass(adduct: str) -> None:
+    for place, smiles in enumerate(KNOWN[::12] + LABELLED):
+        spectrum = seen(smiles, adduct, place)
+        rows = explain(spectrum, smiles)
+        assert [row.mz for row in rows] == spectrum.mz.tolist()
+        assert all(row.formula for row in rows)
+        for row in rows:
+            ion = (formula_mass(row.formula) - row.charge * ELECTRON_MASS) / abs(row.charge)
+            assert row.mz / (1 + row.error_ppm * 1e-6) == pytest.approx(ion, abs=1e-6)
+            assert abs(row.mz - ion) <= max(row.mz * 1e-5, 0.001)
+
+
+def test_atoms_bonds_and_hydrogens_tell_the_formula() -> None:
+    table = Chem.GetPeriodicTable()
+    for smiles in KNOWN[::10]:
+        molecule = Chem.MolFromSmiles(smiles)
+        for row in explain(seen(smiles, "[M+Na]+"), smiles):
+            atoms = [molecule.GetAtomWithIdx(atom) for atom in row.atoms]
+            mass = sum(
+                table.GetMostCommonIsotopeMass(atom.GetAtomicNum())
+                + atom.GetTotalNumHs() * table.GetMostCommonIsotopeMass(1)
+                for atom in atoms
+            )
+            mass += row.hydrogens * table.GetMostCommonIsotopeMass(1)
+            mass += sum(table.GetMostCommonIsotopeMass(symbol) for symbol in row.carried)
+            assert mass == pytest.approx(formula_mass(row.formula), abs=1e-6)
+            inside = set(row.atoms)
+            broken = [
+                bond
+                for bond in molecule.GetBonds()
+                if (bond.GetBeginAtomIdx() in inside) != (bond.GetEndAtomIdx() in inside)
+            ]
+            assert len(broken) == row.bonds
+            assert sum(bond.IsInRing() for bond in broken) == row.ring_bonds
+            assert "." not in Chem.MolFragmentToSmiles(molecule, list(row.atoms))
+            assert row.alike >= 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(KNOWN), st.randoms(use_true_random=False))
+def test_order_of_atoms_spelling_and_order_of_peaks_change_nothing(
+    smiles: str, rng: random.Random
+) -> None:
+    spectrum = seen(smiles, "[M+H]+")
+    first = Chem.MolFromSmiles(smiles)
+    order = list(range(first.GetNumAtoms()))
+    rng.shuffle(order)
+    spelled = Chem.MolToSmiles(Chem.RenumberAtoms(first, order), canonical=False)
+    second = Chem.MolFromSmiles(spelled)
+    peaks = list(range(len(spectrum)))
+    rng.shuffle(peaks)
+    other = Spectrum(
+        spectrum.mz[peaks], spectrum.intensities[peaks], 500.0, "[M+H]+", None, "shuffled"
+    )
+    ranks = [list(Chem.CanonicalRankAtoms(each, breakTies=False)) for each in (first, second)]
+    one, two = explain(spectrum, smiles), explain(other, spelled)
+    for place, peak in enumerate(peaks):
+        mine, its = one[peak], two[place]
+        assert mine._replace(atoms=()) == its._replace(atoms=())
+        assert sorted(ranks[0][a] for a in mine.atoms) == sorted(ranks[1][a] for a in its.atoms)
+
+
+def test_of_several_explanations_the_weights_choose() -> None:
+    spectrum = seen(CAFFEINE, "[M+H]+")
+    usual = explain(spectrum, CAFFEINE)
+    weights = np.zeros((6, 2, 9))
+    weights[5, 1] = 1.0  # three ring bonds and a radical
+    other = explain(spectrum, CAFFEINE, weights=weights)
+    assert sum(row.bonds for row in other) > sum(row.bonds for row in usual)
+
+
+def test_what_is_unexplained_says_so() -> None:
+    spectrum = Spectrum(np.array([60.9]), np.array([3.0]), 195.1, "[M+H]+", 1, "one")
+    (row,) = explain(spectrum, CAFFEINE)
+    assert row == (60.9, None, None, (), None, None, None, (), None, None, 3.0, 0.0, 0)
+
+
+def test_the_adduct_is_given_named_or_found() -> None:
+    mz = precursor_mz(exact_mass(CAFFEINE), "[M+Na]+")
+    nameless = Spectrum(np.array([mz]), np.ones(1), mz, None, None, "n")
+    assert explain(nameless, CAFFEINE).adduct == "[M+Na]+"
+    assert explain(nameless, CAFFEINE)[0].formula == "C8H10N4NaO2"
+    assert explain(nameless, CAFFEINE, adduct="M+H").adduct == "[M+H]+"
+    lost = Spectrum(np.array([mz]), np.ones(1), 400.0, None, None, "n")
+    with pytest.raises(SpectrumError, match="names no adduct"):
+        explain(lost, CAFFEINE)
+    with pytest.raises(AdductError):
+        explain(nameless, CAFFEINE, adduct="[M+Xx]+")
+    with pytest.raises(MoleculeError):
+        explain(nameless, "no")
+    with pytest.raises(ValueError, match="expected 0 to 3"):
+        explain(nameless, CAFFEINE, breaks=5)
+
+
+def test_what_is_cut_is_said() -> None:
+    spectrum = Spectrum(np.array([60.9]), np.array([3.0]), 195.1, "[M+H]+", 1, "one")
+    found = explain(spectrum, "C" * 2500)
+    assert (found.breaks, found.cut_short) == (1, True)
+    assert "only those of up to 1 breaks" in str(found.table())
+    assert not explain(spectrum, CAFFEINE).cut_short
+
+
+def test_the_table_has_a_row_a_peak() -> None:
+    found = explain(seen(CAFFEINE, "[M+H]+"), CAFFEINE)
+    assert len(found.table()) == len(found)
+    assert found[:2] == found.rows[:2]

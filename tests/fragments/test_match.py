@@ -1,0 +1,157 @@
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mzseek.adducts import ELECTRON_MASS
+from mzseek.datasets.demo.molecules import read_table
+from mzseek.errors import MzseekError
+from mzseek.fragments import (
+    KINDS,
+    PeakTable,
+    PieceTable,
+    explain,
+    ion_forms,
+    kind_lists,
+    peak_table,
+    piece_table,
+    plausible,
+    score_lists,
+)
+from mzseek.spectra import Spectrum
+
+SMILES = [row["smiles"] for row in read_table("known.tsv")][:40]
+PIECES = piece_table(SMILES, jobs=1)
+HYDROGEN = 1.007825032
+
+
+def spectrum_of(molecule: int, rng: np.random.Generator, adduct: str = "[M+H]+") -> Spectrum:
+    """Some of a molecule's pieces as ions, and noise."""
+    masses = PIECES.of(molecule).masses
+    own = rng.choice(masses, min(8, len(masses)), replace=False)
+    sign = 1 if adduct.endswith("+") else -1
+    ions = own + rng.integers(-2, 3, len(own)) * HYDROGEN - sign * ELECTRON_MASS
+    mz = np.sort(np.concatenate([ions[ions > 5], rng.uniform(50, 400, 5)]))
+    return Spectrum(mz, rng.uniform(0.1, 1, len(mz)), 999.0, adduct, sign, str(molecule))
+
+
+def tables(spectra: list[Spectrum]) -> PeakTable:
+    return peak_table(spectra, [ion_forms(str(spectrum.adduct)) for spectrum in spectra])
+
+
+def lists(seed: int) -> tuple[list[Spectrum], np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    adducts = ["[M+H]+", "[M-H]-", "[M+Na]+"]
+    spectra = [spectrum_of(m, rng, adducts[m % 3]) for m in rng.integers(0, 40, 6)]
+    counts = rng.integers(0, 12, 6)
+    return spectra, rng.integers(0, 40, counts.sum()), counts
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_scores_and_kinds_are_sums_of_explanations(seed: int) -> None:
+    spectra, candidates, counts = lists(seed)
+    peaks = tables(spectra)
+    scores = score_lists(peaks, PIECES, candidates, counts)
+    kinds = kind_lists(peaks, PIECES, candidates, counts)
+    assert kinds.shape == (len(candidates), *KINDS)
+    owner = np.repeat(np.arange(len(spectra)), counts)
+    for place, (query, candidate) in enumerate(zip(owner, candidates, strict=True)):
+        rows = explain(spectra[query], SMILES[candidate])
+        roots = np.sqrt([row.intensity for row in rows])
+        weights = np.array([row.weight for row in rows])
+        assert scores[place] == pytest.approx((roots * weights).sum() / roots.sum())
+        found = np.array([row.formula is not None for row in rows])
+        assert kinds[place].sum() == pytest.approx(roots[found].sum() / roots.sum(), abs=1e-6)
+    assert scores == pytest.approx((kinds * plausible()).sum(axis=(1, 2, 3)), abs=1e-6)
+
+
+def by_hand(spectrum: Spectrum, molecule: int) -> set[int]:
+    """Peaks that a piece explains, tried one by one."""
+    pieces, forms = PIECES.of(molecule), ion_forms(str(spectrum.adduct))
+    found = set()
+    for peak, mz in enumerate(spectrum.mz):
+        for mass, held in zip(pieces.masses, pieces.hydrogens, strict=True):
+            for shift, moved in zip(forms.shifts, forms.hydrogens, strict=True):
+                near = abs(mass + shift - mz) <= max(mz * 1e-5, 0.001)
+                if near and held + moved >= 0:
+                    found.add(peak)
+    return found
+
+
+@pytest.mark.parametrize("adduct", ["[M+H]+", "[M-H]-", "[M+Na]+"])
+def test_the_walk_finds_what_trying_finds(adduct: str) -> None:
+    rng = np.random.default_rng(3)
+    for molecule in range(6):
+        spectrum = spectrum_of(molecule, rng, adduct)
+        rows = explain(spectrum, SMILES[molecule])
+        found = {peak for peak, row in enumerate(rows) if row.formula is not None}
+        assert found == by_hand(spectrum, molecule)
+        assert len(found) >= 3
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.randoms(use_true_random=False))
+def test_order_of_peaks_candidates_and_spectra_changes_nothing(
+    seed: int, rng: random.Random
+) -> None:
+    spectra, candidates, counts = lists(seed)
+    scores = score_lists(tables(spectra), PIECES, candidates, counts, threads=1)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    order = list(range(len(spectra)))
+    rng.shuffle(order)
+    shuffled, rows, wanted = [], [], []
+    for query in order:
+        inner = list(range(starts[query], starts[query + 1]))
+        rng.shuffle(inner)
+        rows += [candidates[place] for place in inner]
+        wanted += [scores[place] for place in inner]
+        peaks = list(range(len(spectra[query])))
+        rng.shuffle(peaks)
+        old = spectra[query]
+        shuffled.append(
+            Spectrum(old.mz[peaks], old.intensities[peaks], 999.0, old.adduct, None, "x")
+        )
+    again = score_lists(tables(shuffled), PIECES, rows, counts[order], threads=3)
+    assert np.array_equal(again, wanted)
+
+
+def test_peaks_at_the_precursor_are_left_out() -> None:
+    spectrum = Spectrum(np.array([50.0, 99.8, 100.2]), np.array([4.0, 1, 1]), 100, "[M+H]+", 1, "")
+    table = tables([spectrum])
+    assert table.mz.tolist() == [50.0]
+    assert table.shares.tolist() == [1.0]
+    kept = peak_table([spectrum], [ion_forms("[M+H]+")], at_precursor=-1)
+    assert kept.shares.tolist() == [0.5, 0.25, 0.25]
+
+
+def test_a_spectrum_of_nothing_else_scores_nothing() -> None:
+    spectrum = Spectrum(np.array([100.0]), np.ones(1), 100.0, "[M+H]+", 1, "")
+    assert score_lists(tables([spectrum]), PIECES, [0, 1], [2]).tolist() == [0.0, 0.0]
+
+
+def test_more_breaks_and_radicals_weigh_less() -> None:
+    weights = plausible()
+    assert weights.shape == KINDS
+    assert (weights[0] > weights[1]).all()
+    assert (weights[:, 0] > weights[:, 1]).all()
+
+
+@pytest.mark.parametrize(
+    ("candidates", "counts", "weights", "words"),
+    [
+        ([0], [1, 0], None, "2 candidate lists for 1 spectra"),
+        ([0], [2], None, "add up to 2"),
+        ([40], [1], None, "table of 40 molecules"),
+        ([-1], [1], None, "table of 40 molecules"),
+        ([0], [1], np.ones(3), "expected"),
+    ],
+)
+def test_lists_that_do_not_fit_are_refused(
+    candidates: list[int], counts: list[int], weights: np.ndarray | None, words: str
+) -> None:
+    peaks = tables([spectrum_of(0, np.random.default_rng(0))])
+    assert isinstance(PIECES, PieceTable)
+    with pytest.raises(MzseekError, match=words):
+        score_lists(peaks, PIECES, candidates, counts, weights)
