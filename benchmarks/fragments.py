@@ -19,7 +19,7 @@ import numpy as np
 
 from mzseek.errors import MzseekError
 from mzseek.fragments import ion_forms, peak_table, piece_table, pieces, score_lists
-from mzseek.fragments.pieces import Pieces
+from mzseek.fragments.breaking import Pieces
 from mzseek.spectra import Spectrum
 
 WORST = {

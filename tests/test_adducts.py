@@ -12,6 +12,7 @@ from mzseek.adducts import (
     known_adducts,
     neutral_mass,
     parse_adduct,
+    parts_of,
     precursor_mz,
 )
 from mzseek.errors import AdductError
@@ -173,3 +174,13 @@ def test_one_ion_in_two_spellings_is_equal_to_the_last_digit(one: str, other: st
 def test_none_of_something_is_no_part_of_an_ion(text: str) -> None:
     with pytest.raises(AdductError, match=r"has 0 of|has the unknown part"):
         parse_adduct(text)
+
+
+@pytest.mark.parametrize("name", known_adducts())
+def test_parts_weigh_what_the_adduct_adds(name: str) -> None:
+    adduct = parse_adduct(name)
+    parts = parts_of(adduct)
+    text = "".join(f"{number:+d}{part}" for number, part in parts)
+    sign = "+" if adduct.charge > 0 else "-"
+    again = parse_adduct(f"[{adduct.molecules}M{text}]{abs(adduct.charge)}{sign}")
+    assert again == adduct

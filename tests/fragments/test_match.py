@@ -146,6 +146,7 @@ def test_more_breaks_and_radicals_weigh_less() -> None:
         ([40], [1], None, "table of 40 molecules"),
         ([-1], [1], None, "table of 40 molecules"),
         ([0], [1], np.ones(3), "expected"),
+        ([0], [1], np.full(KINDS, np.nan), "numbers"),
     ],
 )
 def test_lists_that_do_not_fit_are_refused(
@@ -155,3 +156,8 @@ def test_lists_that_do_not_fit_are_refused(
     assert isinstance(PIECES, PieceTable)
     with pytest.raises(MzseekError, match=words):
         score_lists(peaks, PIECES, candidates, counts, weights)
+
+
+def test_ion_forms_are_one_a_spectrum() -> None:
+    with pytest.raises(MzseekError, match="0 ion forms for 1 spectra"):
+        peak_table([spectrum_of(0, np.random.default_rng(0))], [])

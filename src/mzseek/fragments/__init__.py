@@ -1,6 +1,7 @@
 """Fragments: the pieces of a molecule, and the peaks that they explain."""
 
-from mzseek.fragments.explain import Explanation, Explanations, explain
+from mzseek.fragments.breaking import Pieces, pieces
+from mzseek.fragments.explaining import Explanation, Explanations, explain
 from mzseek.fragments.ions import IonForms, ion_forms
 from mzseek.fragments.match import (
     KINDS,
@@ -10,7 +11,6 @@ from mzseek.fragments.match import (
     plausible,
     score_lists,
 )
-from mzseek.fragments.pieces import Pieces, pieces
 from mzseek.fragments.table import PieceTable, piece_table
 
 __all__ = [

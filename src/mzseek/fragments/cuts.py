@@ -4,7 +4,7 @@ A piece is a connected set of atoms; the bonds that leave it are those that must
 it lie its neighbours, each cut off by a **minimal cut**: one bond outside rings, or two or three
 ring bonds that only together cut. So a piece is one side of a minimal cut, or what lies between
 two of them, and there is nothing else within three breaks but what lies between three bonds
-outside rings, which is left out on purpose (many pieces, few peaks).
+outside rings, which is left out on purpose (of many pieces some always fit).
 
 Minimal cuts show by labels. Take a depth-first tree; each bond that is not in it closes a cycle
 and gets a bit of its own; each bond in it gets the bits of all cycles through it. Bonds are a cut

@@ -95,7 +95,7 @@ def nano_mass(number: int, isotope: int = 0) -> int:
     Examples
     --------
     >>> nano_mass(6), nano_mass(6, 13)
-    (12000000000, 13003354835)
+    (12000000000, 13003354840)
     """
     table = GetPeriodicTable()
     mass = (

@@ -78,6 +78,8 @@ def peak_table(
     at_precursor : float
         Peaks so near to the precursor are left out; a negative number keeps all.
     """
+    if len(forms) != len(spectra):
+        raise MzseekError(f"{len(forms)} ion forms for {len(spectra)} spectra")
     mz, roots, counts = [np.empty(0)], [np.empty(0)], []
     for spectrum in spectra:
         far = np.abs(spectrum.mz - spectrum.precursor_mz) > at_precursor
@@ -110,6 +112,14 @@ def plausible() -> Floats:
     of_shift = 1.0 / (1.0 + 0.25 * np.maximum(moved - 1, 0))
     of_electrons = np.array([1.0, 0.5])
     table: Floats = of_breaks[:, None, None] * of_electrons[None, :, None] * of_shift
+    return table
+
+
+def checked_weights(weights: npt.ArrayLike | None) -> Floats:
+    """Weights of explanations as the kernels read them; `plausible` where there are none."""
+    table = plausible() if weights is None else np.ascontiguousarray(weights, np.float64)
+    if table.shape != KINDS or np.isnan(table).any():
+        raise MzseekError(f"weights have shape {table.shape}, expected {KINDS} numbers")
     return table
 
 
@@ -246,8 +256,8 @@ def _run(
     with_kinds: bool,
 ) -> tuple[Floats, npt.NDArray[np.float32]]:
     rows, sizes = np.asarray(candidates, np.int64), np.asarray(counts, np.int64)
-    table = plausible() if weights is None else np.ascontiguousarray(weights, np.float64)
-    _check(peaks, pieces, rows, sizes, table)
+    table = checked_weights(weights)
+    _check(peaks, pieces, rows, sizes)
     ends = pointers(sizes)
     scores = np.zeros(len(rows))
     kinds = np.zeros((len(rows), table.size if with_kinds else 0), np.float32)
@@ -271,15 +281,13 @@ def _run(
     return scores, kinds
 
 
-def _check(peaks: PeakTable, pieces: PieceTable, rows: Ints, sizes: Ints, weights: Floats) -> None:
+def _check(peaks: PeakTable, pieces: PieceTable, rows: Ints, sizes: Ints) -> None:
     if len(sizes) != len(peaks):
         raise MzseekError(f"{len(sizes)} candidate lists for {len(peaks)} spectra")
     if (sizes < 0).any() or sizes.sum() != len(rows):
         raise MzseekError(f"counts add up to {sizes.sum()}, but there are {len(rows)} candidates")
     if len(rows) and not (rows.min() >= 0 and rows.max() < len(pieces)):
         raise MzseekError(f"candidates are places in a table of {len(pieces)} molecules")
-    if weights.shape != KINDS:
-        raise MzseekError(f"weights have shape {weights.shape}, expected {KINDS}")
 
 
 def _in_threads(work: Callable[[int], None], count: int, threads: int | None) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.errors import MoleculeError
-from mzseek.fragments.pieces import MOST_BREAKS, Pieces, pieces
+from mzseek.fragments.breaking import MOST_BREAKS, Pieces, pieces
 from mzseek.ragged import pointers
 from mzseek.rejects import Rejects, reporter
 from mzseek.work.batches import in_batches
@@ -90,6 +90,7 @@ def piece_table(
     >>> len(table.of(0)), len(table.of(1)), table.breaks.tolist()
     (6, 3, [3, 3])
     """
+    pieces("C")  # compiled here and kept on disk, once, and not by each process
     found: list[Pieces | str] = []
     for batch, result in in_batches(partial(_batch, breaks=breaks), list(smiles), _BATCH, jobs):
         for text, each in zip(batch, result, strict=True):

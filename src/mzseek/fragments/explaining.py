@@ -11,11 +11,11 @@ from rdkit.Chem import CanonicalRankAtoms
 
 from mzseek.adducts import fitting_adducts, parse_adduct
 from mzseek.errors import SpectrumError
+from mzseek.fragments.breaking import MOST_BREAKS, MOST_ROWS
 from mzseek.fragments.cuts import BONDS, RING_BONDS, distinct, listed
 from mzseek.fragments.graph import HYDROGEN_BITS, PER_DALTON, AtomGraph, atom_graph
 from mzseek.fragments.ions import MOST_HYDROGENS, IonForms, ion_forms
-from mzseek.fragments.match import LEAST, PPM, assign, plausible
-from mzseek.fragments.pieces import MOST_BREAKS, MOST_ROWS
+from mzseek.fragments.match import LEAST, PPM, assign, checked_weights
 from mzseek.spectra import Spectrum
 from mzseek.tables import Table
 
@@ -163,7 +163,7 @@ def explain(
     graph = atom_graph(smiles)
     name = adduct or spectrum.adduct or _adduct_that_fits(spectrum, graph)
     broken = _Broken(graph, ion_forms(name), breaks)
-    table = plausible() if weights is None else np.ascontiguousarray(weights, np.float64)
+    table = checked_weights(weights)
     order = np.argsort(spectrum.mz, kind="stable")
     mz = np.asarray(spectrum.mz, np.float64)[order]
     piece, form = broken.assigned(mz, np.maximum(mz * ppm * 1e-6, least), table)

@@ -2,6 +2,7 @@
 
 import random
 import time
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -12,6 +13,7 @@ from rdkit import Chem
 
 from mzseek.datasets.demo.molecules import read_table
 from mzseek.fragments import pieces
+from mzseek.fragments.compiled import compiled
 from mzseek.fragments.cuts import BONDS, RING_BONDS
 
 KNOWN = [row["smiles"] for row in read_table("known.tsv")]
@@ -124,6 +126,19 @@ def test_order_of_atoms_and_spelling_change_nothing(smiles: str, rng: random.Ran
         assert np.array_equal(first.codes, other.codes)
         assert np.array_equal(first.hydrogens, other.hydrogens)
         assert np.array_equal(first.electrons, other.electrons)
+
+
+def test_where_no_code_can_be_kept_it_is_compiled_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def njit(**options: bool) -> Callable[[Callable[[], int]], Callable[[], int]]:
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        assert options == {"nogil": True}
+        return lambda function: function
+
+    monkeypatch.setattr("mzseek.fragments.compiled.njit", njit)
+    assert compiled(lambda: 7)() == 7
 
 
 def test_hydrogens_and_electrons_are_those_of_the_piece() -> None:

@@ -10,7 +10,7 @@ from rdkit import Chem
 from mzseek.adducts import ELECTRON_MASS, known_adducts, precursor_mz
 from mzseek.chem import exact_mass
 from mzseek.datasets.demo.molecules import read_table
-from mzseek.errors import AdductError, MoleculeError, SpectrumError
+from mzseek.errors import AdductError, MoleculeError, MzseekError, SpectrumError
 from mzseek.fragments import explain, ion_forms, pieces
 from mzseek.spectra import Spectrum
 
@@ -137,6 +137,8 @@ def test_the_adduct_is_given_named_or_found() -> None:
         explain(nameless, CAFFEINE, adduct="[M+Xx]+")
     with pytest.raises(MoleculeError):
         explain(nameless, "no")
+    with pytest.raises(MzseekError, match="weights have shape"):
+        explain(nameless, CAFFEINE, weights=np.ones(3))
     with pytest.raises(ValueError, match="expected 0 to 3"):
         explain(nameless, CAFFEINE, breaks=5)
 
