@@ -39,7 +39,7 @@ def zip_sources(path: Path) -> Iterator[Source | InputError]:
     _check_directory(path)
     try:
         archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, struct.error) as error:
+    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, struct.error) as error:
         raise InputError(path, f"damaged archive ({str(error)[:150]})") from error
     members = [info for info in archive.infolist() if not info.is_dir() and not _is_hidden(info)]
     if not members:
