@@ -31,9 +31,9 @@ def test_decoded_numbers_are_those_of_the_posterior(trained, tmp_path: Path) -> 
 
 
 def test_what_a_model_does_not_have_is_none(trained, tmp_path: Path) -> None:
-    assert (
-        Measured(trained("emb-cos"), tmp_path / "a.json").value("tanimoto", "mass", "test") is None
-    )
+    file = tmp_path / "a.json"
+    assert Measured(trained("emb-cos"), file).value("tanimoto", "mass", "test") is None
+    assert json.loads(file.read_text())["values"]["tanimoto|mass|test|"] is None  # nor asked again
 
 
 def test_numbers_are_kept_and_not_those_of_another_run(trained, tmp_path: Path) -> None:

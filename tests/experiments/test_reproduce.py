@@ -1,10 +1,14 @@
 import csv
 import json
+from dataclasses import replace
 
 import pytest
 
 from mzseek.experiments import scale_named
+from mzseek.experiments.registry import KINDS
 from mzseek.experiments.reproduce import planned, reproduce
+from mzseek.experiments.results import Cell
+from mzseek.experiments.sweep import jobs_of, run_jobs
 from mzseek.work import LocalEngine
 
 
@@ -54,3 +58,15 @@ def test_experiments_share_their_runs(scale: str) -> None:
 
     for name in ("front", "retrieval-function", "transfer"):
         assert trials(name) <= trials("main")
+
+
+def test_a_trial_that_cannot_be_measured_is_set_aside(two, whole, site, tmp_path) -> None:
+    column = replace(two.column("hr"), candidates="none such")
+    experiment = replace(two, rows=two.rows[:1], columns=(column, two.column("tanimoto")))
+    small = replace(whole, seeds=1, lr=(1e-3,))
+    cells = KINDS["runs"].asked(experiment, small)
+    failed = run_jobs(jobs_of(cells.values(), site), engine=LocalEngine(1))
+    assert len(failed) == 1
+    cells, _ = KINDS["runs"].measure(experiment, small, site)
+    assert cells["bce"]["hr"] == Cell()
+    assert len(cells["bce"]["tanimoto"].values) == 1

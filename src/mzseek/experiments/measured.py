@@ -17,6 +17,22 @@ DECODED = "decoded "  # before the name of a utility: the posterior decided for 
 CHANCE = "chance "  # before the name of a metric: what an order at random reaches
 
 
+def kept_values(file: Path, run: Run) -> dict[str, Any] | None:
+    """What a file holds of a run; None if there is none, or the run was made anew meanwhile."""
+    if not file.exists():
+        return None
+    kept = read_object(file, ExperimentError, "delete it, and it is measured again")
+    return dict(kept["values"]) if kept.get("run") == run.identity else None
+
+
+def keep_values(file: Path, run: Run, values: Mapping[str, Any]) -> None:
+    """Keep what was measured of a run."""
+    facts = {"run": run.identity, "values": values}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(file) as partial:
+        partial.write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n", "utf-8")
+
+
 class Measured:
     """Numbers of one run.
 
@@ -29,11 +45,7 @@ class Measured:
 
     def __init__(self, run: Run, file: Path) -> None:
         self._run, self._file = run, file
-        self._values: dict[str, float] = {}
-        if file.exists():
-            kept = read_object(file, ExperimentError, "delete it, and it is measured again")
-            if kept.get("run") == run.identity:  # else the run was made anew meanwhile
-                self._values = dict(kept["values"])
+        self._values: dict[str, float | None] = kept_values(file, run) or {}
 
     def value(
         self, metric: str, candidates: str, fold: str, similarity: str | None = None
@@ -45,9 +57,9 @@ class Measured:
         key = "|".join((metric, candidates, fold, similarity or ""))
         if key not in self._values:
             self._measure(metric, candidates, fold, similarity)
-            self._save()
-        found = self._values.get(key)
-        return None if found is None else float(found)
+            self._values.setdefault(key, None)  # also that there is no such number
+            keep_values(self._file, self._run, self._values)
+        return self._values[key]
 
     def _measure(self, metric: str, candidates: str, fold: str, similarity: str | None) -> None:
         if self._run.baseline is None and not (self._run.folder / CHECKPOINTS).is_dir():
@@ -70,9 +82,3 @@ class Measured:
             values |= {f"{CHANCE}{name}": value for name, value in scored.chance.items()}
         tail = "|".join((candidates, fold, similarity or ""))
         self._values |= {f"{name}|{tail}": value for name, value in values.items()}
-
-    def _save(self) -> None:
-        facts: Mapping[str, Any] = {"run": self._run.identity, "values": self._values}
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(self._file) as partial:
-            partial.write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n", "utf-8")

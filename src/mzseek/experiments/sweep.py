@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mzseek.errors import MzseekError
+from mzseek.errors import ExperimentError, MzseekError
 from mzseek.experiments.measured import Measured
 from mzseek.experiments.site import Site
 from mzseek.experiments.trials import Asked, Trial
@@ -127,25 +127,12 @@ def run_jobs(
 
 def run_job(job: Job, channel: Channel) -> Ended:
     """Train a trial, or go on with it, and measure it."""
-    from mzseek.prepared.reader import Prepared
-    from mzseek.training.train import train
-    from mzseek.work.memory import keep_freed_memory
+    from mzseek.training.several import train_one
 
-    if channel.is_elsewhere:
-        keep_freed_memory()
     name = job.trial.name
-
-    def note(stage: str, done: int, total: int | None = None) -> None:
-        if stage == "training":
-            channel.progress(name, done, total)
-
-    def tell(line: str) -> None:
-        if line.startswith("warning"):
-            channel.say(f"{name}: {line}")
-
     try:
-        options = replace(job.trial.options(), threads=1)
-        run = train(Prepared.open(job.data), options, job.out, resume=True, progress=note, say=tell)
+        train_one((job.data, replace(job.trial.options(), threads=1), job.out, name), channel)
+        run = Run.open(job.out)
         numbers = Measured(run, job.measured)
         for wanted in job.wanted:
             numbers.value(*wanted)
@@ -213,4 +200,6 @@ def chosen_runs(asked: Asked, select: str, site: Site) -> tuple[Chosen, ...]:
 
 
 def _reached(ended: tuple[Chosen, ...], name: str) -> float:
+    if any(name not in one.run.best for one in ended):
+        raise ExperimentError(f"{ended[0].run.folder}: {name} was not validated")
     return statistics.fmean(float(one.run.best[name]["value"]) for one in ended)

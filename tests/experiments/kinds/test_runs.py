@@ -48,6 +48,9 @@ def test_what_cannot_be_measured_is_refused(two) -> None:
     column = replace(two.column("hr"), metric="hitrate@1")
     with pytest.raises(ExperimentError, match="metric 'hitrate@1' is unknown, expected one of"):
         KIND.check(replace(two, columns=(column,)))
+    column = replace(two.column("hr"), metric="decoded hit_rate@1")
+    with pytest.raises(ExperimentError, match="decoded 'hit_rate@1' is unknown, expected one of"):
+        KIND.check(replace(two, columns=(column,)))
     with pytest.raises(ExperimentError, match="select 'hr' is unknown"):
         KIND.check(replace(two, select="hr"))
     KIND.check(two)

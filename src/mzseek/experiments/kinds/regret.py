@@ -1,9 +1,7 @@
 """Regret and its bounds over a fold, under the calibrated posteriors of trained models."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,12 +13,11 @@ from mzseek.evaluation.regrets import FoldRegrets, regrets_of
 from mzseek.evaluation.scored import Scoring
 from mzseek.experiments.experiment import Experiment, Row, Scale
 from mzseek.experiments.kinds.kind import Cells, Kind
+from mzseek.experiments.measured import keep_values, kept_values
 from mzseek.experiments.results import Cell
 from mzseek.experiments.site import Site
 from mzseek.experiments.sweep import Chosen, chosen_runs, measured_file
 from mzseek.experiments.trials import Asked, asked_of
-from mzseek.files import atomic_file
-from mzseek.files.json_file import read_object
 from mzseek.registry import check_name
 from mzseek.work import Progress
 
@@ -98,12 +95,10 @@ def _numbers(one: Chosen, asked: Asked, site: Site) -> dict[str, Any]:
     """A run's numbers by similarity, kept beside its other ones: they take minutes."""
     file = measured_file(site, one.trial)
     file = file.with_name(f"{file.stem}.regret-{asked.candidates}-{asked.fold}.json")
-    if file.exists():
-        kept = read_object(file, ExperimentError, "delete it, and it is measured again")
-        if kept.get("run") == one.run.identity:  # else the run was made anew meanwhile
-            return dict(kept["values"])
-    values = _measured(one, asked, site.progress)
-    _keep(file, {"run": one.run.identity, "values": values})
+    values = kept_values(file, one.run)
+    if values is None:
+        values = _measured(one, asked, site.progress)
+        keep_values(file, one.run, values)
     return values
 
 
@@ -113,12 +108,6 @@ def _measured(one: Chosen, asked: Asked, progress: Progress) -> dict[str, Any]:
     return {
         name: {"means": means_of(each), "by_width": by_width(each)} for name, each in found.items()
     }
-
-
-def _keep(file: Path, facts: Mapping[str, Any]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file(file) as partial:
-        partial.write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n", "utf-8")
 
 
 def means_of(found: FoldRegrets) -> dict[str, float | None]:

@@ -7,7 +7,8 @@ mean over seeds.
 from collections.abc import Mapping
 from typing import Any
 
-from mzseek.errors import ExperimentError
+from mzseek.decision.registry import UTILITIES
+from mzseek.errors import ExperimentError, MzseekError
 from mzseek.experiments.experiment import Column, Experiment, Row, Scale
 from mzseek.experiments.kinds.kind import Cells, Kind
 from mzseek.experiments.measured import CHANCE, DECODED
@@ -31,8 +32,12 @@ class RunsKind(Kind):
         """See `Kind.check`."""
         check_name(METRICS, experiment.select, f"{experiment.name}: select", ExperimentError)
         for column in experiment.columns:
-            metric = column.metric.removeprefix(DECODED).removeprefix(CHANCE)
-            check_name(_KNOWN, metric, f"{experiment.name}: metric", ExperimentError)
+            where = f"{experiment.name}: metric"
+            if column.metric.startswith(DECODED):
+                utility = column.metric.removeprefix(DECODED)
+                check_name(UTILITIES, utility, f"{where}: decoded", ExperimentError)
+            else:
+                check_name(_KNOWN, column.metric.removeprefix(CHANCE), where, ExperimentError)
         for row in experiment.rows:
             for column in experiment.columns:
                 cell = asked_of(experiment, row, column, Scale("paper"))
@@ -66,15 +71,21 @@ class RunsKind(Kind):
 
 
 def _cell(asked: Asked, select: str, site: Site) -> Cell:
-    """The mean over seeds at the grid point that is best on validation."""
-    values = []
-    best = chosen_runs(asked, select, site)
-    for one in best:
-        value = one.numbers.value(asked.metric, asked.candidates, asked.fold, asked.similarity)
-        if value is None:
-            return Cell()
-        values.append(value)
-    return Cell(tuple(values), what_was_chosen(best[0].trial, asked)) if best else Cell()
+    """The mean over seeds at the grid point that is best on validation.
+
+    Empty where a run has no such number, or could not be measured: that it failed, and why, was
+    told when it ended.
+    """
+    wanted = (asked.metric, asked.candidates, asked.fold, asked.similarity)
+    try:
+        best = chosen_runs(asked, select, site)
+        values = [one.numbers.value(*wanted) for one in best]
+    except MzseekError:
+        return Cell()
+    known = tuple(value for value in values if value is not None)
+    if not best or len(known) < len(values):
+        return Cell()
+    return Cell(known, what_was_chosen(best[0].trial, asked))
 
 
 def what_was_chosen(trial: Trial, asked: Asked) -> dict[str, Any]:
