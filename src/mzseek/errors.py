@@ -60,6 +60,10 @@ class DatabaseError(MzseekError):
     """A molecule database that is missing, damaged, or asked for what it does not have."""
 
 
+class LibraryError(MzseekError):
+    """A spectral library that is missing or damaged, or a search in it that cannot be made."""
+
+
 class SimilarityError(MzseekError, ValueError):
     """Rows that cannot be compared, or a similarity that is unknown."""
 

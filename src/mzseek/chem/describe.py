@@ -22,6 +22,7 @@ from mzseek.errors import MoleculeError
 
 MASS_DIGITS = 6
 BLOCK_LENGTH = 14
+NO_STRUCTURE = "has no structure (SMILES or InChI)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,29 @@ def describe_structure(text: str, *, keep_stereo: bool = False) -> DescribedMole
     False
     """
     return describe_molecule(standardise(parse_structure(text), keep_stereo=keep_stereo))
+
+
+def describe_first(structures: Sequence[str], keep_stereo: bool = False) -> DescribedMolecule | str:
+    """The first of several texts that is a molecule, described; or why none of them is.
+
+    Examples
+    --------
+    >>> describe_first(["1S/CH4/h1H4"], False).smiles, describe_first(["", "CO"], False).smiles
+    ('C', 'CO')
+    >>> describe_first(["C1", "1S/x"], False)
+    "SMILES 'C1': not valid SMILES; InChI '1S/x' cannot be read"
+    """
+    reasons: list[str] = []
+    for structure in dict.fromkeys(filter(None, structures)):
+        try:
+            molecule = describe_structure(structure, keep_stereo=keep_stereo)
+        except MoleculeError as error:
+            reasons.append(str(error))
+            continue
+        if molecule.block:
+            return molecule
+        reasons.append("has no InChIKey")  # a table of spectra has a column for it
+    return "; ".join(reasons) or NO_STRUCTURE
 
 
 def describe_molecule(molecule: Mol) -> DescribedMolecule:

@@ -9,14 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from mzseek.adducts import fitting_adducts, parse_adduct
-from mzseek.chem.describe import DescribedMolecule, describe_structure
-from mzseek.errors import AdductError, MoleculeError
+from mzseek.chem.describe import NO_STRUCTURE, DescribedMolecule, describe_first
+from mzseek.errors import AdductError
 from mzseek.rejects import Report, grouped
 from mzseek.spectra import Spectrum, read_spectra
 from mzseek.spectra.read import Names
 from mzseek.work.progress import Progress, silent
 
-NO_STRUCTURE = "has no structure (SMILES or InChI)"
 # What `metadata["adduct_from"]` says of an adduct that no file has stated.
 INFERRED = "precursor and mass"
 
@@ -106,29 +105,6 @@ def read_annotated(
                 progress("spectra", len(annotated.entries))
     progress("spectra", len(annotated.entries))
     return annotated
-
-
-def describe_first(structures: Sequence[str], keep_stereo: bool) -> DescribedMolecule | str:
-    """The first of several texts that is a molecule, described; or why none of them is.
-
-    Examples
-    --------
-    >>> describe_first(["1S/CH4/h1H4"], False).smiles, describe_first(["", "CO"], False).smiles
-    ('C', 'CO')
-    >>> describe_first(["C1", "1S/x"], False)
-    "SMILES 'C1': not valid SMILES; InChI '1S/x' cannot be read"
-    """
-    reasons: list[str] = []
-    for structure in dict.fromkeys(filter(None, structures)):
-        try:
-            molecule = describe_structure(structure, keep_stereo=keep_stereo)
-        except MoleculeError as error:
-            reasons.append(str(error))
-            continue
-        if molecule.block:
-            return molecule
-        reasons.append("has no InChIKey")  # a table of spectra has a column for it
-    return "; ".join(reasons) or NO_STRUCTURE
 
 
 def why_nothing(

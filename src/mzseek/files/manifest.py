@@ -26,12 +26,14 @@ _FILE_FACTS = {...: {"bytes": int, "sha256": str}}
 _USES = {
     "prepared folder": "`mzseek train`, `bands`, `advise` and `negatives` take it",
     "molecule database": "`mzseek database` and `mzseek negatives --database` take it",
+    "spectral library": "`mzseek library` takes it",
     "run folder": "`mzseek evaluate` and `mzseek report` take it",
     "data set": "`mzseek data check` takes it, and `mzseek prepare` makes a prepared folder of it",
 }
 _MAKERS = {
     "prepared folder": "`mzseek prepare`",
     "molecule database": "`mzseek database build`",
+    "spectral library": "`mzseek library build`",
     "run folder": "`mzseek train`",
     "data set": "`mzseek data build`",
     "predictions": "`mzseek evaluate`",
