@@ -20,6 +20,7 @@ from mzseek.version import __version__
 
 if TYPE_CHECKING:
     from mzseek.decision import bayes_decision
+    from mzseek.library import Library
     from mzseek.notebook.data import prepare
     from mzseek.notebook.molecules import Database
     from mzseek.notebook.runs import Run, train
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Database",
+    "Library",
     "Prepared",
     "Run",
     "__version__",
@@ -39,6 +41,7 @@ __all__ = [
 
 _HOMES = {
     "Database": "mzseek.notebook.molecules",
+    "Library": "mzseek.library",
     "Prepared": "mzseek.prepared",
     "Run": "mzseek.notebook.runs",
     "bayes_decision": "mzseek.decision",

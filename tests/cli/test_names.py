@@ -134,10 +134,12 @@ def test_every_json_is_alone_on_standard_output(
     )
     kind = ("--fingerprint", "maccs", "--jobs", 1)
     assert mzseek("database", "build", sources / "pool.smi", "--out", "store", *kind)[0] == 0
+    assert mzseek("library", "build", sources / "spectra.tsv", "--out", "library")[0] == 0
     commands = {
         "prepare": [sources, "--out", "data", *kind],
         "data check": [sources],
         "database info": ["store"],
+        "library info": ["library"],
         "negatives": ["data", "--database", "store", "--keep", 4, "--ppm", 1e5, "--jobs", 1],
         "train": ["data", "--loss", "bce", "--out", "run", *QUICK],
         "evaluate": ["run"],

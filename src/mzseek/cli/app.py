@@ -17,6 +17,7 @@ COMMANDS = {
     "show": "What is in a file of spectra: counts, ions, masses, structures, what is set aside.",
     "data": "Get, build and check data sets.",
     "database": "Build a molecule database and look molecules up in it.",
+    "library": "Build a library of reference spectra and search it.",
     "prepare": "Turn a data set into the sparse arrays that training reads.",
     "negatives": "Mine negatives for training, for every molecule of a data set.",
     "train": "Train a model on a prepared data set.",
@@ -30,7 +31,7 @@ COMMANDS = {
     "demo": "Make a simulated data set, train three models on it, and show what each is good at.",
 }
 
-_FOLDERS = {"reproduce": "experiments", "tune": "experiments"}
+_FOLDERS = {"library": "references", "reproduce": "experiments", "tune": "experiments"}
 
 
 class Group(TyperGroup):

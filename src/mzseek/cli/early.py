@@ -15,6 +15,7 @@ from mzseek.errors import (
     DatabaseError,
     DatasetError,
     InputError,
+    LibraryError,
     MoleculeError,
     RunError,
 )
@@ -62,6 +63,11 @@ def look_for_run(folder: Path) -> None:
 def look_for_database(folder: Path) -> None:
     """Refuse a folder that `mzseek database build` has not made."""
     _look_for(folder.resolve(), "molecule database", "manifest.json", DatabaseError)
+
+
+def look_for_library(folder: Path) -> None:
+    """Refuse a folder that `mzseek library build` has not made."""
+    _look_for(folder, "spectral library", "manifest.json", LibraryError)
 
 
 def _look_for(folder: Path, kind: str, name: str, error: type[Exception]) -> None:
