@@ -47,7 +47,7 @@ TESTED_IN = {
     "cli/spectra/summary": "cli/commands/test_show.py",
     "database/record": "database/sources/test_files.py",
     "decision/public": "test_registry.py",
-    "fragments/compiled": "fragments/test_breaking.py",
+    "compiled": "fragments/test_breaking.py",
     "fragments/cuts": "fragments/test_breaking.py",
     "models/scorers/base": "models/test_scorers.py",
     "models/scorers/kind": "models/test_scorers.py",

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rdkit import Chem
 
+from mzseek.compiled import compiled
 from mzseek.datasets.demo.molecules import read_table
 from mzseek.fragments import pieces
-from mzseek.fragments.compiled import compiled
 from mzseek.fragments.cuts import BONDS, RING_BONDS
 
 KNOWN = [row["smiles"] for row in read_table("known.tsv")]
@@ -137,7 +137,7 @@ def test_where_no_code_can_be_kept_it_is_compiled_all_the_same(
         assert options == {"nogil": True}
         return lambda function: function
 
-    monkeypatch.setattr("mzseek.fragments.compiled.njit", njit)
+    monkeypatch.setattr("mzseek.compiled.njit", njit)
     assert compiled(lambda: 7)() == 7
 
 

@@ -16,7 +16,7 @@ subtrees. Each piece costs a few additions, and no piece is found twice by one w
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.fragments.compiled import compiled
+from mzseek.compiled import compiled
 
 Ints = npt.NDArray[np.int64]
 # For each bond the atom below it; for each atom when it was reached, the last reached below it,

@@ -13,8 +13,8 @@ from os import cpu_count
 import numpy as np
 import numpy.typing as npt
 
+from mzseek.compiled import compiled
 from mzseek.errors import MzseekError
-from mzseek.fragments.compiled import compiled
 from mzseek.fragments.cuts import BONDS
 from mzseek.fragments.ions import MOST_HYDROGENS, SHIFTS, IonForms
 from mzseek.fragments.table import PieceTable

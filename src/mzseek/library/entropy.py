@@ -12,8 +12,8 @@ package ms-entropy, so that scores are the same:
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from mzseek.compiled import compiled
 from mzseek.library.lists import Lists
 from mzseek.ragged import pointers
 
@@ -39,7 +39,7 @@ def _places(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _make_ready(
     begins: npt.NDArray[np.int64], values: Singles, weights: Singles, apart: np.float32
 ) -> npt.NDArray[np.int64]:
@@ -62,7 +62,7 @@ def _make_ready(
     return counts
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _are_apart(mz: Singles, apart: np.float32) -> bool:
     for place in range(1, len(mz)):  # noqa: SIM110 (compiled, a generator would be slow)
         if mz[place] - mz[place - 1] < apart:
@@ -70,7 +70,7 @@ def _are_apart(mz: Singles, apart: np.float32) -> bool:
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _centroided(mz: Singles, heights: Singles, apart: np.float32) -> tuple[Singles, Singles]:
     """Peaks merged into the largest one near them, the largest of all first."""
     left = heights.copy()

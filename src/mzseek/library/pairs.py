@@ -2,12 +2,13 @@
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from mzseek.compiled import compiled
 
 Floats = npt.NDArray[np.float64]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _matches(
     mz: Floats, other_mz: Floats, tolerance: float, shift: float, first: list[int],
     second: list[int],
@@ -26,7 +27,7 @@ def _matches(
                 second.append(j)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def greedy_cosine(
     mz: Floats, heights: Floats, other_mz: Floats, other_heights: Floats, tolerance: float,
     shift: float,
@@ -69,7 +70,7 @@ def greedy_cosine(
     return score / np.sqrt((heights**2).sum() * (other_heights**2).sum()), matches
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def shared_entropy(weight: float, other: float) -> float:
     """What two peaks add to twice the similarity: f(a + b) − f(a) − f(b), f(x) = x log₂ x."""
     total = weight + other
@@ -77,7 +78,7 @@ def shared_entropy(weight: float, other: float) -> float:
     return added
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def entropy_similarity(
     mz: Floats, weights: Floats, other_mz: Floats, other_weights: Floats, tolerance: float
 ) -> tuple[float, int]:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from mzseek.compiled import compiled
 from mzseek.library.lists import Entries, Ions, Lists
 from mzseek.library.pairs import entropy_similarity, greedy_cosine, shared_entropy
 
@@ -54,7 +54,7 @@ class Best(NamedTuple):
     matches: npt.NDArray[np.int64]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def search_range(
     start: int, end: int, queries: Side, library: Side, by_peak: Entries, by_loss: Entries,
     rules: Rules, best: Best,
@@ -86,7 +86,7 @@ def search_range(
                     best.matches[query, place] = _shared(queries, query, library, record)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _sweep(
     entries: Entries, lists: Lists, query: int, rules: Rules, bounds: npt.NDArray[np.float64],
     touched: npt.NDArray[np.int64], count: int,
@@ -111,7 +111,7 @@ def _sweep(
     return count
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _may_match(queries: Ions, query: int, library: Ions, record: int, rules: Rules) -> bool:
     if not rules.allowed[record] or queries.modes[query] * library.modes[record] < 0:
         return False
@@ -120,7 +120,7 @@ def _may_match(queries: Ions, query: int, library: Ions, record: int, rules: Rul
     return rules.ppm < 0 or off <= rules.ppm * 1e-6 * precursor
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _scored(
     queries: Side, query: int, library: Side, record: int, rules: Rules
 ) -> tuple[float, int]:
@@ -136,7 +136,7 @@ def _scored(
     return greedy_cosine(mz, weights, own_mz, own_weights, rules.tolerance, shift)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _shared(queries: Side, query: int, library: Side, record: int) -> int:
     """Bins of peaks that both have."""
     i, j = queries.peaks.pointers[query], library.peaks.pointers[record]
@@ -149,7 +149,7 @@ def _shared(queries: Side, query: int, library: Side, record: int) -> int:
     return count
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _insert(
     best: Best, query: int, record: int, score: float, matches: int,
     groups: npt.NDArray[np.int64],
