@@ -17,6 +17,7 @@ from mzseek.decision.bounds import (
 )
 from mzseek.decision.confidence.calibration import (
     BINS,
+    FULL_BIN,
     Calibration,
     Reliability,
     calibration_error,
@@ -26,6 +27,8 @@ from mzseek.decision.confidence.calibration import (
     posterior,
     reliability,
 )
+from mzseek.decision.confidence.combining import Combination, fit_combination
+from mzseek.decision.confidence.pooling import Pooled, Pooling, fit_pooling, pool_scores
 from mzseek.decision.confidence.selective import RiskCoverage, abstention_threshold, risk_coverage
 from mzseek.decision.confidence.sets import (
     coverage_range,
@@ -50,15 +53,19 @@ from mzseek.decision.worst import WorstCase, worst_case
 __all__ = [
     "BAND_SIMILARITIES",
     "BINS",
+    "FULL_BIN",
     "UTILITIES",
     "WITHIN",
     "Band",
     "Bands",
     "Bounds",
     "Calibration",
+    "Combination",
     "Decision",
     "Decomposition",
     "Distribution",
+    "Pooled",
+    "Pooling",
     "Reliability",
     "RiskCoverage",
     "Utility",
@@ -76,9 +83,12 @@ __all__ = [
     "expected_utility",
     "first_places",
     "fit_calibration",
+    "fit_combination",
+    "fit_pooling",
     "fit_set_threshold",
     "fit_temperature",
     "molecules_needed",
+    "pool_scores",
     "posterior",
     "prediction_sets",
     "regret",

@@ -294,3 +294,25 @@ def test_a_shared_first_place_is_right_as_often_as_its_share() -> None:
 def test_what_has_no_reliability_is_refused(p, labels, bins: int, reason: str) -> None:
     with pytest.raises(DecisionError, match=reason):
         reliability(p, [2, 1], labels, bins)
+
+
+def test_the_worst_bin_is_looked_for_among_full_ones() -> None:
+    # 400 lists at 0.7, right in 80 %; 300 at 0.5 (tied), right in half; 10 at 0.9, never right.
+    p = [0.7, 0.3] * 400 + [0.5, 0.5] * 300 + [0.9, 0.1] * 10
+    labels = [1, 0] * 320 + [0, 1] * 80 + [1, 0] * 300 + [0, 1] * 10
+    found = reliability(p, [2] * 710, labels)
+    at = found.worst()
+    assert (found.lists[at], found.accuracy[at]) == (400, 0.8)
+    assert found.confidence[at] == pytest.approx(0.7)
+    assert found.lists[found.worst(1)] == 10
+    assert found.worst(401) is None
+    assert found.worst(0) == found.worst(1)  # an empty bin is never the worst
+    assert found.lists.sum() == 710
+
+
+def test_bins_as_plain_data_leave_empty_ones_out() -> None:
+    found = reliability([0.7, 0.3] * 5, [2] * 5, [1, 0] * 4 + [0, 1], bins=10)
+    [only] = found.to_list()
+    assert only == pytest.approx(
+        {"from": 0.7, "to": 0.8, "lists": 5, "confidence": 0.7, "accuracy": 0.8}
+    )

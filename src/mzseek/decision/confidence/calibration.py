@@ -9,6 +9,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 from mzseek.decision.confidence.lists import (
     Floats,
+    Ints,
     checked_labels,
     checked_lists,
     list_weights,
@@ -25,6 +26,8 @@ _USUAL_LENGTH = 50.0
 # Bins of confidence, wherever calibration is measured, drawn or told: with other bins, the expected
 # calibration error is another number.
 BINS = 15
+# Bins with fewer lists are off by several points by chance alone.
+FULL_BIN = 300
 
 
 def posterior(scores: npt.ArrayLike, counts: npt.ArrayLike, temperature: float = 1.0) -> Floats:
@@ -192,12 +195,15 @@ class Reliability:
         Means in each bin; NaN in an empty one.
     share : float64 array, shape (bins,)
         Share of the lists in each bin.
+    lists : int64 array, shape (bins,)
+        How many they are.
     """
 
     edges: Floats
     confidence: Floats
     accuracy: Floats
     share: Floats
+    lists: Ints
 
     @property
     def error(self) -> float:
@@ -205,6 +211,26 @@ class Reliability:
         filled = self.share > 0
         gap = np.abs(self.accuracy[filled] - self.confidence[filled])
         return float(self.share[filled] @ gap)
+
+    def worst(self, at_least: int = FULL_BIN) -> int | None:
+        """The bin that is furthest off, of those with so many lists; None where there is none."""
+        full = np.flatnonzero((self.lists >= at_least) & (self.lists > 0))
+        if not len(full):
+            return None
+        return int(full[np.argmax(np.abs(self.accuracy[full] - self.confidence[full]))])
+
+    def to_list(self) -> list[dict[str, float]]:
+        """Plain data, one entry for each bin that is not empty."""
+        return [
+            {
+                "from": float(self.edges[at]),
+                "to": float(self.edges[at + 1]),
+                "lists": int(self.lists[at]),
+                "confidence": float(self.confidence[at]),
+                "accuracy": float(self.accuracy[at]),
+            }
+            for at in np.flatnonzero(self.lists > 0)
+        ]
 
 
 def reliability(
@@ -240,7 +266,8 @@ def reliability(
     with np.errstate(invalid="ignore"):
         mean_confidence = np.bincount(place, weights=weights * confidence, minlength=bins) / share
         accuracy = np.bincount(place, weights=weights * right, minlength=bins) / share
-    return Reliability(np.linspace(0, 1, bins + 1), mean_confidence, accuracy, share)
+    lists = np.bincount(place, minlength=bins)
+    return Reliability(np.linspace(0, 1, bins + 1), mean_confidence, accuracy, share, lists)
 
 
 def calibration_error(

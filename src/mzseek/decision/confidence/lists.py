@@ -34,6 +34,12 @@ def list_weights(groups: Any, count: int) -> Floats:
     """A weight a list: its group's one, shared among the group's lists; summing to the groups."""
     if groups is None:
         return np.ones(count)
+    place, sizes = grouped(groups, count)
+    return 1 / sizes[place].astype(np.float64)
+
+
+def grouped(groups: Any, count: int) -> tuple[Ints, Ints]:
+    """The group of each list, as a number in the order of names, and the lists of each group."""
     members = np.asarray(groups)
     if members.shape != (count,):
         raise DecisionError(f"groups have shape {members.shape}, expected ({count},)")
@@ -41,7 +47,7 @@ def list_weights(groups: Any, count: int) -> Floats:
         _, place, sizes = np.unique(members, return_inverse=True, return_counts=True)
     except TypeError:
         raise DecisionError("groups hold values of several types, expected one") from None
-    return 1 / sizes[place].astype(np.float64)
+    return place, sizes
 
 
 def merge_answers(

@@ -1,0 +1,189 @@
+"""Several spectra of one feature, scored together.
+
+Spectra of one molecule are not independent: ten that say the same are hardly more than one. So
+scores of a candidate are added up over n spectra and multiplied by ``n^−b``. With b = 0 each
+spectrum counts in full; with b = 1 the mean counts, as if all were copies of one.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize_scalar
+
+from mzseek.decision.confidence.calibration import Calibration
+from mzseek.decision.confidence.lists import (
+    Floats,
+    Ints,
+    checked_labels,
+    checked_lists,
+    grouped,
+)
+from mzseek.errors import DecisionError
+from mzseek.ragged import Ragged
+
+_GRID = 21
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """How much n spectra say together: ``n^(1 − dependence)`` times what one says on average.
+
+    Attributes
+    ----------
+    dependence : float
+        b, from 0 (each spectrum is news) to 1 (all are copies of one).
+    """
+
+    dependence: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse what has no meaning."""
+        if not 0 <= self.dependence <= 1:
+            raise DecisionError(f"dependence is {self.dependence:g}, expected 0 to 1")
+
+    def factor(self, spectra: npt.ArrayLike) -> Floats:
+        """``n^−b``: what sums of scores over so many spectra are multiplied by; 1 for one."""
+        return np.asarray(spectra, np.float64) ** -self.dependence
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """One list for each group of spectra.
+
+    Attributes
+    ----------
+    scores : float64 array
+        Over all candidates of all groups, concatenated; groups are in the order of their names.
+    counts : int64 array, shape (groups,)
+        Candidates of each.
+    first : int64 array, shape (groups,)
+        A list of each group: the first that was given.
+    spectra : int64 array, shape (groups,)
+        Lists that were added up.
+    """
+
+    scores: Floats
+    counts: Ints
+    first: Ints
+    spectra: Ints
+
+
+def pool_scores(
+    scores: npt.ArrayLike, counts: npt.ArrayLike, groups: Any, pooling: Pooling | None = None
+) -> Pooled:
+    """Scores of candidates, added up over the lists of each group.
+
+    Parameters
+    ----------
+    scores : array
+        Over all candidates of all lists, concatenated.
+    counts : int array, shape (lists,)
+        Candidates a list.
+    groups : array, shape (lists,)
+        The feature or molecule of each list. Lists of one group have the same candidates, in the
+        same order.
+    pooling : Pooling, optional
+        From `fit_pooling`. Without it, sums are left as they are: their order within a list is
+        the same.
+
+    Returns
+    -------
+    Pooled
+        Not a bit of it depends on the order of the lists, `first` aside.
+
+    Raises
+    ------
+    DecisionError
+        Lists of one group have different lengths.
+
+    Examples
+    --------
+    >>> found = pool_scores([1.0, 0.0, 3.0, 2.0, 5.0], [2, 2, 1], ["a", "a", "b"], Pooling(0.5))
+    >>> found.scores.round(3).tolist(), found.counts.tolist(), found.spectra.tolist()
+    ([2.828, 1.414, 5.0], [2, 1], [2, 1])
+    """
+    flat, lists = checked_lists(scores, counts, "scores")
+    place, spectra = grouped(groups, len(lists))
+    order = np.argsort(place, kind="stable")
+    first = order[np.cumsum(spectra) - spectra]
+    uneven = lists.counts != lists.counts[first][place]
+    if uneven.any():
+        at = int(np.argmax(uneven))
+        raise DecisionError(
+            f"list {at} has {lists.counts[at]:,} candidates and another of its group "
+            f"{lists.counts[first][place][at]:,}, expected the same candidates"
+        )
+    factors = (pooling or Pooling(0.0)).factor(spectra)
+    found, start = [], 0
+    for factor, number in zip(factors, spectra, strict=True):
+        members = order[start : start + number]
+        length = int(lists.counts[members[0]])
+        inside = lists.starts[members][:, None] + np.arange(length)
+        # Sorted, so that sums are the same to the last bit in any order of spectra.
+        found.append(np.sort(flat[inside], axis=0).sum(axis=0) * factor)
+        start += int(number)
+    return Pooled(np.concatenate(found), lists.counts[first], first, spectra)
+
+
+def fit_pooling(
+    scores: npt.ArrayLike,
+    counts: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    groups: Any,
+    calibration: Calibration,
+) -> Pooling:
+    """The dependence under which the truth of each group is most probable.
+
+    The calibration of single spectra stays as it is, so that a group of one spectrum has the
+    probabilities that the spectrum has alone.
+
+    Parameters
+    ----------
+    scores, counts, groups
+        As in `pool_scores`; of a validation fold. Each group counts once.
+    labels : bool array
+        Every candidate that is identical to the truth.
+    calibration : Calibration
+        Of single spectra.
+
+    Returns
+    -------
+    Pooling
+        With a dependence of 1, which promises nothing, where no group has two lists.
+
+    Examples
+    --------
+    >>> from mzseek.decision import Calibration
+    >>> twice = [2.0, 0.0] * 2  # two spectra a molecule, of which the second repeats the first
+    >>> fit_pooling(twice * 4, [2] * 8, [1, 0] * 6 + [0, 1] * 2, list("aabbccdd"),
+    ...             Calibration(2 / np.log(3))).dependence  # right in 3 of 4
+    1.0
+    """
+    flat, lists = checked_lists(scores, counts, "scores")
+    truth = checked_labels(labels, lists)
+    sums = pool_scores(flat, lists.counts, groups)
+    several = sums.spectra > 1
+    if not several.any():
+        return Pooling(1.0)
+    whole = Ragged(sums.counts)
+    inside = whole.spread(several)
+    starts = lists.starts[sums.first]
+    labelled = truth[np.repeat(starts - whole.starts, sums.counts) + np.arange(whole.total)][inside]
+    pooled, spectra = sums.scores[inside], sums.spectra[several]
+    kept = Ragged(sums.counts[several])
+
+    def loss(dependence: float) -> float:
+        factor = kept.spread(Pooling(dependence).factor(spectra))
+        p = calibration.posterior(pooled * factor, kept.counts)
+        of_truth = kept.sum(np.where(labelled, p, 0))
+        return float(-np.log(np.maximum(of_truth, 1e-300)).mean())
+
+    grid = np.linspace(0, 1, _GRID)
+    losses = [loss(at) for at in grid]
+    best = int(np.argmin(losses))
+    near = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
+    minimum = minimize_scalar(loss, bounds=near, method="bounded", options={"xatol": 1e-6})
+    # The search never tries the ends, where the best may be.
+    return Pooling(float(minimum.x if minimum.fun < losses[best] else grid[best]))

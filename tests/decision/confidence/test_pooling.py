@@ -1,0 +1,192 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mzseek.decision import (
+    Calibration,
+    Pooling,
+    first_places,
+    fit_calibration,
+    fit_pooling,
+    pool_scores,
+    posterior,
+)
+from mzseek.errors import DecisionError
+
+from ..conftest import unhurried
+
+PLAIN = Calibration(1.0)
+
+
+def features(rng, groups: int, most: int = 20, candidates: int = 8):
+    """Scores of spectra, strung together, with counts and the group of each."""
+    spectra = rng.integers(1, most + 1, size=groups)
+    lengths = rng.integers(2, candidates + 1, size=groups)
+    counts = np.repeat(lengths, spectra)
+    return rng.normal(size=int(counts.sum())), counts, np.repeat(np.arange(groups), spectra)
+
+
+def spread(labels, pooled, counts, groups) -> np.ndarray:
+    """Labels of groups' candidates, given to each list of the group."""
+    ends = np.cumsum(pooled.counts)
+    return np.concatenate([labels[ends[g] - pooled.counts[g] : ends[g]] for g in groups])
+
+
+def drawn(rng, p, counts) -> np.ndarray:
+    labels = np.zeros(len(p), bool)
+    for end, count in zip(np.cumsum(counts), counts, strict=True):
+        labels[end - count + rng.choice(count, p=p[end - count : end])] = True
+    return labels
+
+
+@unhurried
+@given(st.integers(0, 10_000), st.floats(0, 1))
+def test_sums_are_those_of_a_plain_loop(seed: int, dependence: float) -> None:
+    scores, counts, groups = features(np.random.default_rng(seed), 6, most=4)
+    found = pool_scores(scores, counts, groups, Pooling(dependence))
+    lists = np.split(scores, np.cumsum(counts)[:-1])
+    start = 0
+    for g in range(6):
+        members = [lists[i] for i in np.flatnonzero(groups == g)]
+        assert found.spectra[g] == len(members)
+        assert groups[found.first[g]] == g
+        here = found.scores[start : start + found.counts[g]]
+        assert here == pytest.approx(sum(members) / len(members) ** dependence, abs=1e-12)
+        start += found.counts[g]
+    assert start == len(found.scores)
+
+
+@unhurried
+@given(st.integers(0, 10_000))
+def test_the_order_of_spectra_changes_not_a_bit(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores, counts, groups = features(rng, 5, most=9)
+    order = rng.permutation(len(counts))
+    lists = np.split(scores, np.cumsum(counts)[:-1])
+    other = pool_scores(
+        np.concatenate([lists[i] for i in order]), counts[order], groups[order], Pooling(0.7)
+    )
+    found = pool_scores(scores, counts, groups, Pooling(0.7))
+    assert found.scores.tobytes() == other.scores.tobytes()
+    assert found.counts.tolist() == other.counts.tolist()
+    assert found.spectra.tolist() == other.spectra.tolist()
+    assert groups[order][other.first].tolist() == groups[found.first].tolist()
+
+
+@unhurried
+@given(st.integers(0, 10_000), st.floats(0, 1))
+def test_one_spectrum_has_the_probabilities_that_it_has_alone(seed: int, dependence) -> None:
+    scores, counts, groups = features(np.random.default_rng(seed), 7, most=1)
+    found = pool_scores(scores, counts, groups, Pooling(dependence))
+    calibration = Calibration(0.6, 0.2, 0.1)
+    assert found.scores.tobytes() == scores.tobytes()
+    together = calibration.posterior(found.scores, found.counts)
+    assert together.tobytes() == calibration.posterior(scores, counts).tobytes()
+
+
+def test_the_order_of_candidates_follows_the_sums_whatever_the_dependence() -> None:
+    scores, counts, groups = features(np.random.default_rng(3), 40)
+    bare = pool_scores(scores, counts, groups)
+    for dependence in (0.0, 0.5, 1.0):
+        found = pool_scores(scores, counts, groups, Pooling(dependence))
+        start = 0
+        for count in found.counts:
+            here = slice(start, start + count)
+            assert np.argsort(found.scores[here]).tolist() == np.argsort(bare.scores[here]).tolist()
+            start += count
+
+
+@pytest.mark.parametrize("dependence", [0.0, 0.3, 0.6, 0.9, 1.0])
+def test_the_dependence_that_truths_were_drawn_with_is_found(dependence: float) -> None:
+    rng = np.random.default_rng(0)
+    scores, counts, groups = features(rng, 3000)
+    pooled = pool_scores(scores, counts, groups, Pooling(dependence))
+    labels = drawn(rng, posterior(pooled.scores, pooled.counts), pooled.counts)
+    everywhere = spread(labels, pooled, counts, groups)
+    found = fit_pooling(scores, counts, everywhere, groups, PLAIN)
+    assert found.dependence == pytest.approx(dependence, abs=0.04)
+
+
+def correlated(rng, groups: int, correlation: float, signal: float = 1.0):
+    """Scores that are the truth's signal and noise, of which a share is common to all spectra."""
+    spectra, m = rng.integers(1, 21, size=groups), 6
+    scores, labels = [], []
+    for n in spectra:
+        truth = np.arange(m) == rng.integers(m)
+        common = rng.normal(size=m) * np.sqrt(correlation)
+        own = rng.normal(size=(n, m)) * np.sqrt(1 - correlation)
+        scores.append((signal * truth + common + own).ravel())
+        labels.append(np.tile(truth, n))
+    counts = np.full(int(spectra.sum()), m)
+    return (
+        np.concatenate(scores), counts, np.concatenate(labels),
+        np.repeat(np.arange(groups), spectra),
+    )  # fmt: skip
+
+
+def test_noise_in_common_makes_spectra_dependent_and_sums_calibrated() -> None:
+    rng = np.random.default_rng(1)
+    found = {}
+    for correlation in (0.0, 0.2, 0.5, 1.0):
+        scores, counts, labels, groups = correlated(rng, 1500, correlation)
+        alone = fit_calibration(scores, counts, labels, groups)
+        found[correlation] = fit_pooling(scores, counts, labels, groups, alone).dependence
+        test, counts, labels, groups = correlated(rng, 1500, correlation)
+        sums = pool_scores(test, counts, groups, Pooling(found[correlation]))
+        p = alone.posterior(sums.scores, sums.counts)
+        lists = np.split(labels, np.cumsum(counts)[:-1])
+        sure, right = first_places(p, sums.counts, np.concatenate([lists[i] for i in sums.first]))
+        assert abs(sure.mean() - right.mean()) < 0.03
+    assert found[0.0] < 0.1
+    assert found[1.0] > 0.95
+    assert found[0.0] < found[0.2] < found[0.5] < found[1.0]
+
+
+def test_each_group_counts_once() -> None:
+    # Two spectra a group: right together in 3 of 4 groups, whose sum must be ln 3.
+    scores, labels = [1.0, 0.0] * 8, [1, 0] * 6 + [0, 1] * 2
+    found = fit_pooling(scores, [2] * 8, labels, list("aabbccdd"), PLAIN)
+    assert 2 * 2**-found.dependence == pytest.approx(np.log(3), rel=1e-3)
+    # One group of many spectra has no more say than one of two.
+    scores = [1.0, 0.0] * 6 + [0.15, 0.0] * 9
+    counts, labels = [2] * 15, [1, 0] * 6 + [0, 1] * 9
+    again = fit_pooling(scores, counts, labels, list("aabbcc" + "d" * 9), PLAIN).dependence
+
+    def likelihood(b: float) -> float:
+        right = -3 * np.log1p(np.exp(-2 * 2**-b))
+        return right - np.log1p(np.exp(1.35 * 9**-b))
+
+    assert 0 < again < 1
+    assert all(likelihood(b) <= likelihood(again) + 1e-9 for b in np.linspace(0, 1, 201))
+
+
+def test_groups_of_one_spectrum_say_nothing_and_promise_nothing() -> None:
+    assert fit_pooling([1.0, 0.0, 2.0], [2, 1], [1, 0, 1], ["a", "b"], PLAIN) == Pooling(1.0)
+
+
+def test_a_floor_stays_a_floor() -> None:
+    rng = np.random.default_rng(2)
+    scores, counts, labels, groups = correlated(rng, 300, 0.3)
+    calibration = Calibration(0.7, 0.0, 0.2)
+    sums = pool_scores(scores, counts, groups,
+                       fit_pooling(scores, counts, labels, groups, calibration))  # fmt: skip
+    p = calibration.posterior(sums.scores, sums.counts)
+    assert p.min() >= 0.2 / 6 - 1e-12
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Pooling(1.5), "dependence is 1.5, expected 0 to 1"),
+        (lambda: Pooling(float("nan")), "dependence is nan"),
+        (lambda: pool_scores([1.0, 2, 3], [2, 1], ["a", "a"]), "list 1 has 1 candidates and"),
+        (lambda: pool_scores([1.0, 2], [2], ["a", "b"]), r"groups have shape \(2,\)"),
+        (lambda: pool_scores([1.0, 2], [1, 1], np.array(["a", 1], object)), "several types"),
+        (lambda: fit_pooling([1.0, 2], [1, 1], [1, 0], ["a", "a"], PLAIN), "no labelled"),
+    ],
+    ids=range(6),
+)
+def test_what_cannot_be_pooled_is_refused(call, message: str) -> None:
+    with pytest.raises(DecisionError, match=message):
+        call()
