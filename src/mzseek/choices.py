@@ -12,6 +12,9 @@ Ties = Literal["expected", "optimistic", "pessimistic"]
 TIES: tuple[Ties, ...] = get_args(Ties)
 IDENTITIES = ("fingerprint", "inchikey")
 
+# What spectra may have in common that are scored together.
+TOGETHER = ("molecule",)
+
 # What a molecule and its candidates are equal in: lists are drawn, and negatives mined, by it.
 EQUAL_IN = ("mass", "formula")
 # Which of the mined negatives are kept.

@@ -60,6 +60,12 @@ def look_for_run(folder: Path) -> None:
     _look_for(folder, "run folder", "run.json", RunError)
 
 
+def look_for_prior(folder: Path) -> None:
+    """Refuse a folder that `mzseek train` has not made; ``uniform`` is none."""
+    if str(folder) != "uniform":
+        look_for_run(folder)
+
+
 def look_for_database(folder: Path) -> None:
     """Refuse a folder that `mzseek database build` has not made."""
     _look_for(folder.resolve(), "molecule database", "manifest.json", DatabaseError)

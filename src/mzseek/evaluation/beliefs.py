@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mzseek.decision import Reliability, reliability
 from mzseek.decision.goals import GOALS
 from mzseek.evaluation.decoding import DecodedFold, decode
 from mzseek.evaluation.posteriors import Calibrated, calibrate
@@ -40,6 +41,8 @@ class Beliefs(Tabular):
     sets : list of SetResult
     abstentions : list of Abstention
     risk_area : float
+    curve : Reliability
+        How often the first answer is right, by how sure the calibrated posterior is of it.
     """
 
     folder: Path
@@ -50,6 +53,7 @@ class Beliefs(Tabular):
     sets: list[SetResult]
     abstentions: list[Abstention]
     risk_area: float
+    curve: Reliability
 
     def to_table(self) -> Table:
         """One row for each decision: what it was decoded for, where, and what each metric says."""
@@ -66,9 +70,24 @@ class Beliefs(Tabular):
             frozenset(judged),
         )
 
+    @property
+    def worst_bin(self) -> dict[str, float] | None:
+        """The bin of `FULL_BIN` or more lists that is furthest off; None where none has so many."""
+        at = self.curve.worst()
+        if at is None:
+            return None
+        confidence, accuracy = float(self.curve.confidence[at]), float(self.curve.accuracy[at])
+        return {
+            "lists": int(self.curve.lists[at]),
+            "confidence": confidence,
+            "accuracy": accuracy,
+            "off": abs(confidence - accuracy),
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         calibration = self.calibrated.asked.calibration
+        pooling = self.calibrated.pooling
         return {
             "decoded": self.decoded.to_dict(),
             "decoded_uniform": self.uniform.to_dict(),
@@ -77,6 +96,9 @@ class Beliefs(Tabular):
                 "step": self.calibrated.asked.step,
                 "error_before": self.errors["before"],
                 "error_after": self.errors["after"],
+                **({"dependence": pooling.dependence} if pooling else {}),
+                "bins": self.curve.to_list(),
+                "worst_bin": self.worst_bin,
             },
             "prediction_sets": [each.to_dict() for each in self.sets],
             "abstention": [each.to_dict() for each in self.abstentions],
@@ -103,6 +125,17 @@ def beliefs_of(
     Beliefs
     """
     found = calibrate(run, how, data=data, progress=progress)
+    return beliefs_in(found, run, data=data, progress=progress)
+
+
+def beliefs_in(
+    found: Calibrated,
+    run: Run,
+    *,
+    data: StrPath | None = None,
+    progress: Progress = silent,
+) -> Beliefs:
+    """What a calibrated posterior of a run is worth; of spectra alone, or of several together."""
     prepared = run.open_data(data)
     return Beliefs(
         folder=run.folder.resolve(),
@@ -115,6 +148,7 @@ def beliefs_of(
         sets=set_results(found),
         abstentions=abstentions(found),
         risk_area=risk_area(found),
+        curve=reliability(*found.asked.answers()),
     )
 
 

@@ -15,7 +15,7 @@ from mzseek.evaluation.scored import (
     Scoring,
     best_metric,
     best_step,
-    check_similarity,
+    measurable,
     predictions_of,
     predicts_fingerprint,
     ranking,
@@ -189,19 +189,14 @@ def evaluate(
         compare.
     """
     how = how or Scoring(candidates=run.measured_on(data))
-    how.check()
-    if not run.best:
-        raise RunError(f"{run.folder}: has no checkpoint yet; train it first, or --resume it")
-    prepared = run.open_data(data)
-    prepared.candidates(how.candidates)  # says which there are, if not this
-    check_similarity(run, how)
+    prepared = measurable(run, how, data)
 
     @cache
     def at(step: int) -> ListScores:
         return scored_lists(run, prepared, how, step, progress)
 
-    measured = _hit_rates(run, prepared, how, at)
-    chance = _chance(at(measured["hit_rate@1"].step), how.identity)
+    measured = measured_hits(run, prepared, how, at)
+    chance = chance_of(at(measured["hit_rate@1"].step), how.identity)
     without = len(prepared.in_fold(how.fold)) - len(measured["hit_rate@1"].values)
     if predicts_fingerprint(run):
         measured |= _fingerprint_metrics(run, prepared, how, progress)
@@ -220,7 +215,7 @@ def evaluate(
 
 
 @dataclass(frozen=True)
-class _Measured:
+class Measured:
     """A metric of each spectrum, the molecule of each, and the checkpoint that it is of."""
 
     values: _Values
@@ -229,9 +224,9 @@ class _Measured:
     chosen_by: str
 
 
-def _hit_rates(
+def measured_hits(
     run: Run, prepared: Prepared, how: Scoring, at: Callable[[int], ListScores]
-) -> dict[str, _Measured]:
+) -> dict[str, Measured]:
     """Each hit rate, at the checkpoint that was best by it; there must be a list to rank."""
 
     @cache
@@ -244,7 +239,7 @@ def _hit_rates(
         chosen_by = best_metric(run, hit_metric(k, how.candidates, ranking(run, how)))
         step = int(run.best[chosen_by]["step"])
         rates, molecule = rated(step)
-        measured[name] = _Measured(rates[name], molecule, step, chosen_by)
+        measured[name] = Measured(rates[name], molecule, step, chosen_by)
     if not len(measured["hit_rate@1"].molecule):
         raise RunError(
             f"{prepared.folder}: no {how.fold} spectrum has its molecule among its "
@@ -253,7 +248,7 @@ def _hit_rates(
     return measured
 
 
-def _chance(lists: ListScores, identity: str) -> dict[str, float]:
+def chance_of(lists: ListScores, identity: str) -> dict[str, float]:
     """Hit rates of an order at random: all candidates share the first place."""
     even, _ = hit_rates(replace(lists, scores=np.zeros_like(lists.scores)), "expected", identity)
     return {name: float(rates.mean()) for name, rates in even.items()}
@@ -313,7 +308,7 @@ def mces_of_best(
 
 def _fingerprint_metrics(
     run: Run, prepared: Prepared, how: Scoring, progress: Progress
-) -> dict[str, _Measured]:
+) -> dict[str, Measured]:
     """What is measured of predicted fingerprints, at the checkpoint that was best by Tanimoto."""
     step = best_step(run, "tanimoto")
     said = predictions_of(run, prepared, step, how.fold, progress)
@@ -330,6 +325,6 @@ def _fingerprint_metrics(
         found["bit_accuracy"].append(bit_accuracy(bits, truth))
     molecule = np.asarray(said.molecule)
     return {
-        name: _Measured(np.concatenate(parts), molecule, step, "tanimoto")
+        name: Measured(np.concatenate(parts), molecule, step, "tanimoto")
         for name, parts in found.items()
     }

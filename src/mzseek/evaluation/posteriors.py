@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.decision import Calibration, fit_calibration, fit_temperature, posterior
+from mzseek.decision import Calibration, Pooling, fit_calibration, fit_temperature, posterior
 from mzseek.decision.confidence.lists import merge_answers
 from mzseek.decision.distributions import row_keys
 from mzseek.errors import RunError
-from mzseek.evaluation.scored import Scoring, check_similarity, kept_steps, scored_lists
+from mzseek.evaluation.scored import Scoring, kept_steps, measurable, scored_lists
 from mzseek.files import StrPath
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import IDENTITIES
@@ -76,11 +76,40 @@ class Calibrated:
         Of validation, and of the fold asked for.
     uncalibrated : Posterior
         The same fold with the scores as they were trained: divided by the loss's own temperature.
+    pooling : Pooling or None
+        How spectra of a molecule were added up; None where each spectrum is judged alone.
+    spectra : int64 array or None
+        Spectra behind each list of ``asked``, where they were added up.
     """
 
     val: Posterior
     asked: Posterior
     uncalibrated: Posterior
+    pooling: Pooling | None = None
+    spectra: npt.NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True)
+class ChosenLists:
+    """Scores of validation and of another fold, at the checkpoint that is best for probabilities.
+
+    Attributes
+    ----------
+    val, asked : ListScores
+        Lists that have the truth in them, in an order that knows nothing of it.
+    step : int
+        The checkpoint.
+    how : Scoring
+        Of ``asked``.
+    plain : Calibration
+        The loss's own temperature.
+    """
+
+    val: ListScores
+    asked: ListScores
+    step: int
+    how: Scoring
+    plain: Calibration
 
 
 def calibrate(
@@ -92,9 +121,7 @@ def calibrate(
 ) -> Calibrated:
     """Turn a run's scores into probabilities, with a calibration fitted on validation.
 
-    Of the checkpoints that the run has kept, the one under which the truth is most probable on
-    validation (at its best temperature, on average over spectra) is taken. In the fit itself each
-    molecule counts once.
+    In the fit each molecule counts once. The checkpoint is that of `chosen_lists`.
 
     Parameters
     ----------
@@ -114,25 +141,47 @@ def calibrate(
     RunError
         There are no validation spectra to calibrate on.
     """
-    how = how or Scoring(candidates=run.measured_on(data))
-    how.check()
-    if not run.best:
-        raise RunError(f"{run.folder}: has no checkpoint yet; train it first, or --resume it")
+    lists = chosen_lists(run, how, data=data, progress=progress)
     prepared = run.open_data(data)
-    prepared.candidates(how.candidates)
-    check_similarity(run, how)
+    fitted = fitted_on(lists.val, lists.how)
+    return Calibrated(
+        val=posterior_of(lists.val, prepared, replace(lists.how, fold="val"), fitted, lists.step),
+        asked=posterior_of(lists.asked, prepared, lists.how, fitted, lists.step),
+        uncalibrated=posterior_of(lists.asked, prepared, lists.how, lists.plain, lists.step),
+    )
+
+
+def fitted_on(lists: ListScores, how: Scoring) -> Calibration:
+    """The calibration of these lists, each molecule counting once."""
+    return fit_calibration(lists.scores, lists.counts, labels_of(lists, how), lists.molecule)
+
+
+def chosen_lists(
+    run: Run,
+    how: Scoring | None = None,
+    *,
+    data: StrPath | None = None,
+    progress: Progress = silent,
+) -> ChosenLists:
+    """Scores to make probabilities of.
+
+    Of the checkpoints that the run has kept, the one under which the truth is most probable on
+    validation (at its best temperature, on average over spectra) is taken. Parameters and errors
+    are those of `calibrate`.
+    """
+    how = how or Scoring(candidates=run.measured_on(data))
+    prepared = measurable(run, how, data)
     if not len(prepared.in_fold("val")):
         raise RunError(f"{prepared.folder}: has no val spectra to calibrate on")
     steps = kept_steps(run, how)
     found = [_on_validation(run, prepared, how, step, progress) for step in steps]
     _, step, val = min(found, key=lambda each: each[0])
-    fitted = fit_calibration(val.scores, val.counts, _labels(val, how), val.molecule)
-    lists = scores_at(run, prepared, how, step, progress)
-    plain = Calibration(getattr(run.loss.options, "temperature", 1.0))
-    return Calibrated(
-        val=_posterior(val, prepared, replace(how, fold="val"), fitted, step),
-        asked=_posterior(lists, prepared, how, fitted, step),
-        uncalibrated=_posterior(lists, prepared, how, plain, step),
+    return ChosenLists(
+        val=val,
+        asked=scores_at(run, prepared, how, step, progress),
+        step=step,
+        how=how,
+        plain=Calibration(getattr(run.loss.options, "temperature", 1.0)),
     )
 
 
@@ -141,7 +190,7 @@ def _on_validation(
 ) -> tuple[float, int, ListScores]:
     """Log-loss on validation at the best temperature, the step, and the scores."""
     lists = scores_at(run, prepared, replace(how, fold="val"), step, progress)
-    labels = _labels(lists, how)
+    labels = labels_of(lists, how)
     temperature = fit_temperature(lists.scores, lists.counts, labels, lists.molecule)
     p = posterior(lists.scores, lists.counts, temperature)
     of_truth = Ragged(lists.counts).sum(np.where(labels, p, 0))
@@ -154,7 +203,7 @@ def scores_at(
     """Lists that have the truth in them, in an order that knows nothing of it."""
     lists = scored_lists(run, prepared, how, step, progress)
     ragged = Ragged(lists.counts)
-    usable = ragged.any(_labels(lists, how))
+    usable = ragged.any(labels_of(lists, how))
     if not usable.any():
         raise RunError(
             f"{prepared.folder}: no {how.fold} spectrum has its molecule among its "
@@ -175,20 +224,22 @@ def scores_at(
     )
 
 
-def _labels(lists: ListScores, how: Scoring) -> npt.NDArray[np.bool_]:
+def labels_of(lists: ListScores, how: Scoring) -> npt.NDArray[np.bool_]:
+    """Candidates that are the truth, in the sense of ``how.identity``."""
     found: npt.NDArray[np.bool_] = (np.asarray(lists.identity) & IDENTITIES[how.identity]) > 0
     return found
 
 
-def _posterior(
+def posterior_of(
     lists: ListScores, prepared: Prepared, how: Scoring, calibration: Calibration, step: int
 ) -> Posterior:
+    """Probabilities that a calibration makes of scores."""
     return Posterior(
         queries=lists.queries,
         molecule=np.asarray(lists.molecule),
         counts=lists.counts,
         candidates=lists.candidates,
-        labels=_labels(lists, how),
+        labels=labels_of(lists, how),
         probabilities=calibration.posterior(lists.scores, lists.counts),
         answer=_answers(lists, prepared, how),
         calibration=calibration,

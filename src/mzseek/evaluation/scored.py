@@ -8,7 +8,7 @@ from typing import Any
 from mzseek.choices import FOLDS, TIES, Ties
 from mzseek.errors import BusyError, RunError, WriteError
 from mzseek.evaluation.validation import ranks_by
-from mzseek.files import sole_writer
+from mzseek.files import StrPath, sole_writer
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import IDENTITIES
 from mzseek.registry import check_name
@@ -81,6 +81,17 @@ def check_similarity(run: Run, how: Scoring) -> None:
             f"{run.folder}: --similarity needs a predicted fingerprint, and "
             f"{why_no_fingerprint(run)}; leave it out to score by the model itself"
         )
+
+
+def measurable(run: Run, how: Scoring, data: StrPath | None) -> Prepared:
+    """The data of a run that can be scored as asked; anything else is refused."""
+    how.check()
+    if not run.best:
+        raise RunError(f"{run.folder}: has no checkpoint yet; train it first, or --resume it")
+    prepared = run.open_data(data)
+    prepared.candidates(how.candidates)  # says which there are, if not this
+    check_similarity(run, how)
+    return prepared
 
 
 def ranking(run: Run, how: Scoring) -> str | None:

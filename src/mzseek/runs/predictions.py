@@ -44,7 +44,8 @@ class ListScores:
     identity : uint8 array
         Beside each, in what sense it is the truth (see `mzseek.prepared.reader`).
     scores : float32 array
-        Beside each, the model's score, or a similarity of the predicted fingerprint with it.
+        Beside each, the model's score, or a similarity of the predicted fingerprint with it;
+        float64 where they are sums over spectra, which are not saved.
     """
 
     queries: npt.NDArray[np.int64]
@@ -52,7 +53,7 @@ class ListScores:
     counts: npt.NDArray[np.int64]
     candidates: npt.NDArray[np.int32]
     identity: npt.NDArray[np.uint8]
-    scores: npt.NDArray[np.float32]
+    scores: npt.NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.cli.beliefs import show_beliefs
+from mzseek.cli.findings.beliefs import show_beliefs
 from mzseek.decision import UTILITIES
 from mzseek.evaluation.beliefs import beliefs_of
 from mzseek.evaluation.evaluate import evaluate

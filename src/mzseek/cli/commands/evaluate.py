@@ -1,23 +1,28 @@
 """``mzseek evaluate``."""
 
-from dataclasses import replace
+import contextlib
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from mzseek.choices import FOLDS, IDENTITIES, TIES
-from mzseek.cli.beliefs import show_beliefs
-from mzseek.cli.early import early, look_for_run
-from mzseek.cli.options import AsJson, Fold, Identity, Similarity, TieRule
-from mzseek.cli.output import new_table, plain, print_json, say, show, watched
+from mzseek.choices import FOLDS, IDENTITIES, TIES, TOGETHER
+from mzseek.cli.early import early, look_for_prior, look_for_run
+from mzseek.cli.findings.beliefs import show_beliefs
+from mzseek.cli.findings.bits import show_bits
+from mzseek.cli.findings.found import Asked, Found, find, with_bits
+from mzseek.cli.findings.scores import CHANCE, Column, show_scores
+from mzseek.cli.findings.together import show_numbers, show_together
+from mzseek.cli.options import AsJson, Fold, Identity, Similarity, TieRule, either
+from mzseek.cli.output import plain, print_json, say, watched
 from mzseek.errors import RunError
 from mzseek.names import tell_apart
+from mzseek.registry import check_name
 
-_GAIN, _CHANCE = "gain over it", "random"
+_GAIN, _UNIFORM = "gain over it", "uniform"
 
 
-@early(run=look_for_run, control=look_for_run)
+@early(run=look_for_run, control=look_for_run, bits_over=look_for_prior)
 def evaluate(
     run: Annotated[Path, typer.Argument(help="Run folder that `mzseek train` has made.")],
     fold: Fold = FOLDS[-1],
@@ -51,6 +56,26 @@ def evaluate(
             "fold, hits by inchikey, mass candidates; formula candidates in NAME_bonus.csv."
         ),
     ] = None,
+    together: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Also score all spectra of one {either(TOGETHER)} together, over molecules."
+        ),
+    ] = None,
+    bits_over: Annotated[
+        str | None,
+        typer.Option(
+            help="Also say how many bits the run tells about the truth over another run, such as "
+            "one that never sees the spectrum, or over `uniform`: all candidates alike."
+        ),
+    ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write a table (TSV) with a line for each spectrum, or each molecule with "
+            "--together: rank of the truth, its probability, bits."
+        ),
+    ] = None,
     data: Annotated[
         Path | None, typer.Option(help="The prepared folder, if it has been moved.")
     ] = None,
@@ -64,57 +89,51 @@ def evaluate(
 
     Example: mzseek evaluate runs/emb-cos --candidates formula --control runs/blind
     """
-    if control is not None and control.samefile(run):
-        raise RunError(f"--control {control}: is the run itself; name another to compare with")
-    from mzseek.evaluation.beliefs import beliefs_of
-    from mzseek.evaluation.evaluate import evaluate as score
-    from mzseek.evaluation.evaluate import mces_of_best
-    from mzseek.evaluation.scored import Scoring, predicts_fingerprint
-    from mzseek.metrics import bootstrap
+    prior = None if bits_over in (None, _UNIFORM) else Path(str(bits_over))
+    for name, other in (("--control", control), ("--bits-over", prior)):
+        if other is not None and other.samefile(run):
+            raise RunError(f"{name} {other}: is the run itself; name another to compare with")
+    if together is not None:
+        check_name(TOGETHER, together, "together", RunError)
+    from mzseek.evaluation.scored import Scoring
+    from mzseek.files import atomic_file, sole_writer
     from mzseek.runs.run import Run
 
     opened = Run.open(run)
-    other = Run.open(control) if control else None
+    others = [Run.open(each) if each else None for each in (control, prior)]
     setting = candidates or opened.measured_on(data)
     how = Scoring(fold, setting, similarity, ties, identity)  # type: ignore[arg-type]
-    with watched() as progress:
-        evaluation = score(opened, how, data=data, progress=progress)
-        against = None
-        if other:
-            # A control without a fingerprint is scored as it was trained.
-            fair = how if predicts_fingerprint(other) else replace(how, similarity=None)
-            against = score(other, fair, data=data, progress=progress)
-        beliefs = None
-        if decode and not len(opened.open_data(data).in_fold("val")):
-            decode = False
-            say("[yellow]no val spectra to calibrate on: nothing is decoded[/yellow]")
-        if decode:
-            beliefs = beliefs_of(opened, how, data=data, progress=progress)
-        other_beliefs = None
-        if decode and other:
-            other_beliefs = beliefs_of(other, fair, data=data, progress=progress)
-    distance = None
-    if mces:
-        distances = mces_of_best(opened, how, molecules=mces, data=data)[0]
-        distance = bootstrap(distances, bounds=None)
+    if decode and not len(opened.open_data(data).in_fold("val")):
+        decode = False
+        say("[yellow]no val spectra to calibrate on: nothing is decoded[/yellow]")
+    asked = Asked(how, decode, together is not None, data)
+    with contextlib.ExitStack() as held:
+        if table:  # a place that cannot be written is told before the work
+            held.enter_context(sole_writer(table, "writing a table"))
+            partial = held.enter_context(atomic_file(table))
+        progress = held.enter_context(watched())
+        found = find(opened, asked, progress)
+        against = find(others[0], asked.of(others[0]), progress) if others[0] else None
+        if bits_over or table:
+            found = with_bits(found, opened, others[1], asked, progress)
+        if table:
+            rows = (found.together or found.alone).bits
+            partial.write_text(rows.to_tsv(opened.open_data(data)), encoding="utf-8")
+    distance = _distance(opened, how, mces, data) if mces else None
     if leaderboard is not None:
         _write_leaderboard(opened, leaderboard, mces, data)
-    gains = evaluation.gain_over(against) if against else {}
     if as_json:
-        facts = _facts(evaluation, beliefs, distance)
-        if against:
-            facts["control"] = _facts(against, other_beliefs, None)
-            facts["gain"] = {name: [g.mean, g.low, g.high] for name, g in gains.items()}
-        print_json(facts)
+        print_json(_facts(found, against, distance))
         return
     for warning in opened.facts["warnings"]:
         say(f"[yellow]warning:[/yellow] {plain(warning)}")
-    own, *others = tell_apart([run, *([control] if control else [])], taken=(_GAIN, _CHANCE))
-    _show(own, evaluation, others, against, gains)
-    if beliefs:
-        show_beliefs(beliefs, others, other_beliefs)
+    folders = list(dict.fromkeys(each for each in (run, control, prior) if each))
+    label = dict(zip(folders, tell_apart(folders, taken=(_GAIN, CHANCE)), strict=True))
+    _show(found, [label[each] for each in folders], against, label[prior] if prior else _UNIFORM)
     if distance:
         _say_distance(distance)
+    if table:
+        say(f"Table: {plain(table)}")
 
 
 def _write_leaderboard(run: Any, path: Path, mces: int, data: Path | None) -> None:
@@ -128,20 +147,57 @@ def _write_leaderboard(run: Any, path: Path, mces: int, data: Path | None) -> No
     )
 
 
-def _facts(found: Any, beliefs: Any, distance: Any) -> dict[str, Any]:
-    facts: dict[str, Any] = found.to_dict()
+def _distance(run: Any, how: Any, molecules: int, data: Path | None) -> Any:
+    from mzseek.evaluation.evaluate import mces_of_best
+    from mzseek.metrics import bootstrap
+
+    return bootstrap(mces_of_best(run, how, molecules=molecules, data=data)[0], bounds=None)
+
+
+def _facts(found: Found, against: Found | None, distance: Any) -> dict[str, Any]:
+    facts = found.facts()
     if distance:
         has_interval = distance.low < distance.high
         facts["mces@1"] = distance.mean
         facts["intervals"]["mces@1"] = [distance.low, distance.high] if has_interval else None
-    return facts | (beliefs.to_dict() if beliefs else {})
+    if against:
+        facts["control"] = against.facts()
+        gains, *of_molecules = (
+            {name: [g.mean, g.low, g.high] for name, g in each.items()}
+            for each in found.gains_over(against)
+        )
+        facts["gain"] = gains
+        for each in of_molecules:
+            facts["together"]["gain"] = each
+    return facts
 
 
-def _show(
-    name: str, evaluation: Any, others: list[str], against: Any, gains: dict[str, Any]
-) -> None:
-    from mzseek.metrics import METRICS
+def _show(found: Found, named: list[str], against: Found | None, prior: str) -> None:
+    """All that was found, as people read it; ``named`` are the labels of the run and others."""
+    gains = found.gains_over(against) if against else [{}, {}]
+    heads = [*named[:2], _GAIN] if against else named[:1]
+    alone, together = found.alone, found.together
+    columns = [Column(heads[0], alone.scores.intervals())]
+    if against:
+        columns.append(Column(heads[1], against.alone.scores.intervals()))
+        columns.append(Column(heads[2], gains[0], signed=True))
+    _show_scores(alone.scores, columns)
+    if alone.beliefs:
+        show_beliefs(alone.beliefs, heads[1:2], against and against.alone.beliefs)
+    if alone.bits:
+        show_bits(alone.bits, named[0], prior, "spectra")
+    if together is None:
+        return
+    other = against.together if against else None
+    show_together(together.scores, heads, other and other.scores, gains[1])
+    if together.beliefs:
+        show_numbers(together.beliefs.calibrated)
+        show_beliefs(together.beliefs, heads[1:2], other and other.beliefs, "molecules")
+    if together.bits:
+        show_bits(together.bits, named[0], prior, "molecules")
 
+
+def _show_scores(evaluation: Any, columns: list[Column]) -> None:
     how = evaluation.how
     count = len(evaluation.values["hit_rate@1"])
     groups = evaluation.intervals()["hit_rate@1"].groups
@@ -160,18 +216,7 @@ def _show(
             "hit rates are from those that were best by the model's own score. Train it anew to "
             "keep them[/yellow]"
         )
-    table = new_table()
-    table.add_column("%", no_wrap=True)
-    columns = [(name, evaluation.intervals(), False)]
-    if against:
-        columns += [(others[0], against.intervals(), False), (_GAIN, gains, True)]
-    for head, _, _ in columns:
-        table.add_column(plain(head), justify="right", overflow="fold")
-    table.add_column(_CHANCE, justify="right")
-    for metric in evaluation.values:
-        cells = [_cell(values.get(metric), signed) for _, values, signed in columns]
-        table.add_row(METRICS[metric].label, *cells, _percent(evaluation.chance.get(metric)))
-    show(table)
+    show_scores(list(evaluation.values), columns, evaluation.chance)
     say("[dim]In brackets: 95 % intervals over molecules.[/dim]")
     if evaluation.no_fingerprint:
         reason = plain(evaluation.no_fingerprint)
@@ -186,17 +231,3 @@ def _say_distance(distance: Any) -> None:
         f"MCES@1: {distance.mean:.2f} {interval}, {distance.values:,} molecules, "
         "distances above 15 as lower bounds"
     )
-
-
-def _cell(interval: Any, signed: bool = False) -> str:
-    if interval is None:
-        return "–"
-    sign = "+" if signed else ""
-    return (
-        f"{100 * interval.mean:{sign}.1f} "
-        f"[dim]({100 * interval.low:{sign}.1f}…{100 * interval.high:{sign}.1f})[/dim]"
-    )
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f}"

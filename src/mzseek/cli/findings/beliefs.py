@@ -9,10 +9,13 @@ from mzseek.cli.output import counted, new_table, plain, say, show
 _WHERE = {"candidates": "among candidates", "all": "any fingerprint"}
 
 
-def show_beliefs(beliefs: Any, others: Sequence[str] = (), other: Any = None) -> None:
+def show_beliefs(
+    beliefs: Any, others: Sequence[str] = (), other: Any = None, unit: str = "spectra"
+) -> None:
     """Decoded values beside the controls', calibration, prediction sets and abstention.
 
-    ``other`` is what a control's posterior is worth, and ``others`` has its label.
+    ``other`` is what a control's posterior is worth, and ``others`` has its label; ``unit`` is what
+    is judged: spectra, or molecules where their spectra were scored together.
     """
     from mzseek.decision import UTILITIES
     from mzseek.decision.goals import SIMILARITY_GOALS
@@ -37,9 +40,24 @@ def show_beliefs(beliefs: Any, others: Sequence[str] = (), other: Any = None) ->
         f"\nProbabilities: expected calibration error {100 * errors['before']:.1f} points before "
         f"calibration on val, {100 * errors['after']:.1f} after"
     )
+    _say_worst_bin(beliefs.worst_bin, unit)
     _say_sets(beliefs.sets)
     for stop in beliefs.abstentions:
-        _say_abstention(stop)
+        _say_abstention(stop, unit)
+
+
+def _say_worst_bin(worst: dict[str, float] | None, unit: str) -> None:
+    """How far off the probabilities are where that can be judged."""
+    from mzseek.decision import FULL_BIN
+
+    if worst is None:
+        say(f"[dim]No bin of confidence has {FULL_BIN} {unit}, to judge it by itself.[/dim]")
+        return
+    say(
+        f"No bin of {FULL_BIN} or more {unit} is off by more than {100 * worst['off']:.1f} points "
+        f"[dim](the worst: {100 * worst['confidence']:.1f} % sure, {100 * worst['accuracy']:.1f} % "
+        f"right, {worst['lists']:,} {unit})[/dim]"
+    )
 
 
 def _say_sets(sets: Any) -> None:
@@ -70,12 +88,12 @@ def _say_sets(sets: Any) -> None:
             low, high = fitted.by_chance
             line += f"; by chance of the fit alone, {100 * low:.0f} to {100 * high:.0f}"
         say(
-            f"{line}; the median set has {fitted.median_size:.0f}, and lists have "
-            f"{fitted.mean_list:.0f} candidates on average"
+            f"{line}; the median set has {fitted.median_size:.0f}, sets have "
+            f"{fitted.mean_size:.0f} and lists {fitted.mean_list:.0f} candidates on average"
         )
 
 
-def _say_abstention(stop: Any) -> None:
+def _say_abstention(stop: Any, unit: str) -> None:
     wanted = f"At most {100 * stop.wanted:.0f} % wrong answers: "
     if not math.isfinite(stop.threshold):
         say(f"{wanted}cannot be promised at any confidence")
@@ -85,7 +103,7 @@ def _say_abstention(stop: Any) -> None:
         short = ", [yellow]which is more[/yellow]" if stop.falls_short else ""
         say(
             f"{wanted}answer from {100 * stop.threshold:.0f} % confidence, which is "
-            f"{100 * stop.answered:.1f} % of the spectra; {100 * stop.wrong:.1f} % "
+            f"{100 * stop.answered:.1f} % of the {unit}; {100 * stop.wrong:.1f} % "
             f"[dim]({100 * stop.low:.1f}…{100 * stop.high:.1f})[/dim] of them are wrong{short}"
         )
 

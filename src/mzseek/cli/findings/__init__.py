@@ -1,0 +1,1 @@
+"""What `mzseek evaluate` finds of a run, and how people read it."""
