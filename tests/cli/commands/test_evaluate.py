@@ -9,9 +9,11 @@ import pytest
 
 from mzseek.cli.findings.beliefs import show_beliefs
 from mzseek.decision import UTILITIES
-from mzseek.evaluation.beliefs import beliefs_of
+from mzseek.evaluation.beliefs import beliefs_in, beliefs_of
+from mzseek.evaluation.bits import bits_of
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
+from mzseek.evaluation.together import by_number, calibrate_together, evaluate_together
 from mzseek.evaluation.uncertainty import Abstention
 from mzseek.metrics import bootstrap
 from mzseek.names import tell_apart
@@ -199,8 +201,11 @@ def test_names_of_other_columns_hide_no_run(name: str, mzseek, trained, tmp_path
     )
 
 
+@pytest.mark.parametrize("option", ["--control", "--bits-over"])
 @pytest.mark.parametrize("way", ["same", "relative", "link", "dots"])
-def test_a_run_is_no_control_of_itself(way, assert_refused, trained, tmp_path, monkeypatch) -> None:
+def test_a_run_is_no_control_of_itself(
+    way, option, assert_refused, trained, tmp_path, monkeypatch
+) -> None:
     run = trained("bce").folder
     monkeypatch.chdir(run.parent)
     (tmp_path / "link").symlink_to(run)
@@ -210,8 +215,8 @@ def test_a_run_is_no_control_of_itself(way, assert_refused, trained, tmp_path, m
     }[way]  # fmt: skip
     (run.parent / "x").mkdir(exist_ok=True)
     assert_refused(
-        f"--control {control}: is the run itself; name another to compare with",
-        "evaluate", run, "--control", control,
+        f"{option} {control}: is the run itself; name another to compare with",
+        "evaluate", run, option, control,
     )  # fmt: skip
 
 
@@ -298,6 +303,10 @@ def test_data_that_have_moved_can_be_named(mzseek, trained, small, tmp_path: Pat
         (["bce", "--similarity", "dice"], "similarity 'dice' is unknown"),
         (["bce", "--control", "nowhere"], "nowhere: is no run folder"),
         (["bce", "--data", "nowhere"], "nowhere: is no prepared folder"),
+        (["bce", "--together", "cluster"], "together 'cluster' is unknown, expected one of: mol"),
+        (["bce", "--bits-over", "nowhere"], "nowhere: is no run folder"),
+        (["bce", "--bits-over", "uniform", "--fold", "train"], "was not trained on: --fold val"),
+        (["bce", "--table", "."], "is a folder, expected a file to write"),
     ],
     ids=lambda value: None if isinstance(value, str) else "-".join(value),
 )
@@ -352,3 +361,107 @@ def test_hit_rates_that_are_not_from_their_own_checkpoint_are_marked(mzseek, tra
     assert "has kept no weights for rankings by minmax-tanimoto" in " ".join(text.split())
     _, text, _ = mzseek("evaluate", trained("bce").folder, *asked)
     assert "has kept no weights" not in text
+
+
+def test_spectra_together_stand_below_spectra_alone(mzseek, trained) -> None:
+    run, control = trained("emb-cos"), trained("emb-cos", model="blind")
+    given = ["--together", "molecule", "--control", control.folder]
+    status, text, err = mzseek("evaluate", run.folder, *given)
+    assert (status, err) == (0, "")
+    alone, together = text.split("All spectra of a molecule together")
+    own, other = evaluate_together(run), evaluate_together(control)
+    row = next(line for line in together.splitlines() if line.startswith("HR@5")).split()
+    means = [own.intervals()["hit_rate@5"].mean, other.intervals()["hit_rate@5"].mean]
+    gain = own.gain_over(other)["hit_rate@5"].mean
+    assert row[1:7:2] == [*(f"{100 * mean:.1f}" for mean in means), f"{100 * gain:+.1f}"]
+    found = calibrate_together(run)
+    assert f"a dependence of {found.pooling.dependence:.2f}, fitted on val" in together
+    [few] = by_number(found)
+    assert ["2–4", "8", f"{100 * few.confidence:.1f}", f"{100 * few.accuracy:.1f}"] in [
+        line.split() for line in together.splitlines()
+    ]
+    assert "% of the molecules;" in together or "cannot be promised" in together
+    assert "dependence" not in alone
+    _, plain, _ = mzseek("evaluate", run.folder, "--control", control.folder)
+    assert alone.strip() == plain.strip()
+
+
+def test_spectra_together_in_json(mzseek, trained) -> None:
+    run, control = trained("emb-cos"), trained("emb-cos", model="blind")
+    given = ["--together", "molecule", "--control", control.folder, "--json"]
+    _, text, _ = mzseek("evaluate", run.folder, *given)
+    facts = json.loads(text.splitlines()[-1])
+    together = facts.pop("together")
+    gains = evaluate_together(run).gain_over(evaluate_together(control))
+    assert together.pop("gain") == {name: [g.mean, g.low, g.high] for name, g in gains.items()}
+    found = calibrate_together(run)
+    numbers = [vars(each) for each in by_number(found)]
+    wanted = evaluate_together(run).to_dict() | beliefs_in(found, run).to_dict()
+    assert together == wanted | {"by_number": numbers}
+    assert facts["control"]["together"]["molecules"] == 8
+    _, text, _ = mzseek("evaluate", run.folder, *given, "--no-decode")
+    bare = json.loads(text.splitlines()[-1])["together"]
+    assert "decoded" not in bare
+    assert bare["hit_rate@1"] == together["hit_rate@1"]
+
+
+@pytest.mark.parametrize("prior", ["uniform", "blind"])
+def test_bits_are_said_and_in_json(prior: str, mzseek, trained) -> None:
+    run, blind = trained("emb-cos"), trained("emb-cos", model="blind")
+    over = blind if prior == "blind" else None
+    given = ["--bits-over", blind.folder if over else "uniform", "--no-decode"]
+    _, text, _ = mzseek("evaluate", run.folder, *given, "--together", "molecule", "--json")
+    facts = json.loads(text.splitlines()[-1])
+    assert facts["bits"] == bits_of(run, over).to_dict()
+    assert facts["together"]["bits"] == bits_of(run, over, together=True).to_dict()
+    status, text, err = mzseek("evaluate", run.folder, *given)
+    assert (status, err) == (0, "")
+    found = bits_of(run, over).intervals()
+    assert f"a list holds {found['to_be_had'].mean:.2f} on average over spectra" in text
+    if over:
+        assert f"in its place {found['run'].mean:+.2f}" in text
+        assert f"added to {blind.folder.name}: {found['given_prior'].mean:+.2f}" in text
+    else:
+        assert f"tells {found['run'].mean:.2f}" in text
+
+
+def test_a_control_may_be_the_prior_too(mzseek, trained) -> None:
+    run, blind = trained("emb-cos"), trained("emb-cos", model="blind")
+    both = ["--control", blind.folder, "--bits-over", blind.folder, "--no-decode"]
+    status, text, err = mzseek("evaluate", run.folder, *both)
+    assert (status, err) == (0, "")
+    assert f"{blind.folder.name} tells" in text
+
+
+def test_a_table_has_a_line_for_each_spectrum_or_molecule(mzseek, trained, small, tmp_path) -> None:
+    run, path = trained("emb-cos"), tmp_path / "new" / "bits.tsv"
+    status, text, err = mzseek("evaluate", run.folder, "--no-decode", "--table", path)
+    assert (status, err) == (0, "")
+    assert "Table: " in text
+    found = bits_of(run)
+    assert path.read_text() == found.to_tsv(small)
+    mzseek(
+        "evaluate", run.folder, "--no-decode", "--table", path, "--together", "molecule",
+        "--bits-over", trained("emb-cos", model="blind").folder,
+    )  # fmt: skip
+    header, *rows = path.read_text().splitlines()
+    assert len(rows) == len(np.unique(found.told.molecule)) < len(found.told.molecule)
+    assert header.split("\t")[-1] == "bits_given_prior"
+
+
+def test_the_worst_full_bin_is_said(trained, capsys) -> None:
+    found = beliefs_of(trained("emb-cos"))
+    show_beliefs(found)
+    assert "No bin of confidence has 300 spectra" in capsys.readouterr().out
+    filled = replace(found.curve, lists=found.curve.lists * 1000)
+    show_beliefs(replace(found, curve=filled))
+    at = filled.worst()
+    off = 100 * abs(filled.confidence[at] - filled.accuracy[at])
+    text = capsys.readouterr().out
+    assert f"No bin of 300 or more spectra is off by more than {off:.1f} points" in text
+
+
+def test_the_mean_size_of_sets_is_said(mzseek, trained) -> None:
+    _, text, _ = mzseek("evaluate", trained("emb-cos").folder)
+    first = beliefs_of(trained("emb-cos")).sets[0]
+    assert f"sets have {first.mean_size:.0f} and lists {first.mean_list:.0f} candidates" in text
