@@ -13,6 +13,7 @@ from mzseek.database.formats import FORMATS as MOLECULE_FORMATS
 from mzseek.decision import UTILITIES
 from mzseek.decision.goals import GOALS
 from mzseek.decision.goals import METRICS as GOAL_METRICS
+from mzseek.evidence.registry import CHANNELS
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS, SCORERS
 from mzseek.spectra.formats import FORMATS
@@ -134,6 +135,16 @@ def test_every_utility_is_a_file_a_registry_line_and_a_line_in_the_docs() -> Non
     assert set(UTILITIES) == modules("decision/decoders", {"result"})
     table = (DOCS / "deciding.md").read_text()
     assert [name for name in UTILITIES if f"\n| `{name}`" not in table] == []
+
+
+def test_every_channel_is_a_file_a_registry_line_and_a_line_in_the_docs() -> None:
+    files = {
+        name: code.partition(":")[0].rpartition(".")[2] for name, code in CHANNELS.code.items()
+    }
+    assert set(files.values()) == modules("evidence/channels", set())
+    assert {name: file for name, file in files.items() if name != file} == {"run": "network"}
+    table = (DOCS / "evidence.md").read_text()
+    assert [name for name in CHANNELS if f"\n| `{name}" not in table] == []
 
 
 def home_of_test(module: str) -> Path:

@@ -88,5 +88,9 @@ class RunError(MzseekError):
     """A run folder that is missing, incomplete, or made with other options or data."""
 
 
+class EvidenceError(MzseekError):
+    """A channel that is unknown, damaged or asked in vain, or a fit that would be unfair."""
+
+
 class ExperimentError(MzseekError):
     """A description of an experiment that is damaged, or asks for what is not there."""

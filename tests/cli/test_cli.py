@@ -10,7 +10,16 @@ from mzseek import __version__
 from mzseek.cli.app import app
 
 COMMANDS = [["show"], ["data", "get"], ["data", "build"], ["data", "check"], ["prepare"]]
-COMMANDS += [["train"], ["evaluate"], ["demo"], ["bands"], ["advise"], ["decide"], ["negatives"]]
+COMMANDS += [
+    ["train"],
+    ["evaluate"],
+    ["demo"],
+    ["bands"],
+    ["advise"],
+    ["decide"],
+    ["negatives"],
+    ["fit"],
+]
 COMMANDS += [
     ["database", name]
     for name in ("build", "hmdb", "pubchem", "add", "info", "check", "export", "search")

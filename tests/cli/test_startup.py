@@ -50,6 +50,8 @@ REFUSED = [
     "database search nowhere --mass 1",
     "database search nowhere",
     "negatives nowhere --database nowhere",
+    "fit nowhere --channels fragments --out x",
+    "fit . --channels nothing --out x",
     "bands nowhere",
     "bands nowhere --fingerprint ecfp",
     "advise nowhere",

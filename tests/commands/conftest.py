@@ -140,6 +140,13 @@ COMMANDS: dict[str, tuple[Arguments, str]] = {
         "adding negatives",
     ),
     "train": (lambda w, out, n: train(w, out, ("bce", "iou")[n]), "training a model"),
+    "fit": (
+        lambda w, out, n: [
+            "fit", str(w.prepared), "--channels", ("analogs", "fragments")[n], "--out", str(out),
+            "--jobs", "1",
+        ],
+        "fitting evidence",
+    ),
     "train --resume": (lambda w, out, n: train(w, out, "bce", "--resume"), "training a model"),
     "bands": (
         lambda w, out, n: [

@@ -36,6 +36,8 @@ def test_lengths_and_losses() -> None:
     lists, ions = lists_of([spectrum([60.0, 80.0]), spectrum([50.0])])
     assert of_length_one(lists).weights.tolist() == pytest.approx([1 / 5**0.5, 2 / 5**0.5, 1])
     assert losses_of(lists, ions.precursors).values.tolist() == [240, 220, 250]
+    empty = lists._replace(pointers=np.zeros(3, np.int64), values=np.empty(0), weights=np.empty(0))
+    assert of_length_one(empty).weights.tolist() == []
 
 
 def test_the_mode_is_of_the_charge_or_of_the_record() -> None:

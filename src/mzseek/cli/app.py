@@ -21,6 +21,7 @@ COMMANDS = {
     "prepare": "Turn a data set into the sparse arrays that training reads.",
     "negatives": "Mine negatives for training, for every molecule of a data set.",
     "train": "Train a model on a prepared data set.",
+    "fit": "Fit a ranker over channels of evidence: fragments, analogs, trained runs.",
     "evaluate": "Score a run, from its saved predictions where there are any.",
     "report": "Pages about runs: the trade-off, calibration, how training went, and the data.",
     "bands": "How alike the candidates are: the similarity bands that bound regret.",
@@ -31,7 +32,12 @@ COMMANDS = {
     "demo": "Make a simulated data set, train three models on it, and show what each is good at.",
 }
 
-_FOLDERS = {"library": "references", "reproduce": "experiments", "tune": "experiments"}
+_FOLDERS = {
+    "fit": "evidence",
+    "library": "references",
+    "reproduce": "experiments",
+    "tune": "experiments",
+}
 
 
 class Group(TyperGroup):

@@ -34,13 +34,14 @@ def own_rule(run: Run) -> tuple[str, str]:
     -------
     rule : str
         "threshold" after a bitwise or vectorwise loss: the predicted fingerprint, cut at one half.
-        "rank" after any other and for baselines: the candidate that is scored best.
+        "rank" after any other, for baselines and for what was fitted: the candidate that is scored
+        best.
     utility : str
-        What the loss stands for; HR@1 for a baseline.
+        What the loss stands for; HR@1 where there is none.
     """
-    loss = LOSSES[run.loss.name]
-    if run.baseline or loss.kind not in _THRESHOLDED or not predicts_fingerprint(run):
+    if not predicts_fingerprint(run) or LOSSES[run.loss.name].kind not in _THRESHOLDED:
         return "rank", "hit"
+    loss = LOSSES[run.loss.name]
     return "threshold", next(goal for goal, of in METRICS.items() if of == loss.stands_for)
 
 

@@ -100,7 +100,8 @@ def leaderboard_row(
             ("", interval.mean), (" CI Low", interval.low), (" CI High", interval.high),
         )
     }  # fmt: skip
-    comment = f"mzseek {__version__}, {run.loss.name} trained on {run.candidates} candidates"
+    verb = "trained" if run.made.fitted is None else "fitted"
+    comment = f"mzseek {__version__}, {run.made.name} {verb} on {run.candidates} candidates"
     if distances is not None:
         far = bootstrap(distances, bounds=None)
         cells |= {

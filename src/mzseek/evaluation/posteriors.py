@@ -181,7 +181,7 @@ def chosen_lists(
         asked=scores_at(run, prepared, how, step, progress),
         step=step,
         how=how,
-        plain=Calibration(getattr(run.loss.options, "temperature", 1.0)),
+        plain=Calibration(run.made.temperature),
     )
 
 

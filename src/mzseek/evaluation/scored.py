@@ -71,7 +71,7 @@ def why_no_fingerprint(run: Run) -> str:
 
 def name_of(run: Run) -> str:
     """What a message calls a run's model."""
-    return run.baseline or run.loss.name
+    return run.made.name
 
 
 def check_similarity(run: Run, how: Scoring) -> None:
@@ -154,6 +154,11 @@ def predictions_of(
         return saved
     if not len(prepared.in_fold(fold)):
         raise RunError(f"{prepared.folder}: has no {fold} spectra")
+    if run.made.fitted is not None:
+        raise RunError(
+            f"{run.folder}: has no predictions of the {fold} fold; `mzseek fit` makes those of "
+            "val and test, and only then"
+        )
     if run.baseline is not None:
         made = random_fold(prepared, fold, run.seed)
     else:

@@ -37,6 +37,7 @@ _MAKERS = {
     "run folder": "`mzseek train`",
     "data set": "`mzseek data build`",
     "predictions": "`mzseek evaluate`",
+    "fitted evidence": "`mzseek fit`",
 }
 # Files that were read and found as written, by all that the system says of them.
 _verified: set[tuple[str, int, int, int, int, str]] = set()

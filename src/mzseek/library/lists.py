@@ -92,7 +92,8 @@ def inverted(lists: Lists) -> Entries:
 def of_length_one(lists: Lists, square: float = 1.0) -> Lists:
     """Lists with weights scaled so that their squares sum to ``square`` in each."""
     owners = owners_of(lists)
-    sums = np.bincount(owners, lists.weights**2, minlength=len(lists.pointers) - 1)
+    # Of nothing at all, bincount makes whole numbers.
+    sums = np.bincount(owners, lists.weights**2, len(lists.pointers) - 1).astype(np.float64)
     scale = np.sqrt(np.divide(square, sums, out=np.zeros_like(sums), where=sums > 0))
     return lists._replace(weights=lists.weights * scale[owners])
 

@@ -1,5 +1,6 @@
 """What a batch is made of, as arrays: gathered from a prepared folder, without torch."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -141,21 +142,33 @@ class Slices:
 
     def peaks(self, queries: npt.NDArray[np.int64]) -> PeakSlices:
         """Peaks of the spectra, the largest `MOST_PEAKS` of each, in the order of m/z."""
-        parts = [self._largest_peaks(int(query)) for query in queries]
-        longest = max(1, max(len(mz) for mz, _ in parts))
-        mz = np.zeros((len(parts), longest), np.float32)
-        intensities = np.zeros((len(parts), longest), np.float32)
-        real = np.zeros((len(parts), longest), bool)
-        for row, (places, heights) in enumerate(parts):
-            mz[row, : len(places)] = places
-            intensities[row, : len(places)] = heights / max(heights.max(initial=0.0), 1e-30)
-            real[row, : len(places)] = True
-        precursor = self.prepared.precursor_mz[queries].astype(np.float32)
-        return PeakSlices(mz, intensities, real, precursor)
+        return peak_slices(
+            [self.prepared.peaks(int(query)) for query in queries],
+            self.prepared.precursor_mz[queries],
+        )
 
-    def _largest_peaks(self, query: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float32]]:
-        mz, intensities = self.prepared.peaks(query)
-        if len(mz) > MOST_PEAKS:
-            kept = np.sort(np.argsort(-intensities, kind="stable")[:MOST_PEAKS])
-            mz, intensities = mz[kept], intensities[kept]
-        return mz, intensities
+
+def peak_slices(
+    spectra: Sequence[tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]]],
+    precursor_mz: npt.NDArray[np.floating],
+) -> PeakSlices:
+    """m/z and intensities of spectra, the largest `MOST_PEAKS` of each, in the order of m/z."""
+    parts = [_largest_peaks(*peaks) for peaks in spectra]
+    longest = max(1, max(len(mz) for mz, _ in parts))
+    mz = np.zeros((len(parts), longest), np.float32)
+    intensities = np.zeros((len(parts), longest), np.float32)
+    real = np.zeros((len(parts), longest), bool)
+    for row, (places, heights) in enumerate(parts):
+        mz[row, : len(places)] = places
+        intensities[row, : len(places)] = heights / max(heights.max(initial=0.0), 1e-30)
+        real[row, : len(places)] = True
+    return PeakSlices(mz, intensities, real, np.asarray(precursor_mz, np.float32))
+
+
+def _largest_peaks(
+    mz: npt.NDArray[np.floating], intensities: npt.NDArray[np.floating]
+) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]]:
+    if len(mz) > MOST_PEAKS:
+        kept = np.sort(np.argsort(-intensities, kind="stable")[:MOST_PEAKS])
+        mz, intensities = mz[kept], intensities[kept]
+    return mz, intensities

@@ -109,14 +109,21 @@ def _belief(label: str, beliefs: Beliefs) -> dict[str, object]:
 def _made(label: str, run: Run) -> dict[str, object]:
     return {
         "name": label,
-        "loss": run.loss.name,
-        "options": ", ".join(f"{name} {text}" for name, text in option_texts(run.loss.options)),
+        "loss": run.made.name,
+        "options": _options(run),
         "model": run.made.model_name,
         "steps": run.facts["steps"],
         "seconds": run.facts["seconds"],
         "lr": run.made.options.get("lr"),
         "seed": run.seed,
     }
+
+
+def _options(run: Run) -> str:
+    """Options of the loss, or how many features of channels have weights."""
+    if (fitted := run.made.fitted) is not None:
+        return f"{len(fitted.channels)} channels, fitted"
+    return ", ".join(f"{name} {text}" for name, text in option_texts(run.loss.options))
 
 
 def _reliability(runs: dict[str, Shown]) -> Markup | None:

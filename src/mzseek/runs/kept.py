@@ -21,10 +21,10 @@ def model_for(run: Run, prepared: Prepared) -> ModelSpec:
     Raises
     ------
     RunError
-        It is a baseline, which has none.
+        It is a baseline or was fitted: neither has one.
     """
     if run.encoder is None:
-        raise RunError(f"{run.folder}: {run.baseline} has no model")
+        raise RunError(f"{run.folder}: {run.made.name} has no model")
     return model_of_parts(run.encoder, run.scorer, prepared)
 
 

@@ -46,6 +46,8 @@ class ListScores:
     scores : float32 array
         Beside each, the model's score, or a similarity of the predicted fingerprint with it;
         float64 where they are sums over spectra, which are not saved.
+    parts : float32 array, shape (candidates, channels), or None
+        What each channel of a fitted run adds to the score, in nats.
     """
 
     queries: npt.NDArray[np.int64]
@@ -54,6 +56,7 @@ class ListScores:
     candidates: npt.NDArray[np.int32]
     identity: npt.NDArray[np.uint8]
     scores: npt.NDArray[np.floating]
+    parts: npt.NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,8 @@ class Predictions:
                 save_array(partial / "fingerprints.npy", self.fingerprints)
             for name, part in self.lists.items():
                 for what, array in vars(part).items():
-                    save_array(partial / f"{name}.{what}.npy", array)
+                    if array is not None:
+                        save_array(partial / f"{name}.{what}.npy", array)
             made = {} if self.made_with is None else {"made_with": self.made_with}
             MANIFEST.write(partial, (label or {}) | made)
 
@@ -287,6 +291,9 @@ def _open_lists(folder: Path, name: str) -> ListScores:
                 f"{folder / f'{name}.{what}.npy'}: has {len(array):,} entries, expected "
                 f"{expected:,}; {_AGAIN}"
             )
+    parts = folder / f"{name}.parts.npy"
+    if parts.exists():
+        return ListScores(**arrays, parts=_load(parts, np.float32, candidates, None))
     return ListScores(**arrays)
 
 

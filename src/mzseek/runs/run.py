@@ -5,6 +5,7 @@
 ``history.csv``                 one row for each validation: step, epoch, loss, metrics
 ``checkpoints/METRIC.safetensors``  weights when that metric was best on validation
 ``predictions/step-N/FOLD/``    what the checkpoint of that step says about a fold
+``evidence/``                   what channels have learned, in a run that was fitted
 ``…/FOLD.SIMILARITY/``          the same lists, ranked by a similarity of the fingerprint
 ``state/``                      all that ``--resume`` needs; gone when a run has ended
 ==============================  =======================================================
@@ -158,18 +159,29 @@ class Run:
 
     @property
     def loss(self) -> Part:
-        """The loss that it was trained with."""
-        return self.made.loss
+        """The loss that it was trained with.
+
+        Raises
+        ------
+        RunError
+            It was fitted, not trained.
+        """
+        return self._trained(self.made.loss)
 
     @property
     def encoder(self) -> Part | None:
-        """The encoder of its model; None for a baseline."""
+        """The encoder of its model; None for a baseline, and for what was fitted."""
         return self.made.encoder
 
     @property
     def scorer(self) -> Part:
-        """The scorer of its model."""
-        return self.made.scorer
+        """The scorer of its model; a run that was fitted has none, and raises as `loss` does."""
+        return self._trained(self.made.scorer)
+
+    def _trained(self, part: Part | None) -> Part:
+        if part is None:
+            raise RunError(f"{self.folder}: was fitted ({self.made.name}), expected a trained run")
+        return part
 
     @property
     def baseline(self) -> str | None:
@@ -193,12 +205,12 @@ class Run:
         Raises
         ------
         RunError
-            It is a baseline, or a run of an earlier version that has no checkpoint yet: there,
-            the sizes of a model stand beside its weights alone.
+            It is a baseline or was fitted, or is a run of an earlier version that has no checkpoint
+            yet: there, the sizes of a model stand beside its weights alone.
         """
         made = self.made
-        if made.encoder is None:
-            raise RunError(f"{self.folder}: {made.baseline} has no model")
+        if made.encoder is None or made.scorer is None:
+            raise RunError(f"{self.folder}: {made.name} has no model")
         bins, bits = made.bins, made.bits
         if bins is None or bits is None:
             if not self.best:

@@ -1,0 +1,1 @@
+"""Evidence: what speaks for a candidate, channel by channel, and how much each counts."""

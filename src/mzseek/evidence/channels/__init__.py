@@ -1,0 +1,1 @@
+"""The channels: one file each, and a line each in `mzseek.evidence.registry`."""

@@ -1,0 +1,198 @@
+"""The ranker: features of all channels to one score, by weights that can be read.
+
+The score of a candidate is its log-odds, in nats, against the average candidate of its list: the
+sum of what each channel says of it. Weights are those of a conditional logit, for features in units
+of their spread within lists.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mzseek.errors import EvidenceError
+from mzseek.evidence.known import Questions
+from mzseek.evidence.lists import MODES
+from mzseek.evidence.logit import fit_logit
+from mzseek.files.json_file import check_fields
+from mzseek.ragged import Ragged
+from mzseek.tables import Table, Tabular
+
+Floats = npt.NDArray[np.float64]
+FEW = 100  # molecules: with fewer, an ion mode has the weights of both
+_FIELDS = {
+    "name": str,
+    "spread": {...: {...: float}},
+    "weights": {...: {...: {...: float}}},
+    "molecules": {...: int},
+    "own": {...: bool},
+}
+NAME = "logit"
+
+
+@dataclass(frozen=True, eq=False)
+class Ranker(Tabular):
+    """A conditional logit over the features of channels.
+
+    Attributes
+    ----------
+    features : mapping of str to tuple of str
+        Names of each channel's features, by its label.
+    spread : float64 array, shape (features,)
+        Of each feature within lists: the unit of its weight.
+    weights : mapping of str to float64 array, shape (features,)
+        For each ion mode.
+    molecules : mapping of str to int
+        How many molecules of each ion mode it was fitted on.
+    own : mapping of str to bool
+        Whether an ion mode has weights of its own, or those that were fitted on both.
+    """
+
+    features: Mapping[str, Sequence[str]]
+    spread: Floats
+    weights: Mapping[str, Floats]
+    molecules: Mapping[str, int]
+    own: Mapping[str, bool]
+
+    def parts(
+        self, features: Sequence[npt.NDArray[np.floating]], modes: Any, counts: Any
+    ) -> npt.NDArray[np.float32]:
+        """What each channel adds to the score of each candidate, in nats.
+
+        Parameters
+        ----------
+        features : sequence of arrays, shapes (rows, features of the channel)
+        modes : int array, shape (lists,)
+            1 for positive and −1 for negative mode; what is not known counts as positive.
+        counts : int array, shape (lists,)
+
+        Returns
+        -------
+        float32 array, shape (rows, channels)
+        """
+        lists = Ragged(np.asarray(counts, np.int64))
+        negative = lists.spread(np.asarray(modes) < 0)
+        found = np.zeros((lists.total, len(features)), np.float32)
+        start = 0
+        for place, own in enumerate(features):
+            here = slice(start, start + own.shape[1])
+            values = _centred(own, lists) / self.spread[here]
+            for name, sign in MODES.items():
+                rows = negative if sign < 0 else ~negative
+                found[rows, place] = values[rows] @ self.weights[name][here]
+            start += own.shape[1]
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "name": NAME,
+            "spread": self._named(self.spread),
+            "weights": {mode: self._named(weights) for mode, weights in self.weights.items()},
+            "molecules": dict(self.molecules),
+            "own": dict(self.own),
+        }
+
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, Any], where: object = "its ranker") -> "Ranker":
+        """From plain data.
+
+        Raises
+        ------
+        EvidenceError
+            A field is missing or of another type, or weights are of other features.
+        """
+        check_fields(facts, _FIELDS, where, EvidenceError)
+        features = {channel: tuple(own) for channel, own in facts["spread"].items()}
+
+        def flat(table: Mapping[str, Mapping[str, float]]) -> Floats:
+            if {channel: tuple(own) for channel, own in table.items()} != features:
+                raise EvidenceError(f"{where}: has weights of other features than it has spreads")
+            return np.array([value for own in table.values() for value in own.values()], np.float64)
+
+        for name in ("weights", "molecules", "own"):
+            if set(facts[name]) != set(MODES):
+                raise EvidenceError(f"{where}: {name} are not of {' and '.join(MODES)} mode")
+        weights = {mode: flat(facts["weights"][mode]) for mode in MODES}
+        return cls(features, flat(facts["spread"]), weights, facts["molecules"], facts["own"])
+
+    def _named(self, values: Floats) -> dict[str, dict[str, float]]:
+        left = iter(values.tolist())
+        return {
+            channel: {name: next(left) for name in names}
+            for channel, names in self.features.items()
+        }
+
+    def to_table(self) -> Table:
+        """Weights, a row for each feature, in nats for each spread."""
+        names = [(channel, name) for channel, own in self.features.items() for name in own]
+        shown = [mode for mode in MODES if self.molecules[mode]]
+        return Table(
+            {
+                "channel": [channel for channel, _ in names],
+                "feature": [name for _, name in names],
+                **{mode: self.weights[mode].round(3).tolist() for mode in shown},
+            },
+            "weights of a conditional logit, for features in units of their spread within lists",
+        )
+
+
+def fit_ranker(
+    labels: Sequence[str],
+    names: Sequence[Sequence[str]],
+    features: Sequence[npt.NDArray[np.floating]],
+    asked: Questions,
+    *,
+    l2: float = 1e-3,
+    by_molecule: bool = True,
+    few: int = FEW,
+) -> Ranker:
+    """A ranker under which the answers are most probable.
+
+    Parameters
+    ----------
+    labels, names, features : sequences, one entry for each channel
+        What tables call it, names of its features, and their values, shape (rows, features).
+    asked : Questions
+        Of which no channel has learned.
+    l2 : float
+        Penalty on the squares of weights.
+    by_molecule : bool
+        Every molecule counts once, however many spectra it has.
+    few : int
+        With fewer molecules than this, an ion mode has the weights that are fitted on both.
+    """
+    lists = asked.lists.ragged
+    values = np.hstack([_centred(own, lists) for own in features])
+    spread = np.sqrt((values**2).mean(0)) if len(values) else np.ones(values.shape[1])
+    spread[spread == 0] = 1.0
+    values /= spread
+    share = asked.weights() if by_molecule else np.ones(len(asked))
+    negative = asked.lists.modes < 0
+    weights, molecules, own, shared = {}, {}, {}, None
+    for mode, sign in MODES.items():
+        of_mode = negative if sign < 0 else ~negative
+        molecules[mode] = len(np.unique(asked.blocks[of_mode]))
+        own[mode] = molecules[mode] >= few
+        if own[mode] and not of_mode.all():
+            rows = lists.spread(of_mode)
+            weights[mode] = fit_logit(
+                values[rows], lists.counts[of_mode], asked.labels[rows], share[of_mode], l2
+            )
+            continue
+        if shared is None:
+            shared = fit_logit(values, lists.counts, asked.labels, share, l2)
+        weights[mode] = shared
+    by_channel = {label: tuple(own) for label, own in zip(labels, names, strict=True)}
+    return Ranker(by_channel, spread, weights, molecules, own)
+
+
+def _centred(features: npt.NDArray[np.floating], lists: Ragged) -> Floats:
+    """Features as differences to the mean of their list, which is all that a list can tell."""
+    values = np.asarray(features, np.float64)
+    if not len(values):
+        return values
+    means = np.add.reduceat(values, lists.starts, axis=0) / lists.counts[:, None]
+    return np.asarray(values - np.repeat(means, lists.counts, axis=0))

@@ -1,0 +1,82 @@
+"""The analog channel."""
+
+import numpy as np
+import pytest
+
+from mzseek.chem import fingerprints
+from mzseek.errors import EvidenceError
+from mzseek.evidence.channels.analogs import AnalogOptions, Analogs
+from mzseek.evidence.known import Lessons, Questions
+from mzseek.evidence.lists import Lists
+from mzseek.similarity import tanimoto
+from mzseek.spectra import bin_spectra
+
+
+def test_order_changes_nothing(order_changes_nothing) -> None:
+    order_changes_nothing(Analogs())
+
+
+def cosines(lessons: Lessons, spectrum) -> np.ndarray:
+    """Mean cosine of peaks and losses in bins of 0.01, by dense arithmetic."""
+
+    def rows(spectra, losses: bool) -> np.ndarray:
+        moved = [
+            type(s)(
+                np.sort(s.precursor_mz - s.mz) if losses else s.mz,
+                s.intensities[np.argsort(s.precursor_mz - s.mz)] if losses else s.intensities,
+                s.precursor_mz, s.adduct, s.charge, s.identifier,
+            )
+            for s in spectra
+        ]  # fmt: skip
+        low = 0.5 if losses else 0.0
+        found = bin_spectra(moved, width=0.01, low=low, high=2000.0, normalise=False)
+        dense = np.sqrt(found.toarray().astype(float))
+        size = np.linalg.norm(dense, axis=1, keepdims=True)
+        return dense / np.where(size > 0, size, 1)
+
+    return (
+        sum(rows(lessons.spectra, losses) @ rows([spectrum], losses)[0] for losses in (False, True))
+        / 2
+    )
+
+
+def test_features_are_those_of_a_plain_loop(asked: Questions, lessons: Lessons) -> None:
+    channel = Analogs(AnalogOptions(top=5))
+    learned = channel.learn(lessons.without(asked.blocks[:2]))
+    left = lessons.without(asked.blocks[:2])
+    lists = asked.lists.only(np.array([0]))
+    near = cosines(left, lists.spectra[0])
+    best = {m: near[left.molecule == m].max() for m in np.unique(left.molecule)}
+    chosen = sorted(best, key=lambda m: -best[m])[:5]
+    sims = np.array([best[m] for m in chosen])
+    known = fingerprints([lessons.molecules.smiles[m] for m in chosen], "morgan2")
+    for row, said in enumerate(channel.features(learned, lists)):
+        smiles = lists.molecules.smiles[lists.candidates[row]]
+        own = fingerprints([smiles] * 5, "morgan2")
+        alike = tanimoto(own, known)
+        wanted = [(sims * alike).max(), sims**2 @ alike / (sims**2).sum(),
+                  (sims**3 * alike**2).max()]  # fmt: skip
+        wanted += [sims.max() * each for each in wanted]
+        assert np.allclose(said, wanted, atol=2e-3)
+
+
+def test_a_spectrum_that_shares_nothing_says_nothing(asked: Questions, lessons: Lessons) -> None:
+    from dataclasses import replace
+
+    lists = asked.lists.only(np.array([0, 1]))
+    odd = replace(lists.spectra[0], mz=np.array([11.1234567]), intensities=np.array([1.0]))
+    far = replace(odd, precursor_mz=1800.777777)
+    same = Lists([far, lists.spectra[1]], lists.list_of, lists.pointers, lists.members,
+                 lists.molecules)  # fmt: skip
+    channel = Analogs()
+    said = channel.features(channel.learn(lessons), same)
+    assert (said[: lists.counts[0]] == 0).all()
+    assert (said[lists.counts[0] :] > 0).any()
+
+
+def test_other_fingerprints_are_refused(asked: Questions, lessons: Lessons) -> None:
+    channel = Analogs()
+    learned = channel.learn(lessons)
+    other = Lists.of([asked.lists.spectra[0]], [["CCO"]], fingerprint="maccs")
+    with pytest.raises(EvidenceError, match="analogs have morgan2 fingerprints, and candidates m"):
+        channel.features(learned, other)

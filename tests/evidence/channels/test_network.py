@@ -1,0 +1,55 @@
+"""A trained run as a channel."""
+
+import numpy as np
+import pytest
+
+from mzseek.errors import EvidenceError, RunError
+from mzseek.evidence.asked import lists_from
+from mzseek.evidence.channels.network import Network, NetworkOptions
+from mzseek.evidence.known import Lessons
+from mzseek.evidence.lists import Lists
+from mzseek.prepared.reader import Prepared
+from mzseek.runs.predictions import Predictions
+
+
+@pytest.mark.parametrize(
+    ("loss", "model"), [("emb-cos", "mlp"), ("fp-cos", "deepsets"), ("emb-mlp", "transformer")]
+)
+def test_its_score_is_what_the_run_predicts(
+    trained, small: Prepared, lessons: Lessons, loss: str, model: str
+) -> None:
+    run = trained(loss, model=model)
+    channel = Network(NetworkOptions(str(run.folder)))
+    learned = channel.learn(lessons)
+    step = run.best["hit_rate@20/mass"]["step"]
+    said = Predictions.open(run.predictions(step, "test")).lists["mass"]
+    lists, _ = lists_from(small, said.queries, "mass")
+    found = channel.features(learned, lists)
+    assert np.allclose(found[:, 0], said.scores, rtol=1e-3, atol=1e-3)
+    assert np.std(said.scores) > 0.01
+
+
+def test_it_says_which_molecules_it_was_trained_on(trained, small, lessons) -> None:
+    learned = Network(NetworkOptions(str(trained("emb-cos").folder))).learn(lessons)
+    train, val = (np.unique(small.molecule[small.in_fold(fold)]) for fold in ("train", "val"))
+    assert set(learned.blocks) == set(small.blocks[train])
+    assert not set(learned.blocks) & set(small.blocks[val])
+    assert learned.facts["sees_spectrum"]
+
+
+def test_what_is_no_run_of_weights_is_refused(trained, fitted_run, lessons, tmp_path) -> None:
+    with pytest.raises(RunError, match="is no run folder"):
+        Network(NetworkOptions(str(tmp_path))).learn(lessons)
+    with pytest.raises(RunError, match="random has no model"):
+        Network(NetworkOptions(str(trained("bce", model="random").folder))).learn(lessons)
+    with pytest.raises(RunError, match=r"fragments . analogs has no model"):
+        Network(NetworkOptions(str(fitted_run.folder))).learn(lessons)
+    with pytest.raises(EvidenceError, match="has no weights that were best by loss, it has: hit"):
+        Network(NetworkOptions(str(trained("emb-cos").folder), "loss")).learn(lessons)
+
+
+def test_other_fingerprints_are_refused(trained, lessons, asked) -> None:
+    channel = Network(NetworkOptions(str(trained("emb-cos").folder)))
+    other = Lists.of([asked.lists.spectra[0]], [["CCO"]], fingerprint="morgan2")
+    with pytest.raises(EvidenceError, match="emb-cos-mlp: reads maccs fingerprints, and cand"):
+        channel.features(channel.learn(lessons), other)

@@ -1,0 +1,122 @@
+"""Simulated spectra of real molecules, with candidates: what channels can be asked about."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from rdkit import Chem
+
+from mzseek.adducts import precursor_mz
+from mzseek.chem import exact_mass, inchikey_block
+from mzseek.datasets.demo.fragmenter import Fragmenter
+from mzseek.datasets.demo.molecules import demo_molecules
+from mzseek.evidence.channel import Channel, Learned
+from mzseek.evidence.fitting.fit import fit
+from mzseek.evidence.known import Lessons, Questions
+from mzseek.evidence.lists import Lists, Molecules
+from mzseek.evidence.registry import channels_from
+from mzseek.prepared.reader import Prepared
+from mzseek.runs.run import Run
+from mzseek.spectra import Spectrum
+
+LENGTH = 6
+
+
+def simulated(smiles: str, number: int, adduct: str = "[M+H]+") -> Spectrum:
+    """A spectrum of a molecule, as the demo simulates it."""
+    rng = np.random.default_rng([7, number])
+    mz, heights = Fragmenter(Chem.MolFromSmiles(smiles)).spectrum(adduct, 20.0, rng)
+    mass = precursor_mz(exact_mass(smiles), adduct)
+    return Spectrum(mz, heights, mass, adduct, 1, f"{smiles}-{number}")
+
+
+def questions_of(smiles: list[str], candidates: list[list[str]], each: int = 2) -> Questions:
+    """Spectra of molecules, several of each, with candidates by SMILES."""
+    owners = np.repeat(np.arange(len(smiles)), each)
+    spectra = [simulated(smiles[own], number) for number, own in enumerate(owners)]
+    once = Lists.of([spectra[0]] * len(candidates), candidates, jobs=1)
+    lists = Lists(spectra, owners, once.pointers, once.members, once.molecules)
+    truth = np.array(smiles)[owners]
+    named = np.array(lists.molecules.smiles)[lists.candidates]
+    blocks = np.array([inchikey_block(each) for each in smiles], "S14")
+    return Questions(lists, named == lists.ragged.spread(truth), blocks[owners])
+
+
+@pytest.fixture(scope="session")
+def asked() -> Questions:
+    """40 molecules, two spectra each, lists of six of about equal mass."""
+    pool = [m.smiles for m in demo_molecules(0, 300) if 10 <= len(m.smiles) <= 40]
+    pool = sorted(pool, key=exact_mass)
+    smiles = pool[100:140]
+    lists = []
+    for truth in smiles:
+        place = pool.index(truth)
+        lists.append(pool[place - LENGTH // 2 : place + LENGTH // 2])
+    return questions_of(smiles, lists)
+
+
+@pytest.fixture(scope="session")
+def lessons(asked: Questions) -> Lessons:
+    return lessons_of(asked)
+
+
+def lessons_of(asked: Questions) -> Lessons:
+    """All spectra of the questions, with their molecules."""
+    starts = np.flatnonzero(asked.labels)
+    truth = asked.lists.candidates[starts]
+    table, molecule = np.unique(truth, return_inverse=True)
+    smiles = [asked.lists.molecules.smiles[each] for each in table]
+    blocks = np.array([inchikey_block(each) for each in smiles], "S14")
+    return Lessons(asked.lists.spectra, molecule, Molecules(smiles), blocks, asked)
+
+
+@pytest.fixture
+def order_changes_nothing(asked: Questions, lessons: Lessons) -> Callable[[Channel], Learned]:
+    """Holds a channel to its word: spectra, candidates and peaks in any order say the same."""
+
+    def hold(channel: Channel) -> Learned:
+        learned = channel.learn(lessons)
+        said = channel.features(learned, asked.lists)
+        assert said.shape == (asked.lists.ragged.total, len(channel.feature_names))
+        assert said.dtype == np.float32
+        assert np.isfinite(said).all()
+        other, rows = _shuffled(asked)
+        again = channel.learn(lessons_of(other))
+        assert np.allclose(channel.features(again, other.lists), said[rows], rtol=1e-3, atol=2e-4)
+        assert np.array_equal(again.blocks, learned.blocks)
+        return learned
+
+    return hold
+
+
+def _shuffled(asked: Questions) -> tuple[Questions, np.ndarray]:
+    """The same questions in another order of spectra, candidates and peaks; where each row was."""
+    rng, lists = np.random.default_rng(3), asked.lists
+    order = rng.permutation(len(asked))
+    members, inside = lists.members.copy(), np.arange(len(lists.members))
+    for start, end in zip(lists.pointers[:-1], lists.pointers[1:], strict=True):
+        inside[start:end] = start + rng.permutation(end - start)
+    spectra = []
+    for each in order:
+        spectrum = lists.spectra[each]
+        peaks = rng.permutation(len(spectrum))
+        spectra.append(
+            Spectrum(
+                spectrum.mz[peaks], spectrum.intensities[peaks], spectrum.precursor_mz,
+                spectrum.adduct, spectrum.charge, spectrum.identifier,
+            )
+        )  # fmt: skip
+    other = Lists(spectra, lists.list_of[order], lists.pointers, members[inside], lists.molecules)
+    first = lists.ragged.starts[order]
+    within = inside[other.place] - np.repeat(lists.pointers[lists.list_of[order]], other.counts)
+    rows = np.repeat(first, other.counts) + within
+    return Questions(other, asked.labels[rows], asked.blocks[order]), rows
+
+
+@pytest.fixture(scope="session")
+def fitted_run(small_set: Any, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Fragments and analogs, fitted on the small folder; tests must leave it as it is."""
+    out = tmp_path_factory.mktemp("fitted") / "evidence"
+    prepared = Prepared.open(small_set.folder)
+    return fit(prepared, channels_from("fragments,analogs"), out, jobs=1)

@@ -1,0 +1,151 @@
+"""From a prepared folder to a fitted run."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mzseek.errors import BusyError, CacheError, EvidenceError, RunError
+from mzseek.evaluation.beliefs import beliefs_of
+from mzseek.evaluation.decomposition import own_rule
+from mzseek.evaluation.evaluate import evaluate
+from mzseek.evaluation.leaderboard import leaderboard_row
+from mzseek.evaluation.scored import Scoring, sees_spectrum
+from mzseek.evidence.fitting.fit import FitOptions, fit
+from mzseek.evidence.registry import channels_from
+from mzseek.files import sole_writer
+from mzseek.prepared.reader import Prepared
+from mzseek.runs.predictions import Predictions, label_of
+from mzseek.runs.run import Run
+
+
+def test_a_fitted_run_is_a_run_like_any_other(fitted_run: Run, small: Prepared) -> None:
+    assert fitted_run.finished
+    assert fitted_run.made.name == "fragments + analogs"
+    assert fitted_run.made.model_name == "logit"
+    assert sees_spectrum(fitted_run)
+    for setting in ("mass", "formula"):
+        found = evaluate(fitted_run, Scoring("test", setting))
+        assert set(found.values) == {"hit_rate@1", "hit_rate@5", "hit_rate@20"}
+        assert found.no_fingerprint == "fragments + analogs predicts none"
+    beliefs = beliefs_of(fitted_run, Scoring("test", "mass"))
+    assert beliefs.sets
+    assert own_rule(fitted_run) == ("rank", "hit")
+    row = leaderboard_row(fitted_run, evaluate(fitted_run, Scoring("test", "mass")))
+    assert "fragments + analogs fitted on mass candidates" in row["Comment"]
+
+
+def test_its_validation_is_what_evaluating_says(fitted_run: Run) -> None:
+    found = evaluate(fitted_run, Scoring("val", "mass"))
+    for name, values in found.values.items():
+        assert fitted_run.best[f"{name}/mass"]["value"] == pytest.approx(values.mean())
+    assert fitted_run.history()[0]["hit_rate@1/mass"] == pytest.approx(
+        found.values["hit_rate@1"].mean()
+    )
+
+
+def test_parts_of_channels_stand_beside_scores(fitted_run: Run) -> None:
+    for fold in ("val", "test"):
+        label = label_of(fitted_run, 0, fold)
+        said = Predictions.open(fitted_run.predictions(0, fold), label)
+        for lists in said.lists.values():
+            assert lists.parts is not None
+            assert lists.parts.shape == (len(lists.scores), 2)
+            assert np.allclose(lists.parts.sum(1), lists.scores, atol=1e-5)
+
+
+def test_it_says_nothing_of_what_it_learned_from(fitted_run: Run) -> None:
+    with pytest.raises(RunError, match="has no predictions of the train fold; `mzseek fit` makes"):
+        evaluate(fitted_run, Scoring("train", "mass"))
+
+
+def test_it_has_no_loss_and_no_network(fitted_run: Run) -> None:
+    with pytest.raises(RunError, match=r"was fitted .fragments . analogs., expected a trained run"):
+        fitted_run.loss.name  # noqa: B018
+    with pytest.raises(RunError, match="has no model"):
+        fitted_run.model  # noqa: B018
+
+
+def test_a_second_fit_is_the_same(fitted_run: Run, small: Prepared, tmp_path: Path) -> None:
+    again = fit(small, channels_from("fragments,analogs"), tmp_path / "again", jobs=1)
+    assert again.identity == fitted_run.identity
+    for fold in ("val", "test"):
+        one, other = (
+            Predictions.open(run.predictions(0, fold)).lists["mass"].scores
+            for run in (fitted_run, again)
+        )
+        assert np.array_equal(one, other)
+
+
+def test_with_a_trained_run_the_ranker_is_fitted_on_val(
+    small: Prepared, trained, tmp_path: Path
+) -> None:
+    network = trained("emb-cos")
+    said: list[str] = []
+    run = fit(
+        small, channels_from(f"analogs,run:{network.folder}"), tmp_path / "run", jobs=1,
+        say=said.append,
+    )  # fmt: skip
+    assert said == [
+        "The ranker is fitted on val.",
+        "1 of 8 molecules are like those that run:emb-cos-mlp was trained on: not fitted on",
+    ]
+    assert run.made.fitted.labels == ("analogs", f"run:{network.folder.name}")
+    assert run.made.fitted.ranker["molecules"]["positive"] == 7
+    with pytest.raises(
+        EvidenceError, match=r"run:emb-cos-mlp has learned from \d+ of the mol.*val"
+    ):
+        fit(
+            small, channels_from(f"run:{network.folder}"), tmp_path / "unfair",
+            FitOptions(fit_on=("train",)), jobs=1,
+        )  # fmt: skip
+    assert not (tmp_path / "unfair").exists()
+
+
+def test_blind_channels_make_a_control(small: Prepared, trained, tmp_path: Path) -> None:
+    blind = trained("emb-cos", model="blind")
+    run = fit(small, channels_from(f"run:{blind.folder}"), tmp_path / "run", jobs=1)
+    assert not sees_spectrum(run)
+
+
+def test_swapped_spectra_are_predicted_from_alone(
+    fitted_run: Run, small: Prepared, tmp_path: Path
+) -> None:
+    control = fit(
+        small, channels_from("fragments,analogs"), tmp_path / "control",
+        FitOptions(spectra="swapped"), jobs=1,
+    )  # fmt: skip
+    assert control.made.fitted.ranker == fitted_run.made.fitted.ranker
+    assert control.identity != fitted_run.identity
+    one, other = (
+        Predictions.open(run.predictions(0, "test")).lists["mass"] for run in (fitted_run, control)
+    )
+    assert np.array_equal(one.candidates, other.candidates)
+    assert not np.array_equal(one.scores, other.scores)
+
+
+def test_what_cannot_be_fitted_is_refused(small: Prepared, tmp_path: Path) -> None:
+    channels = channels_from("analogs")
+    with pytest.raises(CacheError, match="has no candidates 'none'"):
+        fit(small, channels, tmp_path / "x", FitOptions(candidates="none"))
+    with pytest.raises(EvidenceError, match="spectra 'others' is unknown, expected one of: own"):
+        fit(small, channels, tmp_path / "x", FitOptions(spectra="others"))
+    with pytest.raises(EvidenceError, match="--fit-on 'test' is unknown, expected one of: train"):
+        fit(small, channels, tmp_path / "x", FitOptions(fit_on=("test",)))
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "file").write_text("mine")
+    with pytest.raises(RunError, match="exists already"):
+        fit(small, channels, tmp_path / "there")
+    with sole_writer(tmp_path / "x", "fitting evidence"), pytest.raises(BusyError, match="fitting"):
+        fit(small, channels, tmp_path / "x")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["there"]
+
+
+def test_run_json_can_be_read_by_people(fitted_run: Run) -> None:
+    facts = json.loads(fitted_run.path.read_text())
+    assert facts["loss"] is None
+    weights = facts["model"]["ranker"]["weights"]["positive"]
+    assert set(weights) == {"fragments", "analogs"}
+    assert all(isinstance(value, float) for own in weights.values() for value in own.values())
+    assert facts["options"]["candidates"] == "mass"

@@ -1,0 +1,33 @@
+"""The control: the spectrum of another molecule."""
+
+import numpy as np
+import pytest
+
+from mzseek.errors import EvidenceError
+from mzseek.evidence.fitting.swapped import groups_from, swapped
+from mzseek.prepared.reader import Prepared
+
+
+def test_every_spectrum_is_of_another_molecule_that_is_nearest(small: Prepared) -> None:
+    queries = small.in_fold("train")
+    found = swapped(small, queries)
+    groups = groups_from(small, np.unique(small.molecule[queries]), 1)
+    cluster = groups.cluster[groups.places(small.blocks[small.molecule[queries]])]
+    own = groups.cluster[groups.places(small.blocks[small.molecule[found]])]
+    assert (own != cluster).all()
+    mz = small.precursor_mz
+    for place, (query, other) in enumerate(zip(queries, found, strict=True)):
+        free = queries[cluster != cluster[place]]
+        assert abs(mz[other] - mz[query]) <= np.abs(mz[free] - mz[query]).min() + 1e-3
+
+
+def test_no_order_shows(small: Prepared) -> None:
+    queries = small.in_fold("train")
+    order = np.random.default_rng(0).permutation(len(queries))
+    assert np.array_equal(swapped(small, queries[order]), swapped(small, queries)[order])
+
+
+def test_a_molecule_alone_has_none_to_take(small: Prepared) -> None:
+    alone = small.in_fold("train")[:2]  # two spectra of one molecule
+    with pytest.raises(EvidenceError, match=r"no spectrum of \[M\+H\]\+ of another molecule"):
+        swapped(small, alone)

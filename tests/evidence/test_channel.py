@@ -1,0 +1,21 @@
+"""What every channel keeps to."""
+
+import numpy as np
+import pytest
+
+from mzseek.evidence.channel import Channel, Learned
+from mzseek.evidence.registry import CHANNELS
+
+
+def test_nothing_learned_is_from_no_molecule() -> None:
+    assert Learned().blocks.shape == (0,)
+    assert Learned().blocks.dtype == np.dtype("S14")
+
+
+@pytest.mark.parametrize("name", list(CHANNELS))
+def test_channels_have_facts_and_options(name: str) -> None:
+    kind = CHANNELS[name]
+    assert issubclass(kind, Channel)
+    assert kind.name == name
+    assert len(set(kind.feature_names)) == len(kind.feature_names) > 0
+    assert kind().options == kind.options_type()
