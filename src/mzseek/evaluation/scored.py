@@ -197,5 +197,6 @@ def scored_lists(
     """
     said = predictions_of(run, prepared, step, how.fold, progress, ranking(run, how))
     if how.candidates not in said.lists:
-        raise RunError(f"the saved predictions have no candidates {how.candidates!r}")
+        again = "; run `mzseek fit` again" if run.made.fitted is not None else ""
+        raise RunError(f"the saved predictions have no candidates {how.candidates!r}{again}")
     return said.lists[how.candidates]

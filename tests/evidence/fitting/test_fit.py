@@ -1,6 +1,7 @@
 """From a prepared folder to a fitted run."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,8 @@ from mzseek.files import sole_writer
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.predictions import Predictions, label_of
 from mzseek.runs.run import Run
+
+from ...conftest import sign
 
 
 def test_a_fitted_run_is_a_run_like_any_other(fitted_run: Run, small: Prepared) -> None:
@@ -58,6 +61,16 @@ def test_parts_of_channels_stand_beside_scores(fitted_run: Run) -> None:
 def test_it_says_nothing_of_what_it_learned_from(fitted_run: Run) -> None:
     with pytest.raises(RunError, match="has no predictions of the train fold; `mzseek fit` makes"):
         evaluate(fitted_run, Scoring("train", "mass"))
+
+
+def test_lists_that_came_later_need_a_new_fit(fitted_run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(fitted_run.folder, folder)
+    for path in folder.rglob("formula.*.npy"):
+        path.unlink()
+    sign(folder)
+    with pytest.raises(RunError, match="no candidates 'formula'; run `mzseek fit` again"):
+        evaluate(Run.open(folder), Scoring("test", "formula"))
 
 
 def test_it_has_no_loss_and_no_network(fitted_run: Run) -> None:
