@@ -162,13 +162,20 @@ COMMANDS: dict[str, tuple[Arguments, str]] = {
         ],
         "writing a report",
     ),
+    "evaluate --table": (
+        lambda w, out, n: [
+            "evaluate", str(w.run.folder), "--no-decode", "--table", str(out),
+            "--candidates", ("mass", "formula")[n],
+        ],
+        "writing a table",
+    ),
     "demo": (
         lambda w, out, n: ["demo", "--out", str(out), "--epochs", "1", "--seed", str(n)],
         "making the demo",
     ),
 }  # fmt: skip
 IN_PLACE = {"database add": "store", "negatives": "prepared"}
-NAMES = {"database export": "out.tsv", "bands": "out.svg"}
+NAMES = {"database export": "out.tsv", "bands": "out.svg", "evaluate --table": "out.tsv"}
 
 
 def output(command: str, world: World, folder: Path) -> tuple[Path, Path]:
