@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from mzseek.errors import EvidenceError, RunError
+from mzseek.evaluation.bits import bits_of
+from mzseek.evaluation.together import calibrate_together, evaluate_together
 from mzseek.evidence.fitted import Fitted, score_of
 from mzseek.evidence.lists import Lists
 from mzseek.prepared.reader import Prepared
@@ -56,3 +58,12 @@ def test_parts_that_cancel_are_summed_in_full_precision() -> None:
 
 def test_its_data_are_found(fitted_run: Run, small: Prepared) -> None:
     assert fitted_run.open_data().manifest["key"] == small.manifest["key"]
+
+
+def test_spectra_together_and_bits_take_a_fitted_run(fitted_run) -> None:
+    together = calibrate_together(fitted_run)
+    assert len(evaluate_together(fitted_run).molecule) == len(together.asked.counts)
+    assert together.asked.probabilities.sum() == pytest.approx(len(together.asked.counts))
+    found = bits_of(fitted_run, together=True)
+    assert (found.told.run <= 1 + 1e-9).all()
+    assert found.told.queries.tolist() == together.asked.queries.tolist()
