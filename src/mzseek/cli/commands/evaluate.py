@@ -9,7 +9,7 @@ import typer
 from mzseek.choices import FOLDS, IDENTITIES, TIES, TOGETHER
 from mzseek.cli.early import early, look_for_prior, look_for_run
 from mzseek.cli.findings.beliefs import show_beliefs
-from mzseek.cli.findings.bits import show_bits
+from mzseek.cli.findings.bits import show_bits, show_channels
 from mzseek.cli.findings.found import Asked, Found, find, with_bits
 from mzseek.cli.findings.scores import CHANCE, Column, show_scores
 from mzseek.cli.findings.together import show_numbers, show_together
@@ -184,6 +184,8 @@ def _show(found: Found, named: list[str], against: Found | None, prior: str) -> 
     _show_scores(alone.scores, columns)
     if alone.beliefs:
         show_beliefs(alone.beliefs, heads[1:2], against and against.alone.beliefs)
+    if alone.channels:
+        show_channels(alone.channels)
     if alone.bits:
         show_bits(alone.bits, named[0], prior, "spectra")
     if together is None:

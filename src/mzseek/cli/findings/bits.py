@@ -27,6 +27,18 @@ def show_bits(bits: Any, name: str, prior: str, unit: str) -> None:
     )
 
 
+def show_channels(found: Any) -> None:
+    """How many bits each channel of a fitted run tells, alone and beside the others."""
+    where = "fitted on this very fold" if found.how.fold == "val" else "calibrated on val"
+    say(
+        f"\n[bold]Bits of channels[/bold]: together {_bits(found.mean(found.all_of_it))} "
+        f"[dim]({where})[/dim]"
+    )
+    for name, alone in found.alone.items():
+        added = found.mean(found.added[name])
+        say(f"{plain(name)}: {_bits(found.mean(alone))} alone, {_bits(added, '+')} to the others")
+
+
 def _bits(interval: Any, sign: str = "") -> str:
     return (
         f"{interval.mean:{sign}.2f} [dim]({interval.low:{sign}.2f}…{interval.high:{sign}.2f})[/dim]"

@@ -47,16 +47,20 @@ class Part:
     scores : Evaluation or Together
     beliefs : Beliefs or None
     bits : Bits or None
+    channels : Contributions or None
+        Of a fitted run: what each of its channels brings.
     """
 
     scores: Any
     beliefs: Any = None
     bits: Any = None
+    channels: Any = None
 
     def facts(self, more: Mapping[str, Any]) -> dict[str, Any]:
         """Plain data, ``more`` among them."""
         facts: dict[str, Any] = self.scores.to_dict()
         facts |= self.beliefs.to_dict() if self.beliefs else {}
+        facts |= {"channels": self.channels.to_dict()} if self.channels else {}
         return facts | ({"bits": self.bits.to_dict()} if self.bits else {}) | dict(more)
 
 
@@ -94,6 +98,10 @@ def find(run: Any, asked: Asked, progress: Any) -> Found:
 
     how, told = asked.how, {"data": asked.data, "progress": progress}
     alone = Part(evaluate(run, how, **told), beliefs_of(run, how, **told) if asked.decode else None)
+    if asked.decode and run.made.fitted is not None:
+        from mzseek.evaluation.contributions import contributions_of
+
+        alone = replace(alone, channels=contributions_of(run, how, **told))
     if not asked.together:
         return Found(alone)
     beliefs = None

@@ -69,6 +69,18 @@ def test_refusals_are_one_line(mzseek, small_set, tmp_path: Path, more, line: st
     assert list(tmp_path.iterdir()) == []
 
 
+def test_evaluating_tells_what_each_channel_brings(mzseek, small_set, tmp_path: Path) -> None:
+    assert mzseek("fit", small_set.folder, *BOTH, "--out", tmp_path / "run")[0] == 0
+    status, said, err = mzseek("evaluate", tmp_path / "run")
+    assert (status, err) == (0, "")
+    facts = json.loads(mzseek("evaluate", tmp_path / "run", "--json")[1])["channels"]
+    assert f"Bits of channels: together {facts['all'][0]:.2f} (" in said
+    for name in ("fragments", "analogs"):
+        [line] = [line for line in said.splitlines() if line.startswith(f"{name}: ")]
+        assert line.startswith(f"{name}: {facts['alone'][name][0]:.2f} (")
+        assert f"alone, {facts['added'][name][0]:+.2f} (" in line
+
+
 def test_a_report_shows_it_beside_others(mzseek, small_set, trained, tmp_path: Path) -> None:
     assert mzseek("fit", small_set.folder, *BOTH, "--out", tmp_path / "run")[0] == 0
     status, _, err = mzseek(
