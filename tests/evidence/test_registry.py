@@ -19,7 +19,7 @@ def test_channels_as_people_name_them() -> None:
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        ("", "no channels, expected one or more of: fragments, analogs, run"),
+        ("", "no channels, expected one or more of: fragments, analogs, subs"),
         ("fragmnts", "channel 'fragmnts' is unknown, expected one of: fragments, analogs"),
         ("run", "channel 'run' is unknown, expected run:FOLDER"),
         ("run:", "channel 'run:' is unknown, expected run:FOLDER"),
@@ -64,4 +64,4 @@ def test_names_are_known_without_numpy() -> None:
 
 def test_check_names_says_what_each_names() -> None:
     assert check_names("analogs,run:a/b") == [("analogs", ""), ("run", "a/b")]
-    assert set(CHANNELS) == {"fragments", "analogs", "run"}
+    assert set(CHANNELS) == {"fragments", "analogs", "substructures", "run"}

@@ -66,7 +66,7 @@ class Channel(ABC):
     learns: ClassVar[bool] = True
     sees_spectrum: ClassVar[bool] = True
     reads_pieces: ClassVar[bool] = False
-    feature_names: ClassVar[tuple[str, ...]]
+    feature_names: tuple[str, ...]
 
     def __init__(self, options: Any = None) -> None:
         self.options = self.options_type() if options is None else options

@@ -45,18 +45,19 @@ class Molecules:
         self.smiles, self.fingerprint = smiles, fingerprint
         self._rows, self._jobs = rows, jobs
         self._pieces: PieceTable | None = None
+        self._computed: dict[str, csr_array] = {}
 
     def __len__(self) -> int:
         return len(self.smiles)
 
-    def fingerprints(self, wanted: npt.NDArray[np.integer]) -> csr_array:
-        """0/1 rows of molecules."""
-        asked = np.asarray(wanted, np.int64)
-        return self._rows(asked) if self._rows else self._computed[asked]
-
-    @cached_property
-    def _computed(self) -> csr_array:
-        return fingerprints(list(self.smiles), self.fingerprint)
+    def fingerprints(self, wanted: npt.NDArray[np.integer], kind: str | None = None) -> csr_array:
+        """0/1 rows of molecules, of the table's kind or of another, which is computed."""
+        asked, kind = np.asarray(wanted, np.int64), kind or self.fingerprint
+        if self._rows and kind == self.fingerprint:
+            return self._rows(asked)
+        if kind not in self._computed:
+            self._computed[kind] = fingerprints(list(self.smiles), kind)
+        return self._computed[kind][asked]
 
     @property
     def pieces(self) -> PieceTable:

@@ -14,6 +14,7 @@ CHANNELS: "LazyRegistry[type[Channel]]" = LazyRegistry(
     {
         "fragments": f"{_ROOM}.fragments:Fragments",
         "analogs": f"{_ROOM}.analogs:Analogs",
+        "substructures": f"{_ROOM}.substructures:Substructures",
         "run": f"{_ROOM}.network:Network",
     }
 )

@@ -11,10 +11,12 @@ from mzseek.fragments.match import (
     plausible,
     score_lists,
 )
+from mzseek.fragments.pairs import ExplainedPairs, explained_pairs
 from mzseek.fragments.table import PieceTable, piece_table
 
 __all__ = [
     "KINDS",
+    "ExplainedPairs",
     "Explanation",
     "Explanations",
     "IonForms",
@@ -22,6 +24,7 @@ __all__ = [
     "PieceTable",
     "Pieces",
     "explain",
+    "explained_pairs",
     "ion_forms",
     "kind_lists",
     "peak_table",

@@ -257,7 +257,7 @@ def _run(
 ) -> tuple[Floats, npt.NDArray[np.float32]]:
     rows, sizes = np.asarray(candidates, np.int64), np.asarray(counts, np.int64)
     table = checked_weights(weights)
-    _check(peaks, pieces, rows, sizes)
+    check_lists(peaks, pieces, rows, sizes)
     ends = pointers(sizes)
     scores = np.zeros(len(rows))
     kinds = np.zeros((len(rows), table.size if with_kinds else 0), np.float32)
@@ -277,11 +277,12 @@ def _run(
             kinds[listed],
         )
 
-    _in_threads(one, len(peaks), threads)
+    in_threads(one, len(peaks), threads)
     return scores, kinds
 
 
-def _check(peaks: PeakTable, pieces: PieceTable, rows: Ints, sizes: Ints) -> None:
+def check_lists(peaks: PeakTable, pieces: PieceTable, rows: Ints, sizes: Ints) -> None:
+    """Refuse lists that do not fit their spectra, or name molecules that are not in the table."""
     if len(sizes) != len(peaks):
         raise MzseekError(f"{len(sizes)} candidate lists for {len(peaks)} spectra")
     if (sizes < 0).any() or sizes.sum() != len(rows):
@@ -290,7 +291,7 @@ def _check(peaks: PeakTable, pieces: PieceTable, rows: Ints, sizes: Ints) -> Non
         raise MzseekError(f"candidates are places in a table of {len(pieces)} molecules")
 
 
-def _in_threads(work: Callable[[int], None], count: int, threads: int | None) -> None:
+def in_threads(work: Callable[[int], None], count: int, threads: int | None) -> None:
     """Work on 0 … count − 1; the kernels let go of Python's lock."""
     threads = min(threads or cpu_count() or 1, max(count, 1))
     if threads == 1:

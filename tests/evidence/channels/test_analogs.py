@@ -41,7 +41,7 @@ def cosines(lessons: Lessons, spectrum) -> np.ndarray:
 
 
 def test_features_are_those_of_a_plain_loop(asked: Questions, lessons: Lessons) -> None:
-    channel = Analogs(AnalogOptions(top=5))
+    channel = Analogs(AnalogOptions(top=5, likeness="morgan2, rdkit"))
     learned = channel.learn(lessons.without(asked.blocks[:2]))
     left = lessons.without(asked.blocks[:2])
     lists = asked.lists.only(np.array([0]))
@@ -49,15 +49,18 @@ def test_features_are_those_of_a_plain_loop(asked: Questions, lessons: Lessons) 
     best = {m: near[left.molecule == m].max() for m in np.unique(left.molecule)}
     chosen = sorted(best, key=lambda m: -best[m])[:5]
     sims = np.array([best[m] for m in chosen])
-    known = fingerprints([lessons.molecules.smiles[m] for m in chosen], "morgan2")
-    for row, said in enumerate(channel.features(learned, lists)):
+    names = [lessons.molecules.smiles[m] for m in chosen]
+    said = channel.features(learned, lists)
+    assert said.shape[1] == len(channel.feature_names) == 12
+    for row, values in enumerate(said):
         smiles = lists.molecules.smiles[lists.candidates[row]]
-        own = fingerprints([smiles] * 5, "morgan2")
-        alike = tanimoto(own, known)
-        wanted = [(sims * alike).max(), sims**2 @ alike / (sims**2).sum(),
-                  (sims**3 * alike**2).max()]  # fmt: skip
-        wanted += [sims.max() * each for each in wanted]
-        assert np.allclose(said, wanted, atol=2e-3)
+        wanted = []
+        for kind in ("morgan2", "rdkit"):
+            alike = tanimoto(fingerprints([smiles] * 5, kind), fingerprints(names, kind))
+            plain = [(sims * alike).max(), sims**2 @ alike / (sims**2).sum(),
+                     (sims**3 * alike**2).max()]  # fmt: skip
+            wanted += plain + [sims.max() * each for each in plain]
+        assert np.allclose(values, wanted, atol=2e-3)
 
 
 def test_a_spectrum_that_shares_nothing_says_nothing(asked: Questions, lessons: Lessons) -> None:
@@ -74,9 +77,6 @@ def test_a_spectrum_that_shares_nothing_says_nothing(asked: Questions, lessons: 
     assert (said[lists.counts[0] :] > 0).any()
 
 
-def test_other_fingerprints_are_refused(asked: Questions, lessons: Lessons) -> None:
-    channel = Analogs()
-    learned = channel.learn(lessons)
-    other = Lists.of([asked.lists.spectra[0]], [["CCO"]], fingerprint="maccs")
-    with pytest.raises(EvidenceError, match="analogs have morgan2 fingerprints, and candidates m"):
-        channel.features(learned, other)
+def test_an_unknown_fingerprint_is_refused() -> None:
+    with pytest.raises(EvidenceError, match=r"analogs.likeness 'maps' is unknown, known: .*map4"):
+        Analogs(AnalogOptions(likeness="morgan2,maps"))

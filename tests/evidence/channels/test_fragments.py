@@ -7,6 +7,7 @@ from mzseek.evidence.channels.fragments import FragmentOptions, Fragments
 from mzseek.evidence.fitting.fit import fit_ranker
 from mzseek.evidence.known import Lessons, Questions
 from mzseek.evidence.lists import Lists
+from mzseek.evidence.pair_network import SHAPES
 from mzseek.fragments import KINDS, explain
 from mzseek.metrics import hit_rate
 
@@ -18,8 +19,10 @@ def column(said: np.ndarray, name: str) -> np.ndarray:
 def test_order_changes_nothing(order_changes_nothing) -> None:
     learned = order_changes_nothing(Fragments())
     assert {name: array.shape for name, array in learned.arrays.items()} == {
-        "positive": KINDS, "negative": KINDS,
-    }  # fmt: skip
+        f"{mode}.{name}": shape
+        for mode in ("positive", "negative")
+        for name, shape in {"worth": KINDS, **SHAPES}.items()
+    }
 
 
 def test_it_tells_the_truth_from_others_of_the_same_mass(
@@ -49,7 +52,7 @@ def test_shares_are_those_that_explanations_have(asked: Questions, lessons: Less
             smiles = lists.molecules.smiles[lists.candidates[row]]
             found = [one for one in explain(spectrum, smiles) if one.formula and one.mz in roots]
             explained = sum(roots[one.mz] for one in found) / sum(roots.values())
-            breaks = said[row, 1:5]
+            breaks = said[row, 2:6]
             assert breaks.sum() == pytest.approx(explained, abs=1e-5)
             row += 1
 
@@ -70,7 +73,7 @@ def test_a_wider_tolerance_explains_no_less(asked: Questions, lessons: Lessons) 
     lists = asked.lists.only(np.arange(10))
     learned = Fragments().learn(lessons)
     narrow, wide = (
-        Fragments(FragmentOptions(ppm=ppm, least=0)).features(learned, lists)[:, 1:5].sum(1)
+        Fragments(FragmentOptions(ppm=ppm, least=0)).features(learned, lists)[:, 2:6].sum(1)
         for ppm in (1.0, 100.0)
     )
     assert (wide >= narrow - 1e-6).all()

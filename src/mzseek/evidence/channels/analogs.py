@@ -2,7 +2,9 @@
 
 The reference spectra nearest to a spectrum (peaks and neutral losses in narrow bins, see
 `mzseek.library.analogs`) are of molecules that may be like the one that was measured. A candidate
-is credible as far as it is like them, the nearest above all. Nothing is trained.
+is credible as far as it is like them, the nearest above all. What "like" means depends on the
+fingerprint: one sees the surroundings of atoms, another paths; several together say more than any.
+Nothing is trained.
 """
 
 from dataclasses import dataclass
@@ -12,16 +14,21 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from mzseek.chem.fingerprinting.registry import FINGERPRINTS
 from mzseek.errors import EvidenceError
 from mzseek.evidence.channel import Channel, Features, Learned
 from mzseek.evidence.known import Lessons
 from mzseek.evidence.lists import Ints, Lists
 from mzseek.library.lists import Ions, lists_of
 from mzseek.library.lists import Lists as PeakLists
-from mzseek.registry import option
-from mzseek.similarity import tanimoto_blocks
+from mzseek.registry import check_name, option
+from mzseek.similarity import tanimoto_of
 from mzseek.work.progress import Progress, silent
 
+_LENT = (
+    "nearest", "mean", "nearest, sharp",
+    "nearest × best", "mean × best", "nearest, sharp × best",
+)  # fmt: skip
 _BIN = 0.01  # what the index is told; analogs are found by bins of their own
 
 
@@ -30,6 +37,7 @@ class AnalogOptions:
     """Options of the analog channel."""
 
     top: int = option(30, "molecules that lend their likeness", least=1, most=1000)
+    likeness: str = option("morgan2,morgan4,rdkit", "fingerprints that likeness is measured by")
 
 
 class Analogs(Channel):
@@ -37,20 +45,18 @@ class Analogs(Channel):
 
     name: ClassVar[str] = "analogs"
     options_type: ClassVar[type] = AnalogOptions
-    feature_names: ClassVar[tuple[str, ...]] = (
-        "nearest",
-        "mean",
-        "nearest, sharp",
-        "nearest × best",
-        "mean × best",
-        "nearest, sharp × best",
-    )
+
+    def __init__(self, options: Any = None) -> None:
+        super().__init__(options)
+        self.kinds = tuple(kind.strip() for kind in self.options.likeness.split(","))
+        for kind in self.kinds:
+            check_name(FINGERPRINTS, kind, "analogs.likeness", EvidenceError)
+        self.feature_names = tuple(f"{name} ({kind})" for kind in self.kinds for name in _LENT)
 
     def learn(self, lessons: Lessons, progress: Progress = silent) -> Learned:
         """Reference spectra and the fingerprints of their molecules."""
         peaks, ions = lists_of(lessons.spectra)
         molecules, molecule_of = np.unique(lessons.molecule, return_inverse=True)
-        rows = lessons.molecules.fingerprints(molecules)
         arrays: dict[str, npt.NDArray[Any]] = {
             "pointers": peaks.pointers,
             "mz": peaks.values,
@@ -58,37 +64,22 @@ class Analogs(Channel):
             "precursors": ions.precursors,
             "modes": ions.modes,
             "molecule_of": np.asarray(molecule_of, np.int64),
-            "bit_pointers": np.asarray(rows.indptr, np.int64),
-            "bits": np.asarray(rows.indices, np.int32),
         }
-        facts = {"fingerprint": lessons.molecules.fingerprint, "length": int(rows.shape[1])}
-        return Learned(arrays, facts, lessons.learned_from)
+        for kind in self.kinds:
+            rows = lessons.molecules.fingerprints(molecules, kind)
+            arrays[f"bit_pointers.{kind}"] = np.asarray(rows.indptr, np.int64)
+            arrays[f"bits.{kind}"] = np.asarray(rows.indices, np.int32)
+        return Learned(arrays, {}, lessons.learned_from)
 
     def features(self, learned: Learned, lists: Lists) -> Features:
         """How like a candidate is to the molecules of the nearest spectra, weighted by nearness."""
-        kind = learned.facts["fingerprint"]
-        if kind != lists.molecules.fingerprint:
-            raise EvidenceError(
-                f"analogs have {kind} fingerprints, and candidates {lists.molecules.fingerprint}"
-            )
         found = np.zeros((lists.ragged.total, len(self.feature_names)), np.float32)
-        molecules, similarities = self._nearest(learned, lists)
-        known = _fingerprints(learned)
-        starts, owners = lists.ragged.starts, np.argsort(lists.list_of, kind="stable")
-        borders = np.flatnonzero(np.diff(lists.list_of[owners])) + 1
-        for spectra in np.split(owners, borders) if len(owners) else ():
-            each = int(lists.list_of[spectra[0]])
-            own = lists.members[lists.pointers[each] : lists.pointers[each + 1]]
-            used = np.unique(molecules[spectra])
-            used = used[used >= 0]
-            if not len(own) or not len(used):
-                continue
-            alike = _tanimoto(lists.molecules.fingerprints(own), known[used])
-            for spectrum in spectra:
-                near = molecules[spectrum] >= 0
-                columns = np.searchsorted(used, molecules[spectrum][near])
-                here = slice(starts[spectrum], starts[spectrum] + len(own))
-                found[here] = lent(alike[:, columns], similarities[spectrum][near])
+        molecules, near = self._nearest(learned, lists)
+        for place, kind in enumerate(self.kinds):
+            known = _fingerprints(learned, kind)
+            columns = slice(place * len(_LENT), (place + 1) * len(_LENT))
+            for spectra in _by_list(lists.list_of):
+                _lend(found[:, columns], lists, kind, known, spectra, molecules, near)
         return found
 
     def _nearest(self, learned: Learned, lists: Lists) -> tuple[Ints, npt.NDArray[np.float64]]:
@@ -99,6 +90,36 @@ class Analogs(Channel):
         allowed = np.ones(len(molecule_of), np.bool_)
         best = index.search(peaks, ions, top, molecule_of, allowed)
         return np.where(best.records >= 0, molecule_of[best.records], -1), best.scores
+
+
+def _by_list(list_of: Ints) -> list[Ints]:
+    """Spectra that share a list, list by list."""
+    order = np.argsort(list_of, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(list_of[order])) + 1) if len(order) else []
+
+
+def _lend(
+    found: Features,
+    lists: Lists,
+    kind: str,
+    known: csr_array,
+    spectra: Ints,
+    molecules: Ints,
+    near: npt.NDArray[np.float64],
+) -> None:
+    """Fill in the features of the candidates that some spectra share."""
+    each = int(lists.list_of[spectra[0]])
+    own = lists.members[lists.pointers[each] : lists.pointers[each + 1]]
+    used = np.unique(molecules[spectra])
+    used = used[used >= 0]
+    if not len(own) or not len(used):
+        return
+    alike = _tanimoto(lists.molecules.fingerprints(own, kind), known[used])
+    for spectrum in spectra:
+        there = molecules[spectrum] >= 0
+        columns = np.searchsorted(used, molecules[spectrum][there])
+        start = lists.ragged.starts[spectrum]
+        found[start : start + len(own)] = lent(alike[:, columns], near[spectrum][there])
 
 
 def lent(alike: npt.NDArray[np.floating], near: npt.NDArray[np.floating]) -> Features:
@@ -117,7 +138,7 @@ def lent(alike: npt.NDArray[np.floating], near: npt.NDArray[np.floating]) -> Fea
     [[0.5, 0.75, 0.125, 0.25, 0.375, 0.0625]]
     """
     if not len(near):
-        return np.zeros((len(alike), 6), np.float32)
+        return np.zeros((len(alike), len(_LENT)), np.float32)
     nearest = (near * alike).max(1)
     mean = alike @ near**2 / (near**2).sum()
     sharp = (near**3 * alike**2).max(1)
@@ -137,12 +158,14 @@ def _ready(learned: Learned) -> tuple[Any, Ints]:
     return learned.ready["index"], learned.arrays["molecule_of"]
 
 
-def _fingerprints(learned: Learned) -> csr_array:
-    pointers, bits = learned.arrays["bit_pointers"], learned.arrays["bits"]
-    shape = (len(pointers) - 1, int(learned.facts["length"]))
+def _fingerprints(learned: Learned, kind: str) -> csr_array:
+    pointers, bits = learned.arrays[f"bit_pointers.{kind}"], learned.arrays[f"bits.{kind}"]
+    shape = (len(pointers) - 1, FINGERPRINTS[kind].bits)
     return csr_array((np.ones(len(bits), np.int32), bits, pointers), shape=shape)
 
 
 def _tanimoto(rows: csr_array, others: csr_array) -> npt.NDArray[np.float64]:
-    blocks = [block for _, block in tanimoto_blocks(rows, others)]
-    return np.concatenate(blocks).astype(np.float64)
+    """Of all rows with all others; as full matrices, since paths set a third of all bits."""
+    full, against = (each.astype(np.float32).toarray() for each in (rows, others))
+    sizes = full.sum(1), against.sum(1)
+    return tanimoto_of(full @ against.T, sizes[0][:, None], sizes[1][None]).astype(np.float64)

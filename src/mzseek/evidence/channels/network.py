@@ -42,7 +42,7 @@ class Network(Channel):
     name: ClassVar[str] = "run"
     options_type: ClassVar[type] = NetworkOptions
     learns: ClassVar[bool] = False
-    feature_names: ClassVar[tuple[str, ...]] = ("score",)
+    feature_names = ("score",)
 
     @property
     def label(self) -> str:
