@@ -15,7 +15,9 @@ from mzseek.evidence.channel import Channel, Learned
 from mzseek.evidence.fitting.fit import fit
 from mzseek.evidence.known import Lessons, Questions
 from mzseek.evidence.lists import Lists, Molecules
+from mzseek.evidence.pair_inputs import PairInputs, pair_inputs
 from mzseek.evidence.registry import channels_from
+from mzseek.fragments import ion_forms, plausible
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
 from mzseek.spectra import Spectrum
@@ -88,6 +90,28 @@ def order_changes_nothing(asked: Questions, lessons: Lessons) -> Callable[[Chann
         return learned
 
     return hold
+
+
+@pytest.fixture
+def shuffled(asked: Questions) -> Questions:
+    """The same questions in another order of spectra, candidates and peaks."""
+    return _shuffled(asked)[0]
+
+
+def inputs_from(lists: Lists) -> PairInputs:
+    """Explained peaks, as a plausible order of explanations chooses them."""
+    forms = [ion_forms(spectrum.adduct or "[M+H]+") for spectrum in lists.spectra]
+    return pair_inputs(lists, forms, plausible(), 10.0, 0.001)
+
+
+@pytest.fixture(scope="session")
+def inputs_of() -> Callable[[Lists], PairInputs]:
+    return inputs_from
+
+
+@pytest.fixture(scope="session")
+def inputs(asked: Questions) -> PairInputs:
+    return inputs_from(asked.lists)
 
 
 def _shuffled(asked: Questions) -> tuple[Questions, np.ndarray]:

@@ -78,5 +78,7 @@ def test_a_spectrum_that_shares_nothing_says_nothing(asked: Questions, lessons: 
 
 
 def test_an_unknown_fingerprint_is_refused() -> None:
-    with pytest.raises(EvidenceError, match=r"analogs.likeness 'maps' is unknown, known: .*map4"):
+    with pytest.raises(
+        EvidenceError, match=r"analogs.likeness 'maps' is unknown, expected one of: .*map4"
+    ):
         Analogs(AnalogOptions(likeness="morgan2,maps"))

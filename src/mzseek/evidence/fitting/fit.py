@@ -41,8 +41,8 @@ class FitOptions:
     identity: str = "fingerprint"
     spectra: str = option("own", "whose spectra are predicted from", among=SPECTRA)
     groups: int = option(5, "groups of clusters to cross-fit by", least=2, most=100)
-    spectra_each: int = option(2, "spectra of a molecule to fit on", least=1)
-    most_candidates: int = option(64, "candidates of a list to fit on", least=2)
+    spectra_each: int = option(5, "spectra of a molecule to fit on", least=1)
+    most_candidates: int = option(32, "candidates of a list to fit on", least=2)
     l2: float = option(1e-3, "penalty on the squares of weights", least=0)
     by_molecule: bool = option(True, "every molecule counts once")
     seed: int = 0

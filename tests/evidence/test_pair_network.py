@@ -1,0 +1,71 @@
+"""The network over pairs."""
+
+import numpy as np
+import pytest
+
+from mzseek.evidence.known import Questions
+from mzseek.evidence.pair_inputs import PairInputs
+from mzseek.evidence.pair_network import (
+    SHAPES,
+    Lesson,
+    _drawn,
+    _gradient,
+    pair_scores,
+    pair_worth,
+    train_pairs,
+)
+from mzseek.metrics import hit_rate
+
+
+def loss(weights, inputs: PairInputs, labels, spectra) -> float:
+    scores = pair_scores(weights, inputs).astype(np.float64)
+    total = 0.0
+    for each in spectra:
+        own = slice(inputs.row_ends[each], inputs.row_ends[each + 1])
+        p = np.exp(scores[own] - scores[own].max())
+        total -= np.log(p[labels[own]].sum() / p.sum())
+    return total / len(spectra)
+
+
+def test_the_gradient_is_the_slope_of_the_loss(asked: Questions, inputs: PairInputs) -> None:
+    rng = np.random.default_rng(0)
+    weights = {name: w.astype(np.float64) for name, w in _drawn(rng).items()}
+    weights["totals"] = rng.normal(size=3)
+    spectra = np.array([5, 0, 11])
+    slope = _gradient(weights, inputs, spectra, asked.labels, np.ones(3, np.float32))
+    for name, values in weights.items():
+        at = tuple(rng.integers(0, size) for size in values.shape)
+        step, kept = 1e-3, values[at]
+        values[at] = kept + step
+        up = loss(weights, inputs, asked.labels, spectra)
+        values[at] = kept - step
+        down = loss(weights, inputs, asked.labels, spectra)
+        values[at] = kept
+        assert slope[name][at] == pytest.approx((up - down) / (2 * step), rel=2e-2, abs=2e-4)
+
+
+def test_it_learns(asked: Questions, inputs: PairInputs) -> None:
+    weights = train_pairs(inputs, asked.labels, np.ones(len(asked)), Lesson(epochs=40, lr=1e-2))
+    assert {name: value.shape for name, value in weights.items()} == SHAPES
+    hits = hit_rate(pair_scores(weights, inputs), asked.lists.counts, asked.labels, 1)
+    assert hits.mean() > 0.5  # by chance 0.17
+
+
+def test_the_same_seed_gives_the_same_weights(asked: Questions, inputs: PairInputs) -> None:
+    one, same, other = (
+        train_pairs(inputs, asked.labels, np.ones(len(asked)), Lesson(1, seed=seed))
+        for seed in (1, 1, 2)
+    )
+    assert all(np.array_equal(one[name], same[name]) for name in SHAPES)
+    assert not np.array_equal(one["first"], other["first"])
+
+
+def test_a_score_is_the_sum_of_its_pairs_and_totals(inputs: PairInputs) -> None:
+    weights = _drawn(np.random.default_rng(3))
+    weights["totals"] = np.array([0.1, 0.2, 0.3], np.float32)
+    own = slice(inputs.pair_ends[4], inputs.pair_ends[5])
+    rows = slice(inputs.row_ends[4], inputs.row_ends[5])
+    worth = pair_worth(weights, inputs, 4)
+    summed = np.bincount(inputs.pairs.row[own] - rows.start, worth, rows.stop - rows.start)
+    summed += inputs.totals[rows] @ weights["totals"]
+    assert np.allclose(pair_scores(weights, inputs)[rows], summed, atol=1e-5)
