@@ -133,7 +133,7 @@ class Ranker(Tabular):
             {
                 "channel": [channel for channel, _ in names],
                 "feature": [name for _, name in names],
-                **{mode: self.weights[mode].round(3).tolist() for mode in shown},
+                **{mode: self.weights[mode].tolist() for mode in shown},
             },
             "weights of a conditional logit, for features in units of their spread within lists",
         )

@@ -25,10 +25,7 @@ from mzseek.registry import check_name, option
 from mzseek.similarity import tanimoto_of
 from mzseek.work.progress import Progress, silent
 
-_LENT = (
-    "nearest", "mean", "nearest, sharp",
-    "nearest × best", "mean × best", "nearest, sharp × best",
-)  # fmt: skip
+_LENT = ("nearest", "mean", "sharp", "nearest × best", "mean × best", "sharp × best")
 _BIN = 0.01  # what the index is told; analogs are found by bins of their own
 
 
@@ -51,7 +48,7 @@ class Analogs(Channel):
         self.kinds = tuple(kind.strip() for kind in self.options.likeness.split(","))
         for kind in self.kinds:
             check_name(FINGERPRINTS, kind, "analogs.likeness", EvidenceError)
-        self.feature_names = tuple(f"{name} ({kind})" for kind in self.kinds for name in _LENT)
+        self.feature_names = tuple(f"{kind}, {name}" for kind in self.kinds for name in _LENT)
 
     def learn(self, lessons: Lessons, progress: Progress = silent) -> Learned:
         """Reference spectra and the fingerprints of their molecules."""

@@ -36,11 +36,12 @@ def test_every_option_reaches_the_run(mzseek, small_set, tmp_path: Path) -> None
     status, said, _ = mzseek(
         "fit", small_set.folder, "--channels", "analogs", "--candidates", "formula", "--fit-on",
         "val", "--identity", "inchikey", "--groups", 3, "--spectra", "swapped", "--set",
-        "analogs.top=7", "--out", tmp_path / "run", "--jobs", 1, "--json",
+        "analogs.top=7", "--set", "analogs.likeness=maccs", "--out", tmp_path / "run", "--jobs", 1,
+        "--json",
     )  # fmt: skip
     assert status == 0
     facts = json.loads(said)
-    assert facts["model"]["channels"][0]["options"] == {"top": 7}
+    assert facts["model"]["channels"][0]["options"] == {"top": 7, "likeness": "maccs"}
     assert set(facts) == {"out", "best", "model"}
     options = Run.open(tmp_path / "run").made.options
     wanted = {
