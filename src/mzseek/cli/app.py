@@ -15,7 +15,7 @@ from mzseek.version import __version__
 # NAME_app. Those that belong together lie in a folder of their own.
 COMMANDS = {
     "show": "What is in a file of spectra: counts, ions, masses, structures, what is set aside.",
-    "data": "Get, build and check data sets.",
+    "data": "Get, build and check data sets, and match their candidates.",
     "database": "Build a molecule database and look molecules up in it.",
     "library": "Build a library of reference spectra and search it.",
     "prepare": "Turn a data set into the sparse arrays that training reads.",

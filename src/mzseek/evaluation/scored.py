@@ -140,18 +140,23 @@ def predictions_of(
     fold: str,
     progress: Any,
     similarity: str | None = None,
+    setting: str | None = None,
 ) -> Predictions:
     """Saved predictions of a checkpoint, or new ones, which are saved once the run has ended.
 
     With a ``similarity``, lists have its scores, computed in full precision by the model: from
-    saved fingerprints, whose precision is half, near ties could come out the other way round.
+    saved fingerprints, whose precision is half, near ties could come out the other way round. With
+    a ``setting``, its lists are as the folder has them: where they were drawn after predictions
+    were saved, these are made again.
     """
     folder = run.predictions(step, fold, similarity)
     label = label_of(run, step, fold, similarity)
-    if folder.is_dir():
+    is_stale = folder.is_dir()
+    if is_stale:
         saved = Predictions.open(folder, label)
         saved.check_against(prepared, fold, folder)
-        return saved
+        if setting not in prepared.measured_settings or saved.has_lists(prepared, setting):
+            return saved
     if not len(prepared.in_fold(fold)):
         raise RunError(f"{prepared.folder}: has no {fold} spectra")
     if run.made.fitted is not None:
@@ -170,18 +175,18 @@ def predictions_of(
         )  # fmt: skip
         made = made.ranked_by(similarity) if similarity else made
     if run.finished:
-        _keep(made, folder, label)
+        _keep(made, folder, label, is_stale)
     return made
 
 
-def _keep(made: Predictions, folder: Path, label: dict[str, Any]) -> None:
+def _keep(made: Predictions, folder: Path, label: dict[str, Any], is_stale: bool) -> None:
     """Save predictions for the next time, unless another is just doing so, or nobody can."""
     with contextlib.ExitStack() as held:
         try:
             held.enter_context(sole_writer(folder, "saving predictions"))
         except (BusyError, WriteError):  # it saves the same; or the run is on a disk to read from
             return
-        if not folder.is_dir():
+        if not folder.is_dir() or is_stale:
             made.save(folder, label)
 
 
@@ -195,7 +200,9 @@ def scored_lists(
     RunError
         The saved predictions are of other lists.
     """
-    said = predictions_of(run, prepared, step, how.fold, progress, ranking(run, how))
+    said = predictions_of(
+        run, prepared, step, how.fold, progress, ranking(run, how), how.candidates
+    )
     if how.candidates not in said.lists:
         again = "; run `mzseek fit` again" if run.made.fitted is not None else ""
         raise RunError(f"the saved predictions have no candidates {how.candidates!r}{again}")

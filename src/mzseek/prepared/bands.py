@@ -98,12 +98,12 @@ def _measured(prepared: Prepared, setting: str, fold: str | None) -> npt.NDArray
 def _truths(
     prepared: Prepared, setting: str, measured: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Measured molecules in the form that their lists have them in: mined ones have it first."""
-    if setting in prepared.measured_settings:
+    """Measured molecules in the form that their lists have them in: drawn ones have it once."""
+    if not prepared.drawn_by(setting):
         return measured
     lists = prepared.candidates(setting)
-    first = np.asarray(lists.indptr)[np.asarray(lists.list_of)[measured]]
-    return np.asarray(lists.molecules)[first].astype(np.int64)
+    truths = np.asarray(lists.molecules)[(np.asarray(lists.identity) & SAME_BLOCK) > 0]
+    return truths[np.asarray(lists.list_of)[measured]].astype(np.int64)
 
 
 def _members(

@@ -37,7 +37,8 @@ FIELDS = {
     },
     "candidates": {
         ...: {"lists": int, "candidates": int, "median": float, "largest": int,
-              "molecules_without": int, "negatives?": {"by": str}, "segment?": int},
+              "molecules_without": int, "negatives?": {"by": str}, "matched?": {"by": str},
+              "segment?": int},
     },
     "segments?": [{"molecules": int, "fingerprint_bits_set": int}],
 }  # fmt: skip
@@ -146,6 +147,17 @@ def is_for_training(facts: Mapping[str, Any]) -> bool:
     (True, False)
     """
     return "negatives" in facts
+
+
+def drawn_by(facts: Mapping[str, Any]) -> Facts:
+    """How lists were drawn from a database; empty for lists that came with the data.
+
+    Examples
+    --------
+    >>> drawn_by({"lists": 2, "matched": {"by": "mass"}}), drawn_by({"lists": 2})
+    ({'by': 'mass'}, {})
+    """
+    return dict(facts.get("negatives") or facts.get("matched") or {})
 
 
 @dataclass(frozen=True)

@@ -9,28 +9,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from mzseek.database import Database
 from mzseek.database.negatives import Mined, mine
 from mzseek.errors import CacheError, DatabaseError
-from mzseek.files import sole_writer
-from mzseek.files.owned import ensure_replaceable
-from mzseek.prepared.layout import (
-    KIND,
-    SAME_BLOCK,
-    SAME_FINGERPRINT,
-    is_leftover,
-    own_count,
-)
+from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT, own_count
+from mzseek.prepared.newcomers import Newcomers, check_same_fingerprints
 from mzseek.prepared.reader import CandidateLists, Prepared
-from mzseek.prepared.segment import NewMolecules, append_segment
-from mzseek.prepared.truths import StandardForm, standard_forms, truths_of
+from mzseek.prepared.segment import append_segment, held_for_lists
+from mzseek.prepared.truths import standard_forms, truths_of
 from mzseek.ragged import pointers
 from mzseek.work import Engine, Progress, silent
 
 Ints = npt.NDArray[np.int64]
-_AT_A_TIME = 65_536
 
 
 def negatives_name(kind: str, by: str, keep: int) -> str:
@@ -91,26 +82,13 @@ def add_negatives(
     if keep < 2:
         raise DatabaseError(f"--keep is {keep}, expected at least 2: the truth and a negative")
     name = negatives_name(kind, by, keep)
-    _check_fit(prepared, database, name)
-    with sole_writer(prepared.folder, "adding negatives"):
-        ensure_replaceable(prepared.folder, KIND, [], is_leftover)
-        if Prepared.open(prepared.folder).manifest != prepared.manifest:
-            raise CacheError(f"{prepared.folder}: was replaced since it was opened; open it again")
-        prepared.verify()  # lists that are mined for damaged molecules would be wrong
-        return _added(prepared, database, name, by, keep, kind, ppm, seed, engine, progress)
-
-
-def _check_fit(prepared: Prepared, database: Database, name: str) -> None:
-    own = str(prepared.manifest["options"]["fingerprint"])
-    if own != database.fingerprint:
-        raise DatabaseError(
-            f"{database.folder}: has {database.fingerprint} fingerprints, and "
-            f"{prepared.folder} has {own}; build one with --fingerprint {own}"
-        )
+    check_same_fingerprints(prepared, database)
     if name in prepared.measured_settings:
         raise CacheError(
             f"{prepared.folder}: has lists {name!r} that came with the data; name another --keep"
         )
+    with held_for_lists(prepared, "adding negatives"):
+        return _added(prepared, database, name, by, keep, kind, ppm, seed, engine, progress)
 
 
 def _added(
@@ -134,9 +112,10 @@ def _added(
     )  # fmt: skip
     mined = sorted(found, key=lambda of_molecule: of_molecule.number)
     progress("adding", 0)
-    table = _Table(prepared, database)
+    table = Newcomers(prepared, database)
     negatives = table.places_of_rows(np.concatenate([of_molecule.rows for of_molecule in mined]))
-    truths = _places_of_truths(table, mined, forms)
+    own = np.array([of_molecule.own for of_molecule in mined], np.int64)
+    truths = table.places_of_truths(own, [forms[of_molecule.number] for of_molecule in mined])
     lists = _lists(prepared, mined, truths, negatives)
     written = [of_molecule.number for of_molecule in mined]
     measured = int(prepared.manifest["counts"]["measured_molecules"])
@@ -156,85 +135,6 @@ def _added(
     }  # fmt: skip
     added = append_segment(prepared, name, lists, table.new_molecules(), facts)
     return added, {"name": name, **facts}
-
-
-class _Table:
-    """The folder's molecules, and those that lists bring: of the store, and truths it lacks."""
-
-    def __init__(self, prepared: Prepared, database: Database) -> None:
-        self.database = database
-        self.place_of = {smiles: place for place, smiles in enumerate(prepared.smiles)}
-        self.old = len(prepared.masses)
-        self.rows: list[int] = []
-        self.forms: list[StandardForm] = []
-
-    def places_of_rows(self, rows: Ints) -> npt.NDArray[np.int32]:
-        """Where molecules of the store are; before any form is asked for."""
-        wanted, inverse = np.unique(rows, return_inverse=True)
-        places = np.empty(len(wanted), np.int32)
-        for index, smiles in enumerate(
-            self.database.rows(wanted, ["smiles"])["smiles"].to_pylist()
-        ):
-            place = self.place_of.get(smiles)
-            if place is None:
-                place = self.place_of[smiles] = self.old + len(self.rows)
-                self.rows.append(int(wanted[index]))
-            places[index] = place
-        return places[inverse]
-
-    def place_of_form(self, form: StandardForm) -> int:
-        """Where a standardised molecule is."""
-        place = self.place_of.get(form.described.smiles)
-        if place is None:
-            new = len(self.rows) + len(self.forms)
-            place = self.place_of[form.described.smiles] = self.old + new
-            self.forms.append(form)
-        return place
-
-    def new_molecules(self) -> NewMolecules:
-        """What the folder does not have yet, in the order of their places."""
-        columns = ["smiles", "formula", "mass", "key", "fingerprint"]
-        new = self.database.rows(np.array(self.rows, np.int64), columns)
-        counts, bits = _set_bits(new["fingerprint"])
-        described = [form.described for form in self.forms]
-        keys = [*new["key"].to_pylist(), *(molecule.key for molecule in described)]
-        masses = [molecule.rounded_mass for molecule in described]
-        sizes = np.array([len(form.bits) for form in self.forms], np.int64)
-        return NewMolecules(
-            smiles=[*new["smiles"].to_pylist(), *(molecule.smiles for molecule in described)],
-            formulas=[*new["formula"].to_pylist(), *(molecule.formula for molecule in described)],
-            masses=np.concatenate([new["mass"].to_numpy(), np.array(masses, np.float64)]),
-            blocks=np.array([key[:14] if "=" not in key else "" for key in keys], dtype="S14"),
-            bit_counts=np.concatenate([counts, sizes]),
-            bits=np.concatenate([bits, *(form.bits for form in self.forms)]),
-        )
-
-
-def _places_of_truths(
-    table: _Table, mined: list[Mined], forms: dict[int, StandardForm]
-) -> npt.NDArray[np.int32]:
-    """The truth of each list as the store has it, or standardised as its molecules are."""
-    own = np.array([of_molecule.own for of_molecule in mined], np.int64)
-    places = np.empty(len(mined), np.int32)
-    places[own >= 0] = table.places_of_rows(own[own >= 0])
-    for index in np.flatnonzero(own < 0).tolist():
-        places[index] = table.place_of_form(forms[mined[index].number])
-    return places
-
-
-def _set_bits(packed: pa.ChunkedArray) -> tuple[Ints, npt.NDArray[np.uint16]]:
-    """How many bits are set in each packed fingerprint, and which, rising."""
-    counts, bits = [np.empty(0, np.int64)], [np.empty(0, np.uint16)]
-    width = packed.type.byte_width
-    for first in range(0, len(packed), _AT_A_TIME):
-        data = b"".join(packed.slice(first, _AT_A_TIME).to_pylist())
-        table = np.frombuffer(data, np.uint8).reshape(-1, width)
-        # Most bytes are 0: only the others are taken apart.
-        row, column = np.nonzero(table)
-        which, bit = np.nonzero(np.unpackbits(table[row, column][:, None], axis=1))
-        counts.append(np.bincount(row[which], minlength=len(table)))
-        bits.append((8 * column[which] + bit).astype(np.uint16))
-    return np.concatenate(counts), np.concatenate(bits)
 
 
 def _lists(

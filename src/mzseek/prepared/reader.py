@@ -34,6 +34,7 @@ from mzseek.prepared.layout import (
     LIST_PARTS,
     MANIFEST,
     Array,
+    drawn_by,
     form_of,
     is_for_training,
     list_array,
@@ -267,26 +268,29 @@ class Prepared(Tabular):
 
     @property
     def measured_settings(self) -> list[str]:
-        """Names of the candidate lists that models are measured on: all but negatives."""
+        """Names of the candidate lists that models are measured on: all but negatives.
+
+        Those that came with the data, and matched ones.
+        """
         facts = self.manifest["candidates"]
         return [setting for setting in facts if not is_for_training(facts[setting])]
 
     def measured_on(self, setting: str) -> str:
         """The lists that a model trained on these is measured on.
 
-        Lists that came with the data are measured on themselves, whatever their name; negatives
-        on the lists of equal mass or formula, by which they were mined.
+        Lists that came with the data and matched ones are measured on themselves, whatever their
+        name; negatives on the lists of equal mass or formula, by which they were mined.
         """
         facts = self.manifest["candidates"].get(setting, {})
         return str(facts["negatives"]["by"]) if is_for_training(facts) else setting
 
-    def negatives_of(self, setting: str) -> dict[str, Any]:
-        """How the lists of a setting were mined; empty for those that came with the data."""
-        return dict(self.manifest["candidates"].get(setting, {}).get("negatives", {}))
+    def drawn_by(self, setting: str) -> dict[str, Any]:
+        """How lists were mined, or matched; empty for those that came with the data."""
+        return drawn_by(self.manifest["candidates"].get(setting, {}))
 
     @property
     def own_molecules(self) -> int:
-        """Molecules of the data set and its lists; negatives have added others after them."""
+        """Molecules of the data set and its lists; others may have been added after them."""
         return own_count(self.manifest, "molecules")
 
     def candidates(self, setting: str) -> CandidateLists:

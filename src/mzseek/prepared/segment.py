@@ -6,7 +6,8 @@ from then on it has the lists. What a process leaves that is killed in between i
 and goes when the next one adds to the folder.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mzseek.errors import CacheError
+from mzseek.files import sole_writer
 from mzseek.files.arrays import save_array
 from mzseek.files.fault import naming_output
 from mzseek.files.manifest import measured
+from mzseek.files.owned import ensure_replaceable
 from mzseek.prepared.layout import (
+    KIND,
     LIST_PARTS,
     MANIFEST,
     WITH_SEGMENTS,
@@ -58,6 +63,31 @@ class NewMolecules:
     bits: npt.NDArray[np.uint16]
 
 
+@contextmanager
+def held_for_lists(prepared: Prepared, doing: str) -> Iterator[None]:
+    """Hold a folder while lists are made for it, and make sure that it is as it was opened.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    doing : str
+        What for, in the words for whoever else would write it.
+
+    Raises
+    ------
+    CacheError
+        It has changed since it was written, or another has taken its place since it was opened.
+    BusyError, WriteError
+        Another process is writing it, or it cannot be written.
+    """
+    with sole_writer(prepared.folder, doing):
+        ensure_replaceable(prepared.folder, KIND, [], is_leftover)
+        if Prepared.open(prepared.folder).manifest != prepared.manifest:
+            raise CacheError(f"{prepared.folder}: was replaced since it was opened; open it again")
+        prepared.verify()  # lists that are made for damaged molecules would be wrong
+        yield
+
+
 def append_segment(
     prepared: Prepared,
     setting: str,
@@ -67,7 +97,7 @@ def append_segment(
 ) -> Prepared:
     """Add molecules and lists to a folder; lists of this name that were there are gone.
 
-    The caller holds the folder by `mzseek.files.sole_writer`.
+    The caller holds the folder by `held_for_lists`.
 
     Parameters
     ----------

@@ -230,6 +230,8 @@ def _why_anew(out: Path, description: dict[str, Any]) -> list[str] | None:
     mined = manifest["candidates"].items()
     if lost := [name for name, facts in mined if is_for_training(facts)]:
         lines.append(f"{out}: its negatives are gone ({', '.join(lost)}); mine them again")
+    if lost := [name for name, facts in mined if "matched" in facts]:
+        lines.append(f"{out}: its matched lists are gone ({', '.join(lost)}); draw them again")
     return lines
 
 

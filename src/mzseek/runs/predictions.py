@@ -14,6 +14,7 @@ from mzseek.files.arrays import check_range, load_array, save_array
 from mzseek.files.manifest import Manifest
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import Slices
+from mzseek.ragged import gather
 from mzseek.runs.network import Applied
 from mzseek.runs.run import Run
 from mzseek.similarity.lists import list_similarities
@@ -166,6 +167,24 @@ class Predictions:
         for name, part in self.lists.items():
             path = where / f"{name}.candidates.npy"
             check_range(part.candidates, 0, len(prepared.masses), path, RunError, _AGAIN)
+
+    def has_lists(self, prepared: Prepared, setting: str) -> bool:
+        """Whether they are of the lists that a folder has under a name now.
+
+        Lists that came with the data stay as they are. Others can be drawn after predictions were
+        made, and drawn anew.
+        """
+        part = self.lists.get(setting)
+        if part is None or not prepared.drawn_by(setting):
+            return part is not None
+        lists = prepared.candidates(setting)
+        number = np.asarray(lists.list_of)[np.asarray(prepared.molecule[self.queries])]
+        if not np.array_equal(part.queries, self.queries[number >= 0]):
+            return False
+        number = number[number >= 0]
+        _, (candidates,) = gather(lists.indptr, (lists.molecules,), number)
+        same = np.array_equal(part.counts, lists.sizes[number])
+        return same and np.array_equal(part.candidates, candidates)
 
 
 def label_of(run: Run, step: int, fold: str, similarity: str | None = None) -> dict[str, Any]:

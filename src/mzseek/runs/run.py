@@ -105,7 +105,7 @@ class Run:
                     "fingerprint": prepared.manifest["options"]["fingerprint"],
                     "settings": prepared.settings,
                     "measured_on": prepared.measured_on(made.options["candidates"]),
-                    "negatives": prepared.negatives_of(made.options["candidates"]),
+                    "negatives": prepared.drawn_by(made.options["candidates"]),
                 },
                 "versions": _versions(),
                 "machine": {"platform": platform.platform(), **(machine or {})},
@@ -225,7 +225,7 @@ class Run:
         own = ("options",) if self.facts["format_version"] == earlier.FORMAT else _MADE
         data = self.facts["data"]
         made_by = [*(self.facts[name] for name in own), data["key"]]
-        if data.get("negatives"):  # lists that were mined, and can be mined anew, after preparing
+        if data.get("negatives"):  # lists that were drawn, and can be drawn anew, after preparing
             made_by.append(data["negatives"])
         return hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()
 

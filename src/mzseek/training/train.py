@@ -113,10 +113,10 @@ def _reopened(out: Path, options: Options, prepared: Prepared) -> Run | None:
     if run.facts["data"]["key"] != prepared.manifest["key"]:
         raise RunError(f"{out}: was begun on other data than {prepared.folder} holds now")
     negatives = run.facts["data"].get("negatives")  # runs of earlier versions did not note them
-    if negatives is not None and negatives != prepared.negatives_of(options.candidates):
+    if negatives is not None and negatives != prepared.drawn_by(options.candidates):
         raise RunError(
             f"{out}: was begun with other {options.candidates} lists than {prepared.folder} holds "
-            "now: they were mined anew; name another --out"
+            "now: they were drawn anew; name another --out"
         )
     return run
 

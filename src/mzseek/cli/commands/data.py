@@ -1,15 +1,21 @@
-"""``mzseek data get|build|check``."""
+"""``mzseek data get|build|check|match``."""
 
 import contextlib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from mzseek.choices import PUBLIC_SETS
-from mzseek.cli.early import early, look_for_database, look_for_file, look_for_folder
+from mzseek.choices import EQUAL_IN, PUBLIC_SETS
+from mzseek.cli.early import (
+    early,
+    look_for_database,
+    look_for_file,
+    look_for_folder,
+    look_for_prepared,
+)
 from mzseek.cli.interrupt import GOES_ON, can_go_on
-from mzseek.cli.options import AsJson, Jobs
+from mzseek.cli.options import Address, AsJson, EngineName, Jobs, either
 from mzseek.cli.output import (
     counted,
     plain,
@@ -23,7 +29,9 @@ from mzseek.cli.output import (
 from mzseek.errors import DatasetError
 from mzseek.registry import check_name
 
-data_app = typer.Typer(help="Get, build and check data sets.", no_args_is_help=True)
+data_app = typer.Typer(
+    help="Get, build and check data sets, and match their candidates.", no_args_is_help=True
+)
 
 
 @data_app.command("get")
@@ -170,3 +178,69 @@ def check(
         show_check(report)
     if report.faults:
         raise typer.Exit(1)
+
+
+@data_app.command("match")
+@early(data=look_for_prepared, database=look_for_database)
+def match(
+    data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
+    database: Annotated[Path, typer.Option(help="Folder that `mzseek database build` has made.")],
+    by: Annotated[str, typer.Option(help=f"Candidates of equal {either(EQUAL_IN)}.")] = EQUAL_IN[0],
+    name: Annotated[
+        str | None,
+        typer.Option(help="Of the lists; matched, or matched-formula, if not given."),
+    ] = None,
+    ppm: Annotated[float, typer.Option(min=0.0, help="For --by mass.")] = 10.0,
+    keep: Annotated[
+        int, typer.Option(min=5, help="Length of a list at the most, the truth included.")
+    ] = 256,
+    pool: Annotated[
+        int, typer.Option(min=5, help="Molecules at the most that a list is drawn from.")
+    ] = 512,
+    seed: Annotated[int, typer.Option(min=0, help="For the draw.")] = 0,
+    jobs: Jobs = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw candidates that nothing but the spectrum tells from the truth.
+
+    A scorer that never sees a spectrum knows measured molecules from what databases hold. Here
+    decoys are drawn so that it does not. The lists are added to the folder, to train on and to be
+    measured on.
+
+    Example: mzseek data match prepared --database candidates
+    """
+    from mzseek.database import Database
+    from mzseek.evidence.matching.add import add_matched
+    from mzseek.prepared.reader import Prepared
+    from mzseek.work import engine_named
+
+    with watched() as progress:
+        _, facts = add_matched(
+            Prepared.open(data), Database.open(database), by=by, name=name, ppm=ppm, keep=keep,
+            pool=pool, seed=seed, engine=engine_named(engine, jobs, address), progress=progress,
+        )  # fmt: skip
+    if as_json:
+        print_json(facts)
+        return
+    _show_matched(facts)
+    how = ("--loss", "emb-cos", "--candidates", facts["name"])
+    say_next("mzseek", "train", data, *how, "--out", "runs/emb-cos")
+
+
+def _show_matched(facts: dict[str, Any]) -> None:
+    say(
+        f"{facts['name']}: {counted(facts['lists'], 'list', 'lists')}, mean {facts['mean']:.1f}, "
+        f"median {facts['median']:g}, largest {facts['largest']}"
+    )
+    for fold, found in facts["matched"]["blind"].items():
+        reached, chance = 100 * found["hit_rate@1"], 100 * found["random"]
+        say(
+            f"a blind scorer trained on them: HR@1 {reached:.1f} % on {fold}, at random "
+            f"{chance:.1f} % ({counted(found['lists'], 'list', 'lists')})"
+        )
+    if facts["truths_in_other_form"]:
+        say(f"{facts['truths_in_other_form']:,} truths are there as the database has them")
+    for why, count in facts["set_aside"].items():
+        say(f"[yellow]{counted(count, 'molecule has', 'molecules have')} no list[/yellow]: {why}")
