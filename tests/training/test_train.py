@@ -619,7 +619,7 @@ def test_going_on_with_lists_that_were_mined_anew_is_refused(
     options = small_options("emb-cos", candidates="random-mass-4")
     run = train(prepared, options, tmp_path / "run")
     assert train(mine(0), options, tmp_path / "run", resume=True).identity == run.identity
-    with pytest.raises(RunError, match=r"other random-mass-4 lists than .* they were mined anew"):
+    with pytest.raises(RunError, match=r"other random-mass-4 lists than .* they were drawn anew"):
         train(mine(1), options, tmp_path / "run", resume=True)
     other = train(Prepared.open(folder), options, tmp_path / "other")
     assert other.identity != run.identity
