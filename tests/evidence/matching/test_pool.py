@@ -37,7 +37,7 @@ def test_pools_hold_the_truth_and_all_that_is_equal_in_mass_or_formula(
             assert pool.rows[truth] == pool.own[n]
         else:
             assert truth >= len(pool.rows)
-        own = pool.bits[[n]].toarray()[0]
+        own = fingerprints([form.described.smiles], "maccs").toarray()[0]
         width = form.described.mass * ppm * 1e-6
         expected = {
             row for row, each in enumerate(table)
@@ -60,9 +60,10 @@ def test_rows_describe_the_molecules(small: Prepared, store: Database) -> None:
     assert set(smiles[len(pool.rows) :]) == MISSING
     expected = blind_rows(fingerprints(smiles, "maccs"), descriptors(smiles))
     assert (pool.lists.rows != expected).nnz == 0
-    truths = pool.lists.members[pool.lists.labels]
-    bits = fingerprints([smiles[place] for place in truths.tolist()], "maccs")
-    assert (pool.bits != bits).nnz == 0
+    written = [form.described.smiles for form in pool.forms]
+    truths = pool.lists.members[pool.lists.labels].tolist()
+    assert [smiles[place] for place in truths] == written
+    assert (pool.structures != fingerprints(written, "morgan2")).nnz == 0
 
 
 def test_of_many_rivals_some_are_drawn(small: Prepared, store: Database, tmp_path: Path) -> None:

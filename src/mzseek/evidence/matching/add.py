@@ -148,7 +148,7 @@ def _folds(prepared: Prepared, numbers: Ints) -> dict[str, Flags]:
 def _roles(pool: Pool, folds: dict[str, Flags]) -> Roles:
     """Who teaches: the train fold, or all where there is none."""
     teaches = folds["train"] if folds["train"].any() else np.ones(len(pool.numbers), bool)
-    return Roles.of(structure_groups(pool.bits, teaches), teaches, folds["val"] & ~teaches)
+    return Roles.of(structure_groups(pool.structures, teaches), teaches, folds["val"] & ~teaches)
 
 
 def _why(matched: Matched) -> str:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from mzseek.chem.descriptors import descriptors
-from mzseek.chem.fingerprinting import fingerprint_kind
+from mzseek.chem.fingerprinting import fingerprint_kind, fingerprints
 from mzseek.database import Database
 from mzseek.database.negatives import mine
 from mzseek.evidence.blind import Ints, blind_rows
@@ -36,8 +36,9 @@ class Pool:
     rows : int64 array
         Places in the database of the first rows of ``lists``; the others are ``forms`` that the
         database does not have.
-    bits : CSR of 0/1, shape (lists, bits)
-        Fingerprints of the measured molecules, in the form that stands in their lists.
+    structures : CSR of 0/1, shape (lists, bits)
+        Morgan fingerprints of the measured molecules, whatever the folder has: a likeness of 0.6 is
+        another one by other fingerprints.
     lists : BlindLists
         The truth is the first of each list.
     """
@@ -46,7 +47,7 @@ class Pool:
     forms: list[StandardForm]
     own: Ints
     rows: Ints
-    bits: csr_array
+    structures: csr_array
     lists: BlindLists
 
 
@@ -99,7 +100,8 @@ def pool_of(
     truths[own < 0] = len(rows) + np.arange(len(added))
     return Pool(
         numbers=np.array([of_molecule.number for of_molecule in mined], np.int64),
-        forms=ordered, own=own, rows=rows, bits=csr_array(bits[truths]),
+        forms=ordered, own=own, rows=rows,
+        structures=fingerprints([form.described.smiles for form in ordered], "morgan2"),
         lists=_lists(blind_rows(bits, table), rows, truths, rivals),
     )  # fmt: skip
 
