@@ -41,6 +41,7 @@ REFUSED = [
     "data check a-file",
     "data build nowhere.mgf --molecules a-file --out x",
     "data get pubchem",
+    "data match nowhere --database nowhere",
     "database build nowhere.smi --out x",
     "database build a-file --out x --fingerprint ecfp",
     "database add nowhere a-file",

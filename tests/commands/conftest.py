@@ -139,6 +139,13 @@ COMMANDS: dict[str, tuple[Arguments, str]] = {
         ],
         "adding negatives",
     ),
+    "data match": (
+        lambda w, out, n: [
+            "data", "match", str(out), "--database", str(w.store), "--ppm", "4e5", "--seed",
+            str(n), "--jobs", "1",
+        ],
+        "adding matched lists",
+    ),
     "train": (lambda w, out, n: train(w, out, ("bce", "iou")[n]), "training a model"),
     "fit": (
         lambda w, out, n: [
@@ -174,7 +181,7 @@ COMMANDS: dict[str, tuple[Arguments, str]] = {
         "making the demo",
     ),
 }  # fmt: skip
-IN_PLACE = {"database add": "store", "negatives": "prepared"}
+IN_PLACE = {"database add": "store", "negatives": "prepared", "data match": "prepared"}
 NAMES = {"database export": "out.tsv", "bands": "out.svg", "evaluate --table": "out.tsv"}
 
 

@@ -20,6 +20,7 @@ from mzseek.datasets.table import read_rejects
 from mzseek.errors import CacheError, DatabaseError, DatasetError, MzseekError, RunError
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
+from mzseek.evidence.matching.add import add_matched
 from mzseek.prepared import Prepared, prepare
 from mzseek.prepared.bands import set_bands
 from mzseek.prepared.batch import BatchMaker
@@ -437,10 +438,14 @@ def test_prepare_says_why_it_makes_a_folder_anew(world: World, tmp_path: Path) -
     assert line.endswith("was 1999.9")
 
 
-def test_prepare_says_that_negatives_are_gone(world: World, tmp_path: Path) -> None:
+def test_prepare_says_that_drawn_lists_are_gone(world: World, tmp_path: Path) -> None:
     out, options = tmp_path / "out", PrepareOptions(fingerprint="maccs")
     made, _ = prepare(world.table, {"mass": world.mass}, out, options, jobs=1)
-    add_negatives(made, Database.open(world.store), keep=4, engine=LocalEngine(1))
+    made, _ = add_negatives(made, Database.open(world.store), keep=4, engine=LocalEngine(1))
+    add_matched(made, Database.open(world.store), ppm=4e5, engine=LocalEngine(1))
     lines: list[str] = []
     prepare(world.table, {"formula": world.formula}, out, options, jobs=1, say=lines.append)
-    assert lines[1:] == [f"{out}: its negatives are gone (hard-mass-4); mine them again"]
+    assert lines[1:] == [
+        f"{out}: its negatives are gone (hard-mass-4); mine them again",
+        f"{out}: its matched lists are gone (matched); draw them again",
+    ]

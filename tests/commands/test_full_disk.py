@@ -27,6 +27,7 @@ TOO_SMALL = {
     "database add": [0, 8, 40, 60],
     "database export": [0, 8],
     "negatives": [0, 40],
+    "data match": [0, 20],
     "train": [80],
     "bands": [0, 4],
 }

@@ -68,6 +68,7 @@ def test_each_kind_is_opened_by_its_own_alone(
         (["bands", "IT"], "run folder", "prepared folder"),
         (["advise", "IT"], "molecule database", "prepared folder"),
         (["negatives", "IT", "--database", "DB"], "molecule database", "prepared folder"),
+        (["data", "match", "IT", "--database", "DB"], "molecule database", "prepared folder"),
         (["negatives", "PREPARED", "--database", "IT"], "prepared folder", "molecule database"),
         (["evaluate", "IT"], "prepared folder", "run folder"),
         (["evaluate", "RUN", "--data", "IT"], "molecule database", "prepared folder"),

@@ -1,10 +1,17 @@
-"""``mzseek data build``: where candidates come from."""
+"""``mzseek data build``: where candidates come from; ``mzseek data match``."""
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+
+from mzseek.datasets.demo.molecules import demo_molecules
+from mzseek.prepared import Prepared
+from mzseek.runs.run import Run
+
+from ..conftest import QUICK, commands
 
 SPECTRUM = "BEGIN IONS\nPEPMASS={}\nADDUCT=[M+H]+\nSMILES={}\n20.5 1\nEND IONS\n"
 
@@ -75,3 +82,69 @@ def test_unclear_or_unfit_sources_are_one_line(
     assert_refused("is no source of", *build, "--database", store, "--priority", "pubchem")
     assert_refused("is no molecule database", *build, "--database", tmp_path)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture
+def matchable(mzseek, small_set, tmp_path: Path, monkeypatch) -> Path:
+    """A prepared folder and a store, side by side; the working folder."""
+    shutil.copytree(small_set.folder, tmp_path / "prepared")
+    others = [molecule.smiles for molecule in demo_molecules(0, 400)]
+    smiles = dict.fromkeys([*Prepared.open(small_set.folder).smiles, *others])
+    (tmp_path / "pool.smi").write_text("".join(f"{each}\n" for each in smiles))
+    made = ("--out", tmp_path / "pool", "--fingerprint", "maccs", "--jobs", 1)
+    assert mzseek("database", "build", tmp_path / "pool.smi", *made)[0] == 0
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+WIDE = ("--database", "pool", "--ppm", 4e5, "--jobs", 1)
+
+
+@pytest.mark.usefixtures("threads_kept")
+def test_matched_lists_are_added_trained_on_and_measured_on_as_printed(mzseek, matchable) -> None:
+    status, out, err = mzseek("data", "match", "prepared", *WIDE)
+    assert (status, err) == (0, "")
+    sizes = Prepared.open("prepared", verify=True).candidates("matched").sizes
+    assert f"matched: {len(sizes)} lists, mean {sizes.mean():.1f}, " in out
+    assert "a blind scorer trained on them: HR@1 " in out
+    [words] = commands(out)
+    status, out, _ = mzseek(*words, *QUICK)
+    assert status == 0
+    assert Run.open("runs/emb-cos").candidates == "matched"
+    [words] = commands(out)
+    status, out, err = mzseek(*words)
+    assert (status, err) == (0, "")
+    assert ", matched candidates, " in out
+
+
+def test_every_option_of_match_reaches_the_lists(mzseek, matchable) -> None:
+    status, out, _ = mzseek(
+        "data", "match", "prepared", *WIDE, "--name", "fair", "--keep", 7, "--pool", 100,
+        "--seed", 3, "--json",
+    )  # fmt: skip
+    assert status == 0
+    facts = json.loads(out.splitlines()[-1])
+    assert facts["name"] == "fair"
+    assert facts["largest"] <= 7
+    wanted = {"by": "mass", "ppm": 4e5, "keep": 7, "pool": 100, "seed": 3}
+    assert {name: facts["matched"][name] for name in wanted} == wanted
+    assert Prepared.open("prepared").settings[-1] == "fair"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("absent", "--database", "pool"), "absent: is no prepared folder"),
+        (("prepared", "--database", "absent"), "absent: is no molecule database"),
+        (("prepared", "--database", "pool", "--by", "colour"), "matched lists by 'colour'"),
+        (("prepared", "--database", "pool", "--name", "mass"), "that are no matched ones"),
+        (("prepared", "--database", "pool", "--name", "a/b"), "expected small letters"),
+        (("prepared", "--database", "pool", "--keep", 2), "keep"),
+    ],
+)
+def test_what_match_will_not_do_is_one_line(mzseek, matchable, arguments, message: str) -> None:
+    before = {path.name: path.read_bytes() for path in Path("prepared").iterdir()}
+    status, out, err = mzseek("data", "match", *arguments)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert {path.name: path.read_bytes() for path in Path("prepared").iterdir()} == before
