@@ -210,8 +210,10 @@ def scores_at(
             f"{how.candidates} candidates in the sense of {how.identity}"
         )
     # A list may have the truth first, and equal probabilities would then be decided for it.
-    # What negatives have added later, at the end of the table, is in no list that is measured on.
-    shuffled = np.random.default_rng(0).permutation(prepared.own_molecules)
+    # What was added later stands anywhere among the others, and changes nothing in their order.
+    own, added = prepared.own_molecules, len(prepared.masses) - prepared.own_molecules
+    shuffled = np.random.default_rng(0).permutation(own) / own
+    shuffled = np.append(shuffled, np.random.default_rng(1).random(added))
     order = np.lexsort((shuffled[lists.candidates], ragged.owner))
     order = order[usable[ragged.owner]]
     return ListScores(

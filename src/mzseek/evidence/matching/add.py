@@ -62,8 +62,8 @@ def add_matched(
 ) -> tuple[Prepared, dict[str, Any]]:
     """Draw matched lists for every measured molecule, and add them to the prepared folder.
 
-    They lie in a segment of their own, as negatives do: what was there is not touched. Models are
-    trained on them and measured on them, on every fold.
+    They lie in a segment of their own, as negatives do. Models are trained on them and measured on
+    them, on every fold.
 
     Parameters
     ----------
@@ -71,58 +71,70 @@ def add_matched(
     database : Database
         With fingerprints of the same kind.
     by : "mass" or "formula"
-        Decoys of equal mass within ``ppm``, or of equal formula.
+        What decoys are equal in.
     name : str, optional
         Of the lists; see `matched_name`. Matched lists that had it are replaced.
     keep : int
         Members of a list at the most, the truth among them.
-    ppm : float
     pool : int
         Molecules at the most that a list is drawn from; of more, so many are taken at random.
-    seed : int
-    engine : Engine
-        Where molecules are described; all cores of this machine by default.
-    progress : callable of (stage, done, total)
+    ppm, seed, engine, progress
+        As in `mzseek.prepared.negatives.add_negatives`.
 
     Returns
     -------
     prepared : Prepared
         The folder, opened again.
     facts : dict
-        Of the new lists: ``name``, ``lists``, ``mean``, ``median``, ``largest``, how many molecules
-        have none and why (``set_aside``), ``truths_in_other_form``, and in ``matched`` how they
-        were drawn, and what a blind scorer trained on them reaches (``blind``, by fold).
+        Of the new lists: ``name``, ``lists``, their lengths, how many molecules have none and why
+        (``set_aside``), ``truths_in_other_form``, and in ``matched`` how they were drawn, and what
+        a blind scorer trained on them reaches (``blind``, by fold).
 
     Raises
     ------
-    DatabaseError, CacheError, EvidenceError
-        The two do not fit together, the folder has changed since it was written, or it has too few
-        molecules to learn from.
-    BusyError, WriteError
-        Another process is writing the folder, or it cannot be written.
+    DatabaseError, CacheError, EvidenceError, BusyError, WriteError
+        The two do not fit together, the folder has changed since it was written, has too few
+        molecules to learn from, is being written, or cannot be written.
     """
-    check_name(EQUAL_IN, by, "matched lists by", DatabaseError)
     name = matched_name(by) if name is None else name
-    _check_name(prepared, name)
-    if keep < LEAST or pool < LEAST:
-        raise DatabaseError(f"lists of {min(keep, pool)} molecules, expected at least {LEAST}")
-    check_same_fingerprints(prepared, database)
+    _check(prepared, database, name, by, min(keep, pool))
+    how = {"by": by, "ppm": ppm, "keep": keep, "pool": pool, "seed": seed, "form": "database",
+           "database": database.manifest["files"]["molecules.parquet"]["sha256"]}  # fmt: skip
     with held_for_lists(prepared, "adding matched lists"):
         found = pool_of(
             prepared, database, by=by, most=pool, ppm=ppm, seed=seed, engine=engine,
             progress=progress,
         )  # fmt: skip
-        folds = _folds(prepared, found.numbers)
-        roles = _roles(found, folds)
-        matched = matched_lists(
-            found.lists, roles, found.numbers, seed=seed, most=keep, progress=progress
-        )
-        if not len(matched.drawn.which):
-            raise CacheError(f"{prepared.folder}: no list can be drawn, {_why(matched)}")
-        progress("adding", 0)
-        how = {"by": by, "ppm": ppm, "keep": keep, "pool": pool, "seed": seed, "form": "database",
-               "database": database.manifest["files"]["molecules.parquet"]["sha256"]}  # fmt: skip
-        return _added(prepared, database, name, found, matched, how | _told(found, matched, folds))
+        return _matched(prepared, database, name, found, how, progress)
+
+
+def _check(prepared: Prepared, database: Database, name: str, by: str, size: int) -> None:
+    """Refuse what can be seen before any work."""
+    check_name(EQUAL_IN, by, "matched lists by", DatabaseError)
+    _check_name(prepared, name)
+    if size < LEAST:
+        raise DatabaseError(f"lists of {size} molecules, expected at least {LEAST}")
+    check_same_fingerprints(prepared, database)
+
+
+def _matched(
+    prepared: Prepared,
+    database: Database,
+    name: str,
+    pool: Pool,
+    how: dict[str, Any],
+    progress: Progress,
+) -> tuple[Prepared, dict[str, Any]]:
+    """The folder with lists drawn from a pool, and their facts."""
+    folds = _folds(prepared, pool.numbers)
+    matched = matched_lists(
+        pool.lists, _roles(pool, folds), pool.numbers, seed=how["seed"], most=how["keep"],
+        progress=progress,
+    )  # fmt: skip
+    if not len(matched.drawn.which):
+        raise CacheError(f"{prepared.folder}: no list can be drawn, {_why(matched)}")
+    progress("adding", 0)
+    return _added(prepared, database, name, pool, matched, how | _told(pool, matched, folds))
 
 
 def _check_name(prepared: Prepared, name: str) -> None:
