@@ -147,6 +147,8 @@ def test_from_files_to_lists_and_decisions(ask: Ask, world: World, tmp_path: Pat
     for name in ("molecule", "precursor_mz"):
         assert np.array_equal(getattr(prepared, name), getattr(same, name))
     ask("negatives", "prepared", "--database", "store", "--by", "mass", "--keep", "4")
+    ask("fit", "prepared", "--channels", "fragments,analogs", "--out", "fitted", "--jobs", "1")
+    ask("evaluate", "fitted", "--no-decode")
     ask("bands", "prepared", "--json")
     ask("advise", "prepared", "--json")
     (tmp_path / "scores.csv").write_text(

@@ -131,7 +131,7 @@ def lent(alike: npt.NDArray[np.floating], near: npt.NDArray[np.floating]) -> Fea
 
     Examples
     --------
-    >>> lent(np.array([[1.0, 0.5]]), np.array([0.5, 0.5])).round(3).tolist()
+    >>> lent(np.array([[1.0, 0.5]]), np.array([0.5, 0.5])).tolist()
     [[0.5, 0.75, 0.125, 0.25, 0.375, 0.0625]]
     """
     if not len(near):
