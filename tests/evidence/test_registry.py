@@ -64,4 +64,4 @@ def test_names_are_known_without_numpy() -> None:
 
 def test_check_names_says_what_each_names() -> None:
     assert check_names("analogs,run:a/b") == [("analogs", ""), ("run", "a/b")]
-    assert set(CHANNELS) == {"fragments", "analogs", "substructures", "run"}
+    assert set(CHANNELS) == {"fragments", "analogs", "substructures", "prior", "run"}

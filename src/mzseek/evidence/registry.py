@@ -15,6 +15,7 @@ CHANNELS: "LazyRegistry[type[Channel]]" = LazyRegistry(
         "fragments": f"{_ROOM}.fragments:Fragments",
         "analogs": f"{_ROOM}.analogs:Analogs",
         "substructures": f"{_ROOM}.substructures:Substructures",
+        "prior": f"{_ROOM}.prior:Prior",
         "run": f"{_ROOM}.network:Network",
     }
 )
