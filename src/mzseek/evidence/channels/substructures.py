@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from mzseek.errors import EvidenceError
 from mzseek.evidence.channel import Channel, Features, Learned
@@ -18,7 +19,6 @@ from mzseek.evidence.known import Lessons
 from mzseek.evidence.lists import Ints, Lists
 from mzseek.library.lists import Ions, lists_of, losses_of, owners_of
 from mzseek.library.lists import Lists as PeakLists
-from mzseek.ragged import spans
 from mzseek.registry import option
 from mzseek.work.progress import Progress, silent
 
@@ -26,6 +26,7 @@ Floats = npt.NDArray[np.float64]
 WIDTH = 0.01
 _LEAST_LOSS = 0.5  # nearer to the precursor nothing was lost
 _SIDES = ("peaks", "losses")
+_AT_ONCE = 500  # spectra whose weights are held at a time
 
 
 @dataclass(frozen=True)
@@ -72,53 +73,57 @@ class Substructures(Channel):
         peaks, ions = lists_of(lists.spectra)
         rows, starts = lists.molecules.fingerprints, lists.ragged.starts
         for place, side in enumerate(_SIDES):
-            weigher = _Weigher(learned, side, self.options.doubt)
             owners, bins, shares = _binned(peaks, ions, side)
             ends = np.searchsorted(owners, np.arange(len(lists.spectra) + 1))
-            for spectrum, count in enumerate(lists.counts):
-                own = slice(ends[spectrum], ends[spectrum + 1])
-                weights = weigher.of(bins[own], shares[own])
-                here = slice(starts[spectrum], starts[spectrum] + count)
-                bits = rows(lists.candidates[here])
-                number = np.maximum(np.diff(bits.indptr), 1)
-                total = bits @ weights
-                found[here, 2 * place] = total / number
-                found[here, 2 * place + 1] = total / np.sqrt(number)
+            for first in range(0, len(lists.spectra), _AT_ONCE):
+                last = min(first + _AT_ONCE, len(lists.spectra))
+                own = slice(ends[first], ends[last])
+                weights = self._weights(
+                    learned, side, owners[own] - first, bins[own], shares[own], last - first
+                )
+                for spectrum, weight in zip(range(first, last), weights, strict=True):
+                    here = slice(starts[spectrum], starts[spectrum] + lists.counts[spectrum])
+                    bits = rows(lists.candidates[here])
+                    number = np.maximum(np.diff(bits.indptr), 1)
+                    total = bits @ weight
+                    found[here, 2 * place] = total / number
+                    found[here, 2 * place + 1] = total / np.sqrt(number)
         return found
 
+    def _weights(
+        self, learned: Learned, side: str, owners: Ints, bins: Ints, shares: Floats, spectra: int
+    ) -> Floats:
+        """Weights of bits for each spectrum: sums over its bins of share · log ratio.
 
-class _Weigher:
-    """Weights of fingerprint bits, given the peaks or losses of a spectrum."""
+        The ratio is that of two shares of molecules with the bit: of those with the bin, and of
+        all. Only the bins of these spectra are looked up.
+        """
+        arrays, doubt = learned.arrays, self.options.doubt
+        bits = _matrix(arrays["bit_pointers"], arrays["bits"], int(learned.facts["length"]))
+        known, place = np.unique(bins[np.isin(bins, arrays[f"{side}.bins"])], return_inverse=True)
+        kept = np.isin(bins, known)
+        if not len(known):
+            return np.zeros((spectra, bits.shape[1]))
+        at = np.searchsorted(arrays[f"{side}.bins"], known)
+        pointers, molecules = arrays[f"{side}.pointers"], arrays[f"{side}.molecules"]
+        holders = _matrix(pointers, molecules, bits.shape[0])[at]
+        usual = np.bincount(bits.indices, minlength=bits.shape[1]) / bits.shape[0]
+        number = np.diff(holders.indptr)
+        # Where no molecule with the bin has the bit, only the doubt is left.
+        none = np.log(doubt / (number + doubt))
+        times = csr_array(holders @ bits)
+        row = np.repeat(np.arange(len(known)), np.diff(times.indptr))
+        often = usual[times.indices]
+        ratio = (times.data + doubt * often) / ((number[row] + doubt) * often)
+        logs = csr_array((np.log(ratio) - none[row], times.indices, times.indptr), times.shape)
+        given = csr_array((shares[kept], (owners[kept], place)), shape=(spectra, len(known)))
+        return np.asarray((given @ logs).toarray() + (given @ none)[:, None])
 
-    def __init__(self, learned: Learned, side: str, doubt: float) -> None:
-        arrays = learned.arrays
-        self._bins, self._pointers = arrays[f"{side}.bins"], arrays[f"{side}.pointers"]
-        self._molecules = arrays[f"{side}.molecules"]
-        self._bit_pointers, self._bits = arrays["bit_pointers"], arrays["bits"]
-        self._doubt = doubt
-        length, molecules = int(learned.facts["length"]), len(self._bit_pointers) - 1
-        # A bit that no known molecule has says nothing: its share is never read.
-        self._usual = np.bincount(self._bits, minlength=length) / max(molecules, 1)
 
-    def of(self, bins: Ints, shares: Floats) -> Floats:
-        """Sum over bins of share · log(share of molecules with the bit / usual share)."""
-        length = len(self._usual)
-        weights = np.zeros(length)
-        if not len(self._bins) or not len(bins):
-            return weights
-        at = np.minimum(np.searchsorted(self._bins, bins), len(self._bins) - 1)
-        known = self._bins[at] == bins
-        for place, share in zip(at[known], shares[known], strict=True):
-            molecules = self._molecules[self._pointers[place] : self._pointers[place + 1]]
-            starts, ends = self._bit_pointers[molecules], self._bit_pointers[molecules + 1]
-            bits = self._bits[spans(starts, ends)[1]]
-            among, none = len(molecules), np.log(self._doubt / (len(molecules) + self._doubt))
-            seen, times = np.unique(bits, return_counts=True)
-            usual = self._usual[seen]
-            ratio = (times + self._doubt * usual) / ((among + self._doubt) * usual)
-            weights += share * none
-            weights[seen] += share * (np.log(ratio) - none)
-        return weights
+def _matrix(pointers: Ints, columns: Ints, width: int) -> csr_array:
+    """A matrix of ones."""
+    values = np.ones(len(columns), np.float64)
+    return csr_array((values, columns, pointers), shape=(len(pointers) - 1, width))
 
 
 def _binned(peaks: PeakLists, ions: Ions, side: str) -> tuple[Ints, Ints, Floats]:
