@@ -143,6 +143,7 @@ def test_every_json_is_alone_on_standard_output(
         "negatives": ["data", "--database", "store", "--keep", 4, "--ppm", 1e5, "--jobs", 1],
         "train": ["data", "--loss", "bce", "--out", "run", *QUICK],
         "evaluate": ["run"],
+        "fit": ["data", "--channels", "analogs", "--out", "fitted", "--jobs", 1],
         "report": ["run", "--out", "report"],
         "bands": ["data", "--jobs", 1],
         "advise": ["data", "--fingerprint", "maccs", "--lists", 2, "--jobs", 1],

@@ -159,6 +159,11 @@ def predictions_of(
             return saved
     if not len(prepared.in_fold(fold)):
         raise RunError(f"{prepared.folder}: has no {fold} spectra")
+    if run.made.fitted is not None and is_stale:
+        raise RunError(
+            f"{run.folder}: {setting} lists were drawn after it was fitted, so that it has "
+            "predictions of others; run `mzseek fit` again"
+        )
     if run.made.fitted is not None:
         raise RunError(
             f"{run.folder}: has no predictions of the {fold} fold; `mzseek fit` makes those of "
@@ -204,6 +209,5 @@ def scored_lists(
         run, prepared, step, how.fold, progress, ranking(run, how), how.candidates
     )
     if how.candidates not in said.lists:
-        again = "; run `mzseek fit` again" if run.made.fitted is not None else ""
-        raise RunError(f"the saved predictions have no candidates {how.candidates!r}{again}")
+        raise RunError(f"the saved predictions have no candidates {how.candidates!r}")
     return said.lists[how.candidates]

@@ -69,7 +69,7 @@ def test_lists_that_came_later_need_a_new_fit(fitted_run: Run, tmp_path: Path) -
     for path in folder.rglob("formula.*.npy"):
         path.unlink()
     sign(folder)
-    with pytest.raises(RunError, match="no candidates 'formula'; run `mzseek fit` again"):
+    with pytest.raises(RunError, match="formula lists were drawn after it was fitted"):
         evaluate(Run.open(folder), Scoring("test", "formula"))
 
 

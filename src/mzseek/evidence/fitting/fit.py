@@ -125,7 +125,9 @@ def check_fit(prepared: Prepared, options: FitOptions, out: Path) -> None:
     RunError, CacheError
         Something is there already, a fold is empty, or there are no such lists.
     """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if out.is_file():
+        raise RunError(f"{out}: is a file, expected a folder to make")
+    if out.exists() and any(out.iterdir()):
         raise RunError(f"{out}: exists already; name another --out")
     for fold in FOLDS[:2]:
         if not len(prepared.in_fold(fold)):
