@@ -94,3 +94,7 @@ class EvidenceError(MzseekError):
 
 class ExperimentError(MzseekError):
     """A description of an experiment that is damaged, or asks for what is not there."""
+
+
+class AnnotationError(MzseekError):
+    """A feature that cannot be answered, or options of annotation that do not fit together."""
