@@ -51,9 +51,7 @@ def test_order_of_spectra_does_not_show_in_a_feature(tmp_path):
         (one,) = FeatureFiles([mgf(tmp_path / name, records)])
         return [each.metadata["title"] for each in one.spectra]
 
-    records = [
-        {"FEATURE_ID": "7", "PEPMASS": f"100.00{n}", "TITLE": str(n)} for n in (3, 1, 2)
-    ]
+    records = [{"FEATURE_ID": "7", "PEPMASS": f"100.00{n}", "TITLE": str(n)} for n in (3, 1, 2)]
     assert feature(records, "a.mgf") == feature(records[::-1], "b.mgf") == ["1", "2", "3"]
 
 

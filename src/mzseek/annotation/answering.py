@@ -146,12 +146,16 @@ def _worths(p: Floats, fingerprints: csr_array) -> dict[str, Floats]:
     apart.
     """
     candidates = distribution(fingerprints, p)
-    indices, indptr = (np.asarray(each, np.int64) for each in (fingerprints.indices, fingerprints.indptr))
+    indices, indptr = (
+        np.asarray(each, np.int64) for each in (fingerprints.indices, fingerprints.indptr)
+    )
     keys = row_keys(indptr, indices, candidates.width)
     place = {key: at for at, key in enumerate(keys[candidates.rows].tolist())}
     place_of = np.array([place[key] for key in keys.tolist()])
     return {
-        objective: p if objective == "hit" else expected_of_candidates(objective, candidates)[place_of]
+        objective: p
+        if objective == "hit"
+        else expected_of_candidates(objective, candidates)[place_of]
         for objective in UTILITIES
     }
 

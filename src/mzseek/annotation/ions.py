@@ -44,7 +44,8 @@ class Ions:
         >>> Ions.parse(["[M+H]+", "+[M+K]+"])
         Ions(only=('[M+H]+',), also=('[M+K]+',))
         """
-        only, also = [], []
+        only: list[str] = []
+        also: list[str] = []
         for name in names:
             widens = name.strip().startswith(WIDENS)
             parsed = parse_adduct(name.strip().removeprefix("+") if widens else name).name

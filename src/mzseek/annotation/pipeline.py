@@ -1,7 +1,8 @@
 """`answers`: features in, answers out, a batch at a time, in as many processes as are wanted."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -20,12 +21,15 @@ from mzseek.annotation.references import Neighbours, neighbours
 from mzseek.annotation.scoring import score
 from mzseek.annotation.tolerance import Tolerance
 from mzseek.errors import AnnotationError, MzseekError
+from mzseek.evidence.fitted import Fitted
+from mzseek.evidence.registry import channel_from
 from mzseek.files import StrPath
 from mzseek.library import Library
 from mzseek.work import Engine, LocalEngine
 from mzseek.work.opened import WithOpened
 
 LIBRARY = "library"  # the name of a database that is the library's own molecules
+BUNDLED, BOXED = "the library of the bundle", "the database of the bundle"
 _FEATURES = 64  # a batch, for memory's sake; what is said of a feature depends on no other
 _KIND = "morgan2"
 
@@ -92,10 +96,9 @@ class Workshop:
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.bundle = Bundle.open(setup.model)
-        if setup.peaks is not None:
-            self.bundle = self.bundle.with_tolerance(setup.peaks.ppm, setup.peaks.least)
+        self.fitted = _with_tolerance(self.bundle.fitted, setup.peaks)
         own = [(Path(path).name, Library.open(path)) for path in setup.libraries]
-        self.libraries = [(self.bundle.name, self.bundle.library), *own]
+        self.libraries = [(BUNDLED, self.bundle.library), *own]
         # Said before anything is scored: a coverage that the model does not promise.
         for mode in (1, -1):
             self.bundle.confidence.of(mode).threshold(setup.wanted.coverage)
@@ -104,7 +107,7 @@ class Workshop:
     @cached_property
     def channels(self) -> tuple[str, ...]:
         """Labels of what scores are made of."""
-        return tuple(channel.label for channel in self.bundle.fitted.channels)
+        return tuple(channel.label for channel in self.fitted.channels)
 
     def answers(self, features: Sequence[Feature]) -> list[Answer | SetAside]:
         """What is said about each feature, in their order."""
@@ -127,12 +130,12 @@ class Workshop:
     def _scored(self, full: Sequence[Asked], near: dict[int, Neighbours]) -> dict[int, Answer]:
         if not full:
             return {}
-        bundle = self.bundle
-        scored, molecules = score(full, bundle.fitted, bundle.confidence)
+        confidence = self.bundle.confidence
+        scored, molecules = score(full, self.fitted, confidence)
         return {
             id(each): answer(
                 each, own, near[id(each)],
-                bundle.confidence.of(-1 if each.readings[0].adduct.endswith("-") else 1),
+                confidence.of(-1 if each.readings[0].adduct.endswith("-") else 1),
                 self.channels, molecules.fingerprints(own.rows, _KIND), self.setup.wanted,
             )
             for each, own in zip(full, scored, strict=True)
@@ -152,24 +155,41 @@ class Workshop:
     def _source(self) -> Source:
         name = self.setup.database
         if name is None:
-            return self.bundle.molecules
+            facts = {"kind": "in the box", "path": str(self.bundle.folder)}
+            return StoreSource(self.bundle.molecules, BOXED, facts)
         if name == LIBRARY:
             label, library = self.libraries[-1]
             return library_source(library, label)
         if Path(name).is_dir():
-            return StoreSource(name)
+            return StoreSource.open(name)
         rejects: list[tuple[str, str]] = []
         return file_source(name, rejects)
 
     def facts(self) -> dict[str, Any]:
         """What a run folder says of what was opened."""
         return {
-            "model": self.bundle.facts(),
+            "model": {
+                "path": str(self.bundle.folder),
+                "sha256": {n: f["sha256"] for n, f in self.bundle.manifest["files"].items()},
+            },
             "database": self.source.facts(),
             "libraries": [
                 {"label": label, "spectra": len(library)} for label, library in self.libraries
             ],
         }
+
+
+def _with_tolerance(fitted: Fitted, peaks: Tolerance | None) -> Fitted:
+    """The same channels, those that explain peaks with a tolerance of the user's."""
+    if peaks is None:
+        return fitted
+    channels = [
+        channel_from(channel.name, {**vars(channel.options), "ppm": max(peaks.ppm, 1e-6),
+                                    "least": peaks.least})
+        if channel.reads_pieces else channel
+        for channel in fitted.channels
+    ]  # fmt: skip
+    return replace(fitted, channels=channels)
 
 
 def answers(
@@ -224,7 +244,7 @@ def setup_of(
     **options: Any,
 ) -> Setup:
     """A setup of paths as users give them."""
-    libraries = [library] if isinstance(library, str | Path) else list(library or ())
+    libraries = [library] if isinstance(library, str | os.PathLike) else list(library or ())
     return Setup(
         model=None if model is None else str(Path(str(model)).resolve()),
         database=_resolved(database),

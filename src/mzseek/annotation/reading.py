@@ -64,12 +64,15 @@ class FeatureFiles:
     """
 
     def __init__(
-        self, paths: Sequence[StrPath], grouping: Grouping | None = None, rejects: Rejects = ()
+        self,
+        paths: Sequence[StrPath],
+        grouping: Grouping | None = None,
+        rejects: Rejects | None = None,
     ) -> None:
         self.paths = [Path(path) for path in paths]
         self.grouping = grouping or Grouping()
         self.set_aside = 0
-        report = reporter(rejects if rejects != () else [])
+        report = reporter([] if rejects is None else rejects)
 
         def counted(where: str, reason: str) -> None:
             self.set_aside += 1

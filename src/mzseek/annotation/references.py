@@ -77,8 +77,8 @@ def neighbours(
             & (same.matched_peaks >= peaks[same.queries])
             & (np.abs(same.mass_differences) <= widths[same.queries])
         )
-        for place in np.flatnonzero(is_match):
-            matches[owner[same.queries[place]]].append(_reference(same, int(place), library, label))
+        for place in np.flatnonzero(is_match).tolist():
+            matches[owner[same.queries[place]]].append(_reference(same, place, library, label))
         near = library.search(spectra, "analog", _ANALOGS, threads=1)
         for place in range(len(near)):
             analogs[owner[near.queries[place]]].append(_reference(near, place, library, label))

@@ -135,9 +135,9 @@ def _laid_out(asked: Sequence[Asked]) -> _Layout:
                 spectra.append(with_ion(spectrum, reading.adducts[number]))
                 list_of.append(each_list)
             union.append(each.kept)
-    molecules = Molecules(list(place), jobs=1)
+    table = Molecules(list(place), jobs=1)
     lists = Lists(
-        spectra, np.array(list_of, np.int64), pointers(sizes), np.array(members, np.int64), molecules
+        spectra, np.array(list_of, np.int64), pointers(sizes), np.array(members, np.int64), table
     )
     numbers = np.array([len(each.feature.spectra) for each in asked], np.int64)
     return _Layout(lists, np.array(union, np.int64), numbers)

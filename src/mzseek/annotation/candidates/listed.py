@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mzseek.annotation.candidates.source import Molecule, Source
+from mzseek.chem.describe import BLOCK_LENGTH
 from mzseek.database.rows import RecordsAt, describe_records
 from mzseek.database.sources.files import read_molecules
 from mzseek.errors import AnnotationError, InputError
@@ -16,7 +17,16 @@ from mzseek.library import Library
 from mzseek.rejects import Rejects, reporter
 
 # Columns that say which feature a candidate is for, written without case and marks.
-_FEATURE = ("feature", "featureid", "mappingfeatureid", "rowid", "scans", "scan", "query", "spectrum")
+_FEATURE = (
+    "feature",
+    "featureid",
+    "mappingfeatureid",
+    "rowid",
+    "scans",
+    "scan",
+    "query",
+    "spectrum",
+)
 _KIND = "morgan2"  # of the fingerprints that describing computes along
 _AT_ONCE = 2_000
 
@@ -103,7 +113,7 @@ def file_source(path: StrPath, rejects: Rejects) -> ListedSource:
             if named is not None:
                 lists.setdefault(named[records[place].where], []).append(len(molecules))
             molecules.append(
-                Molecule(smiles, key[:14], formula, mass, names[0] if names else "",
+                Molecule(smiles, key[:BLOCK_LENGTH], formula, mass, names[0] if names else "",
                          tuple(sources), tuple(identifiers))
             )  # fmt: skip
     if not molecules:
@@ -118,7 +128,7 @@ def library_source(library: Library, label: str) -> ListedSource:
     rows = zip(*(table[name].to_pylist() for name in ("smiles", "inchikey", "formula", "mass")),
                strict=True)  # fmt: skip
     molecules = [
-        Molecule(smiles, key[:14], formula, mass, sources=(label,))
+        Molecule(smiles, key[:BLOCK_LENGTH], formula, mass, sources=(label,))
         for smiles, key, formula, mass in rows
     ]
     if not molecules:
