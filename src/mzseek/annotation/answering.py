@@ -77,7 +77,7 @@ def answer(
     worths = _worths(p, fingerprints)
     keys = np.array([m.key or m.smiles for own in asked.molecules for m in own])
     order = _order(worths[wanted.objective], p, keys)
-    made = _candidates(asked, scored, near, p, in_set, order[: wanted.top])
+    made = _candidates(asked, scored, near, p, in_set, order)
     present = None
     if numbers.absence is not None:
         signs = absence_features(p, counts, scored.raw, [near.nearest], [spectra])
@@ -91,7 +91,7 @@ def answer(
         notes.append("probabilities rest on both ion modes: too few molecules of this one")
     return Answer(
         feature=asked.feature,
-        candidates=made,
+        candidates=made[: wanted.top],
         found=asked.found,
         scored=asked.kept,
         channels=tuple(channels),
