@@ -186,7 +186,8 @@ class Output:
         """
         with naming_output(self.target):
             said = [line for writer in self._writers for line in writer.finish()]
-            self._close()
+            for close in self._closes():
+                close()
             if self.is_folder:
                 facts = run_facts(
                     options=options or self.settings.options,
@@ -201,9 +202,8 @@ class Output:
             self._publish()
         return said
 
-    def _close(self) -> None:
-        for each in (*self._writers, self.set_aside, self._journal):
-            each.close()
+    def _closes(self) -> list[Callable[[], None]]:
+        return [*(each.close for each in self._writers), self.set_aside.close, self._journal.close]
 
     def _publish(self) -> None:
         if not self.is_folder:
@@ -224,9 +224,9 @@ class Output:
     ) -> None:
         """Let go; what is not complete stays under its partial name, if there is anything in it."""
         with self._held:
-            for each in (*self._writers, self.set_aside, self._journal):
+            for close in self._closes():
                 with contextlib.suppress(OSError):  # of a full disk, which has been told
-                    each.close()
+                    close()
             if not self._is_published and not self._journal.features:
                 shutil.rmtree(self.work, ignore_errors=True)
 
