@@ -1,0 +1,1 @@
+"""Tables of an annotation, in text: one file each."""

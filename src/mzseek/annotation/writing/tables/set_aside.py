@@ -1,0 +1,35 @@
+"""``set-aside.tsv``: what was not answered, and why."""
+
+from pathlib import Path
+
+from mzseek.annotation.writing.spool import Spool
+from mzseek.annotation.writing.tables.cells import row, words
+
+COLUMNS = ("where", "reason")
+
+
+class SetAside:
+    """Writes ``set-aside.tsv``; give it as ``rejects``.
+
+    A run that goes on reads its spectra from the beginning and sets the same aside again, so the
+    table is always begun anew.
+
+    Attributes
+    ----------
+    count : int
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+        self.count = 0
+        self._spool = Spool(path)
+        self._spool.write(row(COLUMNS))
+
+    def __call__(self, where: str, reason: str) -> None:
+        """Add a row."""
+        self.count += 1
+        self._spool.write(row([words(where), words(reason)]))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._spool.close()

@@ -1,0 +1,84 @@
+"""``summary.tsv``: one row a feature; columns that SIRIUS has, too, are named as there."""
+
+from collections.abc import Callable
+
+from mzseek.annotation.answers import Answer, Candidate
+from mzseek.annotation.writing.links import links
+from mzseek.annotation.writing.spool import Writer
+from mzseek.annotation.writing.tables.cells import decimal, row, several, share, words
+
+_Cell = Callable[[Answer], str]
+
+
+def _of_best(cell: Callable[[Candidate], str]) -> _Cell:
+    """A cell about what is decided for; empty where there are no candidates."""
+    return lambda answer: "" if answer.best is None else cell(answer.best)
+
+
+def nats(kind: str) -> Callable[[Answer, Candidate], str]:
+    """A cell of what channels of a kind add; empty where no channel is of that kind."""
+    return lambda answer, candidate: (
+        decimal(answer.nats(candidate, kind), 4) if kind in answer.kinds.values() else ""
+    )
+
+
+def _nats_of_best(kind: str) -> _Cell:
+    cell = nats(kind)
+    return lambda answer: "" if answer.best is None else cell(answer, answer.best)
+
+
+COLUMNS: dict[str, _Cell] = {
+    "feature": lambda answer: words(answer.feature.name),
+    "named_by": lambda answer: words(answer.feature.named_by),
+    "rank": _of_best(lambda _: "1"),
+    "name": _of_best(lambda best: words(best.name)),
+    "molecularFormula": _of_best(lambda best: words(best.formula)),
+    "adduct": _of_best(lambda best: words(best.adduct)),
+    "InChIkey2D": _of_best(lambda best: words(best.key)),
+    "smiles": _of_best(lambda best: words(best.smiles)),
+    "ionMass": lambda answer: decimal(answer.feature.precursor_mz, 5),
+    "retentionTimeInSeconds": lambda answer: decimal(answer.feature.retention_time, 2),
+    "links": _of_best(lambda best: several(links(best.identifiers))),
+    "confidence": lambda answer: share(answer.confidence),
+    "probability": _of_best(lambda best: share(best.probability)),
+    "inDatabaseProbability": lambda answer: share(answer.present),
+    "setSize": lambda answer: str(answer.set_size),
+    "coverage": lambda answer: share(answer.coverage),
+    "candidates": lambda answer: str(answer.found),
+    "scored": lambda answer: str(answer.scored),
+    "evidence": _nats_of_best("evidence"),
+    "analogy": _nats_of_best("analogy"),
+    "prior": _nats_of_best("prior"),
+    "explainedIntensity": _of_best(lambda best: decimal(best.explained, 4)),
+    "libraryMatch": _of_best(lambda best: words(best.match.record) if best.match else ""),
+    "librarySimilarity": _of_best(lambda b: decimal(b.match.similarity, 4) if b.match else ""),
+    "nearestSimilarity": lambda answer: decimal(answer.nearest, 4),
+    "level": lambda answer: words(answer.level.number),
+    "levelReason": lambda answer: words(answer.level.reason),
+    "spectra": lambda answer: str(len(answer.feature.spectra)),
+    "file": lambda answer: words(answer.feature.where),
+    "notes": lambda answer: several(answer.notes),
+}
+
+
+def summary_cells(answer: Answer) -> dict[str, str]:
+    """What the table says of a feature, by column."""
+    return {name: cell(answer) for name, cell in COLUMNS.items()}
+
+
+class Summary(Writer):
+    """Writes ``summary.tsv``."""
+
+    def write(self, answer: Answer) -> None:
+        """Add a row."""
+        self._begin()
+        self.spools[self.name].write(row(list(summary_cells(answer).values())))
+
+    def finish(self) -> list[str]:
+        """Complete the file: without answers it is a header."""
+        self._begin()
+        return super().finish()
+
+    def _begin(self) -> None:
+        if self.spools[self.name].is_empty:
+            self.spools[self.name].write(row(list(COLUMNS)))

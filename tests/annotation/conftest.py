@@ -1,0 +1,153 @@
+"""Answers made by hand: only what a test cares about has to be said."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mzseek.annotation.answers import Answer, Candidate, Level, Reference
+from mzseek.annotation.features import Feature
+from mzseek.spectra import Spectrum
+
+CAFFEINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O"
+CHANNELS = ("fragments", "analogs")
+KINDS = {"fragments": "evidence", "analogs": "analogy"}
+
+
+def a_spectrum(identifier: str = "s1", **changes: Any) -> Spectrum:
+    """Caffeine's, with a peak that nothing explains."""
+    facts: dict[str, Any] = {
+        "mz": np.array([42.0338, 69.0447, 110.0713, 123.4, 138.0662]),
+        "intensities": np.array([10.0, 25.0, 40.0, 5.0, 100.0]),
+        "precursor_mz": 195.0877,
+        "adduct": "[M+H]+",
+        "charge": 1,
+        "identifier": identifier,
+        "metadata": {"retention_time": "61.5", "ionmode": "positive"},
+    }
+    return Spectrum(**(facts | changes))
+
+
+def a_reference(**changes: Any) -> Reference:
+    facts: dict[str, Any] = {
+        "record": "MSBNK-Eawag-EA000001",
+        "smiles": CAFFEINE,
+        "name": "Caffeine",
+        "similarity": 0.93,
+        "peaks": 8,
+        "likeness": 1.0,
+        "contributor": "Eawag",
+        "licence": "CC BY",
+        "library": "built-in",
+        "adduct": "[M+H]+",
+        "precursor_mz": 195.0877,
+        "mz": np.array([110.0713, 138.0662]),
+        "intensities": np.array([0.4, 1.0]),
+    }
+    return Reference(**(facts | changes))
+
+
+def a_candidate(**changes: Any) -> Candidate:
+    facts: dict[str, Any] = {
+        "smiles": CAFFEINE,
+        "key": "RYYVLZVUVIJVGH",
+        "formula": "C8H10N4O2",
+        "mass": 194.080376,
+        "name": "Caffeine",
+        "adduct": "[M+H]+",
+        "error_ppm": 0.25,
+        "score": 3.5,
+        "probability": 0.8,
+        "in_set": True,
+        "parts": (2.5, 1.0),
+        "explained": 0.97,
+        "peaks_explained": 4,
+        "sources": ("built-in",),
+        "identifiers": ("HMDB0001847", "CID2519"),
+    }
+    return Candidate(**(facts | changes))
+
+
+def another_candidate(**changes: Any) -> Candidate:
+    """An isomer of caffeine."""
+    facts: dict[str, Any] = {
+        "smiles": "CCn1c(=O)[nH]c2ncn(C)c2c1=O",
+        "key": "AAAAAAAAAAAAAA",
+        "name": "",
+        "probability": 0.2,
+        "score": 2.1,
+        "parts": (1.5, 0.6),
+        "identifiers": (),
+    }
+    return a_candidate(**(facts | changes))
+
+
+def a_feature(name: str = "17", **changes: Any) -> Feature:
+    facts: dict[str, Any] = {
+        "name": name,
+        "named_by": "feature_id",
+        "spectra": (a_spectrum(),),
+        "where": "run.mgf",
+    }
+    return Feature(**(facts | changes))
+
+
+def an_answer(name: str = "17", **changes: Any) -> Answer:
+    candidates = changes.pop("candidates", (a_candidate(), another_candidate()))
+    facts: dict[str, Any] = {
+        "feature": a_feature(name),
+        "candidates": candidates,
+        "found": len(candidates),
+        "scored": len(candidates),
+        "channels": CHANNELS,
+        "kinds": KINDS,
+        "ions": {"[M+H]+": 1.0},
+        "coverage": 0.9,
+        "set_size": sum(candidate.in_set for candidate in candidates),
+        "objective": "hit",
+        "choices": {"hit": 0} if candidates else {},
+        "present": 0.95,
+        "nearest": 0.93,
+        "unlike": False,
+        "matches": (),
+        "level": Level("3", "tentative structure: the best candidate has probability 0.76"),
+        "notes": (),
+    }
+    return Answer(**(facts | changes))
+
+
+@pytest.fixture(scope="session")
+def make_answer() -> Callable[..., Answer]:
+    """An answer about caffeine: the name of its feature, and any attribute by name."""
+    return an_answer
+
+
+@pytest.fixture(scope="session")
+def make_candidate() -> Callable[..., Candidate]:
+    """Caffeine as a candidate, with any attribute changed by name."""
+    return a_candidate
+
+
+@pytest.fixture(scope="session")
+def make_other() -> Callable[..., Candidate]:
+    """An isomer of caffeine as a candidate, with any attribute changed by name."""
+    return another_candidate
+
+
+@pytest.fixture(scope="session")
+def make_reference() -> Callable[..., Reference]:
+    """A library spectrum of caffeine, with any attribute changed by name."""
+    return a_reference
+
+
+@pytest.fixture(scope="session")
+def make_feature() -> Callable[..., Feature]:
+    """A feature of one spectrum: its name, and any attribute by name."""
+    return a_feature
+
+
+@pytest.fixture(scope="session")
+def make_peaks() -> Callable[..., Spectrum]:
+    """A spectrum of caffeine: its identifier, and any attribute by name."""
+    return a_spectrum

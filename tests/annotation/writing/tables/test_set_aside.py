@@ -1,0 +1,18 @@
+"""What is set aside: where, and why, always from the beginning."""
+
+from pathlib import Path
+
+from mzseek.annotation.writing.tables.set_aside import SetAside
+
+
+def test_rows_are_written_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "set-aside.tsv"
+    path.write_text("of an earlier run\n")
+    aside = SetAside(path)
+    aside("a.mgf: record 3", "has no peaks")
+    aside("=cmd", "two\nlines\tand \x1b[31mred")
+    aside.close()
+    assert aside.count == 2
+    assert path.read_text("utf-8") == (
+        "where\treason\na.mgf: record 3\thas no peaks\n'=cmd\ttwo lines and \ufffd[31mred\n"
+    )

@@ -1,0 +1,75 @@
+"""One row a feature, with the columns that the docs list."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from mzseek.annotation.answers import Level
+from mzseek.annotation.writing.spool import Settings
+from mzseek.annotation.writing.tables.summary import COLUMNS, Summary
+
+
+@pytest.fixture
+def rows(tmp_path: Path):
+    def written(*answers) -> list[dict[str, str]]:
+        writer = Summary(tmp_path, "summary.tsv", Settings())
+        for answer in answers:
+            writer.write(answer)
+        assert writer.finish() == []
+        with (tmp_path / "summary.tsv").open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file, dialect="excel-tab"))
+
+    return written
+
+
+def test_a_row_says_what_the_answer_does(rows, make_answer, make_candidate, make_reference) -> None:
+    best = make_candidate(match=make_reference())
+    answer = make_answer("17", candidates=(best,), notes=("a note", "another; one"))
+    (row,) = rows(answer)
+    assert list(row) == list(COLUMNS)
+    assert row == {
+        "feature": "17", "named_by": "feature_id", "rank": "1", "name": "Caffeine",
+        "molecularFormula": "C8H10N4O2", "adduct": "[M+H]+", "InChIkey2D": "RYYVLZVUVIJVGH",
+        "smiles": "Cn1c(=O)c2c(ncn2C)n(C)c1=O", "ionMass": "195.08770",
+        "retentionTimeInSeconds": "61.50",
+        "links": "https://hmdb.ca/metabolites/HMDB0001847; "
+                 "https://pubchem.ncbi.nlm.nih.gov/compound/2519",
+        "confidence": "0.76", "probability": "0.8", "inDatabaseProbability": "0.95",
+        "setSize": "1", "coverage": "0.9", "candidates": "1", "scored": "1",
+        "evidence": "2.5000", "analogy": "1.0000", "prior": "", "explainedIntensity": "0.9700",
+        "libraryMatch": "MSBNK-Eawag-EA000001", "librarySimilarity": "0.9300",
+        "nearestSimilarity": "0.9300", "level": "3",
+        "levelReason": "tentative structure: the best candidate has probability 0.76",
+        "spectra": "1", "file": "run.mgf", "notes": "a note; another\\; one",
+    }  # fmt: skip
+
+
+def test_a_feature_without_candidates_has_a_row(rows, make_answer) -> None:
+    answer = make_answer(
+        candidates=(), present=None, nearest=float("nan"), level=Level("5", "exact mass only")
+    )
+    (row,) = rows(answer)
+    assert row["feature"] == "17"
+    assert row["confidence"] == "0"
+    empty = {"rank", "name", "smiles", "probability", "evidence", "inDatabaseProbability"}
+    assert {name for name in empty | {"nearestSimilarity"} if row[name]} == set()
+
+
+def test_the_answer_is_what_the_objective_decides_for(rows, make_answer) -> None:
+    (row,) = rows(make_answer(objective="tanimoto", choices={"hit": 0, "tanimoto": 1}))
+    assert (row["InChIkey2D"], row["probability"]) == ("AAAAAAAAAAAAAA", "0.2")
+
+
+def test_a_prior_that_is_on_is_shown(rows, make_answer, make_candidate) -> None:
+    kinds = {"fragments": "evidence", "prior": "prior"}
+    answer = make_answer(
+        candidates=(make_candidate(parts=(1.0, -0.5)),), channels=("fragments", "prior"),
+        kinds=kinds,
+    )  # fmt: skip
+    (row,) = rows(answer)
+    assert (row["evidence"], row["analogy"], row["prior"]) == ("1.0000", "", "-0.5000")
+
+
+def test_without_answers_there_is_a_header(rows) -> None:
+    assert rows() == []

@@ -1,0 +1,25 @@
+"""Files that grow, and the order of candidates."""
+
+from pathlib import Path
+
+from mzseek.annotation.writing.spool import Spool, ranked
+
+
+def test_a_spool_goes_on_where_it_ended(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "a")
+    assert spool.is_empty
+    spool.write("one\n")
+    assert (spool.place(), spool.is_empty) == (4, False)
+    spool.close()
+    again = Spool(tmp_path / "a")
+    assert not again.is_empty
+    again.write("zwölf\u2028\n")
+    assert list(again.lines()) == ["one\n", "zwölf\u2028\n"]
+    again.close()
+    again.close()
+
+
+def test_what_is_decided_for_comes_first(make_answer) -> None:
+    answer = make_answer(objective="f1", choices={"f1": 1})
+    assert ranked(answer) == [answer.candidates[1], answer.candidates[0]]
+    assert ranked(make_answer(candidates=())) == []
