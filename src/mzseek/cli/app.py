@@ -23,6 +23,7 @@ COMMANDS = {
     "negatives": "Mine negatives for training, for every molecule of a data set.",
     "train": "Train a model on a prepared data set.",
     "fit": "Fit a ranker over channels of evidence: fragments, analogs, trained runs.",
+    "model": "Make, check and describe the bundle that annotation goes by.",
     "evaluate": "Score a run, from its saved predictions where there are any.",
     "report": "Pages about runs: the trade-off, calibration, how training went, and the data.",
     "bands": "How alike the candidates are: the similarity bands that bound regret.",
@@ -37,6 +38,7 @@ _FOLDERS = {
     "annotate": "annotating",
     "fit": "evidence",
     "library": "references",
+    "model": "annotation",
     "reproduce": "experiments",
     "tune": "experiments",
 }
