@@ -4,11 +4,13 @@ import base64
 import hashlib
 import json
 import math
+import re
 from typing import Any
 
 from mzseek.names import visible
 
 # Legal in JSON, and never read as the end of a script, as a comment, or as the end of a line.
+_MARKUP = re.compile("[<>&\u2028\u2029]")
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
@@ -22,8 +24,18 @@ def embedded(data: Any) -> str:
     >>> embedded({"name": "</script>", "p": float("nan")})
     '{"name":"\\u003c/script\\u003e","p":null}'
     """
-    text = json.dumps(_plain(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.translate(_ESCAPES)
+    try:
+        text = _json(data)
+        is_plain = "\\" not in text and visible(text) == text
+    except ValueError:  # a number that is not finite
+        is_plain = False
+    if not is_plain:
+        text = _json(_plain(data))
+    return text.translate(_ESCAPES) if _MARKUP.search(text) else text
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def source_hash(text: str) -> str:

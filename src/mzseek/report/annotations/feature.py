@@ -116,11 +116,11 @@ def _candidate(answer: Answer, candidate: Candidate, place: int) -> dict[str, An
 
 
 def _others(answer: Answer, shown: list[int]) -> list[list[Any]]:
-    """Further candidates: rank, name or formula, probability, whether in the set."""
+    """Further candidates: rank, name, SMILES, probability, whether in the set."""
     listed = [place for place in range(min(len(answer.candidates), LISTED)) if place not in shown]
     rows = ((place, answer.candidates[place]) for place in listed)
     return [
-        [place + 1, each.name or each.smiles, each.formula, _overall(answer, each), each.in_set]
+        [place + 1, each.name, each.smiles, _overall(answer, each), each.in_set]
         for place, each in rows
     ]
 
@@ -142,7 +142,7 @@ def _overall(answer: Answer, candidate: Candidate) -> float:
 
 def _choice(answer: Answer, place: int) -> list[Any]:
     candidate = answer.candidates[place]
-    return [place + 1, candidate.name or candidate.smiles]
+    return [place + 1, candidate.name, candidate.smiles]
 
 
 def _about(answer: Answer) -> list[str]:

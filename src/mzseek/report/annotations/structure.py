@@ -9,7 +9,6 @@ from typing import Any
 
 from rdkit.Chem import Atom, Bond, BondDir, Kekulize, Mol, WedgeMolBonds
 from rdkit.Chem.rdDepictor import Compute2DCoords
-from rdkit.Geometry import Point3D
 
 from mzseek.chem import parse_molecule
 from mzseek.errors import MoleculeError
@@ -27,6 +26,7 @@ _DIRECTIONS = {
 }
 
 Structure = dict[str, Any]
+Places = list[tuple[float, float]]
 
 
 @lru_cache(maxsize=_KEPT)
@@ -57,48 +57,48 @@ def structure(smiles: str) -> Structure | None:
         WedgeMolBonds(molecule, flat)
     except (MoleculeError, RuntimeError, ValueError):
         return None
-    places = [flat.GetAtomPosition(atom) for atom in range(molecule.GetNumAtoms())]
+    places: Places = [(x, y) for x, y, _ in flat.GetPositions().tolist()]
+    rings = [set(ring) for ring in molecule.GetRingInfo().AtomRings()]
     return {
-        "xy": [round(v * UNIT / _BOND) for at in places for v in (at.x, -at.y)],
+        "xy": [round(v * UNIT / _BOND) for x, y in places for v in (x, -y)],
         "at": {
             str(atom.GetIdx()): label
             for atom in molecule.GetAtoms()
             if (label := _label(atom)) is not None
         },
-        "bo": [_bond(molecule, bond, places) for bond in molecule.GetBonds()],
+        "bo": [_bond(bond, rings, places) for bond in molecule.GetBonds()],
     }
 
 
 def _label(atom: Atom) -> tuple[str, int, int, int] | None:
-    charge, isotope = atom.GetFormalCharge(), atom.GetIsotope()
-    is_plain = atom.GetSymbol() == "C" and not charge and not isotope and atom.GetDegree()
+    symbol, charge, isotope = atom.GetSymbol(), atom.GetFormalCharge(), atom.GetIsotope()
+    is_plain = symbol == "C" and not charge and not isotope and atom.GetDegree()
     if is_plain and not atom.GetNumRadicalElectrons():
         return None
-    return atom.GetSymbol(), atom.GetTotalNumHs(), charge, isotope
+    return symbol, atom.GetTotalNumHs(), charge, isotope
 
 
-def _bond(molecule: Mol, bond: Bond, places: list[Point3D]) -> tuple[int, int, int, int]:
+def _bond(bond: Bond, rings: list[set[int]], places: Places) -> tuple[int, int, int, int]:
     begin, end = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
-    kind = _DIRECTIONS.get(bond.GetBondDir()) if bond.GetBondTypeAsDouble() < 2 else None
-    if kind is None:
-        kind = min(max(int(bond.GetBondTypeAsDouble()), 1), 3)
-    return begin, end, kind, _side(molecule, bond, places) if kind == 2 else 0
+    order = min(max(int(bond.GetBondTypeAsDouble()), 1), 3)
+    if order == 1:
+        return begin, end, _DIRECTIONS.get(bond.GetBondDir(), 1), 0
+    return begin, end, order, _side(bond, begin, end, rings, places) if order == 2 else 0
 
 
-def _side(molecule: Mol, bond: Bond, places: list[Point3D]) -> int:
+def _side(bond: Bond, begin: int, end: int, rings: list[set[int]], places: Places) -> int:
     """Where the second line of a double bond goes: into its smallest ring, or to its neighbours."""
-    begin, end = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
-    rings = [ring for ring in molecule.GetRingInfo().AtomRings() if begin in ring and end in ring]
-    if rings:
-        near = [atom for atom in min(rings, key=len) if atom not in (begin, end)]
-    elif min(bond.GetBeginAtom().GetDegree(), bond.GetEndAtom().GetDegree()) < 2:
-        return 0
+    around = [ring for ring in rings if begin in ring and end in ring]
+    if around:
+        near = min(around, key=len)
     else:
-        around = (*bond.GetBeginAtom().GetNeighbors(), *bond.GetEndAtom().GetNeighbors())
-        near = [atom.GetIdx() for atom in around if atom.GetIdx() not in (begin, end)]
-    one, two = places[begin], places[end]
+        one, two = bond.GetBeginAtom(), bond.GetEndAtom()
+        if min(one.GetDegree(), two.GetDegree()) < 2:
+            return 0
+        near = {atom.GetIdx() for atom in (*one.GetNeighbors(), *two.GetNeighbors())}
+    (x, y), (x2, y2) = places[begin], places[end]
     turn = sum(
-        (two.x - one.x) * (places[atom].y - one.y) - (two.y - one.y) * (places[atom].x - one.x)
-        for atom in near
+        (x2 - x) * (places[atom][1] - y) - (y2 - y) * (places[atom][0] - x)
+        for atom in near - {begin, end}
     )
     return 1 if turn >= 0 else -1

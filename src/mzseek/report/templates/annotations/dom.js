@@ -30,7 +30,10 @@ function percent(p) {
   if (value > 0 && value < 0.1) return "< 0.1 %";
   return (value < 9.95 ? value.toFixed(1) : value > 99 && value < 100 ? Math.min(value, 99.9).toFixed(1) : value.toFixed(0)) + " %";
 }
-const signed = (value, digits) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(digits);
+const signed = (value, digits) => {
+  const size = Math.abs(value).toFixed(digits);
+  return (Number(size) === 0 ? "" : value < 0 ? "−" : "+") + size;
+};
 const many = (number, one, more) => `${number.toLocaleString("en")} ${number === 1 ? one : more || one + "s"}`;
 
 // Nats in words.
@@ -42,3 +45,5 @@ function times(nats) {
 }
 const shortened = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
 const called = (candidate, most = 60) => shortened(candidate.name || candidate.smiles, most);
+// A name as it is; what has none is called by its SMILES, in small print.
+const naming = (name, smiles, most) => h("span", { class: name ? "named" : "smiles" }, shortened(name || smiles, most));

@@ -28,8 +28,8 @@ function drawMirror(data, ref, width) {
   rows.sort((a, b) => (a[3] === "") < (b[3] === "") ? 1 : (a[3] === "") > (b[3] === "") ? -1 : a[1] - b[1]);
   for (const [m, v, sign, kind] of rows) svg.append(stick(m, v, sign, kind, `${m.toFixed(4)}, ${(100 * v).toFixed(1)} %`));
   svg.append(s("line", { class: "axis", x1: left, x2: width - right, y1: middle, y2: middle }));
-  for (const v of axis.ticks) svg.append(s("text", { class: "tick", x: axis.x(v).toFixed(1), y: height - 16, "text-anchor": "middle" }, String(v)));
-  svg.append(s("text", { class: "tick", x: width - right, y: height - 3, "text-anchor": "end" }, "m/z"));
-  svg.append(s("text", { class: "tick", x: 2, y: 12 }, "this feature"), s("text", { class: "tick", x: 2, y: height - 30 }, "reference"));
+  for (const v of axis.ticks) svg.append(s("text", { class: "tick", x: axis.x(v).toFixed(1), y: height - 4, "text-anchor": "middle" }, String(v)));
+  svg.append(s("text", { class: "tick", x: 2, y: height - 4 }, "m/z"));
+  svg.append(s("text", { class: "tick", x: 2, y: 12 }, "this feature"), s("text", { class: "tick", x: 2, y: height - 22 }, "reference"));
   return { svg, same: isSame.size, moved: isMoved.size };
 }

@@ -8,7 +8,7 @@ const box = (title, ...content) => h("section", { class: "box" }, h("h4", {}, ti
 const BARS = 8;
 
 function howSure(data) {
-  const rows = data.candidates.map((c) => [c.rank, called(c, 48), c.p, c.in]).concat(data.others.map((o) => [o[0], shortened(o[1] || o[2], 48), o[3], o[4]]));
+  const rows = data.candidates.map((c) => [c.rank, naming(c.name, c.smiles, 48), c.p, c.in]).concat(data.others.map((o) => [o[0], naming(o[1], o[2], 48), o[3], o[4]]));
   rows.sort((a, b) => a[0] - b[0]);
   const shown = rows.slice(0, BARS), hidden = rows.slice(BARS);
   const line = (mark, name, p, kind, extra) => h("li", { class: extra }, h("span", { class: "rank" }, mark), h("span", { class: "label" }, name), h("span", { class: "num" }, percent(p)), bar(p, kind));
@@ -16,7 +16,7 @@ function howSure(data) {
   const number = hidden.length + data.rest[0];
   if (number) list.append(line("", `${many(number, "other candidate")}`, hidden.reduce((sum, row) => sum + row[2], data.rest[1]), "out", "other"));
   if (data.present !== null) list.append(line("", "not in the database", 1 - data.present, "absent", "other"));
-  const inSet = `Dark bars: the prediction set, ${many(data.set, "candidate")}. It was made to hold the true molecule in ${Number((100 * data.coverage).toPrecision(3))} of 100 cases${data.present === null ? ", if it is among the candidates" : ""}.`;
+  const inSet = `Dark bars: the prediction set, ${many(data.set, "candidate")}. It was made to hold the true molecule in ${Number((100 * data.coverage).toPrecision(3))} of 100 cases, if it is among the candidates.`;
   return box("How sure", list, h("p", { class: "small" }, inSet, data.present === null ? " Whether the molecule is in the database at all, the model cannot say." : ""));
 }
 
@@ -43,10 +43,10 @@ function why(data, candidate) {
 function forGoals(data) {
   const found = Object.entries(data.choices), picks = new Set(found.map(([, choice]) => choice[0]));
   if (!found.length) return "";
-  if (picks.size === 1) return box("For other goals", h("p", {}, `All ${found.length} goals lead to the same answer, number ${found[0][1][0]}: `, h("b", {}, shortened(found[0][1][1], 60)), "."));
+  if (picks.size === 1) return box("For other goals", h("p", {}, `All ${found.length} goals lead to the same answer, number ${found[0][1][0]}: `, h("b", {}, naming(found[0][1][1], found[0][1][2], 60)), "."));
   const list = h("dl", { class: "goals" });
-  for (const [goal, [rank, name]] of found)
-    list.append(h("dt", {}, goal, goal === data.objective ? h("em", {}, " (chosen)") : ""), h("dd", {}, h("b", {}, `${rank}. ${shortened(name, 44)}`), h("small", {}, "if you want " + (COMMON.goals[goal] || goal))));
+  for (const [goal, [rank, name, smiles]] of found)
+    list.append(h("dt", {}, goal, goal === data.objective ? h("em", {}, " (chosen)") : ""), h("dd", {}, h("b", {}, `${rank}. `, naming(name, smiles, 44)), h("small", {}, "if you want " + (COMMON.goals[goal] || goal))));
   return box("For other goals", list);
 }
 
@@ -60,17 +60,21 @@ function asIons(data) {
 function references(data, candidate, width) {
   if (!data.refs.length) return box("Reference spectra", h("p", {}, "No reference spectrum stands behind these answers. ", data.nearest === null ? "" : `The nearest of any molecule has a similarity of ${data.nearest.toFixed(2)} (of 1).`));
   const first = candidate.match ?? candidate.analog ?? 0, stage = h("div", { class: "stage" }), choice = h("div", { class: "choice", role: "group", "aria-label": "reference spectra" });
+  const roles = data.refs.map((ref, i) => {
+    const own = data.candidates.filter((c) => c.match === i).map((c) => c.rank), like = data.candidates.filter((c) => c.analog === i).map((c) => c.rank);
+    return own.length ? `match of ${own.join(", ")}` : like.length ? `analog of ${like.join(", ")}` : "";
+  });
   const show = (place) => {
     const ref = data.refs[place];
     [...choice.children].forEach((button, i) => button.setAttribute("aria-pressed", i === place));
     const drawn = drawMirror(data, ref, width), st = ref.st === null ? null : data.structures[ref.st];
-    const role = place === candidate.match ? `This very molecule, ${called(candidate)}` : place === candidate.analog ? `Another molecule, whose structure is ${percent(ref.likeness)} like that of ${called(candidate)} (Tanimoto)` : ref.same ? "A reference of the same m/z that matches" : "Behind another candidate";
+    const role = place === candidate.match ? `This very molecule, ${called(candidate)}` : place === candidate.analog ? `Another molecule: its parts are ${percent(ref.likeness)} those of ${called(candidate)} (Tanimoto)` : ref.same ? "A reference of the same m/z that matches" : "Behind another candidate";
     stage.replaceChildren(
       h("div", { class: "plot" }, drawn.svg, h("p", { class: "small" }, h("i", { class: "dot k-same" }), `${many(drawn.same, "peak")} in both`, drawn.moved ? [" ", h("i", { class: "dot k-moved" }), `${drawn.moved} apart by the difference of the precursors, ${signed(data.precursor - ref.mz, 4)}`] : "")),
       h("div", { class: "source" }, st ? drawStructure(st, bondFor([st], 230, 150, 20), { title: ref.name || ref.smiles }) : "",
         h("dl", { class: "pairs tight" }, [["molecule", ref.name || ref.smiles], ["role", role], ["similarity", `${ref.similarity.toFixed(2)} of 1, ${many(ref.count, "peak")} match`], ["record", ref.record], ["ion", `${ref.adduct} m/z ${ref.mz.toFixed(4)}`], ["contributor", ref.contributor || "not stated"], ["licence", ref.licence || "not stated"], ["library", ref.library]].filter((row) => row[1]).map(([key, value]) => [h("dt", {}, key), h("dd", {}, value)]))));
   };
-  data.refs.forEach((ref, i) => choice.append(h("button", { type: "button", onclick: () => show(i) }, shortened(ref.name || ref.record, 28), h("small", {}, ref.similarity.toFixed(2)))));
+  data.refs.forEach((ref, i) => choice.append(h("button", { type: "button", onclick: () => show(i) }, roles[i] ? h("small", {}, roles[i]) : "", shortened(ref.name || ref.record, 30), h("small", {}, ref.similarity.toFixed(2)))));
   show(first);
   return box("Against reference spectra", data.refs.length > 1 ? choice : "", stage);
 }

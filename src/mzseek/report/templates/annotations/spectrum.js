@@ -14,16 +14,15 @@ function axisFor(mzs, precursor, width, left, right) {
 }
 
 function drawSpectrum(data, candidate, width) {
-  const height = width < 480 ? 230 : 270, top = 34, bottom = 34, left = 34, right = 10, base = height - bottom;
+  const height = width < 480 ? 230 : 270, top = 36, bottom = 28, left = 34, right = 10, base = height - bottom;
   const mz = data.peaks[0].map((v) => v / 1e4), share = data.peaks[1].map((v) => v / 1000);
   const axis = axisFor(mz, data.precursor, width, left, right), y = (v) => base - v * (base - top);
   const pieces = new Map(candidate ? candidate.pieces.map((row) => [row[0], row]) : []);
   const svg = s("svg", { class: "spectrum", viewBox: `0 0 ${width} ${height}`, width, height, tabindex: 0, role: "application", "aria-label": "Spectrum. Left and right arrows go from peak to peak." });
   for (const v of [0.5, 1]) svg.append(s("line", { class: "grid", x1: left, x2: width - right, y1: y(v), y2: y(v) }));
   for (const v of [0, 0.5, 1]) svg.append(s("text", { class: "tick", x: left - 6, y: y(v) + 3.5, "text-anchor": "end" }, String(100 * v)));
-  for (const v of axis.ticks) svg.append(s("text", { class: "tick", x: axis.x(v).toFixed(1), y: base + 16, "text-anchor": "middle" }, String(v)));
-  svg.append(s("text", { class: "tick", x: width - right, y: height - 3, "text-anchor": "end" }, "m/z"));
-  svg.append(s("text", { class: "tick", x: 2, y: 12 }, "% of the highest peak"));
+  for (const v of axis.ticks) svg.append(s("text", { class: "tick", x: axis.x(v).toFixed(1), y: base + 20, "text-anchor": "middle" }, String(v)));
+  svg.append(s("text", { class: "tick", x: 2, y: base + 20 }, "m/z"), s("text", { class: "tick", x: 2, y: 12 }, "% of the highest peak"));
   const px = axis.x(data.precursor);
   svg.append(s("path", { class: "precursor", d: `M${px.toFixed(1)} ${base + 1}l-4.5 7h9z` }, s("title", {}, `precursor ${data.precursor.toFixed(4)}`)));
   const order = mz.map((_, i) => i).sort((a, b) => pieces.has(a) - pieces.has(b) || share[a] - share[b]);
@@ -39,21 +38,28 @@ function drawSpectrum(data, candidate, width) {
   return { svg, nodes, mz, share, pieces, x: axis.x };
 }
 
+// Width of a label in pixels: figures above and below the line are narrow.
+const wide = (text) => [...text].reduce((sum, c) => sum + (/[₀-₉⁺⁻²³]/.test(c) ? 4.8 : /[.[\]]/.test(c) ? 4 : 7.4), 0);
 // Texts above the strongest peaks that meet neither each other nor a peak.
 function placed(labels, width, left, base) {
-  const layer = s("g", { class: "labels" }), taken = [], most = Math.max(5, Math.floor(width / 65));
+  const layer = s("g", { class: "labels" }), taken = [];
+  let number = 0;
+  const most = Math.max(5, Math.floor(width / 65));
   const order = labels.filter((l) => l.share >= 0.015).sort((a, b) => b.share * (b.own ? 2 : 1) - a.share * (a.own ? 2 : 1));
   const meets = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
   for (const label of order) {
-    if (taken.length >= most) break;
-    const half = label.text.length * 3.4;
-    for (const [side, lift] of [[0, 0], [half + 4, -10], [-half - 4, -10], [0, 13]]) {
+    if (number >= most) break;
+    const half = wide(label.text) / 2;
+    for (const [side, lift] of [[0, 0], [half + 4, -10], [-half - 4, -10], [0, 13], [half * 0.7, 13], [-half * 0.7, 13], [0, 26], [0, 39]]) {
       const x = Math.min(Math.max(label.x + side, left + half), width - 2 - half), low = label.y - 4 - lift;
       const box = [x - half - 2, low - 11, x + half + 2, low + 2];
       if (box[1] < 13 || box[3] > base) continue;
-      if (taken.some((other) => meets(box, other))) continue;
+      const leader = [label.x - 1, low + 2, label.x + 1, label.y];
+      if (taken.some((other) => meets(box, other) || (lift > 0 && meets(leader, other)))) continue;
       if (labels.some((o) => o.share > 0.02 && o.x > box[0] && o.x < box[2] && o.y < box[3] - (o.i === label.i ? 4 : 0))) continue;
       taken.push(box);
+      number++;
+      if (lift > 0) taken.push(leader);
       if (lift > 0) layer.append(s("line", { class: "leader", x1: label.x.toFixed(1), x2: label.x.toFixed(1), y1: (label.y - 1).toFixed(1), y2: (low + 2).toFixed(1) }));
       layer.append(s("text", { class: label.own ? "own" : "none", x: x.toFixed(1), y: low.toFixed(1), "text-anchor": "middle", "data-peak": label.i }, label.text));
       break;
