@@ -1,7 +1,8 @@
 """What is counted while features go by."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from mzseek.annotation.answers import Answer, Reference
 from mzseek.report.annotations.words import LEVELS, badges
@@ -36,18 +37,21 @@ class Counts:
 
     def add(self, answer: Answer) -> None:
         """Count one more."""
+        self.take(signs_of(answer))
+
+    def take(self, signs: Mapping[str, Any]) -> None:
+        """Count one more by its signs."""
         self.features += 1
-        self.records += len(answer.feature.spectra)
-        self.levels[answer.level.number] += 1
-        self.badges.update(badges(answer))
-        self.sure += answer.confidence >= _SURE
-        self.fair += _FAIR <= answer.confidence < _SURE
-        self.coverages.add(answer.coverage)
-        self.objectives.add(answer.objective)
-        self.knows_absence |= answer.present is not None
-        self.has_prior |= "prior" in answer.kinds.values()
-        for reference in _shown(answer):
-            self.licences[reference.licence, reference.contributor] += 1
+        self.records += signs["spectra"]
+        self.levels[signs["level"]] += 1
+        self.badges.update(signs["badges"])
+        self.sure += signs["confidence"] >= _SURE
+        self.fair += _FAIR <= signs["confidence"] < _SURE
+        self.coverages.add(signs["coverage"])
+        self.objectives.add(signs["objective"])
+        self.knows_absence |= signs["knows_absence"]
+        self.has_prior |= signs["has_prior"]
+        self.licences.update((licence, contributor) for licence, contributor in signs["licences"])
 
     def by_level(self) -> list[tuple[str, str, int, float]]:
         """Level, what it means, number of features, and its share in percent; surest first."""
@@ -58,6 +62,21 @@ class Counts:
             (level, LEVELS.get(level, ""), self.levels[level], 100 * self.levels[level] / total)
             for level in order
         ]
+
+
+def signs_of(answer: Answer) -> dict[str, Any]:
+    """What is counted of an answer, as plain data: all that need be kept of one that has gone by."""
+    return {
+        "spectra": len(answer.feature.spectra),
+        "level": answer.level.number,
+        "badges": list(badges(answer)),
+        "confidence": answer.confidence,
+        "coverage": answer.coverage,
+        "objective": answer.objective,
+        "knows_absence": answer.present is not None,
+        "has_prior": "prior" in answer.kinds.values(),
+        "licences": [[each.licence, each.contributor] for each in _shown(answer)],
+    }
 
 
 def _shown(answer: Answer) -> Iterator[Reference]:

@@ -2,6 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mzseek.annotation.writing import Settings
+from mzseek.version import __version__
+
+SMALL = 200_000  # molecules: a smaller database is called small
+LARGER = ("mzseek database hmdb", "mzseek database pubchem", "mzseek database build YOUR-LIST")
 
 
 @dataclass(frozen=True)
@@ -53,3 +61,38 @@ class Facts:
     versions: Mapping[str, str] = field(default_factory=dict)
     checksums: Mapping[str, str] = field(default_factory=dict)
     date: str = ""
+
+
+def facts_of(
+    settings: Settings, searched: Mapping[str, Any], records: int, reasons: Mapping[str, int]
+) -> Facts:
+    """Facts of a job.
+
+    Parameters
+    ----------
+    settings : Settings
+        Of its writers.
+    searched : mapping
+        ``model``, ``database`` and ``libraries``.
+    records : int
+    reasons : mapping of str to int
+        How many were set aside for each.
+    """
+    database, model = searched["database"], searched["model"]
+    spectra = sum(library["spectra"] for library in searched["libraries"])
+    molecules = int(database["molecules"])
+    return Facts(
+        records=records,
+        set_aside=reasons,
+        database=settings.database,
+        molecules=molecules,
+        small=molecules < SMALL and database["kind"] != "file",
+        larger=LARGER,
+        model=model.get("name", Path(model["path"]).name),
+        about_model=model.get("about", ""),
+        library=f"{spectra:,} reference spectra",
+        files=tuple(Path(name).name for name in settings.inputs),
+        options={name: str(value) for name, value in settings.options.items()},
+        versions={"mzseek": __version__},
+        checksums={name: digest[:16] for name, digest in model.get("sha256", {}).items()},
+    )

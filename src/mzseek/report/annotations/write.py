@@ -1,8 +1,12 @@
 """Writing the page: features go by one at a time, and none is kept."""
 
+import contextlib
+import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any
@@ -11,11 +15,14 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from mzseek.annotation.answers import Answer
+from mzseek.annotation.writing import Settings, Writer
+from mzseek.annotation.writing.output import SET_ASIDE
+from mzseek.annotation.writing.tables.set_aside import read_set_aside
 from mzseek.files import StrPath, atomic_file
 from mzseek.fragments.match import LEAST, PPM
-from mzseek.report.annotations.counts import Counts
+from mzseek.report.annotations.counts import Counts, signs_of
 from mzseek.report.annotations.embed import embedded, source_hash
-from mzseek.report.annotations.facts import Facts
+from mzseek.report.annotations.facts import Facts, facts_of
 from mzseek.report.annotations.feature import IN_FULL, feature_data
 from mzseek.report.annotations.row import row_data
 from mzseek.report.annotations.words import LEVELS, goals
@@ -67,6 +74,88 @@ def write_report(
         with partial.open("w", encoding="utf-8", newline="\n") as page:
             _assemble(page, environment, known, rows, blocks)
     return out
+
+
+class ReportWriter(Writer):
+    """The page as one of the files that a job writes, which can be gone on with.
+
+    Parameters
+    ----------
+    folder, name, settings
+        As of every `Writer`.
+    facts : callable of (records, reasons)
+        Makes `Facts` when the last answer was written: of the records there were, and of how many
+        were set aside for each reason.
+    """
+
+    def __init__(
+        self, folder: Path, name: str, settings: Settings, facts: Callable[..., Facts]
+    ) -> None:
+        super().__init__(folder, name, settings)
+        self._facts = facts
+        self._environment = templates()
+        self._row = self._environment.get_template(f"{_ROOM}/row.html")
+        self._place = sum(1 for _ in self.spools[self._names[2]].lines())
+
+    @property
+    def _names(self) -> list[str]:
+        return [f"{self.name}.{part}" for part in ("rows", "blocks", "counts")]
+
+    def spool_names(self) -> list[str]:
+        """Rows of the table, data of features, and what is counted of each."""
+        return self._names
+
+    def write(self, answer: Answer) -> None:
+        """Add a feature."""
+        rows, blocks, counts = (self.spools[name] for name in self._names)
+        place, self._place = self._place, self._place + 1
+        rows.write(self._row.render(row_data(answer, place)))
+        data = feature_data(
+            answer, in_full=IN_FULL, ppm=self.settings.ppm, least=self.settings.least
+        )
+        blocks.write(f'<script type="application/json" id="d{place}">{embedded(data)}</script>\n')
+        counts.write(json.dumps(signs_of(answer)) + "\n")
+
+    def finish(self) -> list[str]:
+        """Put the page together."""
+        counts = Counts()
+        for line in self.spools[self._names[2]].lines():
+            counts.take(json.loads(line))
+        reasons = Counter(reason for _, reason in read_set_aside(self.folder / SET_ASIDE))
+        facts = self._facts(counts.records + sum(reasons.values()), reasons)
+        known = _known(self.settings.title, facts, counts)
+        self.close()
+        with contextlib.ExitStack() as opened:
+            page = opened.enter_context(
+                (self.folder / self.name).open("w", encoding="utf-8", newline="\n")
+            )
+            rows, blocks = (
+                opened.enter_context((self.folder / name).open(encoding="utf-8", newline="\n"))
+                for name in self._names[:2]
+            )
+            _assemble(page, self._environment, known, rows, blocks)
+        for name in self._names:
+            (self.folder / name).unlink()
+        return []
+
+
+def report_writers(facts: Mapping[str, Any]) -> dict[str, Callable[..., Writer]]:
+    """Makers of the page, by name in a folder and by suffix, as `Output` takes them.
+
+    Parameters
+    ----------
+    facts : mapping
+        What is searched: ``model``, ``database`` and ``libraries``, as
+        `mzseek.annotation.pipeline.Workshop.facts` has them.
+    """
+    make = partial(_report_writer, searched=facts)
+    return {"report.html": make, ".html": make}
+
+
+def _report_writer(
+    folder: Path, name: str, settings: Settings, *, searched: Mapping[str, Any]
+) -> ReportWriter:
+    return ReportWriter(folder, name, settings, partial(facts_of, settings, searched))
 
 
 def _spool(beside: Path) -> IO[str]:
