@@ -10,7 +10,7 @@ from mzseek.annotation.writing.spool import Writer
 from mzseek.errors import BusyError, InputError, RunError
 
 OWN = ["candidates.tsv", "peaks.tsv", "run.json", "set-aside.tsv", "summary.tsv"]
-SINGLE = ["out.tsv", "out.json"]
+SINGLE = ["out.tsv", "out.json", "out.mzTab", "out.graphml"]
 
 
 def names(folder: Path) -> list[str]:
