@@ -128,6 +128,15 @@ def test_what_is_not_its_own_is_not_replaced(tmp_path: Path, make_answer) -> Non
         write(tmp_path / "file", [])
 
 
+def test_a_folder_in_the_way_of_the_work_stays(tmp_path: Path) -> None:
+    (tmp_path / "out.partial").mkdir()
+    (tmp_path / "out.partial/thesis.tex").write_text("x")
+    with pytest.raises(RunError, match="is in the way"):
+        write(tmp_path / "out", [])
+    assert names(tmp_path) == ["out.partial"]
+    assert names(tmp_path / "out.partial") == ["thesis.tex"]
+
+
 def test_an_unknown_suffix_is_refused_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"out\.xlsx: its name ends in none of"):
         Output(tmp_path / "out.xlsx", Settings())

@@ -1,6 +1,5 @@
 """The GraphML file: features as nodes, with annotations; edges of a network, if one is given."""
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
@@ -8,10 +7,10 @@ from xml.sax.saxutils import escape, quoteattr
 
 from mzseek.annotation.answers import Answer
 from mzseek.annotation.writing.graph.network import Key, Network, Node, open_network
+from mzseek.annotation.writing.lookup import Lookup, keep, same_feature
 from mzseek.annotation.writing.spool import Settings, Writer
 from mzseek.annotation.writing.tables.cells import decimal, words
-from mzseek.annotation.writing.tables.summary import BEFORE, JOINED, NUMBERS, joined_cells
-from mzseek.names import visible
+from mzseek.annotation.writing.tables.summary import BEFORE, JOINED, NUMBERS
 
 _HEAD = (
     '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -29,19 +28,6 @@ _KEYS = [
 ]
 
 
-def same_feature(name: str) -> str:
-    """A feature's name as it is compared: whole numbers by value.
-
-    Examples
-    --------
-    >>> same_feature(" 0017 "), same_feature("17.0"), same_feature("F17")
-    ('17', '17', 'F17')
-    """
-    plain = name.strip()
-    whole = plain.removesuffix(".0")
-    return str(int(whole)) if whole.isascii() and whole.isdigit() and len(whole) < 19 else plain
-
-
 class GraphMl(Writer):
     """Writes a file that ends in ``.graphml``."""
 
@@ -57,9 +43,7 @@ class GraphMl(Writer):
 
     def write(self, answer: Answer) -> None:
         """Add a feature."""
-        mz = decimal(answer.feature.precursor_mz, 5)
-        cells = {key: visible(cell) for key, cell in joined_cells(answer).items()}
-        self._answers.write(json.dumps([visible(answer.feature.name), mz, cells]) + "\n")
+        keep(self._answers, answer)
 
     def finish(self) -> list[str]:
         """Put nodes, annotations and edges together."""
@@ -71,7 +55,8 @@ class GraphMl(Writer):
 
     def _write_graph(self, file: IO[str]) -> list[str]:
         network = self._network
-        index, twins = self._index()
+        self._lookup = Lookup(self._answers.path)
+        left = dict(self._lookup.places)
         keys = [*(network.keys if network else []), *_OWN, *_KEYS]
         directed = "directed" if network and network.directed else "undirected"
         file.write(_HEAD)
@@ -82,11 +67,11 @@ class GraphMl(Writer):
         if network:
             named = any(key.name.lower() == "shared name" for key in network.keys)
             for node in network.nodes():
-                place = index.pop(same_feature(node.feature), None)
+                place = left.pop(same_feature(node.feature), None)
                 nodes, bare = nodes + 1, bare + (place is None)
                 used.add(node.id)
                 file.write(_node_lines(node, self._found(place), not named))
-        alone = [*index.values(), *twins]
+        alone = [*left.values(), *self._lookup.twins]
         for place in sorted(alone):
             file.write(_node_lines(self._node_at(place, used), self._found(place), True))
         for number, edge in enumerate(network.edges() if network else []):
@@ -96,34 +81,15 @@ class GraphMl(Writer):
         file.write("  </graph>\n</graphml>\n")
         return _said(network, nodes, bare, len(alone))
 
-    def _index(self) -> tuple[dict[str, int], list[int]]:
-        """Where each feature's annotation stands; and those of names that others had before."""
-        index: dict[str, int] = {}
-        twins = []
-        with self._answers.path.open("rb") as file:
-            place = 0
-            for line in file:
-                name = same_feature(json.loads(line)[0])
-                if index.setdefault(name, place) != place:
-                    twins.append(place)
-                place += len(line)
-        return index, twins
-
-    def _read(self, place: int) -> tuple[str, str, dict[str, str]]:
-        with self._answers.path.open("rb") as file:
-            file.seek(place)
-            name, mz, cells = json.loads(file.readline())
-        return name, mz, cells
-
     def _found(self, place: int | None) -> list[tuple[str, str]]:
         if place is None:
             return []
-        _, mz, cells = self._read(place)
-        return [(_OWN[1].id, mz), *cells.items()]
+        _, mz, cells = self._lookup.read(place)
+        return [(_OWN[1].id, decimal(mz, 5)), *cells.items()]
 
     def _node_at(self, place: int, used: set[str]) -> Node:
         """A node of its own for a feature, with an id that no other has."""
-        name = self._read(place)[0]
+        name = self._lookup.read(place)[0]
         own, number = name, 1
         while own in used:
             number += 1

@@ -95,7 +95,7 @@ def metadata(
 def _head(name: str, settings: Settings) -> Iterator[tuple[str, str]]:
     yield "mzTab-version", VERSION
     yield "mzTab-ID", text(name)
-    if settings.title:
+    if settings.title.strip():
         yield "title", text(settings.title)
     yield "description", "Molecules found for tandem mass spectra by mzseek; nothing is quantified."
     yield "software[1]", SOFTWARE
@@ -134,7 +134,7 @@ def _vocabularies() -> Iterator[tuple[str, str]]:
 
 
 def _databases(settings: Settings, prefixes: Sequence[str]) -> Iterator[tuple[str, str]]:
-    own = param("", "", settings.database or "candidates")
+    own = param("", "", settings.database.strip() or "candidates")
     version = text(settings.database_version)
     listed = [
         (own, OWN_PREFIX, "Unknown" if version == NULL else version, "urn:mzseek:database"),
