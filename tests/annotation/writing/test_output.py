@@ -10,7 +10,7 @@ from mzseek.annotation.writing.spool import Writer
 from mzseek.errors import BusyError, InputError, RunError
 
 OWN = ["candidates.tsv", "peaks.tsv", "run.json", "set-aside.tsv", "summary.tsv"]
-SINGLE = ["out.tsv", "out.json"]
+SINGLE = ["out.tsv", "out.json", "out.mzTab", "out.graphml"]
 
 
 def names(folder: Path) -> list[str]:
@@ -126,6 +126,15 @@ def test_what_is_not_its_own_is_not_replaced(tmp_path: Path, make_answer) -> Non
     (tmp_path / "file").write_text("x")
     with pytest.raises(RunError, match="is a file"):
         write(tmp_path / "file", [])
+
+
+def test_a_folder_in_the_way_of_the_work_stays(tmp_path: Path) -> None:
+    (tmp_path / "out.partial").mkdir()
+    (tmp_path / "out.partial/thesis.tex").write_text("x")
+    with pytest.raises(RunError, match="is in the way"):
+        write(tmp_path / "out", [])
+    assert names(tmp_path) == ["out.partial"]
+    assert names(tmp_path / "out.partial") == ["thesis.tex"]
 
 
 def test_an_unknown_suffix_is_refused_before_any_work(tmp_path: Path) -> None:

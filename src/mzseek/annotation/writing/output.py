@@ -6,6 +6,7 @@ that is told to goes on from what is there.
 
 import contextlib
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +17,7 @@ from typing import Any, Self
 from mzseek.annotation.answers import Answer
 from mzseek.annotation.features import Feature
 from mzseek.annotation.writing.facts import KIND, run_facts, write_facts
-from mzseek.annotation.writing.journal import Journal
+from mzseek.annotation.writing.journal import JOURNAL, Journal
 from mzseek.annotation.writing.registry import FILES, SUFFIXES, suffix_of
 from mzseek.annotation.writing.spool import Settings, Writer
 from mzseek.annotation.writing.tables.set_aside import SetAside
@@ -28,6 +29,7 @@ Make = Callable[[Path, str, Settings], Writer]
 
 RUN, SET_ASIDE, NETWORK, FEATURES = "run.json", "set-aside.tsv", "network.graphml", "features"
 _PARTIAL = ".partial"
+_PACKED = re.compile(r"\.(gz|zst)$", re.IGNORECASE)
 
 
 class Output:
@@ -78,7 +80,7 @@ class Output:
         resume: bool = False,
         more: Mapping[str, Make] | None = None,
     ) -> None:
-        self.target, self.settings = target, settings
+        self.target, self.settings = target.resolve(), settings
         self._more = dict(more or {})
         self.is_folder = is_folder(target, tuple(self._more))
         self._signature, self._resume = signature, resume
@@ -100,17 +102,26 @@ class Output:
 
     def _open(self) -> None:
         self.work = self.target.with_name(self.target.name + _PARTIAL)
-        if self.work.exists() and not self._resume:
-            shutil.rmtree(self.work)
+        if self.work.exists():
+            if not (self.work / JOURNAL).is_file():
+                raise RunError(
+                    f"{self.work}: is in the way, and not of annotate; name another --out"
+                )
+            if not self._resume:
+                shutil.rmtree(self.work)
         try:
             self.work.mkdir(exist_ok=True)
         except OSError as error:
             raise WriteError(self.target, f"cannot be made ({error.strerror})") from error
         self._journal = Journal(self.work, self._signature)
+        self._held.callback(self._remove_if_empty)
+        self._held.callback(_let_go, self._journal.close)
         self.set_aside = SetAside(self.work / SET_ASIDE)
-        self._writers = [
-            make(self.work, name, self.settings) for name, make in self._makers().items()
-        ]
+        self._held.callback(_let_go, self.set_aside.close)
+        self._writers: list[Writer] = []
+        for name, make in self._makers().items():
+            self._writers.append(make(self.work, name, self.settings))
+            self._held.callback(_let_go, self._writers[-1].close)
 
     def _own_names(self) -> set[str]:
         return {RUN, SET_ASIDE, *self._makers()} if self.is_folder else {self.target.name}
@@ -124,7 +135,8 @@ class Output:
         if self.settings.network is not None:
             made[NETWORK] = SUFFIXES[".graphml"]
         if self.settings.features is not None:
-            made[FEATURES + (self.settings.features.suffix or ".csv")] = SUFFIXES[".csv"]
+            plain = _PACKED.sub("", self.settings.features.name)
+            made[FEATURES + (Path(plain).suffix or ".csv")] = SUFFIXES[".csv"]
         return made | {name: make for name, make in self._more.items() if name[0] != "."}
 
     @property
@@ -187,8 +199,8 @@ class Output:
         with naming_output(self.target):
             self.set_aside.flush()  # which writers may read
             said = [line for writer in self._writers for line in writer.finish()]
-            for close in self._closes():
-                close()
+            self.set_aside.close()
+            self._journal.close()
             if self.is_folder:
                 facts = run_facts(
                     options=options or self.settings.options,
@@ -203,8 +215,9 @@ class Output:
             self._publish()
         return said
 
-    def _closes(self) -> list[Callable[[], None]]:
-        return [*(each.close for each in self._writers), self.set_aside.close, self._journal.close]
+    def _remove_if_empty(self) -> None:
+        if not self._is_published and not self._journal.features:
+            shutil.rmtree(self.work, ignore_errors=True)
 
     def _publish(self) -> None:
         if not self.is_folder:
@@ -224,12 +237,13 @@ class Output:
         trace: TracebackType | None,
     ) -> None:
         """Let go; what is not complete stays under its partial name, if there is anything in it."""
-        with self._held:
-            for close in self._closes():
-                with contextlib.suppress(OSError):  # of a full disk, which has been told
-                    close()
-            if not self._is_published and not self._journal.features:
-                shutil.rmtree(self.work, ignore_errors=True)
+        self._held.close()
+
+
+def _let_go(close: Callable[[], None]) -> None:
+    """Close a file; a full disk, which is told elsewhere, does not keep it open."""
+    with contextlib.suppress(OSError):
+        close()
 
 
 def is_folder(target: Path, more: tuple[str, ...] = ()) -> bool:

@@ -22,6 +22,10 @@ SUFFIXES: "LazyRegistry[type[Writer]]" = LazyRegistry(
     {
         ".tsv": f"{_ROOM}.tables.candidates:Candidates",
         ".json": f"{_ROOM}.json_array:JsonArray",
+        ".mztab": f"{_ROOM}.mztab.writer:MzTab",
+        ".graphml": f"{_ROOM}.graph.writer:GraphMl",
+        ".csv": f"{_ROOM}.features.joined:Joined",
+        ".txt": f"{_ROOM}.features.joined:Joined",
     }
 )
 

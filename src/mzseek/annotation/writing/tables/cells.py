@@ -49,12 +49,12 @@ def words(text: str) -> str:
     ("'=1+1", '-5')
     """
     plain = text.strip()
-    return plain if _NUMBER.fullmatch(plain) else quoted(_short(free_cell(text)))
+    return plain if _NUMBER.fullmatch(plain) else _short(free_cell(text))
 
 
 def several(texts: Iterable[str]) -> str:
     """Several texts in one cell."""
-    return quoted(_short(list_cell(texts)))
+    return _short(list_cell(texts))
 
 
 def quoted(cell: str) -> str:
@@ -64,7 +64,7 @@ def quoted(cell: str) -> str:
 
 def row(cells: Sequence[str]) -> str:
     """A line of a table."""
-    return "\t".join(cells) + "\n"
+    return "\t".join(map(quoted, cells)) + "\n"
 
 
 def _short(cell: str) -> str:

@@ -61,6 +61,24 @@ COLUMNS: dict[str, _Cell] = {
 }
 
 
+# What is put beside the rows or nodes of somebody else's table or network, and which are numbers.
+JOINED = (
+    "name", "molecularFormula", "adduct", "InChIkey2D", "smiles", "confidence", "probability",
+    "inDatabaseProbability", "setSize", "explainedIntensity", "libraryMatch", "librarySimilarity",
+    "level", "levelReason", "links", "notes",
+)  # fmt: skip
+NUMBERS = frozenset(
+    {"confidence", "probability", "inDatabaseProbability", "setSize", "explainedIntensity",
+     "librarySimilarity"}
+)  # fmt: skip
+BEFORE = "mzseek_"  # before the names of these columns, so that they are like no other
+
+
+def joined_cells(answer: Answer) -> dict[str, str]:
+    """What is put beside a row or node, by column."""
+    return {f"{BEFORE}{name}": COLUMNS[name](answer) for name in JOINED}
+
+
 def summary_cells(answer: Answer) -> dict[str, str]:
     """What the table says of a feature, by column."""
     return {name: cell(answer) for name, cell in COLUMNS.items()}

@@ -1,0 +1,1 @@
+"""Tables of features: read as MZmine and MS-DIAL write them, written with annotations beside."""

@@ -1,0 +1,1 @@
+"""Molecular networks: read as GNPS and MZmine write them, written with annotations joined."""

@@ -1,0 +1,29 @@
+"""Annotations are found again by name."""
+
+from pathlib import Path
+
+import pytest
+
+from mzseek.annotation.writing.lookup import Lookup, keep, same_feature
+from mzseek.annotation.writing.spool import Spool
+
+
+def test_annotations_are_found_by_name(tmp_path: Path, make_answer) -> None:
+    spool = Spool(tmp_path / "a")
+    for name in ("17", "b", "017", "c"):
+        keep(spool, make_answer(name))
+    spool.close()
+    lookup = Lookup(tmp_path / "a")
+    assert list(lookup.places) == ["17", "b", "c"]
+    assert [lookup.read(place)[0] for place in lookup.twins] == ["017"]
+    name, mz, cells = lookup.read(lookup.places["c"])
+    assert (name, mz, cells["mzseek_name"]) == ("c", 195.0877, "Caffeine")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [("17", "17.0", True), ("17", " 017", True), ("17", "1.7", False), ("a", "A", False),
+     ("9" * 30, "9" * 30, True), ("²", "2", False)],
+)  # fmt: skip
+def test_names_are_compared_as_people_would(one: str, other: str, same: bool) -> None:
+    assert (same_feature(one) == same_feature(other)) == same
