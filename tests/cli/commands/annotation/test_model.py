@@ -65,7 +65,7 @@ def test_verify_says_what_it_has_read(mzseek, exported: Path, assert_refused) ->
     assert "every one as it was written" in text
     path = exported / "card.json"
     path.write_bytes(path.read_bytes().replace(b"analogs", b"analogz"))
-    assert_refused("model", "verify", exported, match="card.json has changed")
+    assert_refused("card.json has changed", "model", "verify", exported)
 
 
 def test_build_makes_one_of_tables(mzseek, small_set: Any, tmp_path: Path) -> None:
@@ -88,6 +88,6 @@ def test_build_makes_one_of_tables(mzseek, small_set: Any, tmp_path: Path) -> No
 
 def test_what_is_not_there_is_told(assert_refused, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
-    assert_refused("model", "info", gone, match="is no model bundle")
-    assert_refused("model", "export", gone, "--out", gone, match="is no run folder")
-    assert_refused("model", "build", gone, "--out", gone, match="no such file")
+    assert_refused("is no model bundle", "model", "info", gone)
+    assert_refused("is no run folder", "model", "export", gone, "--out", gone)
+    assert_refused("no such file", "model", "build", gone, "--out", gone)
