@@ -57,7 +57,7 @@ bench: setup  ## benchmarks that need no data set; the docs name the others
 # DATA is a folder with massbank.tsv.gz, massbank_more.tsv.gz, their mass lists beside them,
 # molecules.tsv.gz and massbank_records.zip. WORK keeps what is made on the way.
 WORK ?= bundle-work
-bundle: setup  ## the model bundle that comes with mzseek, from DATA=FOLDER; hours
+bundle: setup  ## the model bundle that comes with mzseek, from DATA=FOLDER; takes long
 	$(BIN)/mzseek model build $(DATA)/massbank.tsv.gz $(DATA)/massbank_more.tsv.gz \
 		--molecules $(DATA)/molecules.tsv.gz --sources massbank,chemicals \
 		--names $(DATA)/massbank_records.zip --work $(WORK) --out src/mzseek/bundle

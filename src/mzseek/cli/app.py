@@ -35,7 +35,7 @@ COMMANDS = {
 }
 
 _FOLDERS = {
-    "annotate": "annotating",
+    "annotate": "annotation",
     "fit": "evidence",
     "library": "references",
     "model": "annotation",

@@ -28,7 +28,7 @@ _USES = {
     "molecule database": "`mzseek database` and `mzseek negatives --database` take it",
     "spectral library": "`mzseek library` takes it",
     "run folder": "`mzseek evaluate` and `mzseek report` take it",
-    "model bundle": "`mzseek model` and `mzseek annotate --model` take it",
+    "model bundle": "`mzseek model info` shows what it is",
     "data set": "`mzseek data check` takes it, and `mzseek prepare` makes a prepared folder of it",
 }
 _MAKERS = {

@@ -20,11 +20,11 @@ from mzseek.errors import BundleError
 from mzseek.files.json_file import check_fields, parse_object
 
 Array = npt.NDArray[Any]
-MZ_UNITS, HEIGHT_UNITS = 100_000, 65_535  # parts of one m/z, and of the base peak
+MZ_UNITS, HEIGHT_UNITS = 100_000, 10_000  # parts of one m/z, and of the base peak
 _MAGIC = b"mzseek arrays 1\n"
 _HEAD = len(_MAGIC) + 8
 _LEVEL = 19
-_UNITS = (1, 10_000, MZ_UNITS, 1_000_000, HEIGHT_UNITS)
+_UNITS = (1, HEIGHT_UNITS, MZ_UNITS, 1_000_000)
 _TYPES = frozenset("biufS")
 _EXACT = 2.0**52
 _MOST = 1 << 31  # bytes of an array: far more than any that is written
@@ -158,7 +158,7 @@ def _packed(array: Array) -> tuple[dict[str, Any], bytes]:
         for delta in (False, True):
             width, data = _split(np.diff(values, prepend=0) if delta else values)
             forms.append(({"width": width, "delta": delta, "units": units}, data))
-    compressor = zstandard.ZstdCompressor(level=_LEVEL)
+    compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
     made = [(facts, compressor.compress(data)) for facts, data in forms[1:] or forms]
     return min(made, key=lambda each: len(each[1]))
 
@@ -172,7 +172,8 @@ def _whole(array: Array) -> tuple[npt.NDArray[np.int64], int] | None:
     if array.dtype.kind != "f" or not np.isfinite(array).all():
         return None
     for units in _UNITS:
-        scaled = np.rint(array.astype(np.float64) * units)
+        with np.errstate(over="ignore"):
+            scaled = np.rint(array.astype(np.float64) * units)
         if len(scaled) and np.abs(scaled).max() >= _EXACT:
             continue
         values = scaled.astype(np.int64)

@@ -1,7 +1,7 @@
 """The one place where something is lost: peaks of reference spectra, made compact.
 
-The highest peaks of a spectrum are kept; m/z are rounded to 0.00001, heights to 1/65535 of the
-highest. What is packed and unpacked after that comes back bit by bit.
+The highest peaks of a spectrum are kept; m/z are rounded to 0.00001, heights to a ten-thousandth of
+the highest, and to no less than one. What is packed and unpacked after that comes back bit by bit.
 """
 
 import dataclasses
@@ -33,8 +33,8 @@ def compact_peaks(lists: Lists, most: int = MOST_PEAKS) -> Lists:
     --------
     >>> two = Lists(np.array([0, 3]), np.array([50.123456, 60.0, 70.0]), np.array([1.0, 4.0, 2.0]))
     >>> kept = compact_peaks(two, 2)
-    >>> kept.values.tolist(), (kept.weights * 65535).tolist()
-    ([60.0, 70.0], [65535.0, 32768.0])
+    >>> kept.values.tolist(), kept.weights.tolist()
+    ([60.0, 70.0], [1.0, 0.5])
     """
     counts = np.diff(lists.pointers)
     owners = owners_of(lists)

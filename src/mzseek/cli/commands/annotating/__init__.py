@@ -1,1 +1,0 @@
-"""Commands that annotate, and the models that they do it with."""

@@ -1,0 +1,58 @@
+"""A bundle of a fitted run."""
+
+from pathlib import Path
+
+import pytest
+
+from mzseek.annotation.bundle import Bundle
+from mzseek.annotation.bundle.making.export import Extras, export_run, fit_options
+from mzseek.errors import BundleError
+from mzseek.evidence.fitting.fit import FitOptions
+from mzseek.library import Library
+from mzseek.runs.run import Run
+
+MGF = """BEGIN IONS
+TITLE={name}
+PEPMASS=195.0877
+CHARGE=1+
+ADDUCT=[M+H]+
+SMILES=Cn1c(=O)c2c(ncn2C)n(C)c1=O
+LICENSE=CC0
+138.0662 {height}
+195.0877 50
+END IONS
+
+"""
+
+
+def test_a_library_of_ones_own_and_a_list_of_molecules(fitted_run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.mgf").write_text(
+        MGF.format(name="a", height=10) + MGF.format(name="b", height=99)
+    )
+    Library.build(tmp_path / "mine.mgf", tmp_path / "library")
+    (tmp_path / "list.smi").write_text("CCO ethanol\nCCN\n")
+    extras = Extras(library=tmp_path / "library", molecules=[tmp_path / "list.smi"])
+    made = export_run(fitted_run, tmp_path / "out", extras, jobs=1)
+    assert made.library.records["identifier"].to_pylist() == ["a", "b"]
+    assert made.library.molecules["formula"].to_pylist() == ["C8H10N4O2"]
+    assert len(made.molecules) == 3
+    assert made.card["database"]["sources"] == {"library": 1, "list": 2}
+    assert dict(made.confidence.of(1).ions) == {"[M+H]+": 1.0}
+    analogs = made.fitted.learned[1].arrays
+    assert len(analogs["precursors"]) == 52  # the run's own, which the ranker was fitted for
+    assert "- list: 2 molecules" in made.licence
+    assert "CC BY-SA 4.0" in made.licence
+
+
+def test_unknown_licences_are_said(bundle: Bundle) -> None:
+    assert "Keep it to yourself" in bundle.licence
+    assert "| Anna | CC BY | 1 |" in bundle.licence
+
+
+def test_a_number_of_peaks_that_is_none_is_refused(fitted_run: Run, tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match="peaks to keep are 0, expected 1 to 10,000"):
+        export_run(fitted_run, tmp_path / "out", Extras(most_peaks=0))
+
+
+def test_options_are_those_of_the_fit(fitted_run: Run) -> None:
+    assert fit_options(fitted_run) == FitOptions()

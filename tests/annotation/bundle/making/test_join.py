@@ -1,0 +1,85 @@
+"""Several data sets as one."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mzseek.annotation.bundle.making.join import join_sets, read_details
+from mzseek.datasets.table import read_table
+from mzseek.errors import BundleError, DatasetError
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    folder = tmp_path / "joined"
+    folder.mkdir()
+    return folder
+
+
+def test_spectra_are_kept_by_licence_and_counted(licensed: Callable[..., Path], out: Path) -> None:
+    one = licensed("one", lambda row: "CC BY-NC" if row["fold"] == "val" else "CC BY 4.0")
+    two = licensed("two", lambda row: "CC0", adduct="[M-H]-")
+    joined = join_sets([one, two], "mass", out)
+    assert joined.left_out == {"CC BY-NC": 16}
+    assert joined.kept["CC0"] == joined.kept["CC BY"] + 16
+    rejected: list[str] = []
+    spectra = list(read_table(joined.files.spectra, lambda where, why: rejected.append(why)))
+    assert not rejected
+    assert {spectrum.identifier for spectrum in spectra} == set(joined.details)
+    assert joined.details["two-S0-1"] == {
+        "collision_energy": "", "instrument_type": "", "contributor": "Anna", "license": "CC0",
+        "source": "two.tsv",
+    }  # fmt: skip
+    assert {spectrum.adduct for spectrum in spectra} == {"[M+H]+", "[M-H]-"}
+
+
+def test_peaks_are_those_of_the_tables(licensed: Callable[..., Path], out: Path) -> None:
+    path = licensed("one", lambda row: "CC0")
+    joined = join_sets([path], "mass", out)
+    before = {s.identifier: s for s in read_table(path, print)}
+    for spectrum in read_table(joined.files.spectra, print):
+        own = before[spectrum.identifier]
+        assert spectrum.mz.tolist() == own.mz.tolist()
+        assert spectrum.intensities.tolist() == own.intensities.tolist()
+        assert spectrum.precursor_mz == own.precursor_mz
+        assert spectrum.metadata["fold"] == own.metadata["fold"]
+
+
+def test_a_molecule_that_is_in_both_has_one_list(
+    licensed: Callable[..., Path], out: Path, small_set
+) -> None:
+    tables = [licensed(name, lambda row: "CC0") for name in ("one", "two")]
+    joined = join_sets(tables, "mass", out)
+    with gzip.open(joined.files.candidates["mass"], "rt") as file:
+        assert json.load(file) == small_set.lists["mass"]
+    assert joined.rejects == []
+
+
+def test_a_second_record_of_an_identifier_is_set_aside(
+    licensed: Callable[..., Path], out: Path
+) -> None:
+    path = licensed("one", lambda row: "CC0")
+    joined = join_sets([path, path], "mass", out)
+    assert len(joined.rejects) == len(joined.details) == 88
+    assert joined.rejects[0][1] == "is there a second time"
+
+
+def test_what_is_missing_is_told(licensed: Callable[..., Path], out: Path) -> None:
+    path = licensed("one", lambda row: "")
+    with pytest.raises(BundleError, match="has no formula candidates beside it: mass"):
+        join_sets([path], "formula", out)
+    with pytest.raises(BundleError, match=r"allows it \(left out: 88 without\); --licence"):
+        join_sets([path], "mass", out)
+    assert len(join_sets([path], "mass", out, ["any"]).details) == 88
+    with pytest.raises(DatasetError, match="no such file"):
+        join_sets([path.with_name("gone.tsv")], "mass", out)
+
+
+def test_details_are_read_of_tables(licensed: Callable[..., Path]) -> None:
+    path = licensed("one", lambda row: "dl-de/by-2-0")
+    found = read_details([path], print)
+    assert found["one-S3-2"]["license"] == "dl-de/by-2-0"
+    assert len(found) == 88

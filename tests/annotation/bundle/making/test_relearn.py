@@ -1,0 +1,26 @@
+"""Channels that learn once more, from all folds."""
+
+import numpy as np
+
+from mzseek.annotation.bundle.making.relearn import reference_queries, relearn
+from mzseek.choices import FOLDS
+from mzseek.evidence.fitted import Fitted
+from mzseek.evidence.fitting.fit import FitOptions
+from mzseek.prepared.reader import Prepared
+from mzseek.runs.run import Run
+
+
+def test_they_have_learned_from_all_folds(fitted_run: Run, small: Prepared) -> None:
+    fitted = Fitted.open(fitted_run)
+    again = relearn(fitted, small, FitOptions(), most_peaks=50, jobs=1)
+    measured = np.unique(small.blocks[small.molecule])
+    analogs = [channel.name for channel in again.channels].index("analogs")
+    assert again.learned[analogs].blocks.tolist() == measured.tolist()
+    assert len(again.learned[analogs].arrays["precursors"]) == len(small)
+    assert np.diff(again.learned[analogs].arrays["pointers"]).max() == 50
+    assert again.ranker is fitted.ranker
+
+
+def test_spectra_of_folds_in_the_order_of_the_folder(small: Prepared) -> None:
+    assert reference_queries(small, FOLDS).tolist() == list(range(len(small)))
+    assert reference_queries(small, ["val"]).tolist() == small.in_fold("val").tolist()

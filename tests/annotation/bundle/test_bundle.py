@@ -1,0 +1,167 @@
+"""A bundle, opened."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from mzseek.annotation.bundle import Bundle
+from mzseek.annotation.bundle import bundle as module
+from mzseek.annotation.bundle.layout import MANIFEST
+from mzseek.errors import BundleError
+from mzseek.evidence.fitted import Fitted
+from mzseek.evidence.lists import Lists
+from mzseek.library import Library
+from mzseek.prepared.reader import Prepared
+from mzseek.runs.run import Run
+from mzseek.spectra import Spectrum
+
+
+@pytest.fixture
+def copied(bundle_folder: Path, tmp_path: Path) -> Path:
+    """A copy that a test may damage."""
+    return Path(shutil.copytree(bundle_folder, tmp_path / "copy"))
+
+
+@pytest.fixture
+def asked(small: Prepared) -> Lists:
+    mz, heights = small.peaks(3)
+    spectrum = Spectrum(
+        np.array(mz), np.array(heights, np.float64), float(small.precursor_mz[3]), "[M+H]+", 1, "x"
+    )
+    candidates = [str(small.smiles[place]) for place in range(12)]
+    return Lists.of([spectrum], [candidates], fingerprint="maccs", jobs=1)
+
+
+def test_it_scores_as_the_run_does(bundle: Bundle, fitted_run: Run, asked: Lists) -> None:
+    """Its data have few decimals; the run has one spectrum of more peaks than are kept."""
+    own = Fitted.open(fitted_run)
+    assert np.allclose(bundle.fitted.parts(asked), own.parts(asked), atol=0.02)
+    assert bundle.fingerprint == "maccs"
+    assert bundle.fitted.describe() == own.describe()
+
+
+def test_its_library_can_be_searched(bundle: Bundle, small: Prepared, asked: Lists) -> None:
+    library = bundle.library
+    assert isinstance(library, Library)
+    assert len(library) == len(small.in_fold("train")) == len(library.records)
+    first = int(small.in_fold("train")[3])
+    mz, heights = small.peaks(first)
+    query = Spectrum(
+        np.array(mz),
+        np.array(heights, np.float64),
+        float(small.precursor_mz[first]),
+        "[M+H]+",
+        1,
+        "q",
+    )
+    for kind in ("cosine", "analog"):
+        found = library.search(query, kind, top=1)
+        assert found.scores[0] == pytest.approx(1, abs=1e-4)
+        assert found.to_table().columns["identifier"] == [small.identifiers[first]]
+    assert library.records["license"].to_pylist()[:2] == ["CC BY", ""]
+    assert library.check() is None
+
+
+def test_the_analogs_read_the_very_arrays_of_the_library(bundle: Bundle) -> None:
+    place = [channel.name for channel in bundle.fitted.channels].index("analogs")
+    arrays = bundle.fitted.learned[place].arrays
+    assert arrays["mz"] is bundle.library.peaks.values
+    assert arrays["heights"] is bundle.library.peaks.weights
+
+
+def test_molecules_of_the_library_are_in_the_box(bundle: Bundle, small: Prepared) -> None:
+    train = np.unique(small.molecule[small.in_fold("train")])
+    assert {small.blocks[each].decode() for each in train} == set(bundle.molecules.places)
+    assert bundle.library.molecules["inchikey"].to_pylist()[0] in bundle.molecules.places
+    assert np.allclose(bundle.molecules.masses, np.sort(small.masses[train]), atol=1e-6)
+    assert bundle.names == {}
+    assert bundle.licence.startswith("# Licence")
+    assert bundle.size == sum(p.stat().st_size for p in bundle.folder.iterdir()) - (
+        (bundle.folder / "manifest.json").stat().st_size
+    )
+    assert repr(bundle).endswith(f"{len(bundle.molecules)} molecules)")
+
+
+def test_verify_reads_all(bundle: Bundle) -> None:
+    bundle.verify()
+
+
+@pytest.mark.parametrize("name", ["arrays.bin", "model.json", "records.parquet", "LICENCE.md"])
+def test_a_damaged_byte_is_found(copied: Path, name: str) -> None:
+    data = bytearray((copied / name).read_bytes())
+    data[len(data) // 2] ^= 1
+    (copied / name).write_bytes(data)
+    with pytest.raises(BundleError, match=f"{name} has changed; make it again with"):
+        Bundle.open(copied)
+
+
+def test_a_file_that_was_cut_short_or_is_gone_is_found(copied: Path) -> None:
+    path = copied / "molecules.parquet"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(BundleError, match=r"molecules.parquet has [\d,]+ bytes, expected"):
+        Bundle.open(copied)
+    path.unlink()
+    with pytest.raises(BundleError, match=r"molecules.parquet is missing"):
+        Bundle.open(copied)
+
+
+def test_another_kind_of_folder_is_refused(small_set, tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match="is a prepared folder, expected a model bundle"):
+        Bundle.open(small_set.folder)
+    with pytest.raises(BundleError, match=r"is no model bundle \(manifest.json is missing\)"):
+        Bundle.open(tmp_path)
+    with pytest.raises(BundleError, match="there is no such folder"):
+        Bundle.open(tmp_path / "gone")
+
+
+def test_a_newer_version_is_refused(copied: Path) -> None:
+    facts = json.loads((copied / "manifest.json").read_text())
+    (copied / "manifest.json").write_text(json.dumps(facts | {"format_version": 99}))
+    with pytest.raises(BundleError, match="written in format 99, expected 1"):
+        Bundle.open(copied)
+
+
+def test_a_manifest_that_does_not_list_a_part_is_refused(copied: Path) -> None:
+    facts = json.loads((copied / "manifest.json").read_text())
+    del facts["files"]["arrays.bin"]
+    (copied / "manifest.json").write_text(json.dumps(facts))
+    with pytest.raises(BundleError, match=r"its manifest does not list arrays.bin"):
+        Bundle.open(copied)
+
+
+def sign(folder: Path) -> None:
+    """Let what a test has changed pass for what was written."""
+    facts = json.loads((folder / "manifest.json").read_text())
+    del facts["files"], facts["kind"]
+    MANIFEST.write(folder, facts)
+
+
+def test_parts_that_do_not_fit_together_are_refused(copied: Path) -> None:
+    table = pq.read_table(copied / "records.parquet")
+    pq.write_table(table.slice(1), copied / "records.parquet")
+    sign(copied)
+    with pytest.raises(BundleError, match="has other columns or rows than expected"):
+        Bundle.open(copied).verify()
+    pq.write_table(table.drop_columns(["license"]), copied / "records.parquet")
+    sign(copied)
+    with pytest.raises(BundleError, match=r"records.parquet: cannot be read"):
+        Bundle.open(copied).verify()
+    molecules = pq.read_table(copied / "molecules.parquet")
+    pq.write_table(molecules.slice(1), copied / "molecules.parquet")
+    sign(copied)
+    with pytest.raises(BundleError, match=r"molecules.parquet is damaged"):
+        Bundle.open(copied).verify()
+
+
+def test_without_a_shipped_one_it_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bundle_folder: Path
+) -> None:
+    monkeypatch.setattr(module, "files", lambda name: tmp_path)
+    with pytest.raises(BundleError, match="this copy of mzseek comes without a model bundle"):
+        Bundle.open()
+    shutil.copytree(bundle_folder, tmp_path / "bundle")
+    assert Bundle.open().folder == tmp_path / "bundle"

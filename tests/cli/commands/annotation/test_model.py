@@ -1,0 +1,93 @@
+"""``mzseek model``: build, export, info and verify, as they are called."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mzseek.evidence.fitting.fit import fit
+from mzseek.evidence.registry import channels_from
+from mzseek.prepared.reader import Prepared
+
+
+@pytest.fixture(scope="session")
+def run_folder(small_set: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("model") / "run"
+    fit(Prepared.open(small_set.folder), channels_from("analogs"), out, jobs=1)
+    return out
+
+
+@pytest.fixture
+def exported(mzseek, run_folder: Path, tmp_path: Path) -> Path:
+    out = tmp_path / "mine"
+    (tmp_path / "list.smi").write_text("CCO ethanol\n")
+    status, text, err = mzseek(
+        "model", "export", run_folder, "--out", out, "--molecules", tmp_path / "list.smi",
+        "--jobs", 1,
+    )  # fmt: skip
+    assert (status, err) == (0, "")
+    assert "52 reference spectra of 26 molecules, 27 molecules in all" in text
+    assert "Next: mzseek model info" in text
+    return out
+
+
+def test_info_shows_the_card(mzseek, exported: Path) -> None:
+    status, text, err = mzseek("model", "info", exported)
+    assert (status, err) == (0, "")
+    assert "Channels: analogs" in text
+    assert "They learned from: train" in text
+    assert "ions: [M+H]+ 52" in text
+    assert "Database in the box: 27 molecules: library 26, list 1" in text
+    assert "HR@1" in text
+    assert "Limits\n- " in text
+    status, text, _ = mzseek("model", "info", exported, "--json")
+    facts = json.loads(text)
+    assert facts["library"]["spectra"] == 52
+    assert facts["bytes"] > 1000
+
+
+def test_info_writes_every_record(mzseek, exported: Path) -> None:
+    status, text, err = mzseek("model", "info", exported, "--records")
+    assert (status, err) == (0, "")
+    rows = list(csv.DictReader(io.StringIO(text), delimiter="\t"))
+    assert len(rows) == 52
+    assert {"identifier", "contributor", "license"} <= set(rows[0])
+    assert rows[0]["identifier"] == "S0-1"
+
+
+def test_verify_says_what_it_has_read(mzseek, exported: Path, assert_refused) -> None:
+    status, text, _ = mzseek("model", "verify", exported)
+    assert status == 0
+    assert "7 files" in text
+    assert "every one as it was written" in text
+    path = exported / "card.json"
+    path.write_bytes(path.read_bytes().replace(b"analogs", b"analogz"))
+    assert_refused("card.json has changed", "model", "verify", exported)
+
+
+def test_build_makes_one_of_tables(mzseek, small_set: Any, tmp_path: Path) -> None:
+    source = small_set.folder.parent
+    (tmp_path / "one.tsv").write_bytes((source / "spectra.tsv").read_bytes())
+    lists = (source / "candidates_mass.json").read_bytes()
+    (tmp_path / "one_candidates_mass.json").write_bytes(lists)
+    words = ("--channels", "analogs", "--set", "analogs.likeness=morgan2", "--jobs", 1)
+    status, _, err = mzseek("model", "build", tmp_path / "one.tsv", "--out", tmp_path / "b", *words)
+    assert status == 2
+    assert "no spectrum has a licence that allows it (left out: 88 without)" in err
+    status, text, err = mzseek(
+        "model", "build", tmp_path / "one.tsv", "--out", tmp_path / "b", *words,
+        "--licence", "any", "--folds", "train",
+    )  # fmt: skip
+    assert (status, err) == (0, "")
+    assert "88 spectra are kept: 88 without" in text
+    assert "52 reference spectra" in text
+
+
+def test_what_is_not_there_is_told(assert_refused, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    assert_refused("is no model bundle", "model", "info", gone)
+    assert_refused("is no run folder", "model", "export", gone, "--out", gone)
+    assert_refused("no such file", "model", "build", gone, "--out", gone)
