@@ -161,14 +161,14 @@ def make_peaks() -> Callable[..., Spectrum]:
     return a_spectrum
 
 
-CHANNELS = "fragments,analogs,substructures"
+FITTED = "fragments,analogs,substructures"
 
 
 @pytest.fixture(scope="session")
 def fitted_run(small_set: Any, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Channels and ranker, fitted on the small folder; tests must leave it as it is."""
     out = tmp_path_factory.mktemp("fitted") / "evidence"
-    return fit(Prepared.open(small_set.folder), channels_from(CHANNELS), out, jobs=1)
+    return fit(Prepared.open(small_set.folder), channels_from(FITTED), out, jobs=1)
 
 
 @pytest.fixture(scope="session")

@@ -142,9 +142,9 @@ def _plain(setup: Setup) -> dict[str, Any]:
 
 
 def _inputs(files: Sequence[Path]) -> list[Any]:
-    return [
-        [str(path), content_hash(path) if path.is_file() else None] for path in files
-    ] + [__version__]
+    return [[str(path), content_hash(path) if path.is_file() else None] for path in files] + [
+        __version__
+    ]
 
 
 def _digest(facts: Any) -> str:

@@ -31,7 +31,6 @@ from mzseek.work.opened import WithOpened
 LIBRARY = "library"  # the name of a database that is the library's own molecules
 BUNDLED, BOXED = "the library of the bundle", "the database of the bundle"
 _FEATURES = 64  # a batch, for memory's sake; what is said of a feature depends on no other
-_KIND = "morgan2"
 
 
 @dataclass(frozen=True)
@@ -131,12 +130,12 @@ class Workshop:
         if not full:
             return {}
         confidence = self.bundle.confidence
-        scored, molecules = score(full, self.fitted, confidence)
+        scored, molecules = score(full, self.fitted, confidence, self.bundle.fingerprint)
         return {
             id(each): answer(
                 each, own, near[id(each)],
                 confidence.of(-1 if each.readings[0].adduct.endswith("-") else 1),
-                self.channels, molecules.fingerprints(own.rows, _KIND), self.setup.wanted,
+                self.channels, molecules.fingerprints(own.rows), self.setup.wanted,
             )
             for each, own in zip(full, scored, strict=True)
         }  # fmt: skip

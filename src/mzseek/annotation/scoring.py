@@ -64,7 +64,7 @@ class _Layout:
 
 
 def score(
-    asked: Sequence[Asked], fitted: Fitted, confidence: Confidence
+    asked: Sequence[Asked], fitted: Fitted, confidence: Confidence, fingerprint: str
 ) -> tuple[list[Scored], Molecules]:
     """Scores of the candidates of features; each must have some.
 
@@ -76,13 +76,15 @@ def score(
     fitted : Fitted
     confidence : Confidence
         For how far spectra of a feature are dependent, and how common ions are.
+    fingerprint : str
+        Kind that the model reads of candidates.
 
     Returns
     -------
     list of Scored, Molecules
         The second is the table that `Scored.rows` are places in.
     """
-    layout = _laid_out(asked)
+    layout = _laid_out(asked, fingerprint)
     lists, union = layout.lists, layout.union
     features = [
         channel.features(learned, lists)
@@ -117,7 +119,7 @@ def score(
     return found, lists.molecules
 
 
-def _laid_out(asked: Sequence[Asked]) -> _Layout:
+def _laid_out(asked: Sequence[Asked], fingerprint: str) -> _Layout:
     place: dict[str, int] = {}
     members: list[int] = []
     sizes: list[int] = []
@@ -135,7 +137,7 @@ def _laid_out(asked: Sequence[Asked]) -> _Layout:
                 spectra.append(with_ion(spectrum, reading.adducts[number]))
                 list_of.append(each_list)
             union.append(each.kept)
-    table = Molecules(list(place), jobs=1)
+    table = Molecules(list(place), fingerprint, jobs=1)
     lists = Lists(
         spectra, np.array(list_of, np.int64), pointers(sizes), np.array(members, np.int64), table
     )

@@ -18,7 +18,16 @@ def show_answers(answers: "Sequence[Answer]") -> None:
         say("No feature was answered.")
         return
     table = new_table()
-    for name in ("feature", "m/z", "ion", "formula", "best candidate", "confidence", "set", "level"):
+    for name in (
+        "feature",
+        "m/z",
+        "ion",
+        "formula",
+        "best candidate",
+        "confidence",
+        "set",
+        "level",
+    ):
         right = name in ("m/z", "confidence", "set")
         table.add_column(name, justify="right" if right else "left", no_wrap=right)
     for answer in answers:
@@ -79,7 +88,9 @@ def _show_reasons(answer: "Answer") -> None:
     if best.match is not None:
         say(f"Library match: {plain(best.match.record)}, similarity {best.match.similarity:.2f}, "
             f"{best.match.peaks} peaks")  # fmt: skip
-    parts = [f"{kind} {answer.nats(best, kind):+.1f}" for kind in dict.fromkeys(answer.kinds.values())]
+    parts = [
+        f"{kind} {answer.nats(best, kind):+.1f}" for kind in dict.fromkeys(answer.kinds.values())
+    ]
     say(f"Reasons, in nats against the average candidate: {', '.join(parts)}")
     if best.analog is not None:
         say(f"Nearest analog: {plain(best.analog.record)} (spectra {best.analog.similarity:.2f}, "

@@ -1,1 +1,1 @@
-"""Commands about annotation: the model bundle."""
+"""Commands that annotate, and the model bundles that they do it with."""

@@ -1,0 +1,201 @@
+"""Answers: probabilities that sum to one, and nothing that depends on order, company or processes."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from mzseek.annotation.answering import Wanted
+from mzseek.annotation.answers import Answer
+from mzseek.annotation.features import Feature
+from mzseek.annotation.ions import Ions
+from mzseek.annotation.pipeline import SetAside, Setup, Workshop, answers, setup_of
+from mzseek.annotation.tolerance import Tolerance
+from mzseek.errors import AnnotationError, BundleError
+from mzseek.evidence.asked import spectra_from
+from mzseek.prepared.reader import Prepared
+from mzseek.work import LocalEngine
+
+
+@pytest.fixture(scope="module")
+def spectra(small_set):
+    prepared = Prepared.open(small_set.folder)
+    return spectra_from(prepared, np.arange(12))
+
+
+@pytest.fixture(scope="module")
+def features(spectra):
+    return [Feature(f"f{place}", "index", (one,), "a.mgf") for place, one in enumerate(spectra)]
+
+
+@pytest.fixture(scope="module")
+def listed(small_set, tmp_path_factory):
+    """All molecules of the small set, as a user's own list."""
+    prepared = Prepared.open(small_set.folder)
+    path = tmp_path_factory.mktemp("lists") / "molecules.smi"
+    path.write_text("".join(f"{smiles}\n" for smiles in prepared.smiles[: prepared.own_molecules]))
+    return path
+
+
+@pytest.fixture(scope="module")
+def setup(bundle_folder, listed):
+    wide = Tolerance(1000.0)
+    return setup_of(
+        model=bundle_folder, database=listed, precursor=wide, wanted=Wanted(coverage=0.5)
+    )
+
+
+@pytest.fixture(scope="module")
+def shop(setup):
+    return Workshop(setup)
+
+
+@pytest.fixture(scope="module")
+def said(shop, features):
+    return shop.answers(features)
+
+
+def plain(answer):
+    """An answer as data that can be compared."""
+    if isinstance(answer, SetAside):
+        return answer
+    rows = [
+        (c.smiles, c.adduct, c.probability, c.score, c.parts, c.in_set, c.explained,
+         c.peaks_explained, c.match.record if c.match else None,
+         c.analog.record if c.analog else None)
+        for c in answer.candidates
+    ]  # fmt: skip
+    return (answer.feature.name, rows, answer.found, answer.set_size, dict(answer.choices),
+            answer.present, answer.nearest, answer.level, dict(answer.ions), answer.notes)  # fmt: skip
+
+
+def test_every_feature_has_an_answer_in_its_place(said, features):
+    assert [answer.feature.name for answer in said] == [feature.name for feature in features]
+    assert all(isinstance(answer, Answer) and answer.candidates for answer in said)
+
+
+def test_probabilities_sum_to_one_and_ranks_follow_them(said):
+    for answer in said:
+        p = [candidate.probability for candidate in answer.candidates]
+        assert sum(p) == pytest.approx(1.0)
+        assert p == sorted(p, reverse=True)
+        assert answer.choices["hit"] == 0
+        assert sum(answer.ions.values()) == pytest.approx(1.0)
+        assert answer.set_size == sum(candidate.in_set for candidate in answer.candidates)
+        assert answer.candidates[0].in_set
+        assert 0 <= answer.present <= 1
+
+
+def test_parts_add_up_to_scores_and_are_told_apart(said):
+    for answer in said:
+        assert set(answer.kinds.values()) <= {"evidence", "analogy", "prior"}
+        for candidate in answer.candidates:
+            assert sum(candidate.parts) == pytest.approx(candidate.score, abs=1e-9)
+            split = sum(answer.nats(candidate, kind) for kind in ("evidence", "analogy", "prior"))
+            assert split == pytest.approx(candidate.score, abs=1e-9)
+            assert -1e-12 <= candidate.explained <= 1 + 1e-9
+
+
+def test_company_and_order_change_nothing(shop, features, said):
+    alone = [shop.answers([feature])[0] for feature in features]
+    backwards = shop.answers(features[::-1])[::-1]
+    for one, two, three in zip(said, alone, backwards, strict=True):
+        assert plain(one) == plain(two) == plain(three)
+
+
+def test_processes_change_nothing(setup, features, said):
+    found = list(answers(iter(features), setup, engine=LocalEngine(1)))
+    assert list(map(plain, found)) == list(map(plain, said))
+
+
+@pytest.mark.slow
+def test_two_processes_change_nothing(setup, features, said):
+    found = list(answers(iter(features * 12), setup, engine=LocalEngine(2)))
+    assert list(map(plain, found[: len(said)])) == list(map(plain, said))
+
+
+def test_spectra_of_a_feature_are_judged_together_in_any_order(shop, spectra):
+    twice = [dataclasses.replace(spectra[0]), spectra[0]]
+    one = shop.answers([Feature("f", "index", (spectra[0],))])[0]
+    both = shop.answers([Feature("f", "index", tuple(twice))])[0]
+    again = shop.answers([Feature("f", "index", tuple(twice[::-1]))])[0]
+    assert plain(both) == plain(again)
+    assert [c.smiles for c in both.candidates] == [c.smiles for c in one.candidates]
+    assert both.candidates[0].probability >= one.candidates[0].probability
+
+
+def test_an_ion_that_is_not_named_has_a_probability(shop, spectra):
+    nameless = dataclasses.replace(spectra[0], adduct=None, charge=None)
+    answer = shop.answers([Feature("f", "index", (nameless,))])[0]
+    assert set(answer.ions) > {"[M+H]+"}
+    assert sum(answer.ions.values()) == pytest.approx(1.0)
+    assert any("tried" in note for note in answer.notes)
+    assert any("read as positive" in note for note in answer.notes)
+
+
+def test_contradictions_are_set_aside_with_the_reason(setup, features):
+    shop = Workshop(dataclasses.replace(setup, ions=Ions(("[M+Na]+",))))
+    found = shop.answers(features[:2])
+    assert all(isinstance(one, SetAside) for one in found)
+    assert found[0].where == "a.mgf: f0"
+    assert "was asked for" in found[0].reason
+
+
+def test_a_mass_that_nothing_has_is_answered_with_nothing(setup, spectra):
+    narrow = Workshop(dataclasses.replace(setup, precursor=Tolerance(1.0)))
+    lost = dataclasses.replace(spectra[0], precursor_mz=1500.123)
+    (answer,) = narrow.answers([Feature("f", "index", (lost,))])
+    assert (answer.candidates, answer.best, answer.confidence) == ((), None, 0.0)
+    assert answer.level.number == "5"
+    assert "no molecule of the database has this mass" in answer.notes
+
+
+def test_a_capped_list_says_so(setup, features):
+    shop = Workshop(dataclasses.replace(setup, most=2))
+    answer = next(one for one in shop.answers(features) if one.found > 2)
+    assert answer.scored == 2 < answer.found
+    assert any("nearest by mass were scored" in note for note in answer.notes)
+
+
+def test_an_objective_puts_its_decision_first(setup, features):
+    wanted = dataclasses.replace(setup.wanted, objective="tanimoto")
+    shop = Workshop(dataclasses.replace(setup, wanted=wanted))
+    for answer in shop.answers(features):
+        assert answer.choices["tanimoto"] == 0
+        assert answer.best is answer.candidates[0]
+        assert "hit" in answer.choices
+
+
+def test_only_the_first_candidates_are_kept(setup, features):
+    wanted = dataclasses.replace(setup.wanted, top=1)
+    shop = Workshop(dataclasses.replace(setup, wanted=wanted))
+    assert all(len(answer.candidates) == 1 for answer in shop.answers(features))
+
+
+def test_formulas_that_are_known_narrow_the_list(setup, features, said):
+    answer = said[0]
+    formula = answer.candidates[0].formula
+    shop = Workshop(dataclasses.replace(setup, formulas=(("f0", formula),)))
+    (found,) = shop.answers(features[:1])
+    assert {candidate.formula for candidate in found.candidates} == {formula}
+
+
+def test_a_tolerance_of_peaks_is_the_users(setup, features):
+    strict = Workshop(dataclasses.replace(setup, peaks=Tolerance(0.0, 1e-9)))
+    assert all(c.peaks_explained == 0 for c in strict.answers(features[:1])[0].candidates)
+
+
+def test_the_librarys_own_molecules(bundle_folder, features):
+    shop = Workshop(setup_of(model=bundle_folder, database="library", precursor=Tolerance(1000.0),
+                             wanted=Wanted(coverage=0.5)))  # fmt: skip
+    assert len(shop.source) == len(shop.bundle.library.molecules)
+    assert isinstance(shop.answers(features[:1])[0], Answer)
+
+
+def test_what_is_missing_is_told_first(bundle_folder, tmp_path, setup):
+    with pytest.raises(AnnotationError, match="no such file or folder"):
+        setup_of(database=tmp_path / "nothing")
+    with pytest.raises(BundleError):
+        Workshop(Setup(model=str(tmp_path)))
+    with pytest.raises(BundleError, match="coverage is 2"):
+        Workshop(dataclasses.replace(setup, wanted=Wanted(coverage=2.0)))
