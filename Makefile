@@ -26,7 +26,7 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $(READY)
 
-demo: setup  ## the main job on simulated data, in a few minutes; ends with where to look
+demo: setup  ## the main job on real spectra, in a few minutes; ends with where to look
 	$(BIN)/mzseek demo --out demo
 
 # One thread a process: two processes with two threads each would wait for one another on two cores.

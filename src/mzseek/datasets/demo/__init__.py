@@ -23,6 +23,8 @@ from mzseek.work.processes import ctrl_c_kept
 from mzseek.work.progress import Progress, silent
 
 QUERIES = Path(str(files("mzseek.datasets.demo").joinpath("queries.mgf")))
+# Real spectra of one contributor of MassBank, which the shipped bundle has not learned from.
+MEASURED = QUERIES.with_name("measured.mgf")
 
 ENERGIES = (10.0, 20.0, 40.0)
 _POOL = 3_000
@@ -105,4 +107,4 @@ def _simulate(molecules: list[DemoMolecule], seed: int, progress: Progress) -> I
         progress("simulated molecules", place + 1, len(molecules))
 
 
-__all__ = ["ENERGIES", "QUERIES", "DemoMolecule", "demo_molecules", "write_demo"]
+__all__ = ["ENERGIES", "MEASURED", "QUERIES", "DemoMolecule", "demo_molecules", "write_demo"]

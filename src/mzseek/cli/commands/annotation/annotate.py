@@ -157,12 +157,12 @@ def _run(
                               features=features),
             more=report_writers, resume=resume, jobs=jobs, progress=progress, say=say,
         )  # fmt: skip
-    _tell(done)
+    tell(done)
     if as_json:
         print_json({"out": str(done.out), **done.counts, "levels": done.levels})
 
 
-def _tell(done: "Done") -> None:
+def tell(done: "Done") -> None:
     """What was done, and where to look."""
     from mzseek.cli.output import counted, plain, say
 
