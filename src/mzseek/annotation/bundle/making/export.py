@@ -119,7 +119,7 @@ def export_run(
         options.candidates, jobs=jobs, progress=progress,
     )  # fmt: skip
     found = measured(run, prepared, confidence, options.candidates)
-    molecules = _molecules(shown, given, progress, say)
+    molecules = _molecules(shown, given, jobs, progress, say)
     contents = _contents(run, final, confidence, shown, molecules, found, folds, given)
     sources = [run.folder, prepared.folder, *map(Path, (*given.molecules, *given.names))]
     return write_bundle(out, contents, sources, most=given.most_peaks)
@@ -174,11 +174,19 @@ def _library(path: StrPath) -> References:
     return found
 
 
-def _molecules(shown: References, given: Extras, progress: Progress, say: Say) -> BoxedMolecules:
+def _molecules(
+    shown: References, given: Extras, jobs: int | None, progress: Progress, say: Say
+) -> BoxedMolecules:
     rejects = Groups()
     names = read_names(given.names, given.licences, rejects)
     molecules = boxed_molecules(
-        shown.molecules, given.molecules, given.sources, names, report=rejects, progress=progress
+        shown.molecules,
+        given.molecules,
+        given.sources,
+        names,
+        report=rejects,
+        jobs=jobs,
+        progress=progress,
     )
     if rejects.total:
         first = rejects.by_count()[0]
