@@ -31,6 +31,7 @@ ROOMS = sorted(
 TESTED_IN = {
     "errors": "test_bad_input.py",
     "version": "cli/test_cli.py",
+    "annotation/bundle/layout": "annotation/bundle/test_bundle.py",
     "chem/public": "test_registry.py",
     "chem/fingerprinting/public": "test_registry.py",
     "chem/fingerprinting/compute": "chem/test_fingerprinting.py",

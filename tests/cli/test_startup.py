@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mzseek.annotation.bundle import Bundle
 from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.cli import early
 from mzseek.cli.app import COMMANDS, loaded
@@ -38,6 +39,10 @@ REFUSED = [
     "prepare a-file --out x --fingerprint ecfp",
     "prepare a-file --out x --candidates-mass nowhere.json",
     "data check nowhere",
+    "model build nowhere --out x",
+    "model export nowhere --out x",
+    "model info nowhere",
+    "model verify nowhere",
     "data check a-file",
     "data build nowhere.mgf --molecules a-file --out x",
     "data get pubchem",
@@ -169,6 +174,7 @@ def test_what_is_refused_early_is_refused_in_the_words_of_the_rooms(tmp_path: Pa
         assert reason(early.look_for_run, path) == reason(Run.open, path)
         assert reason(early.look_for_prepared, path) == reason(Prepared.open, path)
         assert reason(early.look_for_database, path) == reason(Database.open, path)
+        assert reason(early.look_for_bundle, path) == reason(Bundle.open, path)
     for path in (absent, file):
         assert reason(early.look_for_folder, path) == reason(find_dataset, path)
     assert reason(early.look_for_file, absent) == reason(open_source, absent)

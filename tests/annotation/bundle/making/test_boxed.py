@@ -23,22 +23,22 @@ def test_molecules_of_the_sources_are_taken(table: Path) -> None:
     methanol = describe_structure("CO").key
     box = boxed_molecules(
         library, [table], ["chemicals"], {methanol: "methanol"},
-        report=lambda where, why: rejects.append((where, why)),
+        jobs=1, report=lambda where, why: rejects.append((where, why)),
     )  # fmt: skip
     assert box.smiles == ["CO", "CCO", "CCCC"]
     ethanol = box.by_key(library[0].key).table.to_pylist()[0]
     assert ethanol["sources"] == ["library", "chemicals"]
-    assert (ethanol["identifiers"], ethanol["names"]) == (["702"], ["ethanol"])
+    assert (ethanol["identifiers"], ethanol["names"]) == (["chemicals:702"], ["ethanol"])
     assert box.by_key(methanol).table["names"].to_pylist() == [["methanol"]]
     assert [why for _, why in rejects] == ["SMILES 'C1C': not valid SMILES"]
 
 
 def test_all_sources_by_default(table: Path) -> None:
-    box = boxed_molecules([], [table], report=lambda where, why: None)
+    box = boxed_molecules([], [table], jobs=1, report=lambda where, why: None)
     assert box.collections() == ["chemicals", "other"]
-    assert len(boxed_molecules([], report=print)) == 0
+    assert len(boxed_molecules([], jobs=1, report=print)) == 0
 
 
 def test_a_source_that_no_molecule_comes_from_is_told(table: Path) -> None:
     with pytest.raises(BundleError, match="comes from the source 'chemical'"):
-        boxed_molecules([], [table], ["chemical"], report=print)
+        boxed_molecules([], [table], ["chemical"], jobs=1, report=print)

@@ -1,19 +1,24 @@
 """Molecules for the database in the box: those of the library, and lists that may be shipped."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
 from typing import Any
 
-from mzseek.annotation.bundle.molecules import BoxedMolecules, molecule_table
-from mzseek.chem.describe import DescribedMolecule, describe_structure
+from mzseek.annotation.bundle.molecules import SCHEMA, BoxedMolecules, molecule_table
+from mzseek.chem.describe import DescribedMolecule
 from mzseek.database.record import MoleculeRecord
+from mzseek.database.rows import RecordsAt, describe_records
 from mzseek.database.sources.files import read_molecules
-from mzseek.errors import BundleError, MoleculeError
+from mzseek.errors import BundleError
 from mzseek.files import StrPath
 from mzseek.rejects import Report
+from mzseek.work.local import LocalEngine
 from mzseek.work.progress import Progress, silent
 
 LIBRARY = "library"
-_EVERY = 1000
+_KIND = "morgan2"  # a fingerprint that is made on the way, quickly, and not kept
+_AT_ONCE = 500
 
 
 def boxed_molecules(
@@ -23,6 +28,7 @@ def boxed_molecules(
     names: Mapping[str, str] | None = None,
     *,
     report: Report,
+    jobs: int | None = None,
     progress: Progress = silent,
 ) -> BoxedMolecules:
     """The library's molecules, and those of lists, each once, in standard form.
@@ -39,6 +45,8 @@ def boxed_molecules(
         A name for the key of a molecule; for those that have none of their own.
     report : callable
         Gets where and why for each record set aside.
+    jobs : int, optional
+        Processes that describe molecules; all cores by default.
 
     Raises
     ------
@@ -46,43 +54,43 @@ def boxed_molecules(
         No molecule comes from one of the sources.
     """
     given = names or {}
-    rows = [_row(molecule, LIBRARY, "", given.get(molecule.key, "")) for molecule in library]
-    found: set[str] = set()
+    rows = [_row(molecule, given) for molecule in library]
+    wanted = read_molecules(list(files), report) if files else iter(())
+    chosen = (record for record in wanted if sources is None or record.source in sources)
+    work = partial(describe_records, kind=_KIND)
     done = 0
-    for record in read_molecules(list(files), report) if files else ():
-        if sources is not None and record.source not in sources:
-            continue
-        found.add(record.source)
-        molecule = _described(record, report)
-        if molecule is not None:
-            name = record.name or given.get(molecule.key, "")
-            rows.append(_row(molecule, record.source, record.identifier, name))
-        done += 1
-        if done % _EVERY == 0:
-            progress("molecules", done)
+    for batch in LocalEngine(jobs).results(work, _batches(chosen)):
+        for where, why in batch.rejects:
+            report(where, why)
+        own = batch.table.select(SCHEMA.names).to_pylist()
+        rows += [row | {"names": row["names"] or _named(row["key"], given)} for row in own]
+        done += len(own)
+        progress("molecules", done)
+    found = {source for row in rows[len(library) :] for source in row["sources"]}
     unknown = [name for name in sources or () if files and name not in found]
     if unknown:
         raise BundleError(f"no molecule of the lists comes from the source {unknown[0]!r}")
     return BoxedMolecules(molecule_table(rows))
 
 
-def _described(record: MoleculeRecord, report: Report) -> DescribedMolecule | None:
-    try:
-        if record.is_block:
-            raise MoleculeError("is a MOL block; give a list of SMILES or InChI")
-        return describe_structure(record.text)
-    except MoleculeError as error:
-        report(record.where, str(error))
-        return None
+def _batches(records: Iterator[MoleculeRecord]) -> Iterator[RecordsAt]:
+    first = 0
+    while batch := list(islice(records, _AT_ONCE)):
+        yield RecordsAt(batch, first)
+        first += len(batch)
 
 
-def _row(molecule: DescribedMolecule, source: str, identifier: str, name: str) -> dict[str, Any]:
+def _named(key: str, names: Mapping[str, str]) -> list[str]:
+    return [names[key]] if key in names else []
+
+
+def _row(molecule: DescribedMolecule, names: Mapping[str, str]) -> dict[str, Any]:
     return {
         "key": molecule.key,
         "smiles": molecule.smiles,
         "formula": molecule.formula,
         "mass": molecule.mass,
-        "sources": [source],
-        "identifiers": [identifier] if identifier else [],
-        "names": [name] if name else [],
+        "sources": [LIBRARY],
+        "identifiers": [],
+        "names": _named(molecule.key, names),
     }

@@ -18,6 +18,7 @@ from mzseek.annotation.bundle.making.relearn import reference_queries, relearn
 from mzseek.annotation.bundle.molecules import BoxedMolecules
 from mzseek.annotation.bundle.peaks import MOST_PEAKS
 from mzseek.annotation.bundle.write import Contents, write_bundle
+from mzseek.annotation.confidence import Confidence
 from mzseek.choices import FOLDS
 from mzseek.errors import BundleError, LibraryError
 from mzseek.evidence.fitted import Fitted
@@ -98,21 +99,17 @@ def export_run(
     given = extras or Extras()
     if not 1 <= given.most_peaks <= 10_000:
         raise BundleError(f"peaks to keep are {given.most_peaks}, expected 1 to 10,000")
-    fitted = Fitted.open(run)
-    prepared = run.open_data(data)
-    options = fit_options(run)
-    known = references_from(
-        prepared, reference_queries(prepared, [LEARNED_ON]), given.details, given.most_peaks
-    )
-    folds: Sequence[str] = (LEARNED_ON,)
+    fitted, prepared, options = Fitted.open(run), run.open_data(data), fit_options(run)
+    train = reference_queries(prepared, [LEARNED_ON])
+    known = references_from(prepared, train, given.details, given.most_peaks)
+    folds: Sequence[str] = FOLDS if given.relearn else (LEARNED_ON,)
     final, shown = fitted, known
     if given.relearn:
         say("Channels learn once more, from all folds.")
-        folds = FOLDS
         final = relearn(
             fitted, prepared, options, most_peaks=given.most_peaks, jobs=jobs, progress=progress
         )
-        queries = reference_queries(prepared, FOLDS)
+        queries = reference_queries(prepared, folds)
         shown = references_from(prepared, queries, given.details, given.most_peaks)
     if given.library is not None:
         shown = _library(given.library)
@@ -121,16 +118,32 @@ def export_run(
         run, fitted, prepared, known.library(prepared.folder), shown.features_by_ion(),
         options.candidates, jobs=jobs, progress=progress,
     )  # fmt: skip
-    molecules = _molecules(shown, given, progress, say)
     found = measured(run, prepared, confidence, options.candidates)
+    molecules = _molecules(shown, given, jobs, progress, say)
+    contents = _contents(run, final, confidence, shown, molecules, found, folds, given)
+    sources = [run.folder, prepared.folder, *map(Path, (*given.molecules, *given.names))]
+    return write_bundle(out, contents, sources, most=given.most_peaks)
+
+
+def _contents(
+    run: Run,
+    fitted: Fitted,
+    confidence: Confidence,
+    shown: References,
+    molecules: BoxedMolecules,
+    found: Mapping[str, Any],
+    folds: Sequence[str],
+    given: Extras,
+) -> Contents:
     made_of = {
         **given.made_of,
         "molecule_lists": _hashes(given.molecules),
-        "options": run.made.options,
+        "options": dict(run.made.options),
     }
-    contents = Contents(
-        fitted=final,
-        fingerprint=str(prepared.manifest["options"]["fingerprint"]),
+    card = card_of(fitted, confidence, shown, molecules, found, made_of, folds, given.most_peaks)
+    return Contents(
+        fitted=fitted,
+        fingerprint=str(run.facts["data"]["fingerprint"]),
         confidence=confidence,
         peaks=shown.peaks,
         ions=shown.ions,
@@ -138,11 +151,9 @@ def export_run(
         molecule_of=shown.molecule_of,
         keys=shown.keys,
         molecules=molecules,
-        card=card_of(final, confidence, shown, molecules, found, made_of, folds, given.most_peaks),
-        licence=_licence(shown, molecules, given),
+        card=card,
+        licence=_licence(shown, molecules),
     )
-    sources = [run.folder, prepared.folder, *map(Path, (*given.molecules, *given.names))]
-    return write_bundle(out, contents, sources, most=given.most_peaks)
 
 
 def fit_options(run: Run) -> FitOptions:
@@ -163,11 +174,19 @@ def _library(path: StrPath) -> References:
     return found
 
 
-def _molecules(shown: References, given: Extras, progress: Progress, say: Say) -> BoxedMolecules:
+def _molecules(
+    shown: References, given: Extras, jobs: int | None, progress: Progress, say: Say
+) -> BoxedMolecules:
     rejects = Groups()
     names = read_names(given.names, given.licences, rejects)
     molecules = boxed_molecules(
-        shown.molecules, given.molecules, given.sources, names, report=rejects, progress=progress
+        shown.molecules,
+        given.molecules,
+        given.sources,
+        names,
+        report=rejects,
+        jobs=jobs,
+        progress=progress,
     )
     if rejects.total:
         first = rejects.by_count()[0]
@@ -178,7 +197,7 @@ def _molecules(shown: References, given: Extras, progress: Progress, say: Say) -
     return molecules
 
 
-def _licence(shown: References, molecules: BoxedMolecules, given: Extras) -> str:
+def _licence(shown: References, molecules: BoxedMolecules) -> str:
     columns = shown.records.select(["contributor", "license"]).to_pydict()
     counts = Counter(zip(columns["contributor"], columns["license"], strict=True))
     rows = [(who, licence, number) for (who, licence), number in counts.items()]
