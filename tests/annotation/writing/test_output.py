@@ -7,6 +7,7 @@ import pytest
 
 from mzseek.annotation.writing import Output, Settings
 from mzseek.annotation.writing.spool import Writer
+from mzseek.annotation.writing.tables.peaks import Peaks
 from mzseek.errors import BusyError, InputError, RunError
 
 OWN = ["candidates.tsv", "peaks.tsv", "run.json", "set-aside.tsv", "summary.tsv"]
@@ -166,6 +167,17 @@ def test_writers_of_others_take_part(tmp_path: Path, make_answer) -> None:
             output.write(make_answer("1"))
             assert output.finish() == ["said"]
         assert (tmp_path / file).read_text() == "1\n"
+
+
+def test_rows_that_are_ready_are_taken(tmp_path: Path, make_answer) -> None:
+    with Output(tmp_path / "out", Settings()) as output:
+        output.write(make_answer("1"), {"peaks.tsv": "of another process\n", "summary": "x"})
+        output.write(make_answer("2"), {"peaks.tsv": Peaks.text(make_answer("2"), Settings())})
+        output.finish()
+    lines = (tmp_path / "out/peaks.tsv").read_text().splitlines()
+    assert lines[0].startswith("feature\tspectrum\t")
+    assert lines[1] == "of another process"
+    assert [line.split("\t")[0] for line in lines[2:]] == ["2"] * 5
 
 
 def test_a_full_disk_is_one_line(small_disk, make_answer) -> None:

@@ -19,7 +19,7 @@ from mzseek.annotation.features import Feature
 from mzseek.annotation.writing.facts import KIND, run_facts, write_facts
 from mzseek.annotation.writing.journal import JOURNAL, Journal
 from mzseek.annotation.writing.registry import FILES, SUFFIXES, suffix_of
-from mzseek.annotation.writing.spool import Settings, Writer
+from mzseek.annotation.writing.spool import Rows, Settings, Writer
 from mzseek.annotation.writing.tables.set_aside import SetAside
 from mzseek.errors import RunError, WriteError
 from mzseek.files import read_object, sole_writer
@@ -148,11 +148,22 @@ class Output:
         """Whether an earlier process has finished a feature; ask once for each."""
         return self._journal.was_done(feature)
 
-    def write(self, answer: Answer) -> None:
-        """Add an answer to all files."""
+    def write(self, answer: Answer, ready: Mapping[str, str] | None = None) -> None:
+        """Add an answer to all files.
+
+        Parameters
+        ----------
+        answer : Answer
+        ready : mapping of str to str, optional
+            Rows that another process has made already, by name of file: ``peaks.tsv`` takes the
+            most time, and `Peaks.text` makes them.
+        """
         with naming_output(self.target):
             for writer in self._writers:
-                writer.write(answer)
+                if ready and writer.name in ready and isinstance(writer, Rows):
+                    writer.put(ready[writer.name])
+                else:
+                    writer.write(answer)
             places = {
                 name: spool.place()
                 for writer in self._writers
