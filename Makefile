@@ -11,7 +11,7 @@ TORCH := 2.13.0
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format docs bench fuzz lock clean
+.PHONY: help setup demo test check format docs bench bundle fuzz lock clean
 
 help:  ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -54,6 +54,14 @@ bench: setup  ## benchmarks that need no data set; the docs name the others
 	$(BIN)/python benchmarks/prepare.py
 	$(BIN)/python benchmarks/train_step.py
 
+# DATA is a folder with massbank.tsv.gz, massbank_more.tsv.gz, their mass lists beside them,
+# molecules.tsv.gz and massbank_records.zip. WORK keeps what is made on the way.
+WORK ?= bundle-work
+bundle: setup  ## the model bundle that comes with mzseek, from DATA=FOLDER; hours
+	$(BIN)/mzseek model build $(DATA)/massbank.tsv.gz $(DATA)/massbank_more.tsv.gz \
+		--molecules $(DATA)/molecules.tsv.gz --sources massbank,chemicals \
+		--names $(DATA)/massbank_records.zip --work $(WORK) --out src/mzseek/bundle
+
 fuzz: setup  ## damaged files for every reader, for a minute and a half
 	$(BIN)/python benchmarks/fuzz --seconds 90 --findings fuzz-findings
 
@@ -64,4 +72,4 @@ lock: setup  ## write requirements.lock from what pyproject.toml resolves to
 	mv requirements.lock.new requirements.lock
 
 clean:  ## remove the environment and everything made
-	rm -rf $(VENV) demo site fuzz-findings
+	rm -rf $(VENV) demo site fuzz-findings bundle-work

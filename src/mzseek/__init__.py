@@ -4,6 +4,8 @@ In a notebook::
 
     import mzseek as mz
 
+    found = mz.annotate("mine.mgf")
+    found.save("answers.html")
     spectra = list(mz.read_spectra("mine.mgf"))
     prepared = mz.prepare("set", "prepared")
     run = mz.train(prepared, "emb-cos", "runs/emb-cos", epochs=10)
@@ -21,6 +23,7 @@ from mzseek.version import __version__
 if TYPE_CHECKING:
     from mzseek.decision import bayes_decision
     from mzseek.library import Library
+    from mzseek.notebook.annotating import annotate
     from mzseek.notebook.data import prepare
     from mzseek.notebook.molecules import Database
     from mzseek.notebook.runs import Run, train
@@ -33,6 +36,7 @@ __all__ = [
     "Prepared",
     "Run",
     "__version__",
+    "annotate",
     "bayes_decision",
     "prepare",
     "read_spectra",
@@ -44,6 +48,7 @@ _HOMES = {
     "Library": "mzseek.library",
     "Prepared": "mzseek.prepared",
     "Run": "mzseek.notebook.runs",
+    "annotate": "mzseek.notebook.annotating",
     "bayes_decision": "mzseek.decision",
     "prepare": "mzseek.notebook.data",
     "read_spectra": "mzseek.spectra",

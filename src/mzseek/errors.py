@@ -92,5 +92,13 @@ class EvidenceError(MzseekError):
     """A channel that is unknown, damaged or asked in vain, or a fit that would be unfair."""
 
 
+class BundleError(MzseekError):
+    """A model bundle that is missing, damaged or of another version, or cannot be made."""
+
+
 class ExperimentError(MzseekError):
     """A description of an experiment that is damaged, or asks for what is not there."""
+
+
+class AnnotationError(MzseekError):
+    """A feature that cannot be answered, or options of annotation that do not fit together."""

@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,10 +9,14 @@ import numpy as np
 from mzseek.spectra import Spectrum
 from mzseek.spectra.numbers import leading_number
 
-# Fields that name a feature, the first that a record has; a title is often only its file's name.
-NAMED_BY = ("feature_id", "scans", "title", "compound_name")
+# Fields that name a feature, the first that a record has. What a record states as its identifier
+# comes after the first of them; a title is often only the name of a file.
+FEATURE_ID = "feature_id"
+NAMED_BY = (FEATURE_ID, "scans", "title", "compound_name")
 IDENTIFIER, INDEX, GIVEN = "identifier", "index", "given"
 _NOTHING = {"", "0", "-1"}
+# What readers call a record that names itself in no way.
+_BY_PLACE = re.compile(r"(?:record|line) \d+(?: #\d+)?")
 _MINUTES = re.compile(r"\bmin(?:ute)?s?\b|\bm\b", re.IGNORECASE)
 
 
@@ -82,8 +85,17 @@ def name_of(spectrum: Spectrum, place: int) -> tuple[str, str]:
     >>> name_of(one, 1)
     ('17', 'scans')
     """
-    for field in NAMED_BY:
-        text = spectrum.metadata.get(field, "").strip()
-        if text not in _NOTHING:
-            return text, field
-    return (spectrum.identifier, IDENTIFIER) if spectrum.identifier else (str(place), INDEX)
+    named = {
+        field: text
+        for field in NAMED_BY
+        if (text := spectrum.metadata.get(field, "").strip()) not in _NOTHING
+    }
+    if FEATURE_ID in named:
+        return named[FEATURE_ID], FEATURE_ID
+    # Readers take a title or a scan for an identifier where a record states none.
+    own = spectrum.identifier
+    if own and not _BY_PLACE.fullmatch(own) and not any(map(own.startswith, named.values())):
+        return own, IDENTIFIER
+    for field, text in named.items():
+        return text, field
+    return str(place), INDEX

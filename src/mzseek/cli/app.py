@@ -14,6 +14,7 @@ from mzseek.version import __version__
 # The first line of each command's help; `mzseek.cli.commands.NAME` has a function NAME, or a group
 # NAME_app. Those that belong together lie in a folder of their own.
 COMMANDS = {
+    "annotate": "Find the molecules behind spectra: ranked, with reasons and a confidence.",
     "show": "What is in a file of spectra: counts, ions, masses, structures, what is set aside.",
     "data": "Get, build and check data sets, and match their candidates.",
     "database": "Build a molecule database and look molecules up in it.",
@@ -22,6 +23,7 @@ COMMANDS = {
     "negatives": "Mine negatives for training, for every molecule of a data set.",
     "train": "Train a model on a prepared data set.",
     "fit": "Fit a ranker over channels of evidence: fragments, analogs, trained runs.",
+    "model": "Make, check and describe the bundle that annotation goes by.",
     "evaluate": "Score a run, from its saved predictions where there are any.",
     "report": "Pages about runs: the trade-off, calibration, how training went, and the data.",
     "bands": "How alike the candidates are: the similarity bands that bound regret.",
@@ -33,8 +35,10 @@ COMMANDS = {
 }
 
 _FOLDERS = {
+    "annotate": "annotating",
     "fit": "evidence",
     "library": "references",
+    "model": "annotation",
     "reproduce": "experiments",
     "tune": "experiments",
 }
@@ -131,6 +135,6 @@ def _root(
 ) -> None:
     """Find the molecule behind a tandem mass spectrum.
 
-    This version makes data sets, trains models, measures them and decodes them for any metric; it
-    does not annotate yet.
+    `mzseek annotate my.mgf` answers with what comes with it. The other commands build databases and
+    libraries, train models, measure them, and check claims.
     """

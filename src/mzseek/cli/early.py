@@ -11,6 +11,7 @@ from typer.core import TyperCommand
 
 from mzseek.chem.fingerprinting.registry import FINGERPRINTS
 from mzseek.errors import (
+    BundleError,
     CacheError,
     DatabaseError,
     DatasetError,
@@ -74,6 +75,11 @@ def look_for_database(folder: Path) -> None:
 def look_for_library(folder: Path) -> None:
     """Refuse a folder that `mzseek library build` has not made."""
     _look_for(folder, "spectral library", "manifest.json", LibraryError)
+
+
+def look_for_bundle(folder: Path) -> None:
+    """Refuse a folder that `mzseek model` has not made."""
+    _look_for(folder, "model bundle", "manifest.json", BundleError)
 
 
 def _look_for(folder: Path, kind: str, name: str, error: type[Exception]) -> None:

@@ -28,6 +28,7 @@ _USES = {
     "molecule database": "`mzseek database` and `mzseek negatives --database` take it",
     "spectral library": "`mzseek library` takes it",
     "run folder": "`mzseek evaluate` and `mzseek report` take it",
+    "model bundle": "`mzseek model` and `mzseek annotate --model` take it",
     "data set": "`mzseek data check` takes it, and `mzseek prepare` makes a prepared folder of it",
 }
 _MAKERS = {
@@ -38,6 +39,7 @@ _MAKERS = {
     "data set": "`mzseek data build`",
     "predictions": "`mzseek evaluate`",
     "fitted evidence": "`mzseek fit`",
+    "model bundle": "`mzseek model build` or `mzseek model export`",
 }
 # Files that were read and found as written, by all that the system says of them.
 _verified: set[tuple[str, int, int, int, int, str]] = set()

@@ -1,7 +1,7 @@
 """The files of a library: their names, their forms, and what its manifest says."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -65,6 +65,53 @@ class LibraryFolder:
         check_range(self.molecule_of, 0, counts["molecules"], where, LibraryError, AGAIN)
         self.records = self._table(RECORDS, RECORD_SCHEMA, spectra)
         self.molecules = self._table(MOLECULES, MOLECULE_SCHEMA, counts["molecules"])
+
+    @classmethod
+    def held(
+        cls, folder: Path, peaks: Lists, ions: Ions, molecule_of: npt.NDArray[np.integer],
+        records: pa.Table, molecules: pa.Table,
+    ) -> Self:  # fmt: skip
+        """A library whose arrays and tables are at hand already, in whatever folder they lay.
+
+        Parameters
+        ----------
+        folder : Path
+            What messages call it.
+        peaks : Lists
+            Peaks of each spectrum, in rising order.
+        ions : Ions
+        molecule_of : int array, shape (spectra,)
+            Place of each spectrum's molecule.
+        records, molecules : pyarrow.Table
+            Of the forms `RECORD_SCHEMA` and `MOLECULE_SCHEMA`.
+
+        Raises
+        ------
+        LibraryError
+            They do not fit together.
+        """
+        spectra = len(peaks.pointers) - 1
+        for table, schema, length in (
+            (records, RECORD_SCHEMA, spectra),
+            (molecules, MOLECULE_SCHEMA, len(molecules)),
+        ):
+            if not table.schema.equals(schema) or len(table) != length:
+                raise LibraryError(f"{folder}: has other columns or rows than expected; {AGAIN}")
+        check_pointers(peaks.pointers, len(peaks.values), folder, LibraryError, AGAIN)
+        check_range(molecule_of, 0, len(molecules), folder, LibraryError, AGAIN)
+        lengths = {len(ions.precursors), len(ions.modes), len(molecule_of)}
+        if lengths != {spectra} or len(peaks.weights) != len(peaks.values):
+            raise LibraryError(f"{folder}: has arrays of other lengths than expected; {AGAIN}")
+        made = cls.__new__(cls)
+        made.folder, made.peaks, made.ions = folder, peaks, ions
+        made.molecule_of = np.asarray(molecule_of, np.int32)
+        made.records, made.molecules = records, molecules
+        counts = {
+            "spectra": spectra, "molecules": len(molecules), "peaks": len(peaks.values),
+            "rejects": 0,
+        }  # fmt: skip
+        made.manifest = {"kind": KIND, "sources": [], "counts": counts, "files": {}}
+        return made
 
     def _array(self, name: str, dtype: npt.DTypeLike, length: int) -> npt.NDArray[Any]:
         return load_array(self.folder / name, dtype, [length], LibraryError, AGAIN)

@@ -13,6 +13,14 @@ from mzseek.version import __version__
 
 def write_page(template: str, path: Path, facts: dict[str, Any]) -> Path:
     """Fill a template and write it; returns the path."""
+    text = templates().get_template(template).render(**facts)
+    with atomic_file(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+    return path
+
+
+def templates() -> Environment:
+    """The templates of this room; what they are filled with is text, never markup."""
     environment = Environment(
         loader=PackageLoader("mzseek.report"),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -20,10 +28,8 @@ def write_page(template: str, path: Path, facts: dict[str, Any]) -> Path:
         finalize=_as_text,
     )
     environment.filters["thousands"] = lambda value: f"{value:,}"
-    text = environment.get_template(template).render(version=__version__, **facts)
-    with atomic_file(path) as partial:
-        partial.write_text(text, encoding="utf-8")
-    return path
+    environment.globals["version"] = __version__
+    return environment
 
 
 def _as_text(value: Any) -> Any:

@@ -208,6 +208,7 @@ class Output:
             What the user should read: features that no row of a table has, and the like.
         """
         with naming_output(self.target):
+            self.set_aside.flush()  # which writers may read
             said = [line for writer in self._writers for line in writer.finish()]
             self.set_aside.close()
             self._journal.close()

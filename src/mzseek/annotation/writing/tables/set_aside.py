@@ -1,5 +1,6 @@
 """``set-aside.tsv``: what was not answered, and why."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from mzseek.annotation.writing.spool import Spool
@@ -30,6 +31,19 @@ class SetAside:
         self.count += 1
         self._spool.write(row([words(where), words(reason)]))
 
+    def flush(self) -> None:
+        """Have all rows so far in the file."""
+        self._spool.place()
+
     def close(self) -> None:
         """Close the file."""
         self._spool.close()
+
+
+def read_set_aside(path: Path) -> Iterator[tuple[str, str]]:
+    """Where and why, row by row, of a table as `SetAside` writes it."""
+    with path.open(encoding="utf-8", newline="\n") as file:
+        next(file)
+        for line in file:
+            where, _, reason = line.rstrip("\n").partition("\t")
+            yield where, reason

@@ -1,0 +1,230 @@
+"""From scores to an answer: probabilities, a set, a decision for each objective, and doubts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from mzseek.annotation.absence import PRIOR, absence_features
+from mzseek.annotation.answers import Answer, Candidate
+from mzseek.annotation.asking import Asked, error_ppm
+from mzseek.annotation.confidence import OfMode
+from mzseek.annotation.levels import level_of
+from mzseek.annotation.references import Neighbours, credited
+from mzseek.annotation.scoring import Scored
+from mzseek.decision import UTILITIES, distribution, prediction_sets
+from mzseek.decision.distributions import row_keys
+from mzseek.decision.utilities import expected_of_candidates
+
+Floats = npt.NDArray[np.float64]
+# What a channel rests on: the spectrum itself, other spectra, or neither. Others are evidence.
+KINDS = {"analogs": "analogy", "substructures": "analogy", "regression": "analogy",
+         "prior": "prior"}  # fmt: skip
+_CREDITED = 5  # candidates whose references are looked up
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How answers are to be.
+
+    Attributes
+    ----------
+    objective : str
+        What is decided for.
+    coverage : float
+        Of the prediction set.
+    top : int
+        Candidates that are shown of each feature.
+    known : float
+        Share of features whose molecule is taken to be in the database, before it is looked at.
+    """
+
+    objective: str = "hit"
+    coverage: float = 0.9
+    top: int = 100
+    known: float = PRIOR
+
+
+def answer(
+    asked: Asked,
+    scored: Scored,
+    near: Neighbours,
+    numbers: OfMode,
+    channels: Sequence[str],
+    fingerprints: csr_array,
+    wanted: Wanted,
+) -> Answer:
+    """What is said about a feature that has candidates.
+
+    Parameters
+    ----------
+    asked, scored, near
+        The feature, the scores of its candidates, and the reference spectra near to it.
+    numbers : OfMode
+        By which scores become probabilities, of its ion mode.
+    channels : sequence of str
+        Labels, in the order of `Scored.parts`.
+    fingerprints : CSR of 0/1, shape (candidates, bits)
+    wanted : Wanted
+    """
+    counts = np.array([asked.kept])
+    p = numbers.calibration.posterior(scored.scores, counts)
+    spectra = len(asked.feature.spectra)
+    coverage, threshold = numbers.threshold(wanted.coverage, spectra)
+    in_set = prediction_sets(p, counts, threshold)
+    worths = _worths(p, fingerprints)
+    keys = np.array([m.key or m.smiles for own in asked.molecules for m in own])
+    order = _order(worths[wanted.objective], p, keys)
+    made = _candidates(asked, scored, near, p, in_set, order)
+    present = None
+    if numbers.absence is not None:
+        signs = absence_features(p, counts, scored.raw, [near.nearest], [spectra])
+        present = float(numbers.absence.present(signs, wanted.known)[0])
+    choices = _choices(worths, p, keys, order[: wanted.top].tolist())
+    matches = tuple(near.matches.values())
+    notes = list(asked.notes)
+    if coverage > wanted.coverage:
+        notes.append(f"the set is made for {coverage:.0%}, the next that was fitted")
+    if not numbers.own:
+        notes.append("probabilities rest on both ion modes: too few molecules of this one")
+    return Answer(
+        feature=asked.feature,
+        candidates=made[: wanted.top],
+        found=asked.found,
+        scored=asked.kept,
+        channels=tuple(channels),
+        kinds=kinds_of(channels),
+        ions=_ions(asked, p),
+        coverage=coverage,
+        set_size=int(in_set.sum()),
+        objective=wanted.objective,
+        choices=choices,
+        present=present,
+        nearest=near.nearest,
+        unlike=numbers.unlike(near.nearest),
+        matches=matches,
+        level=level_of(made, int(in_set.sum()), present, matches),
+        notes=tuple(notes),
+    )
+
+
+def no_answer(asked: Asked, near: Neighbours, channels: Sequence[str], wanted: Wanted) -> Answer:
+    """What is said about a feature that no molecule was found for."""
+    matches = tuple(near.matches.values())
+    return Answer(
+        feature=asked.feature,
+        candidates=(),
+        found=0,
+        scored=0,
+        channels=tuple(channels),
+        kinds=kinds_of(channels),
+        ions={},
+        coverage=wanted.coverage,
+        set_size=0,
+        objective=wanted.objective,
+        choices={},
+        present=0.0,
+        nearest=near.nearest,
+        unlike=False,
+        matches=matches,
+        level=level_of((), 0, 0.0, matches),
+        notes=(*asked.notes, "no molecule of the database has this mass"),
+    )
+
+
+def kinds_of(channels: Sequence[str]) -> dict[str, str]:
+    """Of each channel whether it is evidence, analogy or prior."""
+    return {channel: KINDS.get(channel, "evidence") for channel in channels}
+
+
+def _worths(p: Floats, fingerprints: csr_array) -> dict[str, Floats]:
+    """Expected utility of deciding for each candidate, by objective.
+
+    Candidates of equal fingerprints are one to every objective but the first, which tells molecules
+    apart.
+    """
+    candidates = distribution(fingerprints, p)
+    indices, indptr = (
+        np.asarray(each, np.int64) for each in (fingerprints.indices, fingerprints.indptr)
+    )
+    keys = row_keys(indptr, indices, candidates.width)
+    place = {key: at for at, key in enumerate(keys[candidates.rows].tolist())}
+    place_of = np.array([place[key] for key in keys.tolist()])
+    return {
+        objective: p
+        if objective == "hit"
+        else expected_of_candidates(objective, candidates)[place_of]
+        for objective in UTILITIES
+    }
+
+
+def _order(worth: Floats, p: Floats, keys: npt.NDArray[np.str_]) -> npt.NDArray[np.intp]:
+    """Places of the candidates, the best first; equal ones by probability, then by key."""
+    return np.lexsort((keys, -p, -worth.round(12)))
+
+
+def _candidates(
+    asked: Asked,
+    scored: Scored,
+    near: Neighbours,
+    p: Floats,
+    in_set: npt.NDArray[np.bool_],
+    order: npt.NDArray[np.intp],
+) -> tuple[Candidate, ...]:
+    rows = [
+        (reading, molecule)
+        for reading, own in zip(asked.readings, asked.molecules, strict=True)
+        for molecule in own
+    ]
+    first = [rows[place][1] for place in order[:_CREDITED]]
+    references = credited([m.smiles for m in first], [m.key for m in first], near)
+    references += [(near.matches.get(rows[place][1].key), None) for place in order[_CREDITED:]]
+    made = []
+    for place, (match, analog) in zip(order, references, strict=True):
+        reading, molecule = rows[place]
+        made.append(
+            Candidate(
+                smiles=molecule.smiles,
+                key=molecule.key,
+                formula=molecule.formula,
+                mass=molecule.mass,
+                name=molecule.name,
+                adduct=reading.adduct,
+                error_ppm=error_ppm(asked.feature, reading, molecule),
+                score=float(scored.scores[place]),
+                probability=float(p[place]),
+                in_set=bool(in_set[place]),
+                parts=tuple(float(part) for part in scored.parts[place]),
+                explained=float(scored.explained[place]),
+                peaks_explained=int(scored.peaks[place]),
+                sources=molecule.sources,
+                identifiers=molecule.identifiers,
+                match=match,
+                analog=analog,
+            )
+        )
+    return tuple(made)
+
+
+def _choices(
+    worths: Mapping[str, Floats], p: Floats, keys: npt.NDArray[np.str_], shown: list[int]
+) -> dict[str, int]:
+    """For each objective the place of its decision among the candidates that are shown."""
+    found = {}
+    for objective, worth in worths.items():
+        first = int(_order(worth, p, keys)[0])
+        if first in shown:
+            found[objective] = shown.index(first)
+    return found
+
+
+def _ions(asked: Asked, p: Floats) -> dict[str, float]:
+    """Probability of each ion that was tried."""
+    found = dict.fromkeys(asked.tried, 0.0)
+    start = 0
+    for reading, own in zip(asked.readings, asked.molecules, strict=True):
+        found[reading.adduct] += float(p[start : start + len(own)].sum())
+        start += len(own)
+    return found

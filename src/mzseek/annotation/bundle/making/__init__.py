@@ -1,0 +1,1 @@
+"""Making bundles: of a fitted run, or of data sets from their tables on."""

@@ -1,0 +1,224 @@
+"""Fitting confidence on validation: calibration, sets, ions, nearness, absence."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from mzseek.annotation.absence import Absence, fit_logistic
+from mzseek.annotation.bundle.making.cases import Cases, Signs, cases_of, modes_of, only, signs_of
+from mzseek.annotation.confidence import COVERAGES, MODES, QUANTILES, Confidence, OfMode
+from mzseek.decision import Calibration, fit_calibration, fit_pooling, fit_set_threshold
+from mzseek.decision.confidence.lists import merge_answers
+from mzseek.errors import BundleError
+from mzseek.evaluation.scored import Scoring, scored_lists
+from mzseek.evaluation.together import groups_of, pooled_lists
+from mzseek.evidence.fitted import Fitted
+from mzseek.evidence.fitting.crossfit import Groups
+from mzseek.evidence.fitting.swapped import groups_from
+from mzseek.evidence.ranker import FEW
+from mzseek.library import Library
+from mzseek.prepared.reader import Prepared
+from mzseek.prepared.slices import IDENTITIES
+from mzseek.ragged import Ragged
+from mzseek.runs.predictions import ListScores
+from mzseek.runs.run import Run
+from mzseek.work.progress import Progress, silent
+
+Floats = npt.NDArray[np.float64]
+SENSE = "inchikey"  # probabilities are those of molecules, not of their fingerprints
+FITTED_ON = "val"
+_GROUPS = 5
+_BINS = 15
+_SEVERAL = 20  # molecules of several spectra: with fewer, their sets are those of one
+_SPACE = 1e-9
+
+
+def fit_confidence(
+    run: Run,
+    fitted: Fitted,
+    prepared: Prepared,
+    library: Library,
+    ions: Mapping[str, Counter[str]],
+    setting: str,
+    *,
+    jobs: int | None = None,
+    progress: Progress = silent,
+    few: int = FEW,
+) -> Confidence:
+    """The numbers of a fitted run, from what it says of validation, cross-fitted.
+
+    Parameters
+    ----------
+    run : Run
+        With predictions of val.
+    fitted : Fitted
+        What channels have learned from the train fold.
+    prepared : Prepared
+    library : Library
+        The reference spectra of the train fold.
+    ions : mapping of str to Counter
+        Features of the library by ion, for each ion mode.
+    setting : str
+        Name of the candidate lists.
+    few : int
+        With fewer validation molecules, an ion mode has the numbers of both.
+
+    Raises
+    ------
+    BundleError
+        No list of the fold holds its molecule.
+    """
+    lists = usable_lists(run, prepared, FITTED_ON, setting, progress)
+    modes = modes_of(prepared, lists.queries)
+    known = np.unique(prepared.molecule[prepared.fold >= 0])
+    groups = groups_from(prepared, known, _GROUPS)
+    signs = signs_of(
+        lists, prepared, fitted, library, groups, setting, jobs=jobs, progress=progress
+    )
+    found: dict[str, OfMode] = {}
+    for mode, sign in MODES.items():
+        own = len(np.unique(lists.molecule[modes == sign])) >= few
+        inside = modes == sign if own else np.ones(len(modes), np.bool_)
+        here = signs.modes == sign if own else np.ones(len(signs.modes), np.bool_)
+        found[mode] = _of_mode(
+            only(lists, np.flatnonzero(inside)), signs, here, prepared, groups, ions[mode], own
+        )
+    return Confidence(found)
+
+
+def usable_lists(
+    run: Run, prepared: Prepared, fold: str, setting: str, progress: Progress = silent
+) -> ListScores:
+    """Saved scores of a fold's lists that hold their molecule by its InChIKey.
+
+    ``identity`` says of each candidate only whether it is that.
+    """
+    how = Scoring(fold=fold, candidates=setting, identity=SENSE)
+    said = scored_lists(
+        run, prepared, how, min(int(f["step"]) for f in run.best.values()), progress
+    )
+    truth = (np.asarray(said.identity) & IDENTITIES[SENSE]) > 0
+    holds = np.flatnonzero(Ragged(said.counts).any(truth)) if len(said.counts) else said.counts
+    if not len(holds):
+        raise BundleError(f"{prepared.folder}: no {fold} list holds its molecule")
+    marked = ListScores(
+        said.queries,
+        said.molecule,
+        said.counts,
+        said.candidates,
+        truth.astype(np.uint8),
+        said.scores,
+    )
+    return only(marked, holds)
+
+
+def _of_mode(
+    lists: ListScores,
+    signs: Signs,
+    here: npt.NDArray[np.bool_],
+    prepared: Prepared,
+    groups: Groups,
+    ions: Counter[str],
+    own: bool,
+) -> OfMode:
+    truth = np.asarray(lists.identity) > 0
+    calibration = fit_calibration(lists.scores, lists.counts, truth, lists.molecule)
+    pooling = fit_pooling(lists.scores, lists.counts, truth, groups_of(lists), calibration)
+    pooled, spectra = pooled_lists(lists, pooling)
+    several = only(pooled, np.flatnonzero(spectra > 1))
+    enough = len(several.counts) >= _SEVERAL
+    total = sum(ions.values())
+    near = signs.nearest[here]
+    return OfMode(
+        calibration,
+        pooling,
+        thresholds_of(lists, prepared, calibration),
+        thresholds_of(several, prepared, calibration) if enough else {},
+        {ion: number / total for ion, number in sorted(ions.items())},
+        0.5 / (total + 1),
+        {each: float(np.quantile(near, each)) for each in QUANTILES} if len(near) else {},
+        fit_absence(cases_of(signs, here, calibration, pooling), prepared, groups),
+        len(np.unique(lists.molecule)),
+        own,
+    )
+
+
+def thresholds_of(
+    lists: ListScores, prepared: Prepared, calibration: Calibration
+) -> dict[float, float]:
+    """For each coverage the threshold of prediction sets, fitted over molecules."""
+    answers = answers_of(lists, prepared, calibration)
+    return {each: fit_set_threshold(*answers, each, groups=lists.molecule) for each in COVERAGES}
+
+
+def answers_of(
+    lists: ListScores, prepared: Prepared, calibration: Calibration
+) -> tuple[Floats, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Probabilities, counts and labels of distinct molecules."""
+    p = calibration.posterior(lists.scores, lists.counts)
+    truth = np.asarray(lists.identity) > 0
+    return merge_answers(p, lists.counts, prepared.blocks[lists.candidates], truth)
+
+
+def fit_absence(cases: Cases, prepared: Prepared, groups: Groups) -> Absence | None:
+    """A regression on all cases, and what it reaches on molecules that it was not fitted on.
+
+    None where molecules are too few, or all alike.
+    """
+    if not len(cases.present):
+        return None
+    mean = cases.features.mean(0)
+    spread = cases.features.std(0)
+    spread[spread < _SPACE] = 1.0
+    values = (cases.features - mean) / spread
+    group = groups.group[groups.places(prepared.blocks[cases.molecule])]
+    weights = _once(cases.molecule)
+    held = np.full(len(values), np.nan)
+    for each in np.unique(group):
+        inside = group == each
+        if inside.all():
+            return None
+        at, intercept = fit_logistic(values[~inside], cases.present[~inside], weights[~inside])
+        held[inside] = 1 / (1 + np.exp(-values[inside] @ at - intercept))
+    at, intercept = fit_logistic(values, cases.present, weights)
+    return Absence(
+        mean, spread, at, intercept,
+        auc_of(held, cases.present, weights), error_of(held, cases.present, weights),
+        len(np.unique(cases.molecule)),
+    )  # fmt: skip
+
+
+def auc_of(p: Floats, labels: npt.NDArray[np.bool_], weights: Floats) -> float:
+    """How often a labelled case has the higher value of two; equal ones count half.
+
+    Examples
+    --------
+    >>> auc_of(np.array([0.9, 0.4, 0.4]), np.array([True, True, False]), np.ones(3))
+    0.75
+    """
+    order = np.unique(p, return_inverse=True)[1]
+    yes = np.bincount(order, weights * labels)
+    no = np.bincount(order, weights * ~labels)
+    below = np.cumsum(no) - no
+    return float((yes * (below + no / 2)).sum() / (yes.sum() * no.sum()))
+
+
+def error_of(p: Floats, labels: npt.NDArray[np.bool_], weights: Floats) -> float:
+    """Expected calibration error, in bins of equal width.
+
+    Examples
+    --------
+    >>> error_of(np.array([0.5, 0.5]), np.array([True, False]), np.ones(2))
+    0.0
+    """
+    place = np.minimum((p * _BINS).astype(int), _BINS - 1)
+    off = np.bincount(place, weights * (labels - p), _BINS)
+    return float(np.abs(off).sum() / weights.sum())
+
+
+def _once(molecule: npt.NDArray[np.integer]) -> Floats:
+    """Weights by which every molecule counts once."""
+    _, place, counts = np.unique(molecule, return_inverse=True, return_counts=True)
+    return np.asarray(1.0 / counts[place])

@@ -1,0 +1,193 @@
+"""A bundle of a fitted run."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from mzseek.annotation.bundle.bundle import Bundle
+from mzseek.annotation.bundle.licences import MAY_BE_SHIPPED, is_allowed, licence_text
+from mzseek.annotation.bundle.making.boxed import LIBRARY, boxed_molecules
+from mzseek.annotation.bundle.making.card import card_of
+from mzseek.annotation.bundle.making.confident import fit_confidence
+from mzseek.annotation.bundle.making.measure import measured
+from mzseek.annotation.bundle.making.names import read_names
+from mzseek.annotation.bundle.making.references import Details, References, references_from
+from mzseek.annotation.bundle.making.relearn import reference_queries, relearn
+from mzseek.annotation.bundle.molecules import BoxedMolecules
+from mzseek.annotation.bundle.peaks import MOST_PEAKS
+from mzseek.annotation.bundle.write import Contents, write_bundle
+from mzseek.choices import FOLDS
+from mzseek.errors import BundleError, LibraryError
+from mzseek.evidence.fitted import Fitted
+from mzseek.evidence.fitting.fit import LEARNED_ON, FitOptions
+from mzseek.files import StrPath
+from mzseek.files.source import content_hash
+from mzseek.library import Library
+from mzseek.rejects import Groups
+from mzseek.runs.run import Run
+from mzseek.work.progress import Progress, Say, silent, unheard
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What goes into a bundle besides a run.
+
+    Attributes
+    ----------
+    details : mapping of str to mapping
+        By identifier what is known of spectra besides their peaks.
+    library : path or None
+        A library to ship in the place of the spectra that channels learned from.
+    molecules : sequence of paths
+        Lists for the database in the box.
+    sources : sequence of str or None
+        Of these, molecules of which sources; all by default.
+    names : sequence of paths
+        Records that name molecules.
+    licences : sequence of str
+        Under which records may be passed on.
+    relearn : bool
+        Channels learn once more, from all folds.
+    most_peaks : int
+        Of a reference spectrum.
+    made_of : mapping
+        For the card: what is known of the sources.
+    """
+
+    details: Details = field(default_factory=dict)
+    library: StrPath | None = None
+    molecules: Sequence[StrPath] = ()
+    sources: Sequence[str] | None = None
+    names: Sequence[StrPath] = ()
+    licences: Sequence[str] = MAY_BE_SHIPPED
+    relearn: bool = False
+    most_peaks: int = MOST_PEAKS
+    made_of: Mapping[str, Any] = field(default_factory=dict)
+
+
+def export_run(
+    run: Run,
+    out: StrPath,
+    extras: Extras | None = None,
+    *,
+    data: StrPath | None = None,
+    jobs: int | None = None,
+    progress: Progress = silent,
+    say: Say = unheard,
+) -> Bundle:
+    """Make a bundle of a fitted run; confidence is fitted on what it says of validation.
+
+    Parameters
+    ----------
+    run : Run
+    out : path
+        Folder to make; a bundle that is there is replaced.
+    extras : Extras, optional
+    data : path, optional
+        The prepared folder, if it is no longer where it was.
+    jobs : int, optional
+        Processes that find pieces of molecules.
+
+    Raises
+    ------
+    BundleError, EvidenceError, RunError, DatasetError
+        The run was trained and not fitted, lacks what is needed, or the folder cannot be replaced.
+    """
+    given = extras or Extras()
+    if not 1 <= given.most_peaks <= 10_000:
+        raise BundleError(f"peaks to keep are {given.most_peaks}, expected 1 to 10,000")
+    fitted = Fitted.open(run)
+    prepared = run.open_data(data)
+    options = fit_options(run)
+    known = references_from(
+        prepared, reference_queries(prepared, [LEARNED_ON]), given.details, given.most_peaks
+    )
+    folds: Sequence[str] = (LEARNED_ON,)
+    final, shown = fitted, known
+    if given.relearn:
+        say("Channels learn once more, from all folds.")
+        folds = FOLDS
+        final = relearn(
+            fitted, prepared, options, most_peaks=given.most_peaks, jobs=jobs, progress=progress
+        )
+        queries = reference_queries(prepared, FOLDS)
+        shown = references_from(prepared, queries, given.details, given.most_peaks)
+    if given.library is not None:
+        shown = _library(given.library)
+    say("Confidence is fitted on validation, cross-fitted.")
+    confidence = fit_confidence(
+        run, fitted, prepared, known.library(prepared.folder), shown.features_by_ion(),
+        options.candidates, jobs=jobs, progress=progress,
+    )  # fmt: skip
+    molecules = _molecules(shown, given, progress, say)
+    found = measured(run, prepared, confidence, options.candidates)
+    made_of = {
+        **given.made_of,
+        "molecule_lists": _hashes(given.molecules),
+        "options": run.made.options,
+    }
+    contents = Contents(
+        fitted=final,
+        fingerprint=str(prepared.manifest["options"]["fingerprint"]),
+        confidence=confidence,
+        peaks=shown.peaks,
+        ions=shown.ions,
+        records=shown.records,
+        molecule_of=shown.molecule_of,
+        keys=shown.keys,
+        molecules=molecules,
+        card=card_of(final, confidence, shown, molecules, found, made_of, folds, given.most_peaks),
+        licence=_licence(shown, molecules, given),
+    )
+    sources = [run.folder, prepared.folder, *map(Path, (*given.molecules, *given.names))]
+    return write_bundle(out, contents, sources, most=given.most_peaks)
+
+
+def fit_options(run: Run) -> FitOptions:
+    """The options that a run was fitted with; what it does not say has its default."""
+    known = {each.name for each in fields(FitOptions)}
+    said = {name: value for name, value in run.made.options.items() if name in known}
+    if said.get("fit_on") is not None:
+        said["fit_on"] = tuple(said["fit_on"])
+    return FitOptions(**said)
+
+
+def _library(path: StrPath) -> References:
+    opened = Library.open(path)
+    opened.check()
+    found = References.of_library(opened)
+    if not len(found.records):
+        raise LibraryError(f"{path}: holds no spectra")
+    return found
+
+
+def _molecules(shown: References, given: Extras, progress: Progress, say: Say) -> BoxedMolecules:
+    rejects = Groups()
+    names = read_names(given.names, given.licences, rejects)
+    molecules = boxed_molecules(
+        shown.molecules, given.molecules, given.sources, names, report=rejects, progress=progress
+    )
+    if rejects.total:
+        first = rejects.by_count()[0]
+        say(
+            f"{rejects.total:,} records of names and molecules were set aside, first "
+            f"{first.where}: {first.reason}"
+        )
+    return molecules
+
+
+def _licence(shown: References, molecules: BoxedMolecules, given: Extras) -> str:
+    columns = shown.records.select(["contributor", "license"]).to_pydict()
+    counts = Counter(zip(columns["contributor"], columns["license"], strict=True))
+    rows = [(who, licence, number) for (who, licence), number in counts.items()]
+    sources = Counter(
+        name for each in molecules.table["sources"].to_pylist() for name in each if name != LIBRARY
+    )
+    shipped = all(is_allowed(licence) for _, licence, _ in rows)
+    return licence_text(rows, sources.items(), shipped)
+
+
+def _hashes(paths: Sequence[StrPath]) -> list[dict[str, str]]:
+    return [{"name": Path(path).name, "sha256": content_hash(Path(path))} for path in paths]

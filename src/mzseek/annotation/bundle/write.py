@@ -1,0 +1,172 @@
+"""Writing a bundle: whole or not at all, the same bytes for the same contents."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mzseek.annotation.bundle.arrays import write_arrays
+from mzseek.annotation.bundle.bundle import Bundle, library_arrays
+from mzseek.annotation.bundle.layout import (
+    ARRAYS,
+    CARD,
+    CONFIDENCE,
+    KIND,
+    LICENCE,
+    MANIFEST,
+    MODEL,
+    MOLECULES,
+    RECORDS,
+)
+from mzseek.annotation.bundle.molecules import BoxedMolecules
+from mzseek.annotation.bundle.peaks import MOST_PEAKS, compact_ions, compact_peaks
+from mzseek.annotation.bundle.states import pack_states
+from mzseek.annotation.confidence import Confidence
+from mzseek.errors import BundleError
+from mzseek.evidence.fitted import Fitted
+from mzseek.files import StrPath, atomic_directory, sole_writer
+from mzseek.files.owned import ensure_replaceable
+from mzseek.library.folder import RECORD_SCHEMA
+from mzseek.library.lists import Ions, Lists
+from mzseek.version import __version__
+
+MOST_BYTES = 30_000_000
+_LEVEL = 19
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What goes into a bundle.
+
+    Attributes
+    ----------
+    fitted : Fitted
+    fingerprint : str
+        Kind that candidates must have.
+    confidence : Confidence
+    peaks, ions : Lists, Ions
+        Of the reference spectra; they are made compact when they are written.
+    records : pyarrow.Table
+        What is known of each of them, as a library has it.
+    molecule_of : int array, shape (spectra,)
+        Place of each one's molecule in ``keys``.
+    keys : sequence of (str, float)
+        First InChIKey block and mass of each molecule of the library; all are in ``molecules``.
+    molecules : BoxedMolecules
+    card : mapping
+    licence : str
+    """
+
+    fitted: Fitted
+    fingerprint: str
+    confidence: Confidence
+    peaks: Lists
+    ions: Ions
+    records: pa.Table
+    molecule_of: npt.NDArray[np.integer]
+    keys: list[tuple[str, float]]
+    molecules: BoxedMolecules
+    card: Mapping[str, Any]
+    licence: str
+
+
+def write_bundle(
+    out: StrPath, contents: Contents, sources: list[Path] | None = None, *, most: int = MOST_PEAKS
+) -> Bundle:
+    """Write a bundle, and open it.
+
+    Parameters
+    ----------
+    out : path
+        Folder to make; a bundle that is there is replaced, anything else is refused.
+    contents : Contents
+    sources : list of Path, optional
+        Files and folders that must not be overwritten.
+    most : int
+        Peaks of a reference spectrum that are kept.
+
+    Raises
+    ------
+    BundleError, DatasetError
+        It cannot be read again, or the folder is none that may be replaced.
+    BusyError, WriteError
+        Another process is writing the folder, or it cannot be written.
+    """
+    folder = Path(out)
+    with sole_writer(folder, "writing a model bundle"):
+        ensure_replaceable(folder, KIND, sources or [])
+        with atomic_directory(folder) as partial:
+            _fill(partial, contents, most)
+            opened = Bundle.open(partial)  # it is whole before it gets its name
+            opened.verify()
+            if opened.size > MOST_BYTES:
+                raise BundleError(
+                    f"{out}: would have {opened.size:,} bytes, expected at most {MOST_BYTES:,}; "
+                    "give fewer spectra or molecules, or keep fewer peaks"
+                )
+    return Bundle.open(folder)
+
+
+def _fill(folder: Path, contents: Contents, most: int) -> None:
+    model, arrays = pack_states(contents.fitted, most)
+    peaks, ions = compact_peaks(contents.peaks, most), compact_ions(contents.ions)
+    rows = _rows(contents.keys, contents.molecules)
+    arrays |= library_arrays(peaks, ions, np.asarray(contents.molecule_of), rows)
+    arrays["molecules/masses"] = contents.molecules.masses
+    write_arrays(folder / ARRAYS, arrays)
+    _write_json(folder / MODEL, {**model, "fingerprint": contents.fingerprint})
+    _write_json(folder / CONFIDENCE, contents.confidence.to_dict())
+    _write_json(folder / CARD, dict(contents.card))
+    _write_table(folder / RECORDS, contents.records.cast(RECORD_SCHEMA), ["identifier"])
+    table = contents.molecules.table.drop_columns(["mass"])  # in the arrays, shorter
+    _write_table(folder / MOLECULES, table, ["key", "smiles"])
+    (folder / LICENCE).write_text(contents.licence, encoding="utf-8")
+    MANIFEST.write(
+        folder,
+        {
+            "versions": {"mzseek": __version__},
+            "counts": {
+                "spectra": len(contents.records),
+                "molecules": len(contents.keys),
+                "peaks": len(peaks.values),
+                "database": len(contents.molecules),
+            },
+        },
+    )
+
+
+def _rows(keys: list[tuple[str, float]], molecules: BoxedMolecules) -> npt.NDArray[np.int64]:
+    """Where the library's molecules stand in the table of all."""
+    found = []
+    for key, mass in keys:
+        places = molecules.places.get(key, [])
+        same = [place for place in places if abs(molecules.masses[place] - mass) < 2e-6]
+        if not same:
+            raise BundleError(f"{key}: a molecule of the library is not among the molecules")
+        found.append(same[0])
+    return np.array(found, np.int64)
+
+
+def _write_json(path: Path, facts: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _write_table(path: Path, table: pa.Table, various: list[str]) -> None:
+    """A table; columns whose values hardly repeat are told from their neighbours."""
+    few = [name for name in table.column_names if name not in various]
+    leaves = [f"{name}.list.element" if _is_list(table, name) else name for name in few]
+    pq.write_table(
+        table, path, compression="zstd", compression_level=_LEVEL, use_dictionary=leaves,
+        column_encoding=dict.fromkeys(various, "DELTA_BYTE_ARRAY"), write_statistics=False,
+        store_schema=False, row_group_size=max(len(table), 1),
+    )  # fmt: skip
+
+
+def _is_list(table: pa.Table, name: str) -> bool:
+    return bool(pa.types.is_list(table.schema.field(name).type))

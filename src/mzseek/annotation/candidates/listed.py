@@ -1,0 +1,161 @@
+"""Molecules in memory, in the order of their masses: the box, a library, a list of one's own."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mzseek.annotation.candidates.source import Molecule, Source
+from mzseek.chem.describe import BLOCK_LENGTH
+from mzseek.database.rows import RecordsAt, describe_records
+from mzseek.database.sources.files import read_molecules
+from mzseek.errors import AnnotationError, InputError
+from mzseek.files import StrPath, content_hash, open_source
+from mzseek.files.streams.table import open_table, plain_name, sole_column
+from mzseek.library import Library
+from mzseek.rejects import Rejects, reporter
+
+# Columns that say which feature a candidate is for, written without case and marks.
+_FEATURE = (
+    "feature",
+    "featureid",
+    "mappingfeatureid",
+    "rowid",
+    "scans",
+    "scan",
+    "query",
+    "spectrum",
+)
+_KIND = "morgan2"  # of the fingerprints that describing computes along
+_AT_ONCE = 2_000
+
+
+class ListedSource(Source):
+    """Molecules in memory.
+
+    Parameters
+    ----------
+    label : str
+    molecules : sequence of Molecule
+    facts : mapping
+        What a run folder says of them.
+    lists : mapping of str to list of int, optional
+        For each feature the places of its own molecules; without it all are looked up by mass.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        molecules: Sequence[Molecule],
+        facts: Mapping[str, Any],
+        lists: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:
+        masses = np.array([each.mass for each in molecules], np.float64)
+        order = np.argsort(masses, kind="stable")
+        self.label, self._facts = label, dict(facts)
+        self._listed = list(molecules)
+        self._order, self._masses = order, masses[order]
+        self._lists = lists
+        self.by_feature = lists is not None
+
+    def __len__(self) -> int:
+        return len(self._listed)
+
+    def within(self, mass: float, reach: float) -> list[Molecule]:
+        """Molecules whose mass is at most `reach` away."""
+        low, high = np.searchsorted(self._masses, [mass - reach, mass + reach])
+        high = int(np.searchsorted(self._masses, mass + reach, side="right"))
+        return [self._listed[place] for place in self._order[low:high]]
+
+    def of_feature(self, name: str) -> list[Molecule]:
+        """Molecules that are listed for a feature; none for one that the list does not name."""
+        if self._lists is None:
+            return super().of_feature(name)
+        return [self._listed[place] for place in self._lists.get(name, ())]
+
+    def facts(self) -> dict[str, Any]:
+        """What a run folder says of it."""
+        return {**self._facts, "molecules": len(self)}
+
+
+def file_source(path: StrPath, rejects: Rejects) -> ListedSource:
+    """Candidates of a user's own file: any that `mzseek database build` reads.
+
+    With a column ``feature`` (or ``feature_id``, ``scans``, ``row ID``) every feature has the
+    molecules of its own rows; without one, all are looked up by mass for all features.
+
+    Parameters
+    ----------
+    path : Path
+    rejects : list or callable of (where, reason)
+        Gets what cannot be read.
+
+    Raises
+    ------
+    InputError
+        The file is missing, or none of its rows holds a molecule.
+    """
+    path = Path(path)
+    report = reporter(rejects)
+    records = list(read_molecules([path], report))
+    named = _features(path)
+    molecules: list[Molecule] = []
+    lists: dict[str, list[int]] = {}
+    for first in range(0, len(records), _AT_ONCE):
+        batch = records[first : first + _AT_ONCE]
+        described = describe_records(RecordsAt(batch, first), _KIND)
+        for where, reason in described.rejects:
+            report(where, reason)
+        columns = ("smiles", "key", "formula", "mass", "names", "sources", "identifiers", "place")
+        rows = zip(*(described.table[name].to_pylist() for name in columns), strict=True)
+        for smiles, key, formula, mass, names, sources, identifiers, place in rows:
+            if named is not None:
+                lists.setdefault(named[records[place].where], []).append(len(molecules))
+            molecules.append(
+                Molecule(smiles, key[:BLOCK_LENGTH], formula, mass, names[0] if names else "",
+                         tuple(sources), tuple(identifiers))
+            )  # fmt: skip
+    if not molecules:
+        raise InputError(path, "holds no molecule that can be read")
+    facts = {"kind": "file", "path": str(path.resolve()), "sha256": content_hash(path)}
+    return ListedSource(path.name, molecules, facts, lists if named is not None else None)
+
+
+def library_source(library: Library, label: str) -> ListedSource:
+    """The molecules of a library of reference spectra as candidates."""
+    table = library.molecules
+    rows = zip(*(table[name].to_pylist() for name in ("smiles", "inchikey", "formula", "mass")),
+               strict=True)  # fmt: skip
+    molecules = [
+        Molecule(smiles, key[:BLOCK_LENGTH], formula, mass, sources=(label,))
+        for smiles, key, formula, mass in rows
+    ]
+    if not molecules:
+        raise AnnotationError(f"{label}: the library holds no molecule")
+    return ListedSource(label, molecules, {"kind": "library", "path": str(library.folder)})
+
+
+def _features(path: Path) -> dict[str, str] | None:
+    """The feature of each row by where it stands; None where no column tells."""
+    source = open_source(path)
+    try:
+        table = open_table(source, lambda names: _column(path, names) is not None)
+    except (InputError, UnicodeDecodeError):
+        return None
+    if table is None:
+        return None
+    column = _column(path, table.names)
+    if column is None:
+        return None
+    found = {}
+    for number, cells in table.rows(lambda number, reason: None):
+        if column < len(cells):
+            found[f"{source.name}: line {number}"] = cells[column].strip()
+    return found
+
+
+def _column(path: Path, names: Sequence[str]) -> int | None:
+    # "query" also heads other tables: only one of these names at a time tells a feature.
+    present = [name for name in _FEATURE if name in {plain_name(each) for each in names}]
+    return sole_column(path, names, present[:1]) if present else None

@@ -1,0 +1,151 @@
+"""A whole job: files of spectra in, a folder or a file of answers out."""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from mzseek.annotation.answers import Answer
+from mzseek.annotation.features import Feature
+from mzseek.annotation.pipeline import SetAside, Setup, Workshop, answers
+from mzseek.annotation.reading import FeatureFiles, Grouping
+from mzseek.annotation.writing import Output, Settings, Writer
+from mzseek.files import StrPath, content_hash
+from mzseek.version import __version__
+from mzseek.work import Engine, LocalEngine
+from mzseek.work.progress import Progress, Say, silent, unheard
+
+Make = Callable[[Path, str, Settings], Writer]
+FEW = 64  # features: with fewer, processes take longer to begin than they save
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a job has ended.
+
+    Attributes
+    ----------
+    out : Path
+    counts : mapping of str to int
+        Records in, answered and set aside, and features.
+    levels : mapping of str to int
+        Features by level, of those answered by this process.
+    facts : mapping
+        What was searched.
+    said : list of str
+        What the user should read.
+    """
+
+    out: Path
+    counts: Mapping[str, int]
+    levels: Mapping[str, int]
+    facts: Mapping[str, Any]
+    said: list[str]
+
+
+def annotate_files(
+    paths: Sequence[StrPath],
+    out: StrPath,
+    setup: Setup,
+    *,
+    grouping: Grouping | None = None,
+    settings: Settings | None = None,
+    more: Callable[[Mapping[str, Any]], Mapping[str, Make]] | None = None,
+    resume: bool = False,
+    jobs: int | None = None,
+    progress: Progress = silent,
+    say: Say = unheard,
+) -> Done:
+    """Annotate the spectra of files.
+
+    Parameters
+    ----------
+    paths : sequence of paths
+        Any format that `mzseek.spectra.read_spectra` reads.
+    out : path
+        A folder, or a file by its suffix.
+    setup : Setup
+    grouping : Grouping, optional
+        How spectra become features.
+    settings : Settings, optional
+        Of the writers.
+    more : callable of facts, optional
+        Makes further writers by name of file or suffix, given what will be searched.
+    resume : bool
+        Go on from what a killed process has left.
+    jobs : int, optional
+        Processes; all cores by default. Answers do not depend on it.
+    progress : callable of (stage, done, total)
+    say : callable of str
+
+    Raises
+    ------
+    MzseekError
+        A file that is missing or of another kind, a model or database that is damaged, an output
+        that must not be replaced.
+    """
+    files = [Path(path) for path in paths]
+    shop = Workshop(setup)  # whatever is missing is told before anything is made
+    facts = shop.facts()
+    known = replace(
+        settings or Settings(),
+        inputs=tuple(str(path) for path in files),
+        database=shop.source.label,
+        database_version=_digest(facts["database"])[:16],
+        options=_plain(setup),
+    )
+    own = more(facts) if more is not None else {}
+    signature = _digest([facts, _plain(setup), asdict(grouping or Grouping()), _inputs(files)])
+    levels: dict[str, int] = {}
+    with Output(Path(out), known, signature=signature, resume=resume, more=own) as output:
+        progress("reading", 0, None)
+        features = FeatureFiles(files, grouping, output.set_aside)
+        records = features.records + features.set_aside
+        left = (each for each in features if not output.was_done(each))
+        done = output.resumed
+        if done:
+            say(f"{done:,} features were done before.")
+        for one in _answers(left, len(features) - done, setup, shop, jobs):
+            if isinstance(one, SetAside):
+                for _ in range(one.spectra):
+                    output.set_aside(one.where, one.reason)
+            else:
+                output.write(one)
+                levels[one.level.number] = levels.get(one.level.number, 0) + 1
+            done += 1
+            progress("features", done, len(features))
+        counts = output.counts(records)
+        said = output.finish(
+            records=records, options=_plain(setup), inputs=files,
+            bundle=facts["model"], database=facts["database"],
+        )  # fmt: skip
+    return Done(Path(out), counts, dict(sorted(levels.items())), facts, said)
+
+
+def _answers(
+    features: Iterator[Feature], number: int, setup: Setup, shop: Workshop, jobs: int | None
+) -> Iterator[Answer | SetAside]:
+    """Answers to a few features by what is open already; to many, by processes."""
+    engine: Engine = LocalEngine(jobs)
+    if number > FEW and (jobs or os.cpu_count() or 1) > 1:
+        return answers(features, setup, engine=engine)
+    return chain.from_iterable(shop.answers([feature]) for feature in features)
+
+
+def _plain(setup: Setup) -> dict[str, Any]:
+    """The setup as plain data."""
+    return dict(json.loads(json.dumps(asdict(setup))))
+
+
+def _inputs(files: Sequence[Path]) -> list[Any]:
+    return [
+        [str(path), content_hash(path) if path.is_file() else None] for path in files
+    ] + [__version__]
+
+
+def _digest(facts: Any) -> str:
+    return sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()

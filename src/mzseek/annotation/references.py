@@ -1,0 +1,146 @@
+"""Reference spectra behind an answer: those that match, and those that lend their likeness."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from mzseek.annotation.answers import Reference
+from mzseek.annotation.asking import Asked
+from mzseek.annotation.ions import with_ion
+from mzseek.annotation.tolerance import Tolerance
+from mzseek.chem import fingerprints
+from mzseek.chem.describe import BLOCK_LENGTH
+from mzseek.library import Library
+from mzseek.library.found import Matches
+from mzseek.similarity import tanimoto_of
+
+# A reference spectrum of the same precursor matches from here on.
+LEAST_SIMILARITY, LEAST_PEAKS = 0.7, 3
+_MATCHES, _ANALOGS = 5, 10
+_KIND = "morgan2"
+_Keyed = tuple[str, Reference]
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """What libraries have to say about a feature.
+
+    Attributes
+    ----------
+    matches : mapping of str to Reference
+        Of the same precursor m/z, similar enough, by the key of their molecules; the best first.
+    analogs : mapping of str to Reference
+        The most similar of whatever precursor, by the key of their molecules.
+    """
+
+    matches: Mapping[str, Reference] = field(default_factory=dict)
+    analogs: Mapping[str, Reference] = field(default_factory=dict)
+
+    @property
+    def nearest(self) -> float:
+        """The highest similarity among the analogs; 0 for none."""
+        return max((each.similarity for each in self.analogs.values()), default=0.0)
+
+
+def neighbours(
+    asked: Sequence[Asked], libraries: Sequence[tuple[str, Library]], tolerance: Tolerance
+) -> list[Neighbours]:
+    """Reference spectra near to the spectra of features.
+
+    Parameters
+    ----------
+    asked : sequence of Asked
+    libraries : sequence of (label, Library)
+    tolerance : Tolerance
+        Of precursors, for what is to match.
+    """
+    spectra = [
+        with_ion(spectrum, each.readings[0].adducts[place])
+        for each in asked
+        for place, spectrum in enumerate(each.feature.spectra)
+    ]
+    owner = np.repeat(np.arange(len(asked)), [len(each.feature.spectra) for each in asked])
+    matches: list[list[_Keyed]] = [[] for _ in asked]
+    analogs: list[list[_Keyed]] = [[] for _ in asked]
+    for label, library in libraries:
+        if not len(library) or not spectra:
+            continue
+        widths = np.array([tolerance.of(spectrum.precursor_mz) for spectrum in spectra])
+        widest = max(w / s.precursor_mz * 1e6 for w, s in zip(widths, spectra, strict=True))
+        same = library.search(
+            spectra, "cosine", _MATCHES, precursor_ppm=widest, by_molecule=True, threads=1
+        )
+        peaks = np.array([min(LEAST_PEAKS, len(spectrum)) for spectrum in spectra])
+        is_match = (
+            (same.scores >= LEAST_SIMILARITY)
+            & (same.matched_peaks >= peaks[same.queries])
+            & (np.abs(same.mass_differences) <= widths[same.queries])
+        )
+        for place in np.flatnonzero(is_match).tolist():
+            matches[owner[same.queries[place]]].append(_reference(same, place, library, label))
+        near = library.search(spectra, "analog", _ANALOGS, threads=1)
+        for place in range(len(near)):
+            analogs[owner[near.queries[place]]].append(_reference(near, place, library, label))
+    return [Neighbours(_best(own), _best(near)) for own, near in zip(matches, analogs, strict=True)]
+
+
+def credited(
+    smiles: Sequence[str], keys: Sequence[str], near: Neighbours
+) -> list[tuple[Reference | None, Reference | None]]:
+    """For each candidate a match of its own, and the analog that speaks most for it.
+
+    Parameters
+    ----------
+    smiles, keys : sequences of str
+        Of candidates.
+    near : Neighbours
+    """
+    lent = [(key, each) for key, each in near.analogs.items() if each.similarity > 0]
+    alike = np.zeros((len(smiles), len(lent)))
+    if lent and smiles:
+        rows = fingerprints([*smiles, *(each.smiles for _, each in lent)], _KIND).astype(np.float64)
+        sizes = np.asarray(rows.sum(1))
+        own, others = rows[: len(smiles)], rows[len(smiles) :]
+        shared = (own @ others.T).toarray()
+        alike = tanimoto_of(shared, sizes[: len(smiles), None], sizes[None, len(smiles) :])
+    similarities = np.array([each.similarity for _, each in lent])
+    found = []
+    for place, key in enumerate(keys):
+        analog = None
+        for column in np.argsort(-alike[place] * similarities, kind="stable"):
+            if lent[column][0] != key and alike[place, column] > 0:
+                analog = replace(lent[column][1], likeness=float(alike[place, column]))
+                break
+        found.append((near.matches.get(key), analog))
+    return found
+
+
+def _reference(found: Matches, place: int, library: Library, label: str) -> _Keyed:
+    record = int(found.records[place])
+    facts = library.records.slice(record, 1).to_pylist()[0]
+    molecule = library.molecules.slice(int(library.molecule_of[record]), 1).to_pylist()[0]
+    own = slice(int(library.peaks.pointers[record]), int(library.peaks.pointers[record + 1]))
+    return molecule["inchikey"][:BLOCK_LENGTH], Reference(
+        record=facts["identifier"],
+        smiles=molecule["smiles"],
+        name=molecule.get("name") or "",
+        similarity=float(found.scores[place]),
+        peaks=int(found.matched_peaks[place]),
+        likeness=1.0,
+        contributor=facts["contributor"] or "",
+        licence=facts["license"] or "",
+        library=label,
+        adduct=facts["adduct"] or "",
+        precursor_mz=float(library.ions.precursors[record]),
+        mz=np.array(library.peaks.values[own], np.float64),
+        intensities=np.array(library.peaks.weights[own], np.float64),
+    )
+
+
+def _best(references: list[_Keyed]) -> dict[str, Reference]:
+    """One of each molecule, the most similar; by record where they are equally so."""
+    kept: dict[str, Reference] = {}
+    for key, each in sorted(references, key=lambda one: (-one[1].similarity, one[1].record)):
+        kept.setdefault(key, each)
+    return kept

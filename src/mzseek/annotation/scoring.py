@@ -1,0 +1,185 @@
+"""Features and candidates to scores: all channels asked, all spectra of a feature added up."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mzseek.annotation.absence import raw_values
+from mzseek.annotation.asking import Asked
+from mzseek.annotation.confidence import Confidence
+from mzseek.annotation.ions import with_ion
+from mzseek.evidence.fitted import Fitted
+from mzseek.evidence.lists import Lists, Molecules
+from mzseek.fragments import explained_pairs, ion_forms, peak_table
+from mzseek.ragged import Ragged, pointers
+from mzseek.spectra import Spectrum
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+_PIECES = "fragments"
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Scores of a feature's candidates, those of the first reading first.
+
+    Attributes
+    ----------
+    parts : float64 array, shape (candidates, channels)
+        What each channel adds, in nats, all spectra together.
+    ion : float64 array, shape (candidates,)
+        Log of how common the ion is, against the others that were tried; 0 where there is one.
+    raw : float64 array, shape (candidates, signs)
+        As `mzseek.annotation.absence.raw_values`, the mean over spectra.
+    explained : float64 array, shape (candidates,)
+        Share of the intensity that pieces explain, the mean over spectra.
+    peaks : int64 array, shape (candidates,)
+        Peaks that are explained, of the spectrum in which these are most.
+    rows : int64 array, shape (candidates,)
+        Places of the candidates in the table of molecules.
+    """
+
+    parts: Floats
+    ion: Floats
+    raw: Floats
+    explained: Floats
+    peaks: Ints
+    rows: Ints
+
+    @property
+    def scores(self) -> Floats:
+        """Log-odds against the average candidate."""
+        return np.asarray(self.parts.sum(1) + self.ion)
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """Features laid out as lists: for each spectrum one list a reading, one after the other."""
+
+    lists: Lists
+    union: Ints  # candidates of each spectrum of each feature, all readings together
+    spectra: Ints  # spectra of each feature
+
+
+def score(
+    asked: Sequence[Asked], fitted: Fitted, confidence: Confidence
+) -> tuple[list[Scored], Molecules]:
+    """Scores of the candidates of features; each must have some.
+
+    What is said of a feature depends on no other.
+
+    Parameters
+    ----------
+    asked : sequence of Asked
+    fitted : Fitted
+    confidence : Confidence
+        For how far spectra of a feature are dependent, and how common ions are.
+
+    Returns
+    -------
+    list of Scored, Molecules
+        The second is the table that `Scored.rows` are places in.
+    """
+    layout = _laid_out(asked)
+    lists, union = layout.lists, layout.union
+    features = [
+        channel.features(learned, lists)
+        for channel, learned in zip(fitted.channels, fitted.learned, strict=True)
+    ]
+    # Lists of one spectrum lie side by side, so that all of its readings can be ranked as one.
+    modes = np.repeat(
+        [_mode(each) for each in asked], [len(each.feature.spectra) for each in asked]
+    )
+    parts = fitted.ranker.parts(features, modes, union).astype(np.float64)
+    raw = raw_values(fitted.channels, features)
+    explained, peaks = _explained(lists, fitted)
+    found, start, first = [], 0, 0
+    for each, number in zip(asked, layout.spectra, strict=True):
+        size = int(union[first])
+        shape = (int(number), size)
+        own = slice(start, start + size * int(number))
+        factor = confidence.of(_mode(each)).pooling.factor([number])[0]
+        # Sorted before they are added: no order of spectra shows, to the last bit.
+        sums = np.sort(parts[own].reshape(*shape, -1), axis=0).sum(0) * factor
+        found.append(
+            Scored(
+                sums,
+                _ion_priors(each, confidence),
+                np.sort(raw[own].reshape(*shape, -1), axis=0).mean(0),
+                np.sort(explained[own].reshape(shape), axis=0).mean(0),
+                peaks[own].reshape(shape).max(0),
+                lists.candidates[own][:size],
+            )
+        )
+        start, first = own.stop, first + int(number)
+    return found, lists.molecules
+
+
+def _laid_out(asked: Sequence[Asked]) -> _Layout:
+    place: dict[str, int] = {}
+    members: list[int] = []
+    sizes: list[int] = []
+    spectra: list[Spectrum] = []
+    list_of: list[int] = []
+    union: list[int] = []
+    for each in asked:
+        own = []
+        for molecules in each.molecules:
+            own.append(len(sizes))
+            sizes.append(len(molecules))
+            members += [place.setdefault(m.smiles, len(place)) for m in molecules]
+        for number, spectrum in enumerate(each.feature.spectra):
+            for reading, each_list in zip(each.readings, own, strict=True):
+                spectra.append(with_ion(spectrum, reading.adducts[number]))
+                list_of.append(each_list)
+            union.append(each.kept)
+    table = Molecules(list(place), jobs=1)
+    lists = Lists(
+        spectra, np.array(list_of, np.int64), pointers(sizes), np.array(members, np.int64), table
+    )
+    numbers = np.array([len(each.feature.spectra) for each in asked], np.int64)
+    return _Layout(lists, np.array(union, np.int64), numbers)
+
+
+def _mode(asked: Asked) -> int:
+    return -1 if asked.readings[0].adduct.endswith("-") else 1
+
+
+def _ion_priors(asked: Asked, confidence: Confidence) -> Floats:
+    """Log of how common each candidate's ion is; nothing where only one was tried."""
+    if len(asked.tried) == 1:
+        return np.zeros(asked.kept)
+    own = confidence.of(_mode(asked))
+    shares = {adduct: own.ion_prior(adduct) for adduct in asked.tried}
+    total = sum(shares.values())
+    logs = [np.log(shares[reading.adduct] / total) for reading in asked.readings]
+    return np.repeat(logs, [len(molecules) for molecules in asked.molecules])
+
+
+def _explained(lists: Lists, fitted: Fitted) -> tuple[Floats, Ints]:
+    """Share of intensity, and number of peaks, that each candidate's pieces explain."""
+    forms = [ion_forms(str(spectrum.adduct)) for spectrum in lists.spectra]
+    peaks = peak_table(lists.spectra, forms, **_tolerance(fitted))
+    pairs = explained_pairs(
+        peaks, lists.molecules.pieces, lists.candidates, lists.counts, threads=1
+    )
+    rows = lists.ragged.total
+    # Shares are of square roots of intensities.
+    squares = peaks.shares**2
+    totals = Ragged(np.diff(peaks.starts))
+    sums = np.ones(len(totals))
+    filled = totals.counts > 0
+    sums[filled] = np.add.reduceat(squares, totals.starts[filled]) if filled.any() else 1.0
+    share = squares / np.repeat(sums, totals.counts)
+    explained = np.bincount(pairs.row, share[pairs.peak], minlength=rows)
+    return np.asarray(explained, np.float64), np.bincount(pairs.row, minlength=rows)
+
+
+def _tolerance(fitted: Fitted) -> dict[str, float]:
+    """Tolerances of peaks, as the channel of fragments has them."""
+    for channel in fitted.channels:
+        if channel.name == _PIECES:
+            return {"ppm": channel.options.ppm, "least": channel.options.least}
+    return {}

@@ -1,0 +1,1 @@
+"""Commands that annotate, and the models that they do it with."""

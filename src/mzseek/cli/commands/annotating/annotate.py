@@ -1,0 +1,249 @@
+"""``mzseek annotate``: a file of spectra in, ranked molecules out."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mzseek.cli.early import early, look_for_file, look_for_library
+from mzseek.errors import AnnotationError
+
+if TYPE_CHECKING:
+    from mzseek.annotation.job import Done
+
+# Up to so many spectra are answered sooner in plain Python than kernels are compiled.
+_FEW_SPECTRA = 5
+_SMALL = 200_000  # molecules: a smaller database is called small
+_SHOWN = 10
+
+
+@early(spectra=look_for_file, library=look_for_library)
+def annotate(
+    spectra: Annotated[
+        list[Path],
+        typer.Argument(help="Files or folders of spectra: MGF, MSP, mzML, mzXML, MassBank, …"),
+    ],
+    database: Annotated[
+        str | None,
+        typer.Option(
+            help="Candidates: a database (`mzseek database build`), a list of molecules (CSV, TSV, "
+            "SDF; with a column feature: a list for each), or library for its own molecules. The "
+            "small one that comes with mzseek by default."
+        ),
+    ] = None,
+    library: Annotated[
+        list[Path] | None,
+        typer.Option(help="Reference spectra beside the bundle's (`mzseek library build`)."),
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="A bundle; the one that comes with mzseek by default.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder to make, or a file: .tsv .json .html .mztab .graphml .csv"),
+    ] = None,
+    objective: Annotated[
+        str, typer.Option(help="What the answer is decided for: hit, tanimoto, cosine, bits or f1.")
+    ] = "hit",
+    adduct: Annotated[
+        list[str] | None,
+        typer.Option(help="Ion: only these are tried; with a + before it, also. Several times."),
+    ] = None,
+    ppm: Annotated[str, typer.Option(help="Tolerance of precursors: ppm, or 0.01Da.")] = "10",
+    peak_ppm: Annotated[
+        str | None, typer.Option(help="Tolerance of peaks; that of the model by default.")
+    ] = None,
+    coverage: Annotated[
+        float, typer.Option(help="Of the prediction set: how often it should hold the molecule.")
+    ] = 0.9,
+    known: Annotated[
+        float,
+        typer.Option(help="Share of your features whose molecule you expect in the database."),
+    ] = 0.5,
+    formulas: Annotated[
+        Path | None, typer.Option(help="Table of feature and formula, where it is known.")
+    ] = None,
+    group: Annotated[
+        str, typer.Option(help="Spectra are one feature by id, by precursor and time, or none.")
+    ] = "id",
+    rt_window: Annotated[float, typer.Option(help="Seconds, for --group precursor.")] = 10.0,
+    features: Annotated[
+        Path | None,
+        typer.Option(help="Feature table of MZmine or MS-DIAL: written again with answers joined."),
+    ] = None,
+    network: Annotated[
+        Path | None, typer.Option(help="Molecular network (GraphML, or edges) to join answers to.")
+    ] = None,
+    most: Annotated[
+        int, typer.Option(min=1, help="Candidates of a feature, at most: the nearest by mass.")
+    ] = 5_000,
+    top: Annotated[int, typer.Option(min=1, help="Candidates of a feature that are shown.")] = 100,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where a killed process has left off.")
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; all cores by default.")
+    ] = None,
+    json_output: Annotated[
+        bool, typer.Option("--json", help="End with a JSON object, alone on standard output.")
+    ] = False,
+) -> None:
+    """Find the molecules behind spectra: ranked, with reasons and a confidence.
+
+    Works offline. Every feature keeps your own id. Without --out, the answers are shown here.
+
+    Example: mzseek annotate my.mgf --database hmdb --out answers
+    """
+    from mzseek.compiled import machine_code_is_kept, stay_plain
+
+    if not machine_code_is_kept() and _count(spectra, _FEW_SPECTRA + 1) <= _FEW_SPECTRA:
+        stay_plain()
+    from mzseek.annotation.answering import Wanted
+    from mzseek.annotation.ions import Ions
+    from mzseek.annotation.pipeline import setup_of
+    from mzseek.annotation.reading import Grouping
+    from mzseek.annotation.tolerance import Tolerance
+    from mzseek.decision import UTILITIES
+    from mzseek.registry import check_name
+
+    check_name(UTILITIES, objective, "objective", AnnotationError)
+    tolerance = Tolerance.parse(ppm)
+    setup = setup_of(
+        model=model,
+        database=database,
+        library=library,
+        precursor=tolerance,
+        peaks=None if peak_ppm is None else Tolerance.parse(peak_ppm),
+        ions=Ions.parse(adduct or ()),
+        most=most,
+        formulas=_formulas(formulas),
+        wanted=Wanted(objective, coverage, top, known),
+    )
+    grouping = Grouping(group, tolerance, rt_window)
+    if json_output:
+        from mzseek.cli.output import only_json
+
+        with only_json():
+            _run(spectra, setup, grouping, out, features, network, resume, jobs, as_json=True)
+    else:
+        _run(spectra, setup, grouping, out, features, network, resume, jobs)
+
+
+def _run(
+    spectra: list[Path],
+    setup: Any,
+    grouping: Any,
+    out: Path | None,
+    features: Path | None,
+    network: Path | None,
+    resume: bool,
+    jobs: int | None,
+    *,
+    as_json: bool = False,
+) -> None:
+    from mzseek.cli.output import print_json, say, watched
+
+    if out is None:
+        _show_here(spectra, setup, grouping, as_json)
+        return
+    from mzseek.annotation.job import annotate_files
+    from mzseek.annotation.writing import Settings
+    from mzseek.report.annotations import report_writers
+
+    with watched() as progress:
+        done = annotate_files(
+            spectra, out, setup, grouping=grouping,
+            settings=Settings(title=" ".join(path.name for path in spectra), network=network,
+                              features=features),
+            more=report_writers, resume=resume, jobs=jobs, progress=progress, say=say,
+        )  # fmt: skip
+    _tell(done)
+    if as_json:
+        print_json({"out": str(done.out), **done.counts, "levels": done.levels})
+
+
+def _tell(done: "Done") -> None:
+    """What was done, and where to look."""
+    from mzseek.cli.output import counted, plain, say
+
+    counts = done.counts
+    say(
+        f"{counted(counts['records'], 'record', 'records')} = {counts['answered']:,} answered "
+        f"({counted(counts['features'], 'feature', 'features')}) + {counts['set_aside']:,} set aside"
+    )
+    _tell_database(done.facts["database"])
+    if done.levels:
+        shown = ", ".join(f"{number:,} of level {level}" for level, number in done.levels.items())
+        say(f"Confidence: {shown}")
+    for line in done.said:
+        say(plain(line))
+    page = done.out / "report.html" if done.out.is_dir() else done.out
+    say(f"[bold]Look at:[/bold] {plain(page)}")
+
+
+def _tell_database(facts: dict[str, Any]) -> None:
+    from mzseek.cli.output import say
+
+    if facts["kind"] == "in the box" or facts["molecules"] < _SMALL:
+        own = "that comes with mzseek" if facts["kind"] == "in the box" else "given"
+        say(
+            f"Searched the small database {own} ({facts['molecules']:,} molecules): what is not in "
+            "it cannot be found. Larger ones: mzseek database hmdb, mzseek database pubchem, or "
+            "your own list (mzseek database build)."
+        )
+
+
+def _show_here(spectra: list[Path], setup: Any, grouping: Any, as_json: bool) -> None:
+    """Answers on the screen: the first features, a line each, and of one feature its candidates."""
+    from mzseek.annotation.pipeline import SetAside, Workshop
+    from mzseek.annotation.reading import FeatureFiles
+    from mzseek.cli.annotations import show_answer, show_answers
+    from mzseek.cli.output import print_json, say, show_rejects
+
+    rejects: list[tuple[str, str]] = []
+    shop = Workshop(setup)
+    found = FeatureFiles(spectra, grouping, rejects)
+    answers = []
+    for feature in found:
+        for one in shop.answers([feature]):
+            if isinstance(one, SetAside):
+                rejects.append((one.where, one.reason))
+            else:
+                answers.append(one)
+        if len(answers) >= _SHOWN:
+            break
+    if len(answers) == 1:
+        show_answer(answers[0])
+    else:
+        show_answers(answers)
+    left = len(found) - len(answers) - (len(rejects) - found.set_aside)
+    if left > 0:
+        say(f"{left:,} more features: give --out to answer all of them.")
+    show_rejects(rejects)
+    _tell_database(shop.source.facts())
+    if as_json:
+        from mzseek.annotation.writing.json_array import answer_object
+
+        print_json([answer_object(answer) for answer in answers])
+
+
+def _count(paths: list[Path], most: int) -> int:
+    """Spectra of files, up to a number."""
+    from itertools import islice
+
+    from mzseek.spectra import read_spectra
+
+    found = 0
+    for path in paths:
+        found += sum(1 for _ in islice(read_spectra(path, []), most - found))
+        if found >= most:
+            break
+    return found
+
+
+def _formulas(path: Path | None) -> tuple[tuple[str, str], ...]:
+    if path is None:
+        return ()
+    from mzseek.annotation.candidates.formulas import read_formulas
+
+    return tuple(read_formulas(path).items())

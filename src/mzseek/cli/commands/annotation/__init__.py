@@ -1,0 +1,1 @@
+"""Commands about annotation: the model bundle."""

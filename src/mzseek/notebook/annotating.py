@@ -1,0 +1,249 @@
+"""Annotation in a notebook: spectra in, answers out, shown and saved."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mzseek.annotation.answering import Wanted
+from mzseek.annotation.answers import Answer
+from mzseek.annotation.candidates.formulas import read_formulas
+from mzseek.annotation.ions import Ions
+from mzseek.annotation.job import FEW
+from mzseek.annotation.pipeline import SetAside, Setup, Workshop, answers, setup_of
+from mzseek.annotation.reading import FeatureFiles, Grouping, features_of
+from mzseek.annotation.tolerance import Tolerance
+from mzseek.annotation.writing import Output, Settings, ranked
+from mzseek.annotation.writing.tables.candidates import candidate_cells
+from mzseek.annotation.writing.tables.summary import summary_cells
+from mzseek.decision import UTILITIES
+from mzseek.errors import AnnotationError, SpectrumError
+from mzseek.files import StrPath
+from mzseek.registry import check_name
+from mzseek.report.annotations import report_writers
+from mzseek.spectra import Spectrum
+from mzseek.spectra.record import Record, to_spectrum
+from mzseek.tables import Table, Tabular
+from mzseek.work import LocalEngine
+
+
+# Columns that stay text, though they may look like numbers: names, levels.
+_TEXTS = frozenset({"feature", "name", "level", "file", "notes"})
+
+
+class Annotations(Tabular, Sequence[Answer]):
+    """Answers to features, in the order of the features.
+
+    Attributes
+    ----------
+    answers : tuple of Answer
+    set_aside : list of (str, str)
+        Where and why, for each record or feature that was not answered.
+    facts : mapping
+        What was searched: model, database, libraries.
+    """
+
+    def __init__(
+        self,
+        answers: Sequence[Answer],
+        set_aside: Sequence[tuple[str, str]],
+        facts: Mapping[str, Any],
+        settings: Settings,
+    ) -> None:
+        self.answers, self.set_aside = tuple(answers), list(set_aside)
+        self.facts, self._settings = facts, settings
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.answers[place]
+
+    def __iter__(self) -> Iterator[Answer]:
+        return iter(self.answers)
+
+    def to_frame(self) -> Any:
+        """A data frame with one row a candidate: the columns of ``candidates.tsv``."""
+        return self.candidates().to_frame()
+
+    def candidates(self) -> Table:
+        """One row a candidate."""
+        return _table(
+            candidate_cells(answer, candidate, rank)
+            for answer in self.answers
+            for rank, candidate in enumerate(ranked(answer), 1)
+        )
+
+    def to_table(self) -> Table:
+        """One row a feature: the columns of ``summary.tsv``."""
+        return _table(map(summary_cells, self.answers))
+
+    def save(self, path: StrPath) -> Path:
+        """Write the answers: a folder, or a file by its suffix (.tsv .json .html .mztab .graphml).
+
+        Returns
+        -------
+        Path
+        """
+        target = Path(path)
+        more = report_writers(self.facts)
+        with Output(target, self._settings, more=more) as output:
+            for where, reason in self.set_aside:
+                output.set_aside(where, reason)
+            for answer in self.answers:
+                output.write(answer)
+            output.finish(bundle=self.facts["model"], database=self.facts["database"])
+        return target
+
+    def __repr__(self) -> str:
+        return f"Annotations({len(self):,} features, {len(self.set_aside):,} set aside)"
+
+
+def annotate(
+    spectra: "StrPath | Spectrum | Iterable[Any]",
+    database: StrPath | None = None,
+    library: StrPath | Sequence[StrPath] | None = None,
+    model: StrPath | None = None,
+    objective: str = "hit",
+    *,
+    adduct: str | Sequence[str] = (),
+    ppm: float | str = 10.0,
+    peak_ppm: float | str | None = None,
+    coverage: float = 0.9,
+    known: float = 0.5,
+    formulas: StrPath | Mapping[str, str] | None = None,
+    group: str = "id",
+    most: int = 5_000,
+    top: int = 100,
+    jobs: int | None = None,
+) -> Annotations:
+    """Find the molecules behind spectra: ranked, with reasons and a confidence.
+
+    Parameters
+    ----------
+    spectra : path, paths, Spectrum, or iterable of Spectrum or matchms spectra
+    database : path, optional
+        A database, a list of candidates, or ``"library"``; the small one in the box by default.
+    library : path or paths, optional
+        Reference spectra beside the bundle's.
+    model : path, optional
+        A bundle; the one that comes with mzseek by default.
+    objective : str
+        "hit", "tanimoto", "cosine", "bits" or "f1": what the first candidate is decided for.
+    adduct : str or sequence of str
+        Ions that are tried, and no others; with a + before it, beside those of the file.
+    ppm, peak_ppm : float or str
+        Tolerances of precursors and of peaks: ppm, or ``"0.01 Da"``.
+    coverage : float
+        Of prediction sets.
+    known : float
+        Share of features whose molecule is expected to be in the database.
+    formulas : path or mapping of str to str, optional
+        Formulas that are known, by feature.
+    group : str
+        "id", "precursor" or "none": which spectra are one feature.
+    most, top : int
+        Candidates of a feature that are scored, and that are kept.
+    jobs : int, optional
+        Processes; all cores by default.
+
+    Raises
+    ------
+    MzseekError
+        What is missing, damaged or unknown; a bad record is set aside instead.
+
+    Examples
+    --------
+    >>> import mzseek as mz
+    >>> found = mz.annotate("my.mgf")  # doctest: +SKIP
+    >>> found.to_frame()  # doctest: +SKIP
+    >>> found.save("answers.html")  # doctest: +SKIP
+    """
+    check_name(UTILITIES, objective, "objective", AnnotationError)
+    names = [adduct] if isinstance(adduct, str) else list(adduct)
+    tolerance = Tolerance.parse(ppm)
+    given = read_formulas(formulas) if isinstance(formulas, str | Path) else dict(formulas or {})
+    setup = setup_of(
+        model=model, database=database, library=library, precursor=tolerance,
+        peaks=None if peak_ppm is None else Tolerance.parse(peak_ppm), ions=Ions.parse(names),
+        most=most, formulas=tuple(given.items()),
+        wanted=Wanted(objective, coverage, top, known),
+    )  # fmt: skip
+    return _annotated(spectra, setup, Grouping(group, tolerance), jobs)
+
+
+def _annotated(spectra: Any, setup: Setup, grouping: Grouping, jobs: int | None) -> Annotations:
+    rejects: list[tuple[str, str]] = []
+    shop = Workshop(setup)
+    paths = _paths(spectra)
+    if paths is not None:
+        files = FeatureFiles(paths, grouping, rejects)
+        features, number = iter(files), len(files)
+    else:
+        one_or_more = [spectra] if isinstance(spectra, Spectrum) else spectra
+        listed = features_of(_spectra(one_or_more, rejects))
+        features, number = iter(listed), len(listed)
+    if number > FEW:
+        said = answers(features, setup, engine=LocalEngine(jobs))
+    else:
+        said = (one for feature in features for one in shop.answers([feature]))
+    found = []
+    for one in said:
+        if isinstance(one, SetAside):
+            rejects.append((one.where, one.reason))
+        else:
+            found.append(one)
+    settings = Settings(
+        title="annotations", inputs=tuple(map(str, paths or ())), database=shop.source.label
+    )
+    return Annotations(found, rejects, shop.facts(), settings)
+
+
+def _paths(spectra: Any) -> list[Path] | None:
+    """Paths, if that is what was given."""
+    if isinstance(spectra, str | Path):
+        return [Path(spectra)]
+    if isinstance(spectra, list | tuple) and spectra and isinstance(spectra[0], str | Path):
+        return [Path(each) for each in spectra]
+    return None
+
+
+def _spectra(spectra: Iterable[Any], rejects: list[tuple[str, str]]) -> Iterator[Spectrum]:
+    """Spectra of objects: mzseek's own, or any with ``peaks`` and ``metadata`` as matchms has."""
+    for place, each in enumerate(spectra, 1):
+        if isinstance(each, Spectrum):
+            yield each
+            continue
+        try:
+            peaks, metadata = each.peaks, each.metadata
+            mz, intensities = np.asarray(peaks.mz), np.asarray(peaks.intensities)
+        except AttributeError as error:
+            raise AnnotationError(
+                f"spectrum {place} is a {type(each).__name__}, expected a Spectrum, one of "
+                "matchms, or a path"
+            ) from error
+        record = Record(f"spectrum {place}", mz=mz, intensities=intensities,
+                        fallback_name=f"record {place}")  # fmt: skip
+        for key, value in dict(metadata).items():
+            record.add(str(key), "" if value is None else str(value))
+        try:
+            yield to_spectrum(record)
+        except SpectrumError as error:
+            rejects.append((record.where, str(error)))
+
+
+def _table(rows: Iterable[Mapping[str, str]]) -> Table:
+    """Cells of a table; columns of numbers as numbers, what is empty as None."""
+    listed = list(rows)
+    names = list(listed[0]) if listed else []
+    return Table({name: _column(name, [row[name] for row in listed]) for name in names})
+
+
+def _column(name: str, cells: list[str]) -> list[Any]:
+    if name in _TEXTS:
+        return cells
+    try:
+        return [None if not cell else float(cell) for cell in cells]
+    except ValueError:
+        return cells

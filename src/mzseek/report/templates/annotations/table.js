@@ -1,0 +1,115 @@
+// The table of features: sorting, filtering, opening, printing.
+const table = document.getElementById("table"), body = table.tBodies[0], rows = [...body.rows];
+const heads = [...table.tHead.rows[0].cells], tools = document.getElementById("tools");
+const by = (id) => document.getElementById(id);
+const PAPER = 860; // pixels between the margins of a page, which shrinks what it shows
+const detailOf = (row) => row.nextElementSibling && row.nextElementSibling.classList.contains("detail-row") ? row.nextElementSibling : null;
+
+function open(row, width) {
+  const root = h("div", { class: "detail" }), cell = h("td", { colspan: heads.length }, root), line = h("tr", { class: "detail-row" }, cell);
+  row.after(line);
+  row.classList.add("is-open");
+  row.querySelector("button.open").setAttribute("aria-expanded", "true");
+  const inner = () => { const style = getComputedStyle(root); return root.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight); };
+  drawDetail(read(row.dataset.place), root, width || inner());
+  line.redraw = () => drawDetail(read(row.dataset.place), root, inner());
+  return line;
+}
+function close(row) {
+  const line = detailOf(row);
+  if (line) line.remove();
+  row.classList.remove("is-open");
+  row.querySelector("button.open").setAttribute("aria-expanded", "false");
+}
+body.addEventListener("click", (event) => {
+  const row = event.target.closest("tr.row");
+  if (!row || String(getSelection())) return;
+  if (row.classList.contains("is-open")) close(row);
+  else open(row);
+});
+
+// Sorting: by a head's button, a second time the other way round.
+const natural = new Intl.Collator("en", { numeric: true });
+let sorted = [-1, 1];
+function sortBy(column, way) {
+  const head = heads[column], isNumber = head.dataset.kind === "number";
+  const value = (row) => row.cells[column].dataset.v;
+  const keyed = rows.map((row) => [value(row), row, detailOf(row)]);
+  keyed.sort(([a, one], [b, two]) => {
+    if (a === "" || b === "") return (a === "") - (b === "") || one.dataset.place - two.dataset.place;
+    return way * (isNumber ? a - b : natural.compare(a, b)) || one.dataset.place - two.dataset.place;
+  });
+  for (const [, row, detail] of keyed) { body.append(row); if (detail) body.append(detail); }
+  heads.forEach((each, i) => { if (i === column) each.setAttribute("aria-sort", way > 0 ? "ascending" : "descending"); else each.removeAttribute("aria-sort"); });
+  sorted = [column, way];
+  by("order").value = String(column);
+}
+heads.forEach((head, column) => {
+  const first = head.dataset.first === "down" ? -1 : 1, name = head.textContent;
+  head.replaceChildren(h("button", { type: "button", onclick: () => sortBy(column, sorted[0] === column ? -sorted[1] : first) }, name));
+  by("order").append(h("option", { value: column }, name));
+});
+by("order").selectedIndex = -1;
+by("order").addEventListener("change", (event) => { const column = +event.target.value; sortBy(column, heads[column].dataset.first === "down" ? -1 : 1); });
+
+// Filtering.
+const texts = rows.map((row) => row.textContent.toLowerCase().replace(/[₀-₉]/g, (d) => LOWER.indexOf(d)));
+function filter() {
+  const words = by("find").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const level = by("level").value, least = +by("least").value, mark = by("mark").value;
+  let number = 0;
+  rows.forEach((row, i) => {
+    const fits = words.every((word) => texts[i].includes(word)) && (!level || row.dataset.level === level) && +row.dataset.sure >= least && (!mark || row.dataset.marks.split("|").includes(mark));
+    row.hidden = !fits;
+    const detail = detailOf(row);
+    if (detail) detail.hidden = !fits;
+    number += fits;
+  });
+  by("number").textContent = number === rows.length ? many(number, "feature") : `${number.toLocaleString("en")} of ${many(rows.length, "feature")}`;
+  by("empty").hidden = number > 0;
+}
+tools.addEventListener("input", filter);
+tools.addEventListener("submit", (event) => event.preventDefault());
+tools.hidden = false;
+filter();
+
+// Structures in the table are drawn when their rows come near the screen.
+const seen = new IntersectionObserver((entries) => {
+  for (const { isIntersecting, target } of entries) if (isIntersecting) { seen.unobserve(target); thumb(target); }
+}, { rootMargin: "400px" });
+function thumb(row) {
+  const place = row.querySelector(".thumb"), data = read(row.dataset.place), best = data.candidates[data.best ?? 0];
+  if (!best || best.st === null || place.firstChild) return;
+  const st = data.structures[best.st];
+  place.append(drawStructure(st, bondFor([st], 96, 58, 9.5), { title: "" }));
+}
+rows.forEach((row) => seen.observe(row));
+
+// A new width draws open features anew.
+let wait = 0, last = innerWidth;
+addEventListener("resize", () => {
+  clearTimeout(wait);
+  wait = setTimeout(() => {
+    if (innerWidth === last) return;
+    last = innerWidth;
+    body.querySelectorAll(".detail-row").forEach((line) => line.redraw());
+  }, 150);
+});
+
+// On paper every feature that is not filtered out is open.
+let forPaper = [];
+addEventListener("beforeprint", () => {
+  forPaper = rows.filter((row) => !row.hidden && !row.classList.contains("is-open"));
+  rows.forEach((row) => { if (!row.hidden) thumb(row); });
+  forPaper.forEach((row) => open(row, PAPER));
+});
+addEventListener("afterprint", () => { forPaper.forEach(close); forPaper = []; });
+
+// A link to a feature opens it; so does a page of one.
+function fromLink() {
+  const row = /^#f\d+$/.test(location.hash) && by(location.hash.slice(1));
+  if (row) { if (!row.classList.contains("is-open")) open(row); row.scrollIntoView(); }
+}
+addEventListener("hashchange", fromLink);
+fromLink();
+if (rows.length === 1 && !rows[0].classList.contains("is-open")) open(rows[0]);

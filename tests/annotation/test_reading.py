@@ -1,0 +1,102 @@
+"""Features of files: whole, in any order of spectra, nothing lost."""
+
+import numpy as np
+import pytest
+
+from mzseek.annotation.reading import FeatureFiles, Grouping, features_of
+from mzseek.annotation.tolerance import Tolerance
+from mzseek.errors import AnnotationError
+from mzseek.spectra import Spectrum
+
+
+def mgf(path, records):
+    text = ""
+    for fields in records:
+        lines = "".join(f"{key}={value}\n" for key, value in fields.items())
+        text += f"BEGIN IONS\n{lines}50.0 1.0\n60.0 2.0\nEND IONS\n\n"
+    path.write_text(text)
+    return path
+
+
+def shown(found):
+    return [(each.name, each.named_by, len(each.spectra)) for each in found]
+
+
+RECORDS = [
+    {"FEATURE_ID": "7", "PEPMASS": "100.0", "TITLE": "a"},
+    {"FEATURE_ID": "8", "PEPMASS": "200.0"},
+    {"FEATURE_ID": "7", "PEPMASS": "100.0", "TITLE": "b"},
+    {"PEPMASS": "300.0", "TITLE": "alone"},
+    {"PEPMASS": "300.0", "TITLE": "alone"},
+]
+
+
+def test_spectra_of_one_id_are_one_feature_wherever_they_stand(tmp_path):
+    files = FeatureFiles([mgf(tmp_path / "a.mgf", RECORDS)])
+    assert (len(files), files.records, files.set_aside) == (4, 5, 0)
+    assert sorted(shown(files)) == [
+        ("7", "feature_id", 2), ("8", "feature_id", 1), ("alone", "title", 1),
+        ("alone #2", "title", 1),
+    ]  # fmt: skip
+    assert shown(files) == shown(files)  # it can be read again
+
+
+def test_the_same_id_in_two_files_is_two_features(tmp_path):
+    paths = [mgf(tmp_path / name, RECORDS[:1]) for name in ("a.mgf", "b.mgf")]
+    assert shown(FeatureFiles(paths)) == [("7", "feature_id", 1), ("7 #2", "feature_id", 1)]
+
+
+def test_order_of_spectra_does_not_show_in_a_feature(tmp_path):
+    def feature(records, name):
+        (one,) = FeatureFiles([mgf(tmp_path / name, records)])
+        return [each.metadata["title"] for each in one.spectra]
+
+    records = [{"FEATURE_ID": "7", "PEPMASS": f"100.00{n}", "TITLE": str(n)} for n in (3, 1, 2)]
+    assert feature(records, "a.mgf") == feature(records[::-1], "b.mgf") == ["1", "2", "3"]
+
+
+def test_each_by_itself(tmp_path):
+    files = FeatureFiles([mgf(tmp_path / "a.mgf", RECORDS)], Grouping("none"))
+    assert len(list(files)) == 5
+
+
+def test_by_precursor_and_retention_time(tmp_path):
+    records = [
+        {"PEPMASS": mz, "RTINSECONDS": seconds}
+        for mz, seconds in (("100.0", "10"), ("200.0", "10"), ("100.0005", "15"), ("100.0", "90"))
+    ]
+    grouping = Grouping("precursor", Tolerance(10.0), 10.0)
+    files = FeatureFiles([mgf(tmp_path / "a.mgf", records)], grouping)
+    assert sorted(len(each.spectra) for each in files) == [1, 1, 2]
+    assert sorted(len(f.spectra) for f in FeatureFiles(
+        [mgf(tmp_path / "b.mgf", records[::-1])], grouping)) == [1, 1, 2]  # fmt: skip
+
+
+def test_without_retention_times_nothing_is_put_together(tmp_path):
+    records = [{"PEPMASS": "100.0"}, {"PEPMASS": "100.0"}]
+    files = FeatureFiles([mgf(tmp_path / "a.mgf", records)], Grouping("precursor"))
+    assert len(list(files)) == 2
+
+
+def test_bad_records_are_told_once(tmp_path):
+    rejects = []
+    path = mgf(tmp_path / "a.mgf", [RECORDS[0], {"PEPMASS": "nothing"}])
+    files = FeatureFiles([path], rejects=rejects)
+    assert len(list(files)) == 1 == len(list(files))
+    assert files.set_aside == len(rejects) == 1
+    assert "nothing" in rejects[0][1]
+
+
+def test_unknown_groupings_are_refused():
+    with pytest.raises(AnnotationError, match="grouping 'mass'"):
+        Grouping("mass")
+    with pytest.raises(AnnotationError, match="expected 0 or more"):
+        Grouping(seconds=-1.0)
+
+
+def test_spectra_in_memory():
+    spectra = [
+        Spectrum(np.array([50.0]), np.ones(1), 100.0, None, None, name, facts)
+        for name, facts in (("a", {"feature_id": "1"}), ("b", {}), ("c", {"feature_id": "1"}))
+    ]
+    assert shown(features_of(spectra)) == [("1", "feature_id", 2), ("b", "identifier", 1)]
