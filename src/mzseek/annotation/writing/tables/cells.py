@@ -67,6 +67,17 @@ def quoted(cell: str) -> str:
     return '"' + cell.replace('"', '""') + '"' if cell.startswith('"') else cell
 
 
+def unquoted(cell: str) -> str:
+    """What `quoted` made a cell of.
+
+    Examples
+    --------
+    >>> unquoted(quoted('"a" b')), unquoted("a")
+    ('"a" b', 'a')
+    """
+    return cell[1:-1].replace('""', '"') if cell.startswith('"') else cell
+
+
 def row(cells: Sequence[str]) -> str:
     """A line of a table."""
     return "\t".join(map(quoted, cells)) + "\n"
