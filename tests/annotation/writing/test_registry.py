@@ -10,7 +10,6 @@ from mzseek.annotation.writing.registry import suffix_of
 from mzseek.annotation.writing.tables import candidates, peaks, summary
 from mzseek.errors import InputError
 
-
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "annotate-output.md"
 
 

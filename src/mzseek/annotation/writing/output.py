@@ -113,7 +113,7 @@ class Output:
             self.work.mkdir(exist_ok=True)
         except OSError as error:
             raise WriteError(self.target, f"cannot be made ({error.strerror})") from error
-        self._journal = Journal(self.work, self._signature)
+        self._journal = Journal(self.work, self._whole_signature())
         self._held.callback(self._remove_if_empty)
         self._held.callback(_let_go, self._journal.close)
         self.set_aside = SetAside(self.work / SET_ASIDE)
@@ -122,6 +122,12 @@ class Output:
         for name, make in self._makers().items():
             self._writers.append(make(self.work, name, self.settings))
             self._held.callback(_let_go, self._writers[-1].close)
+
+    def _whole_signature(self) -> str:
+        """Of the run, and of what is written: a new file would lack what was done before."""
+        known = self.settings
+        written = [known.network, known.features, known.peaks_of, known.ppm, known.least]
+        return "\t".join([self._signature, *sorted(self._makers()), *map(str, written)])
 
     def _own_names(self) -> set[str]:
         return {RUN, SET_ASIDE, *self._makers()} if self.is_folder else {self.target.name}
