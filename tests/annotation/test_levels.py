@@ -47,6 +47,16 @@ def test_the_same_molecule_written_otherwise_takes_nothing_away(of, make_referen
     assert of(0.9, 10, make_reference(smiles="no molecule", similarity=0.99)) == "5"
 
 
+def test_a_molecule_that_the_database_has_in_another_form_is_the_same(
+    make_candidate, make_reference
+) -> None:
+    salt, acid = "CC(=O)[O-].[Na+]", "CC(=O)O"
+    match = make_reference(smiles=salt, similarity=0.9)
+    again = make_reference(smiles="[Na+].CC([O-])=O", similarity=0.92)
+    best = make_candidate(smiles=acid, key="QTBSBXVTEAMEQO", match=match)
+    assert level_of([best], 1, None, [match, again]).number == "2a"
+
+
 def test_half_the_probability_is_a_tentative_structure(make_candidate) -> None:
     def number(probability: float, present: float | None) -> str:
         best = make_candidate(probability=probability, in_set=False)

@@ -91,9 +91,10 @@ def _is_good(match: Reference) -> bool:
 
 def _rival(best: Candidate, match: Reference, matches: Sequence[Reference]) -> Reference | None:
     """A good match of another molecule that comes near the candidate's own, or before it."""
+    own = {best.key, _key(match.smiles)} - {None}  # the database may have it in another form
     for other in matches:
         if _is_good(other) and other.similarity >= match.similarity - MARGIN:
-            if other.smiles == match.smiles or _key(other.smiles) == best.key:
+            if other.smiles == match.smiles or _key(other.smiles) in own:
                 continue
             return other
     return None

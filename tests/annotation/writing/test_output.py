@@ -1,12 +1,14 @@
 """An output is complete or not there; a killed run is gone on with; nothing foreign is replaced."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from mzseek.annotation.writing import Output, Settings
 from mzseek.annotation.writing.spool import Writer
+from mzseek.annotation.writing.tables.peaks import Peaks
 from mzseek.errors import BusyError, InputError, RunError
 
 OWN = ["candidates.tsv", "peaks.tsv", "run.json", "set-aside.tsv", "summary.tsv"]
@@ -85,6 +87,31 @@ def test_a_killed_run_goes_on_to_the_same_end(
     assert contents(target) == contents(whole)
     assert output.counts()["answered"] == 4
     assert names(tmp_path) == sorted([name, "whole"])
+
+
+@pytest.mark.parametrize("name", ["out", *SINGLE])
+def test_what_a_kill_leaves_on_disk_is_gone_on_with(tmp_path: Path, make_answer, name: str) -> None:
+    answers = [make_answer(each) for each in "1234"]
+    whole, cut, target = tmp_path / "whole" / name, tmp_path / "cut" / name, tmp_path / name
+    whole.parent.mkdir()
+    cut.parent.mkdir()
+    write(whole, answers)
+    with pytest.raises(KeyboardInterrupt), Output(cut, Settings()) as output:
+        output.write(answers[0])
+        output.write(answers[1])
+        output._writers[0].write(answers[2])
+        # The files as they are now, buffers not written: as if the process were gone.
+        shutil.copytree(output.work, tmp_path / f"{name}.partial")
+        raise KeyboardInterrupt
+    output = write(target, answers, resume=True)
+    assert output.counts()["features"] == 4
+    assert contents(target) == contents(whole)
+
+
+def test_another_set_of_files_is_not_gone_on_with(tmp_path: Path, make_answer) -> None:
+    killed(tmp_path / "out", [make_answer("1")])
+    with pytest.raises(RunError, match="other spectra, options or versions"):
+        write(tmp_path / "out", [], resume=True, more={"names.txt": Names})
 
 
 def test_without_resume_it_begins_anew(tmp_path: Path, make_answer) -> None:
@@ -166,6 +193,17 @@ def test_writers_of_others_take_part(tmp_path: Path, make_answer) -> None:
             output.write(make_answer("1"))
             assert output.finish() == ["said"]
         assert (tmp_path / file).read_text() == "1\n"
+
+
+def test_rows_that_are_ready_are_taken(tmp_path: Path, make_answer) -> None:
+    with Output(tmp_path / "out", Settings()) as output:
+        output.write(make_answer("1"), {"peaks.tsv": "of another process\n", "summary": "x"})
+        output.write(make_answer("2"), {"peaks.tsv": Peaks.text(make_answer("2"), Settings())})
+        output.finish()
+    lines = (tmp_path / "out/peaks.tsv").read_text().splitlines()
+    assert lines[0].startswith("feature\tspectrum\t")
+    assert lines[1] == "of another process"
+    assert [line.split("\t")[0] for line in lines[2:]] == ["2"] * 5
 
 
 def test_a_full_disk_is_one_line(small_disk, make_answer) -> None:

@@ -1,12 +1,40 @@
 """Writers are found by name and by suffix, and the docs list them."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from mzseek.annotation.writing import FILES, SUFFIXES, Writer
 from mzseek.annotation.writing.registry import suffix_of
+from mzseek.annotation.writing.tables import candidates, peaks, summary
 from mzseek.errors import InputError
+
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "annotate-output.md"
+
+
+def documented(title: str) -> list[str]:
+    """Names in the first column of the table below a title."""
+    section = DOCS.read_text("utf-8").partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    return [name for cell in rows for name in re.findall(r"`([^`]+)`", cell)]
+
+
+@pytest.mark.parametrize(
+    ("title", "columns"),
+    [
+        ("summary.tsv", list(summary.COLUMNS)),
+        ("candidates.tsv", [*candidates.FIRST, f"{candidates.CHANNEL}…", *candidates.LAST]),
+        ("peaks.tsv", list(peaks.COLUMNS)),
+    ],
+)
+def test_every_column_is_documented(title: str, columns: list[str]) -> None:
+    assert sorted(documented(title)) == sorted(columns)
+
+
+def test_every_file_and_suffix_is_documented() -> None:
+    text = DOCS.read_text("utf-8").partition("\n## ")[0]
+    assert [name for name in [*FILES, *SUFFIXES] if f"`{name}`" not in text] == []
 
 
 def test_every_writer_loads() -> None:

@@ -19,7 +19,7 @@ from mzseek.annotation.features import Feature
 from mzseek.annotation.writing.facts import KIND, run_facts, write_facts
 from mzseek.annotation.writing.journal import JOURNAL, Journal
 from mzseek.annotation.writing.registry import FILES, SUFFIXES, suffix_of
-from mzseek.annotation.writing.spool import Settings, Writer
+from mzseek.annotation.writing.spool import Rows, Settings, Writer
 from mzseek.annotation.writing.tables.set_aside import SetAside
 from mzseek.errors import RunError, WriteError
 from mzseek.files import read_object, sole_writer
@@ -113,7 +113,7 @@ class Output:
             self.work.mkdir(exist_ok=True)
         except OSError as error:
             raise WriteError(self.target, f"cannot be made ({error.strerror})") from error
-        self._journal = Journal(self.work, self._signature)
+        self._journal = Journal(self.work, self._whole_signature())
         self._held.callback(self._remove_if_empty)
         self._held.callback(_let_go, self._journal.close)
         self.set_aside = SetAside(self.work / SET_ASIDE)
@@ -122,6 +122,12 @@ class Output:
         for name, make in self._makers().items():
             self._writers.append(make(self.work, name, self.settings))
             self._held.callback(_let_go, self._writers[-1].close)
+
+    def _whole_signature(self) -> str:
+        """Of the run, and of what is written: a new file would lack what was done before."""
+        known = self.settings
+        written = [known.network, known.features, known.peaks_of, known.ppm, known.least]
+        return "\t".join([self._signature, *sorted(self._makers()), *map(str, written)])
 
     def _own_names(self) -> set[str]:
         return {RUN, SET_ASIDE, *self._makers()} if self.is_folder else {self.target.name}
@@ -148,11 +154,22 @@ class Output:
         """Whether an earlier process has finished a feature; ask once for each."""
         return self._journal.was_done(feature)
 
-    def write(self, answer: Answer) -> None:
-        """Add an answer to all files."""
+    def write(self, answer: Answer, ready: Mapping[str, str] | None = None) -> None:
+        """Add an answer to all files.
+
+        Parameters
+        ----------
+        answer : Answer
+        ready : mapping of str to str, optional
+            Rows that another process has made already, by name of file: ``peaks.tsv`` takes the
+            most time, and `Peaks.text` makes them.
+        """
         with naming_output(self.target):
             for writer in self._writers:
-                writer.write(answer)
+                if ready and writer.name in ready and isinstance(writer, Rows):
+                    writer.put(ready[writer.name])
+                else:
+                    writer.write(answer)
             places = {
                 name: spool.place()
                 for writer in self._writers

@@ -2,10 +2,10 @@
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from mzseek.annotation.answers import Answer, Candidate
 from mzseek.fragments.match import LEAST, PPM
@@ -111,6 +111,32 @@ class Writer(ABC):
         with contextlib.ExitStack() as all_of_them:
             for spool in self.spools.values():
                 all_of_them.callback(spool.close)
+
+
+class Rows(Writer):
+    """Writes a table whose rows depend on one answer alone."""
+
+    columns: ClassVar[Sequence[str]]
+
+    @staticmethod
+    @abstractmethod
+    def text(answer: Answer, settings: Settings) -> str:
+        """Rows of an answer; other processes may make them, and give them to `put`."""
+
+    def write(self, answer: Answer) -> None:
+        """Add the rows of an answer."""
+        self.put(self.text(answer, self.settings))
+
+    def put(self, text: str) -> None:
+        """Add rows."""
+        if self.spools[self.name].is_empty:
+            self.spools[self.name].write("\t".join(self.columns) + "\n")
+        self.spools[self.name].write(text)
+
+    def finish(self) -> list[str]:
+        """Complete the file: without answers it is a header."""
+        self.put("")
+        return super().finish()
 
 
 def ranked(answer: Answer) -> list[Candidate]:

@@ -22,6 +22,15 @@ def test_what_the_run_was() -> None:
     assert "MS:1002955" in found["small_molecule-identification_reliability"]
 
 
+def test_options_inside_others_are_told_by_their_path() -> None:
+    options = {"ions": {"only": ["[M+H]+", "[M+Na]+"], "also": []}, "peaks": None, "most": 5000}
+    found = fields([Run("a")], options=options)
+    assert {key: value for key, value in found.items() if "setting" in key} == {
+        "software[1]-setting[1]": "ions.only = [M+H]+, [M+Na]+",
+        "software[1]-setting[2]": "most = 5000",
+    }
+
+
 def test_files_are_runs_with_polarity_and_form() -> None:
     found = fields([Run("/a.mgf.gz", ["+", "-"]), Run("/b.mzML", ["-"]), Run("", [])])
     assert found["ms_run[1]-location"] == "file:///a.mgf.gz"

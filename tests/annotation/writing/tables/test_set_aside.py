@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mzseek.annotation.writing.tables.set_aside import SetAside
+from mzseek.annotation.writing.tables.set_aside import SetAside, read_set_aside
 
 
 def test_rows_are_written_and_counted(tmp_path: Path) -> None:
@@ -16,3 +16,13 @@ def test_rows_are_written_and_counted(tmp_path: Path) -> None:
     assert path.read_text("utf-8") == (
         "where\treason\na.mgf: record 3\thas no peaks\n'=cmd\ttwo lines and \ufffd[31mred\n"
     )
+
+
+def test_rows_are_read_again(tmp_path: Path) -> None:
+    aside = SetAside(tmp_path / "a")
+    rows = [("a.mgf", "has no peaks"), ('"b" c.mgf', 'says "x"')]
+    for where, reason in rows:
+        aside(where, reason)
+    aside.flush()
+    assert list(read_set_aside(tmp_path / "a")) == rows
+    aside.close()

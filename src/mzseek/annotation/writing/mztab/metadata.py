@@ -2,8 +2,9 @@
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from mzseek.annotation.writing.links import home_of
 from mzseek.annotation.writing.mztab.cells import BAR, NULL, line, location, param, text
@@ -99,7 +100,7 @@ def _head(name: str, settings: Settings) -> Iterator[tuple[str, str]]:
         yield "title", text(settings.title)
     yield "description", "Molecules found for tandem mass spectra by mzseek; nothing is quantified."
     yield "software[1]", SOFTWARE
-    for place, (option, value) in enumerate(settings.options.items(), 1):
+    for place, (option, value) in enumerate(_flat(settings.options), 1):
         yield f"software[1]-setting[{place}]", text(f"{option} = {value}")
     yield "quantification_method", param("", "", "no quantification")
 
@@ -153,6 +154,18 @@ def _end() -> Iterator[tuple[str, str]]:
     yield "small_molecule-identification_reliability", _RELIABILITY
     for number, measure in enumerate(MEASURES, 1):
         yield f"id_confidence_measure[{number}]", measure
+
+
+def _flat(options: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    """Options by name, those inside others after a dot; what is not set is left out."""
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{name}.")
+        elif isinstance(value, list | tuple):
+            if value:
+                yield f"{before}{name}", ", ".join(map(str, value))
+        elif value is not None:
+            yield f"{before}{name}", str(value)
 
 
 def _suffix(where: str) -> str:

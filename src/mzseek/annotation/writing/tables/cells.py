@@ -11,6 +11,9 @@ from collections.abc import Iterable, Sequence
 
 from mzseek.files.streams.cells import free_cell, list_cell
 
+# Plain characters with single blanks between, and first none that a spreadsheet or a reader of
+# tables minds.
+_HARMLESS = re.compile(r"[A-Za-z0-9(\[/][!-~]*+(?: [!-~]++)*+")
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
 _LONGEST = 32_000  # characters of a cell that spreadsheets read
 
@@ -48,6 +51,8 @@ def words(text: str) -> str:
     >>> words("=1+1"), words("-5")
     ("'=1+1", '-5')
     """
+    if _HARMLESS.fullmatch(text):  # as nearly all are
+        return _short(text)
     plain = text.strip()
     return plain if _NUMBER.fullmatch(plain) else _short(free_cell(text))
 
@@ -60,6 +65,17 @@ def several(texts: Iterable[str]) -> str:
 def quoted(cell: str) -> str:
     """A cell that begins with a quotation mark, in quotation marks."""
     return '"' + cell.replace('"', '""') + '"' if cell.startswith('"') else cell
+
+
+def unquoted(cell: str) -> str:
+    """What `quoted` made a cell of.
+
+    Examples
+    --------
+    >>> unquoted(quoted('"a" b')), unquoted("a")
+    ('"a" b', 'a')
+    """
+    return cell[1:-1].replace('""', '"') if cell.startswith('"') else cell
 
 
 def row(cells: Sequence[str]) -> str:

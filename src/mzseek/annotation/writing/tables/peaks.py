@@ -1,11 +1,12 @@
 """``peaks.tsv``: each peak of a feature's spectra, and the piece that explains it."""
 
+import contextlib
 from collections.abc import Iterator
 
 from rdkit.Chem import Mol, MolFragmentToSmiles
 
 from mzseek.annotation.answers import Answer, Candidate
-from mzseek.annotation.writing.spool import Settings, Writer, ranked
+from mzseek.annotation.writing.spool import Rows, Settings, ranked
 from mzseek.annotation.writing.tables.cells import decimal, row, words
 from mzseek.chem import parse_molecule
 from mzseek.errors import MzseekError
@@ -18,22 +19,15 @@ COLUMNS = (
 )  # fmt: skip
 
 
-class Peaks(Writer):
+class Peaks(Rows):
     """Writes ``peaks.tsv``."""
 
-    def write(self, answer: Answer) -> None:
-        """Add a row for each peak and candidate."""
-        self._begin()
-        self.spools[self.name].write("".join(map(row, peak_rows(answer, self.settings))))
+    columns = COLUMNS
 
-    def finish(self) -> list[str]:
-        """Complete the file: without answers it is a header."""
-        self._begin()
-        return super().finish()
-
-    def _begin(self) -> None:
-        if self.spools[self.name].is_empty:
-            self.spools[self.name].write(row(COLUMNS))
+    @staticmethod
+    def text(answer: Answer, settings: Settings) -> str:
+        """A row for each peak and candidate."""
+        return "".join(map(row, peak_rows(answer, settings)))
 
 
 def peak_rows(answer: Answer, settings: Settings) -> Iterator[list[str]]:
@@ -42,20 +36,20 @@ def peak_rows(answer: Answer, settings: Settings) -> Iterator[list[str]]:
     A feature without candidates has its peaks all the same, unexplained.
     """
     best: list[tuple[int, Candidate | None]] = [*enumerate(ranked(answer)[: settings.peaks_of], 1)]
+    name = words(answer.feature.name)
     for rank, candidate in best or [(0, None)]:
-        molecule = None if candidate is None else _molecule(candidate.smiles)
+        smiles = words(candidate.smiles) if candidate else ""
+        pieces = _Pieces(candidate)
         for spectrum in answer.feature.spectra:
+            whose = [name, words(spectrum.identifier), str(rank) if rank else "", smiles]
             most = float(spectrum.intensities.max(initial=0.0)) or 1.0
             for peak in _explained(spectrum, candidate, settings):
                 yield [
-                    words(answer.feature.name),
-                    words(spectrum.identifier),
-                    str(rank) if rank else "",
-                    words(candidate.smiles) if candidate else "",
+                    *whose,
                     decimal(peak.mz, 5),
                     f"{peak.intensity:.6g}",
                     decimal(peak.intensity / most, 4),
-                    *_explanation_cells(peak, molecule),
+                    *_explanation_cells(peak, pieces),
                 ]
 
 
@@ -80,8 +74,8 @@ def _explained(
         yield Explanation(mz, *nothing, intensity, 0.0, 0)
 
 
-def _explanation_cells(peak: Explanation, molecule: Mol | None) -> list[str]:
-    if peak.formula is None or molecule is None:
+def _explanation_cells(peak: Explanation, pieces: "_Pieces") -> list[str]:
+    if peak.formula is None:
         return [""] * 7
     return [
         words(peak.formula),
@@ -89,13 +83,24 @@ def _explanation_cells(peak: Explanation, molecule: Mol | None) -> list[str]:
         f"{peak.charge:+d}" if peak.charge is not None else "",
         str(peak.bonds),
         f"{peak.hydrogens:+d}" if peak.hydrogens else "0",
-        words(MolFragmentToSmiles(molecule, list(peak.atoms))) if peak.atoms else "",
+        pieces.smiles(peak.atoms),
         " ".join(map(str, peak.atoms)),
     ]
 
 
-def _molecule(smiles: str) -> Mol | None:
-    try:
-        return parse_molecule(smiles)
-    except MzseekError:
-        return None
+class _Pieces:
+    """Pieces of a candidate as SMILES, each written once."""
+
+    def __init__(self, candidate: Candidate | None) -> None:
+        self._molecule: Mol | None = None
+        self._written: dict[tuple[int, ...], str] = {}
+        if candidate is not None:
+            with contextlib.suppress(MzseekError):
+                self._molecule = parse_molecule(candidate.smiles)
+
+    def smiles(self, atoms: tuple[int, ...]) -> str:
+        if atoms not in self._written:
+            known = self._molecule is not None and atoms
+            text = MolFragmentToSmiles(self._molecule, list(atoms)) if known else ""
+            self._written[atoms] = words(text)
+        return self._written[atoms]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mzseek.annotation.writing.spool import Spool
-from mzseek.annotation.writing.tables.cells import row, words
+from mzseek.annotation.writing.tables.cells import row, unquoted, words
 
 COLUMNS = ("where", "reason")
 
@@ -45,5 +45,5 @@ def read_set_aside(path: Path) -> Iterator[tuple[str, str]]:
     with path.open(encoding="utf-8", newline="\n") as file:
         next(file)
         for line in file:
-            where, _, reason = line.rstrip("\n").partition("\t")
+            where, reason = (unquoted(cell) for cell in line.rstrip("\n").split("\t"))
             yield where, reason

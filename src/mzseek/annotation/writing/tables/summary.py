@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from mzseek.annotation.answers import Answer, Candidate
 from mzseek.annotation.writing.links import links
-from mzseek.annotation.writing.spool import Writer
+from mzseek.annotation.writing.spool import Rows, Settings
 from mzseek.annotation.writing.tables.cells import decimal, row, several, share, words
 
 _Cell = Callable[[Answer], str]
@@ -84,19 +84,12 @@ def summary_cells(answer: Answer) -> dict[str, str]:
     return {name: cell(answer) for name, cell in COLUMNS.items()}
 
 
-class Summary(Writer):
+class Summary(Rows):
     """Writes ``summary.tsv``."""
 
-    def write(self, answer: Answer) -> None:
-        """Add a row."""
-        self._begin()
-        self.spools[self.name].write(row(list(summary_cells(answer).values())))
+    columns = tuple(COLUMNS)
 
-    def finish(self) -> list[str]:
-        """Complete the file: without answers it is a header."""
-        self._begin()
-        return super().finish()
-
-    def _begin(self) -> None:
-        if self.spools[self.name].is_empty:
-            self.spools[self.name].write(row(list(COLUMNS)))
+    @staticmethod
+    def text(answer: Answer, _settings: Settings) -> str:
+        """The row of an answer."""
+        return row(list(summary_cells(answer).values()))
