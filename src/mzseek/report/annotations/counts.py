@@ -51,8 +51,13 @@ class Counts:
 
     def by_level(self) -> list[tuple[str, str, int, float]]:
         """Level, what it means, number of features, and its share in percent; surest first."""
-        order = sorted(self.levels, key=lambda level: (list(LEVELS).index(level)
-                                                       if level in LEVELS else len(LEVELS), level))
+        order = sorted(
+            self.levels,
+            key=lambda level: (
+                list(LEVELS).index(level) if level in LEVELS else len(LEVELS),
+                level,
+            ),
+        )
         total = max(self.features, 1)
         return [
             (level, LEVELS.get(level, ""), self.levels[level], 100 * self.levels[level] / total)

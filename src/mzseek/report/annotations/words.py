@@ -19,7 +19,12 @@ GOALS = {
     "f1": "a balance of parts found and parts made up",
 }
 MATCH, EVIDENCE, ANALOGY = "library match", "evidence", "analogy"
-CAPPED, UNLIKE, GUESSED, NOTHING = "capped list", "unlike anything known", "ion guessed", "no answer"
+CAPPED, UNLIKE, GUESSED, NOTHING = (
+    "capped list",
+    "unlike anything known",
+    "ion guessed",
+    "no answer",
+)
 _TELLING = 0.1  # nats
 
 

@@ -62,7 +62,9 @@ def write_report(
             counts.add(answer)
             rows.write(row.render(row_data(answer, place)))
             data = feature_data(answer, in_full=in_full, ppm=ppm, least=least)
-            blocks.write(f'<script type="application/json" id="d{place}">{embedded(data)}</script>\n')
+            blocks.write(
+                f'<script type="application/json" id="d{place}">{embedded(data)}</script>\n'
+            )
         known = _known(title, facts if isinstance(facts, Facts) else facts(), counts)
         with partial.open("w", encoding="utf-8", newline="\n") as page:
             _assemble(page, environment, known, rows, blocks)
