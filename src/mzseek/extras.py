@@ -11,7 +11,6 @@ from mzseek.errors import MzseekError
 EXTRAS = {
     "torch": "train",
     "matplotlib": "report",
-    "jinja2": "report",
     "yaml": "report",
     "duckdb": "sql",
     "pandas": "frames",

@@ -63,3 +63,9 @@ def test_inchi_with_and_without_its_prefix(text: str) -> None:
 )
 def test_what_is_no_inchi(text: str) -> None:
     assert inchi_text(text) == ""
+
+
+@pytest.mark.parametrize("text", ["C\udcff", "Cé", "名"])
+def test_letters_that_no_smiles_has(text: str) -> None:
+    with pytest.raises(MoleculeError, match="SMILES"):
+        parse_molecule(text)

@@ -43,6 +43,8 @@ greater than permitted
         )
     if len(text.split()) > 1:
         raise MoleculeError(f"SMILES {shown!r} has white space in it")
+    if not text.isascii():  # halves of characters, which bytes of a file can be, RDKit cannot take
+        raise MoleculeError(f"SMILES {shown!r} has letters that no SMILES has")
     with rdBase.BlockLogs():
         molecule = Chem.MolFromSmiles(text)
         if molecule is None:

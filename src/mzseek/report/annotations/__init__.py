@@ -1,4 +1,4 @@
-"""The page about annotated features: a table to sort and filter, and the reasons for each answer."""
+"""The page about annotated features: a table, and the reasons for each answer."""
 
 from mzseek.report.annotations.facts import Facts
 from mzseek.report.annotations.write import report_writers, write_report

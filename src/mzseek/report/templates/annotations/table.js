@@ -2,7 +2,7 @@
 const table = document.getElementById("table"), body = table.tBodies[0], rows = [...body.rows];
 const heads = [...table.tHead.rows[0].cells], tools = document.getElementById("tools");
 const by = (id) => document.getElementById(id);
-const PAPER = 860; // pixels between the margins of a page, which shrinks what it shows
+const PAPER = 930; // pixels between the margins of a page, which shrinks what it shows
 const detailOf = (row) => row.nextElementSibling && row.nextElementSibling.classList.contains("detail-row") ? row.nextElementSibling : null;
 
 function open(row, width) {
