@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mzseek.evidence.asked import few_of_each, lessons_from, questions_from
+from mzseek.evidence.asked import few_of_each, lessons_from, questions_from, with_lists
 from mzseek.evidence.channels.analogs import Analogs
 from mzseek.evidence.channels.network import Network, NetworkOptions
 from mzseek.evidence.channels.prior import Prior
@@ -26,17 +26,14 @@ from mzseek.prepared.reader import Prepared
 
 FITTED_ON = 5  # spectra of each molecule
 # Learning rate and temperature: those chosen on validation for the mlp (docs/training.md).
-COMMON = {"lr": 5e-5, "warmup": 166, "threads": 1}
+COMMON = {"lr": 5e-5, "warmup": 166, "validate_every": 278, "threads": 1}
 TEMPERATURE = 1 / 16
 TRAINED = {
-    "mlp": ("mlp", {}, {"epochs": 3}),
-    "peaks-and-losses": ("peaks-and-losses", {}, {"epochs": 3}),
-    "peaks-and-losses-offset": ("peaks-and-losses", {}, {"epochs": 3, "offset": "prior"}),
-    "bins-0.05": ("peaks-and-losses", {"bin_width": 0.05}, {"epochs": 2}),
-    "log-dropout-0.5": (
-        "peaks-and-losses", {"intensities": "log", "peak_dropout": 0.5}, {"epochs": 2},
-    ),
-}  # fmt: skip
+    "mlp": ("mlp", {}, {"epochs": 2}),
+    "peaks-and-losses": ("peaks-and-losses", {}, {"epochs": 2}),
+    "peaks-and-losses-offset": ("peaks-and-losses", {}, {"epochs": 2, "offset": "prior"}),
+    "bins-0.05": ("peaks-and-losses", {"bin_width": 0.05}, {"epochs": 1}),
+}
 
 
 def train_all(prepared, out, setting):
@@ -83,14 +80,12 @@ def main(arguments):
     runs = arguments.runs
     if arguments.train:
         runs = train_all(prepared, arguments.train, setting)
-    queries, known = prepared.in_fold("val"), prepared.in_fold("train")
+    known = prepared.in_fold("train")
+    queries = with_lists(prepared, prepared.in_fold("val"), setting, "fingerprint")
     asked = questions_from(prepared, queries, setting, jobs=arguments.jobs)
     taught = questions_from(prepared, few_of_each(prepared, known, 1), setting, most=32)
     lessons = lessons_from(prepared, known, taught)
-    names = {spectrum.identifier for spectrum in asked.lists.spectra}
-    drawn = few_of_each(prepared, queries, FITTED_ON)
-    drawn = {prepared.identifiers[int(each)] for each in drawn} & names
-    few = np.array([spectrum.identifier in drawn for spectrum in asked.lists.spectra])
+    few = np.isin(queries, few_of_each(prepared, queries, FITTED_ON))
     groups = groups_from(prepared, np.unique(prepared.molecule[queries]), 5)
 
     def said(channel):
