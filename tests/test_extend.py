@@ -228,7 +228,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add_file(copy, "models/encoders/linear/network.py", NETWORK)
     add_lines(
         copy, "models/encoders/__init__.py",
-        ("mlp, precursor, transformer", "from mzseek.models.encoders import linear"),
+        ("precursor, transformer", "from mzseek.models.encoders import linear"),
         ("        blind.ENCODER,", "        linear.ENCODER,"),
     )  # fmt: skip
     add_file(copy, "chem/fingerprinting/elements.py", FINGERPRINT)

@@ -19,6 +19,10 @@ OF_RDKIT = [kind for kind in FINGERPRINTS if kind != "map4"]  # which is in test
 
 def rdkit_bits(kind: str, molecule: Chem.Mol) -> list[int]:
     """RDKit's own call for one molecule."""
+    if "-" in kind:  # one after the other
+        first, second = kind.split("-")
+        after = FINGERPRINTS[first].bits
+        return rdkit_bits(first, molecule) + [after + n for n in rdkit_bits(second, molecule)]
     if kind.startswith("morgan"):
         generator = rdFingerprintGenerator.GetMorganGenerator(radius=int(kind[6:]), fpSize=4096)
         return list(generator.GetFingerprint(molecule).GetOnBits())

@@ -162,10 +162,14 @@ def test_descriptions_of_the_first_model_files_are_read() -> None:
     assert found == ModelSpec.of("transformer", "emb-mlp", encoder=wanted, scorer=scorer)
 
 
+LATER = ("peaks-and-losses",)  # encoders that the first version did not have
+
+
 def test_weights_are_those_of_before_the_parts_had_options() -> None:
     """Bit for bit: digests that the first version made, of every pair of parts and seed 7."""
     kept = json.loads((Path(__file__).parent / "weights-of-format-1.json").read_text())
-    assert set(kept) == {f"{encoder}/{scorer}" for encoder in ENCODERS for scorer in SCORERS}
+    old = [encoder for encoder in ENCODERS if encoder not in LATER]
+    assert set(kept) == {f"{encoder}/{scorer}" for encoder in old for scorer in SCORERS}
     for name, wanted in kept.items():
         encoder, scorer = name.split("/")
         model = build(flat_spec(encoder=encoder, scorer=scorer, **SMALL), seed=7)
@@ -173,7 +177,7 @@ def test_weights_are_those_of_before_the_parts_had_options() -> None:
 
 
 def test_unknown_parts_are_refused_with_the_known_ones() -> None:
-    known = "encoder 'gru' is unknown, expected one of: mlp, transf"
+    known = "encoder 'gru' is unknown, expected one of: mlp, peaks-and"
     for ask in (ModelSpec.of, encoder_named):
         with pytest.raises(ModelError, match=known):
             ask("gru")

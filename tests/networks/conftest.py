@@ -19,6 +19,7 @@ BINS, BITS = 97, 64
 ENCODER_OPTIONS: dict[str, dict[str, Any]] = {
     "mlp": {"width": 24, "blocks": 2},
     "blind": {"width": 24},
+    "peaks-and-losses": {"width": 24, "blocks": 2, "bin_width": 7.0, "precursor_bin": 50.0},
     "precursor": {"width": 24},
     "deepsets": {"width": 24, "hidden": 20},
     "transformer": {"width": 24, "tokens": 16, "layers": 2, "heads": 4},

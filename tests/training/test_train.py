@@ -263,7 +263,7 @@ def test_going_on_with_other_options_is_refused(
 def as_written_before(folder: Path) -> None:
     """Make ``run.json`` what version 0.1 wrote: all options side by side, also where none apply."""
     facts = json.loads((folder / "run.json").read_text())
-    del facts["options"]["other_rankings"]
+    del facts["options"]["other_rankings"], facts["options"]["offset"]
     model, loss = facts.pop("model"), facts.pop("loss")
     idle = {"temperature": None, "gamma": 2.0, "weight": 0.5, "pairwise": False, "projected": 256}
     parts = model["encoder"]["options"] | model["scorer"]["options"] | loss["options"]

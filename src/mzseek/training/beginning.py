@@ -12,13 +12,15 @@ from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import Slices
 from mzseek.runs.kept import kept_model
 from mzseek.runs.run import Run
+from mzseek.training.offset import offset_groups
 from mzseek.training.order import steps_an_epoch
 from mzseek.training.plan.limits import check_size
 from mzseek.training.plan.options import Options
 from mzseek.training.weights import start_from
 from mzseek.work.progress import Say
 
-_FREE = ("encoder.dropout",)  # a second stage may have another: no weight depends on it
+# A second stage may have others: no weight depends on them.
+_FREE = ("encoder.dropout", "encoder.peak_dropout")
 
 
 def check_run(prepared: Prepared, options: Options) -> int:
@@ -57,6 +59,8 @@ def check_run(prepared: Prepared, options: Options) -> int:
         _with_lists(prepared, "val", measured_on)
     if options.start_from:
         first_stage(options, prepared)
+    if options.offset:
+        offset_groups(prepared, options.candidates)
     return steps_an_epoch(usable, options.batch_size) * options.epochs
 
 

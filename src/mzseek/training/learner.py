@@ -1,16 +1,22 @@
 """The step that training repeats."""
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from mzseek.errors import RunError
-from mzseek.models import Retriever
+from mzseek.models import Output, Retriever
 from mzseek.prepared.batch import Batch
 from mzseek.training.objective import Objective
 from mzseek.training.optimizer import ClippedAdam
 from mzseek.training.plan.options import Options
+
+OffsetOf = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float32]]
 
 
 class Learner:
@@ -25,6 +31,8 @@ class Learner:
         Where it is to be trained: batches follow it there.
     options : Options
         Resolved.
+    offset : callable of (spectra), optional
+        A fixed term for each candidate of a batch, in nats, that the loss sees beside the scores.
 
     Attributes
     ----------
@@ -32,8 +40,9 @@ class Learner:
         Steps done, those before a resumption included.
     """
 
-    def __init__(self, model: Retriever, options: Options) -> None:
+    def __init__(self, model: Retriever, options: Options, offset: OffsetOf | None = None) -> None:
         self.model = model
+        self.offset = offset
         self.options = options
         self.step = 0
         self.objective = Objective(options.facts, options.loss.options)
@@ -76,9 +85,18 @@ class Learner:
             lists.rows if lists else None,
             lists.counts if lists else None,
         )
+        if lists is not None and self.offset is not None:
+            output = self._with_offset(output, self.offset(batch.queries))
         return self.objective(
             output, batch.target, lists.counts if lists else None, lists.labels if lists else None
         )
+
+    def _with_offset(self, output: Output, offset: npt.NDArray[np.float32]) -> Output:
+        """The output with scores that a loss, dividing by τ, reads as ``score / τ + offset``."""
+        assert output.scores is not None  # there are lists
+        temperature = float(self.options.loss.options.temperature)
+        fixed = torch.from_numpy(offset).to(output.scores)
+        return replace(output, scores=output.scores + temperature * fixed)
 
     def _set_rate(self) -> None:
         """Set the learning rate of the step that is about to be done."""

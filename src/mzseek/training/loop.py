@@ -15,7 +15,8 @@ from mzseek.runs.kept import model_for
 from mzseek.runs.run import Run
 from mzseek.training.beginning import begin
 from mzseek.training.keeper import Chart, Keeper
-from mzseek.training.learner import Learner
+from mzseek.training.learner import Learner, OffsetOf
+from mzseek.training.offset import prior_offsets
 from mzseek.training.order import TrainingOrder
 from mzseek.training.plan.options import Options
 from mzseek.training.state import load_state
@@ -44,7 +45,7 @@ def fit(run: Run, prepared: Prepared, *, tensorboard: bool, progress: Progress, 
     with _random_state_kept(), _charted(run, tensorboard) as chart:
         model = build(spec, seed=options.seed).to(device())
         torch.manual_seed(options.seed)
-        learner = Learner(model, options)
+        learner = Learner(model, options, _offset(run, prepared, options, progress))
         maker, order = _training_set(prepared, learner, say)
         watched = prepared.in_fold("val")
         validator = _validation_set(prepared, model)
@@ -62,6 +63,19 @@ def fit(run: Run, prepared: Prepared, *, tensorboard: bool, progress: Progress, 
                 break
             loss = learner.learn(maker.make(queries))
             keeper.after_step(learner, loss)
+
+
+def _offset(run: Run, prepared: Prepared, options: Options, progress: Progress) -> OffsetOf | None:
+    """The fixed term in the softmax, where one is asked for; the run notes what it is.
+
+    It is a function of the data alone: a run that goes on has the same.
+    """
+    if options.offset is None:
+        return None
+    offsets = prior_offsets(prepared, options.candidates, progress)
+    run.facts["offset"] = offsets.facts
+    run.save()
+    return lambda queries: offsets.of(prepared.molecule[queries])
 
 
 def _training_set(

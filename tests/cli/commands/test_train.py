@@ -158,6 +158,15 @@ def test_options_of_one_loss_reach_the_run(
     )
 
 
+def test_an_offset_reaches_the_run(mzseek, small: Prepared, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    flags = ("--loss", "emb-cos", "--offset", "prior", *QUICK, "--out", out)
+    assert mzseek("train", small.folder, *flags)[0] == 0
+    run = Run.open(out)
+    assert Options.of_run(run).offset == "prior"
+    assert run.facts["offset"]["in_predictions"] is False
+
+
 def test_any_option_of_a_part_can_be_set(mzseek, small: Prepared, tmp_path: Path) -> None:
     settings = ("encoder.layers=1", "encoder.tokens=16", "encoder.heads=2", "scorer.projected=8")
     flags = [text for setting in settings for text in ("--set", setting)]
@@ -220,6 +229,8 @@ def test_defaults_are_those_of_the_options(mzseek, small: Prepared, monkeypatch,
         ),
         (["DATA", "--loss", "bce", "--set", "gamma=2"], "expected PART.OPTION=VALUE"),
         (["DATA", "--loss", "bce", "--bias", "one"], "bias 'one' is unknown"),
+        (["DATA", "--loss", "iou", "--offset", "prior"], "--offset prior: iou is no listwise loss"),
+        (["DATA", "--loss", "fp-cos", "--offset", "me"], "offset 'me' is unknown, expected one of"),
         (["DATA", "--loss", "bce", "--protocol", "mine"], "protocol 'mine' is unknown, expected"),
         (["DATA", "--loss", "bce", "--start-from", "nowhere"], "nowhere: is no run folder"),
         (["DATA", "--loss", "bce", "--width", "10000000"], "GB; a width of "),

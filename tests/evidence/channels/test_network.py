@@ -48,8 +48,13 @@ def test_what_is_no_run_of_weights_is_refused(trained, fitted_run, lessons, tmp_
         Network(NetworkOptions(str(trained("emb-cos").folder), "loss")).learn(lessons)
 
 
-def test_other_fingerprints_are_refused(trained, lessons, asked) -> None:
-    channel = Network(NetworkOptions(str(trained("emb-cos").folder)))
-    other = Lists.of([asked.lists.spectra[0]], [["CCO"]], fingerprint="morgan2")
-    with pytest.raises(EvidenceError, match="emb-cos-mlp: reads maccs fingerprints, and cand"):
-        channel.features(channel.learn(lessons), other)
+def test_its_own_fingerprint_is_computed_where_candidates_have_another(
+    trained, lessons, asked
+) -> None:
+    channel = Network(NetworkOptions(str(trained("emb-cos").folder)))  # trained on maccs
+    learned = channel.learn(lessons)
+    given = [asked.lists.spectra[0]], [["CCO", "c1ccccc1O", "CC(=O)O"]]
+    one, two = (Lists.of(*given, fingerprint=kind) for kind in ("maccs", "morgan2"))
+    found = channel.features(learned, two)
+    np.testing.assert_array_equal(found, channel.features(learned, one))
+    assert len(np.unique(found)) == 3

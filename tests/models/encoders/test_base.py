@@ -7,13 +7,18 @@ import torch
 
 from mzseek.models.encoders.base import Encoder
 from mzseek.models.encoders.deepsets.network import DeepSets
+from mzseek.models.encoders.peaks_and_losses.network import PeaksAndLosses
 from mzseek.models.encoders.transformer.network import PeakTransformer
 from mzseek.tensors import PeakLists
 
 READERS = {
     "deepsets": lambda: DeepSets(width=6, hidden=10, dropout=0.25),
+    "peaks-and-losses": lambda: PeaksAndLosses(
+        width=6, blocks=1, dropout=0.25, bin_width=0.01, highest=1000.0, intensities="sqrt",
+        precursor_bin=0.0, peak_dropout=0.2,
+    ),
     "transformer": lambda: PeakTransformer(width=6, tokens=16, layers=2, heads=4, dropout=0.25),
-}
+}  # fmt: skip
 
 
 @pytest.fixture(params=list(READERS))

@@ -21,6 +21,7 @@ FINGERPRINTS: "LazyRegistry[Fingerprint]" = LazyRegistry(
         "rdkit": f"{_HERE}:RDKIT",
         "map4": f"{_HERE}:MAP4_PAIRS",
         "maccs": f"{_HERE}:MACCS_KEYS",
+        "morgan2-maccs": f"{_HERE}:MORGAN2_MACCS",
     }
 )
 OF_THE_PAPER = ("morgan2", "morgan4", "morgan6", "morgan8", "rdkit", "map4")

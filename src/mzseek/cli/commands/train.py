@@ -17,6 +17,7 @@ from mzseek.training.plan.defaults import (
     AN_EPOCH,
     AS_IN_PAPER,
     BIASES,
+    OFFSETS,
     PAPER,
     PROTOCOLS,
     VALIDATIONS,
@@ -152,6 +153,14 @@ def train(
             "Tanimoto."
         ),
     ] = None,
+    offset: Annotated[
+        str | None,
+        typer.Option(
+            help=f"{OFFSETS[0]}: what a scorer without the spectrum says stands as a fixed term in "
+            "the softmax of a listwise loss, so that the network learns the rest; kept scores are "
+            "the network's alone."
+        ),
+    ] = _USUAL.offset,
     start_from: Annotated[
         Path | None, typer.Option(help="Run to take weights from (two-stage training).")
     ] = None,
@@ -190,7 +199,7 @@ def train(
     options = Options.of(
         loss, model, parts, candidates=candidates, epochs=epochs, batch_size=batch_size, lr=lr,
         seed=seed, warmup=warmup, bias=bias, validate_every=validate_every, patience=patience,
-        other_rankings=other_rankings,
+        other_rankings=other_rankings, offset=offset,
         start_from=str(start_from) if start_from else None, threads=threads,
     )  # fmt: skip
     prepared = Prepared.open(data)

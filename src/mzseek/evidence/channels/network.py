@@ -87,13 +87,8 @@ class Network(Channel):
         return wanted if wanted in named else named[0]
 
     def features(self, learned: Learned, lists: Lists) -> Features:
-        """The network's own score."""
+        """The network's own score, by the fingerprint that it was trained on."""
         facts = learned.facts
-        if facts["fingerprint"] != lists.molecules.fingerprint:
-            raise EvidenceError(
-                f"{self.label}: reads {facts['fingerprint']} fingerprints, and candidates have "
-                f"{lists.molecules.fingerprint}"
-            )
         network = self._network(learned)
         found = np.zeros((lists.ragged.total, 1), np.float32)
         for here, part in lists.in_parts(_ROWS):
@@ -104,7 +99,8 @@ class Network(Channel):
                 peaks = [(spectrum.mz, spectrum.intensities) for spectrum in part.spectra]
                 precursors = np.array([spectrum.precursor_mz for spectrum in part.spectra])
                 read = network.read(peak_slices(peaks, precursors))
-            rows = part.molecules.fingerprints(part.candidates).astype(np.float32)
+            kind = str(facts["fingerprint"])
+            rows = part.molecules.fingerprints(part.candidates, kind).astype(np.float32)
             found[here, 0] = network.scores(read, rows, part.counts)
         return found
 

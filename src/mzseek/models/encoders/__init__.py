@@ -5,7 +5,7 @@ network.
 """
 
 from mzseek.errors import ModelError
-from mzseek.models.encoders import blind, deepsets, mlp, precursor, transformer
+from mzseek.models.encoders import blind, deepsets, mlp, peaks_and_losses, precursor, transformer
 from mzseek.models.encoders.kind import EncoderKind
 from mzseek.registry import choose
 
@@ -13,6 +13,7 @@ ENCODERS: dict[str, EncoderKind] = {
     kind.name: kind
     for kind in (
         mlp.ENCODER,
+        peaks_and_losses.ENCODER,
         transformer.ENCODER,
         deepsets.ENCODER,
         precursor.ENCODER,

@@ -16,6 +16,7 @@ WARMING, VALIDATIONS, AN_EPOCH = 10, 20, 2
 AS_IN_PAPER = VALIDATIONS * PAPER["validate_every"]
 
 BIASES = ("zero", "log-odds")
+OFFSETS = ("prior",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,5 +34,6 @@ class TrainingOptions:
     validate_every: int | None = option(None, "steps between validations", above=0)
     other_rankings: bool | None = option(None, "also keep what ranks best by Tanimoto")
     patience: int | None = option(None, "validations without gain before it stops", above=0)
+    offset: str | None = option(None, "fixed term in the softmax of training", among=OFFSETS)
     start_from: str | None = option(None, "run to take weights from")
     threads: int | None = option(None, "CPU threads", above=0)

@@ -53,6 +53,9 @@ class Options(TrainingOptions):
         weights that were best by each.
     patience : int or None
         Stop after this many validations without a better value of the metric that counts.
+    offset : str or None
+        ``prior``: the score of a blind scorer stands as a fixed term in the softmax of a listwise
+        loss, in training alone; see `mzseek.training.offset`.
     start_from : str or None
         Run whose weights this one starts from (two-stage training).
     threads : int or None
@@ -147,10 +150,23 @@ class Options(TrainingOptions):
             raise RunError(f"seed is {self.seed}, expected less than 2^64")
         if self.bias == "log-odds" and not self.facts.predicts_fingerprint:
             raise RunError(f"--bias log-odds: {self.loss.name} predicts no fingerprint")
+        if self.offset:
+            self._check_offset()
         if self.start_from and self.bias == "log-odds":
             raise RunError(
                 "--bias log-odds: the bias comes from the run that --start-from names; leave it out"
             )
+
+    def _check_offset(self) -> None:
+        """Refuse an offset where there is no softmax for it to stand in."""
+        if self.facts.kind != "listwise":
+            listwise = ", ".join(name for name, loss in LOSSES.items() if loss.kind == "listwise")
+            raise RunError(
+                f"--offset {self.offset}: {self.loss.name} is no listwise loss, expected one of: "
+                f"{listwise}"
+            )
+        if self.baseline:
+            raise RunError(f"--offset {self.offset}: {self.baseline} is not trained; leave it out")
 
     def described(self, prepared: Prepared) -> Description:
         """What a run is to be made of, in the sizes of the data."""
