@@ -1,4 +1,4 @@
-"""Answers: probabilities that sum to one, and nothing that depends on order, company or processes."""
+"""Answers: probabilities sum to one, and nothing depends on order, company or processes."""
 
 import dataclasses
 
@@ -7,10 +7,10 @@ import pytest
 
 from mzseek.annotation.answering import Wanted
 from mzseek.annotation.answers import Answer
+from mzseek.annotation.asking.ions import Ions
+from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.features import Feature
-from mzseek.annotation.ions import Ions
 from mzseek.annotation.pipeline import SetAside, Setup, Workshop, answers, setup_of
-from mzseek.annotation.tolerance import Tolerance
 from mzseek.errors import AnnotationError, BundleError
 from mzseek.evidence.asked import spectra_from
 from mzseek.prepared.reader import Prepared
@@ -65,8 +65,8 @@ def plain(answer):
          c.analog.record if c.analog else None)
         for c in answer.candidates
     ]  # fmt: skip
-    return (answer.feature.name, rows, answer.found, answer.set_size, dict(answer.choices),
-            answer.present, answer.nearest, answer.level, dict(answer.ions), answer.notes)  # fmt: skip
+    facts = (answer.found, answer.set_size, answer.present, answer.nearest, answer.level)
+    return answer.feature.name, rows, facts, dict(answer.choices), dict(answer.ions), answer.notes
 
 
 def test_every_feature_has_an_answer_in_its_place(said, features):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.reading import FeatureFiles, Grouping, features_of
-from mzseek.annotation.tolerance import Tolerance
 from mzseek.errors import AnnotationError
 from mzseek.spectra import Spectrum
 

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from mzseek.annotation.absence import PRIOR, absence_features
 from mzseek.annotation.answers import Answer, Candidate
-from mzseek.annotation.asking import Asked, error_ppm
+from mzseek.annotation.asking.ask import Asked, error_ppm
 from mzseek.annotation.confidence import OfMode
 from mzseek.annotation.levels import level_of
 from mzseek.annotation.references import Neighbours, credited
@@ -78,17 +78,9 @@ def answer(
     keys = np.array([m.key or m.smiles for own in asked.molecules for m in own])
     order = _order(worths[wanted.objective], p, keys)
     made = _candidates(asked, scored, near, p, in_set, order)
-    present = None
-    if numbers.absence is not None:
-        signs = absence_features(p, counts, scored.raw, [near.nearest], [spectra])
-        present = float(numbers.absence.present(signs, wanted.known)[0])
+    present = _present(numbers, p, scored, near.nearest, spectra, wanted.known)
     choices = _choices(worths, p, keys, order[: wanted.top].tolist())
     matches = tuple(near.matches.values())
-    notes = list(asked.notes)
-    if coverage > wanted.coverage:
-        notes.append(f"the set is made for {coverage:.0%}, the next that was fitted")
-    if not numbers.own:
-        notes.append("probabilities rest on both ion modes: too few molecules of this one")
     return Answer(
         feature=asked.feature,
         candidates=made[: wanted.top],
@@ -106,8 +98,27 @@ def answer(
         unlike=numbers.unlike(near.nearest),
         matches=matches,
         level=level_of(made, int(in_set.sum()), present, matches),
-        notes=tuple(notes),
+        notes=(*asked.notes, *_notes(numbers, coverage, wanted)),
     )
+
+
+def _present(
+    numbers: OfMode, p: Floats, scored: Scored, nearest: float, spectra: int, known: float
+) -> float | None:
+    """Probability that the molecule is among the candidates; None where the model cannot say."""
+    if numbers.absence is None:
+        return None
+    signs = absence_features(p, [len(p)], scored.raw, [nearest], [spectra])
+    return float(numbers.absence.present(signs, known)[0])
+
+
+def _notes(numbers: OfMode, coverage: float, wanted: Wanted) -> list[str]:
+    notes = []
+    if coverage > wanted.coverage:
+        notes.append(f"the set is made for {coverage:.0%}, the next that was fitted")
+    if not numbers.own:
+        notes.append("probabilities rest on both ion modes: too few molecules of this one")
+    return notes
 
 
 def no_answer(asked: Asked, near: Neighbours, channels: Sequence[str], wanted: Wanted) -> Answer:

@@ -91,13 +91,7 @@ def annotate_files(
     files = [Path(path) for path in paths]
     shop = Workshop(setup)  # whatever is missing is told before anything is made
     facts = shop.facts()
-    known = replace(
-        settings or Settings(),
-        inputs=tuple(str(path) for path in files),
-        database=shop.source.label,
-        database_version=_digest(facts["database"])[:16],
-        options=_plain(setup),
-    )
+    known = _settings(settings, files, shop, facts)
     own = more(facts) if more is not None else {}
     signature = _digest([facts, _plain(setup), asdict(grouping or Grouping()), _inputs(files)])
     levels: dict[str, int] = {}
@@ -110,12 +104,7 @@ def annotate_files(
         if done:
             say(f"{done:,} features were done before.")
         for one in _answers(left, len(features) - done, setup, shop, jobs):
-            if isinstance(one, SetAside):
-                for _ in range(one.spectra):
-                    output.set_aside(one.where, one.reason)
-            else:
-                output.write(one)
-                levels[one.level.number] = levels.get(one.level.number, 0) + 1
+            _take(one, output, levels)
             done += 1
             progress("features", done, len(features))
         counts = output.counts(records)
@@ -124,6 +113,29 @@ def annotate_files(
             bundle=facts["model"], database=facts["database"],
         )  # fmt: skip
     return Done(Path(out), counts, dict(sorted(levels.items())), facts, said)
+
+
+def _settings(
+    given: Settings | None, files: Sequence[Path], shop: Workshop, facts: Mapping[str, Any]
+) -> Settings:
+    """What writers must know, filled in."""
+    return replace(
+        given or Settings(),
+        inputs=tuple(str(path) for path in files),
+        database=shop.source.label,
+        database_version=_digest(facts["database"])[:16],
+        options=_plain(shop.setup),
+    )
+
+
+def _take(one: Answer | SetAside, output: Output, levels: dict[str, int]) -> None:
+    """Write an answer, or set its records aside, each with the reason."""
+    if isinstance(one, SetAside):
+        for _ in range(one.spectra):
+            output.set_aside(one.where, one.reason)
+    else:
+        output.write(one)
+        levels[one.level.number] = levels.get(one.level.number, 0) + 1
 
 
 def _answers(

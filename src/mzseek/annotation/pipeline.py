@@ -10,16 +10,16 @@ from typing import Any
 
 from mzseek.annotation.answering import Wanted, answer, no_answer
 from mzseek.annotation.answers import Answer
-from mzseek.annotation.asking import Asked, ask
+from mzseek.annotation.asking.ask import Asked, ask
+from mzseek.annotation.asking.ions import Ions
+from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.bundle import Bundle
 from mzseek.annotation.candidates.listed import file_source, library_source
 from mzseek.annotation.candidates.source import Source
 from mzseek.annotation.candidates.store import StoreSource
 from mzseek.annotation.features import Feature
-from mzseek.annotation.ions import Ions
 from mzseek.annotation.references import Neighbours, neighbours
 from mzseek.annotation.scoring import score
-from mzseek.annotation.tolerance import Tolerance
 from mzseek.errors import AnnotationError, MzseekError
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.registry import channel_from

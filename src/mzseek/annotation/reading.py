@@ -7,10 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
+from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.features import GIVEN, Feature, name_of, retention_seconds
-from mzseek.annotation.tolerance import Tolerance
 from mzseek.errors import AnnotationError
 from mzseek.files import StrPath
 from mzseek.registry import check_name
@@ -141,10 +139,8 @@ def _feature(members: Sequence[tuple[int, Path, Spectrum]], names: Names) -> Fea
 
 
 def _order(spectrum: Spectrum) -> tuple[float, int, bytes, str]:
-    return (
-        spectrum.precursor_mz, len(spectrum), spectrum.mz.tobytes() + spectrum.intensities.tobytes(),
-        spectrum.identifier,
-    )  # fmt: skip
+    peaks = spectrum.mz.tobytes() + spectrum.intensities.tobytes()
+    return spectrum.precursor_mz, len(spectrum), peaks, spectrum.identifier
 
 
 def _by_precursor(read: Iterator[tuple[Path, Spectrum]], grouping: Grouping) -> Iterator[int]:

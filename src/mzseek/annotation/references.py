@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from mzseek.annotation.answers import Reference
-from mzseek.annotation.asking import Asked
-from mzseek.annotation.ions import with_ion
-from mzseek.annotation.tolerance import Tolerance
+from mzseek.annotation.asking.ask import Asked
+from mzseek.annotation.asking.ions import with_ion
+from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.chem import fingerprints
 from mzseek.chem.describe import BLOCK_LENGTH
 from mzseek.library import Library

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.annotation.absence import raw_values
-from mzseek.annotation.asking import Asked
+from mzseek.annotation.asking.ask import Asked
+from mzseek.annotation.asking.ions import with_ion
 from mzseek.annotation.confidence import Confidence
-from mzseek.annotation.ions import with_ion
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.lists import Lists, Molecules
 from mzseek.fragments import explained_pairs, ion_forms, peak_table

@@ -31,7 +31,7 @@ COMMANDS = {
     "decide": "What to decide for, by the metric that counts, and what each other decision costs.",
     "reproduce": "Run the paper's tables and figures, with the published numbers beside.",
     "tune": "Train a grid of one's own, choose on validation, and write the table.",
-    "demo": "Annotate real spectra with what comes with mzseek, then train two losses on real spectra.",
+    "demo": "Annotate real spectra with what comes with mzseek, then train on some of them.",
 }
 
 _FOLDERS = {

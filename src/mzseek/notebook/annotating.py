@@ -8,12 +8,12 @@ import numpy as np
 
 from mzseek.annotation.answering import Wanted
 from mzseek.annotation.answers import Answer
+from mzseek.annotation.asking.ions import Ions
+from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.candidates.formulas import read_formulas
-from mzseek.annotation.ions import Ions
 from mzseek.annotation.job import FEW
 from mzseek.annotation.pipeline import SetAside, Setup, Workshop, answers, setup_of
 from mzseek.annotation.reading import FeatureFiles, Grouping, features_of
-from mzseek.annotation.tolerance import Tolerance
 from mzseek.annotation.writing import Output, Settings, ranked
 from mzseek.annotation.writing.tables.candidates import candidate_cells
 from mzseek.annotation.writing.tables.summary import summary_cells
@@ -26,7 +26,6 @@ from mzseek.spectra import Spectrum
 from mzseek.spectra.record import Record, to_spectrum
 from mzseek.tables import Table, Tabular
 from mzseek.work import LocalEngine
-
 
 # Columns that stay text, though they may look like numbers: names, levels.
 _TEXTS = frozenset({"feature", "name", "level", "file", "notes"})
@@ -155,20 +154,16 @@ def annotate(
 
     Examples
     --------
-    >>> import mzseek as mz
-    >>> found = mz.annotate("my.mgf")  # doctest: +SKIP
-    >>> found.to_frame()  # doctest: +SKIP
+    >>> found = annotate("my.mgf")  # doctest: +SKIP
     >>> found.save("answers.html")  # doctest: +SKIP
     """
     check_name(UTILITIES, objective, "objective", AnnotationError)
-    names = [adduct] if isinstance(adduct, str) else list(adduct)
     tolerance = Tolerance.parse(ppm)
-    given = read_formulas(formulas) if isinstance(formulas, str | Path) else dict(formulas or {})
     setup = setup_of(
-        model=model, database=database, library=library, precursor=tolerance,
-        peaks=None if peak_ppm is None else Tolerance.parse(peak_ppm), ions=Ions.parse(names),
-        most=most, formulas=tuple(given.items()),
-        wanted=Wanted(objective, coverage, top, known),
+        model=model, database=database, library=library, precursor=tolerance, most=most,
+        peaks=None if peak_ppm is None else Tolerance.parse(peak_ppm),
+        ions=Ions.parse([adduct] if isinstance(adduct, str) else adduct),
+        formulas=_known_formulas(formulas), wanted=Wanted(objective, coverage, top, known),
     )  # fmt: skip
     return _annotated(spectra, setup, Grouping(group, tolerance), jobs)
 
@@ -198,6 +193,14 @@ def _annotated(spectra: Any, setup: Setup, grouping: Grouping, jobs: int | None)
         title="annotations", inputs=tuple(map(str, paths or ())), database=shop.source.label
     )
     return Annotations(found, rejects, shop.facts(), settings)
+
+
+def _known_formulas(
+    formulas: StrPath | Mapping[str, str] | None,
+) -> tuple[tuple[str, str], ...]:
+    if formulas is None or isinstance(formulas, Mapping):
+        return tuple((formulas or {}).items())
+    return tuple(read_formulas(formulas).items())
 
 
 def _paths(spectra: Any) -> list[Path] | None:

@@ -71,7 +71,7 @@ def _molecules(table: pa.Table) -> list[Molecule]:
         for name in ("smiles", "key", "formula", "mass", "names", "sources", "identifiers")
     ]
     return [
-        Molecule(smiles, key[:BLOCK_LENGTH], formula, mass, names[0] if names else "", tuple(sources),
-                 tuple(identifiers))
+        Molecule(smiles, key[:BLOCK_LENGTH], formula, mass, names[0] if names else "",
+                 tuple(sources), tuple(identifiers))
         for smiles, key, formula, mass, names, sources, identifiers in zip(*columns, strict=True)
     ]  # fmt: skip

@@ -28,7 +28,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Of the spectra that are drawn, and of training.")] = 0,
     epochs: Annotated[int, typer.Option(min=1, help="Of training; 1 for a quick look.")] = 12,
 ) -> None:
-    """Annotate real spectra with what comes with mzseek; then train two losses on real spectra.
+    """Annotate real spectra with what comes with mzseek, then train on some of them.
 
     Example: mzseek demo --out demo
     """
@@ -84,7 +84,7 @@ def _annotate(out: Path) -> None:
 
 
 def _tell_right(summary: Path, files: list[Path]) -> None:
-    """How many answers are right: these spectra say what they are of, which annotate never reads."""
+    """How many answers are right: the spectra say what they are of, which annotate never reads."""
     import csv
 
     from mzseek.annotation.reading import FeatureFiles
@@ -101,8 +101,8 @@ def _tell_right(summary: Path, files: list[Path]) -> None:
     sure_and_right = [row for row in sure if row in right]
     say(
         f"These spectra say what they are of, so the answers can be checked: {len(right):,} of "
-        f"{len(rows):,} are right,\nand {len(sure_and_right):,} of the {len(sure):,} that are given "
-        "a confidence of 50 % or more."
+        f"{len(rows):,} are right,\nand {len(sure_and_right):,} of the {len(sure):,} that have a "
+        "confidence of 50 % or more."
     )
 
 

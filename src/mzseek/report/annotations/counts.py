@@ -70,7 +70,7 @@ class Counts:
 
 
 def signs_of(answer: Answer) -> dict[str, Any]:
-    """What is counted of an answer, as plain data: all that need be kept of one that has gone by."""
+    """What is counted of an answer, as plain data: all that is kept of one that has gone by."""
     return {
         "spectra": len(answer.feature.spectra),
         "level": answer.level.number,

@@ -99,10 +99,10 @@ def annotate(
     if not machine_code_is_kept() and _count(spectra, _FEW_SPECTRA + 1) <= _FEW_SPECTRA:
         stay_plain()
     from mzseek.annotation.answering import Wanted
-    from mzseek.annotation.ions import Ions
+    from mzseek.annotation.asking.ions import Ions
+    from mzseek.annotation.asking.tolerance import Tolerance
     from mzseek.annotation.pipeline import setup_of
     from mzseek.annotation.reading import Grouping
-    from mzseek.annotation.tolerance import Tolerance
     from mzseek.decision import UTILITIES
     from mzseek.registry import check_name
 
@@ -167,9 +167,10 @@ def tell(done: "Done") -> None:
     from mzseek.cli.output import counted, plain, say
 
     counts = done.counts
+    features = counted(counts["features"], "feature", "features")
     say(
         f"{counted(counts['records'], 'record', 'records')} = {counts['answered']:,} answered "
-        f"({counted(counts['features'], 'feature', 'features')}) + {counts['set_aside']:,} set aside"
+        f"({features}) + {counts['set_aside']:,} set aside"
     )
     _tell_database(done.facts["database"])
     if done.levels:

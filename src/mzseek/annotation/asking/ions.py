@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mzseek.adducts import Adduct, parse_adduct
+from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.features import Feature
-from mzseek.annotation.tolerance import Tolerance
 from mzseek.errors import AdductError, AnnotationError
 from mzseek.spectra import Spectrum
 

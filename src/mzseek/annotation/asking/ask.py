@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mzseek.adducts import parse_adduct
+from mzseek.annotation.asking.ions import Hypothesis, Ions, hypotheses, is_mode_known
+from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.candidates.source import Molecule, Source, distinct
 from mzseek.annotation.features import Feature
-from mzseek.annotation.ions import Hypothesis, Ions, hypotheses, is_mode_known
-from mzseek.annotation.tolerance import Tolerance
 from mzseek.errors import AnnotationError
 
 

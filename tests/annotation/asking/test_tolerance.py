@@ -2,7 +2,7 @@
 
 import pytest
 
-from mzseek.annotation.tolerance import Tolerance
+from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.errors import AnnotationError
 
 
