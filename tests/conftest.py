@@ -265,3 +265,29 @@ def small_model(small_spec) -> Any:
         return build(small_spec(loss, **changes), seed=seed)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def fitted_run(small_set: SmallSet, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Channels and ranker, fitted on the small folder; tests must leave it as it is."""
+    from mzseek.evidence.fitting.fit import fit
+    from mzseek.evidence.registry import channels_from
+
+    out = tmp_path_factory.mktemp("fitted") / "evidence"
+    return fit(
+        Prepared.open(small_set.folder),
+        channels_from("fragments,analogs,substructures"),
+        out,
+        jobs=1,
+    )
+
+
+@pytest.fixture(scope="session")
+def bundle_folder(fitted_run: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle of that run; tests must leave it as it is, or copy it."""
+    from mzseek.annotation.bundle.making.export import Extras, export_run
+
+    out = tmp_path_factory.mktemp("bundle") / "bundle"
+    details = {"S0-1": {"license": "CC BY", "contributor": "Anna", "source": "a.tsv"}}
+    export_run(fitted_run, out, Extras(details=details), jobs=1)
+    return out

@@ -33,6 +33,7 @@ TESTED_IN = {
     "version": "cli/test_cli.py",
     "annotation/bundle/layout": "annotation/bundle/test_bundle.py",
     "annotation/answering": "annotation/test_pipeline.py",
+    "annotation/answers": "annotation/test_pipeline.py",
     "annotation/scoring": "annotation/test_pipeline.py",
     "annotation/candidates/source": "annotation/candidates/test_listed.py",
     "cli/annotations": "cli/commands/annotation/test_annotate.py",

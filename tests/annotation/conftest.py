@@ -10,12 +10,7 @@ import pytest
 
 from mzseek.annotation.answers import Answer, Candidate, Level, Reference
 from mzseek.annotation.bundle import Bundle
-from mzseek.annotation.bundle.making.export import Extras, export_run
 from mzseek.annotation.features import Feature
-from mzseek.evidence.fitting.fit import fit
-from mzseek.evidence.registry import channels_from
-from mzseek.prepared.reader import Prepared
-from mzseek.runs.run import Run
 from mzseek.spectra import Spectrum
 
 CAFFEINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O"
@@ -159,25 +154,6 @@ def make_feature() -> Callable[..., Feature]:
 def make_peaks() -> Callable[..., Spectrum]:
     """A spectrum of caffeine: its identifier, and any attribute by name."""
     return a_spectrum
-
-
-FITTED = "fragments,analogs,substructures"
-
-
-@pytest.fixture(scope="session")
-def fitted_run(small_set: Any, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Channels and ranker, fitted on the small folder; tests must leave it as it is."""
-    out = tmp_path_factory.mktemp("fitted") / "evidence"
-    return fit(Prepared.open(small_set.folder), channels_from(FITTED), out, jobs=1)
-
-
-@pytest.fixture(scope="session")
-def bundle_folder(fitted_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle of that run; tests must leave it as it is, or copy it."""
-    out = tmp_path_factory.mktemp("bundle") / "bundle"
-    details = {"S0-1": {"license": "CC BY", "contributor": "Anna", "source": "a.tsv"}}
-    export_run(fitted_run, out, Extras(details=details), jobs=1)
-    return out
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from mzseek.annotation.answers import Answer
-from mzseek.annotation.features import Feature
 from mzseek.annotation.pipeline import SetAside, Setup, Workshop, answers
 from mzseek.annotation.reading import FeatureFiles, Grouping
+from mzseek.annotation.scoring import tolerance_of
 from mzseek.annotation.writing import Output, Settings, Writer
 from mzseek.files import StrPath, content_hash
 from mzseek.version import __version__
-from mzseek.work import Engine, LocalEngine
+from mzseek.work import LocalEngine
 from mzseek.work.progress import Progress, Say, silent, unheard
 
 Make = Callable[[Path, str, Settings], Writer]
@@ -78,7 +78,7 @@ def annotate_files(
     resume : bool
         Go on from what a killed process has left.
     jobs : int, optional
-        Processes; all cores by default. Answers do not depend on it.
+        Processes; answers do not depend on it.
     progress : callable of (stage, done, total)
     say : callable of str
 
@@ -99,13 +99,10 @@ def annotate_files(
         progress("reading", 0, None)
         features = FeatureFiles(files, grouping, output.set_aside)
         records = features.records + features.set_aside
-        left = (each for each in features if not output.was_done(each))
-        done = output.resumed
-        if done:
-            say(f"{done:,} features were done before.")
-        for one in _answers(left, len(features) - done, setup, shop, jobs):
+        if output.resumed:
+            say(f"{output.resumed:,} features were done before.")
+        for done, one in enumerate(_answers(features, output, shop, jobs), output.resumed + 1):
             _take(one, output, levels)
-            done += 1
             progress("features", done, len(features))
         counts = output.counts(records)
         said = output.finish(
@@ -125,6 +122,7 @@ def _settings(
         database=shop.source.label,
         database_version=_digest(facts["database"])[:16],
         options=_plain(shop.setup),
+        **tolerance_of(shop.fitted),  # peaks are explained as they were scored
     )
 
 
@@ -139,13 +137,13 @@ def _take(one: Answer | SetAside, output: Output, levels: dict[str, int]) -> Non
 
 
 def _answers(
-    features: Iterator[Feature], number: int, setup: Setup, shop: Workshop, jobs: int | None
+    features: FeatureFiles, output: Output, shop: Workshop, jobs: int | None
 ) -> Iterator[Answer | SetAside]:
-    """Answers to a few features by what is open already; to many, by processes."""
-    engine: Engine = LocalEngine(jobs)
-    if number > FEW and (jobs or os.cpu_count() or 1) > 1:
-        return answers(features, setup, engine=engine)
-    return chain.from_iterable(shop.answers([feature]) for feature in features)
+    """Answers to what is not done: to few features by what is open, to many by processes."""
+    left = (each for each in features if not output.was_done(each))
+    if len(features) - output.resumed > FEW and (jobs or os.cpu_count() or 1) > 1:
+        return answers(left, shop.setup, engine=LocalEngine(jobs))
+    return chain.from_iterable(shop.answers([feature]) for feature in left)
 
 
 def _plain(setup: Setup) -> dict[str, Any]:

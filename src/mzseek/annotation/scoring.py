@@ -163,7 +163,7 @@ def _ion_priors(asked: Asked, confidence: Confidence) -> Floats:
 def _explained(lists: Lists, fitted: Fitted) -> tuple[Floats, Ints]:
     """Share of intensity, and number of peaks, that each candidate's pieces explain."""
     forms = [ion_forms(str(spectrum.adduct)) for spectrum in lists.spectra]
-    peaks = peak_table(lists.spectra, forms, **_tolerance(fitted))
+    peaks = peak_table(lists.spectra, forms, **tolerance_of(fitted))
     pairs = explained_pairs(
         peaks, lists.molecules.pieces, lists.candidates, lists.counts, threads=1
     )
@@ -179,7 +179,7 @@ def _explained(lists: Lists, fitted: Fitted) -> tuple[Floats, Ints]:
     return np.asarray(explained, np.float64), np.bincount(pairs.row, minlength=rows)
 
 
-def _tolerance(fitted: Fitted) -> dict[str, float]:
+def tolerance_of(fitted: Fitted) -> dict[str, float]:
     """Tolerances of peaks, as the channel of fragments has them."""
     for channel in fitted.channels:
         if channel.name == _PIECES:

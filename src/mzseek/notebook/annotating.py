@@ -145,17 +145,11 @@ def annotate(
     most, top : int
         Candidates of a feature that are scored, and that are kept.
     jobs : int, optional
-        Processes; all cores by default.
 
     Raises
     ------
     MzseekError
         What is missing, damaged or unknown; a bad record is set aside instead.
-
-    Examples
-    --------
-    >>> found = annotate("my.mgf")  # doctest: +SKIP
-    >>> found.save("answers.html")  # doctest: +SKIP
     """
     check_name(UTILITIES, objective, "objective", AnnotationError)
     tolerance = Tolerance.parse(ppm)

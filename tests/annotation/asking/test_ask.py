@@ -1,0 +1,84 @@
+"""Questions: molecules of each reading, capped and formula lists, and what is noted."""
+
+import numpy as np
+import pytest
+
+from mzseek.annotation.asking.ask import ask, error_ppm
+from mzseek.annotation.asking.ions import Ions
+from mzseek.annotation.asking.tolerance import Tolerance
+from mzseek.annotation.candidates.listed import ListedSource
+from mzseek.annotation.candidates.source import Molecule
+from mzseek.annotation.features import Feature
+from mzseek.spectra import Spectrum
+
+MASS = 194.080376
+
+
+def molecule(smiles, key, mass=MASS, formula="C8H10N4O2"):
+    return Molecule(smiles, key, formula, mass)
+
+
+MOLECULES = [
+    molecule("a", "A"), molecule("b", "B", MASS + 0.001, "C9H10O5"), molecule("c", "C", 172.0984),
+]  # fmt: skip
+
+
+def feature(adduct="[M+H]+", mz=195.08766, name="f"):
+    spectrum = Spectrum(np.array([50.0]), np.ones(1), mz, adduct, None, "s", {})
+    return Feature(name, "index", (spectrum,))
+
+
+def asked(one=None, lists=None, **options):
+    source = ListedSource("mine", MOLECULES, {}, lists)
+    settings = {"tolerance": Tolerance(10.0), "ions": Ions(), "most": 100} | options
+    return ask(one or feature(), source, **settings)
+
+
+def keys(question):
+    return [[each.key for each in own] for own in question.molecules]
+
+
+def test_by_mass():
+    question = asked()
+    assert keys(question) == [["A", "B"]]
+    assert (question.found, question.kept, question.tried) == (2, 2, ("[M+H]+",))
+
+
+def test_every_ion_has_its_own_molecules_and_empty_ones_are_left_out():
+    question = asked(feature(adduct=None))
+    assert keys(question) == [["A", "B"], ["C"]]  # C with sodium
+    assert [reading.adduct for reading in question.readings] == ["[M+H]+", "[M+Na]+"]
+    assert len(question.tried) == 5
+    assert any("tried [M+H]+" in note for note in question.notes)
+
+
+def test_capped_lists_keep_the_nearest_and_say_so():
+    question = asked(most=1)
+    assert keys(question) == [["A"]]
+    assert (question.found, question.kept) == (2, 1)
+    assert question.notes[-1].startswith("2 candidates, of which the 1 nearest")
+
+
+def test_formulas_that_are_known():
+    question = asked(formulas={"f": "C9H10O5"})
+    assert keys(question) == [["B"]]
+    assert "only molecules of C9H10O5" in question.notes
+    assert keys(asked(formulas={"g": "C9H10O5"})) == [["A", "B"]]
+
+
+def test_lists_of_features_are_taken_whole_whatever_their_mass():
+    question = asked(lists={"f": [0, 2]})
+    assert keys(question) == [["A", "C"]]
+    two = asked(feature(adduct=None), lists={"f": [0, 2]})
+    assert {r.adduct: [m.key for m in own]
+            for r, own in zip(two.readings, two.molecules, strict=True)} == {
+        "[M+H]+": ["A"], "[M+Na]+": ["C"]}  # fmt: skip
+    lost = asked(lists={"g": [0]})
+    assert (lost.kept, lost.readings[0].adduct) == (0, "[M+H]+")
+    assert "mine lists no candidate for it" in lost.notes
+
+
+def test_how_far_the_precursor_is_off():
+    question = asked()
+    off = [error_ppm(question.feature, question.readings[0], m) for m in question.molecules[0]]
+    assert off == pytest.approx([0.0, -5.1], abs=0.1)

@@ -1,0 +1,108 @@
+"""A whole job: every record is answered or set aside, and a killed one goes on."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from mzseek.annotation.answering import Wanted
+from mzseek.annotation.asking.tolerance import Tolerance
+from mzseek.annotation.job import annotate_files
+from mzseek.annotation.pipeline import setup_of
+from mzseek.errors import InputError, RunError
+from mzseek.evidence.asked import spectra_from
+from mzseek.prepared.reader import Prepared
+from mzseek.report.annotations import report_writers
+from mzseek.spectra import write_mgf
+
+
+@pytest.fixture
+def mgf(small_set, tmp_path):
+    path = tmp_path / "mine.mgf"
+    write_mgf(path, spectra_from(Prepared.open(small_set.folder), np.arange(6)))
+    with path.open("a") as file:
+        file.write("BEGIN IONS\nTITLE=bad\nPEPMASS=none\n50 1\nEND IONS\n")
+    return path
+
+
+@pytest.fixture
+def setup(bundle_folder):
+    return setup_of(model=bundle_folder, precursor=Tolerance(1000.0), wanted=Wanted(coverage=0.5))
+
+
+def rows(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def test_records_are_answered_or_set_aside(mgf, setup, tmp_path):
+    done = annotate_files([mgf], tmp_path / "out", setup, more=report_writers)
+    assert done.counts["records"] == 7
+    assert (done.counts["answered"], done.counts["set_aside"]) == (6, 1)
+    assert done.counts["unaccounted"] == 0
+    assert sum(done.levels.values()) == 6
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"summary.tsv", "candidates.tsv", "peaks.tsv", "set-aside.tsv", "run.json",
+                     "report.html"}  # fmt: skip
+    assert len(rows(tmp_path / "out" / "summary.tsv")) == 6
+    (aside,) = rows(tmp_path / "out" / "set-aside.tsv")
+    assert "record 7" in aside["where"]
+    assert "has no precursor m/z" in aside["reason"]
+    facts = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert facts["counts"]["records"] == 7
+    assert aside["reason"].replace("'", "&#39;") in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_a_single_file_is_the_table_of_candidates(mgf, setup, tmp_path):
+    annotate_files([mgf], tmp_path / "out.tsv", setup)
+    found = rows(tmp_path / "out.tsv")
+    first = list(found[0])[:7]
+    assert first == ["feature", "rank", "smiles", "InChIkey2D", "molecularFormula", "adduct",
+                     "probability"]  # fmt: skip
+    for name in {row["feature"] for row in found}:
+        own = [float(row["probability"]) for row in found if row["feature"] == name]
+        assert sum(own) == pytest.approx(1.0, abs=1e-4)
+
+
+class Stop(Exception):
+    pass
+
+
+def test_a_killed_job_goes_on_and_ends_with_the_same_bytes(mgf, setup, tmp_path):
+    annotate_files([mgf], tmp_path / "whole", setup, more=report_writers)
+
+    def stop(stage, done, total):
+        if stage == "features" and done == 3:
+            raise Stop
+
+    with pytest.raises(Stop):
+        annotate_files([mgf], tmp_path / "cut", setup, more=report_writers, progress=stop)
+    assert not (tmp_path / "cut").exists()
+    said = []
+    annotate_files(
+        [mgf], tmp_path / "cut", setup, more=report_writers, resume=True, say=said.append
+    )
+    assert said == ["3 features were done before."]
+    for name in ("summary.tsv", "candidates.tsv", "peaks.tsv", "set-aside.tsv", "report.html"):
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_another_job_is_not_gone_on_with(mgf, setup, tmp_path):
+    def stop(stage, done, total):
+        if stage == "features" and done == 3:
+            raise Stop
+
+    with pytest.raises(Stop):
+        annotate_files([mgf], tmp_path / "cut", setup, progress=stop)
+    other = setup_of(model=setup.model, wanted=Wanted(coverage=0.6))
+    with pytest.raises(RunError, match="begun with other"):
+        annotate_files([mgf], tmp_path / "cut", other, resume=True)
+
+
+def test_what_cannot_be_read_or_written(setup, tmp_path, mgf):
+    with pytest.raises(InputError, match="no such file"):
+        annotate_files([tmp_path / "nothing.mgf"], tmp_path / "out", setup)
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(InputError, match="ends in none of"):
+        annotate_files([mgf], tmp_path / "out.docx", setup)

@@ -1,0 +1,67 @@
+"""Reference spectra behind an answer: matches of the same precursor, and analogs of any."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from mzseek.annotation.asking.ask import Asked
+from mzseek.annotation.asking.ions import Hypothesis
+from mzseek.annotation.asking.tolerance import Tolerance
+from mzseek.annotation.features import Feature
+from mzseek.annotation.references import Neighbours, credited, neighbours
+from mzseek.spectra import Spectrum
+
+
+def asked_of(library, record, **changes):
+    """A feature whose spectrum is one of the library's own."""
+    own = slice(int(library.peaks.pointers[record]), int(library.peaks.pointers[record + 1]))
+    facts = {
+        "mz": np.array(library.peaks.values[own]),
+        "intensities": np.array(library.peaks.weights[own]),
+        "precursor_mz": float(library.ions.precursors[record]),
+        "adduct": "[M+H]+", "charge": 1, "identifier": "q",
+    }  # fmt: skip
+    spectrum = Spectrum(**(facts | changes))
+    reading = Hypothesis("[M+H]+", ("[M+H]+",), spectrum.precursor_mz - 1.00728, 0.002)
+    return Asked(Feature("f", "index", (spectrum,)), (reading,), (), ("[M+H]+",), 0)
+
+
+def test_a_spectrum_of_the_library_matches_itself(bundle):
+    library = bundle.library
+    (near,) = neighbours([asked_of(library, 3)], [("box", library)], Tolerance(10.0))
+    best = next(iter(near.matches.values()))
+    assert best.similarity == pytest.approx(1.0, abs=1e-6)
+    assert best.library == "box"
+    assert near.nearest == pytest.approx(1.0, abs=1e-6)
+    molecule = library.molecules.slice(int(library.molecule_of[3]), 1).to_pylist()[0]
+    assert next(iter(near.matches)) == molecule["inchikey"][:14]
+
+
+def test_another_precursor_is_an_analog_and_no_match(bundle):
+    library = bundle.library
+    shifted = asked_of(library, 3, precursor_mz=float(library.ions.precursors[3]) + 14.0)
+    (near,) = neighbours([shifted], [("box", library)], Tolerance(10.0))
+    assert not near.matches
+    assert near.nearest > 0.4
+
+
+def test_no_libraries_and_no_features(bundle):
+    assert neighbours([], [("box", bundle.library)], Tolerance(10.0)) == []
+    (near,) = neighbours([asked_of(bundle.library, 3)], [], Tolerance(10.0))
+    assert (near.nearest, len(near.matches)) == (0.0, 0)
+
+
+def test_a_candidate_is_credited_with_its_match_and_with_another_molecule(make_reference):
+    alike = make_reference(smiles="Cn1c(=O)c2[nH]cnc2n(C)c1=O", similarity=0.5)
+    same = make_reference(similarity=0.9)
+    near = Neighbours({"RYYVLZVUVIJVGH": same}, {"RYYVLZVUVIJVGH": same, "ZFXYFBGIUFBOJW": alike})
+    smiles = ["Cn1c(=O)c2c(ncn2C)n(C)c1=O", "CCO"]
+    found = credited(smiles, ["RYYVLZVUVIJVGH", "LFQSCWFLJHTTHZ"], near)
+    match, analog = found[0]
+    assert match is same
+    assert analog.smiles == alike.smiles  # never the candidate itself
+    assert 0 < analog.likeness < 1
+    assert found[1][0] is None
+    assert dataclasses.replace(analog, likeness=alike.likeness).record == alike.record
+    assert credited([], [], near) == []

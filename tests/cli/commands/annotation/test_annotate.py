@@ -1,0 +1,96 @@
+"""``mzseek annotate``: what it prints, what it refuses, and that names do nothing."""
+
+import json
+
+import numpy as np
+import pytest
+
+from mzseek.evidence.asked import spectra_from
+from mzseek.prepared.reader import Prepared
+from mzseek.spectra import write_mgf
+
+
+@pytest.fixture
+def mgf(small_set, tmp_path):
+    path = tmp_path / "mine.mgf"
+    write_mgf(path, spectra_from(Prepared.open(small_set.folder), np.arange(4)))
+    return path
+
+
+@pytest.fixture
+def options(bundle_folder):
+    return ["--model", str(bundle_folder), "--coverage", "0.5", "--ppm", "1000"]
+
+
+def test_answers_are_shown_here(mzseek, mgf, options):
+    status, shown, _ = mzseek("annotate", mgf, *options)
+    assert status == 0
+    assert "confidence" in shown
+    assert "S0-1" in shown
+    assert "Searched the small database that comes with mzseek" in shown
+
+
+def test_one_feature_is_shown_with_its_reasons(mzseek, small_set, options, tmp_path):
+    path = tmp_path / "one.mgf"
+    write_mgf(path, spectra_from(Prepared.open(small_set.folder), np.arange(1)))
+    _, shown, _ = mzseek("annotate", path, *options)
+    for word in ("probability", "explained", "Reasons", "evidence", "analogy", "Level"):
+        assert word in shown
+
+
+def test_a_folder_ends_with_where_to_look(mzseek, mgf, options, tmp_path):
+    status, out, told = mzseek("annotate", mgf, *options, "--out", tmp_path / "out", "--json")
+    assert status == 0
+    facts = json.loads(out)
+    assert (facts["records"], facts["answered"], facts["set_aside"]) == (4, 4, 0)
+    assert (tmp_path / "out" / "report.html").is_file()
+    assert "4 records = 4 answered (4 features) + 0 set aside" in told
+    assert "report.html" in told
+
+
+def test_json_alone(mzseek, mgf, options):
+    _, out, _ = mzseek("annotate", mgf, *options, "--json")
+    found = json.loads(out)
+    assert [each["feature"] for each in found] == ["S0-1", "S0-2", "S1-1", "S1-2"]
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        (["--objective", "luck"], "objective 'luck'"),
+        (["--adduct", "[M+Xx]+"], "[M+Xx]+"),
+        (["--peak-ppm", "ten"], "tolerance 'ten'"),
+        (["--group", "mass"], "grouping 'mass'"),
+        (["--database", "nowhere"], "nowhere: no such file or folder"),
+        (["--library", "nowhere"], "nowhere"),
+        (["--coverage", "0.9999"], "coverage is 0.9999"),
+        (["--out", "out.docx"], "ends in none of"),
+        (["--formulas", "nowhere.csv"], "nowhere.csv"),
+    ],
+)
+def test_refused_with_one_line(mzseek, mgf, options, more, reason):
+    status, _, told = mzseek("annotate", mgf, *options, *more)
+    assert status == 2
+    assert reason in told
+    assert len(told.strip().splitlines()) == 1
+
+
+def test_a_file_that_is_not_there(mzseek):
+    status, _, told = mzseek("annotate", "nothing.mgf")
+    assert (status, told.count("\n")) == (2, 1)
+    assert "nothing.mgf: no such file" in told
+
+
+def test_names_do_nothing(mzseek, small_set, options, tmp_path):
+    path = tmp_path / "evil.mgf"
+    spectra = spectra_from(Prepared.open(small_set.folder), np.arange(2))
+    text = "".join(
+        f"BEGIN IONS\nFEATURE_ID={name}\nPEPMASS={one.precursor_mz}\nADDUCT=[M+H]+\n"
+        + "".join(f"{mz} {height}\n" for mz, height in zip(one.mz, one.intensities, strict=True))
+        + "END IONS\n"
+        for name, one in zip(("[red]x", "\x1b[2Jy"), spectra, strict=True)
+    )
+    path.write_text(text)
+    _, shown, _ = mzseek("annotate", path, *options)
+    assert "[red]x" in shown
+    assert "\x1b[2J" not in shown

@@ -1,0 +1,76 @@
+"""``mz.annotate``: paths, spectra and matchms spectra in; a table, HTML and files out."""
+
+import numpy as np
+import pytest
+from matchms import Spectrum as MatchmsSpectrum
+
+import mzseek as mz
+from mzseek.errors import AnnotationError
+from mzseek.evidence.asked import spectra_from
+from mzseek.prepared.reader import Prepared
+from mzseek.spectra import write_mgf
+
+
+@pytest.fixture(scope="module")
+def spectra(small_set):
+    return spectra_from(Prepared.open(small_set.folder), np.arange(3))
+
+
+@pytest.fixture
+def options(bundle_folder):
+    return {"model": bundle_folder, "coverage": 0.5, "ppm": 1000}
+
+
+def test_spectra_in_and_a_frame_out(spectra, options):
+    found = mz.annotate(spectra, **options)
+    assert len(found) == 3
+    frame = found.to_frame()
+    assert list(frame.columns[:7]) == ["feature", "rank", "smiles", "InChIkey2D",
+                                       "molecularFormula", "adduct", "probability"]  # fmt: skip
+    assert frame.groupby("feature")["probability"].sum().round(4).eq(1).all()
+    assert frame["rank"].min() == 1
+    assert "<table>" in found._repr_html_()
+    assert repr(found) == "Annotations(3 features, 0 set aside)"
+    assert found[0].feature.name == spectra[0].identifier
+
+
+def test_paths_and_objects_are_answered_alike(spectra, options, tmp_path):
+    path = tmp_path / "a.mgf"
+    write_mgf(path, spectra)
+    by_path = mz.annotate(path, **options).to_frame()
+    others = [
+        MatchmsSpectrum(
+            each.mz, each.intensities,
+            {"precursor_mz": each.precursor_mz, "adduct": each.adduct,
+             "spectrum_id": each.identifier},
+        )
+        for each in spectra
+    ]  # fmt: skip
+    by_object = mz.annotate(others, **options).to_frame()
+    assert by_path["smiles"].tolist() == by_object["smiles"].tolist()
+    assert np.allclose(by_path["probability"], by_object["probability"], atol=1e-6)
+    assert mz.annotate(spectra[0], **options).to_frame()["smiles"].tolist() == (
+        by_path[by_path["feature"] == spectra[0].identifier]["smiles"].tolist()
+    )
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.json", "a.html", "a.mztab", "a.graphml", "folder"])
+def test_saved_in_every_form(spectra, options, tmp_path, name):
+    found = mz.annotate(spectra[:1], **options)
+    path = found.save(tmp_path / name)
+    assert path.exists()
+    assert path.is_dir() or path.stat().st_size > 100
+
+
+def test_what_is_no_spectrum(options):
+    with pytest.raises(AnnotationError, match="spectrum 1 is a int"):
+        mz.annotate([1], **options)
+    with pytest.raises(AnnotationError, match="objective 'luck'"):
+        mz.annotate([], objective="luck", **options)
+
+
+def test_bad_spectra_are_set_aside(spectra, options):
+    bad = MatchmsSpectrum(np.array([50.0]), np.array([1.0]), {"adduct": "[M+H]+"})
+    found = mz.annotate([spectra[0], bad], **options)
+    assert (len(found), len(found.set_aside)) == (1, 1)
+    assert "precursor" in found.set_aside[0][1]
