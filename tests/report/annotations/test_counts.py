@@ -1,6 +1,7 @@
 from mzseek.annotation.answers import Level
 from mzseek.annotation.features import Feature
 from mzseek.report.annotations.counts import Counts
+from mzseek.report.annotations.feature import feature_data
 
 from .conftest import candidate, empty_answer, make_answer, reference, spectrum
 
@@ -8,7 +9,7 @@ from .conftest import candidate, empty_answer, make_answer, reference, spectrum
 def test_everything_is_counted_once() -> None:
     counts = Counts()
     three = Feature("F", "given", (spectrum("a"), spectrum("b"), spectrum("c")))
-    sure = (candidate(probability=0.95, analog=reference("R", licence="CC0")),)
+    sure = (candidate(probability=0.95),)
     counts.add(make_answer())
     counts.add(make_answer(feature=three, candidates=sure, choices={}, present=None))
     counts.add(empty_answer())
@@ -17,8 +18,14 @@ def test_everything_is_counted_once() -> None:
     assert counts.badges["library match"] == 1
     assert counts.knows_absence
     assert not counts.has_prior
-    # REF1 is a candidate's match and a match of the feature: one spectrum in the first answer,
-    # and one more as a match in the second.
+
+
+def test_reference_spectra_are_counted_as_they_are_drawn() -> None:
+    counts = Counts()
+    alike = reference("R", licence="CC0")
+    pair = (candidate(match=reference(), analog=alike), candidate(analog=alike))
+    for answer in (make_answer(candidates=pair, choices={}), make_answer(), empty_answer()):
+        counts.show(feature_data(answer)["refs"])
     assert dict(counts.licences) == {("CC BY", "Eawag"): 2, ("CC0", "Eawag"): 1}
 
 

@@ -1,9 +1,10 @@
 """What is counted while features go by."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from mzseek.annotation.answers import Answer, Reference
+from mzseek.annotation.answers import Answer
 from mzseek.report.annotations.words import LEVELS, badges
 
 _SURE, _FAIR = 0.9, 0.5
@@ -46,8 +47,11 @@ class Counts:
         self.objectives.add(answer.objective)
         self.knows_absence |= answer.present is not None
         self.has_prior |= "prior" in answer.kinds.values()
-        for reference in _shown(answer):
-            self.licences[reference.licence, reference.contributor] += 1
+
+    def show(self, references: Iterable[Mapping[str, Any]]) -> None:
+        """Count the reference spectra that are drawn for a feature, as the page gets them."""
+        for reference in references:
+            self.licences[reference["licence"], reference["contributor"]] += 1
 
     def by_level(self) -> list[tuple[str, str, int, float]]:
         """Level, what it means, number of features, and its share in percent; surest first."""
@@ -63,10 +67,3 @@ class Counts:
             (level, LEVELS.get(level, ""), self.levels[level], 100 * self.levels[level] / total)
             for level in order
         ]
-
-
-def _shown(answer: Answer) -> Iterator[Reference]:
-    """Reference spectra of an answer, each once."""
-    given = [each for c in answer.candidates for each in (c.match, c.analog)] + [*answer.matches]
-    found = {(each.library, each.record): each for each in given if each is not None}
-    yield from found.values()

@@ -62,6 +62,7 @@ def write_report(
             counts.add(answer)
             rows.write(row.render(row_data(answer, place)))
             data = feature_data(answer, in_full=in_full, ppm=ppm, least=least)
+            counts.show(data["refs"])
             blocks.write(
                 f'<script type="application/json" id="d{place}">{embedded(data)}</script>\n'
             )
