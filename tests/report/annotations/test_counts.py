@@ -1,31 +1,43 @@
 from mzseek.annotation.answers import Level
 from mzseek.annotation.features import Feature
-from mzseek.report.annotations.counts import Counts
+from mzseek.report.annotations.counts import Counts, signs_of
+from mzseek.report.annotations.feature import feature_data
 
 from .conftest import candidate, empty_answer, make_answer, reference, spectrum
+
+
+def take(counts, answer, references=()):
+    counts.take({**signs_of(answer), "references": references})
 
 
 def test_everything_is_counted_once() -> None:
     counts = Counts()
     three = Feature("F", "given", (spectrum("a"), spectrum("b"), spectrum("c")))
-    sure = (candidate(probability=0.95, analog=reference("R", licence="CC0")),)
-    counts.add(make_answer())
-    counts.add(make_answer(feature=three, candidates=sure, choices={}, present=None))
-    counts.add(empty_answer())
+    sure = (candidate(probability=0.95),)
+    take(counts, make_answer())
+    take(counts, make_answer(feature=three, candidates=sure, choices={}, present=None))
+    take(counts, empty_answer())
     assert (counts.features, counts.records) == (3, 5)
     assert (counts.sure, counts.fair) == (1, 0)
     assert counts.badges["library match"] == 1
     assert counts.knows_absence
     assert not counts.has_prior
-    # REF1 is a candidate's match and a match of the feature: one spectrum in the first answer,
-    # and one more as a match in the second.
+
+
+def test_reference_spectra_are_counted_as_they_are_drawn() -> None:
+    counts = Counts()
+    alike = reference("R", licence="CC0")
+    pair = (candidate(match=reference(), analog=alike), candidate(analog=alike))
+    for answer in (make_answer(candidates=pair, choices={}), make_answer(), empty_answer()):
+        references = [[r["licence"], r["contributor"]] for r in feature_data(answer)["refs"]]
+        take(counts, answer, references)
     assert dict(counts.licences) == {("CC BY", "Eawag"): 2, ("CC0", "Eawag"): 1}
 
 
 def test_levels_come_surest_first_with_their_shares() -> None:
     counts = Counts()
     for level in ("5", "3", "2a", "3", "odd"):
-        counts.add(make_answer(level=Level(level, "")))
+        take(counts, make_answer(level=Level(level, "")))
     assert [(row[0], row[2], row[3]) for row in counts.by_level()] == [
         ("2a", 1, 20), ("3", 2, 40), ("5", 1, 20), ("odd", 1, 20)
     ]  # fmt: skip

@@ -8,6 +8,7 @@ import tracemalloc
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mzseek.report.annotations import write_report
@@ -15,10 +16,12 @@ from mzseek.report.annotations.embed import source_hash
 
 from .conftest import (
     PAYLOADS,
+    candidate,
     empty_answer,
     hostile_answer,
     make_answer,
     make_facts,
+    reference,
     unscripted,
 )
 
@@ -147,7 +150,7 @@ def test_nothing_is_loaded_from_elsewhere_and_only_our_code_may_run(tmp_path: Pa
 
 def test_light_and_dark_and_paper_and_narrow_screens(tmp_path: Path) -> None:
     style = next(text for tag, _, text in Elements(two(tmp_path)).inside if tag == "style")
-    for medium in ("(prefers-color-scheme: dark)", "print", "(max-width: 760px)"):
+    for medium in ("(prefers-color-scheme: dark)", "print", "screen and (max-width: 760px)"):
         assert f"@media {medium} {{" in style
     named = set(re.findall(r"var\((--[\w-]+)\)", style))
     assert {name for name in named if f"{name}:" not in style} == {"--line"}  # set by the script
@@ -222,6 +225,21 @@ def test_in_a_browser_a_peak_lights_up_its_piece(browse, tmp_path: Path, width: 
     assert "broken" in found["said"]
     assert int(found["peaks"]) >= 1
     assert found["left"] == "0"
+
+
+@pytest.mark.slow
+def test_in_a_browser_missing_numbers_stop_nothing(browse, tmp_path: Path) -> None:
+    nan = float("nan")
+    odd = reference(
+        similarity=nan, likeness=nan, precursor_mz=nan, mz=np.zeros(0), intensities=np.zeros(0)
+    )
+    bare = candidate("no molecule", explained=nan, error_ppm=nan, probability=nan, match=odd)
+    answers = [
+        make_answer(candidates=(bare,), matches=(odd,), nearest=nan, present=None, choices={})
+    ]
+    page = write_report(answers, tmp_path / "r.html", title="t", facts=make_facts())
+    dom = browse(page, "document.title = document.querySelectorAll('svg.mirror').length;")
+    assert "<title>1</title>" in dom
 
 
 @pytest.mark.slow

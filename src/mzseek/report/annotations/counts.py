@@ -1,10 +1,10 @@
 """What is counted while features go by."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from mzseek.annotation.answers import Answer, Reference
+from mzseek.annotation.answers import Answer
 from mzseek.report.annotations.words import LEVELS, badges
 
 _SURE, _FAIR = 0.9, 0.5
@@ -35,12 +35,14 @@ class Counts:
         self.knows_absence = False
         self.has_prior = False
 
-    def add(self, answer: Answer) -> None:
-        """Count one more."""
-        self.take(signs_of(answer))
-
     def take(self, signs: Mapping[str, Any]) -> None:
-        """Count one more by its signs."""
+        """Count one more, by what `signs_of` says of it and the reference spectra that are drawn.
+
+        Parameters
+        ----------
+        signs : mapping
+            With ``references``: licence and contributor of each.
+        """
         self.features += 1
         self.records += signs["spectra"]
         self.levels[signs["level"]] += 1
@@ -51,7 +53,7 @@ class Counts:
         self.objectives.add(signs["objective"])
         self.knows_absence |= signs["knows_absence"]
         self.has_prior |= signs["has_prior"]
-        self.licences.update((licence, contributor) for licence, contributor in signs["licences"])
+        self.licences.update((licence, whose) for licence, whose in signs["references"])
 
     def by_level(self) -> list[tuple[str, str, int, float]]:
         """Level, what it means, number of features, and its share in percent; surest first."""
@@ -80,12 +82,4 @@ def signs_of(answer: Answer) -> dict[str, Any]:
         "objective": answer.objective,
         "knows_absence": answer.present is not None,
         "has_prior": "prior" in answer.kinds.values(),
-        "licences": [[each.licence, each.contributor] for each in _shown(answer)],
     }
-
-
-def _shown(answer: Answer) -> Iterator[Reference]:
-    """Reference spectra of an answer, each once."""
-    given = [each for c in answer.candidates for each in (c.match, c.analog)] + [*answer.matches]
-    found = {(each.library, each.record): each for each in given if each is not None}
-    yield from found.values()

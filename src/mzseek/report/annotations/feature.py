@@ -33,21 +33,38 @@ def feature_data(
     ppm, least : float
         Tolerance of peaks, as in `mzseek.fragments.explain`.
     """
-    feature, spectrum = answer.feature, shown_spectrum(answer.feature)
+    spectrum = shown_spectrum(answer.feature)
     structures, references = _Drawn(), _References(answer)
     shown = _places(answer, in_full)
     candidates = []
     for place in shown:
         candidate = answer.candidates[place]
-        data = _candidate(answer, candidate, place)
-        data["st"] = structures.place(candidate.smiles)
-        data["pieces"] = packed_pieces(spectrum, candidate, ppm=ppm, least=least)
-        data["match"] = references.place(candidate.match)
-        data["analog"] = references.place(candidate.analog)
-        candidates.append(data)
-    others = _others(answer, shown)
+        candidates.append(
+            {
+                **_candidate(answer, candidate, place),
+                "st": structures.place(candidate.smiles),
+                "pieces": packed_pieces(spectrum, candidate, ppm=ppm, least=least),
+                "match": references.place(candidate.match),
+                "analog": references.place(candidate.analog),
+            }
+        )
     for reference in answer.matches:
         references.place(reference)
+    return {
+        **_about(answer),
+        **_decided(answer, shown),
+        "candidates": candidates,
+        "refs": [{**each, "st": structures.place(each["smiles"])} for each in references.data],
+        "structures": structures.data,
+        "peaks": packed_peaks(spectrum.mz, spectrum.intensities),
+    }
+
+
+def _about(answer: Answer) -> dict[str, Any]:
+    """What was measured."""
+    feature, spectrum = answer.feature, shown_spectrum(answer.feature)
+    energy = spectrum.metadata.get("collision_energy", "")
+    instrument = spectrum.metadata.get("instrument") or spectrum.metadata.get("instrument_type")
     return {
         "name": feature.name,
         "by": feature.named_by,
@@ -55,16 +72,19 @@ def feature_data(
         "mz": round(feature.precursor_mz, 5),
         "rt": _rounded(feature.retention_time, 1),
         "spectra": len(feature.spectra),
-        "peaks": packed_peaks(spectrum.mz, spectrum.intensities),
         "all": len(spectrum),
         "precursor": round(spectrum.precursor_mz, 5),
-        "about": _about(answer),
-        "candidates": candidates,
+        "about": [each for each in (energy and f"collision energy {energy}", instrument) if each],
+    }
+
+
+def _decided(answer: Answer, shown: list[int]) -> dict[str, Any]:
+    """What is said about it as a whole."""
+    others = _others(answer, shown)
+    return {
         "best": shown.index(_best_place(answer)) if shown else None,
         "others": others,
         "rest": _rest(answer, shown, others),
-        "refs": [{**each, "st": structures.place(each["smiles"])} for each in references.data],
-        "structures": structures.data,
         "channels": [[name, answer.kinds[name]] for name in answer.channels],
         "ions": [[ion, round(p, 4)] for ion, p in _falling(dict(answer.ions))],
         "found": answer.found,
@@ -143,14 +163,6 @@ def _overall(answer: Answer, candidate: Candidate) -> float:
 def _choice(answer: Answer, place: int) -> list[Any]:
     candidate = answer.candidates[place]
     return [place + 1, candidate.name, candidate.smiles]
-
-
-def _about(answer: Answer) -> list[str]:
-    """What the file says of the spectrum that is drawn."""
-    said = shown_spectrum(answer.feature).metadata
-    energy = said.get("collision_energy", "")
-    instrument = said.get("instrument") or said.get("instrument_type") or ""
-    return [each for each in (f"collision energy {energy}" if energy else "", instrument) if each]
 
 
 def _falling(values: dict[str, float]) -> list[tuple[str, float]]:

@@ -66,12 +66,10 @@ def write_report(
     out = Path(out)
     with atomic_file(out) as partial, _spool(partial) as rows, _spool(partial) as blocks:
         for place, answer in enumerate(answers):
-            counts.add(answer)
             rows.write(row.render(row_data(answer, place)))
-            data = feature_data(answer, in_full=in_full, ppm=ppm, least=least)
-            blocks.write(
-                f'<script type="application/json" id="d{place}">{embedded(data)}</script>\n'
-            )
+            block, references = _block(answer, place, in_full=in_full, ppm=ppm, least=least)
+            blocks.write(block)
+            counts.take({**signs_of(answer), "references": references})
         known = _known(title, facts if isinstance(facts, Facts) else facts(), counts)
         with partial.open("w", encoding="utf-8", newline="\n") as page:
             _assemble(page, environment, known, rows, blocks)
@@ -112,11 +110,11 @@ class ReportWriter(Writer):
         rows, blocks, counts = (self.spools[name] for name in self._names)
         place, self._place = self._place, self._place + 1
         rows.write(self._row.render(row_data(answer, place)))
-        data = feature_data(
-            answer, in_full=IN_FULL, ppm=self.settings.ppm, least=self.settings.least
+        block, references = _block(
+            answer, place, in_full=IN_FULL, ppm=self.settings.ppm, least=self.settings.least
         )
-        blocks.write(f'<script type="application/json" id="d{place}">{embedded(data)}</script>\n')
-        counts.write(json.dumps(signs_of(answer)) + "\n")
+        blocks.write(block)
+        counts.write(json.dumps({**signs_of(answer), "references": references}) + "\n")
 
     def finish(self) -> list[str]:
         """Put the page together."""
@@ -139,6 +137,13 @@ class ReportWriter(Writer):
         for name in self._names:
             (self.folder / name).unlink()
         return []
+
+
+def _block(answer: Answer, place: int, **how: Any) -> tuple[str, list[list[str]]]:
+    """Data of a feature, and licence and contributor of each reference spectrum in them."""
+    data = feature_data(answer, **how)
+    block = f'<script type="application/json" id="d{place}">{embedded(data)}</script>\n'
+    return block, [[each["licence"], each["contributor"]] for each in data["refs"]]
 
 
 def report_writers(facts: Mapping[str, Any]) -> dict[str, Callable[..., Writer]]:

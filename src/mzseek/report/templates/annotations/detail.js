@@ -58,7 +58,7 @@ function drawDetail(data, root, width) {
     if (ions) root.append(h("div", { class: "boxes" }, ions));
     return;
   }
-  const columns = inner < 480 ? 1.5 : Math.min(data.candidates.length, Math.max(3, Math.floor(inner / 200)));
+  const columns = inner < 480 ? 1.5 : Math.min(data.candidates.length, Math.max(3, Math.floor(inner / 160)));
   const shown = data.candidates.map((c) => c.st).filter((place) => place !== null).map((place) => data.structures[place]);
   const bond = bondFor(shown, Math.min((inner - 12 * columns) / columns, 260) - 26, 120, 17);
   const select = (place) => {

@@ -34,6 +34,7 @@ const signed = (value, digits) => {
   const size = Math.abs(value).toFixed(digits);
   return (Number(size) === 0 ? "" : value < 0 ? "−" : "+") + size;
 };
+const fixed = (value, digits) => (value === null || value === undefined ? "–" : value.toFixed(digits));
 const many = (number, one, more) => `${number.toLocaleString("en")} ${number === 1 ? one : more || one + "s"}`;
 
 // Nats in words.

@@ -16,8 +16,8 @@ function partners(mz, other, shift) {
 function drawMirror(data, ref, width) {
   const height = width < 480 ? 250 : 280, left = 34, right = 10, middle = height / 2 - 6, reach = middle - 26;
   const up = data.peaks[0].map((v) => v / 1e4), down = ref.peaks[0].map((v) => v / 1e4);
-  const axis = axisFor([...up, ...down, ref.mz], data.precursor, width, left, right);
-  const same = partners(up, down, 0), shift = data.precursor - ref.mz;
+  const axis = axisFor([...up, ...down, ref.mz ?? data.precursor], data.precursor, width, left, right);
+  const same = partners(up, down, 0), shift = data.precursor - (ref.mz ?? data.precursor);
   const moved = Math.abs(shift) > 0.02 ? partners(up, down, shift) : new Map();
   const isSame = new Set(same.values()), isMoved = new Set([...moved].filter(([i]) => !same.has(i)).map(([, j]) => j));
   const svg = s("svg", { class: "spectrum mirror", viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `Mirror plot: this feature above, ${ref.record} below` });

@@ -16,7 +16,7 @@ function howSure(data) {
   const number = hidden.length + data.rest[0];
   if (number) list.append(line("", `${many(number, "other candidate")}`, hidden.reduce((sum, row) => sum + row[2], data.rest[1]), "out", "other"));
   if (data.present !== null) list.append(line("", "not in the database", 1 - data.present, "absent", "other"));
-  const inSet = `Dark bars: the prediction set, ${many(data.set, "candidate")}. It was made to hold the true molecule in ${Number((100 * data.coverage).toPrecision(3))} of 100 cases, if it is among the candidates.`;
+  const inSet = `Bars in strong colour: the prediction set, ${many(data.set, "candidate")}. It was made to hold the true molecule in ${Number((100 * data.coverage).toPrecision(3))} of 100 cases, if it is among the candidates.`;
   return box("How sure", list, h("p", { class: "small" }, inSet, data.present === null ? " Whether the molecule is in the database at all, the model cannot say." : ""));
 }
 
@@ -68,13 +68,13 @@ function references(data, candidate, width) {
     const ref = data.refs[place];
     [...choice.children].forEach((button, i) => button.setAttribute("aria-pressed", i === place));
     const drawn = drawMirror(data, ref, width), st = ref.st === null ? null : data.structures[ref.st];
-    const role = place === candidate.match ? `This very molecule, ${called(candidate)}` : place === candidate.analog ? `Another molecule: its parts are ${percent(ref.likeness)} those of ${called(candidate)} (Tanimoto)` : ref.same ? "A reference of the same m/z that matches" : "Behind another candidate";
+    const role = place === candidate.match ? `This very molecule, ${called(candidate)}` : place === candidate.analog ? `Another molecule, in its parts ${percent(ref.likeness)} like ${called(candidate)} (Tanimoto)` : ref.same ? "A reference of the same m/z that matches" : "Behind another candidate";
     stage.replaceChildren(
       h("div", { class: "plot" }, drawn.svg, h("p", { class: "small" }, h("i", { class: "dot k-same" }), `${many(drawn.same, "peak")} in both`, drawn.moved ? [" ", h("i", { class: "dot k-moved" }), `${drawn.moved} apart by the difference of the precursors, ${signed(data.precursor - ref.mz, 4)}`] : "")),
       h("div", { class: "source" }, st ? drawStructure(st, bondFor([st], 230, 150, 20), { title: ref.name || ref.smiles }) : "",
-        h("dl", { class: "pairs tight" }, [["molecule", ref.name || ref.smiles], ["role", role], ["similarity", `${ref.similarity.toFixed(2)} of 1, ${many(ref.count, "peak")} match`], ["record", ref.record], ["ion", `${ref.adduct} m/z ${ref.mz.toFixed(4)}`], ["contributor", ref.contributor || "not stated"], ["licence", ref.licence || "not stated"], ["library", ref.library]].filter((row) => row[1]).map(([key, value]) => [h("dt", {}, key), h("dd", {}, value)]))));
+        h("dl", { class: "pairs tight" }, [["molecule", ref.name || ref.smiles], ["role", role], ["similarity", `${fixed(ref.similarity, 2)} of 1, ${many(ref.count, "peak")} match`], ["record", ref.record], ["ion", `${ref.adduct} m/z ${fixed(ref.mz, 4)}`], ["contributor", ref.contributor || "not stated"], ["licence", ref.licence || "not stated"], ["library", ref.library]].filter((row) => row[1]).map(([key, value]) => [h("dt", {}, key), h("dd", {}, value)]))));
   };
-  data.refs.forEach((ref, i) => choice.append(h("button", { type: "button", onclick: () => show(i) }, roles[i] ? h("small", {}, roles[i]) : "", shortened(ref.name || ref.record, 30), h("small", {}, ref.similarity.toFixed(2)))));
+  data.refs.forEach((ref, i) => choice.append(h("button", { type: "button", onclick: () => show(i) }, roles[i] ? h("small", {}, roles[i]) : "", shortened(ref.name || ref.record, 30), h("small", {}, fixed(ref.similarity, 2)))));
   show(first);
   return box("Against reference spectra", data.refs.length > 1 ? choice : "", stage);
 }

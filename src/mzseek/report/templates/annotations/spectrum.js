@@ -73,7 +73,7 @@ function join(drawn, figure, readout, data) {
   const { svg, nodes, mz, share, pieces, x } = drawn;
   let pinned = null, focus = null;
   const say = (parts) => { readout.replaceChildren(...parts); };
-  const rest = () => say([h("span", { class: "hint" }, pieces.size ? "Point at a peak, or tap it, to see its piece; at an atom to see its peaks." : "No peak is explained by pieces of this molecule.")]);
+  const rest = () => say([h("span", { class: "hint" }, pieces.size ? "Point at a peak, or tap it, to see its piece; at an atom to see its peaks." : figure ? "No peak is explained by pieces of this molecule." : "Point at a peak, or tap it, to read its m/z.")]);
   const mark = (on) => nodes.forEach((node, i) => { node.classList.toggle("on", on.has(i)); });
   function show(i) {
     const row = i === null ? null : pieces.get(i);
@@ -87,7 +87,7 @@ function join(drawn, figure, readout, data) {
       facts.push(row[5] === 0 ? "the whole molecule" : `${many(row[5], "bond")} broken`);
       if (row[6]) facts.push(`${signed(row[6], 0)} H`);
       if (row[7] > 1) facts.push(`${row[7]} such pieces, one is shown`);
-    } else facts.push("explained by no piece");
+    } else if (figure) facts.push("explained by no piece");
     say(facts.map((each) => h("span", {}, each)));
   }
   function atom(i) {

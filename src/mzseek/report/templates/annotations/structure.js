@@ -90,7 +90,7 @@ function bonds(st, at, bond) {
 
 const COLOURED = { N: "N", O: "O", S: "S", P: "P", F: "X", Cl: "X", Br: "X", I: "X" };
 function atomLabel(place, [symbol, hydrogens, charge, isotope], at, near, bond) {
-  const [x, y] = at(place), size = Math.max(bond * 0.56, 6.5), group = s("g", { class: "atom el-" + (COLOURED[symbol] || "C"), "font-size": size.toFixed(1) });
+  const [x, y] = at(place), size = Math.max(bond * 0.56, 4.8), group = s("g", { class: "atom el-" + (COLOURED[symbol] || "C"), "font-size": size.toFixed(1) });
   const text = (content, dx, dy, anchor) => group.append(s("text", { x: (x + dx).toFixed(1), y: (y + dy + size * 0.355).toFixed(1), "text-anchor": anchor }, content));
   const mass = isotope ? [...String(isotope)].map((d) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[d]).join("") : "";
   const half = size * 0.36 * symbol.length;

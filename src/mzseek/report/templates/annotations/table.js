@@ -23,7 +23,7 @@ function close(row) {
 }
 body.addEventListener("click", (event) => {
   const row = event.target.closest("tr.row");
-  if (!row || String(getSelection())) return;
+  if (!row || (!event.target.closest("button") && String(getSelection()))) return;
   if (row.classList.contains("is-open")) close(row);
   else open(row);
 });
