@@ -102,8 +102,8 @@ def _limits(confidence: Confidence, folds: Sequence[str], molecules: int) -> lis
     if "test" in folds:
         lines.insert(
             0,
-            "The numbers below were measured with channels that had learned from the train fold "
-            "alone. The channels in this bundle then learned once more, from all folds; ranker and "
+            "The numbers on this card were measured with channels that had learned from the train "
+            "fold alone. The channels in this bundle then learned once more, from all folds; ranker and "
             "confidence stayed as they were, cross-fitted.",
         )
     lines += [
