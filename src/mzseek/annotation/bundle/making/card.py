@@ -103,8 +103,8 @@ def _limits(confidence: Confidence, folds: Sequence[str], molecules: int) -> lis
         lines.insert(
             0,
             "The numbers on this card were measured with channels that had learned from the train "
-            "fold alone. The channels in this bundle then learned once more, from all folds; ranker and "
-            "confidence stayed as they were, cross-fitted.",
+            "fold alone. The channels in this bundle then learned once more, from all folds; the "
+            "ranker and confidence stayed as they were, cross-fitted.",
         )
     lines += [
         f"{mode} mode has too few molecules to fit on: its numbers are those of both modes."
