@@ -41,3 +41,29 @@ def test_a_folder_of_another_kind_is_refused(tmp_path) -> None:
     (tmp_path / "manifest.json").write_text('{"kind": "molecule database"}')
     with pytest.raises(LibraryError, match="is a molecule database, expected a spectral library"):
         MANIFEST.read(tmp_path)
+
+
+def test_a_library_of_what_is_at_hand_finds_what_the_folder_finds(
+    library: Library, spectra
+) -> None:
+    held = Library.held(
+        library.folder, library.peaks, library.ions, library.molecule_of, library.records,
+        library.molecules,
+    )  # fmt: skip
+    own, again = (each.search(spectra, "cosine", top=3) for each in (library, held))
+    assert own.records.tolist() == again.records.tolist()
+    assert own.scores.tolist() == again.scores.tolist()
+    assert held.to_table().columns["count"][:3] == library.to_table().columns["count"][:3]
+
+
+def test_parts_at_hand_that_do_not_fit_are_refused(library: Library) -> None:
+    own = (library.peaks, library.ions, library.molecule_of, library.records, library.molecules)
+    for place, wrong, message in (
+        (1, library.ions._replace(modes=library.ions.modes[:-1]), "arrays of other lengths"),
+        (2, np.full(len(library), 99), "is damaged"),
+        (3, library.records.slice(1), "other columns or rows"),
+        (4, library.records, "other columns or rows"),
+    ):
+        parts = [*own[:place], wrong, *own[place + 1 :]]
+        with pytest.raises(LibraryError, match=message):
+            Library.held(library.folder, *parts)

@@ -226,7 +226,7 @@ def fit_logistic(
     >>> values = np.array([[1.0], [1.0], [0.0], [0.0]])
     >>> weights, intercept = fit_logistic(values, np.array([1, 1, 0, 1], bool), np.ones(4), 0.1)
     >>> bool(weights[0] > 0), round(intercept, 1)
-    (True, 0.9)
+    (True, 0.7)
     """
     sign = np.where(labels, 1.0, -1.0)
     share = weights / weights.sum()

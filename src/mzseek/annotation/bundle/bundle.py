@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,16 +22,17 @@ from mzseek.annotation.bundle.layout import (
     MOLECULES,
     RECORDS,
 )
-from mzseek.annotation.bundle.molecules import SCHEMA, BoxedMolecules
-from mzseek.annotation.bundle.states import open_states
+from mzseek.annotation.bundle.molecules import SCHEMA, BoxedMolecules, column_of
 from mzseek.annotation.confidence import Confidence
 from mzseek.errors import BundleError, LibraryError
-from mzseek.evidence.fitted import Fitted
 from mzseek.files import StrPath
 from mzseek.files.json_file import read_object
 from mzseek.library import Library
 from mzseek.library.folder import RECORD_SCHEMA
 from mzseek.library.lists import Ions, Lists
+
+if TYPE_CHECKING:
+    from mzseek.evidence.fitted import Fitted
 
 _SHIPPED = "bundle"  # folder inside the package
 _LIBRARY = "library/"
@@ -84,8 +85,10 @@ class Bundle:
                 assert array is not None
 
     @cached_property
-    def fitted(self) -> Fitted:
+    def fitted(self) -> "Fitted":
         """Channels and ranker, ready to score `mzseek.evidence.lists.Lists`."""
+        from mzseek.annotation.bundle.states import open_states  # compiled code: takes time to load
+
         return open_states(self._object(MODEL), self._arrays, self.folder / MODEL)
 
     @property
@@ -110,7 +113,7 @@ class Bundle:
             raise BundleError(f"{self.folder}: {ARRAYS} lacks {error}; {AGAIN}") from None
         if len(rows) and not 0 <= rows.min() <= rows.max() < len(self.molecules):
             raise BundleError(f"{self.folder}: the library names molecules it does not have")
-        known = self.molecules.table.take(pa.array(rows))
+        known = self.molecules.table.take(column_of(rows))
         molecules = pa.table(
             {
                 "smiles": known["smiles"],
@@ -132,7 +135,7 @@ class Bundle:
         masses = self._arrays.get("molecules/masses")
         if masses is None or len(masses) != len(table) or "mass" in table.column_names:
             raise BundleError(f"{self.folder}: {MOLECULES} is damaged; {AGAIN}")
-        whole = table.append_column("mass", pa.array(masses)).select(SCHEMA.names)
+        whole = table.append_column("mass", column_of(masses)).select(SCHEMA.names)
         try:
             return BoxedMolecules(whole.cast(SCHEMA))
         except pa.ArrowException as error:
@@ -170,8 +173,8 @@ class Bundle:
     def _table(self, name: str, schema: pa.Schema | None) -> pa.Table:
         where = self.folder / name
         try:
-            # Plain columns: a dictionary is a matter of the file alone.
-            table = pq.read_table(where)
+            # Not `read_table`, which loads what reads whole folders of files.
+            table = pq.ParquetFile(where).read()
             return table if schema is None else table.cast(schema)
         except (OSError, ValueError, pa.ArrowException) as error:
             reason = " ".join(str(error).split())[:100]

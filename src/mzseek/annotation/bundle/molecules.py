@@ -3,16 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from mzseek.chem.describe import BLOCK_LENGTH
-from mzseek.database.found import Found, ManyFound, capped
 from mzseek.errors import BundleError
 from mzseek.ragged import spans
+
+if TYPE_CHECKING:
+    from mzseek.database.found import Found, ManyFound
 
 SCHEMA = pa.schema(
     [
@@ -54,14 +56,20 @@ class BoxedMolecules:
     @cached_property
     def masses(self) -> npt.NDArray[np.float64]:
         """Monoisotopic, rising."""
-        return np.asarray(self.table["mass"].to_numpy(), np.float64)
+        # As `column_of`: without pandas.
+        parts = [
+            np.frombuffer(chunk.buffers()[1], np.float64)[chunk.offset : chunk.offset + len(chunk)]
+            for chunk in self.table["mass"].chunks
+            if len(chunk)
+        ]
+        return np.concatenate(parts) if parts else np.zeros(0)
 
     @cached_property
     def smiles(self) -> list[str]:
         """Of each molecule."""
         return list(self.table["smiles"].to_pylist())
 
-    def many_by_mass(self, masses: npt.ArrayLike, ppm: float = 10.0) -> ManyFound:
+    def many_by_mass(self, masses: npt.ArrayLike, ppm: float = 10.0) -> "ManyFound":
         """Places of the molecules within ppm of each of many neutral masses.
 
         Raises
@@ -69,6 +77,8 @@ class BoxedMolecules:
         BundleError
             A mass is no positive number, or the ppm are out of range.
         """
+        from mzseek.database.found import ManyFound  # the store takes time to load
+
         wanted = np.asarray(masses, np.float64)
         if wanted.ndim != 1 or not np.isfinite(wanted).all() or (wanted <= 0).any():
             raise BundleError("masses hold what is no positive number")
@@ -82,18 +92,24 @@ class BoxedMolecules:
     def by_mass(
         self, mass: float, ppm: float = 10.0, *, cap: int | None = None,
         priorities: Sequence[str] = (),
-    ) -> Found:  # fmt: skip
+    ) -> "Found":  # fmt: skip
         """Molecules within ppm of a neutral mass; as `mzseek.database.Database.by_mass`."""
+        from mzseek.database.found import capped
+
         rows = self.many_by_mass([mass], ppm).rows
         return capped(self.rows(rows), cap, priorities, mass)
 
-    def by_formula(self, formula: str) -> Found:
+    def by_formula(self, formula: str) -> "Found":
         """Molecules of a formula in Hill order."""
+        from mzseek.database.found import Found
+
         rows = np.flatnonzero(np.array(self.table["formula"].to_pylist(), object) == formula)
         return Found(self.rows(rows), len(rows))
 
-    def by_key(self, key: str) -> Found:
+    def by_key(self, key: str) -> "Found":
         """Molecules with this InChIKey, or first block of one."""
+        from mzseek.database.found import Found
+
         rows = self.places.get(key.strip().upper()[:BLOCK_LENGTH], [])
         return Found(self.rows(np.array(rows, np.int64)), len(rows))
 
@@ -108,12 +124,25 @@ class BoxedMolecules:
     def rows(self, rows: npt.NDArray[np.integer], columns: Sequence[str] = COLUMNS) -> pa.Table:
         """Molecules at these places, in this order; ``row`` says where each stands."""
         wanted = np.asarray(rows, np.int64)
-        table = self.table.select(list(columns)).take(pa.array(wanted))
-        return table.add_column(0, "row", pa.array(wanted))
+        table = self.table.select(list(columns)).take(column_of(wanted))
+        return table.add_column(0, "row", column_of(wanted))
 
     def collections(self) -> list[str]:
         """Names of the sources that its molecules come from."""
         return sorted({name for each in self.table["sources"].to_pylist() for name in each})
+
+
+def column_of(values: npt.NDArray[Any]) -> pa.Array:
+    """An array as a column; `pyarrow.array` would load pandas to see whether it is one of its own.
+
+    Examples
+    --------
+    >>> column_of(np.array([1.5, 2.5])).to_pylist()
+    [1.5, 2.5]
+    """
+    whole = np.ascontiguousarray(values)
+    buffers = [None, pa.py_buffer(whole)]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(whole.dtype), len(whole), buffers)
 
 
 def molecule_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:

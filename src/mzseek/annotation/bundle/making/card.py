@@ -102,9 +102,9 @@ def _limits(confidence: Confidence, folds: Sequence[str], molecules: int) -> lis
     if "test" in folds:
         lines.insert(
             0,
-            "The numbers below were measured with channels that had learned from the train fold "
-            "alone. The channels in this bundle then learned once more, from all folds; ranker and "
-            "confidence stayed as they were, cross-fitted.",
+            "The numbers on this card were measured with channels that had learned from the train "
+            "fold alone. The channels in this bundle then learned once more, from all folds; the "
+            "ranker and confidence stayed as they were, cross-fitted.",
         )
     lines += [
         f"{mode} mode has too few molecules to fit on: its numbers are those of both modes."
