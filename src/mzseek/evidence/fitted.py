@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.errors import EvidenceError
-from mzseek.evidence.channel import Channel, Learned
+from mzseek.evidence.channel import Channel, Learned, read_once
 from mzseek.evidence.lists import Lists
 from mzseek.evidence.ranker import Ranker
 from mzseek.evidence.registry import channel_from
@@ -57,6 +57,7 @@ class Fitted:
 
     def parts(self, lists: Lists) -> npt.NDArray[np.float32]:
         """What each channel adds to the score of each candidate: shape (rows, channels), nats."""
+        read_once(self.channels, lists.molecules)
         features = [
             channel.features(learned, lists)
             for channel, learned in zip(self.channels, self.learned, strict=True)

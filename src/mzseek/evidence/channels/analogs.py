@@ -22,7 +22,7 @@ from mzseek.evidence.lists import Ints, Lists
 from mzseek.library.lists import Ions, lists_of
 from mzseek.library.lists import Lists as PeakLists
 from mzseek.registry import check_name, option
-from mzseek.similarity import tanimoto_of
+from mzseek.similarity.packed import Words, pack_words, packed_tanimoto
 from mzseek.work.progress import Progress, silent
 
 _LENT = ("nearest", "mean", "sharp", "nearest × best", "mean × best", "sharp × best")
@@ -48,6 +48,7 @@ class Analogs(Channel):
         self.kinds = tuple(kind.strip() for kind in self.options.likeness.split(","))
         for kind in self.kinds:
             check_name(FINGERPRINTS, kind, "analogs.likeness", EvidenceError)
+        self.reads_fingerprints = self.kinds
         self.feature_names = tuple(f"{kind}, {name}" for kind in self.kinds for name in _LENT)
 
     def learn(self, lessons: Lessons, progress: Progress = silent) -> Learned:
@@ -72,11 +73,12 @@ class Analogs(Channel):
         """How like a candidate is to the molecules of the nearest spectra, weighted by nearness."""
         found = np.zeros((lists.ragged.total, len(self.feature_names)), np.float32)
         molecules, near = self._nearest(learned, lists)
+        by_list = _by_list(lists.list_of)
         for place, kind in enumerate(self.kinds):
-            known = _fingerprints(learned, kind)
+            known, words = _words(learned, kind), lists.molecules.words(kind)
             columns = slice(place * len(_LENT), (place + 1) * len(_LENT))
-            for spectra in _by_list(lists.list_of):
-                _lend(found[:, columns], lists, kind, known, spectra, molecules, near)
+            for spectra in by_list:
+                _lend(found[:, columns], lists, words, known, spectra, molecules, near)
         return found
 
     def _nearest(self, learned: Learned, lists: Lists) -> tuple[Ints, npt.NDArray[np.float64]]:
@@ -98,8 +100,8 @@ def _by_list(list_of: Ints) -> list[Ints]:
 def _lend(
     found: Features,
     lists: Lists,
-    kind: str,
-    known: csr_array,
+    words: Words,
+    known: Words,
     spectra: Ints,
     molecules: Ints,
     near: npt.NDArray[np.float64],
@@ -111,7 +113,7 @@ def _lend(
     used = used[used >= 0]
     if not len(own) or not len(used):
         return
-    alike = _tanimoto(lists.molecules.fingerprints(own, kind), known[used])
+    alike = packed_tanimoto(words[own], known[used]).astype(np.float64)
     for spectrum in spectra:
         there = molecules[spectrum] >= 0
         columns = np.searchsorted(used, molecules[spectrum][there])
@@ -155,14 +157,12 @@ def _ready(learned: Learned) -> tuple[Any, Ints]:
     return learned.ready["index"], learned.arrays["molecule_of"]
 
 
-def _fingerprints(learned: Learned, kind: str) -> csr_array:
-    pointers, bits = learned.arrays[f"bit_pointers.{kind}"], learned.arrays[f"bits.{kind}"]
-    shape = (len(pointers) - 1, FINGERPRINTS[kind].bits)
-    return csr_array((np.ones(len(bits), np.int32), bits, pointers), shape=shape)
-
-
-def _tanimoto(rows: csr_array, others: csr_array) -> npt.NDArray[np.float64]:
-    """Of all rows with all others; as full matrices, since paths set a third of all bits."""
-    full, against = (each.astype(np.float32).toarray() for each in (rows, others))
-    sizes = full.sum(1), against.sum(1)
-    return tanimoto_of(full @ against.T, sizes[0][:, None], sizes[1][None]).astype(np.float64)
+def _words(learned: Learned, kind: str) -> Words:
+    """Fingerprints of the known molecules, packed once."""
+    if kind not in learned.ready:
+        pointers, bits = learned.arrays[f"bit_pointers.{kind}"], learned.arrays[f"bits.{kind}"]
+        shape = (len(pointers) - 1, FINGERPRINTS[kind].bits)
+        ones = np.ones(len(bits), np.int32)
+        learned.ready[kind] = pack_words(csr_array((ones, bits, pointers), shape=shape))
+    words: Words = learned.ready[kind]
+    return words

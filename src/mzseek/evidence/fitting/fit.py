@@ -11,7 +11,7 @@ import numpy.typing as npt
 from mzseek.choices import FOLDS, IDENTITIES
 from mzseek.errors import EvidenceError, RunError
 from mzseek.evidence.asked import few_of_each, lessons_from, questions_from, with_lists
-from mzseek.evidence.channel import Channel
+from mzseek.evidence.channel import Channel, read_once
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.fitting.crossfit import Groups, Taught
 from mzseek.evidence.fitting.predicting import Predictor, validation_means
@@ -149,8 +149,7 @@ def _learned(
     fit_on = _folds(channels, options)
     say(f"The ranker is fitted on {' and '.join(fit_on)}.")
     asked, fold = _asked(prepared, options, jobs)
-    if any(channel.reads_pieces for channel in channels):
-        asked.lists.molecules.find_pieces(progress)
+    read_once(channels, asked.lists.molecules, progress)
     known = np.concatenate([prepared.in_fold(each) for each in FOLDS[:2]])
     groups = groups_from(prepared, np.unique(prepared.molecule[known]), options.groups)
     own = np.flatnonzero(fold == FOLDS.index(LEARNED_ON))
