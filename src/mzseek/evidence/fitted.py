@@ -53,6 +53,12 @@ class Fitted:
         ranker = Ranker.from_dict(made.ranker, run.path)
         if [channel.label for channel in channels] != list(ranker.features):
             raise EvidenceError(f"{run.path}: its ranker is of other channels than it names")
+        for channel in channels:
+            if tuple(channel.feature_names) != tuple(ranker.features[channel.label]):
+                raise EvidenceError(
+                    f"{run.path}: its ranker weighs other features of {channel.label} than there "
+                    "are now; run `mzseek fit` again"
+                )
         return cls(channels, open_states(run.folder / FOLDER, channels), ranker)
 
     def parts(self, lists: Lists) -> npt.NDArray[np.float32]:
