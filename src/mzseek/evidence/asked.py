@@ -155,6 +155,16 @@ def few_of_each(
     return np.sort(queries[order[rank < most]])
 
 
+def some_molecules(
+    prepared: Prepared, queries: npt.NDArray[np.int64], most: int
+) -> npt.NDArray[np.int64]:
+    """All spectra of at most so many of the molecules, drawn by chance, whatever their order."""
+    molecules = np.unique(prepared.molecule[queries])
+    lots = [chance(bytes(prepared.blocks[each])) for each in molecules]
+    drawn = molecules[np.argsort(lots, kind="stable")[:most]]
+    return queries[np.isin(prepared.molecule[queries], drawn)]
+
+
 def questions_from(
     prepared: Prepared,
     queries: npt.NDArray[np.int64],

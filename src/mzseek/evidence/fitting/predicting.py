@@ -24,7 +24,7 @@ from mzseek.work.progress import Progress, silent
 
 Parts = npt.NDArray[np.float32]
 HITS = (1, 5, 20)
-CROSSFITTED = "val"
+CROSSFITTED = ("train", "val")
 _CANDIDATES = 80_000  # of all settings, whose pieces are held at a time
 
 
@@ -52,13 +52,19 @@ class Predictor:
     spectra: str = "own"
     jobs: int | None = None
 
-    def fold(self, fold: str, progress: Progress = silent) -> Predictions:
+    def fold(
+        self,
+        fold: str,
+        progress: Progress = silent,
+        queries: npt.NDArray[np.int64] | None = None,
+    ) -> Predictions:
         """Scores of all candidates of a fold, of all lists that models are measured on.
 
-        What is said of validation is cross-fitted, channels and ranker: both may have seen it.
+        What is said of train and validation is cross-fitted, channels and ranker: both may have
+        seen it. With ``queries``, only these spectra of the fold are predicted.
         """
         prepared = self.prepared
-        queries = prepared.in_fold(fold)
+        queries = prepared.in_fold(fold) if queries is None else queries
         read = swapped(prepared, queries) if self.spectra == "swapped" else queries
         usable = {
             setting: _with_any(prepared, queries, setting) for setting in prepared.measured_settings
@@ -107,7 +113,7 @@ class Predictor:
 
     def _features(self, lists: Lists, blocks: Blocks, fold: str) -> list[Features]:
         read_once([each.channel for each in self.taught], lists.molecules)
-        if fold != CROSSFITTED:
+        if fold not in CROSSFITTED:
             return [each.channel.features(each.whole, lists) for each in self.taught]
         return [each.features(lists, blocks, to_fit=False) for each in self.taught]
 
@@ -123,7 +129,7 @@ class Predictor:
         """Parts of the candidates that some spectra have in a setting."""
         rows, counts = joined.rows(setting, spectra)
         modes, lists = joined.lists.modes[spectra], Ragged(counts)
-        if fold != CROSSFITTED:
+        if fold not in CROSSFITTED:
             own = [values[rows] for values in features]
             return self.rankers[None].parts(own, modes, counts)
         group = self.groups.group[self.groups.places(blocks[spectra])]
