@@ -115,8 +115,7 @@ def fit(
             fitted = Fitted(channels, [each.whole for each in taught], rankers[None])
             run = _written(partial, fitted, prepared, options)
             predictor = Predictor(prepared, taught, groups, rankers, options.spectra, jobs)
-            _predict(run, prepared, predictor, progress)
-            _predict_taught(run, prepared, predictor, options, progress)
+            _predict(run, prepared, predictor, options, progress)
             run.facts |= {
                 "status": "finished", "steps": STEP,
                 "seconds": round(time.perf_counter() - started, 1),
@@ -250,8 +249,11 @@ def _written(partial: Path, fitted: Fitted, prepared: Prepared, options: FitOpti
     return run
 
 
-def _predict(run: Run, prepared: Prepared, predictor: Predictor, progress: Progress) -> None:
-    """Predictions of validation, which say how good it is, and of the test fold."""
+def _predict(
+    run: Run, prepared: Prepared, predictor: Predictor, options: FitOptions, progress: Progress
+) -> None:
+    """Predictions of validation, which say how good it is, of test, and of some of train."""
+    _predict_taught(run, prepared, predictor, options, progress)
     for fold in PREDICTED:
         if not len(prepared.in_fold(fold)):
             continue
