@@ -14,8 +14,9 @@ from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.evidence.channel import Channel, Learned
 from mzseek.evidence.fitting.fit import fit
 from mzseek.evidence.known import Lessons, Questions
-from mzseek.evidence.lists import Lists, Molecules
-from mzseek.evidence.pair_inputs import PairInputs, pair_inputs
+from mzseek.evidence.lists import Lists
+from mzseek.evidence.molecules import Molecules
+from mzseek.evidence.pairs.inputs import PairInputs, pair_inputs
 from mzseek.evidence.registry import channels_from
 from mzseek.fragments import ion_forms, plausible
 from mzseek.prepared.reader import Prepared

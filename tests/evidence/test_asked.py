@@ -9,6 +9,7 @@ from mzseek.evidence.asked import (
     lessons_from,
     lists_from,
     questions_from,
+    some_molecules,
     spectra_from,
     with_lists,
 )
@@ -92,3 +93,14 @@ def test_lessons_are_the_spectra_of_a_fold(small: Prepared) -> None:
 def test_chance_is_even() -> None:
     lots = np.array([chance(b"x", str(n).encode()) for n in range(2_000)])
     assert abs((lots < 2**55).mean() - 0.5) < 0.05
+
+
+def test_some_molecules_come_with_all_their_spectra(small: Prepared) -> None:
+    queries = small.in_fold("train")
+    some = some_molecules(small, queries, 3)
+    own = np.unique(small.molecule[some])
+    assert len(own) == 3
+    assert np.array_equal(some, queries[np.isin(small.molecule[queries], own)])
+    again = some_molecules(small, queries[::-1], 3)
+    assert set(again.tolist()) == set(some.tolist())
+    assert np.array_equal(some_molecules(small, queries, 10_000), queries)

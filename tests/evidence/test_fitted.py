@@ -37,6 +37,15 @@ def test_a_trained_run_is_refused(trained) -> None:
         Fitted.open(trained("bce").folder)
 
 
+def test_features_of_an_earlier_version_are_refused(fitted_run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(fitted_run.folder, folder)
+    text = (folder / "run.json").read_text()
+    (folder / "run.json").write_text(text.replace("sharp regression", "blunt regression"))
+    with pytest.raises(EvidenceError, match="weighs other features of analogs than there are now"):
+        Fitted.open(folder)
+
+
 def test_damage_is_said(fitted_run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     shutil.copytree(fitted_run.folder, folder)

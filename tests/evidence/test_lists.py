@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from mzseek.chem import fingerprints
 from mzseek.errors import EvidenceError
-from mzseek.evidence.lists import Lists, Molecules, mode_of
+from mzseek.evidence.lists import Lists, mode_of
 from mzseek.spectra import Spectrum
 
 
@@ -40,18 +39,6 @@ def test_nothing_has_no_parts() -> None:
     lists = three_lists().only(np.empty(0, np.int64))
     assert list(lists.in_parts()) == []
     assert lists.ragged.total == 0
-
-
-def test_fingerprints_are_those_of_the_molecules() -> None:
-    table = Molecules(["CCO", "c1ccccc1"], "maccs")
-    wanted = fingerprints(["c1ccccc1", "CCO"], "maccs").toarray()
-    assert np.array_equal(table.fingerprints(np.array([1, 0])).toarray(), wanted)
-
-
-def test_pieces_are_found_once() -> None:
-    table = Molecules(["CCO", "CO"], jobs=1)
-    assert len(table.pieces.of(1)) == 3
-    assert table.find_pieces() is table.pieces
 
 
 @pytest.mark.parametrize(

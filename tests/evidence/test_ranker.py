@@ -8,7 +8,8 @@ import pytest
 
 from mzseek.errors import EvidenceError
 from mzseek.evidence.known import Questions
-from mzseek.evidence.lists import Lists, Molecules
+from mzseek.evidence.lists import Lists
+from mzseek.evidence.molecules import Molecules
 from mzseek.evidence.ranker import Ranker, fit_ranker
 from mzseek.ragged import Ragged, pointers
 from mzseek.spectra import Spectrum

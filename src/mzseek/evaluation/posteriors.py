@@ -14,7 +14,7 @@ from mzseek.files import StrPath
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import IDENTITIES
 from mzseek.ragged import Ragged
-from mzseek.runs.predictions import ListScores
+from mzseek.runs.predictions import CROSSFITTED_TRAIN, ListScores, Predictions, label_of
 from mzseek.runs.run import Run
 from mzseek.work.progress import Progress, silent
 
@@ -97,6 +97,8 @@ class ChosenLists:
     ----------
     val, asked : ListScores
         Lists that have the truth in them, in an order that knows nothing of it.
+    fit : ListScores
+        What a calibration is fitted on: validation, and in a fitted run molecules of train, too.
     step : int
         The checkpoint.
     how : Scoring
@@ -107,6 +109,7 @@ class ChosenLists:
 
     val: ListScores
     asked: ListScores
+    fit: ListScores
     step: int
     how: Scoring
     plain: Calibration
@@ -121,7 +124,9 @@ def calibrate(
 ) -> Calibrated:
     """Turn a run's scores into probabilities, with a calibration fitted on validation.
 
-    In the fit each molecule counts once. The checkpoint is that of `chosen_lists`.
+    That of a fitted run is fitted on molecules of train, too, if it has kept what channels and
+    rankers say of them that learned without them. In the fit each molecule counts once. The
+    checkpoint is that of `chosen_lists`.
 
     Parameters
     ----------
@@ -143,7 +148,7 @@ def calibrate(
     """
     lists = chosen_lists(run, how, data=data, progress=progress)
     prepared = run.open_data(data)
-    fitted = fitted_on(lists.val, lists.how)
+    fitted = fitted_on(lists.fit, lists.how)
     return Calibrated(
         val=posterior_of(lists.val, prepared, replace(lists.how, fold="val"), fitted, lists.step),
         asked=posterior_of(lists.asked, prepared, lists.how, fitted, lists.step),
@@ -179,6 +184,7 @@ def chosen_lists(
     return ChosenLists(
         val=val,
         asked=scores_at(run, prepared, how, step, progress),
+        fit=_to_fit_on(run, prepared, how, step, val),
         step=step,
         how=how,
         plain=Calibration(run.made.temperature),
@@ -202,6 +208,33 @@ def scores_at(
 ) -> ListScores:
     """Lists that have the truth in them, in an order that knows nothing of it."""
     lists = scored_lists(run, prepared, how, step, progress)
+    return _usable(lists, prepared, how)
+
+
+def _to_fit_on(
+    run: Run, prepared: Prepared, how: Scoring, step: int, val: ListScores
+) -> ListScores:
+    """Validation, and what a fitted run has kept of train by what learned without it."""
+    folder = run.predictions(step, CROSSFITTED_TRAIN)
+    if run.made.fitted is None or how.similarity or not folder.is_dir():
+        return val
+    saved = Predictions.open(folder, label_of(run, step, CROSSFITTED_TRAIN))
+    saved.check_against(prepared, CROSSFITTED_TRAIN, folder)
+    if not saved.has_lists(prepared, how.candidates):
+        return val
+    own = saved.lists[how.candidates]
+    if not labels_of(own, how).any():
+        return val
+    train = _usable(own, prepared, how)
+    return ListScores(
+        *(
+            np.concatenate([getattr(each, name) for each in (val, train)])
+            for name in ("queries", "molecule", "counts", "candidates", "identity", "scores")
+        )
+    )
+
+
+def _usable(lists: ListScores, prepared: Prepared, how: Scoring) -> ListScores:
     ragged = Ragged(lists.counts)
     usable = ragged.any(labels_of(lists, how))
     if not usable.any():

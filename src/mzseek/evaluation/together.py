@@ -165,7 +165,7 @@ def calibrate_together(
     """
     lists = chosen_lists(run, how, data=data, progress=progress)
     prepared, how = run.open_data(data), lists.how
-    reading = Reading.fitted(lists.val, how, together=True)
+    reading = Reading.fitted(lists.fit, how, together=True)
     val, _ = reading.lists(lists.val)
     asked, spectra = reading.lists(lists.asked)
     in_full, _ = pooled_lists(lists.asked)

@@ -7,7 +7,8 @@ import numpy.typing as npt
 
 from mzseek.adducts import parse_adduct
 from mzseek.evidence.known import Lessons, Questions
-from mzseek.evidence.lists import Ints, Lists, Molecules
+from mzseek.evidence.lists import Ints, Lists
+from mzseek.evidence.molecules import Molecules
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import IDENTITIES
 from mzseek.ragged import gather, pointers
@@ -31,6 +32,18 @@ def _spectrum(prepared: Prepared, query: int) -> Spectrum:
         parse_adduct(adduct).charge if adduct else None,
         prepared.identifiers[query],
         {} if np.isnan(energy) else {"collision_energy": f"{energy:g}"},
+    )
+
+
+def molecules_from(
+    prepared: Prepared, table: npt.NDArray[np.integer], jobs: int | None = None
+) -> Molecules:
+    """Molecules of a prepared folder, which has their fingerprints."""
+    return Molecules(
+        [prepared.smiles[int(each)] for each in table],
+        str(prepared.manifest["options"]["fingerprint"]),
+        lambda wanted: prepared.fingerprint_rows(table[wanted]),
+        jobs,
     )
 
 
@@ -76,12 +89,7 @@ def lists_from(
         members, identity = members[kept], identity[kept]
         counts = np.bincount(np.repeat(np.arange(len(counts)), counts)[kept], minlength=len(counts))
     table, places = np.unique(members, return_inverse=True)
-    molecules = Molecules(
-        [prepared.smiles[int(each)] for each in table],
-        str(prepared.manifest["options"]["fingerprint"]),
-        lambda wanted: prepared.fingerprint_rows(table[wanted]),
-        jobs,
-    )
+    molecules = molecules_from(prepared, table, jobs)
     own = spectra if spectra is not None else spectra_from(prepared, queries)
     lists = Lists(
         own, np.asarray(list_of, np.int64), pointers(counts), places.astype(np.int64), molecules
@@ -147,6 +155,16 @@ def few_of_each(
     return np.sort(queries[order[rank < most]])
 
 
+def some_molecules(
+    prepared: Prepared, queries: npt.NDArray[np.int64], most: int
+) -> npt.NDArray[np.int64]:
+    """All spectra of at most so many of the molecules, drawn by chance, whatever their order."""
+    molecules = np.unique(prepared.molecule[queries])
+    lots = [chance(bytes(prepared.blocks[each])) for each in molecules]
+    drawn = molecules[np.argsort(lots, kind="stable")[:most]]
+    return queries[np.isin(prepared.molecule[queries], drawn)]
+
+
 def questions_from(
     prepared: Prepared,
     queries: npt.NDArray[np.int64],
@@ -168,15 +186,10 @@ def lessons_from(
 ) -> Lessons:
     """Spectra with their molecules, and the questions that are asked of some of them."""
     table, molecule = np.unique(prepared.molecule[queries], return_inverse=True)
-    molecules = Molecules(
-        [prepared.smiles[int(each)] for each in table],
-        str(prepared.manifest["options"]["fingerprint"]),
-        lambda wanted: prepared.fingerprint_rows(table[wanted]),
-    )
     return Lessons(
         spectra_from(prepared, queries),
         np.asarray(molecule, np.int64),
-        molecules,
+        molecules_from(prepared, table),
         prepared.blocks[table],
         questions,
     )

@@ -15,7 +15,8 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array, hstack
 
 from mzseek.errors import EvidenceError
-from mzseek.ragged import Ragged, Words, read_labels, read_values
+from mzseek.evidence.logit import truth_slope
+from mzseek.ragged import Words, read_labels, read_values
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -153,7 +154,7 @@ def fit_blind(
     columns = csr_array(rows.T)  # twice as fast to multiply with as the view
 
     def loss(at: Floats) -> tuple[float, Floats]:
-        p, log_p = _softmax((rows @ (scale * at))[member] + start, lists, truth)
+        p, log_p = truth_slope((rows @ (scale * at))[member] + start, lists, truth)
         of_row = np.bincount(member, p, minlength=rows.shape[0]) / len(lists)
         return -log_p.mean() + 0.5 * l2 * float(at @ at), scale * (columns @ of_row) + l2 * at
 
@@ -171,17 +172,7 @@ def log_probability(scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.Ar
     [-0.693]
     """
     values, lists = read_values(scores, counts, "scores", _WORDS, np.float64)
-    return _softmax(values, lists, read_labels(labels, lists, _WORDS))[1]
-
-
-def _softmax(scores: Floats, lists: Ragged, truth: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """The slope of −log p of each list's truth along its scores, and log p itself."""
-    weight = np.exp(scores - lists.spread(lists.max(scores)))
-    p = weight / lists.spread(lists.sum(weight))
-    of_truth = np.where(truth, p, 0.0)
-    # A truth may be out of reach of the floats: its slope is then that of the least of them.
-    mass = np.maximum(lists.sum(of_truth), np.finfo(np.float64).tiny)
-    return p - of_truth / lists.spread(mass), np.log(mass)
+    return truth_slope(values, lists, read_labels(labels, lists, _WORDS))[1]
 
 
 def _scales(rows: csr_array) -> Floats:

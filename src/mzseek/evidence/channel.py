@@ -1,7 +1,7 @@
 """What a channel is: spectra and candidate lists in, features of every candidate out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from mzseek.evidence.known import Blocks, Lessons
 from mzseek.evidence.lists import Lists
+from mzseek.evidence.molecules import Molecules
 from mzseek.registry import NoOptions
 from mzseek.work.progress import Progress, silent
 
@@ -58,6 +59,8 @@ class Channel(ABC):
         Whether what it says depends on the spectrum; a prior does not.
     reads_pieces : bool
         Whether it reads the pieces of candidates, which take time to find.
+    reads_fingerprints : tuple of str
+        Kinds of fingerprint that it reads of candidates, beside that of their table.
     feature_names : tuple of str
     """
 
@@ -66,6 +69,7 @@ class Channel(ABC):
     learns: ClassVar[bool] = True
     sees_spectrum: ClassVar[bool] = True
     reads_pieces: ClassVar[bool] = False
+    reads_fingerprints: tuple[str, ...] = ()
     feature_names: tuple[str, ...]
 
     def __init__(self, options: Any = None) -> None:
@@ -89,3 +93,13 @@ class Channel(ABC):
 
         A row depends on its spectrum, its candidate and what was learned, and on no other row.
         """
+
+
+def read_once(
+    channels: Iterable[Channel], molecules: Molecules, progress: Progress = silent
+) -> None:
+    """Read candidates once for all channels: pieces and fingerprints of one parsed molecule."""
+    wanted = list(channels)
+    kinds = [kind for channel in wanted for kind in channel.reads_fingerprints]
+    pieces = any(channel.reads_pieces for channel in wanted)
+    molecules.read(kinds, pieces=pieces, progress=progress)

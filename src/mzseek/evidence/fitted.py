@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.errors import EvidenceError
-from mzseek.evidence.channel import Channel, Learned
+from mzseek.evidence.channel import Channel, Learned, read_once
 from mzseek.evidence.lists import Lists
 from mzseek.evidence.ranker import Ranker
 from mzseek.evidence.registry import channel_from
@@ -53,10 +53,17 @@ class Fitted:
         ranker = Ranker.from_dict(made.ranker, run.path)
         if [channel.label for channel in channels] != list(ranker.features):
             raise EvidenceError(f"{run.path}: its ranker is of other channels than it names")
+        for channel in channels:
+            if tuple(channel.feature_names) != tuple(ranker.features[channel.label]):
+                raise EvidenceError(
+                    f"{run.path}: its ranker weighs other features of {channel.label} than there "
+                    "are now; run `mzseek fit` again"
+                )
         return cls(channels, open_states(run.folder / FOLDER, channels), ranker)
 
     def parts(self, lists: Lists) -> npt.NDArray[np.float32]:
         """What each channel adds to the score of each candidate: shape (rows, channels), nats."""
+        read_once(self.channels, lists.molecules)
         features = [
             channel.features(learned, lists)
             for channel, learned in zip(self.channels, self.learned, strict=True)

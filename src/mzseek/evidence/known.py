@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.evidence.lists import Ints, Lists, Molecules
+from mzseek.evidence.lists import Ints, Lists
+from mzseek.evidence.molecules import Molecules
 from mzseek.ragged import spans
 from mzseek.spectra import Spectrum
 

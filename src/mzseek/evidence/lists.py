@@ -1,74 +1,21 @@
 """Spectra and the candidates of each: what channels read, wherever it comes from."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from mzseek.adducts import parse_adduct
-from mzseek.chem import fingerprints
 from mzseek.errors import EvidenceError
-from mzseek.fragments import PieceTable, piece_table
+from mzseek.evidence.molecules import Molecules
 from mzseek.ragged import Ragged, places, pointers
 from mzseek.spectra import Spectrum
-from mzseek.work.progress import Progress, silent
 
 Ints = npt.NDArray[np.int64]
 MODES = {"positive": 1, "negative": -1}
 _ROWS = 200_000
-
-
-class Molecules:
-    """A table of molecules, which lists name by their places.
-
-    Parameters
-    ----------
-    smiles : sequence of str
-    fingerprint : str
-        Kind of their fingerprints.
-    rows : callable of an int array, optional
-        Fingerprints of molecules, by place; computed from the SMILES by default.
-    jobs : int, optional
-        Processes that find pieces; all cores by default.
-    """
-
-    def __init__(
-        self,
-        smiles: Sequence[str],
-        fingerprint: str = "morgan2",
-        rows: Callable[[Ints], csr_array] | None = None,
-        jobs: int | None = None,
-    ) -> None:
-        self.smiles, self.fingerprint = smiles, fingerprint
-        self._rows, self._jobs = rows, jobs
-        self._pieces: PieceTable | None = None
-        self._computed: dict[str, csr_array] = {}
-
-    def __len__(self) -> int:
-        return len(self.smiles)
-
-    def fingerprints(self, wanted: npt.NDArray[np.integer], kind: str | None = None) -> csr_array:
-        """0/1 rows of molecules, of the table's kind or of another, which is computed."""
-        asked, kind = np.asarray(wanted, np.int64), kind or self.fingerprint
-        if self._rows and kind == self.fingerprint:
-            return self._rows(asked)
-        if kind not in self._computed:
-            self._computed[kind] = fingerprints(list(self.smiles), kind)
-        return self._computed[kind][asked]
-
-    @property
-    def pieces(self) -> PieceTable:
-        """Pieces of all molecules of the table."""
-        return self._pieces or self.find_pieces()
-
-    def find_pieces(self, progress: Progress = silent) -> PieceTable:
-        """The same, telling how far it is; they are kept."""
-        if self._pieces is None:
-            self._pieces = piece_table(list(self.smiles), jobs=self._jobs, progress=progress)
-        return self._pieces
 
 
 @dataclass(frozen=True, eq=False)

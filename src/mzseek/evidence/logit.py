@@ -82,11 +82,21 @@ def _loss(
     l2: float,
 ) -> tuple[float, Floats]:
     """What is minimised, and its slope."""
-    score = features @ at
-    p = np.exp(score - lists.spread(lists.max(score)))
-    p /= lists.spread(lists.sum(p))
+    slope, log_p = truth_slope(features @ at, lists, truth)
+    value = -share @ log_p + 0.5 * l2 * at @ at
+    return float(value), features.T @ (lists.spread(share) * slope) + l2 * at
+
+
+def truth_slope(
+    scores: Floats, lists: Ragged, truth: npt.NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
+    """The slope of −log p of each list's truth along its scores, and log p itself.
+
+    p = softmax(scores); several candidates that are the truth share its probability.
+    """
+    weight = np.exp(scores - lists.spread(lists.max(scores)))
+    p = weight / lists.spread(lists.sum(weight))
     of_truth = np.where(truth, p, 0.0)
-    total = np.maximum(lists.sum(of_truth), np.finfo(float).tiny)
-    slope = lists.spread(share) * (p - of_truth / lists.spread(total))
-    value = -share @ np.log(total) + 0.5 * l2 * at @ at
-    return float(value), features.T @ slope + l2 * at
+    # A truth may be out of reach of the floats: its slope is then that of the least of them.
+    mass = np.maximum(lists.sum(of_truth), np.finfo(np.float64).tiny)
+    return p - of_truth / lists.spread(mass), np.log(mass)

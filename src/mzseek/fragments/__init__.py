@@ -12,7 +12,7 @@ from mzseek.fragments.match import (
     score_lists,
 )
 from mzseek.fragments.pairs import ExplainedPairs, explained_pairs
-from mzseek.fragments.table import PieceTable, piece_table
+from mzseek.fragments.table import PieceTable, join_tables, piece_table, table_of
 
 __all__ = [
     "KINDS",
@@ -26,10 +26,12 @@ __all__ = [
     "explain",
     "explained_pairs",
     "ion_forms",
+    "join_tables",
     "kind_lists",
     "peak_table",
     "piece_table",
     "pieces",
     "plausible",
     "score_lists",
+    "table_of",
 ]

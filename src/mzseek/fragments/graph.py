@@ -46,7 +46,11 @@ class AtomGraph:
 
 def atom_graph(smiles: str) -> AtomGraph:
     """Graph of a SMILES; raises `MoleculeError`."""
-    molecule = parse_molecule(smiles)
+    return graph_of(parse_molecule(smiles))
+
+
+def graph_of(molecule: Mol) -> AtomGraph:
+    """Graph of a molecule that is parsed already."""
     units = [
         _unit(atom.GetAtomicNum(), atom.GetIsotope(), atom.GetTotalNumHs())
         for atom in molecule.GetAtoms()

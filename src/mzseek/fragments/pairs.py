@@ -7,7 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.compiled import compiled
+from mzseek.fragments.ions import MOST_HYDROGENS
 from mzseek.fragments.match import (
+    KINDS,
     Floats,
     Ints,
     PeakTable,
@@ -61,6 +63,12 @@ class ExplainedPairs:
 
     def __len__(self) -> int:
         return len(self.row)
+
+    @property
+    def kind(self) -> Ints:
+        """Way of each explanation: its place among all of `mzseek.fragments.match.KINDS`."""
+        at = (self.code.astype(np.int64), self.radical, self.hydrogens + MOST_HYDROGENS)
+        return np.ravel_multi_index(at, KINDS).astype(np.int64)
 
 
 def explained_pairs(

@@ -6,9 +6,11 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
+from rdkit.Chem import Mol
 
 from mzseek.errors import MoleculeError
-from mzseek.fragments.breaking import MOST_BREAKS, Pieces, pieces
+from mzseek.fragments.breaking import MOST_BREAKS, Pieces, pieces, pieces_of_graph
+from mzseek.fragments.graph import graph_of
 from mzseek.ragged import pointers
 from mzseek.rejects import Rejects, reporter
 from mzseek.work.batches import in_batches
@@ -100,6 +102,38 @@ def piece_table(
                 reporter(rejects)(text, each)
         found += result
         progress("pieces", len(found), len(smiles))
+    return _strung(found, breaks)
+
+
+def table_of(molecules: Sequence[Mol], breaks: int = MOST_BREAKS) -> PieceTable:
+    """Pieces of molecules that are parsed already."""
+    return _strung([pieces_of_graph(graph_of(each), breaks) for each in molecules], breaks)
+
+
+def join_tables(tables: Sequence[PieceTable]) -> PieceTable:
+    """The molecules of several tables, one table after the other.
+
+    Examples
+    --------
+    >>> both = join_tables([piece_table(["CCO"]), piece_table(["CO"])])
+    >>> len(both.of(0)), len(both.of(1))
+    (6, 3)
+    """
+    first = _strung([], tables[0].wanted if tables else MOST_BREAKS)
+    whole = [first, *tables]
+    return PieceTable(
+        pointers(np.concatenate([np.diff(each.starts) for each in whole])),
+        np.concatenate([each.masses for each in whole]),
+        np.concatenate([each.codes for each in whole]),
+        np.concatenate([each.hydrogens for each in whole]),
+        np.concatenate([each.electrons for each in whole]),
+        np.concatenate([each.breaks for each in whole]),
+        first.wanted,
+    )
+
+
+def _strung(found: Sequence[Pieces | str], breaks: int) -> PieceTable:
+    """Pieces one after the other; a text in the place of pieces says why there are none."""
     good = [each for each in found if isinstance(each, Pieces)]
     return PieceTable(
         pointers([0 if isinstance(each, str) else len(each) for each in found]),

@@ -21,6 +21,8 @@ from mzseek.similarity.lists import list_similarities
 
 _BATCH = 64
 KIND = "predictions"
+# In the place of a fold: some molecules of train, as what learned without them sees them.
+CROSSFITTED_TRAIN = "train-crossfitted"
 _AGAIN = "remove that folder, and they are made again"
 _LABEL = {"run?": str, "step?": int, "fold?": str, "similarity?": str, "made_with?": str}
 MANIFEST = Manifest(KIND, RunError, _AGAIN, _LABEL)
@@ -148,14 +150,17 @@ class Predictions:
         )
 
     def check_against(self, prepared: Prepared, fold: str, where: Path) -> None:
-        """Make sure that they are of a fold of these data.
+        """Make sure that they are of a fold of these data; of `CROSSFITTED_TRAIN`, some of it.
 
         Raises
         ------
         RunError
             Spectra, molecules or candidates are others.
         """
-        same = np.array_equal(self.queries, prepared.in_fold(fold))
+        if fold == CROSSFITTED_TRAIN:
+            same = bool(np.isin(self.queries, prepared.in_fold("train")).all())
+        else:
+            same = np.array_equal(self.queries, prepared.in_fold(fold))
         for part in (self, *(self.lists.values() if same else ())):
             same = same and bool(np.isin(part.queries, self.queries).all())
             same = same and np.array_equal(part.molecule, prepared.molecule[part.queries])

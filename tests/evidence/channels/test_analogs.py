@@ -18,26 +18,40 @@ def test_order_changes_nothing(order_changes_nothing) -> None:
 
 def cosines(lessons: Lessons, spectrum) -> np.ndarray:
     """Mean cosine of peaks and losses in bins of 0.01, by dense arithmetic."""
+    sides = (vectors([*lessons.spectra, spectrum], losses) for losses in (False, True))
+    return sum(rows[:-1] @ rows[-1] for rows in sides) / 2
 
-    def rows(spectra, losses: bool) -> np.ndarray:
-        moved = [
-            type(s)(
-                np.sort(s.precursor_mz - s.mz) if losses else s.mz,
-                s.intensities[np.argsort(s.precursor_mz - s.mz)] if losses else s.intensities,
-                s.precursor_mz, s.adduct, s.charge, s.identifier,
-            )
-            for s in spectra
-        ]  # fmt: skip
-        low = 0.5 if losses else 0.0
-        found = bin_spectra(moved, width=0.01, low=low, high=2000.0, normalise=False)
-        dense = np.sqrt(found.toarray().astype(float))
-        size = np.linalg.norm(dense, axis=1, keepdims=True)
-        return dense / np.where(size > 0, size, 1)
 
-    return (
-        sum(rows(lessons.spectra, losses) @ rows([spectrum], losses)[0] for losses in (False, True))
-        / 2
-    )
+def vectors(spectra, losses: bool) -> np.ndarray:
+    """Peaks or losses in bins of 0.01, square roots of heights, of length one."""
+    moved = [
+        type(s)(
+            np.sort(s.precursor_mz - s.mz) if losses else s.mz,
+            s.intensities[np.argsort(s.precursor_mz - s.mz)] if losses else s.intensities,
+            s.precursor_mz, s.adduct, s.charge, s.identifier,
+        )
+        for s in spectra
+    ]  # fmt: skip
+    low = 0.5 if losses else 0.0
+    found = bin_spectra(moved, width=0.01, low=low, high=2000.0, normalise=False)
+    dense = np.sqrt(found.toarray().astype(float))
+    size = np.linalg.norm(dense, axis=1, keepdims=True)
+    return dense / np.where(size > 0, size, 1)
+
+
+def regressed(lessons: Lessons, spectrum) -> np.ndarray:
+    """Weights of the known molecules, by dense arithmetic on fourth roots of heights."""
+    molecules = np.unique(lessons.molecule)
+    known, asked = [], []
+    for losses in (False, True):
+        rows = np.sqrt(vectors([*lessons.spectra, spectrum], losses))
+        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        mean = np.array([rows[:-1][lessons.molecule == m].mean(0) for m in molecules])
+        known.append(mean / np.linalg.norm(mean, axis=1, keepdims=True))
+        asked.append(rows[-1])
+    kernel = sum(side @ side.T for side in known) / 2
+    near = sum(side @ one for side, one in zip(known, asked, strict=True)) / 2
+    return np.linalg.solve(kernel + np.eye(len(kernel)), near)
 
 
 def test_features_are_those_of_a_plain_loop(asked: Questions, lessons: Lessons) -> None:
@@ -51,7 +65,9 @@ def test_features_are_those_of_a_plain_loop(asked: Questions, lessons: Lessons) 
     sims = np.array([best[m] for m in chosen])
     names = [lessons.molecules.smiles[m] for m in chosen]
     said = channel.features(learned, lists)
-    assert said.shape[1] == len(channel.feature_names) == 12
+    assert said.shape[1] == len(channel.feature_names) == 16
+    weights = regressed(left, lists.spectra[0])
+    known = [left.molecules.smiles[m] for m in np.unique(left.molecule)]
     for row, values in enumerate(said):
         smiles = lists.molecules.smiles[lists.candidates[row]]
         wanted = []
@@ -60,6 +76,8 @@ def test_features_are_those_of_a_plain_loop(asked: Questions, lessons: Lessons) 
             plain = [(sims * alike).max(), sims**2 @ alike / (sims**2).sum(),
                      (sims**3 * alike**2).max()]  # fmt: skip
             wanted += plain + [sims.max() * each for each in plain]
+            alike = tanimoto(fingerprints([smiles] * len(known), kind), fingerprints(known, kind))
+            wanted += [weights @ alike, weights @ alike**2]
         assert np.allclose(values, wanted, atol=2e-3)
 
 

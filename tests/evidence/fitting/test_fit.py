@@ -12,12 +12,15 @@ from mzseek.evaluation.beliefs import beliefs_of
 from mzseek.evaluation.decomposition import own_rule
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.leaderboard import leaderboard_row
+from mzseek.evaluation.posteriors import calibrate, chosen_lists, fitted_on
 from mzseek.evaluation.scored import Scoring, sees_spectrum
+from mzseek.evidence.asked import lists_from
+from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.fitting.fit import FitOptions, fit
 from mzseek.evidence.registry import channels_from
 from mzseek.files import sole_writer
 from mzseek.prepared.reader import Prepared
-from mzseek.runs.predictions import Predictions, label_of
+from mzseek.runs.predictions import CROSSFITTED_TRAIN, Predictions, label_of
 from mzseek.runs.run import Run
 
 from ...conftest import sign
@@ -162,3 +165,41 @@ def test_run_json_can_be_read_by_people(fitted_run: Run) -> None:
     assert set(weights) == {"fragments", "analogs"}
     assert all(isinstance(value, float) for own in weights.values() for value in own.values())
     assert facts["options"]["candidates"] == "mass"
+
+
+def test_some_of_train_is_kept_by_what_learned_without_it(fitted_run: Run, small: Prepared) -> None:
+    folder = fitted_run.predictions(0, CROSSFITTED_TRAIN)
+    said = Predictions.open(folder, label_of(fitted_run, 0, CROSSFITTED_TRAIN))
+    said.check_against(small, CROSSFITTED_TRAIN, folder)
+    lists = said.lists["mass"]
+    assert np.isin(lists.queries, small.in_fold("train")).all()
+    assert np.unique(lists.molecule, return_counts=True)[1].max() <= FitOptions().spectra_each
+    whole, _ = lists_from(small, lists.queries, "mass", jobs=1)
+    assert np.array_equal(whole.counts, lists.counts)
+    assert not np.allclose(Fitted.open(fitted_run).scores(whole), lists.scores, atol=1e-3)
+
+
+def test_calibration_is_fitted_on_it_too(fitted_run: Run, tmp_path: Path) -> None:
+    found = chosen_lists(fitted_run, Scoring("test", "mass"))
+    taught = Predictions.open(fitted_run.predictions(0, CROSSFITTED_TRAIN)).lists["mass"]
+    added = found.fit.molecule[len(found.val.molecule) :]
+    assert np.isin(added, taught.molecule).all()
+    assert len(added) > 0
+    assert found.fit.counts.sum() == len(found.fit.scores) == len(found.fit.candidates)
+    assert calibrate(fitted_run, found.how).asked.calibration == fitted_on(found.fit, found.how)
+    folder = tmp_path / "run"
+    shutil.copytree(fitted_run.folder, folder)
+    shutil.rmtree(folder / "predictions" / "step-0" / CROSSFITTED_TRAIN)
+    without = chosen_lists(Run.open(folder), Scoring("test", "mass"))
+    assert np.array_equal(without.fit.scores, found.val.scores)
+
+
+def test_nothing_of_train_is_kept_where_a_channel_cannot_do_without(
+    small: Prepared, trained, tmp_path: Path
+) -> None:
+    network = trained("emb-cos")
+    run = fit(small, channels_from(f"run:{network.folder}"), tmp_path / "run", jobs=1)
+    assert not run.predictions(0, CROSSFITTED_TRAIN).exists()
+    none = FitOptions(calibrated_on=0)
+    run = fit(small, channels_from("analogs"), tmp_path / "none", none, jobs=1)
+    assert not run.predictions(0, CROSSFITTED_TRAIN).exists()

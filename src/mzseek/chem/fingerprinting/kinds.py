@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from rdkit import Chem, rdBase
 from rdkit.Chem import Mol, rdFingerprintGenerator, rdMolDescriptors
-from rdkit.DataStructs import ExplicitBitVect
+from rdkit.DataStructs import BitVectToBinaryText, ExplicitBitVect
 
 from mzseek.chem.fingerprinting.map4 import map4_bits
 from mzseek.work.processes import ctrl_c_kept
@@ -156,7 +156,9 @@ def _in_canonical_order(molecule: Mol) -> Mol:
 
 
 def _on_bits(vector: ExplicitBitVect) -> npt.NDArray[np.uint16]:
-    return np.fromiter(vector.GetOnBits(), dtype=np.uint16)
+    # A tenth of the time of asking for one bit after the other.
+    packed = np.frombuffer(BitVectToBinaryText(vector), np.uint8)
+    return np.unpackbits(packed, bitorder="little").nonzero()[0].astype(np.uint16)
 
 
 # Their names and places stand in `mzseek.chem.fingerprinting.registry`.

@@ -4,11 +4,12 @@ The reference spectra nearest to a spectrum (peaks and neutral losses in narrow 
 `mzseek.library.analogs`) are of molecules that may be like the one that was measured. A candidate
 is credible as far as it is like them, the nearest above all. What "like" means depends on the
 fingerprint: one sees the surroundings of atoms, another paths; several together say more than any.
-Nothing is trained.
+Beside the nearest, all known molecules speak, by the weights of a regression
+(`mzseek.evidence.regression`). Nothing is trained.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +20,17 @@ from mzseek.errors import EvidenceError
 from mzseek.evidence.channel import Channel, Features, Learned
 from mzseek.evidence.known import Lessons
 from mzseek.evidence.lists import Ints, Lists
+from mzseek.evidence.regression import Regression
+from mzseek.fragments.match import in_threads
 from mzseek.library.lists import Ions, lists_of
 from mzseek.library.lists import Lists as PeakLists
 from mzseek.registry import check_name, option
-from mzseek.similarity import tanimoto_of
+from mzseek.similarity.packed import Words, pack_words, packed_tanimoto
 from mzseek.work.progress import Progress, silent
 
 _LENT = ("nearest", "mean", "sharp", "nearest × best", "mean × best", "sharp × best")
+_OF_ALL = ("regression", "sharp regression")
+_NAMES = _LENT + _OF_ALL
 _BIN = 0.01  # what the index is told; analogs are found by bins of their own
 
 
@@ -35,6 +40,7 @@ class AnalogOptions:
 
     top: int = option(30, "molecules that lend their likeness", least=1, most=1000)
     likeness: str = option("morgan2,morgan4,rdkit", "fingerprints that likeness is measured by")
+    doubt: float = option(1.0, "of the regression: the larger, the plainer", above=0)
 
 
 class Analogs(Channel):
@@ -48,7 +54,8 @@ class Analogs(Channel):
         self.kinds = tuple(kind.strip() for kind in self.options.likeness.split(","))
         for kind in self.kinds:
             check_name(FINGERPRINTS, kind, "analogs.likeness", EvidenceError)
-        self.feature_names = tuple(f"{kind}, {name}" for kind in self.kinds for name in _LENT)
+        self.reads_fingerprints = self.kinds
+        self.feature_names = tuple(f"{kind}, {name}" for kind in self.kinds for name in _NAMES)
 
     def learn(self, lessons: Lessons, progress: Progress = silent) -> Learned:
         """Reference spectra and the fingerprints of their molecules."""
@@ -71,22 +78,54 @@ class Analogs(Channel):
     def features(self, learned: Learned, lists: Lists) -> Features:
         """How like a candidate is to the molecules of the nearest spectra, weighted by nearness."""
         found = np.zeros((lists.ragged.total, len(self.feature_names)), np.float32)
-        molecules, near = self._nearest(learned, lists)
-        for place, kind in enumerate(self.kinds):
-            known = _fingerprints(learned, kind)
-            columns = slice(place * len(_LENT), (place + 1) * len(_LENT))
-            for spectra in _by_list(lists.list_of):
-                _lend(found[:, columns], lists, kind, known, spectra, molecules, near)
+        peaks, ions = lists_of(lists.spectra)
+        near, all_of = self._nearest(learned, peaks, ions), self._regression(learned)
+        weights = all_of.weights(peaks, ions)
+        by_list = _by_list(lists.list_of)
+        work = [(place, spectra) for place in range(len(self.kinds)) for spectra in by_list]
+        words = [lists.molecules.words(kind) for kind in self.kinds]
+        known = [_words(learned, kind) for kind in self.kinds]
+
+        def one(number: int) -> None:
+            place, spectra = work[number]
+            each = int(lists.list_of[spectra[0]])
+            own = lists.members[lists.pointers[each] : lists.pointers[each + 1]]
+            if not len(own):
+                return
+            alike = packed_tanimoto(words[place][own], known[place])
+            lent_by = _lent_by_nearest(alike, near, spectra)
+            by_all = _lent_by_all(alike[:, all_of.molecule], weights[:, spectra])
+            rows = lists.ragged.starts[spectra][:, None] + np.arange(len(own))
+            columns = slice(place * len(_NAMES), (place + 1) * len(_NAMES))
+            found[rows, columns] = np.concatenate([lent_by, by_all], 2)
+
+        in_threads(one, len(work), None)
         return found
 
-    def _nearest(self, learned: Learned, lists: Lists) -> tuple[Ints, npt.NDArray[np.float64]]:
-        """Molecules of the nearest reference spectra of each spectrum (−1: none), and how near."""
+    def _nearest(self, learned: Learned, peaks: PeakLists, ions: Ions) -> "_Near":
+        """Molecules of the nearest reference spectra of each spectrum."""
         index, molecule_of = _ready(learned)
         top = min(self.options.top, len(molecule_of))
-        peaks, ions = lists_of(lists.spectra)
         allowed = np.ones(len(molecule_of), np.bool_)
         best = index.search(peaks, ions, top, molecule_of, allowed)
-        return np.where(best.records >= 0, molecule_of[best.records], -1), best.scores
+        return _Near(np.where(best.records >= 0, molecule_of[best.records], -1), best.scores)
+
+    def _regression(self, learned: Learned) -> Regression:
+        """The regression over the reference spectra, solved once."""
+        if "regression" not in learned.ready:
+            peaks, ions = _references(learned)
+            learned.ready["regression"] = Regression.of(
+                peaks, ions, learned.arrays["molecule_of"], self.options.doubt
+            )
+        made: Regression = learned.ready["regression"]
+        return made
+
+
+class _Near(NamedTuple):
+    """Nearest molecules of each spectrum (−1: none), and how near their spectra are."""
+
+    molecules: Ints
+    near: npt.NDArray[np.float64]
 
 
 def _by_list(list_of: Ints) -> list[Ints]:
@@ -95,28 +134,23 @@ def _by_list(list_of: Ints) -> list[Ints]:
     return np.split(order, np.flatnonzero(np.diff(list_of[order])) + 1) if len(order) else []
 
 
-def _lend(
-    found: Features,
-    lists: Lists,
-    kind: str,
-    known: csr_array,
-    spectra: Ints,
-    molecules: Ints,
-    near: npt.NDArray[np.float64],
-) -> None:
-    """Fill in the features of the candidates that some spectra share."""
-    each = int(lists.list_of[spectra[0]])
-    own = lists.members[lists.pointers[each] : lists.pointers[each + 1]]
-    used = np.unique(molecules[spectra])
-    used = used[used >= 0]
-    if not len(own) or not len(used):
-        return
-    alike = _tanimoto(lists.molecules.fingerprints(own, kind), known[used])
-    for spectrum in spectra:
-        there = molecules[spectrum] >= 0
-        columns = np.searchsorted(used, molecules[spectrum][there])
-        start = lists.ragged.starts[spectrum]
-        found[start : start + len(own)] = lent(alike[:, columns], near[spectrum][there])
+def _lent_by_nearest(
+    alike: npt.NDArray[np.float32], nearest: _Near, spectra: Ints
+) -> npt.NDArray[np.float32]:
+    """Features of candidates for each of the spectra: shape (spectra, candidates, features)."""
+    found = np.zeros((len(spectra), len(alike), len(_LENT)), np.float32)
+    for place, spectrum in enumerate(spectra):
+        there = nearest.molecules[spectrum] >= 0
+        columns = nearest.molecules[spectrum][there]
+        found[place] = lent(alike[:, columns].astype(np.float64), nearest.near[spectrum][there])
+    return found
+
+
+def _lent_by_all(
+    alike: npt.NDArray[np.float32], weights: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float32]:
+    """Likeness, and its square, to all known by their weights: (spectra, candidates, 2)."""
+    return np.stack([alike @ weights, alike**2 @ weights], 2).transpose(1, 0, 2)
 
 
 def lent(alike: npt.NDArray[np.floating], near: npt.NDArray[np.floating]) -> Features:
@@ -148,21 +182,22 @@ def _ready(learned: Learned) -> tuple[Any, Ints]:
     if "index" not in learned.ready:
         from mzseek.library.search import Index  # compiled code, which takes time to load
 
-        arrays = learned.arrays
-        peaks = PeakLists(arrays["pointers"], arrays["mz"], arrays["heights"])
-        ions = Ions(arrays["precursors"], arrays["modes"])
-        learned.ready["index"] = Index("analog", peaks, ions, _BIN)
+        learned.ready["index"] = Index("analog", *_references(learned), _BIN)
     return learned.ready["index"], learned.arrays["molecule_of"]
 
 
-def _fingerprints(learned: Learned, kind: str) -> csr_array:
-    pointers, bits = learned.arrays[f"bit_pointers.{kind}"], learned.arrays[f"bits.{kind}"]
-    shape = (len(pointers) - 1, FINGERPRINTS[kind].bits)
-    return csr_array((np.ones(len(bits), np.int32), bits, pointers), shape=shape)
+def _references(learned: Learned) -> tuple[PeakLists, Ions]:
+    arrays = learned.arrays
+    peaks = PeakLists(arrays["pointers"], arrays["mz"], arrays["heights"])
+    return peaks, Ions(arrays["precursors"], arrays["modes"])
 
 
-def _tanimoto(rows: csr_array, others: csr_array) -> npt.NDArray[np.float64]:
-    """Of all rows with all others; as full matrices, since paths set a third of all bits."""
-    full, against = (each.astype(np.float32).toarray() for each in (rows, others))
-    sizes = full.sum(1), against.sum(1)
-    return tanimoto_of(full @ against.T, sizes[0][:, None], sizes[1][None]).astype(np.float64)
+def _words(learned: Learned, kind: str) -> Words:
+    """Fingerprints of the known molecules, packed once."""
+    if kind not in learned.ready:
+        pointers, bits = learned.arrays[f"bit_pointers.{kind}"], learned.arrays[f"bits.{kind}"]
+        shape = (len(pointers) - 1, FINGERPRINTS[kind].bits)
+        ones = np.ones(len(bits), np.int32)
+        learned.ready[kind] = pack_words(csr_array((ones, bits, pointers), shape=shape))
+    words: Words = learned.ready[kind]
+    return words

@@ -4,12 +4,12 @@ A way is how many bonds broke (and how many of them in rings), whether the ion i
 how many hydrogens moved. A conditional logit over candidate lists learns what a peak that is
 explained in each way is worth. The worth decides between explanations of a peak, too, so that
 assigning and fitting take turns. Then a small network reads each peak with its explanation, mass
-error and height and place included, and learns what the pair is worth (`pair_network`).
+error and height and place included, and learns what the pair is worth (`mzseek.evidence.pairs`).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,8 @@ from mzseek.evidence.known import Lessons, Questions
 from mzseek.evidence.lists import MODES, Lists
 from mzseek.evidence.logit import fit_logit
 from mzseek.evidence.ordered import in_order
-from mzseek.evidence.pair_inputs import PairInputs, Values, pair_inputs
-from mzseek.evidence.pair_network import SHAPES, Lesson, pair_scores, train_pairs
+from mzseek.evidence.pairs.inputs import PairInputs, Values, pair_inputs
+from mzseek.evidence.pairs.network import SHAPES, Lesson, pair_scores, train_pairs
 from mzseek.fragments import KINDS, IonForms, ion_forms, kind_lists, peak_table, plausible
 from mzseek.fragments.cuts import BONDS
 from mzseek.fragments.match import LEAST, PPM
@@ -102,14 +102,21 @@ class Fragments(Channel):
     def _pooled(self, lists: Lists, learned: Mapping[str, npt.NDArray[np.floating]]) -> Features:
         worth = np.asarray(learned[_WORTH], np.float64)
         weights: dict[str, Values] = {name: learned[name] for name in SHAPES}
-        kinds = self._kinds(lists, worth)
-        by_breaks = [kinds[:, codes].sum((1, 2, 3)) for codes in _codes()]
-        columns = [
-            pair_scores(weights, self._inputs(lists, worth)),
-            kinds.reshape(len(kinds), -1) @ worth.reshape(-1),
-            *by_breaks,
-            kinds[:, :, 1].sum((1, 2)),
-            (kinds > 0).sum((1, 2, 3)),
+        inputs = self._inputs(lists, worth)
+        row, kind, share = inputs.pairs.row, inputs.pairs.kind, inputs.share
+        breaks, radical = BONDS[inputs.pairs.code], inputs.pairs.radical
+        total = lists.ragged.total
+
+        def summed(values: npt.NDArray[np.floating]) -> Floats:
+            return np.bincount(row, values, minlength=total).astype(np.float64)
+
+        ways = np.unique(row * worth.size + kind) // worth.size
+        columns: list[npt.NDArray[Any]] = [
+            pair_scores(weights, inputs),
+            summed(share * worth.reshape(-1)[kind]),
+            *(summed(share * (breaks == each)) for each in range(int(BONDS.max()) + 1)),
+            summed(share * (radical > 0)),
+            np.bincount(ways, minlength=total),
             _log_pieces(lists),
         ]
         return np.stack(columns, 1).astype(np.float32)
@@ -144,10 +151,6 @@ class Fragments(Channel):
             )
             worth = fitted[:-1].reshape(KINDS)
         return worth
-
-
-def _codes() -> list[npt.NDArray[np.intp]]:
-    return [np.flatnonzero(np.equal(BONDS, breaks)) for breaks in range(int(BONDS.max()) + 1)]
 
 
 def _log_pieces(lists: Lists) -> Floats:

@@ -16,7 +16,8 @@ from mzseek.errors import EvidenceError
 from mzseek.evidence.blind import Blind, Floats, Ints, blind_rows, fit_blind
 from mzseek.evidence.channel import Channel, Features, Learned
 from mzseek.evidence.known import Lessons
-from mzseek.evidence.lists import Lists, Molecules
+from mzseek.evidence.lists import Lists
+from mzseek.evidence.molecules import Molecules
 from mzseek.evidence.ordered import in_order
 from mzseek.registry import option
 from mzseek.work.progress import Progress, silent

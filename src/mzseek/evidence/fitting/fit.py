@@ -10,8 +10,14 @@ import numpy.typing as npt
 
 from mzseek.choices import FOLDS, IDENTITIES
 from mzseek.errors import EvidenceError, RunError
-from mzseek.evidence.asked import few_of_each, lessons_from, questions_from, with_lists
-from mzseek.evidence.channel import Channel
+from mzseek.evidence.asked import (
+    few_of_each,
+    lessons_from,
+    questions_from,
+    some_molecules,
+    with_lists,
+)
+from mzseek.evidence.channel import Channel, read_once
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.fitting.crossfit import Groups, Taught
 from mzseek.evidence.fitting.predicting import Predictor, validation_means
@@ -23,7 +29,7 @@ from mzseek.files import StrPath, atomic_directory, sole_writer
 from mzseek.prepared.reader import Prepared
 from mzseek.registry import check_name, check_ranges, option
 from mzseek.runs.description import Description
-from mzseek.runs.predictions import label_of
+from mzseek.runs.predictions import CROSSFITTED_TRAIN, label_of
 from mzseek.runs.run import Run
 from mzseek.work.progress import Progress, Say, silent, unheard
 
@@ -45,6 +51,7 @@ class FitOptions:
     most_candidates: int = option(32, "candidates of a list to fit on", least=2)
     l2: float = option(1e-3, "penalty on the squares of weights", least=0)
     by_molecule: bool = option(True, "every molecule counts once")
+    calibrated_on: int = option(500, "molecules of train to calibrate with, beside val", least=0)
     seed: int = 0
 
     def check(self) -> None:
@@ -108,7 +115,7 @@ def fit(
             fitted = Fitted(channels, [each.whole for each in taught], rankers[None])
             run = _written(partial, fitted, prepared, options)
             predictor = Predictor(prepared, taught, groups, rankers, options.spectra, jobs)
-            _predict(run, prepared, predictor, progress)
+            _predict(run, prepared, predictor, options, progress)
             run.facts |= {
                 "status": "finished", "steps": STEP,
                 "seconds": round(time.perf_counter() - started, 1),
@@ -149,8 +156,7 @@ def _learned(
     fit_on = _folds(channels, options)
     say(f"The ranker is fitted on {' and '.join(fit_on)}.")
     asked, fold = _asked(prepared, options, jobs)
-    if any(channel.reads_pieces for channel in channels):
-        asked.lists.molecules.find_pieces(progress)
+    read_once(channels, asked.lists.molecules, progress)
     known = np.concatenate([prepared.in_fold(each) for each in FOLDS[:2]])
     groups = groups_from(prepared, np.unique(prepared.molecule[known]), options.groups)
     own = np.flatnonzero(fold == FOLDS.index(LEARNED_ON))
@@ -243,8 +249,11 @@ def _written(partial: Path, fitted: Fitted, prepared: Prepared, options: FitOpti
     return run
 
 
-def _predict(run: Run, prepared: Prepared, predictor: Predictor, progress: Progress) -> None:
-    """Predictions of validation, which say how good it is, and of the test fold."""
+def _predict(
+    run: Run, prepared: Prepared, predictor: Predictor, options: FitOptions, progress: Progress
+) -> None:
+    """Predictions of validation, which say how good it is, of test, and of some of train."""
+    _predict_taught(run, prepared, predictor, options, progress)
     for fold in PREDICTED:
         if not len(prepared.in_fold(fold)):
             continue
@@ -256,3 +265,21 @@ def _predict(run: Run, prepared: Prepared, predictor: Predictor, progress: Progr
                 name: {"step": STEP, "value": value} for name, value in means.items()
             }
             run.write_history([{"step": STEP, "epoch": 0.0, **means}])
+
+
+def _predict_taught(
+    run: Run, prepared: Prepared, predictor: Predictor, options: FitOptions, progress: Progress
+) -> None:
+    """Cross-fitted predictions of some molecules of the train fold, to calibrate with.
+
+    A channel that has learned elsewhere has seen them, and cannot say what it would say of new
+    ones: then there are none.
+    """
+    if not options.calibrated_on or not all(each.channel.learns for each in predictor.taught):
+        return
+    fold = prepared.in_fold(LEARNED_ON)
+    some = some_molecules(prepared, fold, options.calibrated_on)
+    queries = few_of_each(prepared, some, options.spectra_each)
+    said = predictor.fold(LEARNED_ON, progress, queries)
+    folder = run.predictions(STEP, CROSSFITTED_TRAIN)
+    said.save(folder, label_of(run, STEP, CROSSFITTED_TRAIN))

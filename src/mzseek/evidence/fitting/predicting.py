@@ -6,9 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.evidence.asked import lists_from, spectra_from, with_lists
+from mzseek.evidence.asked import spectra_from, with_lists
+from mzseek.evidence.channel import Features, read_once
 from mzseek.evidence.fitted import score_of
 from mzseek.evidence.fitting.crossfit import Groups, Taught
+from mzseek.evidence.fitting.joined import Joined, joined_from
 from mzseek.evidence.fitting.swapped import swapped
 from mzseek.evidence.known import Blocks
 from mzseek.evidence.lists import Lists
@@ -16,14 +18,14 @@ from mzseek.evidence.ranker import Ranker
 from mzseek.metrics import hit_rate
 from mzseek.prepared.reader import Prepared
 from mzseek.prepared.slices import IDENTITIES
-from mzseek.ragged import gather, pointers, spans
+from mzseek.ragged import Ragged, gather, pointers, spans
 from mzseek.runs.predictions import ListScores, Predictions
 from mzseek.work.progress import Progress, silent
 
 Parts = npt.NDArray[np.float32]
 HITS = (1, 5, 20)
-CROSSFITTED = "val"
-_CANDIDATES = 40_000  # whose pieces are held at a time
+CROSSFITTED = ("train", "val")
+_CANDIDATES = 80_000  # of all settings, whose pieces are held at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,59 +52,93 @@ class Predictor:
     spectra: str = "own"
     jobs: int | None = None
 
-    def fold(self, fold: str, progress: Progress = silent) -> Predictions:
+    def fold(
+        self,
+        fold: str,
+        progress: Progress = silent,
+        queries: npt.NDArray[np.int64] | None = None,
+    ) -> Predictions:
         """Scores of all candidates of a fold, of all lists that models are measured on.
 
-        What is said of validation is cross-fitted, channels and ranker: both may have seen it.
+        What is said of train and validation is cross-fitted, channels and ranker: both may have
+        seen it. With ``queries``, only these spectra of the fold are predicted.
         """
         prepared = self.prepared
-        queries = prepared.in_fold(fold)
+        queries = prepared.in_fold(fold) if queries is None else queries
         read = swapped(prepared, queries) if self.spectra == "swapped" else queries
-        lists = {}
-        for setting in prepared.measured_settings:
-            usable = _with_any(prepared, queries, setting)
-            parts = self._parts(usable, read[np.isin(queries, usable)], setting, fold, progress)
-            lists[setting] = _scored(prepared, usable, setting, parts)
+        usable = {
+            setting: _with_any(prepared, queries, setting) for setting in prepared.measured_settings
+        }
+        parts = self._parts(queries, read, usable, fold, progress)
+        lists = {
+            setting: _scored(prepared, own, setting, parts[setting])
+            for setting, own in usable.items()
+        }
         return Predictions(queries, np.asarray(prepared.molecule[queries]), None, lists)
 
     def _parts(
         self,
         queries: npt.NDArray[np.int64],
         read: npt.NDArray[np.int64],
-        setting: str,
+        usable: Mapping[str, npt.NDArray[np.int64]],
         fold: str,
         progress: Progress,
-    ) -> Parts:
-        """What channels add to the scores of the spectra's candidates, some molecules at a time."""
-        sizes = _sizes(self.prepared, queries, setting)
-        ends = pointers(sizes)
-        found = np.zeros((int(ends[-1]), len(self.taught)), np.float32)
+    ) -> dict[str, Parts]:
+        """What channels add to the scores of candidates, by setting, some molecules at a time."""
+        sizes = {setting: _sizes(self.prepared, own, setting) for setting, own in usable.items()}
+        ends = {setting: pointers(own) for setting, own in sizes.items()}
+        found = {
+            setting: np.zeros((int(own[-1]), len(self.taught)), np.float32)
+            for setting, own in ends.items()
+        }
+        load = np.zeros(len(queries), np.int64)
+        for setting, own in usable.items():
+            load[np.isin(queries, own)] += sizes[setting]
+        kept = np.flatnonzero(load)
         done = 0
-        for own in _by_molecule(self.prepared.molecule[queries], sizes):
+        for batch in _by_molecule(self.prepared.molecule[queries[kept]], load[kept]):
+            own = kept[batch]
             spectra = spectra_from(self.prepared, read[own])
-            lists, _ = lists_from(
-                self.prepared, queries[own], setting, spectra=spectra, jobs=self.jobs
-            )
+            joined = joined_from(self.prepared, queries[own], list(usable), spectra, self.jobs)
             blocks = self.prepared.blocks[self.prepared.molecule[queries[own]]]
-            rows = spans(ends[own], ends[own + 1])[1]
-            found[rows] = self._said(lists, blocks, fold)
+            features = self._features(joined.lists, blocks, fold)
+            for setting, wanted in usable.items():
+                here = np.flatnonzero(np.isin(queries[own], wanted))
+                at = np.searchsorted(wanted, queries[own][here])
+                rows = spans(ends[setting][at], ends[setting][at + 1])[1]
+                found[setting][rows] = self._said(joined, setting, here, features, blocks, fold)
             done += len(own)
-            progress(f"{setting} lists of {fold}", done, len(queries))
+            progress(f"lists of {fold}", done, len(kept))
         return found
 
-    def _said(self, lists: Lists, blocks: Blocks, fold: str) -> Parts:
-        if fold != CROSSFITTED:
-            features = [each.channel.features(each.whole, lists) for each in self.taught]
-            return self.rankers[None].parts(features, lists.modes, lists.counts)
-        features = [each.features(lists, blocks, to_fit=False) for each in self.taught]
-        group = self.groups.group[self.groups.places(blocks)]
-        found = np.zeros((lists.ragged.total, len(self.taught)), np.float32)
-        for each in np.unique(group).tolist():
-            rows = lists.ragged.spread(group == each)
+    def _features(self, lists: Lists, blocks: Blocks, fold: str) -> list[Features]:
+        read_once([each.channel for each in self.taught], lists.molecules)
+        if fold not in CROSSFITTED:
+            return [each.channel.features(each.whole, lists) for each in self.taught]
+        return [each.features(lists, blocks, to_fit=False) for each in self.taught]
+
+    def _said(
+        self,
+        joined: Joined,
+        setting: str,
+        spectra: npt.NDArray[np.int64],
+        features: Sequence[Features],
+        blocks: Blocks,
+        fold: str,
+    ) -> Parts:
+        """Parts of the candidates that some spectra have in a setting."""
+        rows, counts = joined.rows(setting, spectra)
+        modes, lists = joined.lists.modes[spectra], Ragged(counts)
+        if fold not in CROSSFITTED:
             own = [values[rows] for values in features]
-            of_group = group == each
-            found[rows] = self.rankers[each].parts(
-                own, lists.modes[of_group], lists.counts[of_group]
+            return self.rankers[None].parts(own, modes, counts)
+        group = self.groups.group[self.groups.places(blocks[spectra])]
+        found = np.zeros((lists.total, len(self.taught)), np.float32)
+        for each in np.unique(group).tolist():
+            of_group = lists.spread(group == each)
+            own = [values[rows[of_group]] for values in features]
+            found[of_group] = self.rankers[each].parts(
+                own, modes[group == each], counts[group == each]
             )
         return found
 

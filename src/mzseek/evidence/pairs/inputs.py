@@ -36,7 +36,7 @@ class PairInputs:
         Where the pairs, and the candidates, of each spectrum begin.
     of_peak : float32 array, shape (peaks, 9)
         Numbers of each peak that do not depend on a candidate.
-    tolerance : float64 array, shape (peaks,)
+    tolerance, peak_share : float64 arrays, shape (peaks,)
     totals : float32 array, shape (rows, 3)
         Of each candidate: logarithm of its number of pieces, share of the spectrum and share of
         the number of peaks that it explains.
@@ -47,10 +47,16 @@ class PairInputs:
     row_ends: Ints
     of_peak: Values
     tolerance: npt.NDArray[np.float64]
+    peak_share: npt.NDArray[np.float64]
     totals: Values
 
     def __len__(self) -> int:
         return len(self.pair_ends) - 1
+
+    @property
+    def share(self) -> npt.NDArray[np.float64]:
+        """Share of the spectrum that each pair explains."""
+        return self.peak_share[self.pairs.peak]
 
     def rows_of(self, spectra: Ints) -> tuple[Ints, Ints]:
         """Candidates of some spectra, and how many each of them has."""
@@ -115,7 +121,7 @@ def pair_inputs(
     )
     return PairInputs(
         pairs, pointers(pairs.counts), pointers(lists.counts), _of_peaks(peaks, lists.spectra),
-        peaks.tolerances, totals.astype(np.float32),
+        peaks.tolerances, peaks.shares, totals.astype(np.float32),
     )  # fmt: skip
 
 

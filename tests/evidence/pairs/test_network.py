@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mzseek.evidence.known import Questions
-from mzseek.evidence.pair_inputs import PairInputs
-from mzseek.evidence.pair_network import (
+from mzseek.evidence.pairs.inputs import PairInputs
+from mzseek.evidence.pairs.network import (
     SHAPES,
     Lesson,
     _drawn,

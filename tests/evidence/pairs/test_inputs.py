@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mzseek.evidence.known import Questions
-from mzseek.evidence.pair_inputs import WIDTH, PairInputs
+from mzseek.evidence.pairs.inputs import WIDTH, PairInputs
 
 
 def test_a_few_spectra_are_read_as_all_are(inputs: PairInputs) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.evidence.lists import Ints
-from mzseek.evidence.pair_inputs import TOTALS, WIDTH, PairInputs, Values
+from mzseek.evidence.pairs.inputs import TOTALS, WIDTH, PairInputs, Values
 from mzseek.ragged import Ragged
 from mzseek.work.progress import Progress, silent
 

@@ -1,0 +1,144 @@
+"""Tables of molecules that lists name by their places, each read once whatever is wanted of it."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from mzseek.chem.fingerprinting.compute import molecule_rows
+from mzseek.chem.fingerprinting.registry import fingerprint_kind
+from mzseek.chem.fingerprinting.rows import rows_to_csr
+from mzseek.chem.molecule import parse_molecule
+from mzseek.fragments import PieceTable, join_tables, piece_table, table_of
+from mzseek.similarity.packed import Words, pack_words, unpack_words
+from mzseek.work.batches import in_batches
+from mzseek.work.progress import Progress, silent
+
+Ints = npt.NDArray[np.int64]
+_BATCH = 500  # molecules that a process reads at a time
+
+
+class Molecules:
+    """A table of molecules.
+
+    Pieces and fingerprints that are not stored are computed from the SMILES. `read` computes
+    several of them at once, so that each SMILES is parsed once; what is asked for later is
+    computed then. All is kept.
+
+    Parameters
+    ----------
+    smiles : sequence of str
+    fingerprint : str
+        Kind of their fingerprints.
+    rows : callable of an int array, optional
+        Fingerprints of molecules, by place; computed from the SMILES by default.
+    jobs : int, optional
+        Processes that read molecules; all cores by default.
+
+    Examples
+    --------
+    >>> table = Molecules(["CCO", "CO"], jobs=1)
+    >>> table.read(["rdkit"], pieces=True)
+    >>> table.fingerprints(np.array([1]), "rdkit").shape, len(table.pieces.of(1))
+    ((1, 4096), 3)
+    """
+
+    def __init__(
+        self,
+        smiles: Sequence[str],
+        fingerprint: str = "morgan2",
+        rows: Callable[[Ints], csr_array] | None = None,
+        jobs: int | None = None,
+    ) -> None:
+        self.smiles, self.fingerprint = smiles, fingerprint
+        self._stored, self._jobs = rows, jobs
+        self._pieces: PieceTable | None = None
+        self._words: dict[str, Words] = {}
+        self._rows: csr_array | None = None
+
+    def __len__(self) -> int:
+        return len(self.smiles)
+
+    def read(
+        self, kinds: Iterable[str] = (), *, pieces: bool = False, progress: Progress = silent
+    ) -> None:
+        """Compute what is wanted and not there yet, all of it in one pass over the molecules.
+
+        Parameters
+        ----------
+        kinds : iterable of str
+            Fingerprints.
+        pieces : bool
+        progress : callable of (stage, done, total)
+        """
+        missing = [kind for kind in dict.fromkeys(kinds) if not self._has(kind)]
+        without = pieces and self._pieces is None
+        if not missing and not without:
+            return
+        if without:
+            piece_table(["C"], jobs=1)  # compiled here and kept on disk, and not by each process
+        tables: list[PieceTable] = []
+        words: dict[str, list[Words]] = {kind: [] for kind in missing}
+        work = partial(_read, kinds=missing, with_pieces=without)
+        done = 0
+        for batch, (table, bits) in in_batches(work, list(self.smiles), _BATCH, self._jobs):
+            tables.append(table)
+            for kind in missing:
+                words[kind].append(bits[kind])
+            done += len(batch)
+            progress("molecules", done, len(self))
+        if without:
+            self._pieces = join_tables(tables)
+        for kind, parts in words.items():
+            nothing = pack_words(csr_array((0, fingerprint_kind(kind).bits)))
+            self._words[kind] = np.concatenate([nothing, *parts])
+
+    def fingerprints(self, wanted: npt.NDArray[np.integer], kind: str | None = None) -> csr_array:
+        """0/1 rows of molecules, of the table's kind or of another."""
+        asked, kind = np.asarray(wanted, np.int64), kind or self.fingerprint
+        if kind == self.fingerprint:
+            return self._own_rows()[asked]
+        return unpack_words(self.words(kind)[asked], fingerprint_kind(kind).bits)
+
+    def words(self, kind: str) -> Words:
+        """Fingerprints of all molecules, packed: shape (molecules, ⌈bits / 64⌉)."""
+        if kind not in self._words:
+            if self._stored and kind == self.fingerprint:
+                self._words[kind] = pack_words(self._own_rows())
+            else:
+                self.read([kind])
+        return self._words[kind]
+
+    @property
+    def pieces(self) -> PieceTable:
+        """Pieces of all molecules of the table."""
+        self.read(pieces=True)
+        assert self._pieces is not None
+        return self._pieces
+
+    def _has(self, kind: str) -> bool:
+        return kind in self._words or (self._stored is not None and kind == self.fingerprint)
+
+    def _own_rows(self) -> csr_array:
+        """Fingerprints of the table's kind, as rows: looked up once."""
+        if self._rows is None:
+            if self._stored:
+                self._rows = self._stored(np.arange(len(self)))
+            else:
+                kind = self.fingerprint
+                self._rows = unpack_words(self.words(kind), fingerprint_kind(kind).bits)
+        return self._rows
+
+
+def _read(
+    smiles: Sequence[str], kinds: Sequence[str], with_pieces: bool
+) -> tuple[PieceTable, dict[str, Words]]:
+    """Pieces, if wanted, and packed fingerprints of some molecules."""
+    molecules = [parse_molecule(text) for text in smiles]
+    bits = {
+        kind: pack_words(rows_to_csr(molecule_rows(molecules, kind), fingerprint_kind(kind).bits))
+        for kind in kinds
+    }
+    return table_of(molecules if with_pieces else []), bits
