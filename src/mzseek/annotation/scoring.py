@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,8 +11,10 @@ from mzseek.annotation.absence import raw_values
 from mzseek.annotation.asking.ask import Asked
 from mzseek.annotation.asking.ions import with_ion
 from mzseek.annotation.confidence import Confidence
+from mzseek.evidence.channel import read_once
 from mzseek.evidence.fitted import Fitted
-from mzseek.evidence.lists import Lists, Molecules
+from mzseek.evidence.lists import Lists
+from mzseek.evidence.molecules import Molecules
 from mzseek.fragments import explained_pairs, ion_forms, peak_table
 from mzseek.ragged import Ragged, pointers
 from mzseek.spectra import Spectrum
@@ -86,6 +89,7 @@ def score(
     """
     layout = _laid_out(asked, fingerprint)
     lists, union = layout.lists, layout.union
+    read_once(fitted.channels, lists.molecules)
     features = [
         channel.features(learned, lists)
         for channel, learned in zip(fitted.channels, fitted.learned, strict=True)
@@ -179,7 +183,7 @@ def _explained(lists: Lists, fitted: Fitted) -> tuple[Floats, Ints]:
     return np.asarray(explained, np.float64), np.bincount(pairs.row, minlength=rows)
 
 
-def tolerance_of(fitted: Fitted) -> dict[str, float]:
+def tolerance_of(fitted: Fitted) -> dict[str, Any]:
     """Tolerances of peaks, as the channel of fragments has them."""
     for channel in fitted.channels:
         if channel.name == _PIECES:

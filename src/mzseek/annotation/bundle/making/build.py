@@ -39,11 +39,14 @@ class Recipe:
         Families of licences whose records are taken; ``any`` takes all.
     folds : str
         What the shipped channels learn from: ``all``, or ``train``, which can be measured on test.
+    leave_out : sequence of str
+        Contributors that are left out, so that the bundle can be tried on their spectra.
     """
 
     candidates: str = "mass"
     licences: Sequence[str] = MAY_BE_SHIPPED
     folds: str = ALL
+    leave_out: Sequence[str] = ()
 
 
 def build_bundle(
@@ -89,7 +92,12 @@ def build_bundle(
     with _work_folder(work) as folder:
         (folder / _JOINED).mkdir(exist_ok=True)
         joined = join_sets(
-            tables, how.candidates, folder / _JOINED, how.licences, progress=progress
+            tables,
+            how.candidates,
+            folder / _JOINED,
+            how.licences,
+            how.leave_out,
+            progress=progress,
         )
         _tell(joined, say)
         prepared, _ = prepare(
@@ -152,6 +160,8 @@ def _tell(joined: Joined, say: Say) -> None:
     if joined.left_out:
         left = ", ".join(f"{n:,} {name or 'without'}" for name, n in joined.left_out.items())
         say(f"{sum(joined.left_out.values()):,} spectra are left out for their licence: {left}")
+    for name, number in joined.held_back.items():
+        say(f"{number:,} spectra of {name} are held back")
     if joined.rejects:
         where, why = joined.rejects[0]
         say(f"{len(joined.rejects):,} records were set aside, first {where}: {why}")
@@ -162,5 +172,6 @@ def _made_of(tables: Sequence[StrPath], joined: Joined) -> dict[str, Any]:
         "spectra": [{"name": Path(t).name, "sha256": content_hash(Path(t))} for t in tables],
         "kept": dict(sorted(joined.kept.items())),
         "left_out": dict(sorted(joined.left_out.items())),
+        "held_back": dict(sorted(joined.held_back.items())),
         "set_aside": len(joined.rejects),
     }

@@ -36,6 +36,8 @@ class Joined:
         By identifier: energy, instrument, contributor, licence and source of each spectrum.
     kept, left_out : Counter
         Spectra by licence family.
+    held_back : Counter
+        Spectra by contributor, of those that were asked to be left out.
     rejects : list of (where, reason)
     """
 
@@ -43,6 +45,7 @@ class Joined:
     details: dict[str, dict[str, str]] = field(default_factory=dict)
     kept: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
+    held_back: Counter[str] = field(default_factory=Counter)
     rejects: list[tuple[str, str]] = field(default_factory=list)
 
     def set_aside(self, where: str, reason: str) -> None:
@@ -55,6 +58,7 @@ def join_sets(
     candidates: str,
     out: Path,
     licences: Sequence[str] = MAY_BE_SHIPPED,
+    leave_out: Sequence[str] = (),
     *,
     progress: Progress = silent,
 ) -> Joined:
@@ -70,6 +74,8 @@ def join_sets(
         Folder to write the table and the lists to; it is there.
     licences : sequence of str
         Families that are kept; ``any`` keeps all.
+    leave_out : sequence of str
+        Contributors whose spectra are not taken, so that the bundle can be tried on them.
 
     Raises
     ------
@@ -86,7 +92,10 @@ def join_sets(
         DatasetFiles(path, {candidates: out / f"spectra_candidates_{candidates}.json.gz"})
     )
     molecules: dict[str, None] = {}
-    write_table(path, _rows(sets, joined, licences, molecules, progress))
+    write_table(path, _rows(sets, joined, licences, leave_out, molecules, progress))
+    for name in leave_out:
+        if not joined.held_back[name]:
+            raise BundleError(f"no spectrum that could be left out is of the contributor {name!r}")
     if not joined.details:
         left = ", ".join(
             f"{number:,} {name or 'without'}" for name, number in joined.left_out.items()
@@ -114,6 +123,7 @@ def _rows(
     sets: Sequence[DatasetFiles],
     joined: Joined,
     licences: Sequence[str],
+    leave_out: Sequence[str],
     molecules: dict[str, None],
     progress: Progress,
 ) -> Iterator[Mapping[str, object]]:
@@ -124,6 +134,9 @@ def _rows(
             family = licence_family(details["license"])
             if not is_allowed(details["license"], licences):
                 joined.left_out[family] += 1
+                continue
+            if details["contributor"] in leave_out:
+                joined.held_back[details["contributor"]] += 1
                 continue
             if spectrum.identifier in joined.details:
                 joined.set_aside(f"{each.spectra}: {spectrum.identifier}", "is there a second time")

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from mzseek.annotation.bundle.peaks import MOST_PEAKS, compact_spectrum
 from mzseek.choices import FOLDS
 from mzseek.evidence.asked import few_of_each, lessons_from, questions_from, with_lists
-from mzseek.evidence.channel import Learned
+from mzseek.evidence.channel import Learned, read_once
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.fitting.fit import FitOptions
 from mzseek.prepared.reader import Prepared
@@ -47,8 +47,7 @@ def relearn(
         prepared, few_of_each(prepared, usable, options.spectra_each), options.candidates,
         identity=options.identity, most=options.most_candidates, jobs=jobs,
     )  # fmt: skip
-    if any(channel.reads_pieces for channel in fitted.channels):
-        asked.lists.molecules.find_pieces(progress)
+    read_once(fitted.channels, asked.lists.molecules, progress)
     lessons = lessons_from(prepared, queries, asked)
     lessons = replace(lessons, spectra=[compact_spectrum(s, most_peaks) for s in lessons.spectra])
     learned: list[Learned] = [

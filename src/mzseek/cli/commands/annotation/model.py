@@ -81,6 +81,10 @@ def build(
             "alone, so that the bundle can be measured on test."
         ),
     ] = _FOLDS[0],
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option(help="Contributor whose spectra are not taken, to try the bundle on them."),
+    ] = None,
     molecules: Lists = None,
     sources: Sources = None,
     names: Names = None,
@@ -106,7 +110,7 @@ def build(
     with watched() as progress:
         made = build_bundle(
             spectra, out, channels_from(channels, settings or ()),
-            Recipe(candidates, _parts(licence) or (), folds),
+            Recipe(candidates, _parts(licence) or (), folds, leave_out or ()),
             Extras(
                 molecules=molecules or (), sources=_parts(sources), names=names or (),
                 most_peaks=peaks,
