@@ -8,7 +8,6 @@ credible. The likeness of a candidate to the known molecules, summed by these we
 (input-output kernel regression; Brouard et al., 2016).
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,21 +25,29 @@ Ints = npt.NDArray[np.int64]
 _BINS = round(MAX_MZ / WIDTH)
 
 
-@dataclass(frozen=True, eq=False)
 class Regression:
     """Known molecules, each with its spectra of an ion mode as one.
 
-    Attributes
+    Ion modes have no bins in common, so that each is a regression of its own; it is solved when a
+    spectrum of its mode is first asked about.
+
+    Parameters
     ----------
-    molecule : int64 array, shape (points,)
-        Of each, its molecule.
+    points : int64 array, shape (points,)
+        Twice the molecule's number, and one more in negative mode; rising.
     rows : CSR, shape (points, bins)
         Its spectra as one vector of length 1.
+    doubt : float
     """
 
-    molecule: Ints
-    rows: csr_array
-    _factor: Any
+    def __init__(self, points: Ints, rows: csr_array, doubt: float) -> None:
+        self._points, self.rows, self._doubt = points, rows, doubt
+        self._factors: dict[bool, Any] = {}
+
+    @property
+    def molecule(self) -> Ints:
+        """The molecule of each point."""
+        return self._points // 2
 
     @classmethod
     def of(cls, peaks: PeakLists, ions: Ions, molecule: Ints, doubt: float) -> "Regression":
@@ -60,11 +67,7 @@ class Regression:
         shape = (len(points), len(each))
         mean = csr_array((share, (place, np.arange(len(each)))), shape=shape)
         sides = [_unit(mean @ side) for side in _sides(peaks, ions)]
-        rows = csr_array(hstack(sides, format="csr"))
-        kernel = (rows @ rows.T).toarray()
-        kernel[np.diag_indices_from(kernel)] += doubt
-        factor = cho_factor(kernel, lower=True, overwrite_a=True, check_finite=False)
-        return cls(points // 2, rows, factor)
+        return cls(points, csr_array(hstack(sides, format="csr")), doubt)
 
     def weights(self, peaks: PeakLists, ions: Ions) -> Values:
         """Weights of the known for spectra: shape (points, spectra).
@@ -72,8 +75,27 @@ class Regression:
         A spectrum that has nothing in common with any of them gives each the weight 0.
         """
         asked = csr_array(hstack(_sides(peaks, ions), format="csr"))
-        near = (self.rows @ asked.T).toarray()
-        return np.asarray(cho_solve(self._factor, near, check_finite=False), np.float32)
+        found = np.zeros((len(self._points), asked.shape[0]), np.float32)
+        for negative in (False, True):
+            own = np.flatnonzero((self._points % 2 == 1) == negative)
+            spectra = np.flatnonzero((ions.modes < 0) == negative)
+            if not len(own) or not len(spectra):
+                continue
+            near = (self.rows[own] @ asked[spectra].T).toarray()
+            solved = cho_solve(self._factor(own, negative), near, check_finite=False)
+            found[np.ix_(own, spectra)] = solved
+        return found
+
+    def _factor(self, own: npt.NDArray[np.intp], negative: bool) -> Any:
+        """Of the kernel of an ion mode, made once."""
+        if negative not in self._factors:
+            rows = self.rows[own]
+            kernel = (rows @ rows.T).toarray()
+            kernel[np.diag_indices_from(kernel)] += self._doubt
+            self._factors[negative] = cho_factor(
+                kernel, lower=True, overwrite_a=True, check_finite=False
+            )
+        return self._factors[negative]
 
 
 def _sides(peaks: PeakLists, ions: Ions) -> list[csr_array]:
