@@ -70,7 +70,6 @@ def annotate_files(
         A folder, or a file by its suffix.
     setup : Setup
     grouping : Grouping, optional
-        How spectra become features.
     settings : Settings, optional
         Of the writers.
     more : callable of facts, optional
@@ -78,9 +77,7 @@ def annotate_files(
     resume : bool
         Go on from what a killed process has left.
     jobs : int, optional
-        Processes; answers do not depend on it.
-    progress : callable of (stage, done, total)
-    say : callable of str
+    progress, say : callables
 
     Raises
     ------

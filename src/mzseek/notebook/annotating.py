@@ -142,9 +142,8 @@ def annotate(
         Formulas that are known, by feature.
     group : str
         "id", "precursor" or "none": which spectra are one feature.
-    most, top : int
-        Candidates of a feature that are scored, and that are kept.
-    jobs : int, optional
+    most, top, jobs : int
+        Candidates of a feature that are scored, and that are kept; processes.
 
     Raises
     ------
