@@ -1,9 +1,9 @@
 """Whether the molecule is among the candidates at all: a probability, from what lists look like.
 
 A list that lacks the truth has a best candidate, too. It tends to be less sure, and to explain
-less. A logistic regression reads a few such signs. It is fitted on lists as they are and on the
-same lists without their truth, both with equal weight, so that it is a likelihood ratio: how many
-lists lack their truth is a prior of the user's.
+less. A logistic regression reads a few such signs. It is fitted on lists without their truth and on
+the same lists without one of the others, both with equal weight, so that it is a likelihood ratio:
+how many lists lack their truth is a prior of the user's.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Validation lists as they are and without their truth: what absence is fitted on."""
+"""Validation lists with and without their truth: what absence is fitted on."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from mzseek.annotation.absence import RAW, absence_features, raw_values
 from mzseek.decision import Calibration, Pooling
-from mzseek.evidence.asked import few_of_each, lists_from, spectra_from
+from mzseek.evidence.asked import chance, few_of_each, lists_from, spectra_from
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.fitting.crossfit import Groups
 from mzseek.evidence.lists import Ints
@@ -117,6 +117,9 @@ def cases_of(
 ) -> Cases:
     """Cases of some spectra: each alone, and those of a molecule together.
 
+    Lists that keep their truth lose another candidate, drawn by chance: the length of a list must
+    not tell.
+
     Parameters
     ----------
     signs : Signs
@@ -136,9 +139,11 @@ def cases_of(
             scores = scores * pooling.factor(len(rows))
             raw = np.mean([signs.raw[row] for row in rows], axis=0)
             truth = np.asarray(lists.identity[rows[0]]) > 0
-            for present, inside in ((True, np.ones(len(truth), np.bool_)), (False, ~truth)):
-                if truth.all():
-                    continue  # nothing is left without it, which tells no chemist anything
+            if truth.all():
+                continue  # nothing is left without it, which tells no chemist anything
+            decoy = _drawn(lists.candidates[rows[0]], truth, int(molecule))
+            for present, out in ((True, decoy), (False, truth)):
+                inside = ~out
                 p = calibration.posterior(scores[inside], [int(inside.sum())])
                 one = absence_features(
                     p, [len(p)], raw[inside], [signs.nearest[group].max()], [len(group)]
@@ -150,6 +155,17 @@ def cases_of(
         np.array([each[1] for each in found], np.bool_),
         np.array([each[2] for each in found], np.int64),
     )
+
+
+def _drawn(
+    candidates: npt.NDArray[np.integer], truth: npt.NDArray[np.bool_], molecule: int
+) -> npt.NDArray[np.bool_]:
+    """Marks as many candidates that are not the truth as are it, by a number of their own."""
+    lots = np.array([chance(b"%d" % molecule, b"%d" % each) for each in candidates], np.int64)
+    order = np.lexsort((lots, truth))
+    found = np.zeros(len(truth), np.bool_)
+    found[order[: min(int(truth.sum()), int((~truth).sum()))]] = True
+    return found
 
 
 def modes_of(prepared: Prepared, queries: npt.NDArray[np.integer]) -> npt.NDArray[np.int8]:
