@@ -90,15 +90,7 @@ def build_bundle(
         raise BundleError("no tables of spectra, expected at least one")
     ensure_replaceable(Path(out), KIND, list(map(Path, tables)))
     with _work_folder(work) as folder:
-        (folder / _JOINED).mkdir(exist_ok=True)
-        joined = join_sets(
-            tables,
-            how.candidates,
-            folder / _JOINED,
-            how.licences,
-            how.leave_out,
-            progress=progress,
-        )
+        joined = _joined(tables, folder / _JOINED, how, progress)
         _tell(joined, say)
         prepared, _ = prepare(
             joined.files.spectra, joined.files.candidates, folder / _PREPARED,
@@ -113,6 +105,11 @@ def build_bundle(
             made_of=_made_of(tables, joined),
         )
         return export_run(run, out, whole, jobs=jobs, progress=progress, say=say)
+
+
+def _joined(tables: Sequence[StrPath], folder: Path, how: Recipe, progress: Progress) -> Joined:
+    folder.mkdir(exist_ok=True)
+    return join_sets(tables, how.candidates, folder, how.licences, how.leave_out, progress=progress)
 
 
 @contextmanager
