@@ -17,7 +17,7 @@ class FpMlp:
     reads_fingerprint: ClassVar[bool] = True
 
     def __init__(self, weights: Weights, options: Any, width: int, bits: int) -> None:
-        hidden = 3 * bits // 8
+        hidden = options.first_layer(bits)
         self.predicted = Linear(weights.under("predicted"), bits, hidden)
         self.candidate = weights.take("candidate", (bits, hidden))
         self.common = weights.take("common", (bits, hidden))

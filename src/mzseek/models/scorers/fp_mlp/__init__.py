@@ -11,6 +11,11 @@ class FpMlpOptions:
     """Options of fp-mlp."""
 
     dropout: float = option(0.25, "share of entries left out in training", least=0, below=1)
+    hidden: int = option(0, "length of the first layer; 0: 3/8 of the bits, as published", least=0)
+
+    def first_layer(self, bits: int) -> int:
+        """Length of the first layer, for fingerprints of so many bits."""
+        return self.hidden or 3 * bits // 8
 
 
 SCORER = ScorerKind(

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from mzseek.models.linear import Linear
 from mzseek.models.scorers.base import Scorer
-from mzseek.models.scorers.fp_mlp import SCORER
+from mzseek.models.scorers.fp_mlp import SCORER, FpMlpOptions
 from mzseek.models.scorers.kind import ScorerKind
 from mzseek.models.scorers.layers import mlp
 from mzseek.tensors import SparseRows, product, spread, weighted_product
@@ -21,13 +21,15 @@ class FpMlp(Scorer):
     bits : int
         Length of a fingerprint.
     dropout : float
+    hidden : int
+        Length of the first layer; 0 for three eighths of the bits.
     """
 
     kind: ClassVar[ScorerKind] = SCORER
 
-    def __init__(self, bits: int, dropout: float) -> None:
+    def __init__(self, bits: int, dropout: float, hidden: int = 0) -> None:
         super().__init__()
-        hidden = 3 * bits // 8
+        hidden = FpMlpOptions(dropout, hidden).first_layer(bits)
         # The first layer's weight in its three parts; each starts as a part of one layer would.
         self.predicted = Linear(bits, hidden)
         self.candidate = nn.Parameter(torch.empty(bits, hidden))
