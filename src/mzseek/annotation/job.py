@@ -106,7 +106,16 @@ def annotate_files(
             records=records, options=_plain(setup), inputs=files,
             bundle=facts["model"], database=facts["database"],
         )  # fmt: skip
+    said = [*_lost_candidates(shop), *said]
     return Done(Path(out), counts, dict(sorted(levels.items())), facts, said)
+
+
+def _lost_candidates(shop: Workshop) -> list[str]:
+    """A line about rows of a list of candidates that hold no molecule."""
+    if not shop.rejects:
+        return []
+    where, reason = shop.rejects[0]
+    return [f"{len(shop.rejects):,} candidates were set aside, the first: {where}: {reason}"]
 
 
 def _settings(

@@ -86,6 +86,11 @@ class SetAside:
 class Workshop:
     """A setup with all that it names opened.
 
+    Attributes
+    ----------
+    rejects : list of (str, str)
+        Where and why, for each row of a list of candidates that holds no molecule.
+
     Raises
     ------
     MzseekError
@@ -94,6 +99,7 @@ class Workshop:
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
+        self.rejects: list[tuple[str, str]] = []
         self.bundle = Bundle.open(setup.model)
         self.fitted = _with_tolerance(self.bundle.fitted, setup.peaks)
         own = [(Path(path).name, Library.open(path)) for path in setup.libraries]
@@ -161,8 +167,7 @@ class Workshop:
             return library_source(library, label)
         if Path(name).is_dir():
             return StoreSource.open(name)
-        rejects: list[tuple[str, str]] = []
-        return file_source(name, rejects)
+        return file_source(name, self.rejects)
 
     def facts(self) -> dict[str, Any]:
         """What a run folder says of what was opened."""

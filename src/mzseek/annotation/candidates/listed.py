@@ -8,13 +8,14 @@ import numpy as np
 
 from mzseek.annotation.candidates.source import Molecule, Source
 from mzseek.chem.describe import BLOCK_LENGTH
+from mzseek.database.record import MoleculeRecord
 from mzseek.database.rows import RecordsAt, describe_records
 from mzseek.database.sources.files import read_molecules
 from mzseek.errors import AnnotationError, InputError
 from mzseek.files import StrPath, content_hash, open_source
 from mzseek.files.streams.table import open_table, plain_name, sole_column
 from mzseek.library import Library
-from mzseek.rejects import Rejects, reporter
+from mzseek.rejects import Rejects, Report, reporter
 
 # Columns that say which feature a candidate is for, written without case and marks.
 _FEATURE = (
@@ -29,6 +30,7 @@ _FEATURE = (
 )
 _KIND = "morgan2"  # of the fingerprints that describing computes along
 _AT_ONCE = 2_000
+_COLUMNS = ("smiles", "key", "formula", "mass", "names", "sources", "identifiers", "place")
 
 
 class ListedSource(Source):
@@ -100,26 +102,50 @@ def file_source(path: StrPath, rejects: Rejects) -> ListedSource:
     report = reporter(rejects)
     records = list(read_molecules([path], report))
     named = _features(path)
-    molecules: list[Molecule] = []
+    molecules, places = _described(records, report)
     lists: dict[str, list[int]] = {}
-    for first in range(0, len(records), _AT_ONCE):
-        batch = records[first : first + _AT_ONCE]
-        described = describe_records(RecordsAt(batch, first), _KIND)
+    if named is not None:
+        for record, place in zip(records, places, strict=True):
+            if place >= 0:
+                lists.setdefault(named[record.where], []).append(place)
+    if not molecules:
+        raise InputError(path, "holds no molecule that can be read")
+    facts = {
+        "kind": "file",
+        "path": str(path.resolve()),
+        "sha256": content_hash(path),
+        "set_aside": len(records) - sum(place >= 0 for place in places),
+    }
+    return ListedSource(path.name, molecules, facts, lists if named is not None else None)
+
+
+def _described(
+    records: Sequence[MoleculeRecord], report: Report
+) -> tuple[list[Molecule], list[int]]:
+    """Molecules, each text described once, and the place of each record's (−1: set aside)."""
+    first: dict[tuple[str, str, str], int] = {}
+    for at, record in enumerate(records):
+        first.setdefault((record.text, record.name, record.identifier), at)
+    distinct = list(first.values())
+    molecules: list[Molecule] = []
+    place_of: dict[int, int] = {}
+    for start in range(0, len(distinct), _AT_ONCE):
+        batch = [records[at] for at in distinct[start : start + _AT_ONCE]]
+        described = describe_records(RecordsAt(batch, start), _KIND)
         for where, reason in described.rejects:
             report(where, reason)
-        columns = ("smiles", "key", "formula", "mass", "names", "sources", "identifiers", "place")
-        rows = zip(*(described.table[name].to_pylist() for name in columns), strict=True)
-        for smiles, key, formula, mass, names, sources, identifiers, place in rows:
-            if named is not None:
-                lists.setdefault(named[records[place].where], []).append(len(molecules))
+        columns = (described.table[name].to_pylist() for name in _COLUMNS)
+        for smiles, key, formula, mass, names, sources, identifiers, place in zip(
+            *columns, strict=True
+        ):
+            place_of[distinct[place]] = len(molecules)
             molecules.append(
                 Molecule(smiles, key[:BLOCK_LENGTH], formula, mass, names[0] if names else "",
                          tuple(sources), tuple(identifiers))
             )  # fmt: skip
-    if not molecules:
-        raise InputError(path, "holds no molecule that can be read")
-    facts = {"kind": "file", "path": str(path.resolve()), "sha256": content_hash(path)}
-    return ListedSource(path.name, molecules, facts, lists if named is not None else None)
+    return molecules, [
+        place_of.get(first[record.text, record.name, record.identifier], -1) for record in records
+    ]
 
 
 def library_source(library: Library, label: str) -> ListedSource:
