@@ -1,12 +1,11 @@
 """Annotate a fold of a data set, file in and table out, and count hits.
 
-    python benchmarks/annotate_fold.py massbank.tsv.gz massbank_candidates_mass.json.gz --model BUNDLE
+    python benchmarks/annotate_fold.py set.tsv.gz set_candidates_mass.json.gz --model BUNDLE
 
-The spectra of the fold are written as MGF, their candidate lists as CSV, and `mzseek annotate` is run
-on them. Hits are by the first block of the InChIKey, intervals over molecules. A list that holds the
-truth in no form (by that block) counts as missed. Candidates below the first hundred are not shown.
-
-With --together, spectra of a molecule and ion mode are one feature.
+The spectra of the fold are written as MGF, their candidate lists as CSV, and `mzseek annotate` is
+run on them. Hits are by the first block of the InChIKey, intervals over molecules. Candidates
+below the first hundred are not shown, and count as missed. With --together, spectra of a molecule
+are one feature.
 """
 
 import argparse
@@ -48,7 +47,7 @@ def main() -> None:
 def measured(given: argparse.Namespace, folder: Path) -> dict[str, object]:
     truth = written(given, folder)
     command = [
-        sys.executable, "-c", "import sys; sys.argv[0]='mzseek'; from mzseek.cli import main; main()",
+        sys.executable, "-c", "from mzseek.cli import main; main()",
         "annotate", str(folder / "fold.mgf"), "--database", str(folder / "candidates.csv"),
         "--out", str(folder / "answers"),
     ]  # fmt: skip
