@@ -121,7 +121,12 @@ def test_next_after_negatives_and_after_training_on_them(
 
 
 def test_every_json_is_alone_on_standard_output(
-    mzseek, sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads_kept: None
+    mzseek,
+    sources: Path,
+    bundle_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    threads_kept: None,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     table = tmp_path / "candidates.csv"
@@ -151,6 +156,8 @@ def test_every_json_is_alone_on_standard_output(
         "reproduce": ["toy", "--out", "made"],
         "tune": [grid, "--data", sources, "--out", "tuned", "--jobs", 1],
         "show": [sources / "spectra.tsv"],
+        "annotate": [sources / "spectra.tsv", "--model", bundle_folder, "--coverage", 0.5],
+        "model info": [bundle_folder],
     }
     for command, arguments in commands.items():
         status, out, err = mzseek(*command.split(), *arguments, "--json")

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import zstandard
 
 from mzseek.errors import BundleError
+from mzseek.files import StrPath
 from mzseek.files.json_file import check_fields, parse_object
 
 Array = npt.NDArray[Any]
@@ -39,7 +40,7 @@ _ENTRY = {
 }
 
 
-def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
+def write_arrays(path: StrPath, arrays: Mapping[str, Array]) -> None:
     """Write arrays by name; numbers and bytes of fixed length only."""
     entries: dict[str, dict[str, Any]] = {}
     frames: list[bytes] = []
@@ -59,7 +60,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
             stored[content] = facts
         entries[name] = stored[content]
     header = json.dumps(entries, separators=(",", ":")).encode()
-    with path.open("wb") as file:
+    with Path(path).open("wb") as file:
         file.write(_MAGIC + len(header).to_bytes(8, "little") + header)
         for frame in frames:
             file.write(frame)

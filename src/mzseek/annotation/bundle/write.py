@@ -1,7 +1,7 @@
 """Writing a bundle: whole or not at all, the same bytes for the same contents."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ class Contents:
 
 
 def write_bundle(
-    out: StrPath, contents: Contents, sources: list[Path] | None = None, *, most: int = MOST_PEAKS
+    out: StrPath, contents: Contents, sources: Sequence[StrPath] = (), *, most: int = MOST_PEAKS
 ) -> Bundle:
     """Write a bundle, and open it.
 
@@ -86,7 +86,7 @@ def write_bundle(
     out : path
         Folder to make; a bundle that is there is replaced, anything else is refused.
     contents : Contents
-    sources : list of Path, optional
+    sources : sequence of paths
         Files and folders that must not be overwritten.
     most : int
         Peaks of a reference spectrum that are kept.
@@ -100,7 +100,7 @@ def write_bundle(
     """
     folder = Path(out)
     with sole_writer(folder, "writing a model bundle"):
-        ensure_replaceable(folder, KIND, sources or [])
+        ensure_replaceable(folder, KIND, list(map(Path, sources)))
         with atomic_directory(folder) as partial:
             _fill(partial, contents, most)
             opened = Bundle.open(partial)  # it is whole before it gets its name

@@ -50,7 +50,7 @@ def test_a_folder_ends_with_where_to_look(mzseek, mgf, options, tmp_path):
 
 def test_json_alone(mzseek, mgf, options):
     _, out, _ = mzseek("annotate", mgf, *options, "--json")
-    found = json.loads(out)
+    found = json.loads(out)["answers"]
     assert [each["feature"] for each in found] == ["S0-1", "S0-2", "S1-1", "S1-2"]
 
 

@@ -225,7 +225,13 @@ def _show_here(spectra: list[Path], setup: Any, grouping: Any, as_json: bool) ->
     if as_json:
         from mzseek.annotation.writing.json_array import answer_object
 
-        print_json([answer_object(answer) for answer in answers])
+        print_json(
+            {
+                "answers": [answer_object(answer) for answer in answers],
+                "set_aside": len(rejects),
+                "left": max(left, 0),
+            }
+        )
 
 
 def _count(paths: list[Path], most: int) -> int:
