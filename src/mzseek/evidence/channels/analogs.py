@@ -4,6 +4,7 @@ The reference spectra nearest to a spectrum (peaks and neutral losses in narrow 
 `mzseek.library.analogs`) are of molecules that may be like the one that was measured. A candidate
 is credible as far as it is like them, the nearest above all. What "like" means depends on the
 fingerprint: one sees the surroundings of atoms, another paths; several together say more than any.
+A molecule lends nothing to itself: that would be a library match, another kind of evidence.
 Beside the nearest, all known molecules speak, by the weights of a regression
 (`mzseek.evidence.regression`). Nothing is trained.
 """
@@ -31,6 +32,7 @@ from mzseek.work.progress import Progress, silent
 _LENT = ("nearest", "mean", "sharp", "nearest × best", "mean × best", "sharp × best")
 _OF_ALL = ("regression", "sharp regression")
 _NAMES = _LENT + _OF_ALL
+_SAME = 0.9999  # Tanimoto similarity from which on two molecules are the same to a fingerprint
 _BIN = 0.01  # what the index is told; analogs are found by bins of their own
 
 
@@ -92,7 +94,7 @@ class Analogs(Channel):
             own = lists.members[lists.pointers[each] : lists.pointers[each + 1]]
             if not len(own):
                 return
-            alike = packed_tanimoto(words[place][own], known[place])
+            alike = _others(packed_tanimoto(words[place][own], known[place]))
             lent_by = _lent_by_nearest(alike, near, spectra)
             by_all = _lent_by_all(alike[:, all_of.molecule], weights[:, spectra])
             rows = lists.ragged.starts[spectra][:, None] + np.arange(len(own))
@@ -119,6 +121,15 @@ class Analogs(Channel):
             )
         made: Regression = learned.ready["regression"]
         return made
+
+
+def _others(alike: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Likeness to other molecules: a candidate that is itself known lends itself nothing.
+
+    In lists that a ranker is fitted on, the truth is never a known molecule, and some decoys are.
+    That must not be learned. A spectrum of the candidate itself is a match, which is told apart.
+    """
+    return np.where(alike >= _SAME, np.float32(0), alike)
 
 
 class _Near(NamedTuple):
