@@ -3,9 +3,11 @@
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mzseek.annotation.confidence import Confidence, OfMode
+from mzseek.annotation.matching import MatchOdds
 from mzseek.decision import Calibration, Pooling
 from mzseek.errors import BundleError
 
@@ -22,6 +24,7 @@ def of_mode(**changes: Any) -> OfMode:
         "absence": None,
         "molecules": 120,
         "own": True,
+        "match": MatchOdds(np.array([-1.0, 2.0]), 60, 70),
     }
     return OfMode(**{**facts, **changes})
 

@@ -88,10 +88,10 @@ def test_probabilities_sum_to_one_and_ranks_follow_them(said):
 
 def test_parts_add_up_to_scores_and_are_told_apart(said):
     for answer in said:
-        assert set(answer.kinds.values()) <= {"evidence", "analogy", "prior"}
+        assert set(answer.kinds.values()) <= {"evidence", "analogy", "match", "prior"}
         for candidate in answer.candidates:
             assert sum(candidate.parts) == pytest.approx(candidate.score, abs=1e-9)
-            split = sum(answer.nats(candidate, kind) for kind in ("evidence", "analogy", "prior"))
+            split = sum(answer.nats(candidate, kind) for kind in ("evidence", "analogy", "match"))
             assert split == pytest.approx(candidate.score, abs=1e-9)
             assert -1e-12 <= candidate.explained <= 1 + 1e-9
 

@@ -20,7 +20,8 @@ from mzseek.decision.utilities import expected_of_candidates
 
 Floats = npt.NDArray[np.float64]
 # What a channel rests on: the spectrum itself, other spectra, or neither. Others are evidence.
-KINDS = {"analogs": "analogy", "substructures": "analogy", "regression": "analogy",
+MATCH = "library"  # spectra of the candidate itself
+KINDS = {MATCH: "match", "analogs": "analogy", "substructures": "analogy", "regression": "analogy",
          "prior": "prior"}  # fmt: skip
 _CREDITED = 5  # candidates whose references are looked up
 
@@ -70,15 +71,18 @@ def answer(
     wanted : Wanted
     """
     counts = np.array([asked.kept])
-    p = numbers.calibration.posterior(scored.scores, counts)
+    alone = numbers.calibration.posterior(scored.scores, counts)
+    nats = _match_nats(asked, near, numbers)
+    p = alone * np.exp(nats)
+    p, ratio = p / p.sum(), float(p.sum())
     spectra = len(asked.feature.spectra)
     coverage, threshold = numbers.threshold(wanted.coverage, spectra)
     in_set = prediction_sets(p, counts, threshold)
     worths = _worths(p, fingerprints)
     keys = np.array([m.key or m.smiles for own in asked.molecules for m in own])
     order = _order(worths[wanted.objective], p, keys)
-    made = _candidates(asked, scored, near, p, in_set, order)
-    present = _present(numbers, p, scored, near.nearest, spectra, wanted.known)
+    made = _candidates(asked, scored, near, p, nats, in_set, order)
+    present = _present(numbers, alone, scored, near.nearest, spectra, wanted.known, ratio)
     choices = _choices(worths, p, keys, order[: wanted.top].tolist())
     matches = tuple(near.matches.values())
     return Answer(
@@ -86,8 +90,8 @@ def answer(
         candidates=made[: wanted.top],
         found=asked.found,
         scored=asked.kept,
-        channels=tuple(channels),
-        kinds=kinds_of(channels),
+        channels=(*channels, MATCH),
+        kinds=kinds_of([*channels, MATCH]),
         ions=_ions(asked, p),
         coverage=coverage,
         set_size=int(in_set.sum()),
@@ -102,14 +106,28 @@ def answer(
     )
 
 
+def _match_nats(asked: Asked, near: Neighbours, numbers: OfMode) -> Floats:
+    """What spectra of the candidates themselves add; nothing where the library has none."""
+    keys = [molecule.key for own in asked.molecules for molecule in own]
+    if numbers.match is None:
+        return np.zeros(len(keys))
+    known = np.array([key in near.similar for key in keys])
+    return np.where(known, numbers.match.of([near.similar.get(key, 0.0) for key in keys]), 0.0)
+
+
 def _present(
-    numbers: OfMode, p: Floats, scored: Scored, nearest: float, spectra: int, known: float
-) -> float | None:
-    """Probability that the molecule is among the candidates; None where the model cannot say."""
+    numbers: OfMode, p: Floats, scored: Scored, nearest: float, spectra: int, known: float,
+    ratio: float,
+) -> float | None:  # fmt: skip
+    """Probability that the molecule is among the candidates; None where the model cannot say.
+
+    `ratio` is how much more probable the similarities of library spectra are if it is.
+    """
     if numbers.absence is None:
         return None
     signs = absence_features(p, [len(p)], scored.raw, [nearest], [spectra])
-    return float(numbers.absence.present(signs, known)[0])
+    present = float(numbers.absence.present(signs, known)[0])
+    return present * ratio / (present * ratio + 1 - present)
 
 
 def _notes(numbers: OfMode, coverage: float, wanted: Wanted) -> list[str]:
@@ -129,8 +147,8 @@ def no_answer(asked: Asked, near: Neighbours, channels: Sequence[str], wanted: W
         candidates=(),
         found=0,
         scored=0,
-        channels=tuple(channels),
-        kinds=kinds_of(channels),
+        channels=(*channels, MATCH),
+        kinds=kinds_of([*channels, MATCH]),
         ions={},
         coverage=wanted.coverage,
         set_size=0,
@@ -181,6 +199,7 @@ def _candidates(
     scored: Scored,
     near: Neighbours,
     p: Floats,
+    nats: Floats,
     in_set: npt.NDArray[np.bool_],
     order: npt.NDArray[np.intp],
 ) -> tuple[Candidate, ...]:
@@ -204,10 +223,10 @@ def _candidates(
                 name=molecule.name,
                 adduct=reading.adduct,
                 error_ppm=error_ppm(asked.feature, reading, molecule),
-                score=float(scored.scores[place]),
+                score=float(scored.scores[place] + nats[place]),
                 probability=float(p[place]),
                 in_set=bool(in_set[place]),
-                parts=tuple(float(part) for part in scored.parts[place]),
+                parts=(*(float(part) for part in scored.parts[place]), float(nats[place])),
                 explained=float(scored.explained[place]),
                 peaks_explained=int(scored.peaks[place]),
                 sources=molecule.sources,

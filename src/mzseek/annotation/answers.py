@@ -138,7 +138,8 @@ class Answer:
     channels : tuple of str
         Names of what the score is made of.
     kinds : mapping of str to str
-        Of each channel: "evidence" (the spectrum itself), "analogy" (other spectra), "prior".
+        Of each channel: "evidence" (the spectrum itself), "analogy" (other spectra), "match"
+        (reference spectra of the candidate itself), "prior".
     ions : mapping of str to float
         Probability of each ion that was tried.
     coverage : float
@@ -197,7 +198,7 @@ class Answer:
         return best.probability * (1.0 if self.present is None else self.present)
 
     def nats(self, candidate: Candidate, kind: str) -> float:
-        """What the channels of a kind ("evidence", "analogy", "prior") add to a score."""
+        """What the channels of a kind ("evidence", "analogy", "match", "prior") add to a score."""
         return float(
             sum(
                 part

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mzseek.annotation.absence import Absence
+from mzseek.annotation.matching import MatchOdds
 from mzseek.decision import Calibration, Pooling
 from mzseek.errors import BundleError, DecisionError
 from mzseek.files.json_file import check_fields
@@ -23,6 +24,7 @@ _FIELDS = {
     "floor": float,
     "nearest": {...: float},
     "absence": dict | None,
+    "match": dict | None,
     "molecules": int,
     "own": bool,
 }
@@ -52,6 +54,8 @@ class OfMode:
         library does not have.
     absence : Absence or None
         Whether the truth is among the candidates at all.
+    match : MatchOdds or None
+        What a spectrum of the candidate itself in the library is worth.
     molecules : int
         That the numbers were fitted on.
     own : bool
@@ -66,6 +70,7 @@ class OfMode:
     floor: float
     nearest: Mapping[float, float]
     absence: Absence | None
+    match: MatchOdds | None
     molecules: int
     own: bool
 
@@ -112,6 +117,7 @@ class OfMode:
             "floor": self.floor,
             "nearest": _texts(self.nearest),
             "absence": None if self.absence is None else self.absence.to_dict(),
+            "match": None if self.match is None else self.match.to_dict(),
             "molecules": self.molecules,
             "own": self.own,
         }
@@ -135,7 +141,7 @@ class OfMode:
             raise BundleError(f"{where}: calibration is {calibration}, which is none")
         if not 0 < facts["floor"] <= 1:
             raise BundleError(f"{where}: floor is {facts['floor']}, expected above 0, at most 1")
-        absence = facts["absence"]
+        absence, match = facts["absence"], facts["match"]
         return cls(
             calibration,
             pooling,
@@ -145,6 +151,7 @@ class OfMode:
             float(facts["floor"]),
             _numbers(facts["nearest"], where),
             None if absence is None else Absence.from_dict(absence, f"{where}, absence"),
+            None if match is None else MatchOdds.from_dict(match, f"{where}, match"),
             facts["molecules"],
             facts["own"],
         )

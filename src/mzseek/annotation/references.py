@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from mzseek.annotation.answers import Reference
 from mzseek.annotation.asking.ask import Asked
@@ -14,10 +15,11 @@ from mzseek.chem.describe import BLOCK_LENGTH
 from mzseek.library import Library
 from mzseek.library.found import Matches
 from mzseek.similarity import tanimoto_of
+from mzseek.spectra import Spectrum
 
 # A reference spectrum of the same precursor matches from here on.
 LEAST_SIMILARITY, LEAST_PEAKS = 0.7, 3
-_MATCHES, _ANALOGS = 5, 10
+_MATCHES, _ANALOGS = 50, 10
 _KIND = "morgan2"
 _Keyed = tuple[str, Reference]
 
@@ -32,10 +34,14 @@ class Neighbours:
         Of the same precursor m/z, similar enough, by the key of their molecules; the best first.
     analogs : mapping of str to Reference
         The most similar of whatever precursor, by the key of their molecules.
+    similar : mapping of str to float
+        For each molecule that libraries have spectra of at this precursor m/z, by its key, the best
+        similarity; 0 where none has a peak in common.
     """
 
     matches: Mapping[str, Reference] = field(default_factory=dict)
     analogs: Mapping[str, Reference] = field(default_factory=dict)
+    similar: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def nearest(self) -> float:
@@ -63,6 +69,7 @@ def neighbours(
     owner = np.repeat(np.arange(len(asked)), [len(each.feature.spectra) for each in asked])
     matches: list[list[_Keyed]] = [[] for _ in asked]
     analogs: list[list[_Keyed]] = [[] for _ in asked]
+    similar: list[dict[str, float]] = [{} for _ in asked]
     for label, library in libraries:
         if not len(library) or not spectra:
             continue
@@ -71,6 +78,13 @@ def neighbours(
         same = library.search(
             spectra, "cosine", _MATCHES, precursor_ppm=widest, by_molecule=True, threads=1
         )
+        keys = [text[:BLOCK_LENGTH] for text in library.molecules["inchikey"].to_pylist()]
+        for place, spectrum in enumerate(spectra):
+            for molecule in _of_precursor(library, spectrum, widths[place]):
+                similar[owner[place]].setdefault(keys[molecule], 0.0)
+        for query, molecule, score in zip(same.queries, same.molecules, same.scores, strict=True):
+            own, key = similar[owner[query]], keys[molecule]
+            own[key] = max(own.get(key, 0.0), float(score))
         peaks = np.array([min(LEAST_PEAKS, len(spectrum)) for spectrum in spectra])
         is_match = (
             (same.scores >= LEAST_SIMILARITY)
@@ -82,7 +96,18 @@ def neighbours(
         near = library.search(spectra, "analog", _ANALOGS, threads=1)
         for place in range(len(near)):
             analogs[owner[near.queries[place]]].append(_reference(near, place, library, label))
-    return [Neighbours(_best(own), _best(near)) for own, near in zip(matches, analogs, strict=True)]
+    return [
+        Neighbours(_best(own), _best(near), known)
+        for own, near, known in zip(matches, analogs, similar, strict=True)
+    ]
+
+
+def _of_precursor(library: Library, spectrum: Spectrum, width: float) -> npt.NDArray[np.int64]:
+    """Molecules that a library has spectra of at a precursor m/z, in the spectrum's mode."""
+    mode = 0 if not spectrum.charge else (1 if spectrum.charge > 0 else -1)
+    near = np.abs(library.ions.precursors - spectrum.precursor_mz) <= width
+    near &= (library.ions.modes == mode) | (library.ions.modes == 0) | (mode == 0)
+    return np.unique(np.asarray(library.molecule_of)[near]).astype(np.int64)
 
 
 def credited(

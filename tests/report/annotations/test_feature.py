@@ -40,7 +40,7 @@ def test_what_is_decided_for_is_always_shown() -> None:
 
 def test_kinds_of_reasons_are_sums_of_their_channels() -> None:
     data = feature_data(make_answer())
-    assert data["candidates"][0]["nats"] == [2.0, -0.25, 0]
+    assert data["candidates"][0]["nats"] == [0, 2.0, -0.25, 0]
     assert data["channels"] == [
         ["fragments", "evidence"], ["substructures", "evidence"], ["analogs", "analogy"]
     ]  # fmt: skip

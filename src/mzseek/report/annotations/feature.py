@@ -17,7 +17,7 @@ from mzseek.report.annotations.words import badges
 IN_FULL = 5
 LISTED = 15
 REFERENCES = 6
-KINDS = ("evidence", "analogy", "prior")
+KINDS = ("match", "evidence", "analogy", "prior")
 
 
 def feature_data(

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from mzseek.annotation.absence import Absence, fit_logistic
 from mzseek.annotation.bundle.making.cases import Cases, Signs, cases_of, modes_of, only, signs_of
 from mzseek.annotation.confidence import COVERAGES, MODES, QUANTILES, Confidence, OfMode
+from mzseek.annotation.matching import MatchOdds, fit_match_odds
 from mzseek.decision import Calibration, fit_calibration, fit_pooling, fit_set_threshold
 from mzseek.decision.confidence.lists import merge_answers
 from mzseek.errors import BundleError
@@ -83,8 +84,9 @@ def fit_confidence(
         inside = modes == sign if own else np.ones(len(modes), np.bool_)
         here = signs.modes == sign if own else np.ones(len(signs.modes), np.bool_)
         found[mode] = _of_mode(
-            only(lists, np.flatnonzero(inside)), signs, here, prepared, groups, ions[mode], own
-        )
+            only(lists, np.flatnonzero(inside)), signs, here, prepared, groups, ions[mode], own,
+            fit_match_odds(library, sign),
+        )  # fmt: skip
     return Confidence(found)
 
 
@@ -122,6 +124,7 @@ def _of_mode(
     groups: Groups,
     ions: Counter[str],
     own: bool,
+    match: MatchOdds | None,
 ) -> OfMode:
     truth = np.asarray(lists.identity) > 0
     calibration = fit_calibration(lists.scores, lists.counts, truth, lists.molecule)
@@ -140,6 +143,7 @@ def _of_mode(
         0.5 / (total + 1),
         {each: float(np.quantile(near, each)) for each in QUANTILES} if len(near) else {},
         fit_absence(cases_of(signs, here, calibration, pooling), prepared, groups),
+        match,
         len(np.unique(lists.molecule)),
         own,
     )

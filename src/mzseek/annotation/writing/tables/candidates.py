@@ -34,6 +34,7 @@ FIRST: dict[str, _Cell] = {
 LAST: dict[str, _Cell] = {
     "evidence": nats("evidence"),
     "analogy": nats("analogy"),
+    "match": nats("match"),
     "prior": nats("prior"),
     "explainedIntensity": _of_candidate(lambda each: decimal(each.explained, 4)),
     "explainedPeaks": _of_candidate(lambda each: str(each.peaks_explained)),

@@ -48,6 +48,7 @@ COLUMNS: dict[str, _Cell] = {
     "scored": lambda answer: str(answer.scored),
     "evidence": _nats_of_best("evidence"),
     "analogy": _nats_of_best("analogy"),
+    "match": _nats_of_best("match"),
     "prior": _nats_of_best("prior"),
     "explainedIntensity": _of_best(lambda best: decimal(best.explained, 4)),
     "libraryMatch": _of_best(lambda best: words(best.match.record) if best.match else ""),
