@@ -49,14 +49,14 @@ def measured(given: argparse.Namespace, folder: Path) -> dict[str, object]:
     command = [
         sys.executable, "-c", "from mzseek.cli import main; main()",
         "annotate", str(folder / "fold.mgf"), "--database", str(folder / "candidates.csv"),
-        "--out", str(folder / "answers"),
+        "--out", str(folder / "answers.tsv"),
     ]  # fmt: skip
     command += ["--model", str(given.model)] if given.model else []
     began = time.perf_counter()
     subprocess.run(command, check=True, stdout=sys.stderr)
     seconds = time.perf_counter() - began
     rows: dict[str, list[dict[str, str]]] = defaultdict(list)
-    with (folder / "answers" / "candidates.tsv").open(newline="", encoding="utf-8") as file:
+    with (folder / "answers.tsv").open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file, delimiter="\t"):
             rows[row["feature"]].append(row)
     return {"seconds": round(seconds, 1), "features": len(truth), **numbers(truth, rows)}

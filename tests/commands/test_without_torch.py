@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mzseek.datasets.demo import QUERIES
 from mzseek.extras import EXTRAS
 from mzseek.prepared import Prepared
 from mzseek.runs.predictions import Predictions
@@ -155,6 +156,9 @@ def test_from_files_to_lists_and_decisions(ask: Ask, world: World, tmp_path: Pat
         "query,smiles,score\na,CCO,1\na,CCC,0.5\nb,CCN,2\nb,CO,1\n"
     )
     ask("decide", "scores.csv", "--json")
+    ask("model", "info", "--json")
+    ask("annotate", str(QUERIES), "--out", "answers", "--jobs", "1")
+    assert (tmp_path / "answers" / "report.html").is_file()
 
 
 NEEDS = [
