@@ -3,9 +3,15 @@
 import numpy as np
 import pytest
 
-from mzseek.annotation.matching import MatchOdds, fit_match_odds
+from mzseek.annotation.matching import (
+    MatchOdds,
+    fit_match_odds,
+    library_without_precursors,
+    without_precursor,
+)
 from mzseek.errors import BundleError
 from mzseek.library import Library
+from mzseek.spectra import Spectrum
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +52,16 @@ def test_the_same_molecule_is_told_by_its_spectrum(library):
 def test_too_few_pairs_say_nothing(library, bundle):
     assert fit_match_odds(library, -1) is None
     assert fit_match_odds(bundle.library, 1) is None  # one contributor
+
+
+def test_peaks_of_the_precursor_are_left_out_of_both_sides(library):
+    bare = library_without_precursors(library)
+    assert (len(bare), bare.ions) == (len(library), library.ions)
+    mz, heights = np.array([50.0, 100.0, 100.3]), np.array([1.0, 9.0, 2.0])
+    one = Spectrum(mz, heights, 100.1, "[M+H]+", 1, "a")
+    assert without_precursor(one).mz.tolist() == [50.0]
+    only = Spectrum(mz[1:], heights[1:], 100.1, "[M+H]+", 1, "a")
+    assert without_precursor(only) is only
 
 
 def test_plain_data_and_back():

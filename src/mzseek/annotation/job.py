@@ -71,9 +71,8 @@ def annotate_files(
     setup : Setup
     grouping : Grouping, optional
     settings : Settings, optional
-        Of the writers.
     more : callable of facts, optional
-        Makes further writers by name of file or suffix, given what will be searched.
+        Makes further writers by name or suffix, given what will be searched.
     resume : bool
         Go on from what a killed process has left.
     jobs : int, optional
@@ -83,7 +82,7 @@ def annotate_files(
     ------
     MzseekError
         A file that is missing or of another kind, a model or database that is damaged, an output
-        that must not be replaced.
+        in the way.
     """
     files = [Path(path) for path in paths]
     shop = Workshop(setup)  # whatever is missing is told before anything is made
@@ -106,8 +105,9 @@ def annotate_files(
             records=records, options=_plain(setup), inputs=files,
             bundle=facts["model"], database=facts["database"],
         )  # fmt: skip
-    said = [*_lost_candidates(shop), *said]
-    return Done(Path(out), counts, dict(sorted(levels.items())), facts, said)
+    return Done(
+        Path(out), counts, dict(sorted(levels.items())), facts, [*_lost_candidates(shop), *said]
+    )
 
 
 def _lost_candidates(shop: Workshop) -> list[str]:

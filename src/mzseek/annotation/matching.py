@@ -7,7 +7,7 @@ of the same m/z.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,11 @@ import numpy.typing as npt
 
 from mzseek.errors import BundleError
 from mzseek.files.json_file import check_fields
+from mzseek.fragments.match import AT_PRECURSOR
 from mzseek.library import Library
 from mzseek.library.found import Matches
+from mzseek.library.lists import Lists, owners_of
+from mzseek.ragged import pointers
 from mzseek.spectra import Spectrum
 
 Floats = npt.NDArray[np.float64]
@@ -67,6 +70,33 @@ class MatchOdds:
         return cls(np.array(facts["nats"], np.float64), facts["same"], facts["other"])
 
 
+def without_precursor(spectrum: Spectrum) -> Spectrum:
+    """A spectrum less its precursor's peaks: every spectrum of that m/z has those in common.
+
+    One that has no others stays as it is.
+    """
+    far = np.abs(spectrum.mz - spectrum.precursor_mz) > AT_PRECURSOR
+    if far.all() or not far.any():
+        return spectrum
+    return replace(spectrum, mz=spectrum.mz[far], intensities=spectrum.intensities[far])
+
+
+def library_without_precursors(library: Library) -> Library:
+    """The same library, its spectra less the peaks of their precursors."""
+    peaks = library.peaks
+    owner = owners_of(peaks)
+    values, weights = np.asarray(peaks.values), np.asarray(peaks.weights)
+    far = np.abs(values - np.asarray(library.ions.precursors)[owner]) > AT_PRECURSOR
+    counts = np.bincount(owner[far], minlength=len(library))
+    far |= counts[owner] == 0
+    kept = Lists(
+        pointers(np.bincount(owner[far], minlength=len(library))), values[far], weights[far]
+    )
+    return Library.held(
+        library.folder, kept, library.ions, library.molecule_of, library.records, library.molecules
+    )
+
+
 def fit_match_odds(library: Library, mode: int) -> MatchOdds | None:
     """Measure what similarities are worth in a library.
 
@@ -85,9 +115,8 @@ def fit_match_odds(library: Library, mode: int) -> MatchOdds | None:
     chosen = _sample(np.flatnonzero(np.asarray(library.ions.modes) == mode))
     if not len(chosen):
         return None
-    found = library.search(
-        [_spectrum(library, int(record)) for record in chosen], "cosine", _TOP, precursor_ppm=PPM
-    )
+    spectra = [without_precursor(_spectrum(library, int(record))) for record in chosen]
+    found = library_without_precursors(library).search(spectra, "cosine", _TOP, precursor_ppm=PPM)
     same, others = _best_of_pairs(library, chosen, found)
     if len(same) < _FEW or len(others) < _FEW:
         return None

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ from mzseek.annotation.answers import Reference
 from mzseek.annotation.asking.ask import Asked
 from mzseek.annotation.asking.ions import with_ion
 from mzseek.annotation.asking.tolerance import Tolerance
+from mzseek.annotation.matching import library_without_precursors, without_precursor
 from mzseek.chem import fingerprints
 from mzseek.chem.describe import BLOCK_LENGTH
 from mzseek.library import Library
@@ -66,6 +68,7 @@ def neighbours(
         for each in asked
         for place, spectrum in enumerate(each.feature.spectra)
     ]
+    bare = [without_precursor(spectrum) for spectrum in spectra]
     owner = np.repeat(np.arange(len(asked)), [len(each.feature.spectra) for each in asked])
     matches: list[list[_Keyed]] = [[] for _ in asked]
     analogs: list[list[_Keyed]] = [[] for _ in asked]
@@ -75,8 +78,8 @@ def neighbours(
             continue
         widths = np.array([tolerance.of(spectrum.precursor_mz) for spectrum in spectra])
         widest = max(w / s.precursor_mz * 1e6 for w, s in zip(widths, spectra, strict=True))
-        same = library.search(
-            spectra, "cosine", _MATCHES, precursor_ppm=widest, by_molecule=True, threads=1
+        same = bare_of(library).search(
+            bare, "cosine", _MATCHES, precursor_ppm=widest, by_molecule=True, threads=1
         )
         keys = [text[:BLOCK_LENGTH] for text in library.molecules["inchikey"].to_pylist()]
         for place, spectrum in enumerate(spectra):
@@ -85,7 +88,7 @@ def neighbours(
         for query, molecule, score in zip(same.queries, same.molecules, same.scores, strict=True):
             own, key = similar[owner[query]], keys[molecule]
             own[key] = max(own.get(key, 0.0), float(score))
-        peaks = np.array([min(LEAST_PEAKS, len(spectrum)) for spectrum in spectra])
+        peaks = np.array([min(LEAST_PEAKS, len(spectrum)) for spectrum in bare])
         is_match = (
             (same.scores >= LEAST_SIMILARITY)
             & (same.matched_peaks >= peaks[same.queries])
@@ -108,6 +111,16 @@ def _of_precursor(library: Library, spectrum: Spectrum, width: float) -> npt.NDA
     near = np.abs(library.ions.precursors - spectrum.precursor_mz) <= width
     near &= (library.ions.modes == mode) | (library.ions.modes == 0) | (mode == 0)
     return np.unique(np.asarray(library.molecule_of)[near]).astype(np.int64)
+
+
+_bare: "WeakKeyDictionary[Library, Library]" = WeakKeyDictionary()
+
+
+def bare_of(library: Library) -> Library:
+    """A library less the peaks of its precursors, made once."""
+    if library not in _bare:
+        _bare[library] = library_without_precursors(library)
+    return _bare[library]
 
 
 def credited(
