@@ -68,6 +68,7 @@ def test_plain_data_and_back():
     odds = MatchOdds(np.array([-1.0, 0.5, 3.0]), 70, 80)
     again = MatchOdds.from_dict(odds.to_dict())
     assert again.of([0.1, 0.5, 0.99]).tolist() == [-1.0, 0.5, 3.0]
+    assert again.of([0.6])[0] > 0.5
     assert (again.same, again.other) == (70, 80)
     with pytest.raises(BundleError, match="has no nats"):
         MatchOdds.from_dict({"nats": [], "same": 0, "other": 0})

@@ -67,7 +67,6 @@ def annotate_files(
     paths : sequence of paths
         Any format that `mzseek.spectra.read_spectra` reads.
     out : path
-        A folder, or a file by its suffix.
     setup : Setup
     grouping : Grouping, optional
     settings : Settings, optional

@@ -49,13 +49,15 @@ class MatchOdds:
     def of(self, similarities: npt.ArrayLike) -> Floats:
         """Nats of candidates whose own reference spectra are so similar.
 
+        Between the middles of bins they rise evenly.
+
         Examples
         --------
-        >>> MatchOdds(np.array([-1.0, 2.0]), 100, 100).of([0.0, 0.4, 0.5, 1.0]).tolist()
-        [-1.0, -1.0, 2.0, 2.0]
+        >>> MatchOdds(np.array([-1.0, 2.0]), 100, 100).of([0.0, 0.25, 0.5, 1.0]).tolist()
+        [-1.0, -1.0, 0.5, 2.0]
         """
-        place = np.asarray(similarities, np.float64) * len(self.nats)
-        return self.nats[np.minimum(place.astype(np.int64), len(self.nats) - 1)]
+        middles = (np.arange(len(self.nats)) + 0.5) / len(self.nats)
+        return np.interp(np.asarray(similarities, np.float64), middles, self.nats)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""

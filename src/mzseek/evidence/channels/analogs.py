@@ -4,7 +4,8 @@ The reference spectra nearest to a spectrum (peaks and neutral losses in narrow 
 `mzseek.library.analogs`) are of molecules that may be like the one that was measured. A candidate
 is credible as far as it is like them, the nearest above all. What "like" means depends on the
 fingerprint: one sees the surroundings of atoms, another paths; several together say more than any.
-A molecule lends nothing to itself: that would be a library match, another kind of evidence.
+Known molecules that are candidates themselves lend nothing: that would be a library match, another
+kind of evidence.
 Beside the nearest, all known molecules speak, by the weights of a regression
 (`mzseek.evidence.regression`). Nothing is trained.
 """
@@ -124,12 +125,14 @@ class Analogs(Channel):
 
 
 def _others(alike: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Likeness to other molecules: a candidate that is itself known lends itself nothing.
+    """Likeness to known molecules that are none of the candidates.
 
-    In lists that a ranker is fitted on, the truth is never a known molecule, and some decoys are.
-    That must not be learned. A spectrum of the candidate itself is a match, which is told apart.
+    One that is a candidate itself lends nothing, neither to itself nor to the others: its spectra
+    are matches, another kind of evidence, which is told apart. Else a known molecule would lift
+    its isomers, and in lists that a ranker is fitted on, where the truth is never known, to be
+    known would count against a candidate.
     """
-    return np.where(alike >= _SAME, np.float32(0), alike)
+    return np.where((alike >= _SAME).any(0), np.float32(0), alike)
 
 
 class _Near(NamedTuple):
