@@ -36,6 +36,7 @@ def main() -> None:
     asked.add_argument("--model", type=Path)
     asked.add_argument("--mode", choices=("positive", "negative"), default="positive")
     asked.add_argument("--together", action="store_true")
+    asked.add_argument("--each", type=int, help="spectra of a molecule, at most; all by default")
     asked.add_argument("--keep", type=Path, help="folder for what is written")
     given = asked.parse_args()
     with tempfile.TemporaryDirectory() as made:
@@ -101,6 +102,7 @@ def written(given: argparse.Namespace, folder: Path) -> dict[str, str]:
     lists = json.loads(gzip.decompress(given.candidates.read_bytes()))
     truth: dict[str, str] = {}
     keys: dict[str, str] = {}
+    seen: dict[str, int] = {}
     with (
         (folder / "fold.mgf").open("w") as mgf,
         (folder / "candidates.csv").open("w", newline="") as table,
@@ -114,6 +116,9 @@ def written(given: argparse.Namespace, folder: Path) -> dict[str, str]:
                 continue
             smiles = spectrum.metadata["smiles"]
             key = keys.setdefault(smiles, inchikey_block(smiles))
+            seen[key] = seen.get(key, 0) + 1
+            if given.each and seen[key] > given.each:
+                continue
             name = key if given.together else spectrum.identifier
             if name not in truth:
                 truth[name] = key
