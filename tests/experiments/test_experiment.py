@@ -10,7 +10,7 @@ def test_a_scale_leaves_rows_out_and_says_so() -> None:
     said = "; ".join(tau.reductions(scale_named("laptop")))
     assert "without the rows fp-mlp, τ = 1/256" in said
     assert "1 of 5 seeds" in said
-    assert "epochs: 4 (2 for listwise losses) of 50" in said
+    assert "epochs: 3 (1 for listwise losses) of 50" in said
 
 
 def test_at_full_scale_nothing_is_left_out() -> None:

@@ -81,7 +81,7 @@ def test_a_row_may_be_scaled_by_itself() -> None:
     assert len(cell(cut, "fp-mlp", "mass/hit_rate@1", here).trials) == 1
     assert len(cell(cut, "emb-mlp", "mass/hit_rate@1", here).trials) == 2
     assert cell(cut, "emb-mlp", "mass/hit_rate@1", here).trials[0].setup.epochs == 2
-    assert cell(cut, "bce", "mass/hit_rate@1", here).trials[0].setup.epochs == 4
+    assert cell(cut, "bce", "mass/hit_rate@1", here).trials[0].setup.epochs == 3
 
 
 def test_options_of_a_scale_are_given_to_parts_that_have_them() -> None:

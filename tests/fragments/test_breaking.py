@@ -137,7 +137,7 @@ def test_where_no_code_can_be_kept_it_is_compiled_all_the_same(
         assert options == {"nogil": True}
         return lambda function: function
 
-    monkeypatch.setattr("mzseek.compiled.njit", njit)
+    monkeypatch.setattr("numba.njit", njit)
     assert compiled(lambda: 7)() == 7
 
 

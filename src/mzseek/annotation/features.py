@@ -81,7 +81,7 @@ def name_of(spectrum: Spectrum, place: int) -> tuple[str, str]:
 
     Examples
     --------
-    >>> one = Spectrum(np.array([50.0]), np.ones(1), 100.0, None, None, "x", {"scans": "17"})
+    >>> one = Spectrum(np.array([50.0]), np.ones(1), 100.0, None, None, "17", {"scans": "17"})
     >>> name_of(one, 1)
     ('17', 'scans')
     """

@@ -29,6 +29,7 @@ from mzseek.work import Engine, LocalEngine
 from mzseek.work.opened import WithOpened
 
 LIBRARY = "library"  # the name of a database that is the library's own molecules
+BUNDLE = "the bundle that comes with mzseek"
 BUNDLED, BOXED = "the library of the bundle", "the database of the bundle"
 _FEATURES = 64  # a batch, for memory's sake; what is said of a feature depends on no other
 
@@ -174,6 +175,8 @@ class Workshop:
         return {
             "model": {
                 "path": str(self.bundle.folder),
+                "name": BUNDLE if self.setup.model is None else self.bundle.folder.name,
+                "about": _about(self.bundle),
                 "sha256": {n: f["sha256"] for n, f in self.bundle.manifest["files"].items()},
             },
             "database": self.source.facts(),
@@ -181,6 +184,12 @@ class Workshop:
                 {"label": label, "spectra": len(library)} for label, library in self.libraries
             ],
         }
+
+
+def _about(bundle: Bundle) -> str:
+    """In a sentence what a bundle has learned from."""
+    molecules = len(bundle.library.molecules)
+    return f"Learned from {len(bundle.library):,} spectra of {molecules:,} molecules."
 
 
 def _with_tolerance(fitted: Fitted, peaks: Tolerance | None) -> Fitted:

@@ -117,6 +117,7 @@ def features_of(spectra: Iterable[Spectrum]) -> list[Feature]:
 
     Examples
     --------
+    >>> import numpy as np
     >>> one = Spectrum(np.array([50.0]), np.ones(1), 100.0, None, None, "a", {"feature_id": "7"})
     >>> [(each.name, len(each.spectra)) for each in features_of([one, one])]
     [('7', 2)]

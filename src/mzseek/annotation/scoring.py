@@ -143,7 +143,12 @@ def _laid_out(asked: Sequence[Asked], fingerprint: str) -> _Layout:
             union.append(each.kept)
     table = Molecules(list(place), fingerprint, jobs=1)
     lists = Lists(
-        spectra, np.array(list_of, np.int64), pointers(sizes), np.array(members, np.int64), table
+        spectra,
+        np.array(list_of, np.int64),
+        pointers(sizes),
+        np.array(members, np.int64),
+        table,
+        known_are_matches=True,
     )
     numbers = np.array([len(each.feature.spectra) for each in asked], np.int64)
     return _Layout(lists, np.array(union, np.int64), numbers)

@@ -91,8 +91,8 @@ class Channel(ABC):
     def features(self, learned: Learned, lists: Lists) -> Features:
         """What it says of every candidate: shape (rows of the lists, feature names).
 
-        A row depends on its spectrum, its list of candidates and what was learned, and on no other
-        spectrum or list, nor on any order.
+        A row depends on its spectrum, its candidate and what was learned, and on no other row;
+        where ``lists.known_are_matches``, on its list as well, in no order.
         """
 
 

@@ -35,6 +35,9 @@ class Lists:
         Candidates of all lists, as places in `molecules`; list i is
         ``members[pointers[i]:pointers[i + 1]]``.
     molecules : Molecules
+    known_are_matches : bool
+        Known molecules among the candidates are judged by their own spectra, elsewhere, and lend
+        their likeness to none.
     """
 
     spectra: Sequence[Spectrum]
@@ -42,6 +45,7 @@ class Lists:
     pointers: Ints
     members: Ints
     molecules: Molecules
+    known_are_matches: bool = False
 
     def __post_init__(self) -> None:
         if len(self.list_of) != len(self.spectra):

@@ -1,5 +1,7 @@
 """The analog channel."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -55,7 +57,7 @@ def regressed(lessons: Lessons, spectrum) -> np.ndarray:
 
 
 def others(alike, known, listed, kind):
-    """Known molecules that are candidates themselves lend nothing."""
+    """Known molecules among those listed lend nothing."""
     rows = fingerprints(listed, kind)
     is_listed = [
         (tanimoto(rows, fingerprints([each] * len(listed), kind)) > 0.9999).any() for each in known
@@ -63,11 +65,14 @@ def others(alike, known, listed, kind):
     return np.where(is_listed, 0.0, alike)
 
 
-def test_features_are_those_of_a_plain_loop(asked: Questions, lessons: Lessons) -> None:
+@pytest.mark.parametrize("of_list", [False, True])
+def test_features_are_those_of_a_plain_loop(
+    asked: Questions, lessons: Lessons, of_list: bool
+) -> None:
     channel = Analogs(AnalogOptions(top=5, likeness="morgan2, rdkit"))
     learned = channel.learn(lessons.without(asked.blocks[:2]))
     left = lessons.without(asked.blocks[:2])
-    lists = asked.lists.only(np.array([0]))
+    lists = dataclasses.replace(asked.lists.only(np.array([0])), known_are_matches=of_list)
     near = cosines(left, lists.spectra[0])
     best = {m: near[left.molecule == m].max() for m in np.unique(left.molecule)}
     chosen = sorted(best, key=lambda m: -best[m])[:5]
@@ -80,15 +85,16 @@ def test_features_are_those_of_a_plain_loop(asked: Questions, lessons: Lessons) 
     listed = [lists.molecules.smiles[each] for each in lists.candidates]
     for row, values in enumerate(said):
         smiles = listed[row]
+        masked = listed if of_list else [smiles]
         wanted = []
         for kind in ("morgan2", "rdkit"):
             alike = tanimoto(fingerprints([smiles] * 5, kind), fingerprints(names, kind))
-            alike = others(alike, names, listed, kind)
+            alike = others(alike, names, masked, kind)
             plain = [(sims * alike).max(), sims**2 @ alike / (sims**2).sum(),
                      (sims**3 * alike**2).max()]  # fmt: skip
             wanted += plain + [sims.max() * each for each in plain]
             all_of = fingerprints([smiles] * len(known), kind), fingerprints(known, kind)
-            alike = others(tanimoto(*all_of), known, listed, kind)
+            alike = others(tanimoto(*all_of), known, masked, kind)
             wanted += [weights @ alike, weights @ alike**2]
         assert np.allclose(values, wanted, atol=2e-3)
 

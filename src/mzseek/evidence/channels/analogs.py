@@ -4,8 +4,7 @@ The reference spectra nearest to a spectrum (peaks and neutral losses in narrow 
 `mzseek.library.analogs`) are of molecules that may be like the one that was measured. A candidate
 is credible as far as it is like them, the nearest above all. What "like" means depends on the
 fingerprint: one sees the surroundings of atoms, another paths; several together say more than any.
-Known molecules that are candidates themselves lend nothing: that would be a library match, another
-kind of evidence.
+A molecule lends nothing to itself: that would be a library match, another kind of evidence.
 Beside the nearest, all known molecules speak, by the weights of a regression
 (`mzseek.evidence.regression`). Nothing is trained.
 """
@@ -95,7 +94,8 @@ class Analogs(Channel):
             own = lists.members[lists.pointers[each] : lists.pointers[each + 1]]
             if not len(own):
                 return
-            alike = _others(packed_tanimoto(words[place][own], known[place]))
+            alike = packed_tanimoto(words[place][own], known[place])
+            alike = _others(alike, of_list=lists.known_are_matches)
             lent_by = _lent_by_nearest(alike, near, spectra)
             by_all = _lent_by_all(alike[:, all_of.molecule], weights[:, spectra])
             rows = lists.ragged.starts[spectra][:, None] + np.arange(len(own))
@@ -124,15 +124,15 @@ class Analogs(Channel):
         return made
 
 
-def _others(alike: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Likeness to known molecules that are none of the candidates.
+def _others(alike: npt.NDArray[np.float32], of_list: bool) -> npt.NDArray[np.float32]:
+    """Likeness to other known molecules than the candidate: one that is known lends itself nothing.
 
-    One that is a candidate itself lends nothing, neither to itself nor to the others: its spectra
-    are matches, another kind of evidence, which is told apart. Else a known molecule would lift
-    its isomers, and in lists that a ranker is fitted on, where the truth is never known, to be
-    known would count against a candidate.
+    In lists that a ranker is fitted on, the truth is never a known molecule, and some decoys are:
+    to be known would count against a candidate. With `of_list`, a known molecule that is any of the
+    candidates lends nothing to all of them: its spectra are matches, and would lift its isomers.
     """
-    return np.where((alike >= _SAME).any(0), np.float32(0), alike)
+    same = alike >= _SAME
+    return np.where(same.any(0) if of_list else same, np.float32(0), alike)
 
 
 class _Near(NamedTuple):

@@ -41,7 +41,7 @@ def test_every_option_reaches_the_run(mzseek, small_set, tmp_path: Path) -> None
     )  # fmt: skip
     assert status == 0
     facts = json.loads(said)
-    assert facts["model"]["channels"][0]["options"] == {"top": 7, "likeness": "maccs"}
+    assert facts["model"]["channels"][0]["options"] == {"top": 7, "likeness": "maccs", "doubt": 1.0}
     assert set(facts) == {"out", "best", "model"}
     options = Run.open(tmp_path / "run").made.options
     wanted = {
