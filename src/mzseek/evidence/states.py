@@ -17,6 +17,7 @@ FOLDER = "evidence"
 AGAIN = "run `mzseek fit` again"
 MANIFEST = Manifest("fitted evidence", EvidenceError, AGAIN, versions=(1,))
 _BLOCKS, _WIDTH = "learned_from", 14
+_CHANNEL = "channel"
 
 
 def save_states(folder: Path, channels: Sequence[Channel], learned: Sequence[Learned]) -> None:
@@ -29,7 +30,8 @@ def save_states(folder: Path, channels: Sequence[Channel], learned: Sequence[Lea
         save_file(
             arrays | {_BLOCKS: blocks.reshape(-1, _WIDTH)},
             folder / _file(place, channel),
-            metadata={"channel": channel.name, "facts": json.dumps(dict(each.facts))},
+            # One entry: several would come in an order by chance, and bytes with them.
+            metadata={"facts": json.dumps({_CHANNEL: channel.name, **each.facts})},
         )
     MANIFEST.write(folder, {})
 
@@ -57,6 +59,6 @@ def _open(path: Path, channel: Channel) -> Learned:
     except ModelError as error:
         raise EvidenceError(f"{error}; {AGAIN}") from error
     blocks = arrays.pop(_BLOCKS, np.empty(0))
-    if metadata.get("channel") != channel.name or blocks.shape[1:] != (_WIDTH,):
+    if facts.pop(_CHANNEL, None) != channel.name or blocks.shape[1:] != (_WIDTH,):
         raise EvidenceError(f"{path}: is not what {channel.name} has learned; {AGAIN}")
     return Learned(arrays, facts, np.ascontiguousarray(blocks).view(f"S{_WIDTH}").reshape(-1))
