@@ -1,5 +1,6 @@
 """All that the page shows of a feature, as plain data."""
 
+from pathlib import Path
 from typing import Any
 
 from mzseek.annotation.answers import Answer, Candidate, Reference
@@ -68,7 +69,7 @@ def _about(answer: Answer) -> dict[str, Any]:
     return {
         "name": feature.name,
         "by": feature.named_by,
-        "where": feature.where,
+        "where": Path(feature.where).name,
         "mz": round(feature.precursor_mz, 5),
         "rt": _rounded(feature.retention_time, 1),
         "spectra": len(feature.spectra),
