@@ -144,7 +144,9 @@ def test_being_asked_to_end_is_like_ctrl_c(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("begun", ["made/answers.partial", "made/prepared", "made/runs/iou/run.json"])
+@pytest.mark.parametrize(
+    "begun", ["made/answers.partial", "made/prepared", "made/runs/iou/run.json"]
+)
 def test_ctrl_c_ends_the_demo_with_all_that_it_trains(tmp_path: Path, begun: str) -> None:
     process = subprocess.Popen(
         [*CLI, "demo", "--out", "made"], cwd=tmp_path, start_new_session=True, text=True,
