@@ -87,7 +87,9 @@ def test_molecules_of_the_library_are_in_the_box(bundle: Bundle, small: Prepared
 
 
 def test_verify_reads_all(bundle: Bundle) -> None:
+    assert not {"fitted", "library", "molecules"} & set(vars(bundle))
     bundle.verify()
+    assert {"card", "confidence", "fitted", "library", "molecules"} <= set(vars(bundle))
 
 
 @pytest.mark.parametrize("name", ["arrays.bin", "model.json", "records.parquet", "LICENCE.md"])

@@ -8,7 +8,6 @@ from mzseek.annotation.asking.ions import Hypothesis, Ions, hypotheses, is_mode_
 from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.candidates.source import Molecule, Source, distinct
 from mzseek.annotation.features import Feature
-from mzseek.errors import AnnotationError
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,13 +99,6 @@ def ask(
         total,
         tuple(notes),
     )
-
-
-def check_names(features: Mapping[str, object], known: Mapping[str, str], what: str) -> None:
-    """Refuse formulas of features that are not there: a slip in a name must not pass unseen."""
-    lost = [name for name in known if name not in features]
-    if lost and len(lost) == len(known):
-        raise AnnotationError(f"{what}: names no feature of these spectra, such as {lost[0]!r}")
 
 
 def _notes(feature: Feature, readings: tuple[Hypothesis, ...]) -> list[str]:

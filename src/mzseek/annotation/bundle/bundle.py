@@ -78,11 +78,9 @@ class Bundle:
 
     def verify(self) -> None:
         """Read all of it, as `open` and use would; raises `BundleError`."""
-        for part in (self.card, self.confidence, self.library, self.molecules):
-            assert part is not None
+        _ = self.card, self.confidence, self.library, self.molecules
         for learned in self.fitted.learned:
-            for array in learned.arrays.values():
-                assert array is not None
+            _ = list(learned.arrays.values())  # each is unpacked when it is looked at
 
     @cached_property
     def fitted(self) -> "Fitted":
