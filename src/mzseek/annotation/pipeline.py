@@ -137,7 +137,9 @@ class Workshop:
         if not full:
             return {}
         confidence = self.bundle.confidence
-        scored, molecules = score(full, self.fitted, confidence, self.bundle.fingerprint)
+        scored, molecules = score(
+            full, self.fitted, confidence, self.bundle.fingerprint, self.source.index
+        )
         return {
             id(each): answer(
                 each, own, near[id(each)],
