@@ -9,9 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from mzseek.chem.fingerprinting.compute import molecule_rows
 from mzseek.chem.fingerprinting.registry import fingerprint_kind
-from mzseek.chem.fingerprinting.rows import rows_to_csr
 from mzseek.chem.molecule import parse_molecule
 from mzseek.fragments import PieceTable, join_tables, piece_table, table_of
 from mzseek.similarity.packed import Words, pack_words, unpack_words
@@ -23,7 +21,7 @@ _BATCH = 500  # molecules that a process reads at a time
 
 
 class Index(Protocol):
-    """What was read of a list of molecules before: such as `mzseek.annotation.candidates.index` keeps."""
+    """What was read of a list of molecules before, and kept."""
 
     kinds: tuple[str, ...]
 
@@ -174,8 +172,5 @@ def read_batch(
 ) -> tuple[PieceTable, dict[str, Words]]:
     """Pieces, if wanted, and packed fingerprints of some molecules, each parsed once."""
     molecules = [parse_molecule(text) for text in smiles]
-    bits = {
-        kind: pack_words(rows_to_csr(molecule_rows(molecules, kind), fingerprint_kind(kind).bits))
-        for kind in kinds
-    }
-    return table_of(molecules if with_pieces else []), bits
+    words = {kind: fingerprint_kind(kind).words(molecules) for kind in kinds}
+    return table_of(molecules if with_pieces else []), words
