@@ -211,3 +211,12 @@ def test_what_is_missing_is_told_first(bundle_folder, tmp_path, setup):
         Workshop(Setup(model=str(tmp_path)))
     with pytest.raises(BundleError, match="coverage is 2"):
         Workshop(dataclasses.replace(setup, wanted=Wanted(coverage=2.0)))
+
+
+def test_chunks_and_batches_do_not_show(setup, features, said, monkeypatch):
+    told = []
+    monkeypatch.setattr("mzseek.annotation.pipeline._FEATURES", 2)
+    monkeypatch.setattr("mzseek.annotation.pipeline._BY_MASS", 5)
+    found = list(answers(iter(features), setup, engine=LocalEngine(1), progress=told.append))
+    assert list(map(plain, found)) == list(map(plain, said))
+    assert told == [2, 4, 5, 7, 9, 10, 12]
