@@ -20,6 +20,9 @@ OF_RDKIT = [kind for kind in FINGERPRINTS if kind != "map4"]  # which is in test
 
 def rdkit_bits(kind: str, molecule: Chem.Mol) -> list[int]:
     """RDKit's own call for one molecule."""
+    if kind == "atom-pairs":
+        generator = rdFingerprintGenerator.GetAtomPairGenerator(fpSize=4096)
+        return list(generator.GetFingerprint(molecule).GetOnBits())
     if "-" in kind:  # one after the other
         first, second = kind.split("-")
         after = FINGERPRINTS[first].bits
@@ -27,8 +30,9 @@ def rdkit_bits(kind: str, molecule: Chem.Mol) -> list[int]:
     if kind.startswith("morgan"):
         generator = rdFingerprintGenerator.GetMorganGenerator(radius=int(kind[6:]), fpSize=4096)
         return list(generator.GetFingerprint(molecule).GetOnBits())
-    if kind == "rdkit":
-        generator = rdFingerprintGenerator.GetRDKitFPGenerator(fpSize=4096)
+    if kind in ("rdkit", "rdkit4"):
+        most = int(kind[5:] or 7)
+        generator = rdFingerprintGenerator.GetRDKitFPGenerator(fpSize=4096, maxPath=most)
         return list(generator.GetFingerprint(molecule).GetOnBits())
     return list(MACCSkeys.GenMACCSKeys(molecule).GetOnBits())
 
