@@ -20,9 +20,6 @@ OF_RDKIT = [kind for kind in FINGERPRINTS if kind != "map4"]  # which is in test
 
 def rdkit_bits(kind: str, molecule: Chem.Mol) -> list[int]:
     """RDKit's own call for one molecule."""
-    if kind == "atom-pairs":
-        generator = rdFingerprintGenerator.GetAtomPairGenerator(fpSize=4096)
-        return list(generator.GetFingerprint(molecule).GetOnBits())
     if "-" in kind:  # one after the other
         first, second = kind.split("-")
         after = FINGERPRINTS[first].bits

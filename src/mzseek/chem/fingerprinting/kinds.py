@@ -121,16 +121,6 @@ class RDKitPaths(_Generated):
         return rdFingerprintGenerator.GetRDKitFPGenerator(fpSize=self.bits, maxPath=self.most)
 
 
-class AtomPairs(_Generated):
-    """Pairs of atoms with the bonds between them, counted, folded to 4096 bits."""
-
-    name = "atom-pairs"
-    describes = "pairs of atoms with their distance"
-
-    def _make(self) -> Any:
-        return rdFingerprintGenerator.GetAtomPairGenerator(fpSize=self.bits)
-
-
 class MACCS(Fingerprint):
     """The 166 public MACCS keys (bit 0 is never set)."""
 
@@ -197,6 +187,6 @@ def _on_bits(vector: ExplicitBitVect) -> npt.NDArray[np.uint16]:
 
 # Their names and places stand in `mzseek.chem.fingerprinting.registry`.
 MORGAN2, MORGAN4, MORGAN6, MORGAN8 = Morgan(2), Morgan(4), Morgan(6), Morgan(8)
-RDKIT, RDKIT4, ATOM_PAIRS = RDKitPaths(), RDKitPaths(4), AtomPairs()
+RDKIT, RDKIT4 = RDKitPaths(), RDKitPaths(4)
 MAP4_PAIRS, MACCS_KEYS = MAP4(), MACCS()
 MORGAN2_MACCS = Joined(MORGAN2, MACCS_KEYS)

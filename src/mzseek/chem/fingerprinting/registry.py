@@ -20,7 +20,6 @@ FINGERPRINTS: "LazyRegistry[Fingerprint]" = LazyRegistry(
         "morgan8": f"{_HERE}:MORGAN8",
         "rdkit": f"{_HERE}:RDKIT",
         "rdkit4": f"{_HERE}:RDKIT4",
-        "atom-pairs": f"{_HERE}:ATOM_PAIRS",
         "map4": f"{_HERE}:MAP4_PAIRS",
         "maccs": f"{_HERE}:MACCS_KEYS",
         "morgan2-maccs": f"{_HERE}:MORGAN2_MACCS",
