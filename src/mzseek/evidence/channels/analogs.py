@@ -41,7 +41,7 @@ class AnalogOptions:
     """Options of the analog channel."""
 
     top: int = option(30, "molecules that lend their likeness", least=1, most=1000)
-    likeness: str = option("morgan2,atom-pairs,rdkit4", "fingerprints that likeness is measured by")
+    likeness: str = option("morgan2,rdkit4", "fingerprints that likeness is measured by")
     doubt: float = option(1.0, "of the regression: the larger, the plainer", above=0)
 
 
