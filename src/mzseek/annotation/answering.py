@@ -24,6 +24,7 @@ Floats = npt.NDArray[np.float64]
 MATCH = "library"  # spectra of the candidate itself
 KINDS = {MATCH: "match", "analogs": "analogy", "substructures": "analogy", "regression": "analogy",
          "prior": "prior", "weights": "prior"}  # fmt: skip
+_LEAST = 1e-300
 _BY_PROBABILITY = ("3", "4")  # levels
 _CREDITED = 5  # candidates whose references are looked up
 
@@ -77,12 +78,8 @@ def answer(
     """
     counts = np.array([asked.kept])
     alone = numbers.calibration.posterior(scored.scores, counts)
-    match = _match_nats(asked, near, numbers)
-    p = alone * np.exp(match)
-    p, ratio = p / p.sum(), float(p.sum())
-    added = match[:, None]
-    if prior is not None:
-        p, added = _with_prior(p, prior.nats), np.column_stack([match, prior.nats])
+    added = _added(asked, near, numbers, prior)
+    p, ratio = _counted(alone, added[:, 0], prior)
     spectra = len(asked.feature.spectra)
     coverage, threshold = numbers.threshold(wanted.coverage, spectra)
     in_set = prediction_sets(p, counts, threshold)
@@ -121,11 +118,18 @@ def labels_of(channels: Sequence[str], prior: str | None) -> tuple[str, ...]:
     return (*channels, MATCH, *([] if prior is None else [prior]))
 
 
-def _with_prior(p: Floats, nats: Floats) -> Floats:
-    """Probabilities times a prior; the largest factor is 1, so that none is out of bounds."""
-    together = p * np.exp(nats - nats.max())
-    total = float(together.sum())
-    return together / total if total > 0 else p
+def _counted(alone: Floats, match: Floats, prior: Told | None) -> tuple[Floats, float]:
+    """Probabilities with library matches and a prior, and how much likelier the matches are.
+
+    The last is what matches say of whether the molecule is there at all, which no prior tells.
+    """
+    p = alone * np.exp(match)
+    p, ratio = p / p.sum(), float(p.sum())
+    if prior is None:
+        return p, ratio
+    logs = np.log(np.maximum(p, _LEAST)) + prior.nats  # weights may be further apart than floats
+    together = np.exp(logs - logs.max())
+    return together / together.sum(), ratio
 
 
 def _with_caution(level: Level) -> Level:
@@ -133,6 +137,12 @@ def _with_caution(level: Level) -> Level:
     if level.number not in _BY_PROBABILITY:
         return level
     return replace(level, reason=f"{level.reason}; a prior is counted in")
+
+
+def _added(asked: Asked, near: Neighbours, numbers: OfMode, prior: Told | None) -> Floats:
+    """What is added to scores, in columns: library matches, and a prior if there is one."""
+    match = _match_nats(asked, near, numbers)
+    return np.column_stack([match] if prior is None else [match, prior.nats])
 
 
 def _match_nats(asked: Asked, near: Neighbours, numbers: OfMode) -> Floats:

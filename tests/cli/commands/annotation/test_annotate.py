@@ -52,11 +52,11 @@ def test_a_prior_is_counted_in_and_said(mzseek, mgf, options, tmp_path):
     _, shown, _ = mzseek("annotate", mgf, *options, "--prior", "learned")
     assert "A prior is counted in: learned by the model" in " ".join(shown.split())
     (tmp_path / "w.csv").write_text("smiles,weight\nCCO,3\nCCN,none\n")
-    _, _, told = mzseek(
+    _, shown, _ = mzseek(
         "annotate", mgf, *options, "--prior", tmp_path / "w.csv", "--out", tmp_path / "out"
     )
-    assert "1 weights were set aside" in told
-    assert "A prior is counted in: weights of w.csv, 1 molecules" in " ".join(told.split())
+    assert "1 weights were set aside, the first: w.csv: line 3" in shown
+    assert "A prior is counted in: weights of w.csv, 1 molecules" in " ".join(shown.split())
     _, out, _ = mzseek("annotate", mgf, *options, "--prior", "learned", "--json")
     assert "prior" in json.loads(out)["answers"][0]["candidates"][0]["nats"]
 
