@@ -1,17 +1,18 @@
 """From scores to an answer: probabilities, a set, a decision for each objective, and doubts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from mzseek.annotation.absence import PRIOR, absence_features
-from mzseek.annotation.answers import Answer, Candidate
+from mzseek.annotation.answers import Answer, Candidate, Level
 from mzseek.annotation.asking.ask import Asked, error_ppm
 from mzseek.annotation.confidence import OfMode
 from mzseek.annotation.levels import level_of
+from mzseek.annotation.prior import Told
 from mzseek.annotation.references import Neighbours, credited
 from mzseek.annotation.scoring import Scored
 from mzseek.decision import UTILITIES, distribution, prediction_sets
@@ -22,7 +23,9 @@ Floats = npt.NDArray[np.float64]
 # What a channel rests on: the spectrum itself, other spectra, or neither. Others are evidence.
 MATCH = "library"  # spectra of the candidate itself
 KINDS = {MATCH: "match", "analogs": "analogy", "substructures": "analogy", "regression": "analogy",
-         "prior": "prior"}  # fmt: skip
+         "prior": "prior", "weights": "prior"}  # fmt: skip
+_LEAST = 1e-300
+_BY_PROBABILITY = ("3", "4")  # levels
 _CREDITED = 5  # candidates whose references are looked up
 
 
@@ -56,6 +59,7 @@ def answer(
     channels: Sequence[str],
     fingerprints: csr_array,
     wanted: Wanted,
+    prior: Told | None = None,
 ) -> Answer:
     """What is said about a feature that has candidates.
 
@@ -69,29 +73,32 @@ def answer(
         Labels, in the order of `Scored.parts`.
     fingerprints : CSR of 0/1, shape (candidates, bits)
     wanted : Wanted
+    prior : Told, optional
+        What is to be counted in though no spectrum says it.
     """
     counts = np.array([asked.kept])
     alone = numbers.calibration.posterior(scored.scores, counts)
-    nats = _match_nats(asked, near, numbers)
-    p = alone * np.exp(nats)
-    p, ratio = p / p.sum(), float(p.sum())
+    added = _added(asked, near, numbers, prior)
+    p, ratio = _counted(alone, added[:, 0], prior)
     spectra = len(asked.feature.spectra)
     coverage, threshold = numbers.threshold(wanted.coverage, spectra)
     in_set = prediction_sets(p, counts, threshold)
     worths = _worths(p, fingerprints)
     keys = np.array([m.key or m.smiles for own in asked.molecules for m in own])
     order = _order(worths[wanted.objective], p, keys)
-    made = _candidates(asked, scored, near, p, nats, in_set, order)
+    made = _candidates(asked, scored, near, p, added, in_set, order)
     present = _present(numbers, alone, scored, near.nearest, spectra, wanted.known, ratio)
     choices = _choices(worths, p, keys, order[: wanted.top].tolist())
     matches = tuple(near.matches.values())
+    labels = labels_of(channels, None if prior is None else prior.label)
+    level = level_of(made, int(in_set.sum()), present, matches)
     return Answer(
         feature=asked.feature,
         candidates=made[: wanted.top],
         found=asked.found,
         scored=asked.kept,
-        channels=(*channels, MATCH),
-        kinds=kinds_of([*channels, MATCH]),
+        channels=labels,
+        kinds=kinds_of(labels),
         ions=_ions(asked, p),
         coverage=coverage,
         set_size=int(in_set.sum()),
@@ -101,9 +108,41 @@ def answer(
         nearest=near.nearest,
         unlike=numbers.unlike(near.nearest),
         matches=matches,
-        level=level_of(made, int(in_set.sum()), present, matches),
-        notes=(*asked.notes, *_notes(numbers, coverage, wanted)),
+        level=level if prior is None else _with_caution(level),
+        notes=(*asked.notes, *_notes(numbers, coverage, wanted), *([prior.note] if prior else [])),
     )
+
+
+def labels_of(channels: Sequence[str], prior: str | None) -> tuple[str, ...]:
+    """What scores are made of: channels, library matches, and a prior that is counted in."""
+    return (*channels, MATCH, *([] if prior is None else [prior]))
+
+
+def _counted(alone: Floats, match: Floats, prior: Told | None) -> tuple[Floats, float]:
+    """Probabilities with library matches and a prior, and how much likelier the matches are.
+
+    The last is what matches say of whether the molecule is there at all, which no prior tells.
+    """
+    p = alone * np.exp(match)
+    p, ratio = p / p.sum(), float(p.sum())
+    if prior is None:
+        return p, ratio
+    logs = np.log(np.maximum(p, _LEAST)) + prior.nats  # weights may be further apart than floats
+    together = np.exp(logs - logs.max())
+    return together / together.sum(), ratio
+
+
+def _with_caution(level: Level) -> Level:
+    """The level; one that rests on probabilities says that these have a prior in them."""
+    if level.number not in _BY_PROBABILITY:
+        return level
+    return replace(level, reason=f"{level.reason}; a prior is counted in")
+
+
+def _added(asked: Asked, near: Neighbours, numbers: OfMode, prior: Told | None) -> Floats:
+    """What is added to scores, in columns: library matches, and a prior if there is one."""
+    match = _match_nats(asked, near, numbers)
+    return np.column_stack([match] if prior is None else [match, prior.nats])
 
 
 def _match_nats(asked: Asked, near: Neighbours, numbers: OfMode) -> Floats:
@@ -139,16 +178,23 @@ def _notes(numbers: OfMode, coverage: float, wanted: Wanted) -> list[str]:
     return notes
 
 
-def no_answer(asked: Asked, near: Neighbours, channels: Sequence[str], wanted: Wanted) -> Answer:
-    """What is said about a feature that no molecule was found for."""
+def no_answer(
+    asked: Asked,
+    near: Neighbours,
+    channels: Sequence[str],
+    wanted: Wanted,
+    prior: str | None = None,
+) -> Answer:
+    """What is said about a feature that no molecule was found for; `prior` is its label."""
     matches = tuple(near.matches.values())
+    labels = labels_of(channels, prior)
     return Answer(
         feature=asked.feature,
         candidates=(),
         found=0,
         scored=0,
-        channels=(*channels, MATCH),
-        kinds=kinds_of([*channels, MATCH]),
+        channels=labels,
+        kinds=kinds_of(labels),
         ions={},
         coverage=wanted.coverage,
         set_size=0,
@@ -199,10 +245,11 @@ def _candidates(
     scored: Scored,
     near: Neighbours,
     p: Floats,
-    nats: Floats,
+    added: Floats,
     in_set: npt.NDArray[np.bool_],
     order: npt.NDArray[np.intp],
 ) -> tuple[Candidate, ...]:
+    """Candidates, the best first; `added` is what matches and a prior add to scores, in columns."""
     rows = [
         (reading, molecule)
         for reading, own in zip(asked.readings, asked.molecules, strict=True)
@@ -223,10 +270,10 @@ def _candidates(
                 name=molecule.name,
                 adduct=reading.adduct,
                 error_ppm=error_ppm(asked.feature, reading, molecule),
-                score=float(scored.scores[place] + nats[place]),
+                score=float(scored.scores[place] + added[place].sum()),
                 probability=float(p[place]),
                 in_set=bool(in_set[place]),
-                parts=(*(float(part) for part in scored.parts[place]), float(nats[place])),
+                parts=tuple(float(part) for part in (*scored.parts[place], *added[place])),
                 explained=float(scored.explained[place]),
                 peaks_explained=int(scored.peaks[place]),
                 sources=molecule.sources,

@@ -103,19 +103,18 @@ def annotate_files(
         counts = output.counts(records)
         said = output.finish(
             records=records, options=_plain(setup), inputs=files,
-            bundle=facts["model"], database=facts["database"],
+            bundle=facts["model"], database=facts["database"], prior=facts["prior"],
         )  # fmt: skip
-    return Done(
-        Path(out), counts, dict(sorted(levels.items())), facts, [*_lost_candidates(shop), *said]
-    )
+    return Done(Path(out), counts, dict(sorted(levels.items())), facts, [*_lost_rows(shop), *said])
 
 
-def _lost_candidates(shop: Workshop) -> list[str]:
-    """A line about rows of a list of candidates that hold no molecule."""
-    if not shop.rejects:
-        return []
-    where, reason = shop.rejects[0]
-    return [f"{len(shop.rejects):,} candidates were set aside, the first: {where}: {reason}"]
+def _lost_rows(shop: Workshop) -> list[str]:
+    """Lines about rows of the user's own lists and weights that cannot be used."""
+    return [
+        f"{len(rejects):,} {what} were set aside, the first: {rejects[0][0]}: {rejects[0][1]}"
+        for what, rejects in (("candidates", shop.rejects), ("weights", shop.prior_rejects))
+        if rejects
+    ]
 
 
 def _settings(

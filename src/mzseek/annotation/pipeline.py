@@ -19,6 +19,7 @@ from mzseek.annotation.candidates.listed import file_source, library_source
 from mzseek.annotation.candidates.source import Source
 from mzseek.annotation.candidates.store import StoreSource
 from mzseek.annotation.features import Feature
+from mzseek.annotation.prior import LEARNED, open_counted
 from mzseek.annotation.references import Neighbours, neighbours
 from mzseek.annotation.scoring import score
 from mzseek.errors import AnnotationError, MzseekError
@@ -29,6 +30,7 @@ from mzseek.library import Library
 from mzseek.work import Engine, LocalEngine
 from mzseek.work.opened import WithOpened
 
+NO_PRIOR = "none"
 LIBRARY = "library"  # the name of a database that is the library's own molecules
 BUNDLE = "the bundle that comes with mzseek"
 BUNDLED, BOXED = "the library of the bundle", "the database of the bundle"
@@ -57,6 +59,9 @@ class Setup:
     formulas : tuple of (str, str)
         Formulas that are known, by the feature's name.
     wanted : Wanted
+    prior : str or None
+        What is counted in though no spectrum says it: ``learned``, or a table of weights; None for
+        nothing.
     """
 
     model: str | None = None
@@ -68,6 +73,7 @@ class Setup:
     most: int = 5_000
     formulas: tuple[tuple[str, str], ...] = ()
     wanted: Wanted = field(default_factory=Wanted)
+    prior: str | None = None
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,9 @@ class Workshop:
     ----------
     rejects : list of (str, str)
         Where and why, for each row of a list of candidates that holds no molecule.
+    prior : CountedPrior or None
+    prior_rejects : list of (str, str)
+        Where and why, for each row of a table of weights that cannot be used.
 
     Raises
     ------
@@ -110,6 +119,8 @@ class Workshop:
         # Said before anything is scored: a coverage that the model does not promise.
         for mode in (1, -1):
             self.bundle.confidence.of(mode).threshold(setup.wanted.coverage)
+        self.prior_rejects: list[tuple[str, str]] = []
+        self.prior = open_counted(setup.prior, self.bundle, self.prior_rejects)
         self.source = self._source()
 
     @cached_property
@@ -132,7 +143,10 @@ class Workshop:
             elif each.kept:
                 found.append(made[id(each)])
             else:
-                found.append(no_answer(each, near[id(each)], self.channels, self.setup.wanted))
+                label = None if self.prior is None else self.prior.label
+                found.append(
+                    no_answer(each, near[id(each)], self.channels, self.setup.wanted, label)
+                )
         return found
 
     def _scored(self, full: Sequence[Asked], near: dict[int, Neighbours]) -> dict[int, Answer]:
@@ -142,14 +156,15 @@ class Workshop:
         scored, molecules = score(
             full, self.fitted, confidence, self.bundle.fingerprint, self.source.index
         )
-        return {
-            id(each): answer(
-                each, own, near[id(each)],
-                confidence.of(-1 if each.readings[0].adduct.endswith("-") else 1),
-                self.channels, molecules.fingerprints(own.rows), self.setup.wanted,
-            )
-            for each, own in zip(full, scored, strict=True)
-        }  # fmt: skip
+        found = {}
+        for each, own in zip(full, scored, strict=True):
+            mode = -1 if each.readings[0].adduct.endswith("-") else 1
+            prior = None if self.prior is None else self.prior.of(each, molecules, own.rows, mode)
+            found[id(each)] = answer(
+                each, own, near[id(each)], confidence.of(mode), self.channels,
+                molecules.fingerprints(own.rows), self.setup.wanted, prior,
+            )  # fmt: skip
+        return found
 
     def _asked(self, feature: Feature) -> Asked | SetAside:
         setup = self.setup
@@ -187,6 +202,7 @@ class Workshop:
             "libraries": [
                 {"label": label, "spectra": len(library)} for label, library in self.libraries
             ],
+            "prior": None if self.prior is None else self.prior.facts(),
         }
 
 
@@ -280,6 +296,7 @@ def setup_of(
     model: StrPath | None = None,
     database: StrPath | None = None,
     library: StrPath | Sequence[StrPath] | None = None,
+    prior: StrPath | None = None,
     **options: Any,
 ) -> Setup:
     """A setup of paths as users give them."""
@@ -288,6 +305,7 @@ def setup_of(
         model=None if model is None else str(Path(str(model)).resolve()),
         database=_resolved(database),
         libraries=tuple(str(Path(str(each)).resolve()) for each in libraries),
+        prior=_resolved_prior(prior),
         **options,
     )
 
@@ -299,5 +317,19 @@ def _resolved(database: StrPath | None) -> str | None:
     if not path.exists():
         raise AnnotationError(
             f"{path}: no such file or folder, expected a database, or a list of candidates"
+        )
+    return str(path.resolve())
+
+
+def _resolved_prior(prior: StrPath | None) -> str | None:
+    if prior is None or str(prior) == NO_PRIOR:
+        return None
+    if str(prior) == LEARNED:
+        return LEARNED
+    path = Path(str(prior))
+    if not path.is_file():
+        raise AnnotationError(
+            f"{path}: no such file, expected {NO_PRIOR}, {LEARNED} or a table of weights for the "
+            "prior"
         )
     return str(path.resolve())

@@ -40,7 +40,7 @@ class Annotations(Tabular, Sequence[Answer]):
     set_aside : list of (str, str)
         Where and why, for each record or feature that was not answered.
     facts : mapping
-        What was searched: model, database, libraries.
+        What was searched: model, database, libraries; and the prior that was counted in.
     """
 
     def __init__(
@@ -92,7 +92,11 @@ class Annotations(Tabular, Sequence[Answer]):
                 output.set_aside(where, reason)
             for answer in self.answers:
                 output.write(answer)
-            output.finish(bundle=self.facts["model"], database=self.facts["database"])
+            output.finish(
+                bundle=self.facts["model"],
+                database=self.facts["database"],
+                prior=self.facts["prior"],
+            )
         return target
 
     def __repr__(self) -> str:
@@ -112,6 +116,7 @@ def annotate(
     coverage: float = 0.9,
     known: float = 0.5,
     formulas: StrPath | Mapping[str, str] | None = None,
+    prior: StrPath | None = None,
     group: str = "id",
     most: int = 5_000,
     top: int = 100,
@@ -134,12 +139,12 @@ def annotate(
         Ions that are tried, and no others; with a + before it, beside those of the file.
     ppm, peak_ppm : float or str
         Tolerances of precursors and of peaks: ppm, or ``"0.01 Da"``.
-    coverage : float
-        Of prediction sets.
-    known : float
-        Share of features whose molecule is expected to be in the database.
+    coverage, known : float
+        Of prediction sets; share of features whose molecule is expected to be in the database.
     formulas : path or mapping of str to str, optional
         Formulas that are known, by feature.
+    prior : path, optional
+        ``"learned"``, or a table of SMILES or InChIKey and weight, to be counted in.
     group : str
         "id", "precursor" or "none": which spectra are one feature.
     most, top, jobs : int
@@ -150,15 +155,19 @@ def annotate(
     MzseekError
         What is missing, damaged or unknown; a bad record is set aside instead.
     """
-    check_name(UTILITIES, objective, "objective", AnnotationError)
     tolerance = Tolerance.parse(ppm)
     setup = setup_of(
-        model=model, database=database, library=library, precursor=tolerance, most=most,
-        peaks=None if peak_ppm is None else Tolerance.parse(peak_ppm),
+        model=model, database=database, library=library, prior=prior, precursor=tolerance,
+        most=most, peaks=None if peak_ppm is None else Tolerance.parse(peak_ppm),
         ions=Ions.parse([adduct] if isinstance(adduct, str) else adduct),
-        formulas=_known_formulas(formulas), wanted=Wanted(objective, coverage, top, known),
+        formulas=_known_formulas(formulas), wanted=_wanted(objective, coverage, top, known),
     )  # fmt: skip
     return _annotated(spectra, setup, Grouping(group, tolerance), jobs)
+
+
+def _wanted(objective: str, *numbers: Any) -> Wanted:
+    check_name(UTILITIES, objective, "objective", AnnotationError)
+    return Wanted(objective, *numbers)
 
 
 def _annotated(spectra: Any, setup: Setup, grouping: Grouping, jobs: int | None) -> Annotations:

@@ -20,6 +20,7 @@ from mzseek.annotation.bundle.layout import (
     MANIFEST,
     MODEL,
     MOLECULES,
+    PRIOR,
     RECORDS,
 )
 from mzseek.annotation.bundle.molecules import SCHEMA, BoxedMolecules, column_of
@@ -32,6 +33,7 @@ from mzseek.library.folder import RECORD_SCHEMA
 from mzseek.library.lists import Ions, Lists
 
 if TYPE_CHECKING:
+    from mzseek.annotation.bundle.prior import LearnedPrior
     from mzseek.evidence.fitted import Fitted
 
 _SHIPPED = "bundle"  # folder inside the package
@@ -79,7 +81,8 @@ class Bundle:
     def verify(self) -> None:
         """Read all of it, as `open` and use would; raises `BundleError`."""
         _ = self.card, self.confidence, self.library, self.molecules
-        for learned in self.fitted.learned:
+        states = [*self.fitted.learned, *([self.prior.learned] if self.prior else [])]
+        for learned in states:
             _ = list(learned.arrays.values())  # each is unpacked when it is looked at
 
     @cached_property
@@ -88,6 +91,15 @@ class Bundle:
         from mzseek.annotation.bundle.states import open_states  # compiled code: takes time to load
 
         return open_states(self._object(MODEL), self._arrays, self.folder / MODEL)
+
+    @cached_property
+    def prior(self) -> "LearnedPrior | None":
+        """Which molecules people measure; None where the bundle has not learned it."""
+        if PRIOR not in self.manifest["files"]:
+            return None
+        from mzseek.annotation.bundle.prior import open_prior
+
+        return open_prior(self._object(PRIOR), self._arrays, self.folder / PRIOR)
 
     @property
     def fingerprint(self) -> str:

@@ -14,3 +14,4 @@ MODEL, CONFIDENCE, CARD = "model.json", "confidence.json", "card.json"
 ARRAYS, RECORDS, MOLECULES, LICENCE = (
     "arrays.bin", "records.parquet", "molecules.parquet", "LICENCE.md",
 )  # fmt: skip
+PRIOR = "prior.json"  # which a bundle may lack

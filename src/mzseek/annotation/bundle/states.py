@@ -18,7 +18,7 @@ from mzseek.library.lists import Ions, Lists
 
 # A channel that keeps reference spectra keeps them under these names.
 _SPECTRA = frozenset({"pointers", "mz", "heights", "precursors", "modes"})
-_BLOCKS, _WIDTH = "learned_from", 14
+BLOCKS, WIDTH = "learned_from", 14  # molecules that were learned from
 _FIELDS = {
     "ranker": dict,
     "channels": [{"name": str, "label": str, "options": dict, "facts": dict}],
@@ -44,7 +44,7 @@ def pack_states(
         own: dict[str, Array] = dict(learned.arrays)
         if own.keys() >= _SPECTRA:
             own |= _compacted(own, most_peaks)
-        own[_BLOCKS] = learned.blocks.astype(f"S{_WIDTH}")
+        own[BLOCKS] = learned.blocks.astype(f"S{WIDTH}")
         arrays |= {f"{_prefix(place)}{name}": array for name, array in own.items()}
     return described, arrays
 
@@ -69,9 +69,9 @@ def open_states(facts: Mapping[str, Any], arrays: Arrays, where: object) -> Fitt
     learned = []
     for place, each in enumerate(facts["channels"]):
         own = arrays.under(_prefix(place))
-        if _BLOCKS not in own:
+        if BLOCKS not in own:
             raise BundleError(f"{where}: what {each['name']} has learned is missing")
-        learned.append(Learned(own, each["facts"], own[_BLOCKS]))
+        learned.append(Learned(own, each["facts"], own[BLOCKS]))
     return Fitted(channels, learned, ranker)
 
 

@@ -22,10 +22,12 @@ from mzseek.annotation.bundle.layout import (
     MANIFEST,
     MODEL,
     MOLECULES,
+    PRIOR,
     RECORDS,
 )
 from mzseek.annotation.bundle.molecules import BoxedMolecules
 from mzseek.annotation.bundle.peaks import MOST_PEAKS, compact_ions, compact_peaks
+from mzseek.annotation.bundle.prior import LearnedPrior, pack_prior
 from mzseek.annotation.bundle.states import pack_states
 from mzseek.annotation.confidence import Confidence
 from mzseek.errors import BundleError
@@ -61,6 +63,8 @@ class Contents:
     molecules : BoxedMolecules
     card : mapping
     licence : str
+    prior : LearnedPrior or None
+        What answers may be asked to count in.
     """
 
     fitted: Fitted
@@ -74,6 +78,7 @@ class Contents:
     molecules: BoxedMolecules
     card: Mapping[str, Any]
     licence: str
+    prior: LearnedPrior | None = None
 
 
 def write_bundle(
@@ -119,6 +124,10 @@ def _fill(folder: Path, contents: Contents, most: int) -> None:
     rows = _rows(contents.keys, contents.molecules)
     arrays |= library_arrays(peaks, ions, np.asarray(contents.molecule_of), rows)
     arrays["molecules/masses"] = contents.molecules.masses
+    if contents.prior is not None:
+        facts, own = pack_prior(contents.prior)
+        arrays |= own
+        _write_json(folder / PRIOR, facts)
     write_arrays(folder / ARRAYS, arrays)
     _write_json(folder / MODEL, {**model, "fingerprint": contents.fingerprint})
     _write_json(folder / CONFIDENCE, contents.confidence.to_dict())

@@ -50,6 +50,7 @@ def run_facts(
     counts: Mapping[str, int],
     seconds: float,
     files: Iterable[str] = (),
+    prior: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """All that ``run.json`` holds.
 
@@ -66,6 +67,8 @@ def run_facts(
     seconds : float
     files : iterable of str
         Names of what was written.
+    prior : mapping, optional
+        That probabilities have counted in, and how it is read.
     """
     return {
         "kind": KIND,
@@ -78,6 +81,7 @@ def run_facts(
         "inputs": checksums(inputs),
         "bundle": dict(bundle),
         "database": dict(database),
+        "prior": None if prior is None else dict(prior),
         "versions": versions(),
     }
 

@@ -51,18 +51,33 @@ class Prior(Channel):
 
     def features(self, learned: Learned, lists: Lists) -> Features:
         """Log-odds of a candidate, whatever the spectrum."""
+        members, place = np.unique(lists.candidates, return_inverse=True)
+        scores = self.log_odds(learned, lists.molecules, members)
+        return scores[place].astype(np.float32)[:, None]
+
+    def log_odds(self, learned: Learned, molecules: Molecules, members: Ints) -> Floats:
+        """The same of molecules that are in no list: places in a table, each once.
+
+        Returns
+        -------
+        float64 array, shape (members,)
+            Up to what is the same for a whole list.
+
+        Raises
+        ------
+        EvidenceError
+            It has learned from other fingerprints or descriptors than these molecules have.
+        """
         kind = learned.facts["fingerprint"]
-        if kind != lists.molecules.fingerprint:
+        if kind != molecules.fingerprint:
             raise EvidenceError(
-                f"the prior is over {kind} bits, and candidates have {lists.molecules.fingerprint}"
+                f"the prior is over {kind} bits, and candidates have {molecules.fingerprint}"
             )
         if list(learned.facts["descriptors"]) != list(DESCRIPTORS):
             raise EvidenceError("the prior is over other descriptors than there are; fit it again")
-        members, place = np.unique(lists.candidates, return_inverse=True)
         if not len(members):
-            return np.zeros((0, 1), np.float32)
-        scores: Floats = Blind.from_arrays(learned.arrays).score(_rows(lists.molecules, members))
-        return scores[place].astype(np.float32)[:, None]
+            return np.zeros(0)
+        return Blind.from_arrays(learned.arrays).score(_rows(molecules, members))
 
 
 def _rows(molecules: Molecules, members: Ints) -> csr_array:

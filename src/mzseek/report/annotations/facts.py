@@ -30,6 +30,8 @@ class Facts:
         Whether the page must say that the database is small.
     larger : tuple of str
         Commands that get a larger one.
+    prior : str
+        What is counted in though no spectrum says it, in words; empty for nothing.
     model, about_model : str
         The model's name, and in a sentence what it learned from.
     library : str
@@ -61,6 +63,7 @@ class Facts:
     versions: Mapping[str, str] = field(default_factory=dict)
     checksums: Mapping[str, str] = field(default_factory=dict)
     date: str = ""
+    prior: str = ""
 
 
 def facts_of(
@@ -73,7 +76,7 @@ def facts_of(
     settings : Settings
         Of its writers.
     searched : mapping
-        ``model``, ``database`` and ``libraries``.
+        ``model``, ``database`` and ``libraries``; ``prior`` where one is counted in.
     records : int
     reasons : mapping of str to int
         How many were set aside for each.
@@ -95,4 +98,5 @@ def facts_of(
         options={name: str(value) for name, value in settings.options.items()},
         versions={"mzseek": __version__},
         checksums={name: digest[:16] for name, digest in model.get("sha256", {}).items()},
+        prior=(searched.get("prior") or {}).get("said", ""),
     )

@@ -48,6 +48,19 @@ def test_a_folder_ends_with_where_to_look(mzseek, mgf, options, tmp_path):
     assert "report.html" in told
 
 
+def test_a_prior_is_counted_in_and_said(mzseek, mgf, options, tmp_path):
+    _, shown, _ = mzseek("annotate", mgf, *options, "--prior", "learned")
+    assert "A prior is counted in: learned by the model" in " ".join(shown.split())
+    (tmp_path / "w.csv").write_text("smiles,weight\nCCO,3\nCCN,none\n")
+    _, shown, _ = mzseek(
+        "annotate", mgf, *options, "--prior", tmp_path / "w.csv", "--out", tmp_path / "out"
+    )
+    assert "1 weights were set aside, the first: w.csv: line 3" in shown
+    assert "A prior is counted in: weights of w.csv, 1 molecules" in " ".join(shown.split())
+    _, out, _ = mzseek("annotate", mgf, *options, "--prior", "learned", "--json")
+    assert "prior" in json.loads(out)["answers"][0]["candidates"][0]["nats"]
+
+
 def test_json_alone(mzseek, mgf, options):
     _, out, _ = mzseek("annotate", mgf, *options, "--json")
     found = json.loads(out)["answers"]
@@ -66,6 +79,7 @@ def test_json_alone(mzseek, mgf, options):
         (["--coverage", "0.9999"], "coverage is 0.9999"),
         (["--out", "out.docx"], "ends in none of"),
         (["--formulas", "nowhere.csv"], "nowhere.csv"),
+        (["--prior", "nowhere.csv"], "nowhere.csv: no such file, expected none, learned or"),
     ],
 )
 def test_refused_with_one_line(mzseek, mgf, options, more, reason):

@@ -42,6 +42,8 @@ def test_info_shows_the_card(mzseek, exported: Path) -> None:
     assert "ions: [M+H]+ 52" in text
     assert "Database in the box: 27 molecules: library 26, list 1" in text
     assert "HR@1" in text
+    assert "Learned prior: there, and in no number above" in " ".join(text.split())
+    assert "test fold without and with the prior" in text
     assert "Limits\n- " in text
     status, text, _ = mzseek("model", "info", exported, "--json")
     facts = json.loads(text)
@@ -61,7 +63,7 @@ def test_info_writes_every_record(mzseek, exported: Path) -> None:
 def test_verify_says_what_it_has_read(mzseek, exported: Path, assert_refused) -> None:
     status, text, _ = mzseek("model", "verify", exported)
     assert status == 0
-    assert "7 files" in text
+    assert "8 files" in text
     assert "every one as it was written" in text
     path = exported / "card.json"
     path.write_bytes(path.read_bytes().replace(b"analogs", b"analogz"))

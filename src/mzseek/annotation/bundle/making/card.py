@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mzseek.annotation.bundle.making.priors import MadePrior
 from mzseek.annotation.bundle.making.references import References
 from mzseek.annotation.bundle.molecules import BoxedMolecules
 from mzseek.annotation.confidence import MODES, Confidence
@@ -21,6 +22,7 @@ def card_of(
     made_of: Mapping[str, Any],
     folds: Sequence[str],
     most_peaks: int,
+    prior: MadePrior | None = None,
 ) -> dict[str, Any]:
     """What a bundle says of itself, as plain data.
 
@@ -32,6 +34,8 @@ def card_of(
         Of the sources: names and SHA-256, spectra kept and left out by licence, options.
     folds : sequence of str
         That the channels in the bundle have learned from.
+    prior : MadePrior, optional
+        That answers may be asked to count in.
     """
     return {
         "made_of": dict(made_of),
@@ -50,6 +54,7 @@ def card_of(
             mode: {"molecules": own.molecules, "own": own.own}
             for mode, own in confidence.modes.items()
         },
+        "prior": None if prior is None else _prior(prior, measured),
         "limits": _limits(confidence, folds, len(molecules)),
         "licence": "CC BY-SA 4.0; every record has its own, see LICENCE.md",
     }
@@ -86,6 +91,18 @@ def _database(molecules: BoxedMolecules) -> dict[str, Any]:
         "molecules": len(molecules),
         "sources": dict(sorted(sources.items())),
         "named": named,
+    }
+
+
+def _prior(made: MadePrior, measured: Mapping[str, Any]) -> dict[str, Any]:
+    """Weights of the prior, and what is reached without it and with it, on the same lists."""
+    return {
+        "weights": dict(made.prior.weights),
+        "without": {
+            mode: {name: measured[mode][name] for name in own}
+            for mode, own in made.measured.items()
+        },
+        "with": dict(made.measured),
     }
 
 

@@ -13,6 +13,7 @@ from mzseek.annotation.bundle.making.card import card_of
 from mzseek.annotation.bundle.making.confident import fit_confidence
 from mzseek.annotation.bundle.making.measure import measured
 from mzseek.annotation.bundle.making.names import read_names
+from mzseek.annotation.bundle.making.priors import MadePrior, make_prior
 from mzseek.annotation.bundle.making.references import Details, References, references_from
 from mzseek.annotation.bundle.making.relearn import reference_queries, relearn
 from mzseek.annotation.bundle.molecules import BoxedMolecules
@@ -119,8 +120,10 @@ def export_run(
         options.candidates, jobs=jobs, progress=progress,
     )  # fmt: skip
     found = measured(run, prepared, confidence, options.candidates)
+    say("A prior learns beside them, and is weighed on validation.")
+    prior = make_prior(run, prepared, confidence, options, folds, jobs=jobs, progress=progress)
     molecules = _molecules(shown, given, jobs, progress, say)
-    contents = _contents(run, final, confidence, shown, molecules, found, folds, given)
+    contents = _contents(run, final, confidence, shown, molecules, found, folds, given, prior)
     sources = [run.folder, prepared.folder, *map(Path, (*given.molecules, *given.names))]
     return write_bundle(out, contents, sources, most=given.most_peaks)
 
@@ -134,13 +137,16 @@ def _contents(
     found: Mapping[str, Any],
     folds: Sequence[str],
     given: Extras,
+    prior: MadePrior | None,
 ) -> Contents:
     made_of = {
         **given.made_of,
         "molecule_lists": _hashes(given.molecules),
         "options": dict(run.made.options),
     }
-    card = card_of(fitted, confidence, shown, molecules, found, made_of, folds, given.most_peaks)
+    card = card_of(
+        fitted, confidence, shown, molecules, found, made_of, folds, given.most_peaks, prior
+    )
     return Contents(
         fitted=fitted,
         fingerprint=str(run.facts["data"]["fingerprint"]),
@@ -153,6 +159,7 @@ def _contents(
         molecules=molecules,
         card=card,
         licence=_licence(shown, molecules),
+        prior=None if prior is None else prior.prior,
     )
 
 

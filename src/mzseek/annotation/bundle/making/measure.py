@@ -54,7 +54,7 @@ def _of_mode(lists: ListScores, prepared: Prepared, numbers: OfMode) -> dict[str
         "calibration_error": float(calibration_error(p, counts, truth)),
         "sets": {
             "stated": COVERAGE,
-            "covered": _interval(covered, lists.molecule),
+            "covered": interval_of(covered, lists.molecule),
             "size": float(ragged.sum(inside.astype(np.int64)).mean()),
         },
     }
@@ -62,9 +62,10 @@ def _of_mode(lists: ListScores, prepared: Prepared, numbers: OfMode) -> dict[str
 
 def _rate(lists: ListScores, k: int) -> list[float]:
     labels = np.asarray(lists.identity) > 0
-    return _interval(hit_rate(lists.scores, lists.counts, labels, k), lists.molecule)
+    return interval_of(hit_rate(lists.scores, lists.counts, labels, k), lists.molecule)
 
 
-def _interval(values: Any, molecule: npt.NDArray[np.integer]) -> list[float]:
+def interval_of(values: Any, molecule: npt.NDArray[np.integer]) -> list[float]:
+    """Mean and 95 % interval over molecules."""
     found = bootstrap(values, molecule)
     return [round(float(each), 6) for each in (found.mean, found.low, found.high)]

@@ -12,6 +12,7 @@ from mzseek.evidence.asked import few_of_each, lessons_from, questions_from, wit
 from mzseek.evidence.channel import Learned, read_once
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.fitting.fit import FitOptions
+from mzseek.evidence.known import Lessons
 from mzseek.prepared.reader import Prepared
 from mzseek.work.progress import Progress, silent
 
@@ -41,20 +42,37 @@ def relearn(
     most_peaks : int
         Of a reference spectrum.
     """
-    queries = reference_queries(prepared, folds)
-    usable = with_lists(prepared, queries, options.candidates, options.identity)
-    asked = questions_from(
-        prepared, few_of_each(prepared, usable, options.spectra_each), options.candidates,
-        identity=options.identity, most=options.most_candidates, jobs=jobs,
-    )  # fmt: skip
-    read_once(fitted.channels, asked.lists.molecules, progress)
-    lessons = lessons_from(prepared, queries, asked)
+    lessons = lessons_of(prepared, options, folds, jobs=jobs)
+    read_once(fitted.channels, lessons.questions.lists.molecules, progress)
     lessons = replace(lessons, spectra=[compact_spectrum(s, most_peaks) for s in lessons.spectra])
     learned: list[Learned] = [
         channel.learn(lessons, progress) if channel.learns else own
         for channel, own in zip(fitted.channels, fitted.learned, strict=True)
     ]
     return Fitted(fitted.channels, learned, fitted.ranker)
+
+
+def lessons_of(
+    prepared: Prepared, options: FitOptions, folds: Sequence[str], *, jobs: int | None = None
+) -> Lessons:
+    """What channels learn from folds: all their spectra, and questions about some of each molecule.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    options : FitOptions
+        How many spectra and candidates are drawn.
+    folds : sequence of str
+    jobs : int, optional
+        Processes that find pieces, once somebody asks for them.
+    """
+    queries = reference_queries(prepared, folds)
+    usable = with_lists(prepared, queries, options.candidates, options.identity)
+    asked = questions_from(
+        prepared, few_of_each(prepared, usable, options.spectra_each), options.candidates,
+        identity=options.identity, most=options.most_candidates, jobs=jobs,
+    )  # fmt: skip
+    return lessons_from(prepared, queries, asked)
 
 
 def reference_queries(prepared: Prepared, folds: Sequence[str]) -> npt.NDArray[np.int64]:

@@ -64,6 +64,13 @@ def annotate(
     formulas: Annotated[
         Path | None, typer.Option(help="Table of feature and formula, where it is known.")
     ] = None,
+    prior: Annotated[
+        str,
+        typer.Option(
+            help="Count in what no spectrum says: learned (which molecules people measure), or a "
+            "table of SMILES or InChIKey and weight. In a column of its own."
+        ),
+    ] = "none",
     group: Annotated[
         str, typer.Option(help="Spectra are one feature by id, by precursor and time, or none.")
     ] = "id",
@@ -119,6 +126,7 @@ def annotate(
         ions=Ions.parse(adduct or ()),
         most=most,
         formulas=_formulas(formulas),
+        prior=prior,
         wanted=Wanted(objective, coverage, top, known),
     )
     grouping = Grouping(group, tolerance, rt_window)
@@ -175,6 +183,7 @@ def tell(done: "Done") -> None:
         f"({features}) + {counts['set_aside']:,} set aside"
     )
     _tell_database(done.facts["database"])
+    _tell_prior(done.facts["prior"])
     if done.levels:
         shown = ", ".join(f"{number:,} of level {level}" for level, number in done.levels.items())
         say(f"Confidence: {shown}")
@@ -194,6 +203,13 @@ def _tell_database(facts: dict[str, Any]) -> None:
             "it cannot be found. Larger ones: mzseek database hmdb, mzseek database pubchem, or "
             "your own list (mzseek database build)."
         )
+
+
+def _tell_prior(facts: dict[str, Any] | None) -> None:
+    from mzseek.cli.output import plain, say
+
+    if facts is not None:
+        say(f"A prior is counted in: {plain(facts['said'])}.")
 
 
 def _show_here(spectra: list[Path], setup: Any, grouping: Any, as_json: bool) -> None:
@@ -222,8 +238,10 @@ def _show_here(spectra: list[Path], setup: Any, grouping: Any, as_json: bool) ->
     left = len(found) - len(answers) - (len(rejects) - found.set_aside)
     if left > 0:
         say(f"{left:,} more features: give --out to answer all of them.")
-    show_rejects(rejects)
-    _tell_database(shop.source.facts())
+    show_rejects([*rejects, *shop.prior_rejects])
+    facts = shop.facts()
+    _tell_database(facts["database"])
+    _tell_prior(facts["prior"])
     if as_json:
         from mzseek.annotation.writing.json_array import answer_object
 

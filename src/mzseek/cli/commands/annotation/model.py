@@ -266,6 +266,7 @@ def _show(opened: "Bundle") -> None:
     say(f"  licences: {_listed(library['licences'])}")
     say(f"Database in the box: {database['molecules']:,} molecules: {_listed(database['sources'])}")
     _show_measured(card["measured"])
+    _show_prior(card.get("prior"))
     for mode, own in card["absence"].items():
         if own is not None:
             say(
@@ -297,6 +298,34 @@ def _show_measured(measured: dict[str, Any]) -> None:
     table.add_row(
         "calibration error", *(f"{100 * own['calibration_error']:.1f}" for own in measured.values())
     )
+    show(table)
+
+
+def _show_prior(prior: dict[str, Any] | None) -> None:
+    """What the learned prior counts, and what it changes; older cards do not speak of it."""
+    if prior is None:
+        say("Learned prior: none")
+        return
+    weights = ", ".join(f"{mode} {weight:.2f}" for mode, weight in prior["weights"].items())
+    say(
+        "Learned prior: there, and in no number above; `mzseek annotate --prior learned` counts it "
+        f"in. Its weight by ion mode: {plain(weights)}"
+    )
+    if not prior["with"]:
+        return
+    table = new_table(title="test fold without and with the prior, in %", title_justify="left")
+    table.add_column("")
+    for mode in prior["with"]:
+        for which in ("without", "with"):
+            table.add_column(f"{plain(mode)}, {which}", justify="right")
+    pairs = [prior[which][mode] for mode in prior["with"] for which in ("without", "with")]
+    for k in ("1", "5", "20"):
+        table.add_row(f"HR@{k}", *(_interval(own["hit_rates"][k]) for own in pairs))
+    table.add_row(
+        "sets that are to hold 90 %", *(_interval(own["sets"]["covered"]) for own in pairs)
+    )
+    table.add_row("their size", *(f"{own['sets']['size']:.1f}" for own in pairs))
+    table.add_row("calibration error", *(f"{100 * own['calibration_error']:.1f}" for own in pairs))
     show(table)
 
 

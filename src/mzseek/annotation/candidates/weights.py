@@ -1,0 +1,166 @@
+"""Weights of molecules from a table of the user's own: citations, counts, whatever speaks for them.
+
+They are no evidence. They are a prior, and are counted in only where they are asked for.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mzseek.chem.describe import BLOCK_LENGTH, describe_structure
+from mzseek.database.formats.columns import find_columns, holds_molecules, record_of
+from mzseek.errors import InputError, MoleculeError
+from mzseek.files import StrPath, content_hash, open_source
+from mzseek.files.streams.table import (
+    first_line,
+    header_names,
+    open_table,
+    require_text,
+    shown_names,
+    sole_column,
+)
+from mzseek.rejects import Rejects, reporter
+
+Floats = npt.NDArray[np.float64]
+_WEIGHT = ("weight",)
+# "key" is what `mzseek database export` calls it.
+_KEY = ("inchikey", "standardinchikey", "stdinchikey", "inchikey2d", "inchikeyfirstblock", "key")
+_BLOCK = re.compile(rf"[A-Z]{{{BLOCK_LENGTH}}}(-[A-Z]{{10}}(-[A-Z])?)?")
+_EXPECTED = "expected a table with a column weight and one of SMILES, InChI or InChIKey"
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Weights of molecules.
+
+    Attributes
+    ----------
+    name : str
+        Of the file.
+    logs : mapping of str to float
+        Logarithm of the weight of each molecule, by the first block of its InChIKey.
+    least : float
+        Logarithm of the smallest weight of the file: that of all other molecules.
+    facts : mapping
+        What a run folder says of the file.
+    """
+
+    name: str
+    logs: Mapping[str, float]
+    least: float
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, keys: Sequence[str]) -> tuple[Floats, int]:
+        """Log-weights of candidates, and how many of them are in the file.
+
+        Examples
+        --------
+        >>> weights = Weights("a.csv", {"LFQSCWFLJHTTHZ": 2.0}, -1.0)
+        >>> values, number = weights.of(["LFQSCWFLJHTTHZ", "LCGLNKUTAGEVQW"])
+        >>> values.tolist(), number
+        ([2.0, -1.0], 1)
+        """
+        values = np.array([self.logs.get(key, self.least) for key in keys], np.float64)
+        return values, sum(key in self.logs for key in keys)
+
+
+def read_weights(path: StrPath, rejects: Rejects) -> Weights:
+    """Weights of a table (tabs, commas or semicolons; plain or packed).
+
+    Molecules are told by the first block of their InChIKey: of the column of InChIKeys where a row
+    has one, else of the SMILES or InChI in standard form. Weights of rows of one molecule add up.
+
+    Parameters
+    ----------
+    path : Path
+    rejects : list or callable of (where, reason)
+        Gets each row that has no molecule, or no weight above 0.
+
+    Raises
+    ------
+    InputError
+        It is missing, lacks a column, or none of its rows can be used.
+    """
+    path, report = Path(path), reporter(rejects)
+    source = open_source(path)
+    require_text(source, _EXPECTED)
+    table = open_table(source, lambda names: _columns(path, names) is not None)
+    columns = _columns(path, table.names) if table else None
+    if table is None or columns is None:
+        names = header_names(first_line(source) or "")
+        raise InputError(path, f"{_EXPECTED}; it has {shown_names(names)}")
+    width, found = len(table.names), dict[str, list[float]]()
+    refused: list[str] = []
+
+    def set_aside(number: int, reason: str) -> None:
+        refused.append(reason)
+        report(f"{path.name}: line {number}", reason)
+
+    for number, cells in table.rows(set_aside):
+        if len(cells) != width and any(cells[width:] or ["short"]):
+            set_aside(number, f"has {len(cells)} columns, expected {width}")
+            continue
+        try:
+            key, weight = _key(cells, columns), _weight(cells[columns["weight"]])
+        except MoleculeError as error:
+            set_aside(number, str(error))
+        else:
+            found.setdefault(key, []).append(math.log(weight))
+    if not found:
+        first = f"; the first {refused[0]}" if refused else ""
+        raise InputError(path, f"no row has a molecule and a weight above 0{first}")
+    # Sorted before they are added: no order of rows shows.
+    logs = {key: float(np.logaddexp.reduce(sorted(own))) for key, own in sorted(found.items())}
+    facts = {
+        "path": str(path.resolve()),
+        "sha256": content_hash(path),
+        "molecules": len(logs),
+        "set_aside": len(refused),
+    }
+    return Weights(path.name, logs, min(min(own) for own in found.values()), facts)
+
+
+def _columns(path: Path, names: Sequence[str]) -> dict[str, int] | None:
+    """Places of columns by meaning; None where there is no weight, or no molecule."""
+    weight = sole_column(path, names, _WEIGHT)
+    key = sole_column(path, names, _KEY)
+    places = find_columns(path, names, {})
+    if weight is None or (key is None and not holds_molecules(places)):
+        return None
+    return {**places, "weight": weight, **({} if key is None else {"key": key})}
+
+
+def _key(cells: Sequence[str], columns: Mapping[str, int]) -> str:
+    """First InChIKey block of a row's molecule; raises `MoleculeError`."""
+    given = cells[columns["key"]].strip() if "key" in columns else ""
+    if _BLOCK.fullmatch(given.upper()):
+        return given.upper()[:BLOCK_LENGTH]
+    record = record_of("", cells, columns, "")
+    if record is None:
+        raise MoleculeError(f"InChIKey {given[:40]!r} is none" if given else "has no molecule")
+    return _block(record.text)
+
+
+@lru_cache(maxsize=4096)
+def _block(text: str) -> str:
+    described = describe_structure(text)
+    if not described.block:
+        raise MoleculeError(f"{text[:40]!r} has no InChIKey")
+    return described.block
+
+
+def _weight(cell: str) -> float:
+    try:
+        weight = float(cell)
+    except ValueError:
+        weight = math.nan
+    if not 0 < weight < math.inf:
+        raise MoleculeError(f"weight {cell.strip()[:40]!r} is no number above 0")
+    return weight
