@@ -1,0 +1,102 @@
+"""What is reached on the spectra of a laboratory that nothing was learned from.
+
+    python benchmarks/contributors.py RUN [--least 15]
+
+RUN is a fitted run, such as the one in the work folder of `mzseek model build --work`. For each
+contributor of its test fold, the channels learn once more from the train fold without that
+contributor's spectra, and are asked about the contributor's spectra of the test fold, whose
+molecules are unlike all that was learned from. Beside it, the same spectra asked of the run as it
+is. The ranker's few dozen weights stay those of the run. Contributors are read from MassBank's
+identifiers. One JSON object a line: hit rates with their intervals over molecules.
+"""
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from mzseek.evidence.asked import few_of_each, lessons_from, lists_from, questions_from, with_lists
+from mzseek.evidence.channel import read_once
+from mzseek.evidence.fitted import Fitted, score_of
+from mzseek.evidence.fitting.fit import LEARNED_ON, FitOptions
+from mzseek.metrics import bootstrap, hit_rate
+from mzseek.prepared.reader import Prepared
+from mzseek.prepared.slices import IDENTITIES
+from mzseek.runs.run import Run
+
+ASKED, SENSE = "test", "inchikey"
+KS = (1, 5, 20)
+Ints = npt.NDArray[np.int64]
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("run", type=Path)
+    asked.add_argument("--least", type=int, default=15, help="molecules that it must have")
+    asked.add_argument("--only", nargs="*", help="these contributors alone")
+    given = asked.parse_args()
+    run = Run.open(given.run)
+    prepared, fitted = Prepared.open(run.facts["data"]["folder"]), Fitted.open(run)
+    options = FitOptions(candidates="mass", identity=SENSE)
+    whose = np.array([contributor(name) for name in prepared.identifiers])
+    queries = with_lists(prepared, prepared.in_fold(ASKED), options.candidates, SENSE)
+    for name in np.unique(whose[queries]):
+        own = queries[whose[queries] == name]
+        molecules = len(np.unique(prepared.molecule[own]))
+        if molecules < given.least or (given.only and name not in given.only):
+            continue
+        without = learned_without(prepared, fitted, options, whose == name)
+        print(
+            json.dumps(
+                {
+                    "contributor": str(name),
+                    "spectra": len(own),
+                    "molecules": molecules,
+                    "without": reached(prepared, without, own, options),
+                    "with": reached(prepared, fitted, own, options),
+                }
+            ),
+            flush=True,
+        )
+
+
+def contributor(identifier: str) -> str:
+    """Of a record: the middle of MSBNK-CONTRIBUTOR-NUMBER."""
+    return "-".join(identifier.split("-")[1:-1])
+
+
+def learned_without(
+    prepared: Prepared, fitted: Fitted, options: FitOptions, left_out: npt.NDArray[np.bool_]
+) -> Fitted:
+    """The same channels and ranker, channels having learned from what is left of the train fold."""
+    train = prepared.in_fold(LEARNED_ON)
+    train = train[~left_out[train]]
+    usable = with_lists(prepared, train, options.candidates, options.identity)
+    asked = questions_from(
+        prepared, few_of_each(prepared, usable, options.spectra_each), options.candidates,
+        identity=options.identity, most=options.most_candidates,
+    )  # fmt: skip
+    read_once(fitted.channels, asked.lists.molecules)
+    lessons = lessons_from(prepared, train, asked)
+    return replace(fitted, learned=[channel.learn(lessons) for channel in fitted.channels])
+
+
+def reached(
+    prepared: Prepared, fitted: Fitted, queries: Ints, options: FitOptions
+) -> dict[str, list[float]]:
+    """Hit rates, in per cent, with intervals."""
+    lists, same = lists_from(prepared, queries, options.candidates)
+    truth = (same & IDENTITIES[SENSE]) > 0
+    scores = score_of(fitted.parts(lists))
+    found = {}
+    for k in KS:
+        one = bootstrap(hit_rate(scores, lists.counts, truth, k), prepared.molecule[queries])
+        found[f"hit_rate@{k}"] = [round(100 * v, 1) for v in (one.mean, one.low, one.high)]
+    return found
+
+
+if __name__ == "__main__":
+    main()
