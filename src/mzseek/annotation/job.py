@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mzseek.annotation.answers import Answer
-from mzseek.annotation.pipeline import SetAside, Setup, Workshop, answers
+from mzseek.annotation.pipeline import SetAside, Setup, Workshop, answered, answers
 from mzseek.annotation.reading import FeatureFiles, Grouping
 from mzseek.annotation.scoring import tolerance_of
 from mzseek.annotation.writing import Output, Settings, Writer
@@ -148,7 +148,7 @@ def _answers(
     left = (each for each in features if not output.was_done(each))
     if len(features) - output.resumed > FEW and (jobs or os.cpu_count() or 1) > 1:
         return answers(left, shop.setup, engine=LocalEngine(jobs))
-    return chain.from_iterable(shop.answers([feature]) for feature in left)
+    return chain.from_iterable(answered(shop, [feature]) for feature in left)
 
 
 def _plain(setup: Setup) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from mzseek.annotation.candidates.store import StoreSource
 from mzseek.annotation.features import Feature
 from mzseek.annotation.references import Neighbours, neighbours
 from mzseek.annotation.scoring import score
-from mzseek.errors import AnnotationError, MzseekError
+from mzseek.errors import AnnotationError, BundleError, DatabaseError, LibraryError, MzseekError
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.registry import channel_from
 from mzseek.files import StrPath
@@ -31,6 +31,8 @@ from mzseek.work.opened import WithOpened
 LIBRARY = "library"  # the name of a database that is the library's own molecules
 BUNDLE = "the bundle that comes with mzseek"
 BUNDLED, BOXED = "the library of the bundle", "the database of the bundle"
+# Damage to what is searched: no feature can be answered, and none is to blame.
+_NOT_OF_A_FEATURE = (BundleError, DatabaseError, LibraryError)
 _FEATURES = 64  # a batch, for memory's sake; what is said of a feature depends on no other
 
 
@@ -219,7 +221,7 @@ def answers(
         Processes of this machine by default. Answers do not depend on it.
     """
     work: WithOpened[Workshop, list[Feature], list[Answer | SetAside]] = WithOpened(
-        _answered, Workshop, setup
+        answered, Workshop, setup
     )
     for batch in (engine or LocalEngine()).results(work, _batches(features)):
         yield from batch
@@ -231,13 +233,13 @@ def _batches(features: Iterable[Feature]) -> Iterator[list[Feature]]:
         yield batch
 
 
-def _answered(shop: Workshop, features: list[Feature]) -> list[Answer | SetAside]:
+def answered(shop: Workshop, features: list[Feature]) -> list[Answer | SetAside]:
+    """What is said about features; one that breaks is set aside, and does not stop the others."""
     try:
         return shop.answers(features)
+    except _NOT_OF_A_FEATURE:
+        raise
     except MzseekError:
-        if len(features) == 1:
-            raise
-        # One that breaks must not take the others along: find it.
         return [one for feature in features for one in _alone(shop, feature)]
 
 
