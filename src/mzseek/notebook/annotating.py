@@ -134,8 +134,7 @@ def annotate(
     adduct : str or sequence of str
         Ions that are tried, and no others; with a + before it, beside those of the file.
     ppm, peak_ppm : float or str, optional
-        Tolerances of precursors and of peaks: ppm, or ``"0.01 Da"``. By default 10 ppm, or as wide
-        as a precursor is coarse, and as the model has it.
+        Tolerances of precursors (10, or as wide as one is coarse) and of peaks (the model's).
     coverage : float
         Of prediction sets.
     known : float
