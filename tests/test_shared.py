@@ -1,11 +1,16 @@
 """Real files of other programs, and all the MassBank records: every one read or set aside."""
 
-from collections import Counter
+import csv
+import zipfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from mzseek.annotation.job import annotate_files
+from mzseek.annotation.pipeline import Setup
 from mzseek.datasets import read_candidates
 from mzseek.errors import InputError
 from mzseek.prepared import Prepared, prepare
@@ -84,8 +89,12 @@ def test_all_massbank_records(shared: Path) -> None:
     spectra, rejects = read(shared / "data" / "massbank_records.zip")
     assert len(spectra) + len(rejects) == 2500
     assert len(spectra) == 2081
-    kinds = Counter(reason.split(" (")[0] for _, reason in rejects)
-    assert kinds == {"is an MS1 spectrum, expected MS2 or higher": 416, "is deprecated": 3}
+    kinds = Counter(kind(reason) for _, reason in rejects)
+    assert kinds == {
+        "is an MS1 spectrum, expected MS2 or higher": 152,
+        "is an EI spectrum, in which no ion was selected, expected MS/MS": 264,
+        "is deprecated": 3,
+    }
     adducts = Counter(s.adduct for s in spectra)
     assert adducts["[M+H]+"] == 1312
     assert adducts[None] == 29  # none stated, or two
@@ -121,3 +130,78 @@ def test_massbank_set_prepares_whole(shared: Path, tmp_path: Path) -> None:
     assert prepared.manifest["counts"]["measured_molecules"] == 4_406
     assert prepared.manifest["counts"]["set_aside"] == 0
     assert len(prepared.candidates("formula")) == len(part)
+
+
+# Answered, set aside: by `mzseek annotate`, whose reasons are told below.
+ANNOTATED = {
+    "Kaempferol.ms": (3, 1),
+    "example_5_spectra.mgf": (5, 0),
+    "example_5_spectra_candidates.json": (0, 1),
+    "example_5_spectra_split.tsv": (0, 1),
+    "gnps_spectra.json": (5, 0),
+    "massbank_five_spectra.msp": (5, 0),
+    "pesticides.mgf": (76, 0),
+    "testdata.mzXML": (1, 4),
+    "testdata.mzml": (10, 2),
+}
+# Why a record is not answered: whatever else is said is a fault of ours.
+REASONS = (
+    "is an MS1 spectrum, expected MS2 or higher",
+    "is an EI spectrum, in which no ion was selected, expected MS/MS",
+    "is an MS3 spectrum, of the fragment m/z …",
+    "is an MS4 spectrum, of the fragment m/z …",
+    "is no spectrum: has no list of peaks under peaks_json",
+    "holds no record, expected columns mzs and intensities",
+    "is deprecated",
+)
+
+
+def annotated(paths: Iterable[Path], out: Path) -> tuple[Counter[str], dict[str, Counter[str]]]:
+    """Answered records by file and set-aside ones by reason, as the tables in the folder say."""
+    done = annotate_files(list(paths), out, Setup(), jobs=2)
+    assert done.counts["unaccounted"] == 0
+    assert done.counts["records"] == done.counts["answered"] + done.counts["set_aside"]
+    answered: Counter[str] = Counter()
+    for row in rows(out / "summary.tsv"):
+        answered[Path(row["file"]).name] += int(row["spectra"])
+    aside: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in rows(out / "set-aside.tsv"):
+        aside[Path(row["where"].split(": ")[0]).name][kind(row["reason"])] += 1
+    assert answered.total() == done.counts["answered"]
+    assert sum(each.total() for each in aside.values()) == done.counts["set_aside"]
+    return answered, aside
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def kind(reason: str) -> str:
+    return next((each for each in REASONS if reason.startswith(each.rstrip("…"))), reason)
+
+
+def test_every_file_is_annotated_or_set_aside(shared: Path, tmp_path: Path) -> None:
+    files = sorted((shared / "data" / "formats").iterdir())
+    answered, aside = annotated(files, tmp_path / "out")
+    found = {path.name: (answered[path.name], aside[path.name].total()) for path in files}
+    assert found == ANNOTATED
+    assert {reason for each in aside.values() for reason in each} <= set(REASONS)
+
+
+@pytest.mark.slow
+def test_every_fifth_massbank_record_is_annotated_or_set_aside(
+    shared: Path, tmp_path: Path
+) -> None:
+    """benchmarks/records.py takes them all."""
+    with (
+        zipfile.ZipFile(shared / "data" / "massbank_records.zip") as every,
+        zipfile.ZipFile(tmp_path / "fifth.zip", "w") as fifth,
+    ):
+        for name in sorted(n for n in every.namelist() if n.endswith(".txt"))[::5]:
+            fifth.writestr(name, every.read(name))
+    answered, aside = annotated([tmp_path / "fifth.zip"], tmp_path / "out")
+    reasons = aside["fifth.zip"]
+    assert answered.total() + reasons.total() == 500
+    assert set(reasons) <= set(REASONS)
+    assert answered.total() > 400

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mzseek.annotation.features import Feature, name_of, retention_seconds
+from mzseek.annotation.features import Feature, fault_of, feature_id, name_of, retention_seconds
 from mzseek.spectra import Spectrum
 
 
@@ -15,6 +15,8 @@ def spectrum(identifier="x", mz=100.0, **metadata):
     ("metadata", "expected"),
     [
         ({"feature_id": "7", "scans": "17", "title": "t"}, ("7", "feature_id")),
+        ({"feature_id": "0", "scans": "17"}, ("0", "feature_id")),
+        ({"feature_id": "-1", "scans": "17"}, ("17", "scans")),
         ({"scans": "17", "title": "t", "compound_name": "n"}, ("17", "scans")),
         ({"scans": "0", "title": "t", "compound_name": "n"}, ("t", "title")),
         ({"scans": "-1", "compound_name": "caffeine"}, ("caffeine", "compound_name")),
@@ -51,3 +53,20 @@ def test_a_feature_has_the_median_precursor_and_the_mean_time():
     assert feature.precursor_mz == 100.1
     assert feature.retention_time == 2.0
     assert Feature("f", "index", (spectrum(),)).retention_time is None
+
+
+def test_no_id_is_none():
+    assert feature_id(spectrum(feature_id="-1")) == feature_id(spectrum()) == ""
+    assert feature_id(spectrum(feature_id=" 7 ")) == "7"
+
+
+@pytest.mark.parametrize("level", ["", "2", "MS2", "2.0", "MSMS", "MS/MS", "MSn", "ms^2"])
+def test_spectra_of_molecules(level):
+    assert fault_of(spectrum(ms_level=level)) is None
+
+
+@pytest.mark.parametrize("level", ["3", "MS3", "3.0", "MS^3", "ms3 scan"])
+def test_spectra_of_fragments_tell_no_mass_of_the_molecule(level):
+    fault = fault_of(spectrum(mz=172.0, ms_level=level))
+    assert fault.startswith("is an MS3 spectrum, of the fragment m/z 172.0000")
+    assert fault.endswith("expected MS2")

@@ -100,3 +100,24 @@ def test_spectra_in_memory():
         for name, facts in (("a", {"feature_id": "1"}), ("b", {}), ("c", {"feature_id": "1"}))
     ]
     assert shown(features_of(spectra)) == [("1", "feature_id", 2), ("b", "identifier", 1)]
+
+
+def test_an_id_that_is_none_puts_nothing_together(tmp_path):
+    """MassSpecGym's files have FEATURE_ID=-1 in every record."""
+    records = [{"FEATURE_ID": "-1", "PEPMASS": mz, "TITLE": mz} for mz in ("100.1234", "200.1234")]
+    files = FeatureFiles([mgf(tmp_path / "a.mgf", records)])
+    assert [name for name, _, number in shown(files) if number == 1] == ["100.1234", "200.1234"]
+
+
+def test_fragments_of_fragments_are_set_aside_each_once(tmp_path):
+    records = [
+        {"FEATURE_ID": "7", "PEPMASS": "300.1234", "MSLEVEL": "2", "TITLE": "whole"},
+        {"FEATURE_ID": "7", "PEPMASS": "172.1234", "MSLEVEL": "3", "TITLE": "part"},
+    ]
+    rejects = []
+    path = mgf(tmp_path / "a.mgf", records)
+    files = FeatureFiles([path], rejects=rejects)
+    assert shown(files) == [("7", "feature_id", 1)] == shown(files)
+    assert files.records + files.set_aside == 2
+    assert rejects == [(f"{path}: part", rejects[0][1])]
+    assert "is an MS3 spectrum" in rejects[0][1]

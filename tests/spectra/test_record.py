@@ -56,6 +56,7 @@ def test_precursor(fields: dict[str, str], expected: float) -> None:
         ({"pepmass": "100", "adduct": "[M+?]-", "ionmode": "positive"}, "contradicts positive"),
         ({"pepmass": "100", "adduct": "[M+?]-", "charge": "2+"}, "contradicts"),
         ({"pepmass": "100", "adduct": "[M-H]-", "ionmode": "Positive ESI"}, "contradicts positive"),
+        ({"pepmass": "100", "ms_level": "MS", "instrument_type": "GC-EI-TOF"}, "is an EI spectrum"),
         ({"pepmass": "100", "ms_level": "1.0"}, "is an MS1 spectrum"),
         ({"pepmass": "100", "ms_level": "MS1 scan"}, "is an MS1 spectrum"),
     ],
@@ -176,3 +177,10 @@ def test_another_name_of_a_field_may_say_more() -> None:
     for name, value in (("pepmass", "100"), ("smiles", "OCC"), ("computed SMILES", "CCO")):
         record.add(name, value)
     assert to_spectrum(record).metadata["smiles"] == "OCC"
+
+
+def test_a_chain_of_precursors_tells_the_level() -> None:
+    chained = spectrum(precursor_mz="288.15/172.08")
+    assert (chained.precursor_mz, chained.metadata["ms_level"]) == (172.08, "3")
+    assert "ms_level" not in spectrum(precursor_mz="288.15").metadata
+    assert spectrum(precursor_mz="288/172", ms_level="MS3").metadata["ms_level"] == "MS3"

@@ -15,6 +15,8 @@ FEATURE_ID = "feature_id"
 NAMED_BY = (FEATURE_ID, "scans", "title", "compound_name")
 IDENTIFIER, INDEX, GIVEN = "identifier", "index", "given"
 _NOTHING = {"", "0", "-1"}
+_NO_ID = {"", "-1"}  # 0 is the first of MS-DIAL's
+_LEVEL = re.compile(r"(?:MS)?\W*(\d{1,2})\b.*", re.IGNORECASE)
 # What readers call a record that names itself in no way.
 _BY_PLACE = re.compile(r"(?:record|line) \d+(?: #\d+)?")
 _MINUTES = re.compile(r"\bmin(?:ute)?s?\b|\bm\b", re.IGNORECASE)
@@ -70,6 +72,39 @@ def retention_seconds(spectrum: Spectrum) -> float | None:
     return number * 60 if _MINUTES.search(text) else number
 
 
+def feature_id(spectrum: Spectrum) -> str:
+    """The id that a file gives to a spectrum's feature; empty for none.
+
+    Examples
+    --------
+    >>> one = Spectrum(np.array([50.0]), np.ones(1), 100.0, None, None, "a", {"feature_id": "-1"})
+    >>> feature_id(one)
+    ''
+    """
+    own = spectrum.metadata.get(FEATURE_ID, "").strip()
+    return "" if own in _NO_ID else own
+
+
+def fault_of(spectrum: Spectrum) -> str | None:
+    """Why no molecule can be asked for behind a spectrum; None if nothing is in the way.
+
+    A fragment that was broken once more tells its own mass, not the molecule's.
+
+    Examples
+    --------
+    >>> one = Spectrum(np.array([50.0]), np.ones(1), 100.0, None, None, "a", {"ms_level": "MS3"})
+    >>> fault_of(one)
+    'is an MS3 spectrum, of the fragment m/z 100.0000, which tells no mass of the molecule; expected MS2'
+    """  # noqa: E501
+    level = _LEVEL.fullmatch(spectrum.metadata.get("ms_level", "").strip())
+    if level is None or int(level[1]) <= 2:
+        return None
+    return (
+        f"is an MS{int(level[1])} spectrum, of the fragment m/z {spectrum.precursor_mz:.4f}, "
+        "which tells no mass of the molecule; expected MS2"
+    )
+
+
 def name_of(spectrum: Spectrum, place: int) -> tuple[str, str]:
     """Name of a spectrum's feature, and the field it was taken from.
 
@@ -85,13 +120,13 @@ def name_of(spectrum: Spectrum, place: int) -> tuple[str, str]:
     >>> name_of(one, 1)
     ('17', 'scans')
     """
+    if own_id := feature_id(spectrum):
+        return own_id, FEATURE_ID
     named = {
         field: text
         for field in NAMED_BY
         if (text := spectrum.metadata.get(field, "").strip()) not in _NOTHING
     }
-    if FEATURE_ID in named:
-        return named[FEATURE_ID], FEATURE_ID
     # Readers take a title or a scan for an identifier where a record states none.
     own = spectrum.identifier
     if own and not _BY_PLACE.fullmatch(own) and not any(map(own.startswith, named.values())):

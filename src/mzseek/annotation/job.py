@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mzseek.annotation.answers import Answer
-from mzseek.annotation.pipeline import SetAside, Setup, Workshop, answers
+from mzseek.annotation.pipeline import SetAside, Setup, Workshop, answered, answers
 from mzseek.annotation.reading import FeatureFiles, Grouping
 from mzseek.annotation.scoring import tolerance_of
 from mzseek.annotation.writing import Output, Settings, Writer
@@ -154,7 +154,7 @@ def _answers(
         yield from answers(left, shop.setup, engine=LocalEngine(jobs), progress=told)
         return
     for done, feature in enumerate(left, 1):
-        yield from shop.answers([feature])
+        yield from answered(shop, [feature])
         told(done)
 
 

@@ -22,7 +22,7 @@ from mzseek.annotation.features import Feature
 from mzseek.annotation.prior import LEARNED, open_counted
 from mzseek.annotation.references import Neighbours, neighbours
 from mzseek.annotation.scoring import score
-from mzseek.errors import AnnotationError, MzseekError
+from mzseek.errors import AnnotationError, BundleError, DatabaseError, LibraryError, MzseekError
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.registry import channel_from
 from mzseek.files import StrPath
@@ -34,6 +34,8 @@ NO_PRIOR = "none"
 LIBRARY = "library"  # the name of a database that is the library's own molecules
 BUNDLE = "the bundle that comes with mzseek"
 BUNDLED, BOXED = "the library of the bundle", "the database of the bundle"
+# Damage to what is searched: no feature can be answered, and none is to blame.
+_NOT_OF_A_FEATURE = (BundleError, DatabaseError, LibraryError)
 _FEATURES = 64  # a batch, for memory's sake; what is said of a feature depends on no other
 _BY_MASS = 1_024  # features that are dealt into batches by mass: neighbours share candidates
 
@@ -245,7 +247,7 @@ def answers(
         Told how many are answered, before these are returned.
     """
     work: WithOpened[Workshop, list[Feature], list[Answer | SetAside]] = WithOpened(
-        _answered, Workshop, setup
+        answered, Workshop, setup
     )
     waiting: deque[tuple[list[int], int]] = deque()  # of each batch: places, and its chunk's size
     chunk: dict[int, Answer | SetAside] = {}
@@ -273,13 +275,13 @@ def _batches(
             yield [chunk[place] for place in places]
 
 
-def _answered(shop: Workshop, features: list[Feature]) -> list[Answer | SetAside]:
+def answered(shop: Workshop, features: list[Feature]) -> list[Answer | SetAside]:
+    """What is said about features; one that breaks is set aside, and does not stop the others."""
     try:
         return shop.answers(features)
+    except _NOT_OF_A_FEATURE:
+        raise
     except MzseekError:
-        if len(features) == 1:
-            raise
-        # One that breaks must not take the others along: find it.
         return [one for feature in features for one in _alone(shop, feature)]
 
 

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mzseek.annotation.asking.tolerance import Tolerance
-from mzseek.annotation.features import GIVEN, Feature, name_of, retention_seconds
+from mzseek.annotation.features import (
+    GIVEN,
+    Feature,
+    fault_of,
+    feature_id,
+    name_of,
+    retention_seconds,
+)
 from mzseek.errors import AnnotationError
 from mzseek.files import StrPath
 from mzseek.registry import check_name
@@ -19,7 +26,6 @@ from mzseek.spectra.read import Names
 # How spectra become features: by the id that the file gives them, by precursor and retention time,
 # or each by itself.
 GROUPINGS = ("id", "precursor", "none")
-_FEATURE_ID = "feature_id"
 
 
 @dataclass(frozen=True)
@@ -94,9 +100,14 @@ class FeatureFiles:
                 yield _feature(held.pop(key), names)
 
     def _spectra(self, rejects: Rejects) -> Iterator[tuple[Path, Spectrum]]:
+        report = reporter(rejects)
         for path in self.paths:
             for spectrum in read_spectra(path, rejects):
-                yield path, spectrum
+                fault = fault_of(spectrum)
+                if fault is None:
+                    yield path, spectrum
+                else:
+                    report(f"{path}: {spectrum.identifier}", fault)
 
     def _first_reading(self, rejects: Rejects) -> Iterator[int]:
         """For each spectrum the number of its feature."""
@@ -106,7 +117,7 @@ class FeatureFiles:
         elif self.grouping.by == "id":
             known: dict[tuple[Path, str], int] = {}
             for place, (path, spectrum) in enumerate(read):
-                own = spectrum.metadata.get(_FEATURE_ID, "").strip()
+                own = feature_id(spectrum)
                 yield known.setdefault((path, own), place) if own else place
         else:
             yield from _by_precursor(read, self.grouping)
@@ -124,7 +135,7 @@ def features_of(spectra: Iterable[Spectrum]) -> list[Feature]:
     """
     groups: dict[str, list[tuple[int, Path, Spectrum]]] = {}
     for place, spectrum in enumerate(spectra):
-        own = spectrum.metadata.get(_FEATURE_ID, "").strip()
+        own = feature_id(spectrum)
         key = f"id {own}" if own else f"place {place}"
         groups.setdefault(key, []).append((place, Path(GIVEN), spectrum))
     names = Names()

@@ -11,8 +11,9 @@ from mzseek.annotation.answers import Answer
 from mzseek.annotation.asking.ions import Ions
 from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.candidates.formulas import read_formulas
+from mzseek.annotation.features import fault_of
 from mzseek.annotation.job import FEW
-from mzseek.annotation.pipeline import SetAside, Setup, Workshop, answers, setup_of
+from mzseek.annotation.pipeline import SetAside, Setup, Workshop, answered, answers, setup_of
 from mzseek.annotation.reading import FeatureFiles, Grouping, features_of
 from mzseek.annotation.writing import Output, Settings, ranked
 from mzseek.annotation.writing.tables.candidates import candidate_cells
@@ -111,7 +112,7 @@ def annotate(
     objective: str = "hit",
     *,
     adduct: str | Sequence[str] = (),
-    ppm: float | str = 10.0,
+    ppm: float | str | None = None,
     peak_ppm: float | str | None = None,
     coverage: float = 0.9,
     known: float = 0.5,
@@ -137,8 +138,8 @@ def annotate(
         "hit", "tanimoto", "cosine", "bits" or "f1": what the first candidate is decided for.
     adduct : str or sequence of str
         Ions that are tried, and no others; with a + before it, beside those of the file.
-    ppm, peak_ppm : float or str
-        Tolerances of precursors and of peaks: ppm, or ``"0.01 Da"``.
+    ppm, peak_ppm : float or str, optional
+        Tolerances of precursors (10, or as wide as one is coarse) and of peaks (the model's).
     coverage, known : float
         Of prediction sets; share of features whose molecule is expected to be in the database.
     formulas : path or mapping of str to str, optional
@@ -155,7 +156,7 @@ def annotate(
     MzseekError
         What is missing, damaged or unknown; a bad record is set aside instead.
     """
-    tolerance = Tolerance.parse(ppm)
+    tolerance = Tolerance() if ppm is None else Tolerance.parse(ppm)
     setup = setup_of(
         model=model, database=database, library=library, prior=prior, precursor=tolerance,
         most=most, peaks=None if peak_ppm is None else Tolerance.parse(peak_ppm),
@@ -184,7 +185,7 @@ def _annotated(spectra: Any, setup: Setup, grouping: Grouping, jobs: int | None)
     if number > FEW:
         said = answers(features, setup, engine=LocalEngine(jobs))
     else:
-        said = (one for feature in features for one in shop.answers([feature]))
+        said = (one for feature in features for one in answered(shop, [feature]))
     found = []
     for one in said:
         if isinstance(one, SetAside):
@@ -218,7 +219,10 @@ def _spectra(spectra: Iterable[Any], rejects: list[tuple[str, str]]) -> Iterator
     """Spectra of objects: mzseek's own, or any with ``peaks`` and ``metadata`` as matchms has."""
     for place, each in enumerate(spectra, 1):
         if isinstance(each, Spectrum):
-            yield each
+            if (fault := fault_of(each)) is None:
+                yield each
+            else:
+                rejects.append((f"spectrum {place}", fault))
             continue
         try:
             peaks, metadata = each.peaks, each.metadata
@@ -233,7 +237,10 @@ def _spectra(spectra: Iterable[Any], rejects: list[tuple[str, str]]) -> Iterator
         for key, value in dict(metadata).items():
             record.add(str(key), "" if value is None else str(value))
         try:
-            yield to_spectrum(record)
+            spectrum = to_spectrum(record)
+            if (fault := fault_of(spectrum)) is not None:
+                raise SpectrumError(fault)
+            yield spectrum
         except SpectrumError as error:
             rejects.append((record.where, str(error)))
 

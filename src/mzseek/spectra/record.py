@@ -72,6 +72,7 @@ _PRECURSOR_AGREEMENT = 0.5  # some files state the nominal m/z beside the measur
 _QUANTITIES = ("collision_energy", "retention_time", "parent_mass")
 _MAYBE_INFINITE = re.compile(r"[eEiI]|\d{25}")
 _MS1 = re.compile(r"(?:MS)?\s*1(?:\.0)?\b.*|MS", re.IGNORECASE)
+_EI = re.compile(r"\bEI\b", re.IGNORECASE)
 _SIGN_OF_UNKNOWN = re.compile(r".*\](\d{0,2}[+-])")
 
 
@@ -203,6 +204,8 @@ def to_spectrum(record: Record, intensity_floor: float = 0.0) -> Spectrum:
         metadata["adduct_as_given"] = fields["adduct"]
     if mode is not None:
         metadata["ionmode"] = mode
+    if "ms_level" not in metadata and (stages := _stages(record)) > 1:
+        metadata["ms_level"] = str(stages + 1)
     return Spectrum(
         mz=mz,
         intensities=intensities,
@@ -227,6 +230,8 @@ def identifier_of(record: Record) -> tuple[str, bool]:
 
 def _check_level(fields: Mapping[str, str]) -> None:
     if _MS1.fullmatch(fields.get("ms_level", "").strip()):
+        if _EI.search(fields.get("instrument_type", "")):
+            raise SpectrumError("is an EI spectrum, in which no ion was selected, expected MS/MS")
         raise SpectrumError("is an MS1 spectrum, expected MS2 or higher")
 
 
@@ -301,6 +306,13 @@ def _charge(record: Record, adduct: Adduct | None, mode: str | None) -> int | No
             raise SpectrumError(f"{what} contradicts {signs[0][0]}")
     size = abs(statements[0][1])
     return size if not signs or signs[0][1] else -size
+
+
+def _stages(record: Record) -> int:
+    """How often ions were selected, one of the other: "m1/m2" is twice."""
+    return max(
+        (len(text.split()[0].split("/")) for text in record.values("precursor_mz")), default=1
+    )
 
 
 def _precursor_mz(record: Record, adduct: Adduct | None) -> float:

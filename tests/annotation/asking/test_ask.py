@@ -82,3 +82,10 @@ def test_how_far_the_precursor_is_off():
     question = asked()
     off = [error_ppm(question.feature, question.readings[0], m) for m in question.molecules[0]]
     assert off == pytest.approx([0.0, -5.1], abs=0.1)
+
+
+def test_a_coarse_precursor_is_searched_widely_and_that_is_said():
+    question = asked(feature(mz=195.0), tolerance=Tolerance())
+    assert keys(question) == [["A", "B"]]
+    assert "its precursor is written as 195: searched within 0.5 Da" in question.notes
+    assert asked(feature(mz=195.0), tolerance=Tolerance.parse("10 ppm")).found == 0

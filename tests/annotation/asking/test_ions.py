@@ -41,7 +41,7 @@ def test_spectra_of_several_ions_of_one_molecule_are_one_reading():
 
 
 def test_spectra_of_two_molecules_are_refused():
-    with pytest.raises(AnnotationError, match=r"two masses, 194\.0804"):
+    with pytest.raises(AnnotationError, match=r"two masses, 194\.0804.*--group none"):
         hypotheses(feature(spectrum(), spectrum(mass=200.0)), TEN, Ions())
 
 
@@ -101,3 +101,10 @@ def test_read_as_an_ion():
     assert (read.adduct, read.charge) == ("[M+Na]+", 1)
     known = spectrum()
     assert with_ion(known, "[M+H]+") is known
+
+
+def test_what_electrons_have_ionised_has_gained_nothing():
+    by_electrons = nameless(ionmode="positive", instrument_type="GC-EI-QTOF")
+    found = hypotheses(feature(by_electrons), TEN, Ions())
+    assert [reading.adduct for reading in found] == ["[M]+"]
+    assert len(hypotheses(feature(nameless(instrument_type="LC-ESI-EIS")), TEN, Ions())) > 1

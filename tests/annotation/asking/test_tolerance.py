@@ -36,3 +36,8 @@ def test_the_larger_of_two_counts():
 def test_says_itself():
     assert str(Tolerance(10.0, 0.002)) == "10 ppm or 0.002 Da"
     assert str(Tolerance.parse(str(Tolerance(3.0)))) == "3 ppm"
+
+
+def test_what_a_user_gives_is_strict():
+    assert Tolerance.parse("10").strict
+    assert not Tolerance().strict

@@ -122,3 +122,18 @@ def test_words_between_records_are_no_record(tmp_path: Path) -> None:
     (tmp_path / "r.txt").write_text(f"downloaded today\n{text('A')}\n# and\n{text('B')}\n//\n")
     got, rejects = read(tmp_path / "r.txt")
     assert ([s.identifier for s in got], rejects) == (["A", "B"], [])
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [("3.04", "3.04 min"), ("684.81", "684.81 s"), ("3,04", "3,04 min"), ("3.04 min", "3.04 min"),
+     ("40 sec", "40 sec"), ("7.84 min.", "7.84 min.")],
+)  # fmt: skip
+def test_retention_times_without_a_unit_are_minutes(
+    tmp_path: Path, written: str, kept: str
+) -> None:
+    line = f"AC$CHROMATOGRAPHY: RETENTION_TIME {written}\n"
+    path = tmp_path / "a.txt"
+    path.write_text(text("A").replace("PK$NUM_PEAK", line + "PK$NUM_PEAK"))
+    got, _ = read(path)
+    assert got[0].metadata["retention_time"] == kept

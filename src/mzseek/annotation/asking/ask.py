@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from mzseek.adducts import parse_adduct
 from mzseek.annotation.asking.ions import Hypothesis, Ions, hypotheses, is_mode_known
+from mzseek.annotation.asking.precision import as_known
 from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.candidates.source import Molecule, Source, distinct
 from mzseek.annotation.features import Feature
@@ -57,7 +58,7 @@ def ask(
     feature : Feature
     source : Source
     tolerance : Tolerance
-        Of the precursor.
+        Of the precursor; wider where that is known less well, if it is not strict.
     ions : Ions
         By the user.
     most : int
@@ -71,8 +72,9 @@ def ask(
     AnnotationError
         The feature contradicts itself, or what is asked for.
     """
+    tolerance, coarse = as_known(feature, tolerance)
     readings = hypotheses(feature, tolerance, ions)
-    notes = _notes(feature, readings)
+    notes = [*_notes(feature, readings), *([coarse] if coarse else [])]
     formula = (formulas or {}).get(feature.name)
     if source.by_feature:
         listed = distinct(source.of_feature(feature.name))

@@ -1,5 +1,6 @@
 """Which ion a feature is: what its file says, or else those that are usual, each a hypothesis."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,9 @@ USUAL = {
     1: ("[M+H]+", "[M+Na]+", "[M+NH4]+", "[M+K]+", "[M+H-H2O]+"),
     -1: ("[M-H]-", "[M+FA-H]-", "[M+Cl]-", "[M+HAc-H]-"),
 }
+# Electrons knock one out: such a molecule gains nothing.
+_BY_ELECTRONS = ("[M]+",)
+_IS_EI = re.compile(r"\bEI\b", re.IGNORECASE)
 _MODES = {"positive": 1, "negative": -1}
 WIDENS = "+["  # how an ion is written that is tried beside those of the file
 
@@ -151,7 +155,7 @@ def _as_stated(feature: Feature, tolerance: Tolerance) -> Hypothesis:
         low, high = int(np.argmin(masses)), int(np.argmax(masses))
         raise AnnotationError(
             f"its spectra are of two masses, {masses[low]:.4f} ({adducts[low]}) and "
-            f"{masses[high]:.4f} ({adducts[high]})"
+            f"{masses[high]:.4f} ({adducts[high]}); with --group none each is answered by itself"
         )
     return Hypothesis(adducts[0], tuple(adducts), mass, reach)
 
@@ -162,7 +166,8 @@ def _as_one(feature: Feature, adduct: Adduct, tolerance: Tolerance) -> Hypothesi
     width = tolerance.of(feature.precursor_mz)
     if max(mz) - min(mz) > 2 * width:
         raise AnnotationError(
-            f"its spectra have precursors from m/z {min(mz):.4f} to {max(mz):.4f}, and name no ions"
+            f"its spectra have precursors from m/z {min(mz):.4f} to {max(mz):.4f}, and name "
+            "no ions; with --group none each is answered by itself"
         )
     mass = adduct.neutral_mass(feature.precursor_mz)
     return Hypothesis(adduct.name, (adduct.name,) * len(mz), mass, width / adduct.slope)
@@ -176,7 +181,13 @@ def _usual(feature: Feature, mode: int) -> tuple[str, ...]:
         raise AnnotationError(
             f"has a charge of {charges.pop()} and names no ion; name it with --adduct"
         )
+    if mode > 0 and all(map(_is_by_electrons, feature.spectra)):
+        return _BY_ELECTRONS
     return USUAL[mode]
+
+
+def _is_by_electrons(spectrum: Spectrum) -> bool:
+    return _IS_EI.search(spectrum.metadata.get("instrument_type", "")) is not None
 
 
 def _mode(feature: Feature) -> int:

@@ -18,10 +18,13 @@ class Tolerance:
     ppm : float
     least : float
         In m/z.
+    strict : bool
+        The user's own: not widened where a precursor is known less well.
     """
 
     ppm: float = 10.0
     least: float = 0.0
+    strict: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no instrument has."""
@@ -37,10 +40,14 @@ class Tolerance:
     def parse(cls, text: "str | float | Tolerance") -> "Tolerance":
         """Of a text: ``10``, ``10 ppm``, ``0.01 Da`` or ``5 mDa``; a number alone is in ppm.
 
+        What a user has written is strict.
+
         Examples
         --------
-        >>> Tolerance.parse("5 mDa"), Tolerance.parse(7)
-        (Tolerance(ppm=0.0, least=0.005), Tolerance(ppm=7.0, least=0.0))
+        >>> Tolerance.parse("5 mDa")
+        Tolerance(ppm=0.0, least=0.005, strict=True)
+        >>> Tolerance.parse(7).of(100.0)
+        0.0007
         """
         if isinstance(text, Tolerance):
             return text
@@ -55,8 +62,8 @@ class Tolerance:
             )
         unit = match[2].lower()
         if unit in ("", "ppm"):
-            return cls(ppm=value)
-        return cls(ppm=0.0, least=value * (1e-3 if unit == "mda" else 1.0))
+            return cls(ppm=value, strict=True)
+        return cls(ppm=0.0, least=value * (1e-3 if unit == "mda" else 1.0), strict=True)
 
     def of(self, mz: float) -> float:
         """Half of the window around an m/z."""

@@ -88,7 +88,7 @@ def _read_peaks(record: Record, entry: dict[str, Any]) -> None:
     if isinstance(peaks, str):
         peaks = json.loads(peaks)
     if not isinstance(peaks, list):
-        record.fault = "has no list of peaks under peaks_json"
+        record.fault = "is no spectrum: has no list of peaks under peaks_json"
         return
     if len(peaks) > MAX_PEAKS:
         record.fault = f"has {len(peaks):,} peaks, expected at most {MAX_PEAKS:,}"

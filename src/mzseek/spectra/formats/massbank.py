@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from mzseek.files import LongLine, Source, text_lines
 from mzseek.spectra.formats.peak_block import PeakBlock, long_line
-from mzseek.spectra.numbers import shorten
+from mzseek.spectra.numbers import is_number, leading_number, shorten
 from mzseek.spectra.record import Record
 
 _ACCESSION = re.compile(r"^ACCESSION:", re.MULTILINE)
@@ -38,6 +38,9 @@ _FIELDS = {
     "PK$NUM_PEAK": "num_peaks",
     "DEPRECATED": "deprecated",
 }
+
+_TIME = "retention_time"
+_MOST_MINUTES = 120.0
 
 _NO_END = "has no // at its end: it may have been cut short"
 
@@ -90,12 +93,27 @@ def _begin(source: Source, count: int) -> Record:
     return Record(where, fallback_name=where)
 
 
+def _with_unit(retention_time: str) -> str:
+    """A retention time without a unit: minutes, as contributors mean it, unless it is too long.
+
+    Examples
+    --------
+    >>> _with_unit("3.04"), _with_unit("684.81"), _with_unit("40 sec")
+    ('3.04 min', '684.81 s', '40 sec')
+    """
+    number = leading_number(retention_time)
+    if number is None or len(retention_time.split()) > 1 or not is_number(retention_time):
+        return retention_time
+    return f"{retention_time} {'min' if number < _MOST_MINUTES else 's'}"
+
+
 def _add_line(record: Record, line: str) -> None:
     tag, _, value = line.partition(":")
     value = value.strip()
     subtag, _, rest = value.partition(" ")
     if f"{tag} {subtag}" in _FIELDS:
-        record.add(_FIELDS[f"{tag} {subtag}"], rest)
+        name = _FIELDS[f"{tag} {subtag}"]
+        record.add(name, _with_unit(rest) if name == _TIME else rest)
     elif tag in _FIELDS:
         record.add(_FIELDS[tag], value)
 

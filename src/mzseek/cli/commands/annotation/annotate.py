@@ -50,7 +50,13 @@ def annotate(
         list[str] | None,
         typer.Option(help="Ion: only these are tried; with a + before it, also. Several times."),
     ] = None,
-    ppm: Annotated[str, typer.Option(help="Tolerance of precursors: ppm, or 0.01Da.")] = "10",
+    ppm: Annotated[
+        str | None,
+        typer.Option(
+            help="Tolerance of precursors: ppm, or 0.01Da; by default 10, or as wide as a "
+            "precursor is coarse."
+        ),
+    ] = None,
     peak_ppm: Annotated[
         str | None, typer.Option(help="Tolerance of peaks; that of the model by default.")
     ] = None,
@@ -116,7 +122,7 @@ def annotate(
     from mzseek.registry import check_name
 
     check_name(UTILITIES, objective, "objective", AnnotationError)
-    tolerance = Tolerance.parse(ppm)
+    tolerance = Tolerance() if ppm is None else Tolerance.parse(ppm)
     setup = setup_of(
         model=model,
         database=database,
@@ -214,7 +220,7 @@ def _tell_prior(facts: dict[str, Any] | None) -> None:
 
 def _show_here(spectra: list[Path], setup: Any, grouping: Any, as_json: bool) -> None:
     """Answers on the screen: the first features, a line each, and of one feature its candidates."""
-    from mzseek.annotation.pipeline import SetAside, Workshop
+    from mzseek.annotation.pipeline import SetAside, Workshop, answered
     from mzseek.annotation.reading import FeatureFiles
     from mzseek.cli.annotations import show_answer, show_answers
     from mzseek.cli.output import print_json, say, show_rejects
@@ -224,7 +230,7 @@ def _show_here(spectra: list[Path], setup: Any, grouping: Any, as_json: bool) ->
     found = FeatureFiles(spectra, grouping, rejects)
     answers = []
     for feature in found:
-        for one in shop.answers([feature]):
+        for one in answered(shop, [feature]):
             if isinstance(one, SetAside):
                 rejects.append((one.where, one.reason))
             else:
