@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -92,12 +93,9 @@ def annotate_files(
         progress("reading", 0, None)
         features = FeatureFiles(files, grouping, output.set_aside)
         records = features.records + features.set_aside
-        if output.resumed:
-            say(f"{output.resumed:,} features were done before.")
-
-        def told(done: int) -> None:
-            progress("features", output.resumed + done, len(features))
-
+        if before := output.resumed:
+            say(f"{before:,} features were done before.")
+        told = partial(_told, progress, before, len(features))
         for one in _answers(features, output, shop, jobs, told):
             _take(one, output, levels)
         counts = output.counts(records)
@@ -106,6 +104,10 @@ def annotate_files(
             bundle=facts["model"], database=facts["database"], prior=facts["prior"],
         )  # fmt: skip
     return Done(Path(out), counts, dict(sorted(levels.items())), facts, [*_lost_rows(shop), *said])
+
+
+def _told(progress: Progress, before: int, total: int, done: int) -> None:
+    progress("features", before + done, total)
 
 
 def _lost_rows(shop: Workshop) -> list[str]:
