@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from mzseek.annotation.answers import Answer
+from mzseek.annotation.asking.instruments import instrument_notes
+from mzseek.annotation.asking.named import Named
+from mzseek.annotation.opening.lending import lending_lines
 from mzseek.annotation.pipeline import SetAside, Setup, Workshop, answers
 from mzseek.annotation.reading import FeatureFiles, Grouping
 from mzseek.annotation.scoring import tolerance_of
@@ -89,32 +92,46 @@ def annotate_files(
     known = _settings(settings, files, shop, facts)
     own = more(facts) if more is not None else {}
     signature = _digest([facts, _plain(setup), asdict(grouping or Grouping()), _inputs(files)])
-    levels: dict[str, int] = {}
+    levels, named = dict[str, int](), shop.named()
     with Output(Path(out), known, signature=signature, resume=resume, more=own) as output:
         progress("reading", 0, None)
         features = FeatureFiles(files, grouping, output.set_aside)
         records = features.records + features.set_aside
         if output.resumed:
             say(f"{output.resumed:,} features were done before.")
-        for done, one in enumerate(_answers(features, output, shop, jobs), output.resumed + 1):
+        found = _answers(features, named, output, shop, jobs)
+        for done, one in enumerate(found, output.resumed + 1):
             _take(one, output, levels)
             progress("features", done, len(features))
         counts = output.counts(records)
         said = output.finish(
             records=records, options=_plain(setup), inputs=files,
-            bundle=facts["model"], database=facts["database"],
+            bundle=facts["model"], database=facts["database"], more=more_facts(facts, named),
         )  # fmt: skip
-    return Done(
-        Path(out), counts, dict(sorted(levels.items())), facts, [*_lost_candidates(shop), *said]
-    )
+    ordered = dict(sorted(levels.items()))
+    return Done(Path(out), counts, ordered, facts, [*remarks(shop, named), *said])
 
 
-def _lost_candidates(shop: Workshop) -> list[str]:
-    """A line about rows of a list of candidates that hold no molecule."""
-    if not shop.rejects:
-        return []
-    where, reason = shop.rejects[0]
-    return [f"{len(shop.rejects):,} candidates were set aside, the first: {where}: {reason}"]
+def remarks(shop: Workshop, named: Named) -> list[str]:
+    """What the user should read about all features together.
+
+    Candidates that hold no molecule, what libraries have added, an instrument that the model does
+    not know, and features of tables that no file has.
+    """
+    said = []
+    if shop.rejects:
+        where, reason = shop.rejects[0]
+        said.append(
+            f"{len(shop.rejects):,} candidates were set aside, the first: {where}: {reason}"
+        )
+    said += lending_lines(shop.added)
+    said += [f"{note[0].upper()}{note[1:]}." for note in instrument_notes(shop.setup.instrument)]
+    return said + named.lines()
+
+
+def more_facts(facts: Mapping[str, Any], named: Named) -> dict[str, Any]:
+    """What ``run.json`` says of libraries, and of features that tables name."""
+    return {"libraries": facts["libraries"], "added": facts["added"], "tables": named.facts()}
 
 
 def _settings(
@@ -142,12 +159,12 @@ def _take(one: Answer | SetAside, output: Output, levels: dict[str, int]) -> Non
 
 
 def _answers(
-    features: FeatureFiles, output: Output, shop: Workshop, jobs: int | None
+    features: FeatureFiles, named: Named, output: Output, shop: Workshop, jobs: int | None
 ) -> Iterator[Answer | SetAside]:
     """Answers to what is not done: to few features by what is open, to many by processes."""
-    left = (each for each in features if not output.was_done(each))
+    left = (each for each in named.meet(features) if not output.was_done(each))
     if len(features) - output.resumed > FEW and (jobs or os.cpu_count() or 1) > 1:
-        return answers(left, shop.setup, engine=LocalEngine(jobs))
+        return answers(left, shop.setup, engine=LocalEngine(jobs), shop=shop)
     return chain.from_iterable(shop.answers([feature]) for feature in left)
 
 

@@ -2,34 +2,42 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from mzseek.annotation.answering import Wanted, answer, no_answer
 from mzseek.annotation.answers import Answer
 from mzseek.annotation.asking.ask import Asked, ask
+from mzseek.annotation.asking.instruments import instrument_notes
 from mzseek.annotation.asking.ions import Ions
+from mzseek.annotation.asking.named import Named
 from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.bundle import Bundle
-from mzseek.annotation.candidates.listed import file_source, library_source
+from mzseek.annotation.candidates.listed import ListedSource, file_source, library_source
 from mzseek.annotation.candidates.source import Source
 from mzseek.annotation.candidates.store import StoreSource
 from mzseek.annotation.features import Feature
+from mzseek.annotation.opening.handing import Handed
+from mzseek.annotation.opening.lending import Added, lend
 from mzseek.annotation.references import Neighbours, neighbours
 from mzseek.annotation.scoring import score
 from mzseek.errors import AnnotationError, MzseekError
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.registry import channel_from
 from mzseek.files import StrPath
+from mzseek.files.fault import naming_output
 from mzseek.library import Library
 from mzseek.work import Engine, LocalEngine
 from mzseek.work.opened import WithOpened
 
 LIBRARY = "library"  # the name of a database that is the library's own molecules
 BUNDLE = "the bundle that comes with mzseek"
+FORMULAS = "the table of formulas"
 BUNDLED, BOXED = "the library of the bundle", "the database of the bundle"
 _FEATURES = 64  # a batch, for memory's sake; what is said of a feature depends on no other
 
@@ -54,6 +62,8 @@ class Setup:
         Candidates of a feature that are scored, at the most.
     formulas : tuple of (str, str)
         Formulas that are known, by the feature's name.
+    instrument : str or None
+        Whose tolerances these are.
     wanted : Wanted
     """
 
@@ -65,6 +75,7 @@ class Setup:
     ions: Ions = field(default_factory=Ions)
     most: int = 5_000
     formulas: tuple[tuple[str, str], ...] = ()
+    instrument: str | None = None
     wanted: Wanted = field(default_factory=Wanted)
 
 
@@ -87,8 +98,16 @@ class SetAside:
 class Workshop:
     """A setup with all that it names opened.
 
+    Parameters
+    ----------
+    setup : Setup
+    handed : str, optional
+        Folder with what another process has made of the same setup (`Workshop.hand`).
+
     Attributes
     ----------
+    added : mapping
+        What the user's libraries have added to channels, as `lend` says it.
     rejects : list of (str, str)
         Where and why, for each row of a list of candidates that holds no molecule.
 
@@ -98,8 +117,8 @@ class Workshop:
         Something that it names is missing or damaged.
     """
 
-    def __init__(self, setup: Setup) -> None:
-        self.setup = setup
+    def __init__(self, setup: Setup, handed: str | None = None) -> None:
+        self.setup, self._handed = setup, Handed(Path(handed)) if handed else None
         self.rejects: list[tuple[str, str]] = []
         self.bundle = Bundle.open(setup.model)
         self.fitted = _with_tolerance(self.bundle.fitted, setup.peaks)
@@ -109,6 +128,13 @@ class Workshop:
         for mode in (1, -1):
             self.bundle.confidence.of(mode).threshold(setup.wanted.coverage)
         self.source = self._source()
+        # Last, since it takes longest.
+        self.added: Added = {}
+        if self._handed:
+            self.fitted, self.added = self._handed.lent(self.fitted)
+        elif own:
+            libraries = [library for _, library in own]
+            self.fitted, self.added = lend(self.fitted, libraries, self.bundle.most_peaks)
 
     @cached_property
     def channels(self) -> tuple[str, ...]:
@@ -131,7 +157,14 @@ class Workshop:
                 found.append(made[id(each)])
             else:
                 found.append(no_answer(each, near[id(each)], self.channels, self.setup.wanted))
-        return found
+        notes = instrument_notes(self.setup.instrument)
+        return [_noted(one, notes) for one in found] if notes else found
+
+    def named(self) -> Named:
+        """Features that the tables of the setup name, none of them met yet."""
+        tables = {FORMULAS: [name for name, _ in self.setup.formulas],
+                  self.source.label: self.source.features()}  # fmt: skip
+        return Named({table: names for table, names in tables.items() if names})
 
     def _scored(self, full: Sequence[Asked], near: dict[int, Neighbours]) -> dict[int, Answer]:
         if not full:
@@ -168,7 +201,23 @@ class Workshop:
             return library_source(library, label)
         if Path(name).is_dir():
             return StoreSource.open(name)
-        return file_source(name, self.rejects)
+        return self._handed.source() if self._handed else file_source(name, self.rejects)
+
+    @property
+    def is_handing(self) -> bool:
+        """Whether it has something that other processes need not make again."""
+        return bool(self.added) or self._described is not None
+
+    @property
+    def _described(self) -> ListedSource | None:
+        """Candidates of a file."""
+        name = self.setup.database
+        is_file = name is not None and name != LIBRARY and not Path(name).is_dir()
+        return self.source if is_file and isinstance(self.source, ListedSource) else None
+
+    def hand(self, folder: Path) -> None:
+        """Write what other processes need not make again into a folder."""
+        Handed(folder).put(self._described, self.fitted, self.added)
 
     def facts(self) -> dict[str, Any]:
         """What a run folder says of what was opened."""
@@ -183,7 +232,12 @@ class Workshop:
             "libraries": [
                 {"label": label, "spectra": len(library)} for label, library in self.libraries
             ],
+            "added": self.added,
         }
+
+
+def _noted(one: Answer | SetAside, notes: tuple[str, ...]) -> Answer | SetAside:
+    return replace(one, notes=(*one.notes, *notes)) if isinstance(one, Answer) else one
 
 
 def _about(bundle: Bundle) -> str:
@@ -206,7 +260,11 @@ def _with_tolerance(fitted: Fitted, peaks: Tolerance | None) -> Fitted:
 
 
 def answers(
-    features: Iterable[Feature], setup: Setup, *, engine: Engine | None = None
+    features: Iterable[Feature],
+    setup: Setup,
+    *,
+    engine: Engine | None = None,
+    shop: Workshop | None = None,
 ) -> Iterator[Answer | SetAside]:
     """What is said about features, in their order.
 
@@ -217,12 +275,27 @@ def answers(
     setup : Setup
     engine : Engine, optional
         Processes of this machine by default. Answers do not depend on it.
+    shop : Workshop, optional
+        Of the same setup, opened: what it has made is handed to the processes.
     """
-    work: WithOpened[Workshop, list[Feature], list[Answer | SetAside]] = WithOpened(
-        _answered, Workshop, setup
-    )
-    for batch in (engine or LocalEngine()).results(work, _batches(features)):
-        yield from batch
+    with _handed(shop) as folder:
+        work: WithOpened[Workshop, list[Feature], list[Answer | SetAside]] = WithOpened(
+            _answered, Workshop, setup, folder
+        )
+        for batch in (engine or LocalEngine()).results(work, _batches(features)):
+            yield from batch
+
+
+@contextmanager
+def _handed(shop: Workshop | None) -> Iterator[str | None]:
+    """A folder with what a workshop has made; None where there is nothing to hand on."""
+    if shop is None or not shop.is_handing:
+        yield None
+        return
+    with TemporaryDirectory(prefix="mzseek-") as folder:
+        with naming_output(Path(folder)):
+            shop.hand(Path(folder))
+        yield folder
 
 
 def _batches(features: Iterable[Feature]) -> Iterator[list[Feature]]:

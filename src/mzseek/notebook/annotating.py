@@ -1,5 +1,6 @@
 """Annotation in a notebook: spectra in, answers out, shown and saved."""
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,10 @@ import numpy as np
 
 from mzseek.annotation.answering import Wanted
 from mzseek.annotation.answers import Answer
+from mzseek.annotation.asking.instruments import tolerances
 from mzseek.annotation.asking.ions import Ions
-from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.candidates.formulas import read_formulas
-from mzseek.annotation.job import FEW
+from mzseek.annotation.job import FEW, more_facts, remarks
 from mzseek.annotation.pipeline import SetAside, Setup, Workshop, answers, setup_of
 from mzseek.annotation.reading import FeatureFiles, Grouping, features_of
 from mzseek.annotation.writing import Output, Settings, ranked
@@ -41,6 +42,8 @@ class Annotations(Tabular, Sequence[Answer]):
         Where and why, for each record or feature that was not answered.
     facts : mapping
         What was searched: model, database, libraries.
+    notes : tuple of str
+        What should be read about all of them together.
     """
 
     def __init__(
@@ -49,9 +52,12 @@ class Annotations(Tabular, Sequence[Answer]):
         set_aside: Sequence[tuple[str, str]],
         facts: Mapping[str, Any],
         settings: Settings,
+        notes: Sequence[str] = (),
+        more: Mapping[str, Any] | None = None,
     ) -> None:
         self.answers, self.set_aside = tuple(answers), list(set_aside)
         self.facts, self._settings = facts, settings
+        self.notes, self._more = tuple(notes), dict(more or {})
 
     def __len__(self) -> int:
         return len(self.answers)
@@ -92,7 +98,9 @@ class Annotations(Tabular, Sequence[Answer]):
                 output.set_aside(where, reason)
             for answer in self.answers:
                 output.write(answer)
-            output.finish(bundle=self.facts["model"], database=self.facts["database"])
+            output.finish(
+                bundle=self.facts["model"], database=self.facts["database"], more=self._more
+            )
         return target
 
     def __repr__(self) -> str:
@@ -107,8 +115,9 @@ def annotate(
     objective: str = "hit",
     *,
     adduct: str | Sequence[str] = (),
-    ppm: float | str = 10.0,
+    ppm: float | str | None = None,
     peak_ppm: float | str | None = None,
+    instrument: str | None = None,
     coverage: float = 0.9,
     known: float = 0.5,
     formulas: StrPath | Mapping[str, str] | None = None,
@@ -124,20 +133,18 @@ def annotate(
     spectra : path, paths, Spectrum, or iterable of Spectrum or matchms spectra
     database : path, optional
         A database, a list of candidates, or ``"library"``; the small one in the box by default.
-    library : path or paths, optional
-        Reference spectra beside the bundle's.
-    model : path, optional
-        A bundle; the one that comes with mzseek by default.
+    library, model : paths, optional
+        Reference spectra beside the bundle's, and a bundle; that of mzseek by default.
     objective : str
         "hit", "tanimoto", "cosine", "bits" or "f1": what the first candidate is decided for.
     adduct : str or sequence of str
         Ions that are tried, and no others; with a + before it, beside those of the file.
-    ppm, peak_ppm : float or str
-        Tolerances of precursors and of peaks: ppm, or ``"0.01 Da"``.
-    coverage : float
-        Of prediction sets.
-    known : float
-        Share of features whose molecule is expected to be in the database.
+    ppm, peak_ppm : float or str, optional
+        Tolerances of precursors (10 ppm by default) and peaks (the model's): ppm, or "0.01 Da".
+    instrument : str, optional
+        "orbitrap", "qtof", "fticr" or "ion-trap": tolerances that are not given are its own.
+    coverage, known : float
+        Of prediction sets; and share of features whose molecule is expected in the database.
     formulas : path or mapping of str to str, optional
         Formulas that are known, by feature.
     group : str
@@ -151,10 +158,10 @@ def annotate(
         What is missing, damaged or unknown; a bad record is set aside instead.
     """
     check_name(UTILITIES, objective, "objective", AnnotationError)
-    tolerance = Tolerance.parse(ppm)
+    tolerance, peaks = tolerances(instrument, ppm, peak_ppm)
     setup = setup_of(
         model=model, database=database, library=library, precursor=tolerance, most=most,
-        peaks=None if peak_ppm is None else Tolerance.parse(peak_ppm),
+        peaks=peaks, instrument=instrument,
         ions=Ions.parse([adduct] if isinstance(adduct, str) else adduct),
         formulas=_known_formulas(formulas), wanted=Wanted(objective, coverage, top, known),
     )  # fmt: skip
@@ -164,7 +171,7 @@ def annotate(
 def _annotated(spectra: Any, setup: Setup, grouping: Grouping, jobs: int | None) -> Annotations:
     rejects: list[tuple[str, str]] = []
     shop = Workshop(setup)
-    paths = _paths(spectra)
+    named, paths = shop.named(), _paths(spectra)
     if paths is not None:
         files = FeatureFiles(paths, grouping, rejects)
         features, number = iter(files), len(files)
@@ -172,8 +179,9 @@ def _annotated(spectra: Any, setup: Setup, grouping: Grouping, jobs: int | None)
         one_or_more = [spectra] if isinstance(spectra, Spectrum) else spectra
         listed = features_of(_spectra(one_or_more, rejects))
         features, number = iter(listed), len(listed)
+    features = named.meet(features)
     if number > FEW:
-        said = answers(features, setup, engine=LocalEngine(jobs))
+        said = answers(features, setup, engine=LocalEngine(jobs), shop=shop)
     else:
         said = (one for feature in features for one in shop.answers([feature]))
     found = []
@@ -185,7 +193,10 @@ def _annotated(spectra: Any, setup: Setup, grouping: Grouping, jobs: int | None)
     settings = Settings(
         title="annotations", inputs=tuple(map(str, paths or ())), database=shop.source.label
     )
-    return Annotations(found, rejects, shop.facts(), settings)
+    notes, facts = remarks(shop, named), shop.facts()
+    for line in named.lines():
+        warnings.warn(line, stacklevel=3)
+    return Annotations(found, rejects, facts, settings, notes, more_facts(facts, named))
 
 
 def _known_formulas(

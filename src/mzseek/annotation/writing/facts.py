@@ -50,6 +50,7 @@ def run_facts(
     counts: Mapping[str, int],
     seconds: float,
     files: Iterable[str] = (),
+    more: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """All that ``run.json`` holds.
 
@@ -66,6 +67,8 @@ def run_facts(
     seconds : float
     files : iterable of str
         Names of what was written.
+    more : mapping, optional
+        Further facts by name.
     """
     return {
         "kind": KIND,
@@ -79,6 +82,7 @@ def run_facts(
         "bundle": dict(bundle),
         "database": dict(database),
         "versions": versions(),
+        **(more or {}),
     }
 
 

@@ -203,6 +203,7 @@ class Output:
         inputs: Iterable[Path] = (),
         bundle: Mapping[str, Any] | None = None,
         database: Mapping[str, Any] | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> list[str]:
         """Complete all files and give the output its name.
 
@@ -227,6 +228,7 @@ class Output:
                     counts=self.counts(records),
                     seconds=time.monotonic() - self._began,
                     files=self._own_names(),
+                    more=more,
                 )
                 write_facts(self.work / RUN, facts)
             self._publish()
