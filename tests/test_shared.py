@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mzseek.annotation.job import annotate_files
-from mzseek.annotation.pipeline import Setup
+from mzseek.annotation.opening.setup import Setup
 from mzseek.datasets import read_candidates
 from mzseek.errors import InputError
 from mzseek.prepared import Prepared, prepare

@@ -11,6 +11,8 @@ import pytest
 from mzseek.annotation.answers import Answer, Candidate, Level, Reference
 from mzseek.annotation.bundle import Bundle
 from mzseek.annotation.features import Feature
+from mzseek.chem import exact_mass, precursor_mz
+from mzseek.library import Library
 from mzseek.spectra import Spectrum
 
 CAFFEINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O"
@@ -159,6 +161,29 @@ def make_peaks() -> Callable[..., Spectrum]:
 @pytest.fixture
 def bundle(bundle_folder: Path) -> Bundle:
     return Bundle.open(bundle_folder)
+
+
+@pytest.fixture(scope="session")
+def make_library(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """A library's folder of (SMILES, adduct, m/z, heights) rows, in the order given."""
+    number = iter(range(1000))
+
+    def make(rows: Any) -> Path:
+        folder = tmp_path_factory.mktemp("library")
+        path = folder / f"{next(number)}.mgf"
+        path.write_text(
+            "".join(
+                f"BEGIN IONS\nSPECTRUMID=L{at}\nSMILES={smiles}\nADDUCT={adduct}\n"
+                f"PEPMASS={precursor_mz(exact_mass(smiles), adduct):.6f}\n"
+                f"IONMODE={'negative' if adduct.endswith('-') else 'positive'}\n"
+                + "".join(f"{one:.5f} {high:.6f}\n" for one, high in zip(mz, heights, strict=True))
+                + "END IONS\n"
+                for at, (smiles, adduct, mz, heights) in enumerate(rows)
+            )
+        )
+        return Library.build(path, folder / "library").folder
+
+    return make
 
 
 @pytest.fixture

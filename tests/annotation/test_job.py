@@ -1,6 +1,7 @@
 """A whole job: every record is answered or set aside, and a killed one goes on."""
 
 import csv
+import dataclasses
 import json
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from mzseek.annotation.answering import Wanted
 from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.job import annotate_files
-from mzseek.annotation.pipeline import setup_of
+from mzseek.annotation.opening.setup import setup_of
 from mzseek.errors import InputError, RunError
 from mzseek.evidence.asked import spectra_from
 from mzseek.prepared.reader import Prepared
@@ -103,3 +104,38 @@ def test_what_cannot_be_read_or_written(setup, tmp_path, mgf):
     assert not (tmp_path / "out").exists()
     with pytest.raises(InputError, match="ends in none of"):
         annotate_files([mgf], tmp_path / "out.docx", setup)
+
+
+def test_what_tables_name_and_libraries_add_is_said(mgf, setup, small_set, tmp_path, make_library):
+    row = ("CCOC(=O)c1ccc(N)cc1OCCCl", "[M+H]+", [60.05, 77.0386], [0.2, 1.0])
+    known = dataclasses.replace(
+        setup, libraries=(str(make_library([row])),), instrument="ion-trap",
+        formulas=(("S0-1", "C2H6O"), ("lost", "CH4")),
+    )  # fmt: skip
+    done = annotate_files([mgf], tmp_path / "out", known, more=report_writers)
+    line = "the table of formulas: 1 of its 2 features is not among the spectra: 'lost'"
+    assert line in done.said
+    assert "Your libraries add 1 spectra to analogs, with 1 new molecules." in done.said
+    assert any("not fitted on spectra of ion-trap" in each for each in done.said)
+    facts = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert facts["tables"] == {
+        "the table of formulas": {"named": 2, "not_met": 1, "first": ["lost"]}
+    }
+    assert facts["added"] == {"analogs": {"spectra": 1, "molecules": 1, "left_out": 0}}
+    assert [each["spectra"] for each in facts["libraries"]][1:] == [1]
+    assert "Your libraries add 1 spectra" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_a_resumed_job_has_met_what_was_done_before(mgf, setup, tmp_path):
+    known = dataclasses.replace(setup, formulas=(("S0-1", "C2H6O"), ("lost", "CH4")))
+
+    def stop(stage, done, total):
+        if stage == "features" and done == 3:
+            raise Stop
+
+    with pytest.raises(Stop):
+        annotate_files([mgf], tmp_path / "cut", known, progress=stop)
+    done = annotate_files([mgf], tmp_path / "cut", known, resume=True)
+    assert [line for line in done.said if "not among the spectra" in line] == [
+        "the table of formulas: 1 of its 2 features is not among the spectra: 'lost'"
+    ]

@@ -11,12 +11,15 @@ from mzseek.annotation.asking.ions import Ions
 from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.candidates.store import index_store
 from mzseek.annotation.features import Feature
-from mzseek.annotation.pipeline import SetAside, Setup, Workshop, answers, setup_of
+from mzseek.annotation.opening.setup import Setup, setup_of
+from mzseek.annotation.pipeline import SetAside, Workshop, answers
 from mzseek.database import build_database, file_sources
 from mzseek.errors import AnnotationError, BundleError
 from mzseek.evidence.asked import spectra_from
 from mzseek.prepared.reader import Prepared
 from mzseek.work import LocalEngine
+
+OCTANOIC = "CCCCCCCC(=O)O"
 
 
 @pytest.fixture(scope="module")
@@ -220,3 +223,122 @@ def test_chunks_and_batches_do_not_show(setup, features, said, monkeypatch):
     found = list(answers(iter(features), setup, engine=LocalEngine(1), progress=told.append))
     assert list(map(plain, found)) == list(map(plain, said))
     assert told == [2, 4, 5, 7, 9, 10, 12]
+
+
+# Relatives of octanoic acid, which the bundle has not learned from. Not homologues: fingerprints do
+# not tell these apart, and what is the same to a fingerprint lends nothing.
+RELATIVE, OTHER = "CCCCCCCCC(=O)OC", "CCCCCC(C)C(=O)O"
+
+
+@pytest.fixture(scope="module")
+def octanoic(small_set):
+    """The spectrum of octanoic acid."""
+    prepared = Prepared.open(small_set.folder)
+    name = next(name for name, smiles in small_set.smiles.items() if smiles == OCTANOIC)
+    return spectra_from(prepared, np.array([list(prepared.identifiers).index(name)]))[0]
+
+
+@pytest.fixture(scope="module")
+def among_isomers(setup, tmp_path_factory):
+    """The setup with a list of octanoic acid and its isomers."""
+    path = tmp_path_factory.mktemp("isomers") / "isomers.smi"
+    path.write_text(f"{OCTANOIC}\nCC(C)(C)C(=O)OCCC\nOC1CCC(CCO)CC1\n")
+    return dataclasses.replace(setup, database=str(path))
+
+
+def with_libraries(setup, *libraries):
+    return dataclasses.replace(setup, libraries=tuple(map(str, libraries)))
+
+
+def analogs_part(shop, spectrum):
+    """What analogs say of octanoic acid."""
+    (answer,) = shop.answers([Feature("f", "index", (spectrum,))])
+    truth = next(one for one in answer.candidates if one.smiles == OCTANOIC)
+    return truth.parts[answer.channels.index("analogs")]
+
+
+def believing(shop):
+    """The same, under a ranker that takes every likeness for good.
+
+    One that was fitted may weigh likenesses against each other, so that the part of a truth with a
+    closer analog falls: that is the ranker's affair.
+    """
+    ranker = shop.fitted.ranker
+    ones = dict.fromkeys(ranker.weights, np.ones(len(ranker.spread)))
+    shop.fitted = dataclasses.replace(shop.fitted, ranker=dataclasses.replace(ranker, weights=ones))
+    return shop
+
+
+def test_an_analog_of_ones_own_library_speaks_for_the_truth(among_isomers, octanoic, make_library):
+    row = (RELATIVE, "[M+H]+", octanoic.mz, octanoic.intensities)
+    own = believing(Workshop(with_libraries(among_isomers, make_library([row]))))
+    assert own.facts()["added"] == {"analogs": {"spectra": 1, "molecules": 1, "left_out": 0}}
+    before = analogs_part(believing(Workshop(among_isomers)), octanoic)
+    assert analogs_part(own, octanoic) > before + 1
+
+
+def test_a_library_of_the_other_mode_changes_nothing(among_isomers, octanoic, make_library):
+    row = (RELATIVE, "[M-H]-", octanoic.mz, octanoic.intensities)
+    own = Workshop(with_libraries(among_isomers, make_library([row])))
+    assert own.added["analogs"]["spectra"] == 1
+    before = analogs_part(Workshop(among_isomers), octanoic)
+    assert before != 0
+    assert analogs_part(own, octanoic) == pytest.approx(before, abs=1e-5)
+
+
+def test_no_order_of_a_library_shows_nor_processes(among_isomers, features, octanoic, make_library):
+    rows = [(RELATIVE, "[M+H]+", octanoic.mz, octanoic.intensities),
+            (OTHER, "[M+H]+", octanoic.mz[1:], octanoic.intensities[1:]),
+            (OTHER, "[M+H]+", octanoic.mz[:-1], octanoic.intensities[:-1])]  # fmt: skip
+    asked = [*features[:3], Feature("octanoic", "index", (octanoic,))]
+    one = with_libraries(among_isomers, make_library(rows))
+    two = with_libraries(among_isomers, make_library(rows[::-1]))
+    shop = Workshop(one)
+    said = [spoken(each) for each in shop.answers(asked)]
+    assert [spoken(each) for each in Workshop(two).answers(asked)] == said
+    handed = answers(iter(asked), one, engine=LocalEngine(1), shop=shop)
+    assert [spoken(each) for each in handed] == said
+
+
+def spoken(answer):
+    """An answer without the names of reference records."""
+    rows = [(c.smiles, c.probability, c.score, c.parts, c.in_set) for c in answer.candidates]
+    return answer.feature.name, rows, answer.set_size, answer.present, answer.nearest
+
+
+def test_candidates_of_a_file_are_described_once(setup, shop, features, said, monkeypatch):
+    """Processes get them described: the file is not read again."""
+    monkeypatch.setattr("mzseek.annotation.pipeline.file_source", None)
+    found = list(answers(iter(features), setup, engine=LocalEngine(1), shop=shop))
+    assert list(map(plain, found)) == list(map(plain, said))
+
+
+@pytest.mark.slow
+def test_two_processes_take_what_is_handed_to_them(setup, shop, features, said):
+    found = list(answers(iter(features * 12), setup, engine=LocalEngine(2), shop=shop))
+    assert list(map(plain, found[: len(said)])) == list(map(plain, said))
+
+
+def test_nothing_is_handed_on_where_all_is_in_the_bundle(bundle_folder):
+    shop = Workshop(setup_of(model=bundle_folder, wanted=Wanted(coverage=0.5)))
+    assert not shop.is_handing
+    assert shop.facts()["added"] == {}
+
+
+def test_every_answer_says_that_the_model_does_not_know_the_instrument(setup, features):
+    shop = Workshop(dataclasses.replace(setup, instrument="ion-trap"))
+    for answer in shop.answers(features[:2]):
+        assert "not fitted on spectra of ion-trap" in answer.notes[-1]
+
+
+def test_features_that_tables_name(setup, shop, features, tmp_path):
+    assert shop.named().facts() == {}
+    path = tmp_path / "listed.csv"
+    path.write_text("feature,smiles\nf0,CCO\nf99,CCO\n")
+    known = dataclasses.replace(setup, database=str(path), formulas=(("f1", "C2H6O"), ("x", "CH4")))
+    named = Workshop(known).named()
+    assert len(list(named.meet(features))) == len(features)
+    assert named.facts() == {
+        "the table of formulas": {"named": 2, "not_met": 1, "first": ["x"]},
+        "listed.csv": {"named": 2, "not_met": 1, "first": ["f99"]},
+    }

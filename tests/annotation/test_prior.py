@@ -12,7 +12,8 @@ from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.bundle.layout import MANIFEST, PRIOR
 from mzseek.annotation.features import Feature
 from mzseek.annotation.job import annotate_files
-from mzseek.annotation.pipeline import Workshop, answers, setup_of
+from mzseek.annotation.opening.setup import setup_of
+from mzseek.annotation.pipeline import Workshop, answers
 from mzseek.annotation.prior import CAUTION
 from mzseek.errors import AnnotationError, BundleError, RunError
 from mzseek.evidence.asked import spectra_from

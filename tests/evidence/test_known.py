@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from mzseek.evidence.known import Lessons, Questions
+from mzseek.evidence.known import Lessons, Measured, Questions
+from mzseek.library.lists import Ions
+from mzseek.library.lists import Lists as PeakLists
 
 
 def test_some_questions_keep_their_answers(asked: Questions) -> None:
@@ -32,3 +34,21 @@ def test_lessons_without_molecules_know_nothing_of_them(lessons: Lessons) -> Non
         for spectrum, molecule in zip(lessons.spectra, lessons.molecule, strict=True)
         if molecule < 5
     }
+
+
+def test_measured_spectra_are_put_in_an_order_of_their_own():
+    """Molecules of one block are one, equal spectra are one, and no order shows."""
+    values, weights = np.array([50.0, 60.0, 50.0, 60.0, 70.0]), np.array([1.0, 0.5, 1.0, 0.5, 1.0])
+    ions = Ions(np.array([100.0, 100.0, 90.0]), np.array([1, 1, 1], np.int8))
+    peaks = PeakLists(np.array([0, 2, 4, 5]), values, weights)
+    smiles, blocks = ["OCC", "CCO", "CC", "C"], np.array([b"B", b"B", b"A", b"Z"], "S14")
+    given = Measured(peaks, ions, np.array([0, 1, 2]), smiles, blocks)
+    found = given.in_order()
+    assert (found.blocks.tolist(), list(found.smiles)) == ([b"A", b"B"], ["CC", "CCO"])
+    assert found.molecule.tolist() == [0, 1]
+    assert found.peaks.values.tolist() == [70.0, 50.0, 60.0]
+    assert found.peaks.pointers.tolist() == [0, 1, 3]
+    assert found.ions.precursors.tolist() == [90.0, 100.0]
+    again = given.only(np.array([2, 1, 0])).in_order()
+    assert again.contents() == found.contents()
+    assert len(given.only(np.zeros(0, np.int64)).in_order()) == 0

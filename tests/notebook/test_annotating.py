@@ -1,5 +1,7 @@
 """``mz.annotate``: paths, spectra and matchms spectra in; a table, HTML and files out."""
 
+import json
+
 import numpy as np
 import pytest
 from matchms import Spectrum as MatchmsSpectrum
@@ -74,3 +76,21 @@ def test_bad_spectra_are_set_aside(spectra, options):
     found = mz.annotate([spectra[0], bad], **options)
     assert (len(found), len(found.set_aside)) == (1, 1)
     assert "precursor" in found.set_aside[0][1]
+
+
+def test_features_that_no_spectrum_has_are_warned_of(spectra, options, tmp_path):
+    formulas = {spectra[0].identifier: "C2H6O", "lost": "CH4"}
+    line = "the table of formulas: 1 of its 2 features is not among the spectra: 'lost'"
+    with pytest.warns(UserWarning, match=line):
+        found = mz.annotate(spectra, formulas=formulas, **options)
+    assert found.notes == (line,)
+    facts = json.loads((found.save(tmp_path / "out") / "run.json").read_text())
+    assert facts["tables"]["the table of formulas"]["first"] == ["lost"]
+
+
+def test_an_instrument_sets_what_is_not_given(spectra, options):
+    found = mz.annotate(spectra[:1], instrument="ion-trap", **options)
+    assert "not fitted on spectra of ion-trap" in found.notes[0]
+    assert "not fitted on spectra of ion-trap" in found[0].notes[-1]
+    with pytest.raises(AnnotationError, match="instrument 'tof' is unknown, expected one of: orb"):
+        mz.annotate("nothing.mgf", instrument="tof")

@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from mzseek.annotation.answers import Answer
-from mzseek.annotation.pipeline import SetAside, Setup, Workshop, answered, answers
+from mzseek.annotation.asking.instruments import instrument_notes
+from mzseek.annotation.asking.named import Named
+from mzseek.annotation.opening.lending import lending_lines
+from mzseek.annotation.opening.setup import Setup
+from mzseek.annotation.pipeline import SetAside, Workshop, answered, answers
 from mzseek.annotation.reading import FeatureFiles, Grouping
 from mzseek.annotation.scoring import tolerance_of
 from mzseek.annotation.writing import Output, Settings, Writer
@@ -88,7 +92,7 @@ def annotate_files(
     known = _settings(settings, files, shop, facts)
     own = more(facts) if more is not None else {}
     signature = _digest([facts, _plain(setup), asdict(grouping or Grouping()), _inputs(files)])
-    levels: dict[str, int] = {}
+    levels, named = dict[str, int](), shop.named()
     with Output(Path(out), known, signature=signature, resume=resume, more=own) as output:
         progress("reading", 0, None)
         features = FeatureFiles(files, grouping, output.set_aside)
@@ -96,27 +100,41 @@ def annotate_files(
         if before := output.resumed:
             say(f"{before:,} features were done before.")
         told = partial(_told, progress, before, len(features))
-        for one in _answers(features, output, shop, jobs, told):
+        for one in _answers(features, named, output, shop, jobs, told):
             _take(one, output, levels)
         counts = output.counts(records)
         said = output.finish(
             records=records, options=_plain(setup), inputs=files,
             bundle=facts["model"], database=facts["database"], prior=facts["prior"],
+            more=more_facts(facts, named),
         )  # fmt: skip
-    return Done(Path(out), counts, dict(sorted(levels.items())), facts, [*_lost_rows(shop), *said])
+    ordered = dict(sorted(levels.items()))
+    return Done(Path(out), counts, ordered, facts, [*remarks(shop, named), *said])
 
 
 def _told(progress: Progress, before: int, total: int, done: int) -> None:
     progress("features", before + done, total)
 
 
-def _lost_rows(shop: Workshop) -> list[str]:
-    """Lines about rows of the user's own lists and weights that cannot be used."""
-    return [
+def remarks(shop: Workshop, named: Named) -> list[str]:
+    """What the user should read about all features together.
+
+    Rows of the user's own lists and weights that cannot be used, what libraries have added, an
+    instrument that the model does not know, and features of tables that no file has.
+    """
+    said = [
         f"{len(rejects):,} {what} were set aside, the first: {rejects[0][0]}: {rejects[0][1]}"
         for what, rejects in (("candidates", shop.rejects), ("weights", shop.prior_rejects))
         if rejects
     ]
+    said += lending_lines(shop.added)
+    said += [f"{note[0].upper()}{note[1:]}." for note in instrument_notes(shop.setup.instrument)]
+    return said + named.lines()
+
+
+def more_facts(facts: Mapping[str, Any], named: Named) -> dict[str, Any]:
+    """What ``run.json`` says of libraries, and of features that tables name."""
+    return {"libraries": facts["libraries"], "added": facts["added"], "tables": named.facts()}
 
 
 def _settings(
@@ -145,15 +163,16 @@ def _take(one: Answer | SetAside, output: Output, levels: dict[str, int]) -> Non
 
 def _answers(
     features: FeatureFiles,
+    named: Named,
     output: Output,
     shop: Workshop,
     jobs: int | None,
     told: Callable[[int], None],
 ) -> Iterator[Answer | SetAside]:
     """Answers to what is not done: to few features by what is open, to many by processes."""
-    left = (each for each in features if not output.was_done(each))
+    left = (each for each in named.meet(features) if not output.was_done(each))
     if len(features) - output.resumed > FEW:
-        yield from answers(left, shop.setup, engine=LocalEngine(jobs), progress=told)
+        yield from answers(left, shop.setup, engine=LocalEngine(jobs), shop=shop, progress=told)
         return
     for done, feature in enumerate(left, 1):
         yield from answered(shop, [feature])

@@ -1,81 +1,47 @@
 """`answers`: features in, answers out, a batch at a time, in as many processes as are wanted."""
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from mzseek.annotation.answering import Wanted, answer, no_answer
+from mzseek.annotation.answering import answer, no_answer
 from mzseek.annotation.answers import Answer
 from mzseek.annotation.asking.ask import Asked, ask
-from mzseek.annotation.asking.ions import Ions
+from mzseek.annotation.asking.instruments import instrument_notes
+from mzseek.annotation.asking.named import Named
 from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.bundle import Bundle
-from mzseek.annotation.candidates.listed import file_source, library_source
+from mzseek.annotation.candidates.listed import ListedSource, file_source, library_source
 from mzseek.annotation.candidates.source import Source
 from mzseek.annotation.candidates.store import StoreSource
 from mzseek.annotation.features import Feature
-from mzseek.annotation.prior import LEARNED, open_counted
+from mzseek.annotation.opening.handing import Handed
+from mzseek.annotation.opening.lending import Added, lend
+from mzseek.annotation.opening.setup import LIBRARY, Setup
+from mzseek.annotation.prior import open_counted
 from mzseek.annotation.references import Neighbours, neighbours
 from mzseek.annotation.scoring import score
 from mzseek.errors import AnnotationError, BundleError, DatabaseError, LibraryError, MzseekError
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.registry import channel_from
-from mzseek.files import StrPath
+from mzseek.files.fault import naming_output
 from mzseek.library import Library
 from mzseek.work import Engine, LocalEngine
 from mzseek.work.opened import WithOpened
 
-NO_PRIOR = "none"
-LIBRARY = "library"  # the name of a database that is the library's own molecules
 BUNDLE = "the bundle that comes with mzseek"
+FORMULAS = "the table of formulas"
 BUNDLED, BOXED = "the library of the bundle", "the database of the bundle"
 # Damage to what is searched: no feature can be answered, and none is to blame.
 _NOT_OF_A_FEATURE = (BundleError, DatabaseError, LibraryError)
 _FEATURES = 64  # a batch, for memory's sake; what is said of a feature depends on no other
 _BY_MASS = 1_024  # features that are dealt into batches by mass: neighbours share candidates
-
-
-@dataclass(frozen=True)
-class Setup:
-    """All that answers depend on, as plain data: it travels to other processes.
-
-    Attributes
-    ----------
-    model : str or None
-        Folder of a bundle; None for the one in the box.
-    database : str or None
-        Folder of a store, a file of candidates, ``library`` for the library's own molecules, or
-        None for the molecules in the box.
-    libraries : tuple of str
-        Folders of reference spectra beside the bundle's.
-    precursor, peaks : Tolerance
-        Peaks as the model has them, if None.
-    ions : Ions
-    most : int
-        Candidates of a feature that are scored, at the most.
-    formulas : tuple of (str, str)
-        Formulas that are known, by the feature's name.
-    wanted : Wanted
-    prior : str or None
-        What is counted in though no spectrum says it: ``learned``, or a table of weights; None for
-        nothing.
-    """
-
-    model: str | None = None
-    database: str | None = None
-    libraries: tuple[str, ...] = ()
-    precursor: Tolerance = field(default_factory=Tolerance)
-    peaks: Tolerance | None = None
-    ions: Ions = field(default_factory=Ions)
-    most: int = 5_000
-    formulas: tuple[tuple[str, str], ...] = ()
-    wanted: Wanted = field(default_factory=Wanted)
-    prior: str | None = None
 
 
 @dataclass(frozen=True)
@@ -97,8 +63,16 @@ class SetAside:
 class Workshop:
     """A setup with all that it names opened.
 
+    Parameters
+    ----------
+    setup : Setup
+    handed : str, optional
+        Folder with what another process has made of the same setup (`Workshop.hand`).
+
     Attributes
     ----------
+    added : mapping
+        What the user's libraries have added to channels, as `lend` says it.
     rejects : list of (str, str)
         Where and why, for each row of a list of candidates that holds no molecule.
     prior : CountedPrior or None
@@ -111,8 +85,8 @@ class Workshop:
         Something that it names is missing or damaged.
     """
 
-    def __init__(self, setup: Setup) -> None:
-        self.setup = setup
+    def __init__(self, setup: Setup, handed: str | None = None) -> None:
+        self.setup, self._handed = setup, Handed(Path(handed)) if handed else None
         self.rejects: list[tuple[str, str]] = []
         self.bundle = Bundle.open(setup.model)
         self.fitted = _with_tolerance(self.bundle.fitted, setup.peaks)
@@ -124,6 +98,13 @@ class Workshop:
         self.prior_rejects: list[tuple[str, str]] = []
         self.prior = open_counted(setup.prior, self.bundle, self.prior_rejects)
         self.source = self._source()
+        # Last, since it takes longest.
+        self.added: Added = {}
+        if self._handed:
+            self.fitted, self.added = self._handed.lent(self.fitted)
+        elif own:
+            libraries = [library for _, library in own]
+            self.fitted, self.added = lend(self.fitted, libraries, self.bundle.most_peaks)
 
     @cached_property
     def channels(self) -> tuple[str, ...]:
@@ -149,7 +130,14 @@ class Workshop:
                 found.append(
                     no_answer(each, near[id(each)], self.channels, self.setup.wanted, label)
                 )
-        return found
+        notes = instrument_notes(self.setup.instrument)
+        return [_noted(one, notes) for one in found] if notes else found
+
+    def named(self) -> Named:
+        """Features that the tables of the setup name, none of them met yet."""
+        tables = {FORMULAS: [name for name, _ in self.setup.formulas],
+                  self.source.label: self.source.features()}  # fmt: skip
+        return Named({table: names for table, names in tables.items() if names})
 
     def _scored(self, full: Sequence[Asked], near: dict[int, Neighbours]) -> dict[int, Answer]:
         if not full:
@@ -189,7 +177,23 @@ class Workshop:
             return library_source(library, label)
         if Path(name).is_dir():
             return StoreSource.open(name)
-        return file_source(name, self.rejects)
+        return self._handed.source() if self._handed else file_source(name, self.rejects)
+
+    @property
+    def is_handing(self) -> bool:
+        """Whether it has something that other processes need not make again."""
+        return bool(self.added) or self._described is not None
+
+    @property
+    def _described(self) -> ListedSource | None:
+        """Candidates of a file."""
+        name = self.setup.database
+        is_file = name is not None and name != LIBRARY and not Path(name).is_dir()
+        return self.source if is_file and isinstance(self.source, ListedSource) else None
+
+    def hand(self, folder: Path) -> None:
+        """Write what other processes need not make again into a folder."""
+        Handed(folder).put(self._described, self.fitted, self.added)
 
     def facts(self) -> dict[str, Any]:
         """What a run folder says of what was opened."""
@@ -205,7 +209,12 @@ class Workshop:
                 {"label": label, "spectra": len(library)} for label, library in self.libraries
             ],
             "prior": None if self.prior is None else self.prior.facts(),
+            "added": self.added,
         }
+
+
+def _noted(one: Answer | SetAside, notes: tuple[str, ...]) -> Answer | SetAside:
+    return replace(one, notes=(*one.notes, *notes)) if isinstance(one, Answer) else one
 
 
 def _about(bundle: Bundle) -> str:
@@ -232,6 +241,7 @@ def answers(
     setup: Setup,
     *,
     engine: Engine | None = None,
+    shop: Workshop | None = None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Iterator[Answer | SetAside]:
     """What is said about features, in their order.
@@ -243,23 +253,38 @@ def answers(
     setup : Setup
     engine : Engine, optional
         Processes of this machine by default. Answers do not depend on it.
+    shop : Workshop, optional
+        Of the same setup, opened: what it has made is handed to the processes.
     progress : callable of int
         Told how many are answered, before these are returned.
     """
-    work: WithOpened[Workshop, list[Feature], list[Answer | SetAside]] = WithOpened(
-        answered, Workshop, setup
-    )
     waiting: deque[tuple[list[int], int]] = deque()  # of each batch: places, and its chunk's size
     chunk: dict[int, Answer | SetAside] = {}
     done = 0
     batches = _batches(features, waiting)
-    for batch in (engine or LocalEngine()).results(work, batches):
-        places, size = waiting.popleft()
-        chunk |= zip(places, batch, strict=True)
-        done += len(batch)
-        progress(done)
-        if len(chunk) == size:
-            yield from (chunk.pop(place) for place in range(size))
+    with _handed(shop) as folder:
+        work: WithOpened[Workshop, list[Feature], list[Answer | SetAside]] = WithOpened(
+            answered, Workshop, setup, folder
+        )
+        for batch in (engine or LocalEngine()).results(work, batches):
+            places, size = waiting.popleft()
+            chunk |= zip(places, batch, strict=True)
+            done += len(batch)
+            progress(done)
+            if len(chunk) == size:
+                yield from (chunk.pop(place) for place in range(size))
+
+
+@contextmanager
+def _handed(shop: Workshop | None) -> Iterator[str | None]:
+    """A folder with what a workshop has made; None where there is nothing to hand on."""
+    if shop is None or not shop.is_handing:
+        yield None
+        return
+    with TemporaryDirectory(prefix="mzseek-") as folder:
+        with naming_output(Path(folder)):
+            shop.hand(Path(folder))
+        yield folder
 
 
 def _batches(
@@ -291,47 +316,3 @@ def _alone(shop: Workshop, feature: Feature) -> list[Answer | SetAside]:
     except MzseekError as error:
         where = f"{feature.where}: {feature.name}"
         return [SetAside(where, str(error), len(feature.spectra))]
-
-
-def setup_of(
-    *,
-    model: StrPath | None = None,
-    database: StrPath | None = None,
-    library: StrPath | Sequence[StrPath] | None = None,
-    prior: StrPath | None = None,
-    **options: Any,
-) -> Setup:
-    """A setup of paths as users give them."""
-    libraries = [library] if isinstance(library, str | os.PathLike) else list(library or ())
-    return Setup(
-        model=None if model is None else str(Path(str(model)).resolve()),
-        database=_resolved(database),
-        libraries=tuple(str(Path(str(each)).resolve()) for each in libraries),
-        prior=_resolved_prior(prior),
-        **options,
-    )
-
-
-def _resolved(database: StrPath | None) -> str | None:
-    if database is None or str(database) == LIBRARY:
-        return None if database is None else LIBRARY
-    path = Path(str(database))
-    if not path.exists():
-        raise AnnotationError(
-            f"{path}: no such file or folder, expected a database, or a list of candidates"
-        )
-    return str(path.resolve())
-
-
-def _resolved_prior(prior: StrPath | None) -> str | None:
-    if prior is None or str(prior) == NO_PRIOR:
-        return None
-    if str(prior) == LEARNED:
-        return LEARNED
-    path = Path(str(prior))
-    if not path.is_file():
-        raise AnnotationError(
-            f"{path}: no such file, expected {NO_PRIOR}, {LEARNED} or a table of weights for the "
-            "prior"
-        )
-    return str(path.resolve())

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.evidence.known import Blocks, Lessons
+from mzseek.evidence.known import Blocks, Lessons, Measured
 from mzseek.evidence.lists import Lists
 from mzseek.evidence.molecules import Molecules
 from mzseek.registry import NoOptions
@@ -36,6 +36,25 @@ class Learned:
     facts: Mapping[str, Any] = field(default_factory=dict)
     blocks: Blocks = field(default_factory=lambda: np.empty(0, "S14"))
     ready: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Extended:
+    """What a channel knows after it has taken in more reference spectra.
+
+    Attributes
+    ----------
+    learned : Learned
+    spectra, molecules : int
+        That are new; spectra of molecules that it knew are new spectra only.
+    left_out : int
+        Molecules whose spectra it did not take in.
+    """
+
+    learned: Learned
+    spectra: int
+    molecules: int
+    left_out: int
 
 
 class Channel(ABC):
@@ -94,6 +113,14 @@ class Channel(ABC):
         A row depends on its spectrum, its candidate and what was learned, and on no other row;
         where ``lists.known_are_matches``, on its list as well, in no order.
         """
+
+    def extended(self, learned: Learned, more: Measured) -> Extended | None:
+        """What it knows with more reference spectra; None where it takes in none, as most do.
+
+        What was learned stays as it is. A molecule that is known already, by its first InChIKey
+        block, stays one molecule. Nothing depends on the order of spectra.
+        """
+        return None
 
 
 def read_once(

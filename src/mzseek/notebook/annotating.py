@@ -1,5 +1,6 @@
 """Annotation in a notebook: spectra in, answers out, shown and saved."""
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,13 @@ import numpy as np
 
 from mzseek.annotation.answering import Wanted
 from mzseek.annotation.answers import Answer
+from mzseek.annotation.asking.instruments import tolerances
 from mzseek.annotation.asking.ions import Ions
-from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.candidates.formulas import read_formulas
 from mzseek.annotation.features import fault_of
-from mzseek.annotation.job import FEW
-from mzseek.annotation.pipeline import SetAside, Setup, Workshop, answered, answers, setup_of
+from mzseek.annotation.job import FEW, more_facts, remarks
+from mzseek.annotation.opening.setup import Setup, setup_of
+from mzseek.annotation.pipeline import SetAside, Workshop, answered, answers
 from mzseek.annotation.reading import FeatureFiles, Grouping, features_of
 from mzseek.annotation.writing import Output, Settings, ranked
 from mzseek.annotation.writing.tables.candidates import candidate_cells
@@ -42,6 +44,8 @@ class Annotations(Tabular, Sequence[Answer]):
         Where and why, for each record or feature that was not answered.
     facts : mapping
         What was searched: model, database, libraries; and the prior that was counted in.
+    notes : tuple of str
+        What should be read about all of them together.
     """
 
     def __init__(
@@ -50,9 +54,12 @@ class Annotations(Tabular, Sequence[Answer]):
         set_aside: Sequence[tuple[str, str]],
         facts: Mapping[str, Any],
         settings: Settings,
+        notes: Sequence[str] = (),
+        more: Mapping[str, Any] | None = None,
     ) -> None:
         self.answers, self.set_aside = tuple(answers), list(set_aside)
         self.facts, self._settings = facts, settings
+        self.notes, self._more = tuple(notes), dict(more or {})
 
     def __len__(self) -> int:
         return len(self.answers)
@@ -97,6 +104,7 @@ class Annotations(Tabular, Sequence[Answer]):
                 bundle=self.facts["model"],
                 database=self.facts["database"],
                 prior=self.facts["prior"],
+                more=self._more,
             )
         return target
 
@@ -114,6 +122,7 @@ def annotate(
     adduct: str | Sequence[str] = (),
     ppm: float | str | None = None,
     peak_ppm: float | str | None = None,
+    instrument: str | None = None,
     coverage: float = 0.9,
     known: float = 0.5,
     formulas: StrPath | Mapping[str, str] | None = None,
@@ -130,22 +139,22 @@ def annotate(
     spectra : path, paths, Spectrum, or iterable of Spectrum or matchms spectra
     database : path, optional
         A database, a list of candidates, or ``"library"``; the small one in the box by default.
-    library : path or paths, optional
-        Reference spectra beside the bundle's.
-    model : path, optional
-        A bundle; the one that comes with mzseek by default.
+    library, model : paths, optional
+        Reference spectra beside the bundle's, and a bundle; that of mzseek by default.
     objective : str
         "hit", "tanimoto", "cosine", "bits" or "f1": what the first candidate is decided for.
     adduct : str or sequence of str
         Ions that are tried, and no others; with a + before it, beside those of the file.
     ppm, peak_ppm : float or str, optional
-        Tolerances of precursors (10, or as wide as one is coarse) and of peaks (the model's).
+        Tolerances of precursors (10 ppm, or as wide as one is coarse) and of peaks (the model's).
+    instrument : str, optional
+        "orbitrap", "qtof", "fticr" or "ion-trap": tolerances that are not given are its own.
     coverage, known : float
         Of prediction sets; share of features whose molecule is expected to be in the database.
     formulas : path or mapping of str to str, optional
         Formulas that are known, by feature.
     prior : path, optional
-        ``"learned"``, or a table of SMILES or InChIKey and weight, to be counted in.
+        "learned", or a table of SMILES or InChIKey and weight, to be counted in.
     group : str
         "id", "precursor" or "none": which spectra are one feature.
     most, top, jobs : int
@@ -153,13 +162,12 @@ def annotate(
 
     Raises
     ------
-    MzseekError
-        What is missing, damaged or unknown; a bad record is set aside instead.
+    MzseekError: what is missing, damaged or unknown; a bad record is set aside instead.
     """
-    tolerance = Tolerance() if ppm is None else Tolerance.parse(ppm)
+    tolerance, peaks = tolerances(instrument, ppm, peak_ppm)
     setup = setup_of(
         model=model, database=database, library=library, prior=prior, precursor=tolerance,
-        most=most, peaks=None if peak_ppm is None else Tolerance.parse(peak_ppm),
+        most=most, peaks=peaks, instrument=instrument,
         ions=Ions.parse([adduct] if isinstance(adduct, str) else adduct),
         formulas=_known_formulas(formulas), wanted=_wanted(objective, coverage, top, known),
     )  # fmt: skip
@@ -174,7 +182,7 @@ def _wanted(objective: str, *numbers: Any) -> Wanted:
 def _annotated(spectra: Any, setup: Setup, grouping: Grouping, jobs: int | None) -> Annotations:
     rejects: list[tuple[str, str]] = []
     shop = Workshop(setup)
-    paths = _paths(spectra)
+    named, paths = shop.named(), _paths(spectra)
     if paths is not None:
         files = FeatureFiles(paths, grouping, rejects)
         features, number = iter(files), len(files)
@@ -182,8 +190,9 @@ def _annotated(spectra: Any, setup: Setup, grouping: Grouping, jobs: int | None)
         one_or_more = [spectra] if isinstance(spectra, Spectrum) else spectra
         listed = features_of(_spectra(one_or_more, rejects))
         features, number = iter(listed), len(listed)
+    features = named.meet(features)
     if number > FEW:
-        said = answers(features, setup, engine=LocalEngine(jobs))
+        said = answers(features, setup, engine=LocalEngine(jobs), shop=shop)
     else:
         said = (one for feature in features for one in answered(shop, [feature]))
     found = []
@@ -195,7 +204,10 @@ def _annotated(spectra: Any, setup: Setup, grouping: Grouping, jobs: int | None)
     settings = Settings(
         title="annotations", inputs=tuple(map(str, paths or ())), database=shop.source.label
     )
-    return Annotations(found, rejects, shop.facts(), settings)
+    notes, facts = remarks(shop, named), shop.facts()
+    for line in named.lines():
+        warnings.warn(line, stacklevel=3)
+    return Annotations(found, rejects, facts, settings, notes, more_facts(facts, named))
 
 
 def _known_formulas(

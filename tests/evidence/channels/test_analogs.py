@@ -8,8 +8,9 @@ import pytest
 from mzseek.chem import fingerprints
 from mzseek.errors import EvidenceError
 from mzseek.evidence.channels.analogs import AnalogOptions, Analogs
-from mzseek.evidence.known import Lessons, Questions
+from mzseek.evidence.known import Lessons, Measured, Questions
 from mzseek.evidence.lists import Lists
+from mzseek.library.lists import Ions, lists_of
 from mzseek.similarity import tanimoto
 from mzseek.spectra import bin_spectra
 
@@ -118,3 +119,45 @@ def test_an_unknown_fingerprint_is_refused() -> None:
         EvidenceError, match=r"analogs.likeness 'maps' is unknown, expected one of: .*map4"
     ):
         Analogs(AnalogOptions(likeness="morgan2,maps"))
+
+
+def measured(lessons: Lessons) -> Measured:
+    peaks, ions = lists_of(lessons.spectra)
+    return Measured(peaks, ions, lessons.molecule, lessons.molecules.smiles, lessons.blocks)
+
+
+def test_taking_in_is_learning_from_all(asked: Questions, lessons: Lessons) -> None:
+    channel = Analogs()
+    whole = channel.learn(lessons)
+    left = lessons.without(lessons.blocks[::2])
+    part = channel.learn(left)
+    made = channel.extended(part, measured(lessons))
+    assert made.spectra == len(lessons.spectra) - len(left.spectra)
+    assert (made.molecules, made.left_out) == (len(lessons.blocks[::2]), 0)
+    assert np.array_equal(made.learned.blocks, np.unique(lessons.blocks))
+    said = channel.features(made.learned, asked.lists)
+    assert np.allclose(said, channel.features(whole, asked.lists), rtol=1e-3, atol=2e-4)
+    again = channel.extended(whole, measured(lessons))
+    assert again.learned is whole
+    assert (again.spectra, again.molecules) == (0, 0)
+
+
+def test_there_is_room_for_so_many(lessons: Lessons, monkeypatch) -> None:
+    part = Analogs().learn(lessons.without(lessons.blocks[::2]))
+    known = len(part.arrays["bit_pointers.morgan2"]) - 1
+    monkeypatch.setattr("mzseek.evidence.channels.analogs._MOST", known + 3)
+    made = Analogs().extended(part, measured(lessons))
+    assert (made.molecules, made.left_out) == (3, len(lessons.blocks[::2]) - 3)
+    new = np.sort(lessons.blocks[::2])[:3]
+    assert np.array_equal(made.learned.blocks, np.union1d(part.blocks, new))
+
+
+def test_a_known_molecule_in_another_form_is_left_out(lessons: Lessons) -> None:
+    """Of the block of a known one, with fingerprints of none: it would lend twice."""
+    learned = Analogs().learn(lessons)
+    more = measured(lessons)
+    odd = dataclasses.replace(more, smiles=["C" * 40, *more.smiles[1:]])
+    moved = Ions(more.ions.precursors + 1, more.ions.modes)
+    made = Analogs().extended(learned, dataclasses.replace(odd, ions=moved))
+    assert (made.molecules, made.left_out) == (0, 1)
+    assert made.spectra == int((lessons.molecule != 0).sum())

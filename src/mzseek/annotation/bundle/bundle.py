@@ -24,6 +24,7 @@ from mzseek.annotation.bundle.layout import (
     RECORDS,
 )
 from mzseek.annotation.bundle.molecules import SCHEMA, BoxedMolecules, column_of
+from mzseek.annotation.bundle.peaks import MOST_PEAKS
 from mzseek.annotation.confidence import Confidence
 from mzseek.errors import BundleError, LibraryError
 from mzseek.files import StrPath
@@ -162,6 +163,11 @@ class Bundle:
     def card(self) -> Mapping[str, Any]:
         """What it was made of, what it reaches, and what it cannot do."""
         return self._object(CARD)
+
+    @property
+    def most_peaks(self) -> int:
+        """Peaks of a reference spectrum that were kept, at the most."""
+        return int(self.card.get("library", {}).get("most_peaks", MOST_PEAKS))
 
     @property
     def licence(self) -> str:

@@ -1,6 +1,6 @@
 """Molecules in memory, in the order of their masses: the box, a library, a list of one's own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,11 @@ class ListedSource(Source):
         What a run folder says of them.
     lists : mapping of str to list of int, optional
         For each feature the places of its own molecules; without it all are looked up by mass.
+
+    Attributes
+    ----------
+    molecules, given, lists
+        What it was made of: the molecules, the facts and the lists.
     """
 
     def __init__(
@@ -55,30 +60,34 @@ class ListedSource(Source):
     ) -> None:
         masses = np.array([each.mass for each in molecules], np.float64)
         order = np.argsort(masses, kind="stable")
-        self.label, self._facts = label, dict(facts)
-        self._listed = list(molecules)
+        self.label, self.given = label, dict(facts)
+        self.molecules = list(molecules)
         self._order, self._masses = order, masses[order]
-        self._lists = lists
+        self.lists = lists
         self.by_feature = lists is not None
 
     def __len__(self) -> int:
-        return len(self._listed)
+        return len(self.molecules)
 
     def within(self, mass: float, reach: float) -> list[Molecule]:
         """Molecules whose mass is at most `reach` away."""
         low, high = np.searchsorted(self._masses, [mass - reach, mass + reach])
         high = int(np.searchsorted(self._masses, mass + reach, side="right"))
-        return [self._listed[place] for place in self._order[low:high]]
+        return [self.molecules[place] for place in self._order[low:high]]
 
     def of_feature(self, name: str) -> list[Molecule]:
         """Molecules that are listed for a feature; none for one that the list does not name."""
-        if self._lists is None:
+        if self.lists is None:
             return super().of_feature(name)
-        return [self._listed[place] for place in self._lists.get(name, ())]
+        return [self.molecules[place] for place in self.lists.get(name, ())]
+
+    def features(self) -> Collection[str]:
+        """Features that it has lists for."""
+        return self.lists or ()
 
     def facts(self) -> dict[str, Any]:
         """What a run folder says of it."""
-        return {**self._facts, "molecules": len(self)}
+        return {**self.given, "molecules": len(self)}
 
 
 def file_source(path: StrPath, rejects: Rejects) -> ListedSource:

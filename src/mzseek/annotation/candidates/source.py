@@ -1,7 +1,7 @@
 """What a source of candidates is: molecules by mass, by formula, or by feature."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -68,6 +68,10 @@ class Source(ABC):
         """Of the molecules within a mass those of a formula, its elements in any order."""
         wanted = formula_text(formula)
         return [each for each in self.within(mass, reach) if each.formula == wanted]
+
+    def features(self) -> Collection[str]:
+        """Features that it has lists for, where each has its own."""
+        return ()
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:

@@ -51,6 +51,7 @@ def run_facts(
     seconds: float,
     files: Iterable[str] = (),
     prior: Mapping[str, Any] | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """All that ``run.json`` holds.
 
@@ -69,6 +70,8 @@ def run_facts(
         Names of what was written.
     prior : mapping, optional
         That probabilities have counted in, and how it is read.
+    more : mapping, optional
+        Further facts by name.
     """
     return {
         "kind": KIND,
@@ -83,6 +86,7 @@ def run_facts(
         "database": dict(database),
         "prior": None if prior is None else dict(prior),
         "versions": versions(),
+        **(more or {}),
     }
 
 

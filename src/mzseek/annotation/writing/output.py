@@ -204,6 +204,7 @@ class Output:
         bundle: Mapping[str, Any] | None = None,
         database: Mapping[str, Any] | None = None,
         prior: Mapping[str, Any] | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> list[str]:
         """Complete all files and give the output its name.
 
@@ -229,6 +230,7 @@ class Output:
                     seconds=time.monotonic() - self._began,
                     files=self._own_names(),
                     prior=prior,
+                    more=more,
                 )
                 write_facts(self.work / RUN, facts)
             self._publish()

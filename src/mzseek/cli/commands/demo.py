@@ -67,7 +67,7 @@ def _make(out: Path, seed: int, epochs: int) -> None:
 
 def _annotate(out: Path) -> None:
     from mzseek.annotation.job import annotate_files
-    from mzseek.annotation.pipeline import setup_of
+    from mzseek.annotation.opening.setup import setup_of
     from mzseek.annotation.writing import Settings
     from mzseek.cli.commands.annotation.annotate import tell
     from mzseek.datasets.demo import MEASURED, QUERIES

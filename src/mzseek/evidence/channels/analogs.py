@@ -6,7 +6,7 @@ is credible as far as it is like them, the nearest above all. What "like" means 
 fingerprint: one sees the surroundings of atoms, another paths; several together say more than any.
 A molecule lends nothing to itself: that would be a library match, another kind of evidence.
 Beside the nearest, all known molecules speak, by the weights of a regression
-(`mzseek.evidence.regression`). Nothing is trained.
+(`mzseek.evidence.regression`). Nothing is trained: further reference spectra can be taken in later.
 """
 
 from collections.abc import Callable
@@ -19,9 +19,10 @@ from scipy.sparse import csr_array
 
 from mzseek.chem.fingerprinting.registry import FINGERPRINTS
 from mzseek.errors import EvidenceError
-from mzseek.evidence.channel import Channel, Features, Learned
-from mzseek.evidence.known import Lessons
+from mzseek.evidence.channel import Channel, Extended, Features, Learned
+from mzseek.evidence.known import Lessons, Measured
 from mzseek.evidence.lists import Ints, Lists
+from mzseek.evidence.molecules import Molecules
 from mzseek.evidence.regression import Regression
 from mzseek.fragments.match import in_threads
 from mzseek.library.lists import Ions, lists_of
@@ -34,6 +35,7 @@ _LENT = ("nearest", "mean", "sharp", "nearest × best", "mean × best", "sharp �
 _OF_ALL = ("regression", "sharp regression")
 _NAMES = _LENT + _OF_ALL
 _SAME = 0.9999  # Tanimoto similarity from which on two molecules are the same to a fingerprint
+_MOST = 10_000  # known molecules, with those taken in: the regression takes their third power
 _BIN = 0.01  # what the index is told; analogs are found by bins of their own
 
 
@@ -110,6 +112,53 @@ class Analogs(Channel):
 
         in_threads(one, len(work), None)
         return found
+
+    def extended(self, learned: Learned, more: Measured) -> Extended:
+        """The same with more reference spectra, but for those that are there already.
+
+        A molecule that is known is found by its fingerprints, all kinds of them; where no known
+        one has these, it is left out, so that no molecule lends twice.
+        """
+        more = more.in_order()
+        number = len(learned.arrays[f"bit_pointers.{self.kinds[0]}"]) - 1
+        is_known = np.isin(more.blocks, learned.blocks)
+        # Blocks are digests: the first of them are drawn by lot.
+        new = np.flatnonzero(~is_known)[: max(_MOST - number, 0)]
+        place = np.full(len(more.blocks), -1, np.int64)
+        smiles = np.array(more.smiles, object)
+        place[is_known] = self._places(learned, smiles[is_known].tolist())
+        place[new] = number + np.arange(len(new))
+        there = _contents_of(learned, place[is_known])
+        spectra = zip(place[more.molecule].tolist(), more.contents(), strict=True)
+        kept = [at for at, one in enumerate(spectra) if one[0] >= 0 and one not in there]
+        left_out = int((place < 0).sum())
+        if not kept:
+            return Extended(learned, 0, 0, left_out)
+        added = more.only(np.array(kept, np.int64))
+        arrays = _joined(learned, added, place[added.molecule])
+        table = self._read(smiles[new].tolist())
+        for kind in self.kinds:
+            rows, name = table.fingerprints(np.arange(len(new)), kind), f"bit_pointers.{kind}"
+            ends = learned.arrays[name][-1] + rows.indptr[1:]
+            bits = learned.arrays[f"bits.{kind}"], rows.indices
+            arrays[name] = np.append(learned.arrays[name], ends).astype(np.int64)
+            arrays[f"bits.{kind}"] = np.concatenate(bits).astype(np.int32)
+        blocks = np.union1d(learned.blocks, more.blocks[new])
+        return Extended(Learned(arrays, learned.facts, blocks), len(kept), len(new), left_out)
+
+    def _places(self, learned: Learned, smiles: list[str]) -> Ints:
+        """Places of molecules among the known, by their fingerprints; −1 where none has these."""
+        known = np.hstack([_words(learned, kind) for kind in self.kinds])
+        place_of = {row.tobytes(): at for at, row in reversed(list(enumerate(known)))}
+        table = self._read(smiles)
+        words = np.hstack([table.words(kind) for kind in self.kinds])
+        return np.array([place_of.get(row.tobytes(), -1) for row in words], np.int64)
+
+    def _read(self, smiles: list[str]) -> Molecules:
+        """Molecules with their fingerprints."""
+        table = Molecules(smiles, self.kinds[0], jobs=1)
+        table.read(self.kinds)
+        return table
 
     def _nearest(self, learned: Learned, peaks: PeakLists, ions: Ions) -> "_Near":
         """Molecules of the nearest reference spectra of each spectrum."""
@@ -214,6 +263,27 @@ def _references(learned: Learned) -> tuple[PeakLists, Ions]:
     arrays = learned.arrays
     peaks = PeakLists(arrays["pointers"], arrays["mz"], arrays["heights"])
     return peaks, Ions(arrays["precursors"], arrays["modes"])
+
+
+def _contents_of(learned: Learned, molecules: Ints) -> set[tuple[int, bytes]]:
+    """Spectra that are there of some molecules, by the molecule's place."""
+    molecule_of = learned.arrays["molecule_of"]
+    whole = Measured(*_references(learned), molecule_of, (), np.empty(0, "S14"))
+    own = whole.only(np.flatnonzero(np.isin(molecule_of, molecules)))
+    return set(zip(own.molecule.tolist(), own.contents(), strict=True))
+
+
+def _joined(learned: Learned, added: Measured, places: Ints) -> dict[str, npt.NDArray[Any]]:
+    """Arrays of all spectra, those that were there first; new ones of molecules at these places."""
+    old, more = learned.arrays, added.peaks
+    return {
+        "pointers": np.append(old["pointers"], old["pointers"][-1] + more.pointers[1:]),
+        "mz": np.concatenate([old["mz"], more.values]),
+        "heights": np.concatenate([old["heights"], more.weights]),
+        "precursors": np.concatenate([old["precursors"], added.ions.precursors]),
+        "modes": np.concatenate([old["modes"], added.ions.modes]).astype(np.int8),
+        "molecule_of": np.concatenate([old["molecule_of"], places]).astype(np.int64),
+    }
 
 
 def _words(learned: Learned, kind: str) -> Words:

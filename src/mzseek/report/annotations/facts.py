@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mzseek.annotation.opening.lending import lending_lines
 from mzseek.annotation.writing import Settings
 from mzseek.version import __version__
 
@@ -76,7 +77,8 @@ def facts_of(
     settings : Settings
         Of its writers.
     searched : mapping
-        ``model``, ``database`` and ``libraries``; ``prior`` where one is counted in.
+        ``model``, ``database``, ``libraries``, what these have ``added``, and the ``prior`` that is
+        counted in.
     records : int
     reasons : mapping of str to int
         How many were set aside for each.
@@ -93,7 +95,7 @@ def facts_of(
         larger=LARGER,
         model=model.get("name", Path(model["path"]).name),
         about_model=model.get("about", ""),
-        library=f"{spectra:,} reference spectra",
+        library=" ".join([f"{spectra:,} reference spectra.", *lending_lines(searched["added"])]),
         files=tuple(Path(name).name for name in settings.inputs),
         options={name: str(value) for name, value in settings.options.items()},
         versions={"mzseek": __version__},

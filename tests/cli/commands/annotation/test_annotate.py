@@ -73,6 +73,7 @@ def test_json_alone(mzseek, mgf, options):
         (["--objective", "luck"], "objective 'luck'"),
         (["--adduct", "[M+Xx]+"], "[M+Xx]+"),
         (["--peak-ppm", "ten"], "tolerance 'ten'"),
+        (["--instrument", "tof"], "instrument 'tof' is unknown, expected one of: orbitrap, qtof"),
         (["--group", "mass"], "grouping 'mass'"),
         (["--database", "nowhere"], "nowhere: no such file or folder"),
         (["--library", "nowhere"], "nowhere"),
@@ -108,3 +109,19 @@ def test_names_do_nothing(mzseek, small_set, options, tmp_path):
     _, shown, _ = mzseek("annotate", path, *options)
     assert "[red]x" in shown
     assert "\x1b[2J" not in shown
+
+
+def test_an_unknown_instrument_is_told_before_anything_is_read(mzseek):
+    status, _, told = mzseek("annotate", "nothing.mgf", "--instrument", "tof")
+    assert (status, told.count("\n")) == (2, 1)
+    assert "instrument 'tof' is unknown" in told
+
+
+def test_features_that_no_file_has_are_named(mzseek, mgf, options, tmp_path):
+    table = tmp_path / "formulas.csv"
+    table.write_text("feature,formula\nS0-1,C2H6O\n[red]lost,CH4\n")
+    wanted = "1 of its 2 features is not among the spectra: '[red]lost'"
+    for more in ([], ["--out", tmp_path / "out"]):
+        status, shown, told = mzseek("annotate", mgf, *options, "--formulas", table, *more)
+        assert status == 0
+        assert wanted in " ".join((shown + told).split())

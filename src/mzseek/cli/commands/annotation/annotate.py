@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mzseek.annotation.asking.instruments import INSTRUMENTS, check_instrument, tolerances
 from mzseek.cli.early import early, look_for_file, look_for_library
 from mzseek.errors import AnnotationError
 
@@ -18,7 +19,7 @@ _SMALL = 200_000  # molecules: a smaller database is called small
 _SHOWN = 10
 
 
-@early(spectra=look_for_file, library=look_for_library)
+@early(instrument=check_instrument, spectra=look_for_file, library=look_for_library)
 def annotate(
     spectra: Annotated[
         list[Path],
@@ -34,7 +35,9 @@ def annotate(
     ] = None,
     library: Annotated[
         list[Path] | None,
-        typer.Option(help="Reference spectra beside the bundle's (`mzseek library build`)."),
+        typer.Option(
+            help="Your reference spectra (`mzseek library build`), for matches and analogs."
+        ),
     ] = None,
     model: Annotated[
         Path | None, typer.Option(help="A bundle; the one that comes with mzseek by default.")
@@ -59,6 +62,10 @@ def annotate(
     ] = None,
     peak_ppm: Annotated[
         str | None, typer.Option(help="Tolerance of peaks; that of the model by default.")
+    ] = None,
+    instrument: Annotated[
+        str | None,
+        typer.Option(help=f"Tolerances by instrument, where not given: {', '.join(INSTRUMENTS)}."),
     ] = None,
     coverage: Annotated[
         float, typer.Option(help="Of the prediction set: how often it should hold the molecule.")
@@ -115,20 +122,20 @@ def annotate(
         stay_plain()
     from mzseek.annotation.answering import Wanted
     from mzseek.annotation.asking.ions import Ions
-    from mzseek.annotation.asking.tolerance import Tolerance
-    from mzseek.annotation.pipeline import setup_of
+    from mzseek.annotation.opening.setup import setup_of
     from mzseek.annotation.reading import Grouping
     from mzseek.decision import UTILITIES
     from mzseek.registry import check_name
 
     check_name(UTILITIES, objective, "objective", AnnotationError)
-    tolerance = Tolerance() if ppm is None else Tolerance.parse(ppm)
+    tolerance, peaks = tolerances(instrument, ppm, peak_ppm)
     setup = setup_of(
         model=model,
         database=database,
         library=library,
         precursor=tolerance,
-        peaks=None if peak_ppm is None else Tolerance.parse(peak_ppm),
+        peaks=peaks,
+        instrument=instrument,
         ions=Ions.parse(adduct or ()),
         most=most,
         formulas=_formulas(formulas),
@@ -220,16 +227,18 @@ def _tell_prior(facts: dict[str, Any] | None) -> None:
 
 def _show_here(spectra: list[Path], setup: Any, grouping: Any, as_json: bool) -> None:
     """Answers on the screen: the first features, a line each, and of one feature its candidates."""
+    from mzseek.annotation.job import remarks
     from mzseek.annotation.pipeline import SetAside, Workshop, answered
     from mzseek.annotation.reading import FeatureFiles
     from mzseek.cli.annotations import show_answer, show_answers
-    from mzseek.cli.output import print_json, say, show_rejects
+    from mzseek.cli.output import plain, print_json, say, show_rejects
 
     rejects: list[tuple[str, str]] = []
     shop = Workshop(setup)
     found = FeatureFiles(spectra, grouping, rejects)
-    answers = []
-    for feature in found:
+    named, answers = shop.named(), []
+    features = named.meet(found)
+    for feature in features:
         for one in answered(shop, [feature]):
             if isinstance(one, SetAside):
                 rejects.append((one.where, one.reason))
@@ -245,6 +254,10 @@ def _show_here(spectra: list[Path], setup: Any, grouping: Any, as_json: bool) ->
     if left > 0:
         say(f"{left:,} more features: give --out to answer all of them.")
     show_rejects([*rejects, *shop.prior_rejects])
+    while named and next(features, None):  # the others are not answered, but their names count
+        pass
+    for line in remarks(shop, named):
+        say(plain(line))
     facts = shop.facts()
     _tell_database(facts["database"])
     _tell_prior(facts["prior"])

@@ -1,0 +1,38 @@
+"""What is handed to other processes comes back as it was."""
+
+import numpy as np
+import pytest
+
+from mzseek.annotation.candidates.listed import file_source
+from mzseek.annotation.opening.handing import Handed
+from mzseek.annotation.opening.lending import lend
+from mzseek.library import Library
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("feature,smiles,name\n1,CCO,ethanol\n2,CCC,\n2,CCO,ethanol\n")
+    return file_source(path, [])
+
+
+def test_states_and_candidates_come_back_bit_by_bit(bundle, make_library, source, tmp_path):
+    row = ("CCOC(=O)c1ccc(N)cc1OCCCl", "[M+H]+", [60.05, 77.0386], [0.2, 1.0])
+    fitted, added = lend(bundle.fitted, [Library.open(make_library([row]))])
+    handed = Handed(tmp_path)
+    handed.put(source, fitted, added)
+    again, said = handed.lent(bundle.fitted)
+    assert said == added
+    for one, two in zip(fitted.learned, again.learned, strict=True):
+        for name in one.arrays:
+            assert np.array_equal(one.arrays[name], two.arrays[name])
+            assert one.arrays[name].dtype == two.arrays[name].dtype
+        assert np.array_equal(one.blocks, two.blocks)
+    assert handed.source().of_feature("2") == source.of_feature("2")
+
+
+def test_nothing_is_handed_where_there_is_nothing(bundle, tmp_path):
+    handed = Handed(tmp_path)
+    handed.put(None, bundle.fitted, {})
+    assert list(tmp_path.iterdir()) == []
+    assert handed.lent(bundle.fitted) == (bundle.fitted, {})

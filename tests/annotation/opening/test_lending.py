@@ -1,0 +1,111 @@
+"""Spectra of a user's libraries: compact, merged with what is known, and counted."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from mzseek.annotation.bundle import Bundle
+from mzseek.annotation.opening.lending import lend, lending_lines, measured
+from mzseek.library import Library
+
+NEW = "CCOC(=O)c1ccc(N)cc1OCCCl"
+PEAKS = ([60.05, 77.0386, 120.0444], [0.2, 1.0, 0.6])
+
+
+def analogs_of(fitted):
+    place = [channel.label for channel in fitted.channels].index("analogs")
+    return fitted.learned[place]
+
+
+def test_new_molecules_are_added_and_the_bundle_stays_as_it_is(bundle, make_library):
+    before = {name: np.array(own) for name, own in analogs_of(bundle.fitted).arrays.items()}
+    library = Library.open(make_library([(NEW, "[M+H]+", *PEAKS)]))
+    fitted, added = lend(bundle.fitted, [library])
+    assert added == {"analogs": {"spectra": 1, "molecules": 1, "left_out": 0}}
+    after = analogs_of(fitted).arrays
+    assert after["molecule_of"].tolist() == [*before["molecule_of"].tolist(),
+                                             before["molecule_of"].max() + 1]  # fmt: skip
+    assert after["mz"][-3:] == pytest.approx(PEAKS[0])
+    assert after["heights"][-3:] == pytest.approx(PEAKS[1])
+    for name, own in before.items():
+        assert np.array_equal(analogs_of(bundle.fitted).arrays[name], own)
+
+
+def test_what_the_bundle_has_already_adds_nothing(bundle):
+    fitted, added = lend(bundle.fitted, [bundle.library, bundle.library])
+    assert added["analogs"] == {"spectra": 0, "molecules": 0, "left_out": 0}
+    assert analogs_of(fitted) is analogs_of(bundle.fitted)
+
+
+def test_a_known_molecule_gets_new_spectra_and_stays_one(bundle, make_library):
+    smiles = bundle.library.molecules["smiles"][0].as_py()
+    library = Library.open(make_library([(smiles, "[M+H]+", *PEAKS)]))
+    fitted, added = lend(bundle.fitted, [library])
+    assert added["analogs"] == {"spectra": 1, "molecules": 0, "left_out": 0}
+    assert analogs_of(fitted).arrays["molecule_of"][-1] == 0
+    assert np.array_equal(analogs_of(fitted).blocks, analogs_of(bundle.fitted).blocks)
+
+
+def test_no_order_of_records_or_libraries_shows(bundle, make_library):
+    rows = [(NEW, "[M+H]+", *PEAKS), ("CCCCCCCCCCN", "[M+H]+", [60.0, 61.0], [1.0, 0.5]),
+            (NEW, "[M+Na]+", [77.0386], [1.0])]  # fmt: skip
+    one = lend(bundle.fitted, [Library.open(make_library(rows))])
+    parts = [Library.open(make_library(rows[::-1][:2])), Library.open(make_library(rows[:2]))]
+    two = lend(bundle.fitted, parts)
+    assert one[1] == two[1]
+    assert one[1]["analogs"]["spectra"] == 3
+    first, second = analogs_of(one[0]), analogs_of(two[0])
+    assert set(first.arrays) == set(second.arrays)
+    for name, own in first.arrays.items():
+        assert np.array_equal(own, second.arrays[name])
+    assert np.array_equal(first.blocks, second.blocks)
+
+
+def test_spectra_are_as_compact_as_the_bundles(bundle, make_library):
+    rows = [(NEW, "[M+H]+", np.arange(50.0, 90.0) + 1.23456789e-6, np.linspace(0.1, 1, 40))]
+    made = measured([Library.open(make_library(rows))], 7)
+    assert len(made.peaks.values) == 7
+    assert np.array_equal(made.peaks.values, made.peaks.values.round(5))
+    assert bundle.most_peaks == 100
+
+
+def test_no_libraries_add_nothing(bundle):
+    assert len(measured([])) == 0
+    fitted, added = lend(bundle.fitted, [])
+    assert added == {}
+    assert all(a is b for a, b in zip(fitted.learned, bundle.fitted.learned, strict=True))
+
+
+def test_channels_that_take_in_nothing_are_left_as_they_are(bundle, make_library):
+    library = Library.open(make_library([(NEW, "[M+H]+", *PEAKS)]))
+    fitted = bundle.fitted
+    others = [at for at, channel in enumerate(fitted.channels) if channel.label != "analogs"]
+    rest = dataclasses.replace(
+        fitted,
+        channels=[fitted.channels[at] for at in others],
+        learned=[fitted.learned[at] for at in others],
+    )
+    made, added = lend(rest, [library])
+    assert added == {}
+    assert all(a is b for a, b in zip(made.learned, rest.learned, strict=True))
+
+
+def test_what_is_left_out_is_said():
+    (line,) = lending_lines({"analogs": {"spectra": 3, "molecules": 2, "left_out": 1_000}})
+    assert line == (
+        "Your libraries add 3 spectra to analogs, with 2 new molecules; spectra of 1,000 further "
+        "molecules are for matches only."
+    )
+    assert lending_lines({}) == []
+
+
+def test_the_shipped_bundle_takes_in_spectra_too(make_library):
+    """Its molecules are found again by their fingerprints."""
+    bundle = Bundle.open()
+    smiles = bundle.library.molecules["smiles"].to_pylist()[:20]
+    library = Library.open(make_library([(each, "[M+H]+", *PEAKS) for each in smiles]))
+    _, added = lend(bundle.fitted, [library])
+    assert added["analogs"]["molecules"] == 0
+    assert added["analogs"]["spectra"] + added["analogs"]["left_out"] == 20
+    assert added["analogs"]["left_out"] <= 1

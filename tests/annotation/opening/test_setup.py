@@ -1,0 +1,34 @@
+"""Setups of what users name."""
+
+from pathlib import Path
+
+import pytest
+
+from mzseek.annotation.opening.setup import LIBRARY, Setup, setup_of
+from mzseek.errors import AnnotationError
+
+
+def test_nothing_named_is_what_comes_in_the_box() -> None:
+    assert setup_of() == Setup()
+
+
+def test_paths_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.csv").write_text("smiles\nCCO\n")
+    made = setup_of(model="bundle", database="mine.csv", library=["a", Path("b")], prior="mine.csv")
+    assert made.model == str(tmp_path / "bundle")
+    assert made.database == made.prior == str(tmp_path / "mine.csv")
+    assert made.libraries == (str(tmp_path / "a"), str(tmp_path / "b"))
+    assert setup_of(library="a").libraries == (str(tmp_path / "a"),)
+
+
+def test_words_are_no_paths() -> None:
+    assert setup_of(database=LIBRARY).database == LIBRARY
+    assert (setup_of(prior="none").prior, setup_of(prior="learned").prior) == (None, "learned")
+
+
+def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(AnnotationError, match="no such file or folder, expected a database"):
+        setup_of(database=tmp_path / "gone")
+    with pytest.raises(AnnotationError, match="no such file, expected none, learned or a table"):
+        setup_of(prior=tmp_path)
