@@ -8,7 +8,7 @@ import pytest
 
 from mzseek.annotation.answering import Wanted
 from mzseek.annotation.asking.tolerance import Tolerance
-from mzseek.annotation.job import annotate_files
+from mzseek.annotation.job import FEW, annotate_files
 from mzseek.annotation.pipeline import setup_of
 from mzseek.errors import InputError, RunError
 from mzseek.evidence.asked import spectra_from
@@ -106,3 +106,43 @@ def test_what_cannot_be_read_or_written(setup, tmp_path, mgf):
     assert not (tmp_path / "out").exists()
     with pytest.raises(InputError, match="ends in none of"):
         annotate_files([mgf], tmp_path / "out.docx", setup)
+
+
+def told(folder):
+    """All that the tables say of each feature, by its name; the order of rows is the file's."""
+    found = {}
+    for name in ("summary.tsv", "candidates.tsv", "peaks.tsv"):
+        for row in rows(folder / name):
+            row.pop("file", None)
+            found.setdefault((name, row["feature"]), []).append(tuple(row.items()))
+    return found
+
+
+def one_by_one(mgf):
+    """The records of a file as texts."""
+    return [text + "END IONS\n" for text in mgf.read_text().split("END IONS\n")[:-1]]
+
+
+def test_tables_do_not_depend_on_order_or_company(mgf, setup, tmp_path):
+    annotate_files([mgf], tmp_path / "whole", setup)
+    whole = told(tmp_path / "whole")
+    records = one_by_one(mgf)
+    (tmp_path / "backwards.mgf").write_text("".join(records[::-1]))
+    annotate_files([tmp_path / "backwards.mgf"], tmp_path / "backwards", setup)
+    assert told(tmp_path / "backwards") == whole
+    (tmp_path / "alone.mgf").write_text(records[2])
+    annotate_files([tmp_path / "alone.mgf"], tmp_path / "alone", setup)
+    alone = told(tmp_path / "alone")
+    assert alone
+    assert alone.items() <= whole.items()
+
+
+@pytest.mark.slow
+def test_tables_do_not_depend_on_the_number_of_processes(small_set, setup, tmp_path):
+    """Enough features that processes are begun, and a last batch that is not full."""
+    path = tmp_path / "many.mgf"
+    write_mgf(path, spectra_from(Prepared.open(small_set.folder), np.arange(FEW + 6)))
+    for jobs in (1, 2):
+        annotate_files([path], tmp_path / str(jobs), setup, jobs=jobs)
+    for name in ("summary.tsv", "candidates.tsv", "peaks.tsv", "set-aside.tsv"):
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
