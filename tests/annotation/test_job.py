@@ -9,7 +9,7 @@ import pytest
 
 from mzseek.annotation.answering import Wanted
 from mzseek.annotation.asking.tolerance import Tolerance
-from mzseek.annotation.job import annotate_files
+from mzseek.annotation.job import FEW, annotate_files
 from mzseek.annotation.opening.setup import setup_of
 from mzseek.errors import InputError, RunError
 from mzseek.evidence.asked import spectra_from
@@ -128,14 +128,49 @@ def test_what_tables_name_and_libraries_add_is_said(mgf, setup, small_set, tmp_p
 
 def test_a_resumed_job_has_met_what_was_done_before(mgf, setup, tmp_path):
     known = dataclasses.replace(setup, formulas=(("S0-1", "C2H6O"), ("lost", "CH4")))
-
-    def stop(stage, done, total):
-        if stage == "features" and done == 3:
-            raise Stop
-
     with pytest.raises(Stop):
         annotate_files([mgf], tmp_path / "cut", known, progress=stop)
     done = annotate_files([mgf], tmp_path / "cut", known, resume=True)
     assert [line for line in done.said if "not among the spectra" in line] == [
         "the table of formulas: 1 of its 2 features is not among the spectra: 'lost'"
     ]
+
+
+def told(folder):
+    """All that the tables say of each feature, by its name; the order of rows is the file's."""
+    found = {}
+    for name in ("summary.tsv", "candidates.tsv", "peaks.tsv"):
+        for row in rows(folder / name):
+            row.pop("file", None)
+            found.setdefault((name, row["feature"]), []).append(tuple(row.items()))
+    return found
+
+
+def one_by_one(mgf):
+    """The records of a file as texts."""
+    return [text + "END IONS\n" for text in mgf.read_text().split("END IONS\n")[:-1]]
+
+
+def test_tables_do_not_depend_on_order_or_company(mgf, setup, tmp_path):
+    annotate_files([mgf], tmp_path / "whole", setup)
+    whole = told(tmp_path / "whole")
+    records = one_by_one(mgf)
+    (tmp_path / "backwards.mgf").write_text("".join(records[::-1]))
+    annotate_files([tmp_path / "backwards.mgf"], tmp_path / "backwards", setup)
+    assert told(tmp_path / "backwards") == whole
+    (tmp_path / "alone.mgf").write_text(records[2])
+    annotate_files([tmp_path / "alone.mgf"], tmp_path / "alone", setup)
+    alone = told(tmp_path / "alone")
+    assert alone
+    assert alone.items() <= whole.items()
+
+
+@pytest.mark.slow
+def test_tables_do_not_depend_on_the_number_of_processes(small_set, setup, tmp_path):
+    """Enough features that processes are begun, and a last batch that is not full."""
+    path = tmp_path / "many.mgf"
+    write_mgf(path, spectra_from(Prepared.open(small_set.folder), np.arange(FEW + 6)))
+    for jobs in (1, 2):
+        annotate_files([path], tmp_path / str(jobs), setup, jobs=jobs)
+    for name in ("summary.tsv", "candidates.tsv", "peaks.tsv", "set-aside.tsv"):
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()

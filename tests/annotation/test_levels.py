@@ -2,7 +2,7 @@
 
 import pytest
 
-from mzseek.annotation.answers import Level
+from mzseek.annotation.answers import Level, Reference
 from mzseek.annotation.levels import HALF, LEAST_PEAKS, LEAST_SIMILARITY, MARGIN, level_of
 
 THEOBROMINE = "Cn1cnc2c1c(=O)[nH]c(=O)n2C"
@@ -74,7 +74,13 @@ def test_a_ring_framework_that_all_members_share_is_a_tentative_structure(
     members = [make_candidate(probability=0.3), make_other(probability=0.3)]
     level = level_of(members, 2, 0.9, [])
     assert level.number == "3"
-    assert "ring framework" in level.reason
+    assert level.reason.endswith(
+        "all 2 candidates of the prediction set have one framework of rings"
+    )
+    alone = level_of(members[:1], 1, 0.9, [])
+    assert alone.reason.endswith(
+        "the only candidate of the prediction set has a framework of rings"
+    )
     outside = make_candidate(smiles="c1ccccc1", formula="C6H6", in_set=False)
     assert level_of([*members, outside], 2, 0.9, []).number == "3"
 
@@ -115,3 +121,20 @@ def test_absence_counts_before_what_members_share(make_candidate, make_other) ->
 
 def test_no_candidates_are_level_5() -> None:
     assert level_of([], 0, 0.0, []).number == "5"
+
+
+def test_a_match_that_makes_no_level_is_explained(make_candidate, make_reference) -> None:
+    def reason(match: Reference, *others: Reference) -> str:
+        best = make_candidate(probability=0.9, match=match)
+        return level_of([best], 1, None, [match, *others]).reason
+
+    few = reason(make_reference(similarity=0.98, peaks=4))
+    assert few.endswith("its library match has 4 peaks, and 6 are asked for")
+    assert "has 1 peak, and" in reason(make_reference(similarity=0.98, peaks=1))
+    far = reason(make_reference(similarity=0.6, peaks=9))
+    assert far.endswith("its library match is 0.60 like it, not 0.7")
+    rival = make_reference(smiles=HEXANONE, similarity=0.97, peaks=9)
+    near = reason(make_reference(similarity=0.98, peaks=9), rival)
+    assert near.endswith(
+        "a spectrum 0.97 like this one, with 9 matching peaks, is of another molecule"
+    )

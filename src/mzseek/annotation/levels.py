@@ -62,6 +62,13 @@ def level_of(
         rival = _rival(best, best.match, matches)
         if rival is None:
             return Level("2a", f"library match: {_shown(best.match)} is of this molecule")
+    level = _without_match(candidates, set_size, present)
+    return Level(level.number, level.reason + _why_no_match(best, matches))
+
+
+def _without_match(candidates: Sequence[Candidate], set_size: int, present: float | None) -> Level:
+    """The level by probabilities alone."""
+    best = candidates[0]
     if present is not None and present < HALF:
         return Level(
             "5", f"exact mass only: with probability {1 - present:.2f} no candidate is the molecule"
@@ -72,17 +79,32 @@ def level_of(
     members = [candidate for candidate in candidates if candidate.in_set]
     if not members or len(members) < set_size:
         return Level("5", "exact mass only: not all candidates of the prediction set are known")
-    counted = f"all {len(members):,} candidates" if len(members) > 1 else "the only candidate"
+    one = len(members) == 1
+    counted = "the only candidate" if one else f"all {len(members):,} candidates"
+    have = f"{counted} of the prediction set {'has' if one else 'have'}"
     if _framework_of_all(members):
-        return Level(
-            "3", f"tentative structures: {counted} of the prediction set have one ring framework"
-        )
+        what = "a framework of rings" if one else "one framework of rings"
+        return Level("3", f"tentative structure{'' if one else 's'}: {have} {what}")
     formulas = {candidate.formula for candidate in members}
     if len(formulas) == 1 and best.formula:
-        return Level("4", f"formula: {counted} of the prediction set have {members[0].formula}")
+        return Level("4", f"formula: {have} {members[0].formula}")
     return Level(
         "5", f"exact mass only: candidates of the prediction set have {len(formulas):,} formulas"
     )
+
+
+def _why_no_match(best: Candidate, matches: Sequence[Reference]) -> str:
+    """Why a reference spectrum of the best candidate does not make a level of its own."""
+    match = best.match
+    if match is None:
+        return ""
+    if match.peaks < LEAST_PEAKS:
+        many = "1 peak" if match.peaks == 1 else f"{match.peaks:,} peaks"
+        return f"; its library match has {many}, and {LEAST_PEAKS} are asked for"
+    if match.similarity < LEAST_SIMILARITY:
+        return f"; its library match is {match.similarity:.2f} like it, not {LEAST_SIMILARITY:g}"
+    rival = _rival(best, match, matches)
+    return "" if rival is None else f"; {_shown(rival)} is of another molecule"
 
 
 def _is_good(match: Reference) -> bool:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from mzseek.annotation.answers import Answer
-from mzseek.annotation.writing.spool import Spool
+from mzseek.annotation.writing.spool import Settings, Spool, Writer
 from mzseek.annotation.writing.tables.summary import joined_cells
 from mzseek.names import visible
 
@@ -27,6 +27,22 @@ def keep(spool: Spool, answer: Answer) -> None:
     cells = {key: visible(cell) for key, cell in joined_cells(answer).items()}
     kept = [visible(answer.feature.name), answer.feature.precursor_mz, cells]
     spool.write(json.dumps(kept) + "\n")
+
+
+class Keeping(Writer):
+    """A writer that keeps annotations, a line each, and puts them together at the end."""
+
+    def __init__(self, folder: Path, name: str, settings: Settings) -> None:
+        super().__init__(folder, name, settings)
+        (self._answers,) = self.spools.values()
+
+    def spool_names(self) -> list[str]:
+        """Annotations, a line each."""
+        return [f"{self.name}.answers"]
+
+    def write(self, answer: Answer) -> None:
+        """Keep an annotation."""
+        keep(self._answers, answer)
 
 
 class Lookup:

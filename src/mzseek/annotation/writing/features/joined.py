@@ -7,8 +7,8 @@ from pathlib import Path
 
 from mzseek.annotation.answers import Answer
 from mzseek.annotation.writing.features.table import FeatureTable, Row
-from mzseek.annotation.writing.lookup import Lookup, keep, same_feature
-from mzseek.annotation.writing.spool import Settings, Writer
+from mzseek.annotation.writing.lookup import Keeping, Lookup, same_feature
+from mzseek.annotation.writing.spool import Settings
 from mzseek.annotation.writing.tables.summary import BEFORE, JOINED
 from mzseek.errors import InputError, RunError
 
@@ -17,7 +17,7 @@ _FAR = 0.05  # Da: beyond, a row and a feature of one name are not one ion
 _MOST_TOLD = 5
 
 
-class Joined(Writer):
+class Joined(Keeping):
     """Writes a table of features with annotations beside its rows."""
 
     def __init__(self, folder: Path, name: str, settings: Settings) -> None:
@@ -28,15 +28,6 @@ class Joined(Writer):
         if twice is not None:
             raise InputError(settings.features, f"has a column {twice} already")
         super().__init__(folder, name, settings)
-        (self._answers,) = self.spools.values()
-
-    def spool_names(self) -> list[str]:
-        """Annotations, a line each."""
-        return [f"{self.name}.answers"]
-
-    def write(self, answer: Answer) -> None:
-        """Take an annotation in."""
-        keep(self._answers, answer)
 
     def finish(self) -> list[str]:
         """Write the table."""

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import IO
 from xml.sax.saxutils import escape, quoteattr
 
-from mzseek.annotation.answers import Answer
 from mzseek.annotation.writing.graph.network import Key, Network, Node, open_network
-from mzseek.annotation.writing.lookup import Lookup, keep, same_feature
-from mzseek.annotation.writing.spool import Settings, Writer
+from mzseek.annotation.writing.lookup import Keeping, Lookup, same_feature
+from mzseek.annotation.writing.spool import Settings
 from mzseek.annotation.writing.tables.cells import decimal, words
 from mzseek.annotation.writing.tables.summary import BEFORE, JOINED, NUMBERS
 
@@ -28,22 +27,13 @@ _KEYS = [
 ]
 
 
-class GraphMl(Writer):
+class GraphMl(Keeping):
     """Writes a file that ends in ``.graphml``."""
 
     def __init__(self, folder: Path, name: str, settings: Settings) -> None:
         # A network that cannot be read is refused before any work is done.
         self._network = None if settings.network is None else open_network(settings.network)
         super().__init__(folder, name, settings)
-        (self._answers,) = self.spools.values()
-
-    def spool_names(self) -> list[str]:
-        """Annotations, a line each."""
-        return [f"{self.name}.answers"]
-
-    def write(self, answer: Answer) -> None:
-        """Add a feature."""
-        keep(self._answers, answer)
 
     def finish(self) -> list[str]:
         """Put nodes, annotations and edges together."""

@@ -7,7 +7,7 @@ function explains(data, candidate) {
   const left = data.peaks[1].map((v, i) => [v, i]).filter(([v, i]) => v >= 20 && !explained.has(i)).sort((a, b) => b[0] - a[0]);
   const strongest = left.slice(0, 4).map(([v, i]) => `${(data.peaks[0][i] / 1e4).toFixed(4)} (${(v / 10).toFixed(0)} %)`).join(", ");
   return [
-    h("b", {}, called(candidate)), ` explains ${own} of ${data.all > drawn ? `the ${drawn} peaks drawn` : many(drawn, "peak")}, with ${percent(candidate.explained)} of the intensity beside the precursor. `,
+    h("b", {}, called(candidate)), ` explains ${own} of ${data.all > drawn ? `the ${drawn} peaks drawn` : many(drawn, "peak")}; beside the precursor ${many(candidate.count, "peak")} with ${percent(candidate.explained)} of the intensity. `,
     !left.length ? "No peak above 2 % is left over." : `Left over: ${strongest}${left.length > 4 ? ` and ${left.length - 4} more above 2 %` : ""}.`,
   ];
 }

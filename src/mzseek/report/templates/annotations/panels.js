@@ -72,7 +72,7 @@ function references(data, candidate, width) {
     stage.replaceChildren(
       h("div", { class: "plot" }, drawn.svg, h("p", { class: "small" }, h("i", { class: "dot k-same" }), `${many(drawn.same, "peak")} in both`, drawn.moved ? [" ", h("i", { class: "dot k-moved" }), `${drawn.moved} apart by the difference of the precursors, ${signed(data.precursor - ref.mz, 4)}`] : "")),
       h("div", { class: "source" }, st ? drawStructure(st, bondFor([st], 230, 150, 20), { title: ref.name || ref.smiles }) : "",
-        h("dl", { class: "pairs tight" }, [["molecule", ref.name || ref.smiles], ["role", role], ["similarity", `${fixed(ref.similarity, 2)} of 1, ${many(ref.count, "peak")} match`], ["record", ref.record], ["ion", `${ref.adduct} m/z ${fixed(ref.mz, 4)}`], ["contributor", ref.contributor || "not stated"], ["licence", ref.licence || "not stated"], ["library", ref.library]].filter((row) => row[1]).map(([key, value]) => [h("dt", {}, key), h("dd", {}, value)]))));
+        h("dl", { class: "pairs tight" }, [["molecule", ref.name || ref.smiles], ["role", role], ["similarity", `${fixed(ref.similarity, 2)} of 1, ${many(ref.count, "peak")} match${ref.same || place === candidate.match ? " beside the precursor" : ""}`], ["record", ref.record], ["ion", `${ref.adduct} m/z ${fixed(ref.mz, 4)}`], ["contributor", ref.contributor || "not stated"], ["licence", ref.licence || "not stated"], ["library", ref.library]].filter((row) => row[1]).map(([key, value]) => [h("dt", {}, key), h("dd", {}, value)]))));
   };
   data.refs.forEach((ref, i) => choice.append(h("button", { type: "button", onclick: () => show(i) }, roles[i] ? h("small", {}, roles[i]) : "", shortened(ref.name || ref.record, 30), h("small", {}, fixed(ref.similarity, 2)))));
   show(first);

@@ -28,12 +28,12 @@ body.addEventListener("click", (event) => {
   else open(row);
 });
 
-// Sorting: by a head's button, a second time the other way round.
+// Sorting: by a head's button, a second time the other way round; by column -1 as in the file.
 const natural = new Intl.Collator("en", { numeric: true });
 let sorted = [-1, 1];
 function sortBy(column, way) {
-  const head = heads[column], isNumber = head.dataset.kind === "number";
-  const value = (row) => row.cells[column].dataset.v;
+  const isNumber = column < 0 || heads[column].dataset.kind === "number";
+  const value = (row) => column < 0 ? row.dataset.place : row.cells[column].dataset.v;
   const keyed = rows.map((row) => [value(row), row, detailOf(row)]);
   keyed.sort(([a, one], [b, two]) => {
     if (a === "" || b === "") return (a === "") - (b === "") || one.dataset.place - two.dataset.place;
@@ -49,8 +49,9 @@ heads.forEach((head, column) => {
   head.replaceChildren(h("button", { type: "button", onclick: () => sortBy(column, sorted[0] === column ? -sorted[1] : first) }, name));
   by("order").append(h("option", { value: column }, name));
 });
-by("order").selectedIndex = -1;
-by("order").addEventListener("change", (event) => { const column = +event.target.value; sortBy(column, heads[column].dataset.first === "down" ? -1 : 1); });
+by("order").prepend(h("option", { value: -1 }, "order of the file"));
+by("order").selectedIndex = 0;
+by("order").addEventListener("change", (event) => { const column = +event.target.value; sortBy(column, column >= 0 && heads[column].dataset.first === "down" ? -1 : 1); });
 
 // Filtering.
 const texts = rows.map((row) => row.textContent.toLowerCase().replace(/[₀-₉]/g, (d) => LOWER.indexOf(d)));
