@@ -34,7 +34,7 @@ def annotate(
     ] = None,
     library: Annotated[
         list[Path] | None,
-        typer.Option(help="Your reference spectra, for matches and analogs (`mzseek library build`)."),
+        typer.Option(help="Your reference spectra, for matches and analogs (see mzseek library)."),
     ] = None,
     model: Annotated[
         Path | None, typer.Option(help="A bundle; the one that comes with mzseek by default.")
