@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from mzseek.chem import exact_mass, fingerprints, precursor_mz
 from mzseek.datasets.demo import molecules as demo_tables
@@ -26,8 +27,11 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 def pytest_configure() -> None:
     """Commands under test hear Ctrl-C, also where a shell has started the tests in the background.
 
-    Such shells have it ignored, which programs inherit, and rightly leave so.
+    Such shells have it ignored, which programs inherit, and rightly leave so. And examples have no
+    deadline: a machine may be busy.
     """
+    settings.register_profile("patient", deadline=None)
+    settings.load_profile("patient")
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
