@@ -86,7 +86,7 @@ def answer(
     worths = _worths(p, fingerprints)
     keys = np.array([m.key or m.smiles for own in asked.molecules for m in own])
     order = _order(worths[wanted.objective], p, keys)
-    made = _candidates(asked, scored, near, p, added, in_set, order)
+    made = _candidates(asked, scored, near, p, added, in_set, _told(order, in_set, wanted.top))
     present = _present(numbers, alone, scored, near.nearest, spectra, wanted.known, ratio)
     choices = _choices(worths, p, keys, order[: wanted.top].tolist())
     matches = tuple(near.matches.values())
@@ -240,6 +240,13 @@ def _order(worth: Floats, p: Floats, keys: npt.NDArray[np.str_]) -> npt.NDArray[
     return np.lexsort((keys, -p, -worth.round(12)))
 
 
+def _told(
+    order: npt.NDArray[np.intp], in_set: npt.NDArray[np.bool_], top: int
+) -> npt.NDArray[np.intp]:
+    """The first candidates, and whatever else is in the set."""
+    return np.concatenate([order[:top], order[top:][in_set[order[top:]]]])
+
+
 def _candidates(
     asked: Asked,
     scored: Scored,
@@ -249,7 +256,10 @@ def _candidates(
     in_set: npt.NDArray[np.bool_],
     order: npt.NDArray[np.intp],
 ) -> tuple[Candidate, ...]:
-    """Candidates, the best first; `added` is what matches and a prior add to scores, in columns."""
+    """Candidates at some places, the best first.
+
+    `added` is what matches and a prior add to scores, in columns.
+    """
     rows = [
         (reading, molecule)
         for reading, own in zip(asked.readings, asked.molecules, strict=True)
@@ -258,6 +268,7 @@ def _candidates(
     first = [rows[place][1] for place in order[:_CREDITED]]
     references = credited([m.smiles for m in first], [m.key for m in first], near)
     references += [(near.matches.get(rows[place][1].key), None) for place in order[_CREDITED:]]
+    scores = scored.scores + added.sum(1)
     made = []
     for place, (match, analog) in zip(order.tolist(), references, strict=True):
         reading, molecule = rows[place]
@@ -270,7 +281,7 @@ def _candidates(
                 name=molecule.name,
                 adduct=reading.adduct,
                 error_ppm=error_ppm(asked.feature, reading, molecule),
-                score=float(scored.scores[place] + added[place].sum()),
+                score=float(scores[place]),
                 probability=float(p[place]),
                 in_set=bool(in_set[place]),
                 parts=tuple(float(part) for part in (*scored.parts[place], *added[place])),

@@ -9,7 +9,6 @@ Beside the nearest, all known molecules speak, by the weights of a regression
 (`mzseek.evidence.regression`). Nothing is trained: further reference spectra can be taken in later.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -28,7 +27,7 @@ from mzseek.fragments.match import in_threads
 from mzseek.library.lists import Ions, lists_of
 from mzseek.library.lists import Lists as PeakLists
 from mzseek.registry import check_name, option
-from mzseek.similarity.packed import Words, pack_words, packed_tanimoto
+from mzseek.similarity.packed import Words, pack_words, packed_tanimoto, weighted_tanimoto
 from mzseek.work.progress import Progress, silent
 
 _LENT = ("nearest", "mean", "sharp", "nearest × best", "mean × best", "sharp × best")
@@ -90,6 +89,7 @@ class Analogs(Channel):
         work = [(place, spectra) for place in range(len(self.kinds)) for spectra in by_list]
         words = [lists.molecules.words(kind) for kind in self.kinds]
         known = [_words(learned, kind) for kind in self.kinds]
+        everyone = np.ones(len(known[0]), np.bool_)
 
         def one(number: int) -> None:
             place, spectra = work[number]
@@ -97,15 +97,15 @@ class Analogs(Channel):
             own = lists.members[lists.pointers[each] : lists.pointers[each + 1]]
             if not len(own):
                 return
-            mine, of_list = words[place][own], lists.known_are_matches
-
-            def alike(molecules: Ints) -> npt.NDArray[np.float32]:
-                return _others(packed_tanimoto(mine, known[place][molecules]), of_list)
-
+            mine, theirs = words[place][own], known[place]
+            lends = _lenders(mine, theirs) if lists.known_are_matches else everyone
             # Those of the other ion mode have no weight.
             heard = np.flatnonzero(weights[:, spectra].any(1))
-            by_all = _lent_by_all(alike(all_of.molecule[heard]), weights[np.ix_(heard, spectra)])
-            lent_by = _lent_by_nearest(alike, near, spectra, len(own))
+            molecules = all_of.molecule[heard]
+            by_all = weighted_tanimoto(
+                mine, theirs[molecules], weights[np.ix_(heard, spectra)], _SAME, lends[molecules]
+            ).transpose(1, 0, 2)
+            lent_by = _lent_by_nearest(mine, theirs, lends, near, spectra)
             rows = lists.ragged.starts[spectra][:, None] + np.arange(len(own))
             columns = slice(place * len(_NAMES), (place + 1) * len(_NAMES))
             found[rows, columns] = np.concatenate([lent_by, by_all], 2)
@@ -179,19 +179,21 @@ class Analogs(Channel):
         return made
 
 
-def _others(alike: npt.NDArray[np.float32], of_list: bool) -> npt.NDArray[np.float32]:
-    """Likeness to other known molecules than the candidate: one that is known lends itself nothing.
+def _lenders(candidates: Words, known: Words) -> npt.NDArray[np.bool_]:
+    """Which known molecules are none of the candidates, as far as fingerprints tell.
 
     In lists that a ranker is fitted on, the truth is never a known molecule, and some decoys are:
-    to be known would count against a candidate. With `of_list`, a known molecule that is any of the
-    candidates lends nothing to all of them: its spectra are matches, and would lift its isomers.
+    to be known would count against a candidate, so that none lends to itself. A known molecule that
+    is any of the candidates lends nothing to all of them, where that is asked for: its spectra are
+    matches, and would lift its isomers.
     """
-    same = alike >= _SAME
-    if of_list:
-        alike[:, same.any(0)] = 0
-    else:
-        alike[same] = 0
-    return alike
+    return ~np.isin(_marks(known), _marks(candidates))
+
+
+def _marks(rows: Words) -> npt.NDArray[np.uint64]:
+    """A number for each fingerprint: equal ones have the same, and others hardly ever do."""
+    odd = np.random.default_rng(0).integers(2**63, size=rows.shape[1], dtype=np.uint64) * 2 + 1
+    return np.asarray((rows * odd).sum(1, dtype=np.uint64))
 
 
 class _Near(NamedTuple):
@@ -208,22 +210,22 @@ def _by_list(list_of: Ints) -> list[Ints]:
 
 
 def _lent_by_nearest(
-    alike: Callable[[Ints], npt.NDArray[np.float32]], nearest: _Near, spectra: Ints, candidates: int
+    candidates: Words,
+    known: Words,
+    lends: npt.NDArray[np.bool_],
+    nearest: _Near,
+    spectra: Ints,
 ) -> npt.NDArray[np.float32]:
     """Features of candidates for each of the spectra: shape (spectra, candidates, features)."""
-    found = np.zeros((len(spectra), candidates, len(_LENT)), np.float32)
+    found = np.zeros((len(spectra), len(candidates), len(_LENT)), np.float32)
     for place, spectrum in enumerate(spectra):
         there = nearest.molecules[spectrum] >= 0
-        to_them = alike(nearest.molecules[spectrum][there])
-        found[place] = lent(to_them.astype(np.float64), nearest.near[spectrum][there])
+        molecules = nearest.molecules[spectrum][there]
+        alike = packed_tanimoto(candidates, known[molecules]).astype(np.float64)
+        alike[:, ~lends[molecules]] = 0
+        alike[alike >= _SAME] = 0
+        found[place] = lent(alike, nearest.near[spectrum][there])
     return found
-
-
-def _lent_by_all(
-    alike: npt.NDArray[np.float32], weights: npt.NDArray[np.float32]
-) -> npt.NDArray[np.float32]:
-    """Likeness, and its square, to all known by their weights: (spectra, candidates, 2)."""
-    return np.stack([alike @ weights, alike**2 @ weights], 2).transpose(1, 0, 2)
 
 
 def lent(alike: npt.NDArray[np.floating], near: npt.NDArray[np.floating]) -> Features:
