@@ -18,13 +18,14 @@ from mzseek.evidence.asked import (
     some_molecules,
     with_lists,
 )
-from mzseek.evidence.channel import Channel, Features, read_once
+from mzseek.evidence.channel import Channel, read_once
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.fitting.crossfit import Groups, Taught
 from mzseek.evidence.fitting.predicting import Combined, Predictor, validation_means
+from mzseek.evidence.fitting.rankers import fit_rankers
 from mzseek.evidence.fitting.swapped import groups_from
 from mzseek.evidence.known import Questions
-from mzseek.evidence.ranker import Ranker, fit_ranker
+from mzseek.evidence.ranker import Ranker
 from mzseek.evidence.states import FOLDER, save_states
 from mzseek.files import StrPath, atomic_directory, sole_writer
 from mzseek.prepared.reader import Prepared
@@ -173,23 +174,15 @@ def fit_several(
         prepared.verify()
         partial = [held.enter_context(atomic_directory(each.out)) for each in combinations]
         taught, chosen, groups = _learned(prepared, channels, options, jobs, progress, say)
-        features = [each.features(chosen.lists, chosen.blocks) for each in taught]
-        rankers = {
-            places: fit_rankers(
-                [taught[place] for place in places], [features[place] for place in places],
-                chosen, groups, options,
-            )
-            for places in dict.fromkeys(each.places for each in combinations)
-        }  # fmt: skip
+        rankers = _rankers(combinations, taught, chosen, groups, options)
         runs = [
             _written(folder, each, rankers[each.places][None], taught, prepared, options)
             for folder, each in zip(partial, combinations, strict=True)
         ]
         for spectra in dict.fromkeys(each.spectra for each in combinations):
             own = [n for n, each in enumerate(combinations) if each.spectra == spectra]
-            combined = [
-                Combined(combinations[n].places, rankers[combinations[n].places]) for n in own
-            ]
+            places = [combinations[n].places for n in own]
+            combined = [Combined(each, rankers[each]) for each in places]
             predictor = Predictor(prepared, taught, groups, combined, spectra, jobs)
             _predict([runs[n] for n in own], prepared, predictor, options, progress)
         for run in runs:
@@ -298,33 +291,28 @@ def _unseen(asked: Questions, taught: Sequence[Taught], groups: Groups, say: Say
     return asked
 
 
-def fit_rankers(
+def _rankers(
+    combinations: Sequence[Combination],
     taught: Sequence[Taught],
-    features: Sequence[Features],
     asked: Questions,
     groups: Groups,
     options: FitOptions,
-) -> dict[int | None, Ranker]:
-    """A ranker fitted on all questions, under None, and one without each group.
+) -> dict[tuple[int, ...], dict[int | None, Ranker]]:
+    """For each set of channels its rankers; channels are asked once.
 
-    Features are those of `Taught.features`: of what has not learned from the molecules.
+    Raises
+    ------
+    EvidenceError
+        A channel has learned from a molecule that is asked about, or from its like.
     """
-    labels = [each.channel.label for each in taught]
-    names = [each.channel.feature_names for each in taught]
-    group = groups.group[groups.places(asked.blocks)]
-    rankers: dict[int | None, Ranker] = {}
-    for each in (None, *range(options.groups)):
-        own = np.flatnonzero(group != each) if each is not None else np.arange(len(asked))
-        if not len(own):
-            raise EvidenceError(
-                "all molecules to fit on are alike: none are left to cross-fit with; fit on more"
-            )
-        rows = asked.rows(own)
-        rankers[each] = fit_ranker(
-            labels, names, [values[rows] for values in features], asked.only(own),
-            l2=options.l2, by_molecule=options.by_molecule,
-        )  # fmt: skip
-    return rankers
+    features = [each.features(asked.lists, asked.blocks) for each in taught]
+    found = {}
+    for places in dict.fromkeys(each.places for each in combinations):
+        own = [taught[place] for place in places], [features[place] for place in places]
+        found[places] = fit_rankers(
+            *own, asked, groups, options.groups, l2=options.l2, by_molecule=options.by_molecule
+        )
+    return found
 
 
 def _written(
