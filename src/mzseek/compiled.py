@@ -39,6 +39,11 @@ def stay_plain() -> None:
     _plain = True
 
 
+def is_plain() -> bool:
+    """Whether functions are left as they are: then what loops in them should be numpy's."""
+    return _plain
+
+
 def machine_code_is_kept() -> bool:
     """Whether an earlier process has compiled the kernels, so that they need only be loaded."""
     named = os.environ.get("NUMBA_CACHE_DIR")

@@ -69,13 +69,21 @@ class Stop(Exception):
     pass
 
 
-def test_a_killed_job_goes_on_and_ends_with_the_same_bytes(mgf, setup, tmp_path):
+@pytest.fixture
+def threes(monkeypatch):
+    """Answers are written three at a time."""
+    monkeypatch.setattr("mzseek.annotation.pipeline._FEATURES", 3)
+    monkeypatch.setattr("mzseek.annotation.pipeline._BY_MASS", 3)
+
+
+def stop(stage, done, total):
+    """Kills a job whose first three answers are written."""
+    if stage == "features" and done == 6:
+        raise Stop
+
+
+def test_a_killed_job_goes_on_and_ends_with_the_same_bytes(mgf, setup, tmp_path, threes):
     annotate_files([mgf], tmp_path / "whole", setup, more=report_writers)
-
-    def stop(stage, done, total):
-        if stage == "features" and done == 3:
-            raise Stop
-
     with pytest.raises(Stop):
         annotate_files([mgf], tmp_path / "cut", setup, more=report_writers, progress=stop)
     assert not (tmp_path / "cut").exists()
@@ -88,11 +96,7 @@ def test_a_killed_job_goes_on_and_ends_with_the_same_bytes(mgf, setup, tmp_path)
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_another_job_is_not_gone_on_with(mgf, setup, tmp_path):
-    def stop(stage, done, total):
-        if stage == "features" and done == 3:
-            raise Stop
-
+def test_another_job_is_not_gone_on_with(mgf, setup, tmp_path, threes):
     with pytest.raises(Stop):
         annotate_files([mgf], tmp_path / "cut", setup, progress=stop)
     other = setup_of(model=setup.model, wanted=Wanted(coverage=0.6))

@@ -9,8 +9,10 @@ from mzseek.annotation.answering import Wanted
 from mzseek.annotation.answers import Answer
 from mzseek.annotation.asking.ions import Ions
 from mzseek.annotation.asking.tolerance import Tolerance
+from mzseek.annotation.candidates.store import index_store
 from mzseek.annotation.features import Feature
 from mzseek.annotation.pipeline import SetAside, Setup, Workshop, answers, setup_of
+from mzseek.database import build_database, file_sources
 from mzseek.errors import AnnotationError, BundleError
 from mzseek.evidence.asked import spectra_from
 from mzseek.prepared.reader import Prepared
@@ -67,6 +69,16 @@ def plain(answer):
     ]  # fmt: skip
     facts = (answer.found, answer.set_size, answer.present, answer.nearest, answer.level)
     return answer.feature.name, rows, facts, dict(answer.choices), dict(answer.ions), answer.notes
+
+
+def test_an_index_beside_a_database_changes_no_answer(setup, listed, features, tmp_path):
+    build_database(file_sources([listed]), tmp_path / "db", nearest=False)
+    of_store = dataclasses.replace(setup, database=str(tmp_path / "db"))
+    without = Workshop(of_store).answers(features)
+    index_store(tmp_path / "db", ["morgan2", "rdkit"], jobs=1)
+    shop = Workshop(of_store)
+    assert shop.source.index is not None
+    assert list(map(plain, shop.answers(features))) == list(map(plain, without))
 
 
 def test_every_feature_has_an_answer_in_its_place(said, features):
@@ -199,3 +211,12 @@ def test_what_is_missing_is_told_first(bundle_folder, tmp_path, setup):
         Workshop(Setup(model=str(tmp_path)))
     with pytest.raises(BundleError, match="coverage is 2"):
         Workshop(dataclasses.replace(setup, wanted=Wanted(coverage=2.0)))
+
+
+def test_chunks_and_batches_do_not_show(setup, features, said, monkeypatch):
+    told = []
+    monkeypatch.setattr("mzseek.annotation.pipeline._FEATURES", 2)
+    monkeypatch.setattr("mzseek.annotation.pipeline._BY_MASS", 5)
+    found = list(answers(iter(features), setup, engine=LocalEngine(1), progress=told.append))
+    assert list(map(plain, found)) == list(map(plain, said))
+    assert told == [2, 4, 5, 7, 9, 10, 12]

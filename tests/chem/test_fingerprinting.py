@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 from mzseek.chem import FINGERPRINTS, fingerprints, pack_rows, unpack_rows
 from mzseek.errors import MoleculeError
+from mzseek.similarity.packed import pack_words
 
 SMILES = ["CCO", "Cn1c(=O)c2c(ncn2C)n(C)c1=O", "O=C(O)c1ccccc1O", "C", "NC(Cc1ccccc1)C(=O)O"]
 
@@ -26,8 +27,9 @@ def rdkit_bits(kind: str, molecule: Chem.Mol) -> list[int]:
     if kind.startswith("morgan"):
         generator = rdFingerprintGenerator.GetMorganGenerator(radius=int(kind[6:]), fpSize=4096)
         return list(generator.GetFingerprint(molecule).GetOnBits())
-    if kind == "rdkit":
-        generator = rdFingerprintGenerator.GetRDKitFPGenerator(fpSize=4096)
+    if kind in ("rdkit", "rdkit4"):
+        most = int(kind[5:] or 7)
+        generator = rdFingerprintGenerator.GetRDKitFPGenerator(fpSize=4096, maxPath=most)
         return list(generator.GetFingerprint(molecule).GetOnBits())
     return list(MACCSkeys.GenMACCSKeys(molecule).GetOnBits())
 
@@ -40,6 +42,14 @@ def test_bits_are_rdkits_own(kind: str) -> None:
         got = rows.indices[rows.indptr[place] : rows.indptr[place + 1]].tolist()
         assert got == rdkit_bits(kind, Chem.MolFromSmiles(smiles))
     assert set(rows.data.tolist()) <= {1}
+
+
+@pytest.mark.parametrize("kind", FINGERPRINTS)
+def test_words_hold_the_same_bits(kind: str) -> None:
+    molecules = [Chem.MolFromSmiles(smiles) for smiles in SMILES]
+    words = FINGERPRINTS[kind].words(molecules)
+    assert np.array_equal(words, pack_words(fingerprints(SMILES, kind)))
+    assert FINGERPRINTS[kind].words([]).shape == (0, words.shape[1])
 
 
 @pytest.mark.shared

@@ -24,8 +24,12 @@ def test_packing_and_unpacking_changes_nothing(bits: int) -> None:
     assert unpack_words(packed[:0], bits).shape == (0, bits)
 
 
+@pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize("bits", [5, 64, 167])
-def test_it_is_the_tanimoto_of_rows(bits: int) -> None:
+def test_it_is_the_tanimoto_of_rows(
+    bits: int, plain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mzseek.similarity.packed.is_plain", lambda: plain)
     rows, others = drawn(6, bits, 1), drawn(4, bits, 2)
     found = packed_tanimoto(pack_words(rows), pack_words(others))
     for place in range(4):

@@ -212,7 +212,7 @@ def _candidates(
     references = credited([m.smiles for m in first], [m.key for m in first], near)
     references += [(near.matches.get(rows[place][1].key), None) for place in order[_CREDITED:]]
     made = []
-    for place, (match, analog) in zip(order, references, strict=True):
+    for place, (match, analog) in zip(order.tolist(), references, strict=True):
         reading, molecule = rows[place]
         made.append(
             Candidate(

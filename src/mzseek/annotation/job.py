@@ -1,11 +1,9 @@
 """A whole job: files of spectra in, a folder or a file of answers out."""
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +94,12 @@ def annotate_files(
         records = features.records + features.set_aside
         if output.resumed:
             say(f"{output.resumed:,} features were done before.")
-        for done, one in enumerate(_answers(features, output, shop, jobs), output.resumed + 1):
+
+        def told(done: int) -> None:
+            progress("features", output.resumed + done, len(features))
+
+        for one in _answers(features, output, shop, jobs, told):
             _take(one, output, levels)
-            progress("features", done, len(features))
         counts = output.counts(records)
         said = output.finish(
             records=records, options=_plain(setup), inputs=files,
@@ -142,13 +143,20 @@ def _take(one: Answer | SetAside, output: Output, levels: dict[str, int]) -> Non
 
 
 def _answers(
-    features: FeatureFiles, output: Output, shop: Workshop, jobs: int | None
+    features: FeatureFiles,
+    output: Output,
+    shop: Workshop,
+    jobs: int | None,
+    told: Callable[[int], None],
 ) -> Iterator[Answer | SetAside]:
     """Answers to what is not done: to few features by what is open, to many by processes."""
     left = (each for each in features if not output.was_done(each))
-    if len(features) - output.resumed > FEW and (jobs or os.cpu_count() or 1) > 1:
-        return answers(left, shop.setup, engine=LocalEngine(jobs))
-    return chain.from_iterable(shop.answers([feature]) for feature in left)
+    if len(features) - output.resumed > FEW:
+        yield from answers(left, shop.setup, engine=LocalEngine(jobs), progress=told)
+        return
+    for done, feature in enumerate(left, 1):
+        yield from shop.answers([feature])
+        told(done)
 
 
 def _plain(setup: Setup) -> dict[str, Any]:

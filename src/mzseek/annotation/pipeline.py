@@ -1,7 +1,8 @@
 """`answers`: features in, answers out, a batch at a time, in as many processes as are wanted."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -32,6 +33,7 @@ LIBRARY = "library"  # the name of a database that is the library's own molecule
 BUNDLE = "the bundle that comes with mzseek"
 BUNDLED, BOXED = "the library of the bundle", "the database of the bundle"
 _FEATURES = 64  # a batch, for memory's sake; what is said of a feature depends on no other
+_BY_MASS = 1_024  # features that are dealt into batches by mass: neighbours share candidates
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,9 @@ class Workshop:
         if not full:
             return {}
         confidence = self.bundle.confidence
-        scored, molecules = score(full, self.fitted, confidence, self.bundle.fingerprint)
+        scored, molecules = score(
+            full, self.fitted, confidence, self.bundle.fingerprint, self.source.index
+        )
         return {
             id(each): answer(
                 each, own, near[id(each)],
@@ -206,29 +210,51 @@ def _with_tolerance(fitted: Fitted, peaks: Tolerance | None) -> Fitted:
 
 
 def answers(
-    features: Iterable[Feature], setup: Setup, *, engine: Engine | None = None
+    features: Iterable[Feature],
+    setup: Setup,
+    *,
+    engine: Engine | None = None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> Iterator[Answer | SetAside]:
     """What is said about features, in their order.
 
     Parameters
     ----------
     features : iterable of Feature
-        Read as they are needed.
+        Read as they are needed, a thousand at a time.
     setup : Setup
     engine : Engine, optional
         Processes of this machine by default. Answers do not depend on it.
+    progress : callable of int
+        Told how many are answered, before these are returned.
     """
     work: WithOpened[Workshop, list[Feature], list[Answer | SetAside]] = WithOpened(
         _answered, Workshop, setup
     )
-    for batch in (engine or LocalEngine()).results(work, _batches(features)):
-        yield from batch
+    waiting: deque[tuple[list[int], int]] = deque()  # of each batch: places, and its chunk's size
+    chunk: dict[int, Answer | SetAside] = {}
+    done = 0
+    batches = _batches(features, waiting)
+    for batch in (engine or LocalEngine()).results(work, batches):
+        places, size = waiting.popleft()
+        chunk |= zip(places, batch, strict=True)
+        done += len(batch)
+        progress(done)
+        if len(chunk) == size:
+            yield from (chunk.pop(place) for place in range(size))
 
 
-def _batches(features: Iterable[Feature]) -> Iterator[list[Feature]]:
+def _batches(
+    features: Iterable[Feature], waiting: "deque[tuple[list[int], int]]"
+) -> Iterator[list[Feature]]:
+    """Features of nearly one mass together, and for each batch where they stood in their chunk."""
     source = iter(features)
-    while batch := list(islice(source, _FEATURES)):
-        yield batch
+    while chunk := list(islice(source, _BY_MASS)):
+        order = sorted(range(len(chunk)), key=lambda at: chunk[at].spectra[0].precursor_mz)
+        for start in range(0, len(order), _FEATURES):
+            places = order[start : start + _FEATURES]
+            waiting.append((places, len(chunk)))
+            yield [chunk[place] for place in places]
 
 
 def _answered(shop: Workshop, features: list[Feature]) -> list[Answer | SetAside]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,7 +17,7 @@ from mzseek.chem import fingerprints
 from mzseek.chem.describe import BLOCK_LENGTH
 from mzseek.library import Library
 from mzseek.library.found import Matches
-from mzseek.similarity import tanimoto_of
+from mzseek.similarity.packed import Words, pack_words, packed_tanimoto
 from mzseek.spectra import Spectrum
 
 # A reference spectrum of the same precursor matches from here on.
@@ -135,13 +136,10 @@ def credited(
     near : Neighbours
     """
     lent = [(key, each) for key, each in near.analogs.items() if each.similarity > 0]
-    alike = np.zeros((len(smiles), len(lent)))
+    alike = np.zeros((len(smiles), len(lent)), np.float32)
     if lent and smiles:
-        rows = fingerprints([*smiles, *(each.smiles for _, each in lent)], _KIND).astype(np.float64)
-        sizes = np.asarray(rows.sum(1))
-        own, others = rows[: len(smiles)], rows[len(smiles) :]
-        shared = (own @ others.T).toarray()
-        alike = tanimoto_of(shared, sizes[: len(smiles), None], sizes[None, len(smiles) :])
+        others = np.stack([_words(each.smiles) for _, each in lent])
+        alike = packed_tanimoto(np.stack([_words(text) for text in smiles]), others)
     similarities = np.array([each.similarity for _, each in lent])
     found = []
     for place, key in enumerate(keys):
@@ -152,6 +150,13 @@ def credited(
                 break
         found.append((near.matches.get(key), analog))
     return found
+
+
+@lru_cache(maxsize=20_000)
+def _words(smiles: str) -> Words:
+    """Packed fingerprint: the same reference molecules are met again and again."""
+    words: Words = pack_words(fingerprints([smiles], _KIND, threads=1))[0]
+    return words
 
 
 def _reference(found: Matches, place: int, library: Library, label: str) -> _Keyed:

@@ -14,7 +14,7 @@ from mzseek.annotation.confidence import Confidence
 from mzseek.evidence.channel import read_once
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.lists import Lists
-from mzseek.evidence.molecules import Molecules
+from mzseek.evidence.molecules import Index, Indexed, Molecules
 from mzseek.fragments import explained_pairs, ion_forms, peak_table
 from mzseek.ragged import Ragged, pointers
 from mzseek.spectra import Spectrum
@@ -67,7 +67,11 @@ class _Layout:
 
 
 def score(
-    asked: Sequence[Asked], fitted: Fitted, confidence: Confidence, fingerprint: str
+    asked: Sequence[Asked],
+    fitted: Fitted,
+    confidence: Confidence,
+    fingerprint: str,
+    index: Index | None = None,
 ) -> tuple[list[Scored], Molecules]:
     """Scores of the candidates of features; each must have some.
 
@@ -81,13 +85,14 @@ def score(
         For how far spectra of a feature are dependent, and how common ions are.
     fingerprint : str
         Kind that the model reads of candidates.
+    index : Index, optional
+        What was read before of the store that all candidates are from.
 
     Returns
     -------
-    list of Scored, Molecules
-        The second is the table that `Scored.rows` are places in.
+    list of Scored, and the Molecules that `Scored.rows` are places in
     """
-    layout = _laid_out(asked, fingerprint)
+    layout = _laid_out(asked, fingerprint, index)
     lists, union = layout.lists, layout.union
     read_once(fitted.channels, lists.molecules)
     features = [
@@ -123,8 +128,9 @@ def score(
     return found, lists.molecules
 
 
-def _laid_out(asked: Sequence[Asked], fingerprint: str) -> _Layout:
+def _laid_out(asked: Sequence[Asked], fingerprint: str, index: Index | None) -> _Layout:
     place: dict[str, int] = {}
+    rows: list[int] = []
     members: list[int] = []
     sizes: list[int] = []
     spectra: list[Spectrum] = []
@@ -135,13 +141,17 @@ def _laid_out(asked: Sequence[Asked], fingerprint: str) -> _Layout:
         for molecules in each.molecules:
             own.append(len(sizes))
             sizes.append(len(molecules))
-            members += [place.setdefault(m.smiles, len(place)) for m in molecules]
+            for molecule in molecules:
+                members.append(place.setdefault(molecule.smiles, len(place)))
+                if len(place) > len(rows):
+                    rows.append(molecule.row)
         for number, spectrum in enumerate(each.feature.spectra):
             for reading, each_list in zip(each.readings, own, strict=True):
                 spectra.append(with_ion(spectrum, reading.adducts[number]))
                 list_of.append(each_list)
             union.append(each.kept)
-    table = Molecules(list(place), fingerprint, jobs=1)
+    indexed = Indexed(index, np.array(rows, np.int64)) if index is not None else None
+    table = Molecules(list(place), fingerprint, jobs=1, indexed=indexed)
     lists = Lists(
         spectra,
         np.array(list_of, np.int64),

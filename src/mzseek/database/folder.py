@@ -36,6 +36,7 @@ _FIELDS = {
 # The second format has the places of keys and of labelled molecules.
 MANIFEST = Manifest(KIND, DatabaseError, AGAIN, _FIELDS, versions=(2,))
 MOLECULES, MASSES, REJECTS = "molecules.parquet", "masses.npy", "rejects.tsv"
+_KEPT, _FEW = 4, 2  # answers that are kept, and groups in each
 COLUMNS = ("key", "smiles", "formula", "mass", "sources", "identifiers", "names")
 
 
@@ -51,6 +52,7 @@ class StoreFolder:
 
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
         self.folder, self.manifest = folder, manifest
+        self._last: dict[tuple[tuple[int, ...], tuple[str, ...]], pa.Table] = {}
         # Held open: when another store takes the place of this one, this one can still be read.
         self._held: dict[str, int] = {}
         weakref.finalize(self, _close, self._held)
@@ -195,7 +197,16 @@ class StoreFolder:
             yield self._sound(pa.Table.from_batches, [batch])
 
     def _groups(self, groups: list[int], columns: Sequence[str]) -> pa.Table:
-        return self._read(self._parquet.read_row_groups, groups, columns=list(columns))
+        """Groups of rows; the last ones are kept, for who asks for neighbouring masses in turn."""
+        asked = (tuple(groups), tuple(columns))
+        if asked in self._last:
+            return self._last[asked]
+        table = self._read(self._parquet.read_row_groups, groups, columns=list(columns))
+        if len(groups) <= _FEW:
+            while len(self._last) >= _KEPT:
+                self._last.pop(next(iter(self._last)))
+            self._last[asked] = table
+        return table
 
     def _sound(self, make: Callable[..., pa.Table], *what: Any) -> pa.Table:
         """A table whose texts are text: Arrow takes the bytes of a file for what they should be."""

@@ -1,15 +1,15 @@
 """Tables of molecules that lists name by their places, each read once whatever is wanted of it."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from mzseek.chem.fingerprinting.compute import molecule_rows
 from mzseek.chem.fingerprinting.registry import fingerprint_kind
-from mzseek.chem.fingerprinting.rows import rows_to_csr
 from mzseek.chem.molecule import parse_molecule
 from mzseek.fragments import PieceTable, join_tables, piece_table, table_of
 from mzseek.similarity.packed import Words, pack_words, unpack_words
@@ -18,6 +18,26 @@ from mzseek.work.progress import Progress, silent
 
 Ints = npt.NDArray[np.int64]
 _BATCH = 500  # molecules that a process reads at a time
+
+
+class Index(Protocol):
+    """What was read of a list of molecules before, and kept."""
+
+    kinds: tuple[str, ...]
+
+    def pieces(self, places: Ints) -> PieceTable:
+        """Pieces of the molecules at these places."""
+
+    def words(self, kind: str, places: Ints) -> Words:
+        """Packed fingerprints of the molecules at these places."""
+
+
+@dataclass(frozen=True, eq=False)
+class Indexed:
+    """Where molecules stand in a list that was read before."""
+
+    index: Index
+    places: Ints
 
 
 class Molecules:
@@ -36,6 +56,8 @@ class Molecules:
         Fingerprints of molecules, by place; computed from the SMILES by default.
     jobs : int, optional
         Processes that read molecules; all cores by default.
+    indexed : Indexed, optional
+        Where what was read of them before is kept; what it lacks is computed.
 
     Examples
     --------
@@ -51,9 +73,10 @@ class Molecules:
         fingerprint: str = "morgan2",
         rows: Callable[[Ints], csr_array] | None = None,
         jobs: int | None = None,
+        indexed: Indexed | None = None,
     ) -> None:
         self.smiles, self.fingerprint = smiles, fingerprint
-        self._stored, self._jobs = rows, jobs
+        self._stored, self._jobs, self._indexed = rows, jobs, indexed
         self._pieces: PieceTable | None = None
         self._words: dict[str, Words] = {}
         self._rows: csr_array | None = None
@@ -73,6 +96,8 @@ class Molecules:
         pieces : bool
         progress : callable of (stage, done, total)
         """
+        if self._indexed is not None:
+            self._look_up(kinds, pieces)
         missing = [kind for kind in dict.fromkeys(kinds) if not self._has(kind)]
         without = pieces and self._pieces is None
         if not missing and not without:
@@ -81,7 +106,7 @@ class Molecules:
             piece_table(["C"], jobs=1)  # compiled here and kept on disk, and not by each process
         tables: list[PieceTable] = []
         words: dict[str, list[Words]] = {kind: [] for kind in missing}
-        work = partial(_read, kinds=missing, with_pieces=without)
+        work = partial(read_batch, kinds=missing, with_pieces=without)
         done = 0
         for batch, (table, bits) in in_batches(work, list(self.smiles), _BATCH, self._jobs):
             tables.append(table)
@@ -118,6 +143,16 @@ class Molecules:
         assert self._pieces is not None
         return self._pieces
 
+    def _look_up(self, kinds: Iterable[str], pieces: bool) -> None:
+        """What is wanted, not there yet, and in the index."""
+        assert self._indexed is not None
+        index, places = self._indexed.index, self._indexed.places
+        for kind in kinds:
+            if kind in index.kinds and not self._has(kind):
+                self._words[kind] = index.words(kind, places)
+        if pieces and self._pieces is None:
+            self._pieces = index.pieces(places)
+
     def _has(self, kind: str) -> bool:
         return kind in self._words or (self._stored is not None and kind == self.fingerprint)
 
@@ -132,13 +167,10 @@ class Molecules:
         return self._rows
 
 
-def _read(
+def read_batch(
     smiles: Sequence[str], kinds: Sequence[str], with_pieces: bool
 ) -> tuple[PieceTable, dict[str, Words]]:
-    """Pieces, if wanted, and packed fingerprints of some molecules."""
+    """Pieces, if wanted, and packed fingerprints of some molecules, each parsed once."""
     molecules = [parse_molecule(text) for text in smiles]
-    bits = {
-        kind: pack_words(rows_to_csr(molecule_rows(molecules, kind), fingerprint_kind(kind).bits))
-        for kind in kinds
-    }
-    return table_of(molecules if with_pieces else []), bits
+    words = {kind: fingerprint_kind(kind).words(molecules) for kind in kinds}
+    return table_of(molecules if with_pieces else []), words

@@ -29,6 +29,7 @@ _USES = {
     "spectral library": "`mzseek library` takes it",
     "run folder": "`mzseek evaluate` and `mzseek report` take it",
     "model bundle": "`mzseek model info` shows what it is",
+    "index of molecules": "`mzseek annotate` takes it beside its database",
     "data set": "`mzseek data check` takes it, and `mzseek prepare` makes a prepared folder of it",
 }
 _MAKERS = {
@@ -40,6 +41,7 @@ _MAKERS = {
     "predictions": "`mzseek evaluate`",
     "fitted evidence": "`mzseek fit`",
     "model bundle": "`mzseek model build` or `mzseek model export`",
+    "index of molecules": "`mzseek database index`",
 }
 # Files that were read and found as written, by all that the system says of them.
 _verified: set[tuple[str, int, int, int, int, str]] = set()

@@ -51,11 +51,11 @@ def atom_graph(smiles: str) -> AtomGraph:
 
 def graph_of(molecule: Mol) -> AtomGraph:
     """Graph of a molecule that is parsed already."""
-    units = [
-        _unit(atom.GetAtomicNum(), atom.GetIsotope(), atom.GetTotalNumHs())
-        for atom in molecule.GetAtoms()
-    ]
-    pairs = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
+    # By index, and not over RDKit's sequences, which take most of the time for themselves.
+    every = map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms()))
+    units = [_unit(atom.GetAtomicNum(), atom.GetIsotope(), atom.GetTotalNumHs()) for atom in every]
+    bonds = map(molecule.GetBondWithIdx, range(molecule.GetNumBonds()))
+    pairs = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in bonds]
     atoms, hosts = list(range(len(units))), {}
     if len(units) > molecule.GetNumHeavyAtoms():
         hosts = _hosts(molecule)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mzseek.annotation.candidates.index import MoleculeIndex
 from mzseek.chem.formulas import parse_formula
 from mzseek.errors import AnnotationError, MoleculeError
 
@@ -20,6 +21,8 @@ class Molecule:
     mass : float
     name : str
     sources, identifiers : tuple of str
+    row : int
+        Its place in a store; −1 where it comes from none.
     """
 
     smiles: str
@@ -29,6 +32,7 @@ class Molecule:
     name: str = ""
     sources: tuple[str, ...] = ()
     identifiers: tuple[str, ...] = ()
+    row: int = -1
 
 
 class Source(ABC):
@@ -40,10 +44,13 @@ class Source(ABC):
         What answers call it.
     by_feature : bool
         Whether each feature has a list of its own, so that no mass is looked up.
+    index : MoleculeIndex or None
+        What was read of its molecules before, by their rows.
     """
 
     label: str
     by_feature: bool = False
+    index: MoleculeIndex | None = None
 
     @abstractmethod
     def __len__(self) -> int:

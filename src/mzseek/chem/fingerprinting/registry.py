@@ -19,6 +19,7 @@ FINGERPRINTS: "LazyRegistry[Fingerprint]" = LazyRegistry(
         "morgan6": f"{_HERE}:MORGAN6",
         "morgan8": f"{_HERE}:MORGAN8",
         "rdkit": f"{_HERE}:RDKIT",
+        "rdkit4": f"{_HERE}:RDKIT4",
         "map4": f"{_HERE}:MAP4_PAIRS",
         "maccs": f"{_HERE}:MACCS_KEYS",
         "morgan2-maccs": f"{_HERE}:MORGAN2_MACCS",

@@ -9,6 +9,7 @@ Beside the nearest, all known molecules speak, by the weights of a regression
 (`mzseek.evidence.regression`). Nothing is trained.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -41,7 +42,7 @@ class AnalogOptions:
     """Options of the analog channel."""
 
     top: int = option(30, "molecules that lend their likeness", least=1, most=1000)
-    likeness: str = option("morgan2,morgan4,rdkit", "fingerprints that likeness is measured by")
+    likeness: str = option("morgan2,rdkit4", "fingerprints that likeness is measured by")
     doubt: float = option(1.0, "of the regression: the larger, the plainer", above=0)
 
 
@@ -94,10 +95,15 @@ class Analogs(Channel):
             own = lists.members[lists.pointers[each] : lists.pointers[each + 1]]
             if not len(own):
                 return
-            alike = packed_tanimoto(words[place][own], known[place])
-            alike = _others(alike, of_list=lists.known_are_matches)
-            lent_by = _lent_by_nearest(alike, near, spectra)
-            by_all = _lent_by_all(alike[:, all_of.molecule], weights[:, spectra])
+            mine, of_list = words[place][own], lists.known_are_matches
+
+            def alike(molecules: Ints) -> npt.NDArray[np.float32]:
+                return _others(packed_tanimoto(mine, known[place][molecules]), of_list)
+
+            # Those of the other ion mode have no weight.
+            heard = np.flatnonzero(weights[:, spectra].any(1))
+            by_all = _lent_by_all(alike(all_of.molecule[heard]), weights[np.ix_(heard, spectra)])
+            lent_by = _lent_by_nearest(alike, near, spectra, len(own))
             rows = lists.ragged.starts[spectra][:, None] + np.arange(len(own))
             columns = slice(place * len(_NAMES), (place + 1) * len(_NAMES))
             found[rows, columns] = np.concatenate([lent_by, by_all], 2)
@@ -132,7 +138,11 @@ def _others(alike: npt.NDArray[np.float32], of_list: bool) -> npt.NDArray[np.flo
     candidates lends nothing to all of them: its spectra are matches, and would lift its isomers.
     """
     same = alike >= _SAME
-    return np.where(same.any(0) if of_list else same, np.float32(0), alike)
+    if of_list:
+        alike[:, same.any(0)] = 0
+    else:
+        alike[same] = 0
+    return alike
 
 
 class _Near(NamedTuple):
@@ -149,14 +159,14 @@ def _by_list(list_of: Ints) -> list[Ints]:
 
 
 def _lent_by_nearest(
-    alike: npt.NDArray[np.float32], nearest: _Near, spectra: Ints
+    alike: Callable[[Ints], npt.NDArray[np.float32]], nearest: _Near, spectra: Ints, candidates: int
 ) -> npt.NDArray[np.float32]:
     """Features of candidates for each of the spectra: shape (spectra, candidates, features)."""
-    found = np.zeros((len(spectra), len(alike), len(_LENT)), np.float32)
+    found = np.zeros((len(spectra), candidates, len(_LENT)), np.float32)
     for place, spectrum in enumerate(spectra):
         there = nearest.molecules[spectrum] >= 0
-        columns = nearest.molecules[spectrum][there]
-        found[place] = lent(alike[:, columns].astype(np.float64), nearest.near[spectrum][there])
+        to_them = alike(nearest.molecules[spectrum][there])
+        found[place] = lent(to_them.astype(np.float64), nearest.near[spectrum][there])
     return found
 
 

@@ -11,7 +11,8 @@ from mzseek.errors import AnnotationError
 if TYPE_CHECKING:
     from mzseek.annotation.job import Done
 
-# Up to so many spectra are answered sooner in plain Python than kernels are compiled.
+# Up to so many spectra are answered sooner in plain Python than kernels are compiled, by the few
+# candidates that the small database has for each.
 _FEW_SPECTRA = 5
 _SMALL = 200_000  # molecules: a smaller database is called small
 _SHOWN = 10
@@ -96,7 +97,8 @@ def annotate(
     """
     from mzseek.compiled import machine_code_is_kept, stay_plain
 
-    if not machine_code_is_kept() and _count(spectra, _FEW_SPECTRA + 1) <= _FEW_SPECTRA:
+    few = database is None and _count(spectra, _FEW_SPECTRA + 1) <= _FEW_SPECTRA
+    if few and not machine_code_is_kept():
         stay_plain()
     from mzseek.annotation.answering import Wanted
     from mzseek.annotation.asking.ions import Ions
