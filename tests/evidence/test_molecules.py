@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mzseek.chem import fingerprints
+from mzseek.chem.descriptors import DESCRIPTORS, descriptors
 from mzseek.errors import MoleculeError
 from mzseek.evidence import molecules
 from mzseek.evidence.molecules import Molecules
@@ -65,3 +66,19 @@ def test_an_empty_table_has_nothing() -> None:
 def test_what_is_no_molecule_is_named() -> None:
     with pytest.raises(MoleculeError, match="SMILES 'nothing'"):
         Molecules(["CCO", "nothing"], jobs=1).read(["rdkit"])
+
+
+def test_descriptors_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    smiles = ["CCO", "c1ccccc1", "CN"]
+    asked: list[str] = []
+
+    def counted(texts: list[str]) -> np.ndarray:
+        asked.extend(texts)
+        return descriptors(texts)
+
+    monkeypatch.setattr("mzseek.evidence.molecules.descriptors", counted)
+    table = Molecules(smiles, jobs=1)
+    assert np.array_equal(table.descriptors(np.array([1, 0, 1])), descriptors(smiles)[[1, 0, 1]])
+    assert np.array_equal(table.descriptors(np.array([2, 1])), descriptors(smiles)[[2, 1]])
+    assert asked == ["c1ccccc1", "CCO", "CN"]
+    assert table.descriptors(np.empty(0, np.int64)).shape == (0, len(DESCRIPTORS))

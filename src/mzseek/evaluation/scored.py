@@ -103,11 +103,14 @@ def ranking(run: Run, how: Scoring) -> str | None:
 def best_metric(run: Run, wanted: str) -> str:
     """The validation metric whose checkpoint a metric is read from: itself, or the next to it.
 
-    A setting that was not validated has the checkpoint of another one. A run that has kept none
-    for a ranking by a similarity has that of the model's own.
+    A setting that was not validated has the checkpoint of another one: of that which the run is
+    measured on, if there is one. A run that has kept none for a ranking by a similarity has that of
+    the model's own.
     """
     best, kind = run.best, wanted.partition("/")[0]
+    usual = f"{kind}/{run.facts['data'].get('measured_on', run.candidates)}"
     alike = [name for name in best if name.partition("/")[0] == kind]
+    alike.sort(key=lambda name: not f"{name}/".startswith(f"{usual}/"))
     own = "/".join(wanted.split("/")[:2])
     for name in (
         wanted,

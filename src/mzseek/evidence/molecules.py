@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from mzseek.chem.descriptors import DESCRIPTORS, descriptors
 from mzseek.chem.fingerprinting.registry import fingerprint_kind
 from mzseek.chem.molecule import parse_molecule
 from mzseek.fragments import PieceTable, join_tables, piece_table, table_of
@@ -80,6 +81,7 @@ class Molecules:
         self._pieces: PieceTable | None = None
         self._words: dict[str, Words] = {}
         self._rows: csr_array | None = None
+        self._numbers: dict[int, npt.NDArray[np.float32]] = {}
 
     def __len__(self) -> int:
         return len(self.smiles)
@@ -135,6 +137,18 @@ class Molecules:
             else:
                 self.read([kind])
         return self._words[kind]
+
+    def descriptors(self, wanted: npt.NDArray[np.integer]) -> npt.NDArray[np.float32]:
+        """Plain numbers of molecules, see `mzseek.chem.descriptors`: shape (wanted, numbers).
+
+        What learns again and again without some of them asks for the same ones.
+        """
+        asked = np.asarray(wanted, np.int64).tolist()
+        missing = [each for each in dict.fromkeys(asked) if each not in self._numbers]
+        found = descriptors([self.smiles[each] for each in missing])
+        self._numbers |= zip(missing, found, strict=True)
+        nothing = np.empty((0, len(DESCRIPTORS)), np.float32)
+        return np.stack([self._numbers[each] for each in asked]) if asked else nothing
 
     @property
     def pieces(self) -> PieceTable:

@@ -16,7 +16,7 @@ from mzseek.evaluation.posteriors import calibrate, chosen_lists, fitted_on
 from mzseek.evaluation.scored import Scoring, sees_spectrum
 from mzseek.evidence.asked import lists_from
 from mzseek.evidence.fitted import Fitted
-from mzseek.evidence.fitting.fit import FitOptions, fit
+from mzseek.evidence.fitting.fit import Combination, FitOptions, fit, fit_several
 from mzseek.evidence.registry import channels_from
 from mzseek.files import sole_writer
 from mzseek.prepared.reader import Prepared
@@ -203,3 +203,40 @@ def test_nothing_of_train_is_kept_where_a_channel_cannot_do_without(
     none = FitOptions(calibrated_on=0)
     run = fit(small, channels_from("analogs"), tmp_path / "none", none, jobs=1)
     assert not run.predictions(0, CROSSFITTED_TRAIN).exists()
+
+
+def test_several_runs_are_those_that_would_be_fitted_one_by_one(
+    fitted_run: Run, small: Prepared, tmp_path: Path
+) -> None:
+    channels = channels_from("fragments,analogs,prior")
+    both, alone, control = fit_several(
+        small, channels,
+        [
+            Combination(tmp_path / "both", (0, 1)),
+            Combination(tmp_path / "prior", (2,)),
+            Combination(tmp_path / "swapped", (0, 1), "swapped"),
+        ],
+        jobs=1,
+    )  # fmt: skip
+    assert both.identity == fitted_run.identity
+    assert alone.made.fitted.labels == ("prior",)
+    assert not sees_spectrum(alone)
+    assert control.made.fitted.ranker == both.made.fitted.ranker
+    assert control.made.options["spectra"] == "swapped"
+    for fold in ("val", "test", CROSSFITTED_TRAIN):
+        one, other, swapped = (
+            Predictions.open(run.predictions(0, fold)).lists["mass"]
+            for run in (fitted_run, both, control)
+        )
+        assert np.array_equal(one.scores, other.scores)
+        assert np.array_equal(one.parts, other.parts)
+        assert not np.array_equal(one.scores, swapped.scores)
+
+
+def test_channels_of_a_combination_have_names_of_their_own(small: Prepared, tmp_path: Path) -> None:
+    twice = [*channels_from("analogs"), *channels_from("analogs")]
+    with pytest.raises(EvidenceError, match="two channels of a combination are called analogs"):
+        fit_several(small, twice, [Combination(tmp_path / "x", (0, 1))])
+    with pytest.raises(EvidenceError, match="no channels, expected one or more"):
+        fit_several(small, twice, [Combination(tmp_path / "x", ())])
+    assert not (tmp_path / "x").exists()

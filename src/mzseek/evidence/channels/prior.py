@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from mzseek.chem.descriptors import DESCRIPTORS, descriptors
+from mzseek.chem.descriptors import DESCRIPTORS
 from mzseek.errors import EvidenceError
 from mzseek.evidence.blind import Blind, Floats, Ints, blind_rows, fit_blind
 from mzseek.evidence.channel import Channel, Features, Learned
@@ -81,5 +81,4 @@ class Prior(Channel):
 
 
 def _rows(molecules: Molecules, members: Ints) -> csr_array:
-    smiles = [molecules.smiles[int(each)] for each in members]
-    return blind_rows(molecules.fingerprints(members), descriptors(smiles))
+    return blind_rows(molecules.fingerprints(members), molecules.descriptors(members))

@@ -1,8 +1,9 @@
-"""Fitting a ranker over channels: from a prepared folder to a run like any other."""
+"""Fitting rankers over channels: from a prepared folder to runs like any other."""
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +21,11 @@ from mzseek.evidence.asked import (
 from mzseek.evidence.channel import Channel, read_once
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.fitting.crossfit import Groups, Taught
-from mzseek.evidence.fitting.predicting import Predictor, validation_means
+from mzseek.evidence.fitting.predicting import Combined, Predictor, validation_means
+from mzseek.evidence.fitting.rankers import fit_rankers
 from mzseek.evidence.fitting.swapped import groups_from
 from mzseek.evidence.known import Questions
-from mzseek.evidence.ranker import Ranker, fit_ranker
+from mzseek.evidence.ranker import Ranker
 from mzseek.evidence.states import FOLDER, save_states
 from mzseek.files import StrPath, atomic_directory, sole_writer
 from mzseek.prepared.reader import Prepared
@@ -103,25 +105,102 @@ def fit(
     BusyError, WriteError
         Another process is fitting this run, or the folder cannot be written.
     """
-    options, out = options or FitOptions(), Path(out)
+    options = options or FitOptions()
     options.check()
+    all_of_them = Combination(Path(out), tuple(range(len(channels))), options.spectra)
+    [run] = fit_several(
+        prepared, channels, [all_of_them], options, jobs=jobs, progress=progress, say=say
+    )
+    return run
+
+
+@dataclass(frozen=True)
+class Combination:
+    """Some of the channels, to be made a run of.
+
+    Attributes
+    ----------
+    out : Path
+        Run folder to make.
+    places : tuple of int
+        Channels, by their places among all.
+    spectra : str
+        Whose spectra are predicted from, as in `FitOptions`.
+    """
+
+    out: Path
+    places: tuple[int, ...]
+    spectra: str = SPECTRA[0]
+
+
+def fit_several(
+    prepared: Prepared,
+    channels: Sequence[Channel],
+    combinations: Sequence[Combination],
+    options: FitOptions | None = None,
+    *,
+    jobs: int | None = None,
+    progress: Progress = silent,
+    say: Say = unheard,
+) -> list[Run]:
+    """Runs of several combinations of channels, each as `fit` would make it, for little more work.
+
+    Channels learn once, and say once what they have to say of each candidate. Every ranker is
+    fitted on the same molecules: with a trained run among all channels, on val alone.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    channels : sequence of Channel
+        Of which two may have one name, if no combination has both.
+    combinations : sequence of Combination
+        Their ``spectra`` stand in the place of that of the options.
+    options, jobs, progress, say
+        As in `fit`, and so are errors.
+
+    Returns
+    -------
+    list of Run
+        In the order of the combinations.
+    """
+    options = options or FitOptions()
     started = time.perf_counter()
-    with sole_writer(out, "fitting evidence"):
-        check_fit(prepared, options, out)
+    with ExitStack() as held:
+        for each in combinations:
+            replace(options, spectra=each.spectra).check()
+            _check_labels([channels[place].label for place in each.places])
+            held.enter_context(sole_writer(each.out, "fitting evidence"))
+            check_fit(prepared, options, each.out)
         prepared.verify()
-        with atomic_directory(out) as partial:
-            taught, chosen, groups = _learned(prepared, channels, options, jobs, progress, say)
-            rankers = fit_rankers(taught, chosen, groups, options)
-            fitted = Fitted(channels, [each.whole for each in taught], rankers[None])
-            run = _written(partial, fitted, prepared, options)
-            predictor = Predictor(prepared, taught, groups, rankers, options.spectra, jobs)
-            _predict(run, prepared, predictor, options, progress)
+        partial = [held.enter_context(atomic_directory(each.out)) for each in combinations]
+        taught, chosen, groups = _learned(prepared, channels, options, jobs, progress, say)
+        rankers = _rankers(combinations, taught, chosen, groups, options)
+        runs = [
+            _written(folder, each, rankers[each.places][None], taught, prepared, options)
+            for folder, each in zip(partial, combinations, strict=True)
+        ]
+        for spectra in dict.fromkeys(each.spectra for each in combinations):
+            own = [n for n, each in enumerate(combinations) if each.spectra == spectra]
+            places = [combinations[n].places for n in own]
+            combined = [Combined(each, rankers[each]) for each in places]
+            predictor = Predictor(prepared, taught, groups, combined, spectra, jobs)
+            _predict([runs[n] for n in own], prepared, predictor, options, progress)
+        for run in runs:
             run.facts |= {
                 "status": "finished", "steps": STEP,
                 "seconds": round(time.perf_counter() - started, 1),
             }  # fmt: skip
             run.save()
-    return Run.open(out)
+    return [Run.open(each.out) for each in combinations]
+
+
+def _check_labels(labels: Sequence[str]) -> None:
+    """Refuse channels that no table could tell apart."""
+    if not labels:
+        raise EvidenceError("no channels, expected one or more in each combination")
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        raise EvidenceError(f"two channels of a combination are called {twice}")
 
 
 def check_fit(prepared: Prepared, options: FitOptions, out: Path) -> None:
@@ -212,10 +291,14 @@ def _unseen(asked: Questions, taught: Sequence[Taught], groups: Groups, say: Say
     return asked
 
 
-def fit_rankers(
-    taught: Sequence[Taught], asked: Questions, groups: Groups, options: FitOptions
-) -> dict[int | None, Ranker]:
-    """A ranker fitted on all questions, under None, and one without each group.
+def _rankers(
+    combinations: Sequence[Combination],
+    taught: Sequence[Taught],
+    asked: Questions,
+    groups: Groups,
+    options: FitOptions,
+) -> dict[tuple[int, ...], dict[int | None, Ranker]]:
+    """For each set of channels its rankers; channels are asked once.
 
     Raises
     ------
@@ -223,52 +306,61 @@ def fit_rankers(
         A channel has learned from a molecule that is asked about, or from its like.
     """
     features = [each.features(asked.lists, asked.blocks) for each in taught]
-    labels = [each.channel.label for each in taught]
-    names = [each.channel.feature_names for each in taught]
-    group = groups.group[groups.places(asked.blocks)]
-    rankers: dict[int | None, Ranker] = {}
-    for each in (None, *range(options.groups)):
-        own = np.flatnonzero(group != each) if each is not None else np.arange(len(asked))
-        if not len(own):
-            raise EvidenceError(
-                "all molecules to fit on are alike: none are left to cross-fit with; fit on more"
-            )
-        rows = asked.rows(own)
-        rankers[each] = fit_ranker(
-            labels, names, [values[rows] for values in features], asked.only(own),
-            l2=options.l2, by_molecule=options.by_molecule,
-        )  # fmt: skip
-    return rankers
+    found = {}
+    for places in dict.fromkeys(each.places for each in combinations):
+        own = [taught[place] for place in places], [features[place] for place in places]
+        found[places] = fit_rankers(
+            *own, asked, groups, options.groups, l2=options.l2, by_molecule=options.by_molecule
+        )
+    return found
 
 
-def _written(partial: Path, fitted: Fitted, prepared: Prepared, options: FitOptions) -> Run:
-    """The run folder, without predictions."""
-    described = {"model": fitted.describe(), "options": asdict(options)}
+def _written(
+    partial: Path,
+    combination: Combination,
+    ranker: Ranker,
+    taught: Sequence[Taught],
+    prepared: Prepared,
+    options: FitOptions,
+) -> Run:
+    """The run folder of a combination, without predictions."""
+    own = [taught[place] for place in combination.places]
+    fitted = Fitted([each.channel for each in own], [each.whole for each in own], ranker)
+    made = asdict(replace(options, spectra=combination.spectra))
+    described = {"model": fitted.describe(), "options": made}
     run = Run.create(partial, Description.of_fitted(described), prepared)
     save_states(run.folder / FOLDER, fitted.channels, fitted.learned)
     return run
 
 
 def _predict(
-    run: Run, prepared: Prepared, predictor: Predictor, options: FitOptions, progress: Progress
+    runs: Sequence[Run],
+    prepared: Prepared,
+    predictor: Predictor,
+    options: FitOptions,
+    progress: Progress,
 ) -> None:
     """Predictions of validation, which say how good it is, of test, and of some of train."""
-    _predict_taught(run, prepared, predictor, options, progress)
+    _predict_taught(runs, prepared, predictor, options, progress)
     for fold in PREDICTED:
         if not len(prepared.in_fold(fold)):
             continue
-        said = predictor.fold(fold, progress)
-        said.save(run.predictions(STEP, fold), label_of(run, STEP, fold))
-        if fold == PREDICTED[0]:
-            means = validation_means(said)
-            run.facts["best"] = {
-                name: {"step": STEP, "value": value} for name, value in means.items()
-            }
-            run.write_history([{"step": STEP, "epoch": 0.0, **means}])
+        for run, said in zip(runs, predictor.fold(fold, progress), strict=True):
+            said.save(run.predictions(STEP, fold), label_of(run, STEP, fold))
+            if fold == PREDICTED[0]:
+                means = validation_means(said)
+                run.facts["best"] = {
+                    name: {"step": STEP, "value": value} for name, value in means.items()
+                }
+                run.write_history([{"step": STEP, "epoch": 0.0, **means}])
 
 
 def _predict_taught(
-    run: Run, prepared: Prepared, predictor: Predictor, options: FitOptions, progress: Progress
+    runs: Sequence[Run],
+    prepared: Prepared,
+    predictor: Predictor,
+    options: FitOptions,
+    progress: Progress,
 ) -> None:
     """Cross-fitted predictions of some molecules of the train fold, to calibrate with.
 
@@ -280,6 +372,6 @@ def _predict_taught(
     fold = prepared.in_fold(LEARNED_ON)
     some = some_molecules(prepared, fold, options.calibrated_on)
     queries = few_of_each(prepared, some, options.spectra_each)
-    said = predictor.fold(LEARNED_ON, progress, queries)
-    folder = run.predictions(STEP, CROSSFITTED_TRAIN)
-    said.save(folder, label_of(run, STEP, CROSSFITTED_TRAIN))
+    for run, said in zip(runs, predictor.fold(LEARNED_ON, progress, queries), strict=True):
+        folder = run.predictions(STEP, CROSSFITTED_TRAIN)
+        said.save(folder, label_of(run, STEP, CROSSFITTED_TRAIN))

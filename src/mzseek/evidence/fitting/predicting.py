@@ -29,6 +29,22 @@ _CANDIDATES = 80_000  # of all settings, whose pieces are held at a time
 
 
 @dataclass(frozen=True, eq=False)
+class Combined:
+    """Some of the channels, and the rankers that combine them.
+
+    Attributes
+    ----------
+    places : tuple of int
+        Channels, by their places among those of the predictor.
+    rankers : mapping of int or None to Ranker
+        Fitted without each group; None: fitted on all.
+    """
+
+    places: tuple[int, ...]
+    rankers: Mapping[int | None, Ranker]
+
+
+@dataclass(frozen=True, eq=False)
 class Predictor:
     """Channels and rankers, to be asked about folds.
 
@@ -38,8 +54,8 @@ class Predictor:
     taught : sequence of Taught
     groups : Groups
         Of the molecules of train and val.
-    rankers : mapping of int or None to Ranker
-        Fitted without each group; None: fitted on all.
+    combined : sequence of Combined
+        What predictions are wanted of.
     spectra : str
         ``own``, or ``swapped`` for the control.
     jobs : int or None
@@ -48,7 +64,7 @@ class Predictor:
     prepared: Prepared
     taught: Sequence[Taught]
     groups: Groups
-    rankers: Mapping[int | None, Ranker]
+    combined: Sequence[Combined]
     spectra: str = "own"
     jobs: int | None = None
 
@@ -57,8 +73,10 @@ class Predictor:
         fold: str,
         progress: Progress = silent,
         queries: npt.NDArray[np.int64] | None = None,
-    ) -> Predictions:
+    ) -> list[Predictions]:
         """Scores of all candidates of a fold, of all lists that models are measured on.
+
+        One for each of ``combined``; channels are asked once.
 
         What is said of train and validation is cross-fitted, channels and ranker: both may have
         seen it. With ``queries``, only these spectra of the fold are predicted.
@@ -70,11 +88,17 @@ class Predictor:
             setting: _with_any(prepared, queries, setting) for setting in prepared.measured_settings
         }
         parts = self._parts(queries, read, usable, fold, progress)
-        lists = {
-            setting: _scored(prepared, own, setting, parts[setting])
-            for setting, own in usable.items()
-        }
-        return Predictions(queries, np.asarray(prepared.molecule[queries]), None, lists)
+        molecule = np.asarray(prepared.molecule[queries])
+        return [
+            Predictions(
+                queries, molecule, None,
+                {
+                    setting: _scored(prepared, own, setting, of_one[setting])
+                    for setting, own in usable.items()
+                },
+            )
+            for of_one in parts
+        ]  # fmt: skip
 
     def _parts(
         self,
@@ -83,14 +107,20 @@ class Predictor:
         usable: Mapping[str, npt.NDArray[np.int64]],
         fold: str,
         progress: Progress,
-    ) -> dict[str, Parts]:
-        """What channels add to the scores of candidates, by setting, some molecules at a time."""
+    ) -> list[dict[str, Parts]]:
+        """What channels add to the scores of candidates, some molecules at a time.
+
+        For each of ``combined``, by setting.
+        """
         sizes = {setting: _sizes(self.prepared, own, setting) for setting, own in usable.items()}
         ends = {setting: pointers(own) for setting, own in sizes.items()}
-        found = {
-            setting: np.zeros((int(own[-1]), len(self.taught)), np.float32)
-            for setting, own in ends.items()
-        }
+        found = [
+            {
+                setting: np.zeros((int(own[-1]), len(each.places)), np.float32)
+                for setting, own in ends.items()
+            }
+            for each in self.combined
+        ]
         load = np.zeros(len(queries), np.int64)
         for setting, own in usable.items():
             load[np.isin(queries, own)] += sizes[setting]
@@ -106,7 +136,11 @@ class Predictor:
                 here = np.flatnonzero(np.isin(queries[own], wanted))
                 at = np.searchsorted(wanted, queries[own][here])
                 rows = spans(ends[setting][at], ends[setting][at + 1])[1]
-                found[setting][rows] = self._said(joined, setting, here, features, blocks, fold)
+                for each, parts in zip(self.combined, found, strict=True):
+                    said = [features[place] for place in each.places]
+                    parts[setting][rows] = self._said(
+                        each.rankers, joined, setting, here, said, blocks, fold
+                    )
             done += len(own)
             progress(f"lists of {fold}", done, len(kept))
         return found
@@ -119,6 +153,7 @@ class Predictor:
 
     def _said(
         self,
+        rankers: Mapping[int | None, Ranker],
         joined: Joined,
         setting: str,
         spectra: npt.NDArray[np.int64],
@@ -131,15 +166,13 @@ class Predictor:
         modes, lists = joined.lists.modes[spectra], Ragged(counts)
         if fold not in CROSSFITTED:
             own = [values[rows] for values in features]
-            return self.rankers[None].parts(own, modes, counts)
+            return rankers[None].parts(own, modes, counts)
         group = self.groups.group[self.groups.places(blocks[spectra])]
-        found = np.zeros((lists.total, len(self.taught)), np.float32)
+        found = np.zeros((lists.total, len(features)), np.float32)
         for each in np.unique(group).tolist():
             of_group = lists.spread(group == each)
             own = [values[rows[of_group]] for values in features]
-            found[of_group] = self.rankers[each].parts(
-                own, modes[group == each], counts[group == each]
-            )
+            found[of_group] = rankers[each].parts(own, modes[group == each], counts[group == each])
         return found
 
 
