@@ -9,14 +9,16 @@ from types import TracebackType
 
 @dataclass
 class Measure:
-    """Use as a context manager; afterwards ``seconds`` and ``peak_bytes`` are set.
+    """Use as a context manager; afterwards ``seconds`` and the peaks are set.
 
     Memory is the resident size of this process and all its descendants, added up and sampled
-    ten times a second. Pages that they share are counted once for each: the true peak is lower.
+    ten times a second. Pages that they share are counted once for each in ``peak_bytes``: the true
+    peak is lower. In ``peak_shared_once`` each process has its part of them.
     """
 
     seconds: float = 0.0
     peak_bytes: int = 0
+    peak_shared_once: int = 0
 
     def __enter__(self) -> "Measure":
         self._stop = threading.Event()
@@ -37,7 +39,9 @@ class Measure:
 
     def _sample(self) -> None:
         while not self._stop.wait(0.1):
-            self.peak_bytes = max(self.peak_bytes, sum(_resident(p) for p in _family()))
+            family = _family()
+            self.peak_bytes = max(self.peak_bytes, sum(map(_resident, family)))
+            self.peak_shared_once = max(self.peak_shared_once, sum(map(_part, family)))
 
 
 def _family() -> list[int]:
@@ -62,6 +66,14 @@ def _resident(process: int) -> int:
         return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * 4096
     except OSError:
         return 0
+
+
+def _part(process: int) -> int:
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
 
 
 def shared_data() -> Path | None:
