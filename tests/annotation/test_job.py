@@ -115,7 +115,7 @@ def test_what_tables_name_and_libraries_add_is_said(mgf, setup, small_set, tmp_p
     done = annotate_files([mgf], tmp_path / "out", known, more=report_writers)
     line = "the table of formulas: 1 of its 2 features is not among the spectra: 'lost'"
     assert line in done.said
-    assert "Your libraries add 1 spectra to analogs, with 1 new molecules." in done.said
+    assert "Your libraries add 1 spectrum to analogs, with 1 new molecule." in done.said
     assert any("not fitted on spectra of ion-trap" in each for each in done.said)
     facts = json.loads((tmp_path / "out" / "run.json").read_text())
     assert facts["tables"] == {
@@ -123,7 +123,7 @@ def test_what_tables_name_and_libraries_add_is_said(mgf, setup, small_set, tmp_p
     }
     assert facts["added"] == {"analogs": {"spectra": 1, "molecules": 1, "left_out": 0}}
     assert [each["spectra"] for each in facts["libraries"]][1:] == [1]
-    assert "Your libraries add 1 spectra" in (tmp_path / "out" / "report.html").read_text()
+    assert "Your libraries add 1 spectrum" in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_a_resumed_job_has_met_what_was_done_before(mgf, setup, tmp_path):

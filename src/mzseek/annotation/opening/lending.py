@@ -86,10 +86,15 @@ def lending_lines(added: Mapping[str, Mapping[str, int]]) -> list[str]:
     lines = []
     for label, own in added.items():
         line = (
-            f"Your libraries add {own['spectra']:,} spectra to {label}, with "
-            f"{own['molecules']:,} new molecules"
+            f"Your libraries add {_many(own['spectra'], 'spectrum', 'spectra')} to {label}, with "
+            f"{_many(own['molecules'], 'new molecule', 'new molecules')}"
         )
         if own["left_out"]:
-            line += f"; spectra of {own['left_out']:,} further molecules are for matches only"
+            others = _many(own["left_out"], "further molecule", "further molecules")
+            line += f"; spectra of {others} are for matches only"
         lines.append(f"{line}.")
     return lines
+
+
+def _many(number: int, one: str, more: str) -> str:
+    return f"{number:,} {one if number == 1 else more}"
