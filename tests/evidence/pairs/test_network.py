@@ -69,3 +69,12 @@ def test_a_score_is_the_sum_of_its_pairs_and_totals(inputs: PairInputs) -> None:
     summed = np.bincount(inputs.pairs.row[own] - rows.start, worth, rows.stop - rows.start)
     summed += inputs.totals[rows] @ weights["totals"]
     assert np.allclose(pair_scores(weights, inputs)[rows], summed, atol=1e-5)
+
+
+def test_scores_do_not_depend_on_the_spectra_beside(
+    inputs: PairInputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = _drawn(np.random.default_rng(0))
+    together = pair_scores(weights, inputs)
+    monkeypatch.setattr("mzseek.evidence.pairs.network._AT_ONCE", 1)
+    assert np.array_equal(pair_scores(weights, inputs), together)

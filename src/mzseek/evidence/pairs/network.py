@@ -38,7 +38,12 @@ class Lesson:
 
 
 def pair_scores(weights: Mapping[str, Values], inputs: PairInputs) -> Values:
-    """Score of every candidate: the worth of the peaks that it explains, and its totals."""
+    """Score of every candidate: the worth of the peaks that it explains, and its totals.
+
+    In double precision, rounded at the end: products of other shapes add up in another order, and
+    what is said of a spectrum must not depend on those beside it.
+    """
+    weights = {name: values.astype(np.float64) for name, values in weights.items()}
     found = np.zeros(int(inputs.row_ends[-1]), np.float32)
     for first in range(0, len(inputs), _AT_ONCE):
         spectra = np.arange(first, min(first + _AT_ONCE, len(inputs)))
@@ -110,8 +115,8 @@ def _forward(
     first = np.maximum(given @ weights["first"] + weights["first_bias"], 0)
     second = np.maximum(first @ weights["second"] + weights["second_bias"], 0)
     values = second @ weights["last"] + weights["last_bias"]
-    added: Values = np.bincount(places, values * shares, minlength=len(rows)).astype(np.float32)
-    scores = added + inputs.totals[rows] @ weights["totals"]
+    added = np.bincount(places, values * shares, minlength=len(rows)).astype(values.dtype)
+    scores: Values = added + inputs.totals[rows] @ weights["totals"]
     return scores, rows, _Kept(given, first, second, values, shares, places)
 
 
