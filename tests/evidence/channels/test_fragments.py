@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from mzseek.evidence.channels.fragments import FragmentOptions, Fragments
-from mzseek.evidence.fitting.fit import fit_ranker
 from mzseek.evidence.known import Lessons, Questions
 from mzseek.evidence.lists import Lists
 from mzseek.evidence.pairs.network import SHAPES
+from mzseek.evidence.ranker import fit_ranker
 from mzseek.fragments import KINDS, explain
 from mzseek.metrics import hit_rate
 
