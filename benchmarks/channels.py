@@ -38,7 +38,6 @@ from mzseek.evidence.fitting.fit import SPECTRA, Combination, fit_several
 from mzseek.evidence.registry import channel_from
 from mzseek.files import atomic_file
 from mzseek.prepared.reader import Prepared
-from mzseek.report.tradeoff import DECODED, Row, tradeoff_svg
 from mzseek.runs.run import Run
 
 OWN, SWAPPED = SPECTRA
@@ -57,6 +56,9 @@ FITTED = {
     "analogs-swapped": (("analogs",), SWAPPED),
     "all-three-swapped": (THREE, SWAPPED),
 }
+# What the figure shows, and where labels stand that would lie upon each other.
+DRAWN = ("iou", "bce", "cosine", "fp-cos", "emb-cos", "prior", "fragments", "analogs", "all-three")
+LABEL_AT = {"bce": (-8, 10), "cosine": (-42, 8), "emb-cos": (5, -11), "prior": (-60, -12)}
 WORDS = {
     PRIOR: "blind: prior alone",
     "all-three": "all three",
@@ -254,9 +256,7 @@ def show(out, figure):
     rows = [*controls, *losses, *first]
     print(four_columns(results, rows), "", second_table(results, rows), sep="\n")
     if figure:
-        shown = [PRIOR, *losses, *first]
-        drawn = tradeoff_svg([point(results, name) for name in shown if has_point(results, name)])
-        Path(figure).write_text(drawn, encoding="utf-8")
+        draw_front(results, Path(figure))
 
 
 def four_columns(results, rows):
@@ -339,25 +339,32 @@ def table_line(cells):
     return f"| {' | '.join(cells)} |"
 
 
-def has_point(results, name):
-    """Whether a place in the figure is known."""
-    return results.mean(name, "mass.beliefs", "error") is not None
+def draw_front(results, file):
+    """HR@1 against Tanimoto: losses thresholded and decoded, and decoded evidence."""
+    from matplotlib.figure import Figure
 
-
-def point(results, name):
-    """Where a model stands: HR@1, Tanimoto of its thresholded fingerprint, and of its decision."""
-    found = {
-        HITS[0]: results.mean(name, "mass.hits", "alone", HITS[0]),
-        "tanimoto": results.mean(name, "mass.hits", "alone", "tanimoto"),
-        DECODED: results.mean(name, "mass.beliefs", "tanimoto", "tanimoto/all"),
-    }
-    known = {key: each for key, each in found.items() if each is not None}
-    return Row(
-        WORDS.get(name, name),
-        {key: known[key]["mean"] if key in known else None for key in found},
-        {key: (each["low"], each["high"]) for key, each in known.items()},
-        control=name in CONTROLS,
-    )
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.add_subplot()
+    for name in DRAWN:
+        hits = results.mean(name, "mass.hits", "alone", "hit_rate@1")
+        decoded = results.mean(name, "mass.beliefs", "tanimoto", "tanimoto/all")
+        plain = results.mean(name, "mass.hits", "alone", "tanimoto")
+        if hits is None or decoded is None:
+            continue
+        x, y = 100 * hits["mean"], 100 * decoded["mean"]
+        axes.plot(x, y, "D", color="C1", zorder=3)
+        if plain is not None:
+            low = 100 * plain["mean"]
+            axes.plot(x, low, "o", color="C0", zorder=3)
+            axes.plot([x, x], [low, y], color="0.8", zorder=1)
+        axes.annotate(WORDS.get(name, name), (x, y), LABEL_AT.get(name, (6, 4)),
+                      textcoords="offset points", fontsize=8)  # fmt: skip
+    axes.plot([], [], "o", color="C0", label="predicted fingerprint, thresholded")
+    axes.plot([], [], "D", color="C1", label="decoded for Tanimoto")
+    axes.set(xlabel="HR@1, %", ylabel="Tanimoto of the decision, %", xlim=(0, 62), ylim=(0, 75))
+    axes.legend(loc="lower right", frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(file, format="svg", metadata={"Date": None})
 
 
 def main():
