@@ -58,3 +58,19 @@ def test_what_cannot_be_opened_is_told_and_tried_again() -> None:
 def test_it_travels() -> None:
     work = pickle.loads(pickle.dumps(WithOpened(scaled, note_and_open, Path("a"), 2)))
     assert (work.work, work.opener, work.key) == (scaled, note_and_open, (Path("a"), 2))
+
+
+def scaled_by_others(thing: tuple[Path, int], batch: int) -> int:
+    """Hands out work of its own, that opens something too."""
+    work = WithOpened(scaled, note_and_open, thing[0] / "inner", thing[1])
+    return sum(LocalEngine(1).results(work, [batch, batch]))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_work_that_hands_out_work_keeps_what_it_has_open(jobs: int, tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    work = WithOpened(scaled_by_others, note_and_open, tmp_path, 3)
+    assert list(LocalEngine(jobs).results(work, range(6))) == [6 * n for n in range(6)]
+    openings = [path.name.partition("-")[0] for path in tmp_path.iterdir() if path.is_file()]
+    assert len(openings) == len(set(openings)) <= jobs
+    assert opened._kept == {}

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from mzseek.errors import MzseekError
 from mzseek.work.channel import Channel, Direct, Post, Socket
 from mzseek.work.engine import Engine, in_order
-from mzseek.work.opened import forget_opened
+from mzseek.work.opened import opened_within
 from mzseek.work.processes import Watch, begin_worker, hear_ctrl_c, signals_kept, stop_workers
 from mzseek.work.progress import Progress, Say, silent, unheard
 
@@ -104,15 +104,13 @@ class LocalEngine(Engine):
 
 
 def _done_here(work: Callable[[Batch], Result], batches: Iterable[Batch]) -> Iterator[Result]:
-    try:
+    with opened_within():
         for batch in batches:
             try:
                 done = work(batch)
             finally:
                 hear_ctrl_c()
             yield done
-    finally:
-        forget_opened()
 
 
 def _told_here(work: Callable[[Batch, Channel], Result], channel: Channel, batch: Batch) -> Result:

@@ -1,6 +1,7 @@
 """What a worker opens once and keeps between batches: a folder's name travels, not its contents."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 Thing = TypeVar("Thing")
@@ -51,3 +52,19 @@ class WithOpened(Generic[Thing, Batch, Result]):
 def forget_opened() -> None:
     """Let go of what is open in this process."""
     _kept.clear()
+
+
+@contextmanager
+def opened_within() -> Iterator[None]:
+    """Whatever is opened within is let go at the end, and what was open before is open again.
+
+    Work that has something open may itself hand out work: to lose the first at the end of the
+    second would open it anew for every batch.
+    """
+    before = dict(_kept)
+    _kept.clear()
+    try:
+        yield
+    finally:
+        _kept.clear()
+        _kept.update(before)
