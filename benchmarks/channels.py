@@ -1,12 +1,14 @@
 """What of a score is evidence: channels and trained losses in one table, with controls.
 
-usage: channels.py fit PREPARED OUT [--seeds 0 1 2] [--jobs N]
+usage: channels.py fit PREPARED OUT [--seeds 0 1 2] [--network RUN] [--jobs N]
        channels.py measure PREPARED OUT [--trained RUN …] [--lists mass formula matched] [--jobs N]
        channels.py show OUT [--figure FILE.svg]
 
 ``fit`` lets the channels learn once and makes a run of each combination in OUT/runs: each channel
-alone, fragments + analogs, all three, all three + prior, and controls whose spectra are those of
-other molecules. A seed is that of the fragments' network; what has no network is fitted once.
+alone, fragments + analogs, the same with substructures and with the prior, and controls whose
+spectra are those of other molecules. A seed is that of the fragments' network; what has no network
+is fitted once. With --network, a trained run is a channel, too: rankers are then fitted on val
+alone, with it and without.
 
 ``measure`` asks these runs, and trained ones, about the test fold: hit rates, their gain over the
 prior alone, all spectra of a molecule together, bits over a uniform prior and over the prior alone;
@@ -42,31 +44,39 @@ from mzseek.runs.run import Run
 
 OWN, SWAPPED = SPECTRA
 PRIOR = "prior"
-THREE = ("fragments", "analogs", "substructures")
+BOTH = ("fragments", "analogs")
 # What is fitted: channels, and whose spectra are predicted from.
 FITTED = {
     PRIOR: ((PRIOR,), OWN),
+    "substructures": (("substructures",), OWN),
     "fragments": (("fragments",), OWN),
     "analogs": (("analogs",), OWN),
-    "substructures": (("substructures",), OWN),
-    "fragments+analogs": (("fragments", "analogs"), OWN),
-    "all-three": (THREE, OWN),
-    "all-three+prior": ((*THREE, PRIOR), OWN),
+    "fragments+analogs": (BOTH, OWN),
+    "fragments+analogs+substructures": ((*BOTH, "substructures"), OWN),
+    "fragments+analogs+prior": ((*BOTH, PRIOR), OWN),
     "fragments-swapped": (("fragments",), SWAPPED),
     "analogs-swapped": (("analogs",), SWAPPED),
-    "all-three-swapped": (THREE, SWAPPED),
+    "fragments+analogs-swapped": (BOTH, SWAPPED),
+}
+# With a trained run among them, fitted on val alone: a table of its own.
+ON_VAL = {
+    "on-val": (BOTH, OWN),
+    "on-val+network": ((*BOTH, "network"), OWN),
 }
 # What the figure shows, and where labels stand that would lie upon each other.
-DRAWN = ("iou", "bce", "cosine", "fp-cos", "emb-cos", "prior", "fragments", "analogs", "all-three")
+DRAWN = ("iou", "bce", "cosine", "fp-cos", "emb-cos", "prior", "fragments", "analogs",
+         "fragments+analogs")  # fmt: skip
 LABEL_AT = {"bce": (-8, 10), "cosine": (-42, 8), "emb-cos": (5, -11), "prior": (-60, -12)}
 WORDS = {
     PRIOR: "blind: prior alone",
-    "all-three": "all three",
-    "all-three+prior": "all three + prior",
     "fragments+analogs": "fragments + analogs",
+    "fragments+analogs+substructures": "fragments + analogs + substructures",
+    "fragments+analogs+prior": "fragments + analogs + prior",
     "fragments-swapped": "fragments, another molecule's spectrum",
     "analogs-swapped": "analogs, another molecule's spectrum",
-    "all-three-swapped": "all three, another molecule's spectrum",
+    "fragments+analogs-swapped": "fragments + analogs, another molecule's spectrum",
+    "on-val": "fragments + analogs, ranker fitted on val alone",
+    "on-val+network": "the same + network",
     "emb-cos-blind": "blind: emb-cos without the spectrum",
     "fp-cos-temperature4": "fp-cos, τ = 4",
 }
@@ -83,12 +93,20 @@ def say(text):
 # Fitting
 
 
-def fit(prepared, out, seeds, jobs):
-    """A run for each combination, and for each seed where a network is in it."""
+def fit(prepared, out, seeds, jobs, network=None):
+    """A run for each combination, and for each seed where a network over pairs is in it."""
+    (out / "runs").mkdir(parents=True, exist_ok=True)
+    fit_those(prepared, out, FITTED, seeds, jobs)
+    if network is not None:
+        fit_those(prepared, out, ON_VAL, seeds[:1], jobs, network)
+
+
+def fit_those(prepared, out, combinations, seeds, jobs, network=None):
+    """Runs that are not there yet, the channels learning once."""
     channels, places, wanted = [], {}, []
-    for name, (labels, spectra) in FITTED.items():
-        for seed in seeds if "fragments" in labels else seeds[:1]:
-            has_seed = "fragments" in labels
+    for name, (labels, spectra) in combinations.items():
+        has_seed = "fragments" in labels
+        for seed in seeds if has_seed else seeds[:1]:
             folder = out / "runs" / (f"{name}.seed{seed}" if has_seed else name)
             if folder.exists():
                 continue
@@ -97,16 +115,22 @@ def fit(prepared, out, seeds, jobs):
                 key = (label, seed if label == "fragments" else None)
                 if key not in places:
                     places[key] = len(channels)
-                    channels.append(channel_from(label, {} if key[1] is None else {"seed": seed}))
+                    channels.append(channel_of(*key, network))
                 own.append(places[key])
             wanted.append(Combination(folder, tuple(own), spectra))
     if not wanted:
         say("everything is fitted")
         return
-    (out / "runs").mkdir(parents=True, exist_ok=True)
     say(f"fitting {', '.join(each.out.name for each in wanted)}")
     fit_several(prepared, channels, wanted, jobs=jobs, progress=Steps(), say=say)
     say("fitted")
+
+
+def channel_of(label, seed, network):
+    """A channel by its name; the trained run is called network."""
+    if label == "network":
+        return channel_from("run", {"path": str(network)})
+    return channel_from(label, {} if seed is None else {"seed": seed})
 
 
 class Steps:
@@ -247,9 +271,9 @@ def model_of(folder):
 def show(out, figure):
     """The four columns, what probabilities are worth, and the figure."""
     results = Results(out / "results")
-    first = [name for name in FITTED if name in results.seeds and name not in CONTROLS]
+    first = [name for name in [*FITTED, *ON_VAL] if name in results.seeds and name not in CONTROLS]
     losses = sorted(
-        (name for name in results.seeds if name not in FITTED and name not in CONTROLS),
+        (name for name in results.seeds if name not in [*FITTED, *ON_VAL, *CONTROLS]),
         key=lambda name: results.mean(name, "mass.hits", "alone", HITS[0])["mean"],
     )
     controls = [name for name in CONTROLS if name in results.seeds]
@@ -377,6 +401,7 @@ def main():
         command.add_argument("out", type=Path)
         if name != "show":
             command.add_argument("--jobs", type=int)
+    commands.choices["fit"].add_argument("--network", type=Path)
     commands.choices["fit"].add_argument("--seeds", type=int, nargs="+", default=[0])
     commands.choices["measure"].add_argument("--trained", type=Path, nargs="*", default=[])
     commands.choices["measure"].add_argument("--lists", nargs="+", default=["mass", "formula"])
@@ -387,7 +412,7 @@ def main():
         return
     prepared = Prepared.open(given.prepared)
     if given.command == "fit":
-        fit(prepared, given.out, given.seeds, given.jobs)
+        fit(prepared, given.out, given.seeds, given.jobs, given.network)
     else:
         measure(prepared, given.out, given.trained, given.lists, given.jobs)
 

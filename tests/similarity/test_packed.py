@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from mzseek.similarity import tanimoto
-from mzseek.similarity.packed import pack_words, packed_tanimoto, unpack_words, weighted_tanimoto
+from mzseek.similarity.packed import pack_words, packed_tanimoto, unpack_words
 
 
 def drawn(rows: int, bits: int, seed: int = 0) -> csr_array:
@@ -36,21 +36,3 @@ def test_it_is_the_tanimoto_of_rows(
         expected = tanimoto(rows, csr_array(np.repeat(others[[place]].toarray(), 6, 0)))
         assert np.allclose(found[:, place], expected)
     assert found[0, 0] == 1  # two empty ones are equal
-
-
-@pytest.mark.parametrize("plain", [False, True])
-def test_weighted_sums_are_sums_of_similarities(
-    plain: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mzseek.similarity.packed.is_plain", lambda: plain)
-    rows, others = pack_words(drawn(6, 167, 1)), pack_words(drawn(9, 167, 2))
-    others[4] = rows[3]
-    weights = np.random.default_rng(3).normal(size=(9, 2)).astype(np.float32)
-    lends = np.ones(9, np.bool_)
-    lends[5] = False
-    alike = packed_tanimoto(rows, others).astype(np.float64)
-    alike[:, 5] = 0
-    assert alike[3, 4] == 1
-    alike[alike >= 0.9999] = 0
-    found = weighted_tanimoto(rows, others, weights, 0.9999, lends)
-    assert np.allclose(found, np.stack([alike @ weights, alike**2 @ weights], 2), atol=1e-6)

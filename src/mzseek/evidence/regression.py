@@ -86,6 +86,15 @@ class Regression:
             found[np.ix_(own, spectra)] = solved
         return found
 
+    def by_molecule(self, peaks: PeakLists, ions: Ions, number: int) -> Values:
+        """The same by molecule, of so many: shape (molecules, spectra)."""
+        weights = self.weights(peaks, ions)
+        found = np.zeros((number, weights.shape[1]), np.float32)
+        for negative in (False, True):  # a molecule has one point of each mode, at the most
+            own = np.flatnonzero((self._points % 2 == 1) == negative)
+            found[self.molecule[own]] += weights[own]
+        return found
+
     def _factor(self, own: npt.NDArray[np.intp], negative: bool) -> Any:
         """Of the kernel of an ion mode, made once."""
         if negative not in self._factors:

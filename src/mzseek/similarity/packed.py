@@ -52,72 +52,6 @@ def packed_tanimoto(rows: Words, others: Words) -> npt.NDArray[np.float32]:
     return found
 
 
-def weighted_tanimoto(
-    rows: Words, others: Words, weights: npt.NDArray[np.float32], same: float, lends: Flags
-) -> npt.NDArray[np.float64]:
-    """Tanimoto similarities, and their squares, to others, summed by weights of these.
-
-    As sums over `packed_tanimoto`, without holding all similarities.
-
-    Parameters
-    ----------
-    rows, others : uint64 arrays, shapes (rows, words) and (others, words)
-    weights : float32 array, shape (others, sums)
-    same : float
-        Similarity from which on an other is left out: it is the row itself.
-    lends : bool array, shape (others,)
-        Whether each is counted at all.
-
-    Returns
-    -------
-    float64 array, shape (rows, sums, 2)
-
-    Examples
-    --------
-    >>> words = pack_words(csr_array(np.array([[1, 1, 0], [0, 1, 1]])))
-    >>> one = np.ones((2, 1), np.float32)
-    >>> weighted_tanimoto(words, words, one, 0.99, np.ones(2, np.bool_)).round(2).tolist()
-    [[[0.33, 0.11]], [[0.33, 0.11]]]
-    """
-    found = np.zeros((len(rows), weights.shape[1], 2))
-    if is_plain():
-        alike = packed_tanimoto(rows, others).astype(np.float64)
-        alike[:, ~lends] = 0
-        alike[alike >= same] = 0
-        found[:, :, 0], found[:, :, 1] = alike @ weights, alike**2 @ weights
-    else:
-        sizes = (_sizes(rows), _sizes(others))
-        _add_weighted(rows, others, sizes, weights, same, lends, found)
-    return found
-
-
-@compiled
-def _add_weighted(
-    rows: Words,
-    others: Words,
-    sizes: tuple[Ints, Ints],
-    weights: npt.NDArray[np.float32],
-    same: float,
-    lends: Flags,
-    found: npt.NDArray[np.float64],
-) -> None:
-    row_bits, other_bits = sizes
-    for row in range(len(rows)):
-        for other in range(len(others)):
-            if not lends[other]:
-                continue
-            common = np.int64(0)
-            for word in range(rows.shape[1]):
-                common += _ones(rows[row, word] & others[other, word])
-            either = row_bits[row] + other_bits[other] - common
-            alike = common / either if either > 0 else 1.0
-            if alike >= same:
-                continue
-            for place in range(weights.shape[1]):
-                found[row, place, 0] += alike * weights[other, place]
-                found[row, place, 1] += alike * alike * weights[other, place]
-
-
 def _sizes(rows: Words) -> Ints:
     return np.asarray(np.bitwise_count(rows).sum(1), np.int64)
 
@@ -140,13 +74,13 @@ def _fill(
         for other in range(len(others)):
             common = np.int64(0)
             for word in range(rows.shape[1]):
-                common += _ones(rows[row, word] & others[other, word])
+                common += bit_count(rows[row, word] & others[other, word])
             either = row_bits[row] + other_bits[other] - common
             found[row, other] = common / either if either > 0 else 1.0
 
 
 @compiled
-def _ones(word: np.uint64) -> np.int64:
+def bit_count(word: np.uint64) -> np.int64:
     """Bits that are set, by halves: compilers know this form, and put one instruction for it."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + (

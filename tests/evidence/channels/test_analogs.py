@@ -14,6 +14,8 @@ from mzseek.library.lists import Ions, lists_of
 from mzseek.similarity import tanimoto
 from mzseek.spectra import bin_spectra
 
+from ..conftest import lessons_of, questions_of
+
 
 def test_order_changes_nothing(order_changes_nothing) -> None:
     order_changes_nothing(Analogs())
@@ -161,3 +163,27 @@ def test_a_known_molecule_in_another_form_is_left_out(lessons: Lessons) -> None:
     made = Analogs().extended(learned, dataclasses.replace(odd, ions=moved))
     assert (made.molecules, made.left_out) == (0, 1)
     assert made.spectra == int((lessons.molecule != 0).sum())
+
+
+CHAINS = ["CCCCCCCCCCCCO", "CCCCCCCCCCCCCCO", "CCCCCCCCCCCCCC(C)O"]
+
+
+@pytest.mark.parametrize("of_list", [False, True])
+def test_a_longer_chain_is_an_analog_and_no_match(of_list: bool) -> None:
+    """No fingerprint tells the first from the second, which weighs more: it lends its likeness."""
+    known = lessons_of(questions_of(CHAINS[1:], [CHAINS[1:]] * 2))
+    asked = questions_of(CHAINS[:1], [[CHAINS[0], "CCCCCCOCCCCCC"]], each=1)
+    lists = dataclasses.replace(asked.lists, known_are_matches=of_list)
+    channel = Analogs()
+    learned = channel.learn(known)
+    said = channel.features(learned, lists)
+    assert (said[0] > said[1]).all()
+    assert said[0, 0] > 0.5
+    # The same spectrum, of a molecule as heavy as the known one: a match, which lends nothing.
+    heavier = [dataclasses.replace(lists.spectra[0], precursor_mz=known.spectra[0].precursor_mz)]
+    as_match = channel.features(learned, dataclasses.replace(lists, spectra=heavier))
+    assert as_match[0, 0] < said[0, 0]
+    # States of earlier versions have no masses: whatever looks the same is taken for a match.
+    arrays = {name: values for name, values in learned.arrays.items() if name != "masses"}
+    before = channel.features(dataclasses.replace(learned, arrays=arrays, ready={}), lists)
+    assert before[0, 0] < said[0, 0]

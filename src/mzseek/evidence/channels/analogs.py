@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from mzseek.adducts import neutral_mass
+from mzseek.chem import exact_mass
 from mzseek.chem.fingerprinting.registry import FINGERPRINTS
 from mzseek.errors import EvidenceError
 from mzseek.evidence.channel import Channel, Extended, Features, Learned
@@ -27,14 +29,18 @@ from mzseek.fragments.match import in_threads
 from mzseek.library.lists import Ions, lists_of
 from mzseek.library.lists import Lists as PeakLists
 from mzseek.registry import check_name, option
-from mzseek.similarity.packed import Words, pack_words, packed_tanimoto, weighted_tanimoto
+from mzseek.similarity.likeness import Likeness, marks
+from mzseek.similarity.packed import Flags, Words, pack_words
+from mzseek.spectra import Spectrum
 from mzseek.work.progress import Progress, silent
 
+Floats = npt.NDArray[np.float64]
 _LENT = ("nearest", "mean", "sharp", "nearest × best", "mean × best", "sharp × best")
 _OF_ALL = ("regression", "sharp regression")
 _NAMES = _LENT + _OF_ALL
 _SAME = 0.9999  # Tanimoto similarity from which on two molecules are the same to a fingerprint
 _MOST = 10_000  # known molecules, with those taken in: the regression takes their third power
+_ONE_MASS = 0.5  # Da: isomers are nearer, homologues are not
 _BIN = 0.01  # what the index is told; analogs are found by bins of their own
 
 
@@ -72,6 +78,7 @@ class Analogs(Channel):
             "precursors": ions.precursors,
             "modes": ions.modes,
             "molecule_of": np.asarray(molecule_of, np.int64),
+            "masses": _masses_of([lessons.molecules.smiles[int(each)] for each in molecules]),
         }
         for kind in self.kinds:
             rows = lessons.molecules.fingerprints(molecules, kind)
@@ -84,12 +91,12 @@ class Analogs(Channel):
         found = np.zeros((lists.ragged.total, len(self.feature_names)), np.float32)
         peaks, ions = lists_of(lists.spectra)
         near, all_of = self._nearest(learned, peaks, ions), self._regression(learned)
-        weights = all_of.weights(peaks, ions)
         by_list = _by_list(lists.list_of)
         work = [(place, spectra) for place in range(len(self.kinds)) for spectra in by_list]
         words = [lists.molecules.words(kind) for kind in self.kinds]
-        known = [_words(learned, kind) for kind in self.kinds]
-        everyone = np.ones(len(known[0]), np.bool_)
+        known = [_likeness(learned, kind) for kind in self.kinds]
+        masses = _masses(learned, len(known[0]))
+        weights = all_of.by_molecule(peaks, ions, len(known[0]))
 
         def one(number: int) -> None:
             place, spectra = work[number]
@@ -97,18 +104,18 @@ class Analogs(Channel):
             own = lists.members[lists.pointers[each] : lists.pointers[each + 1]]
             if not len(own):
                 return
-            mine, theirs = words[place][own], known[place]
-            lends = _lenders(mine, theirs) if lists.known_are_matches else everyone
-            # Those of the other ion mode have no weight.
-            heard = np.flatnonzero(weights[:, spectra].any(1))
-            molecules = all_of.molecule[heard]
-            by_all = weighted_tanimoto(
-                mine, theirs[molecules], weights[np.ix_(heard, spectra)], _SAME, lends[molecules]
-            ).transpose(1, 0, 2)
-            lent_by = _lent_by_nearest(mine, theirs, lends, near, spectra)
+            mine = words[place][own]
+            itself = _of_mass(masses, lists.spectra[int(spectra[0])])
+            lends = _lenders(mine, known[place], itself if lists.known_are_matches else None)
+            near_to = np.unique(near.molecules[spectra])
+            near_to = near_to[near_to >= 0]
+            by_all, alike = known[place].to_rows(
+                mine, weights[:, spectra], lends=lends, itself=itself, same=_SAME, wanted=near_to
+            )
+            lent_by = _lent_by_nearest(alike, near_to, near, spectra)
             rows = lists.ragged.starts[spectra][:, None] + np.arange(len(own))
             columns = slice(place * len(_NAMES), (place + 1) * len(_NAMES))
-            found[rows, columns] = np.concatenate([lent_by, by_all], 2)
+            found[rows, columns] = np.concatenate([lent_by, by_all.transpose(1, 0, 2)], 2)
 
         in_threads(one, len(work), None)
         return found
@@ -136,6 +143,8 @@ class Analogs(Channel):
             return Extended(learned, 0, 0, left_out)
         added = more.only(np.array(kept, np.int64))
         arrays = _joined(learned, added, place[added.molecule])
+        masses = _masses(learned, number), _masses_of(smiles[new].tolist())
+        arrays["masses"] = np.concatenate(masses).astype(np.float32)
         table = self._read(smiles[new].tolist())
         for kind in self.kinds:
             rows, name = table.fingerprints(np.arange(len(new)), kind), f"bit_pointers.{kind}"
@@ -148,7 +157,7 @@ class Analogs(Channel):
 
     def _places(self, learned: Learned, smiles: list[str]) -> Ints:
         """Places of molecules among the known, by their fingerprints; −1 where none has these."""
-        known = np.hstack([_words(learned, kind) for kind in self.kinds])
+        known = np.hstack([_likeness(learned, kind).known for kind in self.kinds])
         place_of = {row.tobytes(): at for at, row in reversed(list(enumerate(known)))}
         table = self._read(smiles)
         words = np.hstack([table.words(kind) for kind in self.kinds])
@@ -179,21 +188,39 @@ class Analogs(Channel):
         return made
 
 
-def _lenders(candidates: Words, known: Words) -> npt.NDArray[np.bool_]:
+def _lenders(candidates: Words, known: Likeness, itself: Flags | None) -> Flags:
     """Which known molecules are none of the candidates, as far as fingerprints tell.
 
     In lists that a ranker is fitted on, the truth is never a known molecule, and some decoys are:
     to be known would count against a candidate, so that none lends to itself. A known molecule that
-    is any of the candidates lends nothing to all of them, where that is asked for: its spectra are
-    matches, and would lift its isomers.
+    is any of the candidates lends nothing to all of them, where that is asked for (`itself` are
+    those that may be): its spectra are matches, and would lift its isomers.
     """
-    return ~np.isin(_marks(known), _marks(candidates))
+    lends = np.ones(len(known), np.bool_)
+    if itself is not None:
+        lends[itself] = ~np.isin(known.marks[itself], marks(candidates))
+    return lends
 
 
-def _marks(rows: Words) -> npt.NDArray[np.uint64]:
-    """A number for each fingerprint: equal ones have the same, and others hardly ever do."""
-    odd = np.random.default_rng(0).integers(2**63, size=rows.shape[1], dtype=np.uint64) * 2 + 1
-    return np.asarray((rows * odd).sum(1, dtype=np.uint64))
+def _of_mass(masses: Floats, spectrum: Spectrum) -> Flags:
+    """Known molecules as heavy as what a spectrum is of; all where its ion is not told.
+
+    Fingerprints do not tell a chain from a longer one: these are analogs, and of another mass.
+    """
+    if spectrum.adduct is None:
+        return np.ones(len(masses), np.bool_)
+    mass = neutral_mass(spectrum.precursor_mz, spectrum.adduct)
+    return np.asarray(~(np.abs(masses - mass) > _ONE_MASS))
+
+
+def _masses_of(smiles: list[str]) -> npt.NDArray[np.float32]:
+    return np.array([exact_mass(text) for text in smiles], np.float32)
+
+
+def _masses(learned: Learned, number: int) -> Floats:
+    """Of the known molecules; not a number where they were not kept, as they once were not."""
+    masses = learned.arrays.get("masses")
+    return np.full(number, np.nan) if masses is None else masses.astype(np.float64)
 
 
 class _Near(NamedTuple):
@@ -210,21 +237,17 @@ def _by_list(list_of: Ints) -> list[Ints]:
 
 
 def _lent_by_nearest(
-    candidates: Words,
-    known: Words,
-    lends: npt.NDArray[np.bool_],
-    nearest: _Near,
-    spectra: Ints,
+    alike: Floats, molecules: Ints, nearest: _Near, spectra: Ints
 ) -> npt.NDArray[np.float32]:
-    """Features of candidates for each of the spectra: shape (spectra, candidates, features)."""
-    found = np.zeros((len(spectra), len(candidates), len(_LENT)), np.float32)
+    """Features of candidates for each of the spectra: shape (spectra, candidates, features).
+
+    `alike` is their likeness to some molecules, which rise.
+    """
+    found = np.zeros((len(spectra), len(alike), len(_LENT)), np.float32)
     for place, spectrum in enumerate(spectra):
         there = nearest.molecules[spectrum] >= 0
-        molecules = nearest.molecules[spectrum][there]
-        alike = packed_tanimoto(candidates, known[molecules]).astype(np.float64)
-        alike[:, ~lends[molecules]] = 0
-        alike[alike >= _SAME] = 0
-        found[place] = lent(alike, nearest.near[spectrum][there])
+        columns = np.searchsorted(molecules, nearest.molecules[spectrum][there])
+        found[place] = lent(alike[:, columns], nearest.near[spectrum][there])
     return found
 
 
@@ -288,12 +311,13 @@ def _joined(learned: Learned, added: Measured, places: Ints) -> dict[str, npt.ND
     }
 
 
-def _words(learned: Learned, kind: str) -> Words:
-    """Fingerprints of the known molecules, packed once."""
+def _likeness(learned: Learned, kind: str) -> Likeness:
+    """Fingerprints of the known molecules, prepared once."""
     if kind not in learned.ready:
         pointers, bits = learned.arrays[f"bit_pointers.{kind}"], learned.arrays[f"bits.{kind}"]
         shape = (len(pointers) - 1, FINGERPRINTS[kind].bits)
         ones = np.ones(len(bits), np.int32)
-        learned.ready[kind] = pack_words(csr_array((ones, bits, pointers), shape=shape))
-    words: Words = learned.ready[kind]
-    return words
+        words = pack_words(csr_array((ones, bits, pointers), shape=shape))
+        learned.ready[kind] = Likeness(words)
+    made: Likeness = learned.ready[kind]
+    return made

@@ -43,7 +43,7 @@ class FragmentOptions:
     least: float = option(LEAST, "m/z that is always within the tolerance", least=0, most=1)
     rounds: int = option(2, "times that explanations are chosen and their worth is fitted", least=1)
     l2: float = option(1e-4, "penalty on the squares of weights", least=0)
-    epochs: int = option(3, "passes over the spectra that teach the network", least=1, most=100)
+    epochs: int = option(16, "passes over the spectra that teach the network", least=1, most=100)
     seed: int = option(0, "of the network's first weights", least=0)
 
 

@@ -19,9 +19,9 @@ _ENERGY = 30.0  # where a spectrum states none
 _MOST_ENERGY = 1000.0
 _FLOOR = 1e-3  # of the highest peak's square root: lower ones are all noise
 _OF_PEAK, _OF_ERROR = 9, 3
-_RADICAL, _HYDROGENS = len(BONDS), len(BONDS) + 2
-_FIRST = _HYDROGENS + SHIFTS
-WIDTH = _FIRST + _OF_PEAK + _OF_ERROR
+RADICAL, HYDROGENS = len(BONDS), len(BONDS) + 2
+FIRST = HYDROGENS + SHIFTS
+WIDTH = FIRST + _OF_PEAK + _OF_ERROR
 TOTALS = 3
 
 
@@ -58,6 +58,11 @@ class PairInputs:
         """Share of the spectrum that each pair explains."""
         return self.peak_share[self.pairs.peak]
 
+    @property
+    def counted(self) -> Values:
+        """What each pair counts: the square root of its peak's share."""
+        return np.asarray(np.sqrt(self.of_peak[self.pairs.peak, 0] / 10))
+
     def rows_of(self, spectra: Ints) -> tuple[Ints, Ints]:
         """Candidates of some spectra, and how many each of them has."""
         starts, ends = self.row_ends[spectra], self.row_ends[spectra + 1]
@@ -89,14 +94,14 @@ class PairInputs:
         at = np.arange(len(own))
         found = np.zeros((len(own), WIDTH), np.float32)
         found[at, self.pairs.code[own]] = 1
-        found[at, _RADICAL + self.pairs.radical[own]] = 1
-        found[at, _HYDROGENS + MOST_HYDROGENS + self.pairs.hydrogens[own]] = 1
+        found[at, RADICAL + self.pairs.radical[own]] = 1
+        found[at, HYDROGENS + MOST_HYDROGENS + self.pairs.hydrogens[own]] = 1
         numbers = self.of_peak.shape[1]
-        found[:, _FIRST : _FIRST + numbers] = self.of_peak[peak]
+        found[:, FIRST : FIRST + numbers] = self.of_peak[peak]
         error = self.pairs.error[own] / self.tolerance[peak]
-        found[:, _FIRST + numbers] = error
-        found[:, _FIRST + numbers + 1] = np.abs(error)
-        found[:, _FIRST + numbers + 2] = np.exp(-8 * error**2)
+        found[:, FIRST + numbers] = error
+        found[:, FIRST + numbers + 1] = np.abs(error)
+        found[:, FIRST + numbers + 2] = np.exp(-8 * error**2)
         return found
 
 

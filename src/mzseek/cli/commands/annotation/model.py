@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 model_app = typer.Typer(
     help="Make, check and describe the bundle that annotation goes by.", no_args_is_help=True
 )
-_CHANNELS = "fragments,analogs,substructures"
+_CHANNELS = "fragments,analogs"
 _FOLDS = ("all", "train")
 _LICENCES = "CC0,CC BY,CC BY-SA,dl-de/by"
 _PEAKS = 100
