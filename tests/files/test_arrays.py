@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mzseek.errors import CacheError
-from mzseek.files.arrays import check_pointers, check_range, load_array, save_array
+from mzseek.files.arrays import check_pointers, check_range, let_go, load_array, save_array
 
 ARRAYS = [
     np.arange(7),
@@ -107,3 +107,20 @@ def test_numbers_out_of_range_are_named(values: list[int], wrong: int) -> None:
         check_range(np.array(values), -1, 3, "a", CacheError)
     check_range(np.array([-1, 2]), -1, 3, "a", CacheError)
     check_range(np.array([], np.int32), 0, 0, "a", CacheError)
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="is Linux's own count")
+def test_pages_that_were_read_are_let_go(tmp_path: Path) -> None:
+    def of_files() -> int:
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("RssFile"))
+
+    save_array(tmp_path / "a.npy", np.ones(4_000_000))
+    array = load_array(tmp_path / "a.npy", np.float64, [None], CacheError)
+    before = of_files()
+    assert array.sum() == 4_000_000
+    assert of_files() > before + 20_000  # kB, of 31,250
+    let_go(array[10:20])
+    assert of_files() < before + 10_000
+    assert array.sum() == 4_000_000
+    let_go(np.ones(3))  # not of a file: nothing to do

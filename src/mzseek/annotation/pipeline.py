@@ -40,7 +40,7 @@ FORMULAS = "the table of formulas"
 BUNDLED, BOXED = "the library of the bundle", "the database of the bundle"
 # Damage to what is searched: no feature can be answered, and none is to blame.
 _NOT_OF_A_FEATURE = (BundleError, DatabaseError, LibraryError)
-_FEATURES = 64  # a batch, for memory's sake; what is said of a feature depends on no other
+_FEATURES = 32  # a batch, for memory's sake; what is said of a feature depends on no other
 _BY_MASS = 1_024  # features that are dealt into batches by mass: neighbours share candidates
 
 
@@ -92,6 +92,8 @@ class Workshop:
         self.fitted = _with_tolerance(self.bundle.fitted, setup.peaks)
         own = [(Path(path).name, Library.open(path)) for path in setup.libraries]
         self.libraries = [(BUNDLED, self.bundle.library), *own]
+        for channel, learned in zip(self.fitted.channels, self.fitted.learned, strict=True):
+            channel.adopt(learned, self.bundle.library)
         # Said before anything is scored: a coverage that the model does not promise.
         for mode in (1, -1):
             self.bundle.confidence.of(mode).threshold(setup.wanted.coverage)

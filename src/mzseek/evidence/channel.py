@@ -11,6 +11,7 @@ import numpy.typing as npt
 from mzseek.evidence.known import Blocks, Lessons, Measured
 from mzseek.evidence.lists import Lists
 from mzseek.evidence.molecules import Molecules
+from mzseek.library import Library
 from mzseek.registry import NoOptions
 from mzseek.work.progress import Progress, silent
 
@@ -113,6 +114,13 @@ class Channel(ABC):
         A row depends on its spectrum, its candidate and what was learned, and on no other row;
         where ``lists.known_are_matches``, on its list as well, in no order.
         """
+
+    def adopt(self, learned: Learned, library: Library) -> None:
+        """Take what a library has made ready, if its spectra are those that it learned from.
+
+        It changes nothing but time and memory.
+        """
+        return
 
     def extended(self, learned: Learned, more: Measured) -> Extended | None:
         """What it knows with more reference spectra; None where it takes in none, as most do.

@@ -1,5 +1,6 @@
 """Arrays in ``.npy`` files: written with the disk's own words, read with their form checked."""
 
+import mmap
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -72,6 +73,19 @@ def load_array(
             f"{lengths}{hint}"
         )
     return array
+
+
+def let_go(array: npt.NDArray[Any]) -> None:
+    """Let go of the pages of a memory-mapped array that were read.
+
+    They stay where the system keeps what it has read of files, and no longer count as this
+    process's. Where the system has no word for it, nothing is done.
+    """
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        base.madvise(mmap.MADV_DONTNEED)
 
 
 def check_pointers(

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.files.arrays import check_pointers, load_array
+from mzseek.files.arrays import check_pointers, let_go, load_array
 from mzseek.files.growing import GrowingArray, growing_arrays
 from mzseek.fragments.breaking import MOST_BREAKS
 from mzseek.fragments.table import PieceTable
@@ -92,6 +92,8 @@ class PieceIndex:
         rows = np.asarray(wanted, np.int64)
         starts, inside = places(self._starts, rows)
         masses, codes, hydrogens, electrons = (array[inside] for array in self._pieces)
+        for array in self._pieces:
+            let_go(array)
         return PieceTable(
             starts,
             np.asarray(masses),

@@ -129,7 +129,7 @@ class Library(LibraryFolder, Tabular):
         lists, ions = lists_of(given)
         one_each = kind == "analog" if by_molecule is None else by_molecule
         groups = self.molecule_of if one_each else np.arange(len(self))
-        best = self._index(kind, tolerance).search(
+        best = self.index(kind, tolerance).search(
             lists, ions, min(top, len(self)), np.asarray(groups, np.int64), self._allowed(among),
             precursor_ppm, threads,
         )  # fmt: skip
@@ -141,8 +141,8 @@ class Library(LibraryFolder, Tabular):
             [spectrum.identifier for spectrum in given], self,
         )  # fmt: skip
 
-    def _index(self, kind: str, tolerance: float) -> "Index":
-        """The index of one kind; the last one is kept."""
+    def index(self, kind: str, tolerance: float = TOLERANCE) -> "Index":
+        """The index that spectra are searched by; the last one is kept."""
         from mzseek.library.search import Index  # compiled code, which takes time to load
 
         wanted = (kind, tolerance)

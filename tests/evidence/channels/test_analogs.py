@@ -1,8 +1,10 @@
 """The analog channel."""
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from mzseek.chem import fingerprints
@@ -10,6 +12,8 @@ from mzseek.errors import EvidenceError
 from mzseek.evidence.channels.analogs import AnalogOptions, Analogs
 from mzseek.evidence.known import Lessons, Measured, Questions
 from mzseek.evidence.lists import Lists
+from mzseek.library import Library
+from mzseek.library.folder import MOLECULE_SCHEMA, RECORD_SCHEMA
 from mzseek.library.lists import Ions, lists_of
 from mzseek.similarity import tanimoto
 from mzseek.spectra import bin_spectra
@@ -187,3 +191,25 @@ def test_a_longer_chain_is_an_analog_and_no_match(of_list: bool) -> None:
     arrays = {name: values for name, values in learned.arrays.items() if name != "masses"}
     before = channel.features(dataclasses.replace(learned, arrays=arrays, ready={}), lists)
     assert before[0, 0] < said[0, 0]
+
+
+def test_an_index_is_shared_with_a_library_of_the_same_spectra(
+    asked: Questions, lessons: Lessons
+) -> None:
+    channel, peaks_and_ions = Analogs(), lists_of(lessons.spectra)
+    said = channel.features(channel.learn(lessons), asked.lists)
+    for moved, is_shared in ((0.0, True), (1.0, False)):
+        learned = channel.learn(lessons)
+        library = library_of(lessons, peaks_and_ions, moved)
+        channel.adopt(learned, library)
+        assert np.array_equal(channel.features(learned, asked.lists), said)
+        assert (learned.ready["index"] is library.index("analog")) == is_shared
+
+
+def library_of(lessons: Lessons, peaks_and_ions, moved: float) -> Library:
+    """The lessons as a library, all precursors moved."""
+    peaks, ions = peaks_and_ions
+    ions = Ions(ions.precursors + moved, ions.modes)
+    records = pa.Table.from_pylist([{}] * len(lessons.spectra), RECORD_SCHEMA)
+    molecules = pa.Table.from_pylist([{}] * len(lessons.molecules), MOLECULE_SCHEMA)
+    return Library.held(Path("nowhere"), peaks, ions, lessons.molecule, records, molecules)

@@ -16,7 +16,7 @@ from mzseek.chem.fingerprinting.registry import check_version, fingerprint_kind,
 from mzseek.errors import AnnotationError
 from mzseek.evidence.molecules import read_batch
 from mzseek.files import StrPath, atomic_directory, sole_writer
-from mzseek.files.arrays import load_array
+from mzseek.files.arrays import let_go, load_array
 from mzseek.files.growing import growing_arrays
 from mzseek.files.manifest import Manifest
 from mzseek.files.owned import ensure_replaceable
@@ -150,7 +150,9 @@ class MoleculeIndex:
 
     def words(self, kind: str, places: npt.NDArray[np.int64]) -> Words:
         """Packed fingerprints of the molecules at these places."""
-        return np.asarray(self._words[kind][places])
+        found = np.asarray(self._words[kind][places])
+        let_go(self._words[kind])
+        return found
 
 
 def _file_of(kind: str) -> str:

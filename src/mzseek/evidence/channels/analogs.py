@@ -26,6 +26,7 @@ from mzseek.evidence.lists import Ints, Lists
 from mzseek.evidence.molecules import Molecules
 from mzseek.evidence.regression import Regression
 from mzseek.fragments.match import in_threads
+from mzseek.library import Library
 from mzseek.library.lists import Ions, lists_of
 from mzseek.library.lists import Lists as PeakLists
 from mzseek.registry import check_name, option
@@ -119,6 +120,10 @@ class Analogs(Channel):
 
         in_threads(one, len(work), None)
         return found
+
+    def adopt(self, learned: Learned, library: Library) -> None:
+        """The library's index of analogs is as good as one of its own."""
+        learned.ready["library"] = library
 
     def extended(self, learned: Learned, more: Measured) -> Extended:
         """The same with more reference spectra, but for those that are there already.
@@ -280,8 +285,20 @@ def _ready(learned: Learned) -> tuple[Any, Ints]:
     if "index" not in learned.ready:
         from mzseek.library.search import Index  # compiled code, which takes time to load
 
-        learned.ready["index"] = Index("analog", *_references(learned), _BIN)
+        library: Library | None = learned.ready.get("library")
+        if library is not None and _same_spectra(learned, library):
+            learned.ready["index"] = library.index("analog")
+        else:
+            learned.ready["index"] = Index("analog", *_references(learned), _BIN)
     return learned.ready["index"], learned.arrays["molecule_of"]
+
+
+def _same_spectra(learned: Learned, library: Library) -> bool:
+    """Whether a library has the spectra that were learned from, in the same order."""
+    peaks, ions = _references(learned)
+    mine: list[npt.NDArray[Any]] = [*peaks, ions.precursors, ions.modes]
+    theirs = [*library.peaks, library.ions.precursors, library.ions.modes]
+    return all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
 
 
 def _references(learned: Learned) -> tuple[PeakLists, Ions]:
