@@ -174,3 +174,17 @@ def test_tables_do_not_depend_on_the_number_of_processes(small_set, setup, tmp_p
         annotate_files([path], tmp_path / str(jobs), setup, jobs=jobs)
     for name in ("summary.tsv", "candidates.tsv", "peaks.tsv", "set-aside.tsv"):
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
+
+
+def test_spectra_of_a_feature_that_is_set_aside_are_told_one_by_one(mgf, setup, tmp_path):
+    with mgf.open("a") as file:
+        for ion, charge in (("[M+H]+", "1+"), ("[M-H]-", "1-")):  # of one feature: impossible
+            file.write(
+                f"BEGIN IONS\nFEATURE_ID=odd\nPEPMASS=200.1\nCHARGE={charge}\nADDUCT={ion}\n"
+                "50 1\n60 1\nEND IONS\n"
+            )
+    done = annotate_files([mgf], tmp_path / "out", setup)
+    assert (done.counts["answered"], done.counts["set_aside"]) == (6, 3)
+    told = [row["where"] for row in rows(tmp_path / "out" / "set-aside.tsv")]
+    assert sum(where.endswith("odd, spectrum 1 of 2") for where in told) == 1
+    assert sum(where.endswith("odd, spectrum 2 of 2") for where in told) == 1

@@ -12,7 +12,7 @@ from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.candidates.store import index_store
 from mzseek.annotation.features import Feature
 from mzseek.annotation.opening.setup import Setup, setup_of
-from mzseek.annotation.pipeline import SetAside, Workshop, answers
+from mzseek.annotation.pipeline import SetAside, Workshop, answered, answers
 from mzseek.database import build_database, file_sources
 from mzseek.errors import AnnotationError, BundleError
 from mzseek.evidence.asked import spectra_from
@@ -342,3 +342,16 @@ def test_features_that_tables_name(setup, shop, features, tmp_path):
         "the table of formulas": {"named": 2, "not_met": 1, "first": ["x"]},
         "listed.csv": {"named": 2, "not_met": 1, "first": ["f99"]},
     }
+
+
+def test_a_feature_that_breaks_does_not_stop_the_others(shop, features, said):
+    """A spectrum without a peak cannot be read; its company is answered all the same."""
+    one = features[1].spectra[0]
+    empty = dataclasses.replace(one, mz=np.array([]), intensities=np.array([]))
+    bad = dataclasses.replace(features[1], name="empty", spectra=(one, empty))
+    found = answered(shop, [features[0], bad, features[2]])
+    assert [type(each).__name__ for each in found] == ["Answer", "SetAside", "Answer"]
+    assert (found[1].where, found[1].spectra) == (f"{bad.where}: empty", 2)
+    assert "peaks" in found[1].reason
+    for mine, alone in zip((found[0], found[2]), (said[0], said[2]), strict=True):
+        assert [c.smiles for c in mine.candidates] == [c.smiles for c in alone.candidates]

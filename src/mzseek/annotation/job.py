@@ -154,8 +154,9 @@ def _settings(
 def _take(one: Answer | SetAside, output: Output, levels: dict[str, int]) -> None:
     """Write an answer, or set its records aside, each with the reason."""
     if isinstance(one, SetAside):
-        for _ in range(one.spectra):
-            output.set_aside(one.where, one.reason)
+        for number in range(1, one.spectra + 1):
+            which = f", spectrum {number} of {one.spectra}" if one.spectra > 1 else ""
+            output.set_aside(f"{one.where}{which}", one.reason)
     else:
         output.write(one)
         levels[one.level.number] = levels.get(one.level.number, 0) + 1

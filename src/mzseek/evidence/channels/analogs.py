@@ -296,8 +296,8 @@ def _ready(learned: Learned) -> tuple[Any, Ints]:
 def _same_spectra(learned: Learned, library: Library) -> bool:
     """Whether a library has the spectra that were learned from, in the same order."""
     peaks, ions = _references(learned)
-    mine: list[npt.NDArray[Any]] = [*peaks, ions.precursors, ions.modes]
-    theirs = [*library.peaks, library.ions.precursors, library.ions.modes]
+    mine: list[npt.NDArray[Any]] = [*peaks, *ions]
+    theirs: list[npt.NDArray[Any]] = [*library.peaks, *library.ions]
     return all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
 
 
