@@ -20,7 +20,7 @@ from mzseek.ragged import Ragged
 from mzseek.work.progress import Progress, silent
 
 Weights = dict[str, Values]
-HIDDEN = 32
+HIDDEN = 64
 SHAPES = {
     "first": (WIDTH, HIDDEN), "first_bias": (HIDDEN,),
     "second": (HIDDEN, HIDDEN), "second_bias": (HIDDEN,),
