@@ -80,7 +80,10 @@ def test_the_prior_multiplies_the_odds() -> None:
     features = np.zeros((1, len(NAMES)))
     assert absence.present(features).tolist() == pytest.approx([0.75])
     assert absence.present(features, 0.9).tolist() == pytest.approx([27 / 28])
-    with pytest.raises(BundleError, match="the prior is 1, expected above 0 and below 1"):
+    with pytest.raises(
+        BundleError,
+        match="in the database is 1, expected above 0 and below 1",
+    ):
         absence.present(features, 1.0)
 
 

@@ -138,3 +138,11 @@ def test_a_match_that_makes_no_level_is_explained(make_candidate, make_reference
     assert near.endswith(
         "a spectrum 0.97 like this one, with 9 matching peaks, is of another molecule"
     )
+
+
+def test_where_no_peak_is_explained_there_is_no_structure(make_candidate) -> None:
+    sure = {"probability": 0.99, "in_set": True}
+    assert level_of([make_candidate(**sure)], 1, None, []).number == "3"
+    level = level_of([make_candidate(**sure, peaks_explained=0)], 1, None, [])
+    assert level.number == "4"
+    assert level.reason.endswith("; no peak is explained by a piece of the best candidate")

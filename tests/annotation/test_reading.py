@@ -5,7 +5,7 @@ import pytest
 
 from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.reading import FeatureFiles, Grouping, features_of
-from mzseek.errors import AnnotationError
+from mzseek.errors import AnnotationError, InputError
 from mzseek.spectra import Spectrum
 
 
@@ -121,3 +121,10 @@ def test_fragments_of_fragments_are_set_aside_each_once(tmp_path):
     assert files.records + files.set_aside == 2
     assert rejects == [(f"{path}: part", rejects[0][1])]
     assert "is an MS3 spectrum" in rejects[0][1]
+
+
+def test_a_file_that_is_given_twice_is_refused(tmp_path):
+    path = tmp_path / "a.mgf"
+    path.write_text("BEGIN IONS\nPEPMASS=100\n50 1\nEND IONS\n")
+    with pytest.raises(InputError, match=r"a.mgf: is given twice"):
+        FeatureFiles([path, tmp_path / "." / "a.mgf"])

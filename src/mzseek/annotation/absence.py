@@ -177,7 +177,9 @@ class Absence:
         float64 array, shape (lists,)
         """
         if not 0 < prior < 1:
-            raise BundleError(f"the prior is {prior:g}, expected above 0 and below 1")
+            raise BundleError(
+                f"the share of molecules in the database is {prior:g}, expected above 0 and below 1"
+            )
         values = (np.asarray(features, np.float64) - self.mean) / self.spread
         odds = values @ self.weights + self.intercept + np.log(prior) - np.log1p(-prior)
         return np.asarray(1 / (1 + np.exp(-odds)), np.float64)

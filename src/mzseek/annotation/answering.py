@@ -205,7 +205,7 @@ def no_answer(
         unlike=False,
         matches=matches,
         level=level_of((), 0, 0.0, matches),
-        notes=(*asked.notes, "no molecule of the database has this mass"),
+        notes=asked.notes,
     )
 
 

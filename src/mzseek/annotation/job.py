@@ -17,6 +17,7 @@ from mzseek.annotation.pipeline import SetAside, Workshop, answered, answers
 from mzseek.annotation.reading import FeatureFiles, Grouping
 from mzseek.annotation.scoring import tolerance_of
 from mzseek.annotation.writing import Output, Settings, Writer
+from mzseek.errors import RunError
 from mzseek.files import StrPath, content_hash
 from mzseek.version import __version__
 from mzseek.work import LocalEngine
@@ -87,6 +88,7 @@ def annotate_files(
         in the way.
     """
     files = [Path(path) for path in paths]
+    _check_out(Path(out), files, setup, settings)
     shop = Workshop(setup)  # whatever is missing is told before anything is made
     facts = shop.facts()
     known = _settings(settings, files, shop, facts)
@@ -110,6 +112,15 @@ def annotate_files(
         )  # fmt: skip
     ordered = dict(sorted(levels.items()))
     return Done(Path(out), counts, ordered, facts, [*remarks(shop, named), *said])
+
+
+def _check_out(out: Path, files: Sequence[Path], setup: Setup, settings: Settings | None) -> None:
+    """Refuse to write over what is read."""
+    tables = [] if settings is None else [settings.network, settings.features]
+    named = [setup.database, setup.model, setup.prior, *setup.libraries]
+    read = [*files, *(table for table in tables if table), *(Path(n) for n in named if n)]
+    if any(out.resolve() == path.resolve() for path in read):
+        raise RunError(f"{out}: is read as well, and would be written over; name another --out")
 
 
 def _told(progress: Progress, before: int, total: int, done: int) -> None:

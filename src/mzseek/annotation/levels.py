@@ -74,22 +74,25 @@ def _without_match(candidates: Sequence[Candidate], set_size: int, present: floa
             "5", f"exact mass only: with probability {1 - present:.2f} no candidate is the molecule"
         )
     likely = best.probability * (1.0 if present is None else present)
-    if likely >= HALF:
-        return Level("3", f"tentative structure: the best candidate has probability {likely:.2f}")
+    is_explained = best.peaks_explained > 0  # else the spectrum says nothing about a structure
+    if likely >= HALF and is_explained:
+        return Level("3", f"tentative structure: the best candidate has confidence {likely:.2f}")
     members = [candidate for candidate in candidates if candidate.in_set]
     if not members or len(members) < set_size:
         return Level("5", "exact mass only: not all candidates of the prediction set are known")
     one = len(members) == 1
     counted = "the only candidate" if one else f"all {len(members):,} candidates"
     have = f"{counted} of the prediction set {'has' if one else 'have'}"
-    if _framework_of_all(members):
+    if is_explained and _framework_of_all(members):
         what = "a framework of rings" if one else "one framework of rings"
         return Level("3", f"tentative structure{'' if one else 's'}: {have} {what}")
     formulas = {candidate.formula for candidate in members}
+    why = "" if is_explained else "; no peak is explained by a piece of the best candidate"
     if len(formulas) == 1 and best.formula:
-        return Level("4", f"formula: {have} {members[0].formula}")
+        return Level("4", f"formula: {have} {members[0].formula}{why}")
     return Level(
-        "5", f"exact mass only: candidates of the prediction set have {len(formulas):,} formulas"
+        "5",
+        f"exact mass only: candidates of the prediction set have {len(formulas):,} formulas{why}",
     )
 
 

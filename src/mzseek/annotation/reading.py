@@ -16,7 +16,7 @@ from mzseek.annotation.features import (
     name_of,
     retention_seconds,
 )
-from mzseek.errors import AnnotationError
+from mzseek.errors import AnnotationError, InputError
 from mzseek.files import StrPath
 from mzseek.registry import check_name
 from mzseek.rejects import Rejects, reporter
@@ -74,6 +74,7 @@ class FeatureFiles:
         rejects: Rejects | None = None,
     ) -> None:
         self.paths = [Path(path) for path in paths]
+        _check_distinct(self.paths)
         self.grouping = grouping or Grouping()
         self.set_aside = 0
         report = reporter([] if rejects is None else rejects)
@@ -121,6 +122,14 @@ class FeatureFiles:
                 yield known.setdefault((path, own), place) if own else place
         else:
             yield from _by_precursor(read, self.grouping)
+
+
+def _check_distinct(paths: Sequence[Path]) -> None:
+    """Refuse a file that is named twice: its spectra would count twice as evidence."""
+    places = [path.resolve() for path in paths]
+    for place, path in enumerate(paths):
+        if places[place] in places[:place]:
+            raise InputError(path, "is given twice, expected each file once")
 
 
 def features_of(spectra: Iterable[Spectrum]) -> list[Feature]:

@@ -21,7 +21,7 @@ from mzseek.similarity.packed import Words, pack_words, packed_tanimoto
 from mzseek.spectra import Spectrum
 
 # A reference spectrum of the same precursor matches from here on.
-LEAST_SIMILARITY, LEAST_PEAKS = 0.7, 3
+LEAST_SIMILARITY = 0.7
 _MATCHES, _ANALOGS = 50, 10
 _KIND = "morgan2"
 _Keyed = tuple[str, Reference]
@@ -89,11 +89,9 @@ def neighbours(
         for query, molecule, score in zip(same.queries, same.molecules, same.scores, strict=True):
             own, key = similar[owner[query]], keys[molecule]
             own[key] = max(own.get(key, 0.0), float(score))
-        peaks = np.array([min(LEAST_PEAKS, len(spectrum)) for spectrum in bare])
-        is_match = (
-            (same.scores >= LEAST_SIMILARITY)
-            & (same.matched_peaks >= peaks[same.queries])
-            & (np.abs(same.mass_differences) <= widths[same.queries])
+        # However few peaks match: what counts for a candidate is shown.
+        is_match = (same.scores >= LEAST_SIMILARITY) & (
+            np.abs(same.mass_differences) <= widths[same.queries]
         )
         for place in np.flatnonzero(is_match).tolist():
             matches[owner[same.queries[place]]].append(_reference(same, place, library, label))

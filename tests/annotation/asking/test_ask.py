@@ -56,7 +56,8 @@ def test_capped_lists_keep_the_nearest_and_say_so():
     question = asked(most=1)
     assert keys(question) == [["A"]]
     assert (question.found, question.kept) == (2, 1)
-    assert question.notes[-1].startswith("2 candidates, of which the 1 nearest")
+    assert question.notes[-2].startswith("2 candidates, of which the 1 nearest")
+    assert question.notes[-1].startswith("only 1 candidate was scored")
 
 
 def test_formulas_that_are_known():
@@ -89,3 +90,26 @@ def test_a_coarse_precursor_is_searched_widely_and_that_is_said():
     assert keys(question) == [["A", "B"]]
     assert "its precursor is written as 195: searched within 0.5 Da" in question.notes
     assert asked(feature(mz=195.0), tolerance=Tolerance.parse("10 ppm")).found == 0
+
+
+def test_a_short_list_is_noted():
+    assert any(note.startswith("only 2 candidates were scored") for note in asked().notes)
+
+
+def test_nothing_found_is_noted_for_what_it_is():
+    assert asked(feature(mz=300.12345)).notes == ("no molecule of the database has this mass",)
+    assert asked(formulas={"f": "C6H6"}).notes == (
+        "only molecules of C6H6",
+        "no molecule of the database has the formula C6H6 and this mass",
+    )
+    assert asked(lists={"g": [0]}).notes == ("mine lists no candidate for it",)
+
+
+@pytest.mark.parametrize(("mz", "charge", "told"), [(300.0, 1, True), (190.0, 1, False),
+                                                    (300.0, 2, False)])  # fmt: skip
+def test_peaks_above_the_precursor_are_noted(mz, charge, told):
+    adduct = "[M+H]+" if charge == 1 else "[M+2H]2+"
+    spectrum = Spectrum(np.array([50.0, mz]), np.ones(2), 195.08766, adduct, charge, "s", {})
+    notes = asked(Feature("f", "index", (spectrum,))).notes
+    above = "50% of the intensity lies above the precursor: is its m/z right?"
+    assert (above in notes) == told

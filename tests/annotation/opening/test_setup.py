@@ -32,3 +32,14 @@ def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
         setup_of(database=tmp_path / "gone")
     with pytest.raises(AnnotationError, match="no such file, expected none, learned or a table"):
         setup_of(prior=tmp_path)
+
+
+def test_a_database_that_is_made_by_name_is_made_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(AnnotationError, match="make it first: mzseek database hmdb --out hmdb"):
+        setup_of(database="hmdb")
+    with pytest.raises(AnnotationError) as other:
+        setup_of(database="mine")
+    assert "make it first" not in str(other.value)

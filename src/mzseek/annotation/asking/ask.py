@@ -10,6 +10,9 @@ from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.candidates.source import Molecule, Source, distinct
 from mzseek.annotation.features import Feature
 
+FEW = 5  # candidates: fewer are a list unlike those that probabilities were fitted on
+ISOTOPES, MUCH_ABOVE = 4.5, 0.1  # m/z above the precursor, and share of the intensity
+
 
 @dataclass(frozen=True, eq=False)
 class Asked:
@@ -84,8 +87,12 @@ def ask(
     elif formula:
         found = [distinct(source.of_formula(formula, r.mass, r.reach)) for r in readings]
         notes.append(f"only molecules of {formula}")
+        if not any(found):
+            notes.append(f"no molecule of the database has the formula {formula} and this mass")
     else:
         found = [distinct(source.within(r.mass, r.reach)) for r in readings]
+        if not any(found):
+            notes.append("no molecule of the database has this mass")
     total = sum(map(len, found))
     if total > most and not source.by_feature:
         found = _nearest(found, readings, most)
@@ -93,6 +100,7 @@ def ask(
     kept = [place for place, own in enumerate(found) if own]
     if kept:
         notes += _charged(found)
+        notes += _few(min(total, most))
     return Asked(
         feature,
         tuple(readings[place] for place in kept) or readings,
@@ -109,7 +117,28 @@ def _notes(feature: Feature, readings: tuple[Hypothesis, ...]) -> list[str]:
         notes.append("the file tells no ion mode: read as positive")
     if not any(spectrum.adduct for spectrum in feature.spectra):
         notes.append(f"the file names no ion: tried {', '.join(r.adduct for r in readings)}")
-    return notes
+    return [*notes, *_above_precursor(feature)]
+
+
+def _few(scored: int) -> list[str]:
+    """A caution about short lists."""
+    if scored >= FEW:
+        return []
+    many = "only 1 candidate was" if scored == 1 else f"only {scored} candidates were"
+    return [f"{many} scored: probabilities were fitted on lists of a hundred, and are too high if "
+            "the molecule is not among so few"]  # fmt: skip
+
+
+def _above_precursor(feature: Feature) -> list[str]:
+    """A caution about peaks where an ion of charge 1 can have none."""
+    for spectrum in feature.spectra:
+        if abs(spectrum.charge or 1) != 1 or not len(spectrum):
+            continue
+        above = spectrum.mz > spectrum.precursor_mz + ISOTOPES
+        share = float(spectrum.intensities[above].sum() / max(spectrum.intensities.sum(), 1e-300))
+        if share > MUCH_ABOVE:
+            return [f"{share:.0%} of the intensity lies above the precursor: is its m/z right?"]
+    return []
 
 
 def _by_reading(

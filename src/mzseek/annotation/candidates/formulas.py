@@ -33,7 +33,7 @@ def read_formulas(path: StrPath) -> dict[str, str]:
     table = open_table(source, lambda names: _columns(path, names) is not None)
     columns = _columns(path, table.names) if table else None
     if table is None or columns is None:
-        names = shown_names(table.names) if table else "no header"
+        names = shown_names(table.names) if table else "no such header"
         raise InputError(path, f"{_EXPECTED}; it has {names}")
     feature, formula = columns
     found: dict[str, str] = {}

@@ -14,6 +14,7 @@ from mzseek.errors import AnnotationError
 from mzseek.files import StrPath
 
 NO_PRIOR = "none"
+_MADE_BY_NAME = ("hmdb", "pubchem")  # commands of `mzseek database` that get their lists themselves
 LIBRARY = "library"  # the name of a database that is the library's own molecules
 
 
@@ -82,8 +83,10 @@ def _resolved(database: StrPath | None) -> str | None:
         return None if database is None else LIBRARY
     path = Path(str(database))
     if not path.exists():
+        first = f"; make it first: mzseek database {path} --out {path}"
         raise AnnotationError(
             f"{path}: no such file or folder, expected a database, or a list of candidates"
+            f"{first if str(path) in _MADE_BY_NAME else ''}"
         )
     return str(path.resolve())
 

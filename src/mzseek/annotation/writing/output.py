@@ -29,6 +29,8 @@ Make = Callable[[Path, str, Settings], Writer]
 
 RUN, SET_ASIDE, NETWORK, FEATURES = "run.json", "set-aside.tsv", "network.graphml", "features"
 _PARTIAL = ".partial"
+# What each single file has near its beginning: its columns, its first object, or the tool's name.
+_MARKS, _HEAD = (b"feature\trank\tsmiles", b'"named_by": ', b"mzseek"), 1_000_000
 _PACKED = re.compile(r"\.(gz|zst)$", re.IGNORECASE)
 
 
@@ -281,9 +283,20 @@ def is_folder(target: Path, more: tuple[str, ...] = ()) -> bool:
     return False
 
 
+def is_own_file(path: Path) -> bool:
+    """Whether a file is empty, or begins as one that annotate has written."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    return not head or any(mark in head for mark in _MARKS)
+
+
 def _ensure_replaceable(target: Path, folder: bool, own: set[str]) -> None:
     """Refuse to replace what is no output of this kind."""
-    if not folder or not target.exists():
+    if not target.exists():
+        return
+    if not folder:
+        if not is_own_file(target):
+            raise RunError(f"{target}: exists and is no output of annotate; name another --out")
         return
     if not target.is_dir():
         raise RunError(f"{target}: is a file, expected a folder to make")

@@ -10,13 +10,13 @@ Beside the nearest, all known molecules speak, by the weights of a regression
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from mzseek.adducts import neutral_mass
 from mzseek.chem import exact_mass
 from mzseek.chem.fingerprinting.registry import FINGERPRINTS
 from mzseek.errors import EvidenceError
@@ -32,7 +32,6 @@ from mzseek.library.lists import Lists as PeakLists
 from mzseek.registry import check_name, option
 from mzseek.similarity.likeness import Likeness, marks
 from mzseek.similarity.packed import Flags, Words, pack_words
-from mzseek.spectra import Spectrum
 from mzseek.work.progress import Progress, silent
 
 Floats = npt.NDArray[np.float64]
@@ -96,7 +95,8 @@ class Analogs(Channel):
         work = [(place, spectra) for place in range(len(self.kinds)) for spectra in by_list]
         words = [lists.molecules.words(kind) for kind in self.kinds]
         known = [_likeness(learned, kind) for kind in self.kinds]
-        masses = _masses(learned, len(known[0]))
+        smiles, masses = lists.molecules.smiles, _masses(learned, len(known[0]))
+        everyone = np.ones(len(known[0]), np.bool_)
         weights = all_of.by_molecule(peaks, ions, len(known[0]))
 
         def one(number: int) -> None:
@@ -106,8 +106,8 @@ class Analogs(Channel):
             if not len(own):
                 return
             mine = words[place][own]
-            itself = _of_mass(masses, lists.spectra[int(spectra[0])])
-            lends = _lenders(mine, known[place], itself if lists.known_are_matches else None)
+            itself = _among(mine, [smiles[at] for at in own.tolist()], known[place], masses)
+            lends = ~itself if lists.known_are_matches else everyone
             near_to = np.unique(near.molecules[spectra])
             near_to = near_to[near_to >= 0]
             by_all, alike = known[place].to_rows(
@@ -193,29 +193,27 @@ class Analogs(Channel):
         return made
 
 
-def _lenders(candidates: Words, known: Likeness, itself: Flags | None) -> Flags:
-    """Which known molecules are none of the candidates, as far as fingerprints tell.
+def _among(candidates: Words, smiles: list[str], known: Likeness, masses: Floats) -> Flags:
+    """Which known molecules are candidates, as far as fingerprint and mass tell.
 
     In lists that a ranker is fitted on, the truth is never a known molecule, and some decoys are:
-    to be known would count against a candidate, so that none lends to itself. A known molecule that
-    is any of the candidates lends nothing to all of them, where that is asked for (`itself` are
-    those that may be): its spectra are matches, and would lift its isomers.
+    to be known would count against a candidate, so that none lends to itself. Where that is asked
+    for, it lends nothing to the other candidates either: its spectra are matches, and would lift
+    its isomers. Fingerprints do not tell a chain from a longer one, and masses do: that is an
+    analog.
     """
-    lends = np.ones(len(known), np.bool_)
-    if itself is not None:
-        lends[itself] = ~np.isin(known.marks[itself], marks(candidates))
-    return lends
+    own = marks(candidates)
+    found = np.isin(known.marks, own)
+    for place in np.flatnonzero(found & ~np.isnan(masses)).tolist():
+        alike = np.flatnonzero(own == known.marks[place]).tolist()
+        away = [abs(_mass(smiles[each]) - masses[place]) for each in alike]
+        found[place] = min(away) <= _ONE_MASS
+    return found
 
 
-def _of_mass(masses: Floats, spectrum: Spectrum) -> Flags:
-    """Known molecules as heavy as what a spectrum is of; all where its ion is not told.
-
-    Fingerprints do not tell a chain from a longer one: these are analogs, and of another mass.
-    """
-    if spectrum.adduct is None:
-        return np.ones(len(masses), np.bool_)
-    mass = neutral_mass(spectrum.precursor_mz, spectrum.adduct)
-    return np.asarray(~(np.abs(masses - mass) > _ONE_MASS))
+@lru_cache(maxsize=10_000)
+def _mass(smiles: str) -> float:
+    return exact_mass(smiles)
 
 
 def _masses_of(smiles: list[str]) -> npt.NDArray[np.float32]:

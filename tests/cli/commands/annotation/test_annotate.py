@@ -28,6 +28,7 @@ def test_answers_are_shown_here(mzseek, mgf, options):
     assert "confidence" in shown
     assert "S0-1" in shown
     assert "Searched the small database that comes with mzseek" in shown
+    assert "4 records = 4 answered + 0 set aside" in shown
 
 
 def test_one_feature_is_shown_with_its_reasons(mzseek, small_set, options, tmp_path):
@@ -125,3 +126,38 @@ def test_features_that_no_file_has_are_named(mzseek, mgf, options, tmp_path):
         status, shown, told = mzseek("annotate", mgf, *options, "--formulas", table, *more)
         assert status == 0
         assert wanted in " ".join((shown + told).split())
+
+
+@pytest.mark.parametrize("role", ["spectra", "--database", "--features"])
+def test_what_is_read_is_not_written_over(mzseek, mgf, options, tmp_path, role):
+    table = tmp_path / {"spectra": "s.json", "--database": "list.tsv", "--features": "q.csv"}[role]
+    table.write_bytes(mgf.read_bytes() if role == "spectra" else b"SMILES\tmzseek\nCCO\tyes\n")
+    before = table.read_bytes()
+    given = [table] if role == "spectra" else [mgf, role, table]
+    status, _, told = mzseek("annotate", *given, *options, "--out", table)
+    assert status != 0
+    assert "is read as well, and would be written over" in told
+    assert table.read_bytes() == before
+
+
+def test_a_file_of_another_is_not_replaced_and_ones_own_is(mzseek, mgf, options, tmp_path):
+    out = tmp_path / "notes.tsv"
+    out.write_text("hello\n")
+    status, _, told = mzseek("annotate", mgf, *options, "--out", out)
+    assert status != 0
+    assert "exists and is no output of annotate; name another --out" in told
+    assert out.read_text() == "hello\n"
+    for suffix in ("tsv", "json", "html", "mztab", "graphml"):
+        own = tmp_path / f"own.{suffix}"
+        for _ in range(2):
+            assert mzseek("annotate", mgf, *options, "--out", own)[0] == 0
+
+
+def test_spectra_that_are_not_looked_at_are_counted(mzseek, small_set, options, tmp_path):
+    path = tmp_path / "many.mgf"
+    write_mgf(path, spectra_from(Prepared.open(small_set.folder), np.arange(13)))
+    with path.open("a") as file:
+        file.write("BEGIN IONS\nTITLE=bad\nPEPMASS=none\n50 1\nEND IONS\n")
+    _, shown, told = mzseek("annotate", path, *options)
+    assert "3 more features: give --out" in shown + told
+    assert "14 records = 10 answered + 1 set aside + 3 not looked at" in shown + told

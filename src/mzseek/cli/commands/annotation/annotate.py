@@ -111,9 +111,9 @@ def annotate(
 ) -> None:
     """Find the molecules behind spectra: ranked, with reasons and a confidence.
 
-    Works offline. Every feature keeps your own id. Without --out, the answers are shown here.
+    Works offline. Every feature keeps your own id. Without --out, the first ten are shown here.
 
-    Example: mzseek annotate my.mgf --database hmdb --out answers
+    Example: mzseek annotate my.mgf --out answers
     """
     from mzseek.compiled import machine_code_is_kept, stay_plain
 
@@ -167,6 +167,8 @@ def _run(
     from mzseek.cli.output import print_json, say, watched
 
     if out is None:
+        if resume:
+            raise AnnotationError("--resume: there is no --out to go on with")
         _show_here(spectra, setup, grouping, as_json)
         return
     from mzseek.annotation.job import annotate_files
@@ -231,28 +233,36 @@ def _show_here(spectra: list[Path], setup: Any, grouping: Any, as_json: bool) ->
     from mzseek.annotation.pipeline import SetAside, Workshop, answered
     from mzseek.annotation.reading import FeatureFiles
     from mzseek.cli.annotations import show_answer, show_answers
-    from mzseek.cli.output import plain, print_json, say, show_rejects
+    from mzseek.cli.output import counted, plain, print_json, say, show_rejects
 
     rejects: list[tuple[str, str]] = []
     shop = Workshop(setup)
     found = FeatureFiles(spectra, grouping, rejects)
-    named, answers = shop.named(), []
+    named, answers, met = shop.named(), [], 0
     features = named.meet(found)
     for feature in features:
         for one in answered(shop, [feature]):
             if isinstance(one, SetAside):
-                rejects.append((one.where, one.reason))
+                rejects += [(one.where, one.reason)] * one.spectra
             else:
                 answers.append(one)
+            met += 1
         if len(answers) >= _SHOWN:
             break
     if len(answers) == 1:
         show_answer(answers[0])
     else:
         show_answers(answers)
-    left = len(found) - len(answers) - (len(rejects) - found.set_aside)
+    left = len(found) - met
     if left > 0:
-        say(f"{left:,} more features: give --out to answer all of them.")
+        more = counted(left, "more feature", "more features")
+        say(f"{more}: give --out to answer all of them.")
+    read = sum(len(answer.feature.spectra) for answer in answers)
+    later = found.records + found.set_aside - read - len(rejects)
+    say(
+        f"{counted(found.records + found.set_aside, 'record', 'records')} = {read:,} answered + "
+        f"{len(rejects):,} set aside{f' + {later:,} not looked at' if later else ''}"
+    )
     show_rejects([*rejects, *shop.prior_rejects])
     while named and next(features, None):  # the others are not answered, but their names count
         pass
