@@ -188,3 +188,15 @@ def test_spectra_of_a_feature_that_is_set_aside_are_told_one_by_one(mgf, setup, 
     told = [row["where"] for row in rows(tmp_path / "out" / "set-aside.tsv")]
     assert sum(where.endswith("odd, spectrum 1 of 2") for where in told) == 1
     assert sum(where.endswith("odd, spectrum 2 of 2") for where in told) == 1
+
+
+def test_where_the_reasons_are_is_said(mgf, setup, tmp_path):
+    done = annotate_files([mgf], tmp_path / "out", setup)
+    assert done.said == [f"What was set aside, and why: {tmp_path / 'out' / 'set-aside.tsv'}"]
+    with mgf.open("a") as file:
+        file.write("BEGIN IONS\nTITLE=bad\nPEPMASS=none\n50 1\nEND IONS\n" * 6)
+    done = annotate_files([mgf], tmp_path / "out.tsv", setup)
+    assert [line.startswith("Set aside: ") for line in done.said] == [True] * 5 + [False]
+    assert "record 7" in done.said[0]
+    assert "has no precursor m/z" in done.said[0]
+    assert done.said[-1] == "… and 2 more: a folder as --out lists them all"

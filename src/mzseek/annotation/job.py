@@ -17,6 +17,7 @@ from mzseek.annotation.pipeline import SetAside, Workshop, answered, answers
 from mzseek.annotation.reading import FeatureFiles, Grouping
 from mzseek.annotation.scoring import tolerance_of
 from mzseek.annotation.writing import Output, Settings, Writer
+from mzseek.annotation.writing.output import SET_ASIDE
 from mzseek.errors import RunError
 from mzseek.files import StrPath, content_hash
 from mzseek.version import __version__
@@ -111,7 +112,20 @@ def annotate_files(
             more=more_facts(facts, named),
         )  # fmt: skip
     ordered = dict(sorted(levels.items()))
-    return Done(Path(out), counts, ordered, facts, [*remarks(shop, named), *said])
+    said = [*remarks(shop, named), *said, *_aside_lines(output)]
+    return Done(Path(out), counts, ordered, facts, said)
+
+
+def _aside_lines(output: Output) -> list[str]:
+    """Where reasons are: in a table of the folder; of a single file, here."""
+    aside = output.set_aside
+    if not aside.count:
+        return []
+    if output.is_folder:
+        return [f"What was set aside, and why: {output.target / SET_ASIDE}"]
+    lines = [f"Set aside: {where}: {reason}" for where, reason in aside.first]
+    left = aside.count - len(lines)
+    return [*lines, *([f"… and {left:,} more: a folder as --out lists them all"] if left else [])]
 
 
 def _check_out(out: Path, files: Sequence[Path], setup: Setup, settings: Settings | None) -> None:

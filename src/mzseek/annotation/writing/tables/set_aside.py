@@ -7,6 +7,7 @@ from mzseek.annotation.writing.spool import Spool
 from mzseek.annotation.writing.tables.cells import row, unquoted, words
 
 COLUMNS = ("where", "reason")
+_FEW = 5
 
 
 class SetAside:
@@ -18,17 +19,21 @@ class SetAside:
     Attributes
     ----------
     count : int
+    first : list of (str, str)
+        Where and why, of the first few: a single file of answers has no table of them.
     """
 
     def __init__(self, path: Path) -> None:
         path.unlink(missing_ok=True)
-        self.count = 0
+        self.count, self.first = 0, list[tuple[str, str]]()
         self._spool = Spool(path)
         self._spool.write(row(COLUMNS))
 
     def __call__(self, where: str, reason: str) -> None:
         """Add a row."""
         self.count += 1
+        if len(self.first) < _FEW:
+            self.first.append((words(where), words(reason)))
         self._spool.write(row([words(where), words(reason)]))
 
     def flush(self) -> None:
