@@ -92,8 +92,7 @@ def annotate_files(
     _check_out(Path(out), files, setup, settings)
     shop = Workshop(setup)  # whatever is missing is told before anything is made
     facts = shop.facts()
-    known = _settings(settings, files, shop, facts)
-    own = more(facts) if more is not None else {}
+    known, own = _settings(settings, files, shop, facts), more(facts) if more else {}
     signature = _digest([facts, _plain(setup), asdict(grouping or Grouping()), _inputs(files)])
     levels, named = dict[str, int](), shop.named()
     with Output(Path(out), known, signature=signature, resume=resume, more=own) as output:
@@ -111,9 +110,8 @@ def annotate_files(
             bundle=facts["model"], database=facts["database"], prior=facts["prior"],
             more=more_facts(facts, named),
         )  # fmt: skip
-    ordered = dict(sorted(levels.items()))
     said = [*remarks(shop, named), *said, *_aside_lines(output)]
-    return Done(Path(out), counts, ordered, facts, said)
+    return Done(Path(out), counts, dict(sorted(levels.items())), facts, said)
 
 
 def _aside_lines(output: Output) -> list[str]:

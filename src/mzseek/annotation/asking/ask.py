@@ -78,21 +78,7 @@ def ask(
     tolerance, coarse = as_known(feature, tolerance)
     readings = hypotheses(feature, tolerance, ions)
     notes = [*_notes(feature, readings), *([coarse] if coarse else [])]
-    formula = (formulas or {}).get(feature.name)
-    if source.by_feature:
-        listed = distinct(source.of_feature(feature.name))
-        found = _by_reading(listed, readings)
-        if not listed:
-            notes.append(f"{source.label} lists no candidate for it")
-    elif formula:
-        found = [distinct(source.of_formula(formula, r.mass, r.reach)) for r in readings]
-        notes.append(f"only molecules of {formula}")
-        if not any(found):
-            notes.append(f"no molecule of the database has the formula {formula} and this mass")
-    else:
-        found = [distinct(source.within(r.mass, r.reach)) for r in readings]
-        if not any(found):
-            notes.append("no molecule of the database has this mass")
+    found = _looked_up(feature, readings, source, (formulas or {}).get(feature.name), notes)
     total = sum(map(len, found))
     if total > most and not source.by_feature:
         found = _nearest(found, readings, most)
@@ -109,6 +95,31 @@ def ask(
         total,
         tuple(notes),
     )
+
+
+def _looked_up(
+    feature: Feature,
+    readings: tuple[Hypothesis, ...],
+    source: Source,
+    formula: str | None,
+    notes: list[str],
+) -> list[list[Molecule]]:
+    """Molecules of each reading; adds to the notes what was looked for in vain."""
+    if source.by_feature:
+        listed = distinct(source.of_feature(feature.name))
+        if not listed:
+            notes.append(f"{source.label} lists no candidate for it")
+        return _by_reading(listed, readings)
+    if formula:
+        found = [distinct(source.of_formula(formula, r.mass, r.reach)) for r in readings]
+        notes.append(f"only molecules of {formula}")
+        lacks = f"the formula {formula} and this mass"
+    else:
+        found = [distinct(source.within(r.mass, r.reach)) for r in readings]
+        lacks = "this mass"
+    if not any(found):
+        notes.append(f"no molecule of the database has {lacks}")
+    return found
 
 
 def _notes(feature: Feature, readings: tuple[Hypothesis, ...]) -> list[str]:
