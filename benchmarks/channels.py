@@ -66,7 +66,13 @@ ON_VAL = {
 # What the figure shows, and where labels stand that would lie upon each other.
 DRAWN = ("iou", "bce", "cosine", "fp-cos", "emb-cos", "prior", "fragments", "analogs",
          "fragments+analogs")  # fmt: skip
-LABEL_AT = {"bce": (-8, 10), "cosine": (-42, 8), "emb-cos": (5, -11), "prior": (-60, -12)}
+LABEL_AT = {
+    "fragments": (-58, 4),
+    "bce": (-8, 10),
+    "cosine": (-42, 8),
+    "emb-cos": (5, -11),
+    "prior": (-60, -12),
+}
 WORDS = {
     PRIOR: "blind: prior alone",
     "fragments+analogs": "fragments + analogs",
