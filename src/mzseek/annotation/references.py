@@ -12,6 +12,7 @@ from mzseek.annotation.answers import Reference
 from mzseek.annotation.asking.ask import Asked
 from mzseek.annotation.asking.ions import with_ion
 from mzseek.annotation.asking.tolerance import Tolerance
+from mzseek.annotation.levels import LEAST_SIMILARITY
 from mzseek.annotation.matching import library_without_precursors, without_precursor
 from mzseek.chem import fingerprints
 from mzseek.chem.describe import BLOCK_LENGTH
@@ -20,8 +21,6 @@ from mzseek.library.found import Matches
 from mzseek.similarity.packed import Words, pack_words, packed_tanimoto
 from mzseek.spectra import Spectrum
 
-# A reference spectrum of the same precursor matches from here on.
-LEAST_SIMILARITY = 0.7
 _MATCHES, _ANALOGS = 50, 10
 _KIND = "morgan2"
 _Keyed = tuple[str, Reference]

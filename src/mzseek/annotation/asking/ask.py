@@ -86,7 +86,7 @@ def ask(
     kept = [place for place, own in enumerate(found) if own]
     if kept:
         notes += _charged(found)
-        notes += _few(min(total, most))
+        notes += _few(sum(map(len, found)))
     return Asked(
         feature,
         tuple(readings[place] for place in kept) or readings,

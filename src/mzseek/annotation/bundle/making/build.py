@@ -22,7 +22,6 @@ from mzseek.prepared import Prepared, prepare
 from mzseek.runs.run import Run
 from mzseek.work.progress import Progress, Say, silent, unheard
 
-CHANNELS = "fragments,analogs"
 ALL, TRAIN = "all", "train"
 _RUN, _PREPARED, _JOINED = "run", "prepared", "joined"
 
