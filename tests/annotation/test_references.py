@@ -9,7 +9,9 @@ from mzseek.annotation.asking.ask import Asked
 from mzseek.annotation.asking.ions import Hypothesis
 from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.features import Feature
+from mzseek.annotation.levels import LEAST_SIMILARITY
 from mzseek.annotation.references import Neighbours, credited, neighbours
+from mzseek.library import Library
 from mzseek.spectra import Spectrum
 
 
@@ -44,6 +46,16 @@ def test_another_precursor_is_an_analog_and_no_match(bundle):
     (near,) = neighbours([shifted], [("box", library)], Tolerance(10.0))
     assert not near.matches
     assert near.nearest > 0.4
+
+
+def test_what_counts_for_a_molecule_is_shown_however_few_peaks_match(make_library):
+    peaks, heights = [60.05, 77.0386, 91.05], [1.0, 0.8, 0.01]
+    library = Library.open(make_library([("NC(Cc1ccccc1)C(=O)O", "[M+H]+", peaks, heights)]))
+    question = asked_of(library, 0, mz=np.array([60.05, 77.0386, 99.9]))
+    (near,) = neighbours([question], [("mine", library)], Tolerance(10.0))
+    (match,) = near.matches.values()
+    assert (match.peaks, match.similarity >= LEAST_SIMILARITY) == (2, True)
+    assert list(near.similar) == list(near.matches)
 
 
 def test_no_libraries_and_no_features(bundle):
