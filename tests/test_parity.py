@@ -1,10 +1,7 @@
-"""One file, one registry line, one test of the same name, one line in the docs."""
+"""Registries, docs and test modules agree."""
 
-import ast
 import re
 from pathlib import Path
-
-import pytest
 
 from mzseek.adducts import known_adducts
 from mzseek.chem import FINGERPRINTS
@@ -21,52 +18,6 @@ from mzseek.spectra.formats import FORMATS
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "mzseek"
 DOCS = ROOT / "docs"
-TESTS = ROOT / "tests"
-ROOMS = sorted(
-    path.parent.relative_to(PACKAGE).as_posix()
-    for path in PACKAGE.rglob("__init__.py")
-    if "templates" not in path.parts
-)
-# What is tested in a file of another name: in which.
-TESTED_IN = {
-    "errors": "test_bad_input.py",
-    "version": "cli/test_cli.py",
-    "annotation/bundle/layout": "annotation/bundle/test_bundle.py",
-    "annotation/answering": "annotation/test_pipeline.py",
-    "annotation/answers": "annotation/test_pipeline.py",
-    "annotation/scoring": "annotation/test_pipeline.py",
-    "annotation/candidates/source": "annotation/candidates/test_listed.py",
-    "cli/annotations": "cli/commands/annotation/test_annotate.py",
-    "chem/public": "test_registry.py",
-    "chem/fingerprinting/public": "test_registry.py",
-    "chem/fingerprinting/compute": "chem/test_fingerprinting.py",
-    "chem/fingerprinting/kinds": "chem/test_fingerprinting.py",
-    "chem/fingerprinting/rows": "chem/test_fingerprinting.py",
-    "chem/fingerprinting/map4": "chem/test_map4.py",
-    "cli/app": "cli/test_cli.py",
-    "cli/findings/beliefs": "cli/commands/test_evaluate.py",
-    "cli/findings/bits": "cli/commands/test_evaluate.py",
-    "cli/early": "cli/test_startup.py",
-    "cli/findings/found": "cli/commands/test_evaluate.py",
-    "cli/findings/scores": "cli/commands/test_evaluate.py",
-    "cli/findings/together": "cli/commands/test_evaluate.py",
-    "cli/tradeoff": "cli/commands/test_report.py",
-    "cli/unforeseen": "cli/test_guard.py",
-    "cli/commands/demo": "cli/test_cli.py",
-    "cli/commands/prepare": "cli/test_cli.py",
-    "cli/spectra/one_spectrum": "cli/commands/test_show.py",
-    "cli/spectra/summary": "cli/commands/test_show.py",
-    "database/record": "database/sources/test_files.py",
-    "decision/public": "test_registry.py",
-    "compiled": "fragments/test_breaking.py",
-    "fragments/cuts": "fragments/test_breaking.py",
-    "models/scorers/base": "models/test_scorers.py",
-    "models/scorers/kind": "models/test_scorers.py",
-    "models/scorers/layers": "models/test_scorers.py",
-    "spectra/spectrum": "spectra/test_record.py",
-    "spectra/write": "cli/commands/test_show.py",
-    "spectra/formats/peak_block": "spectra/formats/test_mgf.py",
-}
 
 
 def modules(folder: str, leave_out: set[str]) -> set[str]:
@@ -152,31 +103,6 @@ def test_every_channel_is_a_file_a_registry_line_and_a_line_in_the_docs() -> Non
     assert [name for name in CHANNELS if f"\n| `{name}" not in table] == []
 
 
-def home_of_test(module: str) -> Path:
-    """The file that tests a module: of its name, in the same room, or the one that is stated."""
-    folder, _, name = module.rpartition("/")
-    if module in TESTED_IN:
-        return TESTS / TESTED_IN[module]
-    if (
-        folder.startswith("models/") and name == "network"
-    ):  # a part is tested as a whole, and the scorers side by side
-        room, _, part = folder.rpartition("/")
-        scorers = room == "models/scorers"
-        return TESTS / ("models/test_scorers.py" if scorers else f"{room}/test_{part}.py")
-    return TESTS / folder / f"test_{name}.py"
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_every_module_has_a_test_of_its_name(room: str) -> None:
-    found = [name if room == "." else f"{room}/{name}" for name in sorted(modules(room, set()))]
-    assert [module for module in found if not home_of_test(module).is_file()] == []
-
-
-def test_what_is_tested_elsewhere_is_there() -> None:
-    gone = [name for name in TESTED_IN if not (PACKAGE / f"{name}.py").is_file()]
-    assert gone == []
-
-
 def test_the_loss_advised_for_a_goal_stands_for_its_metric() -> None:
     assert {goal: LOSSES[loss].stands_for for goal, loss in GOALS.items()} == GOAL_METRICS
 
@@ -193,46 +119,3 @@ def test_the_readme_names_the_two_commands() -> None:
     readme = (ROOT / "README.md").read_text()
     assert "make demo" in readme
     assert "make test" in readme
-
-
-def test_the_modules_that_the_architecture_names_exist() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text()
-    named = set(re.findall(r"`([a-z_]+/[a-z_/]+(?:\.py|/))`", text))
-    assert len(named) > 60
-    homes = (ROOT / "src" / "mzseek", ROOT)
-    missing = [n for n in named if not any((home / n).exists() for home in homes)]
-    assert missing == []
-
-
-def test_each_journey_names_a_module_once() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text()
-    part = text.partition("## Three journeys")[2].partition("\n## ")[0]
-    journeys = [each for each in part.split("\n\n") if each.startswith("**")]
-    assert len(journeys) == 3
-    for journey in journeys:
-        named = re.findall(r"`([a-z_/]+\.py)`", journey)
-        assert len(named) >= 10
-        assert len(set(named)) == len(named)
-
-
-def lines_of(node: ast.FunctionDef, path: Path) -> int:
-    """Lines of a function; of a command, those below its signature, where its options stand."""
-    end = node.end_lineno or 0
-    is_command = "commands" in path.parts and not node.name.startswith("_")
-    return end - (node.body[0].lineno if is_command else node.lineno) + 1
-
-
-def test_no_function_is_longer_than_a_page() -> None:
-    lengths = {
-        f"{path.name}: {node.name}": lines_of(node, path)
-        for path in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.FunctionDef)
-    }
-    assert len(lengths) > 1000
-    assert {name: lines for name, lines in lengths.items() if lines > 60} == {}
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_no_room_has_more_modules_on_one_level_than_a_page_holds(room: str) -> None:
-    assert len(modules(room, set())) <= 13
