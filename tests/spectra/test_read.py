@@ -15,7 +15,7 @@ from mzseek.files import source
 from mzseek.files.streams import json_stream, xml_stream
 from mzseek.spectra import known_formats, read, read_spectra, record
 from mzseek.spectra.formats import peak_block
-from mzseek.spectra.read import Names
+from mzseek.spectra.record import Names
 
 SAMPLES: dict[str, bytes] = {
     "a.mgf": b"CHARGE=1+\nBEGIN IONS\nTITLE=a\nPEPMASS=195.0877 100 1+\nADDUCT=[M+H]+\n50.1 10\n"

@@ -21,7 +21,7 @@ from mzseek.files import StrPath
 from mzseek.registry import check_name
 from mzseek.rejects import Rejects, reporter
 from mzseek.spectra import Spectrum, read_spectra
-from mzseek.spectra.read import Names
+from mzseek.spectra.record import Names
 
 # How spectra become features: by the id that the file gives them, by precursor and retention time,
 # or each by itself.

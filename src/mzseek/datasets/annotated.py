@@ -13,7 +13,7 @@ from mzseek.chem.describe import NO_STRUCTURE, DescribedMolecule, describe_first
 from mzseek.errors import AdductError
 from mzseek.rejects import Report, grouped
 from mzseek.spectra import Spectrum, read_spectra
-from mzseek.spectra.read import Names
+from mzseek.spectra.record import Names
 from mzseek.work.progress import Progress, silent
 
 # What `metadata["adduct_from"]` says of an adduct that no file has stated.

@@ -38,7 +38,7 @@ from mzseek.library.lists import mode_of
 from mzseek.library.store import Library
 from mzseek.ragged import pointers
 from mzseek.spectra import Spectrum, read_spectra
-from mzseek.spectra.read import Names
+from mzseek.spectra.record import Names
 from mzseek.version import __version__
 from mzseek.work import Progress, silent
 

@@ -11,7 +11,18 @@ LARGEST = 1e30
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?")
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf(?:inity)?)", re.IGNORECASE)
 _MAYBE_THOUSANDS = re.compile(r"[+-]?\d{1,3},\d{3}")
+# "-1+" is GNPS's: a signed charge with a plus behind it.
 _CHARGE = re.compile(r"(?:([+-])(\d{1,3})|(\d{1,3})([+-]?)|(\+{1,4})|(-{1,4}))")
+_MINUS_WITH_PLUS = re.compile(r"(-\d{1,3})\+")
+_TIME = re.compile(r"([^\s]*?[\d.,])(?:\s*([A-Za-z]+)\b\.?(?:[\s,;(].*)?)?", re.DOTALL)
+_DURATION = re.compile(r"P(?:T(?:([\d.]+)H)?(?:([\d.]+)M)?(?:([\d.]+(?:[eE][+-]?\d+)?)S)?)?", re.I)
+_MOST_TIME_TEXT = 200
+TIME_UNITS = {"s": 1.0, "min": 60.0}
+_UNIT_WORDS = {
+    word: unit
+    for unit, words in (("s", "s sec secs second seconds"), ("min", "m min mins minute minutes"))
+    for word in words.split()
+}
 _POSITIVE_MODE = re.compile(r"pos\w*\b.*|p|\+|1\+|\+1", re.IGNORECASE)
 _NEGATIVE_MODE = re.compile(r"neg\w*\b.*|n|-|1-|-1", re.IGNORECASE)
 
@@ -91,13 +102,72 @@ def is_number(text: str) -> bool:
     return bool(_NUMBER.fullmatch(text) or _NOT_FINITE.fullmatch(text))
 
 
+def parse_time(text: str) -> tuple[float, str] | None:
+    """Number and unit (``"s"``, ``"min"``, or ``""`` where none is written) of a retention time.
+
+    An ISO duration (``PT1M30S``) is in seconds. None where the text is no time of zero or more, or
+    has a unit that is neither minutes nor seconds.
+
+    Examples
+    --------
+    >>> parse_time("7.3 min"), parse_time("438s"), parse_time("PT1M30S"), parse_time("635.4")
+    ((7.3, 'min'), (438.0, 's'), (90.0, 's'), (635.4, ''))
+    >>> parse_time("3-5 min"), parse_time("-1"), parse_time("late")
+    (None, None, None)
+    """
+    text = text.strip()[:_MOST_TIME_TEXT]
+    if duration := _DURATION.fullmatch(text):
+        try:
+            hours, minutes, seconds = (float(part or 0) for part in duration.groups())
+        except ValueError:  # "1.2.3"
+            return None
+        return hours * 3600 + minutes * 60 + seconds, "s"
+    match = _TIME.fullmatch(text)
+    if match is None:
+        return None
+    unit = _UNIT_WORDS.get((match[2] or "").lower(), None if match[2] else "")
+    number = leading_number(match[1])
+    if unit is None or number is None or not 0 <= number < math.inf:
+        return None
+    return number, unit
+
+
+def time_in_seconds(text: str, unit: str = "") -> float | None:
+    """Seconds of a retention time; ``unit`` holds for a text that has none.
+
+    None where the text is no time, or where nothing tells its unit: a unit is never guessed from
+    the size of the number.
+
+    Examples
+    --------
+    >>> time_in_seconds("2.5 min"), time_in_seconds("150"), time_in_seconds("150", "s")
+    (150.0, None, 150.0)
+    """
+    time = parse_time(text)
+    unit = (time[1] or unit) if time else ""
+    return time[0] * TIME_UNITS[unit] if time and unit else None
+
+
+def with_time_unit(text: str, unit: str) -> str:
+    """Append a unit to a retention time that is written as a bare number.
+
+    Examples
+    --------
+    >>> with_time_unit("12.5", "s"), with_time_unit("12.5 min", "s"), with_time_unit("12.5", "")
+    ('12.5 s', '12.5 min', '12.5')
+    """
+    return f"{text} {unit}" if unit and is_number(text) else text
+
+
 def parse_charge(text: str) -> tuple[int, bool] | None:
-    """Size and whether a sign was written, of ``1+``, ``+1``, ``1``, ``2-``, ``--``.
+    """Size and whether a sign was written, of ``1+``, ``+1``, ``1``, ``2-``, ``--``, ``-1+``.
 
     Returns ``(charge, sign was written)``, or None where the charge is unknown (0). A charge
     without a sign is positive, unless the ion mode or the adduct says otherwise.
     """
     text = text.strip().replace(" ", "")
+    if minus := _MINUS_WITH_PLUS.fullmatch(text):
+        text = minus[1]
     match = _CHARGE.fullmatch(text)
     if match is None:
         raise SpectrumError(f"charge {shorten(text)!r} is not one charge such as 1+, -2 or 1")

@@ -14,7 +14,7 @@ from mzseek.files.limits import MAX_FAULTS
 from mzseek.rejects import Rejects, Report, reporter
 from mzseek.spectra.formats import FORMATS, SpectrumFormat
 from mzseek.spectra.numbers import shorten
-from mzseek.spectra.record import Record, identifier_of, to_spectrum
+from mzseek.spectra.record import Names, Record, identifier_of, to_spectrum
 from mzseek.spectra.spectrum import Spectrum
 
 Opened = Callable[[str, str], object]
@@ -187,36 +187,6 @@ def _judge(
             faults = 0
             unique = names.take(name)
             yield spectrum if unique == name else dataclasses.replace(spectrum, identifier=unique)
-
-
-class Names:
-    """Identifiers in use; titles and scan numbers repeat in good files, and are then numbered.
-
-    Keeps hashes: a few bytes a name, whatever its length.
-
-    Examples
-    --------
-    >>> names = Names()
-    >>> [names.take(name) for name in ("a", "a", "a #2", "a")]
-    ['a', 'a #2', 'a #2 #2', 'a #3']
-    """
-
-    def __init__(self) -> None:
-        self._last: dict[int, int] = {}
-
-    def __contains__(self, name: str) -> bool:
-        return hash(name) in self._last
-
-    def take(self, name: str) -> str:
-        """The name, or the first of ``name #2``, ``name #3`` … that is free."""
-        unique = name
-        number = self._last.get(hash(name), 1)
-        while unique in self:
-            number += 1
-            unique = f"{name} #{number}"
-        self._last[hash(name)] = number
-        self._last.setdefault(hash(unique), 1)
-        return unique
 
 
 def _warn_at_end(

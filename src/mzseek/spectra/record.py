@@ -19,6 +19,7 @@ from mzseek.spectra.numbers import (
     parse_ion_mode,
     parse_number,
     shorten,
+    with_time_unit,
 )
 from mzseek.spectra.peaks import MAX_MZ, clean_peaks
 from mzseek.spectra.spectrum import Spectrum
@@ -34,7 +35,7 @@ _SYNONYMS = {
     "feature_id": "featureid",
     "precursor_mz": "precursormz precursor_m/z precursor_mass parent",
     "parent_mass": "exactmass exact_mass parentmass monoisotopic_mass",
-    "adduct": "precursor_type precursortype",
+    "adduct": "precursor_type precursortype ion adductionname adduct_ion_name",
     "charge": "precursor_charge precursorcharge",
     "ionmode": "ion_mode polarity",
     "ms_level": "mslevel ms_type spectrum_type",
@@ -45,13 +46,20 @@ _SYNONYMS = {
     "compound_name": "name compound compoundname chemical_name",
     "collision_energy": "collisionenergy ce collision",
     "instrument_type": "instrumenttype",
-    "retention_time": "rtinseconds retentiontime rt",
+    "retention_time": "rtinseconds rtinminutes retentiontime rt",
     "num_peaks": "numpeaks num_peak",
 }
 _CANONICAL = {synonym: name for name, synonyms in _SYNONYMS.items() for synonym in synonyms.split()}
 # Every name of a field that mzseek reads.
 READ_FIELDS = frozenset((*_SYNONYMS, *_CANONICAL, "pepmass"))
+# Fields whose name states the unit of a retention time.
+_TIME_UNITS = {"rtinseconds": "s", "rtinminutes": "min"}
+# What ION= must begin with to be an adduct; other programs put other things there.
+_ADDUCT_BEGINNING = re.compile(r"[\[(]?\s*\d{0,2}M\s*(?:[+\])?-]|H\+|Na\+|NH4\+|$)")
 _KEY_MARKS = str.maketrans({" ": "_", ".": "_", "-": "_"})
+
+# Metadata: which statements contradict each other about the polarity, and which one was used.
+POLARITY_CONFLICT = "polarity_conflict"
 
 # Fields that name a spectrum on purpose; the others only happen to (a title is often the
 # compound's name, and may repeat).
@@ -122,6 +130,10 @@ class Record:
         name = canonical_key(key)
         if not name:
             return
+        if name == "retention_time":
+            value = with_time_unit(value, _TIME_UNITS.get(key.strip().lower(), ""))
+        elif name == "adduct" and key.strip().lower() == "ion":
+            name = "adduct" if _ADDUCT_BEGINNING.match(value) else "ion"
         if name not in self.fields or is_nothing(self.fields[name]):
             self.fields[name] = value
             if name in _ONE_ONLY:
@@ -158,6 +170,36 @@ class Record:
         return [value for value in given if not is_nothing(value)]
 
 
+class Names:
+    """Identifiers in use; titles and scan numbers repeat in good files, and are then numbered.
+
+    Keeps hashes: a few bytes a name, whatever its length.
+
+    Examples
+    --------
+    >>> names = Names()
+    >>> [names.take(name) for name in ("a", "a", "a #2", "a")]
+    ['a', 'a #2', 'a #2 #2', 'a #3']
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[int, int] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return hash(name) in self._last
+
+    def take(self, name: str) -> str:
+        """The name, or the first of ``name #2``, ``name #3`` … that is free."""
+        unique = name
+        number = self._last.get(hash(name), 1)
+        while unique in self:
+            number += 1
+            unique = f"{name} #{number}"
+        self._last[hash(name)] = number
+        self._last.setdefault(hash(unique), 1)
+        return unique
+
+
 def canonical_key(key: str) -> str:
     """Name under which mzseek keeps a field; empty for one that is too long to be a name.
 
@@ -190,9 +232,9 @@ def to_spectrum(record: Record, intensity_floor: float = 0.0) -> Spectrum:
     _check_peak_count(record)
     mz, intensities = clean_peaks(record.mz, record.intensities, intensity_floor)
     _check_finite(fields)
-    mode = parse_ion_mode(fields.get("ionmode", ""))
+    mode = parse_ion_mode(fields.get("ionmode", "") or fields.get("ionization_mode", ""))
     adduct = _adduct(record, mode)
-    charge = _charge(record, adduct, mode)
+    charge, conflict = _charge(record, adduct, mode)
     precursor_mz = _precursor_mz(record, adduct)
     metadata = {
         name: value
@@ -204,6 +246,9 @@ def to_spectrum(record: Record, intensity_floor: float = 0.0) -> Spectrum:
         metadata["adduct_as_given"] = fields["adduct"]
     if mode is not None:
         metadata["ionmode"] = mode
+    if conflict:
+        metadata[POLARITY_CONFLICT] = conflict
+        metadata["ionmode"] = "negative" if charge is not None and charge < 0 else "positive"
     if "ms_level" not in metadata and (stages := _stages(record)) > 1:
         metadata["ms_level"] = str(stages + 1)
     return Spectrum(
@@ -276,36 +321,52 @@ def _parse_adduct(text: str, mode: str | None) -> Adduct:
             adduct = parse_adduct(text, mode)  # "M" alone has no charge but for the ion mode
         except AdductError:
             raise SpectrumError(f"adduct {error}") from error
-    if mode is not None and (adduct.charge > 0) != (mode == "positive"):
-        raise SpectrumError(f"adduct {adduct.name} contradicts {mode} ion mode")
     return adduct
 
 
-def _charge(record: Record, adduct: Adduct | None, mode: str | None) -> int | None:
-    """Charge on which all that the record says agrees; None where it says nothing."""
-    statements: list[tuple[str, int, bool]] = []  # what, charge, whether its sign was written
+def _charge(record: Record, adduct: Adduct | None, mode: str | None) -> tuple[int | None, str]:
+    """Signed charge (None where none is stated), and the contradiction that was decided, if any.
+
+    All sizes must agree. The sign is that of the ion where one is stated, since programs write
+    ``CHARGE=1+`` and an ion mode by default; then that of the ion mode, if only a plus is against
+    it; then that of the charge.
+    """
+    stated = [(f"charge {text}", *charge) for text in record.values("charge")
+              if (charge := parse_charge(text))]  # fmt: skip
+    ion = _stated_ion(record, adduct)
+    sizes = [*ion, *((what, charge) for what, charge, _ in stated)]
+    if not sizes:
+        return None, ""
+    for what, charge in sizes[1:]:
+        if abs(charge) != abs(sizes[0][1]):
+            raise SpectrumError(f"{what} contradicts {sizes[0][0]}")
+    signs = [(what, charge > 0) for what, charge in ion[:1]]
+    signs += [(f"{mode} ion mode", mode == "positive")] if mode is not None else []
+    signs += [(what, charge > 0) for what, charge, is_signed in stated if is_signed]
+    if not signs:
+        return abs(sizes[0][1]), ""
+    winner, is_positive = signs[0]
+    against = [(what, positive) for what, positive in signs[1:] if positive != is_positive]
+    if against and not ion and (mode is None or is_positive):
+        raise SpectrumError(f"{against[0][0]} contradicts {winner}")
+    size = abs(sizes[0][1])
+    used = "adduct" if ion else "ion mode"
+    conflict = f"{against[0][0]} beside {winner}: the {used} was used" if against else ""
+    return size if is_positive else -size, conflict
+
+
+def _stated_ion(record: Record, adduct: Adduct | None) -> list[tuple[str, int]]:
+    """Ions that the adduct fields state, with their charges; ``[M+?]+`` states only that."""
     if adduct is not None:
-        statements.append((f"adduct {adduct.name}", adduct.charge, True))
-    else:
-        for text in record.values("adduct"):
-            if "?" in text and (tail := _SIGN_OF_UNKNOWN.fullmatch(text)):
-                unknown = parse_charge(tail[1])
-                statements += [(f"adduct {shorten(text)}", *unknown)] if unknown else []
-    for text in record.values("charge"):
-        stated = parse_charge(text)
-        statements += [(f"charge {text}", *stated)] if stated else []
-    if not statements:
-        return None
-    for what, charge, _ in statements[1:]:
-        if abs(charge) != abs(statements[0][1]):
-            raise SpectrumError(f"{what} contradicts {statements[0][0]}")
-    signs = [(f"{mode} ion mode", mode == "positive")] if mode is not None else []
-    signs += [(what, charge > 0) for what, charge, signed in statements if signed]
-    for what, positive in signs[1:]:
-        if positive != signs[0][1]:
-            raise SpectrumError(f"{what} contradicts {signs[0][0]}")
-    size = abs(statements[0][1])
-    return size if not signs or signs[0][1] else -size
+        return [(f"adduct {adduct.name}", adduct.charge)]
+    ions = []
+    for text in record.values("adduct"):
+        if "?" in text and (tail := _SIGN_OF_UNKNOWN.fullmatch(text)):
+            unknown = parse_charge(tail[1])
+            ions += [(f"adduct {shorten(text)}", unknown[0])] if unknown else []
+    if any((charge > 0) != (ions[0][1] > 0) for _, charge in ions):
+        raise SpectrumError(f"states two adducts, {' and '.join(what for what, _ in ions)}")
+    return ions
 
 
 def _stages(record: Record) -> int:

@@ -1,4 +1,9 @@
-"""GNPS's JSON libraries: an array of objects, each with its peaks under ``peaks_json``."""
+"""JSON libraries: arrays of objects, single objects, and one object a line.
+
+Four kinds of object are read: GNPS's (``peaks_json``, or ``peaks`` as its USI service returns
+them), GNPS's answer about one library spectrum (``spectruminfo`` and ``annotations``), MZmine's
+(``peaks``, ``softwaresource``) and MoNA's (``spectrum``, ``metaData``, ``compound``).
+"""
 
 import json
 from collections.abc import Iterator
@@ -7,14 +12,21 @@ from typing import Any
 import numpy as np
 
 from mzseek.errors import InputError
-from mzseek.files import Source, iter_members
+from mzseek.files import LongLine, Source, iter_members, text_lines
 from mzseek.files.limits import MAX_MEMBER, MAX_PEAKS
 from mzseek.files.streams.json_stream import too_long
-from mzseek.spectra.numbers import shorten
+from mzseek.spectra.formats.peak_block import long_line
+from mzseek.spectra.numbers import shorten, with_time_unit
 from mzseek.spectra.record import READ_FIELDS, Record, canonical_key
 
 _MOST_FIELDS = 500
+_MOST_LISTED = 20  # values of a field that is a list
 _PEAKS = ("peaks_json", "peaks")
+_GNPS_SPECTRUM, _GNPS_ANNOTATIONS = "spectruminfo", "annotations"
+_NO_PEAKS = "is no spectrum: has no list of peaks under peaks_json"
+# MoNA's names that no other file has.
+_MONA_NAMES = {"ionization mode": "ionmode", "inchiKey": "inchikey"}
+_MONA_PEAKS, _MONA_FACTS, _MONA_COMPOUNDS = "spectrum", "metaData", "compound"
 
 
 class _Object(dict[str, Any]):
@@ -34,7 +46,42 @@ def looks_like(head: str) -> bool:
 
 
 def read(source: Source) -> Iterator[Record]:
-    """Records of a JSON array of spectra; an object of one spectrum counts as an array of it."""
+    """Records of a JSON array of spectra, of one object, or of one object a line."""
+    return _read_lines(source) if _is_one_a_line(source) else _read_members(source)
+
+
+def _is_one_a_line(source: Source) -> bool:
+    """Whether the first two lines that are not blank are an object each."""
+    whole = 0
+    with source.open() as stream:
+        for _, line in text_lines(stream):
+            text = line.strip()
+            if not text:
+                continue
+            if text[0] != "{" or (text[-1] != "}" and not isinstance(line, LongLine)):
+                return False
+            whole += 1
+            if whole == 2:
+                return True
+    return False
+
+
+def _read_lines(source: Source) -> Iterator[Record]:
+    count = 0
+    with source.open() as stream:
+        for number, line in text_lines(stream):
+            if not line.strip():
+                continue
+            count += 1
+            record = _begin(source, count)
+            if isinstance(line, LongLine):
+                record.fault = long_line(number)
+                yield record
+            else:
+                yield _fill(record, line.strip())
+
+
+def _read_members(source: Source) -> Iterator[Record]:
     with source.open() as stream:
         single: list[str] = []
         size = 0
@@ -65,22 +112,44 @@ def _fill(record: Record, text: str | None) -> Record:
         if not isinstance(entry, _Object):
             record.fault = f"is {shorten(text)}, expected an object with peaks_json"
             return record
-        for key in entry.twins:
-            if key in _PEAKS or canonical_key(key) in READ_FIELDS:
-                record.fault = f"has two values of one key, {shorten(key)!r}, expected one"
-                return record
-        _read_fields(record, entry)
-        _read_peaks(record, entry)
+        if isinstance(entry.get(_MONA_PEAKS), str) and _MONA_FACTS in entry:
+            _read_mona(record, entry)
+            return record
+        parts = [entry]
+        if isinstance(entry.get(_GNPS_SPECTRUM), _Object):
+            annotations = entry.get(_GNPS_ANNOTATIONS)
+            newest = annotations[:1] if isinstance(annotations, list) else []
+            parts = [entry[_GNPS_SPECTRUM], *(a for a in newest if isinstance(a, _Object))]
+        for part in parts:
+            for key in part.twins:
+                if key in _PEAKS or canonical_key(key) in READ_FIELDS:
+                    record.fault = f"has two values of one key, {shorten(key)!r}, expected one"
+                    return record
+            _read_fields(record, part)
+        _read_peaks(record, parts[0])
     except (ValueError, TypeError, RecursionError) as error:
         record.fault = f"is not valid JSON ({shorten(str(error))})"
     return record
 
 
+def _is_scalar(value: object) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
 def _read_fields(record: Record, entry: dict[str, Any]) -> None:
     peaks = "peaks_json" if "peaks_json" in entry else "peaks"
+    is_mzmine = str(entry.get("softwaresource", "")).lower().startswith("mzmine")
     for key, value in entry.items():
-        if isinstance(value, str | int | float) and not isinstance(value, bool) and key != peaks:
-            record.add("inchikey" if key == "InChIKey_smiles" else key, str(value))
+        if key == peaks:
+            continue
+        if isinstance(value, list) and 0 < len(value) <= _MOST_LISTED:
+            if all(map(_is_scalar, value)):
+                record.add(key, ", ".join(map(str, value)))
+        elif _is_scalar(value):
+            text = str(value)
+            if key == "rt" and is_mzmine:
+                text = with_time_unit(text, "min")
+            record.add("inchikey" if key == "InChIKey_smiles" else key, text)
 
 
 def _read_peaks(record: Record, entry: dict[str, Any]) -> None:
@@ -88,7 +157,7 @@ def _read_peaks(record: Record, entry: dict[str, Any]) -> None:
     if isinstance(peaks, str):
         peaks = json.loads(peaks)
     if not isinstance(peaks, list):
-        record.fault = "is no spectrum: has no list of peaks under peaks_json"
+        record.fault = _NO_PEAKS
         return
     if len(peaks) > MAX_PEAKS:
         record.fault = f"has {len(peaks):,} peaks, expected at most {MAX_PEAKS:,}"
@@ -101,3 +170,45 @@ def _read_peaks(record: Record, entry: dict[str, Any]) -> None:
         record.fault = "has a peak that is not [m/z, intensity]"
     elif peaks:
         record.mz, record.intensities = values[:, 0].copy(), values[:, 1].copy()
+
+
+def _read_mona(record: Record, entry: dict[str, Any]) -> None:
+    """Fill a record from MoNA's export: named values, the first compound, peaks as one text."""
+    record.add("identifier", str(entry.get("id") or ""))
+    compounds = entry.get(_MONA_COMPOUNDS)
+    compound = compounds[0] if isinstance(compounds, list) and compounds else {}
+    if isinstance(compound, dict):
+        for key in ("inchi", "inchiKey"):
+            if isinstance(compound.get(key), str):
+                record.add(_MONA_NAMES.get(key, key), compound[key])
+        for name in _listed(compound.get("names"))[:1]:
+            record.add("compound_name", str(name.get("name", "")))
+        _read_mona_facts(record, compound.get(_MONA_FACTS))
+    _read_mona_facts(record, entry.get(_MONA_FACTS))
+    words = str(entry[_MONA_PEAKS]).split()
+    if not words:
+        record.fault = "has no peaks"
+        return
+    try:
+        values = np.array([[float(part) for part in word.split(":")] for word in words])
+    except ValueError:
+        values = np.empty(0)
+    if len(words) > MAX_PEAKS:
+        record.fault = f"has {len(words):,} peaks, expected at most {MAX_PEAKS:,}"
+    elif values.ndim != 2 or values.shape[1] != 2:
+        record.fault = "has a peak that is not m/z:intensity"
+    else:
+        record.mz, record.intensities = values[:, 0].copy(), values[:, 1].copy()
+
+
+def _read_mona_facts(record: Record, facts: object) -> None:
+    for fact in _listed(facts):
+        name, value = fact.get("name"), fact.get("value")
+        if isinstance(name, str) and _is_scalar(value):
+            unit = fact.get("unit")
+            text = f"{value} {unit}" if isinstance(unit, str) and unit else str(value)
+            record.add(_MONA_NAMES.get(name, name), text)
+
+
+def _listed(value: object) -> list[dict[str, Any]]:
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

@@ -12,7 +12,18 @@ from mzseek.spectra.record import Record
 
 _BEGIN = re.compile(r"^[ \t]*BEGIN[ \t]+IONS[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _KEY = re.compile(r"[A-Za-z_][^=]*=")
-_ADDUCT_WORD = re.compile(r"\[?\d?M(?:[+-]\d?[A-Z][A-Za-z0-9]*)+(?:\]\d?[+-])?")
+# An adduct at the end of a name: in brackets, or bare with what was added or lost ("M+" is GNPS's
+# own for [M]+). Nothing else is one: "Vitamin M" is a name.
+_ADDUCT_AT_END = re.compile(
+    r"(?:^|[\s;,])(\[\d{0,2}M[^\[\]]{0,40}\]\d{0,2}[+-]{0,3}"
+    r"|\d?M(?:[+-]\d?[A-Z][A-Za-z0-9]*)+[+-]?|M\+)[\s\"]*$"
+)
+_ENERGY_AT_END = re.compile(
+    r"(?:[-;,(]\s?)?(?:\b(?:CE|Collision ?Energy)[:=]\s?\d{1,9}(?:\.\d{1,3})?(?:\s?(?:eV|V|NCE|%))?"
+    r"|\b\d{1,3}(?:\.\d{1,3})?\s?(?:eV|V|NCE|%))\)?\s*$",
+    re.IGNORECASE,
+)
+_LONGEST_END = 120
 
 
 def looks_like(head: str) -> bool:
@@ -103,12 +114,17 @@ def _finish(record: Record, peaks: PeakBlock, header: Record) -> Record:
 
 
 def _take_adduct_from_name(record: Record) -> None:
-    """GNPS libraries write the adduct as the last word of the name: ``NAME=Fuberidazole M-H``."""
-    word = record.fields.get("compound_name", "").rpartition(" ")[2]
-    if _ADDUCT_WORD.fullmatch(word):
-        try:
-            parse_adduct(word)
-        except AdductError:
-            return
-        record.add("adduct", word)
-        record.add("adduct_from", "name")
+    """GNPS libraries write the adduct behind the name: ``NAME=Fuberidazole M-H``.
+
+    A collision energy may follow it (``Quercetin [M+H]+ - 40.0 eV``).
+    """
+    end = record.fields.get("compound_name", "")[-_LONGEST_END:]
+    match = _ADDUCT_AT_END.search(end) or _ADDUCT_AT_END.search(_ENERGY_AT_END.sub("", end))
+    if match is None:
+        return
+    try:
+        parse_adduct(match[1])
+    except AdductError:
+        return
+    record.add("adduct", match[1])
+    record.add("adduct_from", "name")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from mzseek.files import LongLine, Source, text_lines
 from mzseek.files.limits import MAX_PEAKS
 from mzseek.spectra.formats.peak_block import PeakBlock, long_line
-from mzseek.spectra.numbers import is_number, shorten
+from mzseek.spectra.numbers import is_number, shorten, with_time_unit
 from mzseek.spectra.record import Record
 
 _NAME = re.compile(r"^[ \t]*NAME[ \t]*:", re.IGNORECASE | re.MULTILINE)
@@ -16,6 +16,15 @@ _BARE = re.compile(r'(?:^|\s)([A-Za-z_][\w/]*)=(?:"([^"]*)"|(\S+))')
 _ANNOTATION = re.compile(r'"[^"]*"?|\'[^\']*\'?')
 _SPECIAL = re.compile(r"[\"';:]")
 _COLON_PEAK = re.compile(r"(?<=\d):(?=\d)")
+# Programs that write retention times in minutes, by the field that holds the time and others that
+# only they write beside it. Spelling counts: other programs write RetentionTime, in any unit.
+_IN_MINUTES = {
+    # MS-DIAL and RIKEN's libraries
+    "RETENTIONTIME": {"PRECURSORTYPE", "SCANNUMBER", "ALIGNMENTID", "ONTOLOGY", "Ontology", "DB#"},
+    # MZmine
+    "RT": {"DB#", "merge_type", "scan_number", "quality_chimeric", "precursor_purity"},
+}
+_PROGRAM_FIELDS = frozenset(_IN_MINUTES).union(*_IN_MINUTES.values())
 
 
 def looks_like(head: str) -> bool:
@@ -31,6 +40,7 @@ def read(source: Source) -> Iterator[Record]:
     """
     record: Record | None = None
     peaks = PeakBlock()
+    keys: set[str] = set()
     count = 0
     line = ""
     with source.open() as stream:
@@ -45,7 +55,7 @@ def read(source: Source) -> Iterator[Record]:
                 continue
             entry = _KEY.match(line)
             if record is not None and _ends_before(record, peaks, line, entry):
-                yield _finish(record, peaks)
+                yield _finish(record, peaks, keys)
                 record = None
             if not line.strip():
                 continue
@@ -53,19 +63,24 @@ def read(source: Source) -> Iterator[Record]:
                 count += 1
                 where = f"{source.name}: record {count} (line {number})"
                 record, peaks = Record(where, fallback_name=f"record {count}"), PeakBlock()
+                keys = set()
             if is_long:
                 record.fault = record.fault or long_line(number)
                 if entry is not None and _is_name(entry):
                     record.fields.setdefault("compound_name", "")
             elif entry is not None:
                 _add_entry(record, entry[1], entry[2])
+                if (key := entry[1].strip().replace("RETENTION TIME", "RETENTIONTIME")) in (
+                    _PROGRAM_FIELDS
+                ):
+                    keys.add(key)
             else:
                 _add_peaks(record, peaks, number, line)
     if record is not None:
         if "num_peaks" not in record.fields and not line.endswith("\n"):
             reason = "the file ends in the middle of a line, before its number of peaks"
             record.fault = record.fault or reason
-        yield _finish(record, peaks)
+        yield _finish(record, peaks, keys)
 
 
 def _ends_before(record: Record, peaks: PeakBlock, line: str, entry: re.Match[str] | None) -> bool:
@@ -82,8 +97,11 @@ def _is_name(entry: re.Match[str]) -> bool:
     return entry[1].strip().lower() == "name"
 
 
-def _finish(record: Record, peaks: PeakBlock) -> Record:
+def _finish(record: Record, peaks: PeakBlock, keys: set[str]) -> Record:
     peaks.fill(record)
+    if any(field in keys and keys & beside for field, beside in _IN_MINUTES.items()):
+        time = record.fields.get("retention_time", "")
+        record.fields["retention_time"] = with_time_unit(time, "min")
     if not record.fields.get("compound_name"):
         record.fault = record.fault or "has no Name"
     else:

@@ -3,9 +3,13 @@
 import re
 from collections.abc import Iterator
 
+import numpy as np
+
 from mzseek.files import LongLine, Source, text_lines
+from mzseek.files.limits import MAX_PEAKS
 from mzseek.spectra.formats.peak_block import PeakBlock, long_line
-from mzseek.spectra.record import Record
+from mzseek.spectra.numbers import with_time_unit
+from mzseek.spectra.record import Names, Record
 
 _COMPOUND = re.compile(r"^>compound\b", re.MULTILINE | re.IGNORECASE)
 _MS1_BLOCKS = {"ms1", "ms1peaks", "ms1merged"}
@@ -17,6 +21,8 @@ _NAMES = {
     "ion": "adduct",
     "instrumentation": "instrument_type",
 }
+_MOST_HELD_BLOCKS = 1_000
+_MOST_MS1_PEAKS = 10_000
 
 
 def looks_like(head: str) -> bool:
@@ -25,11 +31,17 @@ def looks_like(head: str) -> bool:
 
 
 def read(source: Source) -> Iterator[Record]:
-    """One record for each block of peaks; a compound's fields hold for all of its blocks."""
+    """One record for each block of peaks; a compound's fields hold for all of its blocks.
+
+    The blocks of a compound have one ``feature_id``, and its MS1 peaks as ``ms1_peaks``
+    (``mz:intensity`` pairs, with blanks between). MS1 blocks may come last, so blocks are held back
+    until the compound ends, up to a bound.
+    """
     compound = _Compound()
     block: Record | None = None
     peaks = PeakBlock()
     blocks = 0
+    names = Names()
     with source.open() as stream:
         for number, line in text_lines(stream):
             text = line.strip()
@@ -49,8 +61,10 @@ def read(source: Source) -> Iterator[Record]:
             key, value = key.lower(), value.strip()
             is_block = key in _MS1_BLOCKS or key in _MS2_BLOCKS
             if block is not None and (is_block or key == "compound"):
-                yield _finish(block, peaks, compound)
+                compound.hold(_finish(block, peaks, compound))
                 block = None
+                if compound.is_full:
+                    yield from compound.release(names)
             if is_block:
                 blocks += 1
                 compound.blocks += 1
@@ -58,35 +72,82 @@ def read(source: Source) -> Iterator[Record]:
                 block.fields["ms_level"] = "1" if key in _MS1_BLOCKS else "2"
                 if key in _MS2_BLOCKS:
                     block.add("collision_energy", value)
+                elif key == "ms1merged":
+                    compound.ms1 = None  # takes the place of single scans
             elif key == "compound":
                 if compound.is_empty:
                     yield _without_peaks(source, compound)
+                yield from compound.release(names)
                 compound = _Compound(number)
             if isinstance(line, LongLine):
                 compound.shared.fault = compound.shared.fault or long_line(number)
             elif not is_block:
                 compound.add(key, value)
     if block is not None:
-        yield _finish(block, peaks, compound)
+        compound.hold(_finish(block, peaks, compound))
     elif compound.is_empty:
         yield _without_peaks(source, compound)
+    yield from compound.release(names)
 
 
 class _Compound:
-    """What was said of the compound whose blocks come next."""
+    """Fields and finished blocks of the compound that is being read.
+
+    Attributes
+    ----------
+    ms1 : str or None
+        MS1 peaks, of ``>ms1merged`` if there is one, else of the first MS1 block.
+    """
 
     def __init__(self, line: int = 0) -> None:
         self.line = line
         self.blocks = 0
         self.shared = Record("compound")
+        self.ms1: str | None = None
+        self._held: list[Record] = []
+        self._held_size = 0
+        self._feature = ""
 
     @property
     def is_empty(self) -> bool:
         """Whether it was begun and has no block of peaks."""
         return self.line > 0 and self.blocks == 0
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no more blocks may be held."""
+        return len(self._held) >= _MOST_HELD_BLOCKS or self._held_size > MAX_PEAKS
+
     def add(self, key: str, value: str) -> None:
+        if key == "rt":
+            value = with_time_unit(value, "s")  # as SIRIUS defines it
         self.shared.add(_NAMES.get(key, key), value)
+
+    def hold(self, block: Record) -> None:
+        """Keep a finished block until the compound ends."""
+        self._held.append(block)
+        energy = block.fields.get("collision_energy", "")
+        self._held_size += np.size(block.mz) + len(block.fields) + len(energy)
+        if block.fields.get("ms_level") == "1" and block.fault is None and self.ms1 is None:
+            mz, intensities = np.asarray(block.mz), np.asarray(block.intensities)
+            if 0 < mz.size <= _MOST_MS1_PEAKS:
+                pairs = zip(mz.tolist(), intensities.tolist(), strict=True)
+                self.ms1 = " ".join(f"{m!r}:{i!r}" for m, i in pairs)
+
+    def release(self, names: Names) -> Iterator[Record]:
+        """Give out the blocks that are held, with what they share.
+
+        ``names`` are the features of the file: two compounds of one name are two of them.
+        """
+        if self._held and not self._feature:
+            self._feature = names.take(self.shared.fields.get("compound_name") or "compound")
+        for block in self._held:
+            if block.fields.get("ms_level") == "2":
+                block.fields.setdefault("feature_id", self._feature)
+                if self.ms1:
+                    block.fields["ms1_peaks"] = self.ms1
+            yield block
+        self._held, self._held_size = [], 0
 
 
 def _begin(source: Source, blocks: int, number: int, compound: _Compound) -> Record:

@@ -12,7 +12,7 @@ from mzseek.files import Source
 from mzseek.files.limits import MAX_ELEMENT_TEXT, MAX_ELEMENTS
 from mzseek.files.streams.xml_stream import BrokenXmlError, Element, iter_elements
 from mzseek.spectra.arrays import decode_array
-from mzseek.spectra.numbers import shorten
+from mzseek.spectra.numbers import parse_time, shorten
 from mzseek.spectra.record import Record
 
 _GROUP = "referenceableParamGroup"
@@ -22,13 +22,16 @@ _KINDS = {
     "32-bit integer": "<i4",
     "64-bit integer": "<i8",
 }
-_DURATION = re.compile(r"-?P(?:T(?:([\d.]+)H)?(?:([\d.]+)M)?(?:([\d.eE+-]+)S)?)?")
+# Thermo's native id, of the first mass spectrometer; ids of other controllers stay whole, so that
+# equal scan numbers stay distinct.
+_THERMO_ID = re.compile(r"controllerType=0 controllerNumber=1 (scan=\d+)")
+_TIME_FACTORS = {"second": 1.0, "UO:0000010": 1.0, "minute": 60.0, "UO:0000031": 60.0}
 _PAIRS = {"", "m/z-int"}
 
 
 @dataclass(frozen=True)
 class Value:
-    """Value of a parameter, and its unit's name."""
+    """Value of a parameter, and its unit's name (or accession, where that is all there is)."""
 
     text: str
     unit: str = ""
@@ -86,7 +89,7 @@ def _read(
                     continue
                 count += 1
                 name = element.attributes.get("id") or element.attributes.get("num")
-                name = shorten(name or f"record {count}", 200)
+                name = shorten(_short_id(name) if name else f"record {count}", 200)
                 record = Record(f"{source.name}: record {count} ({name})", fallback_name=name)
                 reason = element.fault
                 try:
@@ -107,14 +110,17 @@ def _fill_mzml(record: Record, spectrum: Element, groups: Groups) -> None:
     for mode in ("positive", "negative"):
         if f"{mode} scan" in own:
             record.add("ionmode", mode)
-    record.add("title", spectrum.attributes.get("id", ""))
+    native_id = spectrum.attributes.get("id", "")
+    record.add("title", _short_id(native_id))
+    record.add("native_id", native_id)
     if "profile spectrum" in own or "centroid spectrum" in own:
         record.add("centroided", "no" if "profile spectrum" in own else "yes")
     for scan in spectrum.all("scanList", "scan")[:1]:
         start = _parameters(scan, groups).get("scan start time")
         if start is not None:
-            seconds = float(start.text) * (60 if start.unit == "minute" else 1)
-            record.add("retention_time", f"{seconds:g} s")
+            factor = _TIME_FACTORS.get(start.unit)
+            time = f"{float(start.text) * factor:g} s" if factor else start.text
+            record.add("retention_time", time)
     # Of several precursors (MS3) the first is what was isolated last.
     for precursor in spectrum.all("precursorList", "precursor")[:1]:
         _add_precursor(record, precursor, groups)
@@ -131,6 +137,20 @@ def _fill_mzml(record: Record, spectrum: Element, groups: Groups) -> None:
             raise SpectrumError(f"has no {name}")
     record.mz = _decode(arrays["m/z array"], groups)
     record.intensities = _decode(arrays["intensity array"], groups)
+
+
+def _short_id(native_id: str) -> str:
+    """Scan number of Thermo's native ids; others as they are.
+
+    Examples
+    --------
+    >>> _short_id("controllerType=0 controllerNumber=1 scan=2540")
+    'scan=2540'
+    >>> _short_id("sample=1 period=1 cycle=5 experiment=2")
+    'sample=1 period=1 cycle=5 experiment=2'
+    """
+    match = _THERMO_ID.fullmatch(native_id)
+    return match[1] if match else native_id
 
 
 def _add_precursor(record: Record, precursor: Element, groups: Groups) -> None:
@@ -162,7 +182,7 @@ def _parameters(element: Element, groups: Groups) -> Parameters:
         given = child.attributes
         if child.name in {"cvParam", "userParam"}:
             parameters[given.get("name", "")] = Value(
-                given.get("value", ""), given.get("unitName", "")
+                given.get("value", ""), given.get("unitName") or given.get("unitAccession", "")
             )
         elif child.name == f"{_GROUP}Ref":
             reference = given.get("ref", "")
@@ -188,7 +208,10 @@ def _fill_mzxml(record: Record, scan: Element) -> None:
     record.add("ionmode", given.get("polarity", ""))
     record.add("title", f"scan={given.get('num', '')}")
     if "retentionTime" in given:
-        record.add("retention_time", f"{_seconds(given['retentionTime']):g} s")
+        # A duration (PT349.2S); a bare number, which the format does not have, is in no known unit.
+        time = parse_time(given["retentionTime"])
+        text = f"{time[0]:g} {time[1]}" if time else given["retentionTime"]
+        record.add("retention_time", text)
     if "centroided" in given:
         record.add("centroided", "yes" if given["centroided"] in {"1", "true"} else "no")
     if "collisionEnergy" in given:
@@ -220,14 +243,3 @@ def _fill_pairs(record: Record, peaks: Element) -> None:
     named = {"none": "no compression", "zlib": "zlib compression"}.get(packing, packing)
     values = decode_array(peaks.text, kind, named, values_a_peak=2)
     record.mz, record.intensities = values[0::2], values[1::2]
-
-
-def _seconds(text: str) -> float:
-    """Seconds of an XML duration (``PT1M2.5S``), or of a plain number of minutes."""
-    if not text.startswith(("P", "-P")):
-        return float(text) * 60
-    match = _DURATION.match(text)
-    if match is None:
-        return 0.0
-    hours, minutes, seconds = (float(part or 0) for part in match.groups())
-    return hours * 3600 + minutes * 60 + seconds
