@@ -40,7 +40,8 @@ def test_nameless_ones_have_their_place():
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("150", 150.0), ("2.5 min", 150.0), ("150 s", 150.0), ("150 sec", 150.0), ("-1", None),
+    [("150", None), ("2.5 min", 150.0), ("150 s", 150.0), ("150 sec", 150.0), ("-1", None),
+     ("150s", 150.0), ("2.5min", 150.0), ("PT2M30S", 150.0), ("3-5 min", None), ("2 h", None),
      ("", None), ("late", None)],
 )  # fmt: skip
 def test_retention_times_are_in_seconds(text, seconds):
@@ -48,7 +49,9 @@ def test_retention_times_are_in_seconds(text, seconds):
 
 
 def test_a_feature_has_the_median_precursor_and_the_mean_time():
-    own = [spectrum(mz=m, retention_time=t) for m, t in ((100.0, "1"), (100.1, "3"), (105.0, ""))]
+    own = [
+        spectrum(mz=m, retention_time=t) for m, t in ((100.0, "1 s"), (100.1, "3 s"), (105.0, ""))
+    ]
     feature = Feature("f", "index", tuple(own))
     assert feature.precursor_mz == 100.1
     assert feature.retention_time == 2.0

@@ -146,9 +146,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, name: str) -> None:
 
 
 def test_every_format_is_announced() -> None:
-    assert {"MGF", "MSP", "mzML", "mzXML", "MassBank", "SIRIUS", "GNPS JSON"} <= set(
-        known_formats()
-    )
+    assert {"MGF", "MSP", "mzML", "mzXML", "MassBank", "SIRIUS", "JSON"} <= set(known_formats())
 
 
 @given(st.lists(st.sampled_from(["a", "a #2", "b", "a #3", "a #2 #2"]), max_size=30))

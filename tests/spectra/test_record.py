@@ -43,19 +43,16 @@ def test_precursor(fields: dict[str, str], expected: float) -> None:
         ({"pepmass": "1,234.5"}, "is not a number"),
         ({"pepmass": "100", "adduct": "[M+Zz]+"}, r"adduct '\[M\+Zz\]\+' has the unknown part"),
         ({"pepmass": "100", "adduct": "[M+H]-"}, "is impossible"),
-        ({"pepmass": "100", "adduct": "[M+H]+", "ionmode": "negative"}, "contradicts negative"),
         ({"pepmass": "100", "adduct": "[M+H]+", "charge": "2"}, r"charge 2 contradicts adduct"),
-        ({"pepmass": "100", "adduct": "[M-H]-", "charge": "1+"}, r"charge 1\+ contradicts"),
-        ({"pepmass": "100", "charge": "1+", "ionmode": "negative"}, "contradicts negative"),
+        ({"pepmass": "100", "adduct": "[M+H]+", "charge": "2+"}, r"charge 2\+ contradicts adduct"),
+        ({"pepmass": "100", "charge": "1-", "ionmode": "positive"}, "contradicts positive"),
         ({"pepmass": "100", "charge": "2+ and 3+"}, "is not one charge"),
         ({"pepmass": "100", "ms_level": "1"}, "is an MS1 spectrum"),
         ({"pepmass": "100", "ms_level": "MS"}, "is an MS1 spectrum"),
         ({"pepmass": "100", "num_peaks": "7"}, "says it has 7 peaks, but has 2"),
         ({"pepmass": "100", "num_peaks": "9" * 5000}, "says it has 999"),
         ({"pepmass": "200.1", "precursor_mz": "400"}, "states two precursor m/z, 200.1 and 400"),
-        ({"pepmass": "100", "adduct": "[M+?]-", "ionmode": "positive"}, "contradicts positive"),
         ({"pepmass": "100", "adduct": "[M+?]-", "charge": "2+"}, "contradicts"),
-        ({"pepmass": "100", "adduct": "[M-H]-", "ionmode": "Positive ESI"}, "contradicts positive"),
         ({"pepmass": "100", "ms_level": "MS", "instrument_type": "GC-EI-TOF"}, "is an EI spectrum"),
         ({"pepmass": "100", "ms_level": "1.0"}, "is an MS1 spectrum"),
         ({"pepmass": "100", "ms_level": "MS1 scan"}, "is an MS1 spectrum"),
@@ -76,10 +73,71 @@ def test_contradictions_are_refused(fields: dict[str, str], message: str) -> Non
         ({"charge": "0"}, None),
         ({"ionmode": "positive"}, None),
         ({"adduct": "[M+?]+"}, 1),
+        ({"charge": "-1+", "ionmode": "Negative"}, -1),
+        ({"charge": "1-", "ionmode": "Negative"}, -1),
+        ({"charge": "-1", "ionmode": "Negative"}, -1),
+        ({"charge": "-2+"}, -2),
+        ({"charge": "2+"}, 2),
     ],
 )
 def test_charge(fields: dict[str, str], charge: int | None) -> None:
     assert spectrum(pepmass="100", **fields).charge == charge
+
+
+@pytest.mark.parametrize(
+    ("fields", "charge", "conflict"),
+    [
+        ({"charge": "1+", "ion": "[M-H]-"}, -1, "charge 1+ beside adduct [M-H]-"),
+        ({"charge": "1-", "adduct": "[M+H]+"}, 1, "charge 1- beside adduct [M+H]+"),
+        ({"ionmode": "negative", "adduct": "[M+H]+"}, 1, "negative ion mode beside adduct [M+H]+"),
+        (
+            {"ionmode": "Positive ESI", "adduct": "M-H"},
+            -1,
+            "positive ion mode beside adduct [M-H]-",
+        ),
+        ({"ionmode": "positive", "adduct": "[M+?]-"}, -1, "positive ion mode beside adduct [M+?]-"),
+    ],
+)
+def test_the_adduct_decides_the_polarity(fields, charge: int, conflict: str) -> None:
+    got = spectrum(pepmass="100", **fields)
+    assert got.charge == charge
+    assert got.metadata["polarity_conflict"] == f"{conflict}: the adduct was used"
+    assert got.metadata["ionmode"] == ("positive" if charge > 0 else "negative")
+
+
+def test_the_ion_mode_decides_over_a_plus_that_programs_write_by_default() -> None:
+    got = spectrum(pepmass="100", charge="1+", ionmode="negative")
+    assert got.charge == -1
+    assert got.metadata["polarity_conflict"] == (
+        "charge 1+ beside negative ion mode: the ion mode was used"
+    )
+    assert "polarity_conflict" not in spectrum(pepmass="100", charge="-1+", ionmode="n").metadata
+
+
+@pytest.mark.parametrize(
+    "key", ["ION", "ADDUCT", "ADDUCTIONNAME", "PRECURSORTYPE", "Precursor_type"]
+)
+def test_names_of_the_adduct(key: str) -> None:
+    assert spectrum(pepmass="100", **{key: "[M+Na]+"}).adduct == "[M+Na]+"
+
+
+def test_an_ion_that_is_no_adduct_is_kept_and_harms_nothing() -> None:
+    got = spectrum(pepmass="100", ION="ESI")
+    assert (got.adduct, got.metadata["ion"]) == (None, "ESI")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "kept"),
+    [
+        ("RTINSECONDS", "438.2", "438.2 s"),
+        ("RTINMINUTES", "7.3", "7.3 min"),
+        ("RTINSECONDS", "7.3 min", "7.3 min"),
+        ("RETENTIONTIME", "7.3", "7.3"),
+        ("RT", "438 s", "438 s"),
+    ],
+)
+def test_retention_times_have_the_unit_of_their_field(key: str, value: str, kept: str) -> None:
+    assert spectrum(pepmass="100", **{key: value}).metadata["retention_time"] == kept
 
 
 def test_two_values_of_one_field() -> None:

@@ -1,13 +1,12 @@
 """Features: spectra of one ion, under the name that the user knows them by."""
 
-import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mzseek.spectra import Spectrum
-from mzseek.spectra.numbers import leading_number
+from mzseek.spectra.numbers import parse_time, time_in_seconds, with_time_unit
 
 # Fields that name a feature, the first that a record has. What a record states as its identifier
 # comes after the first of them; a title is often only the name of a file.
@@ -19,7 +18,7 @@ _NO_ID = {"", "-1"}  # 0 is the first of MS-DIAL's
 _LEVEL = re.compile(r"(?:MS)?\W*(\d{1,2})\b.*", re.IGNORECASE)
 # What readers call a record that names itself in no way.
 _BY_PLACE = re.compile(r"(?:record|line) \d+(?: #\d+)?")
-_MINUTES = re.compile(r"\bmin(?:ute)?s?\b|\bm\b", re.IGNORECASE)
+_TIME = "retention_time"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +49,15 @@ class Feature:
 
     @property
     def retention_time(self) -> float | None:
-        """In seconds, the mean over the spectra that state one; None where none does."""
+        """In seconds, the mean over the spectra that state one with its unit; None for none."""
         stated = [t for s in self.spectra if (t := retention_seconds(s)) is not None]
         return float(np.mean(stated)) if stated else None
 
 
 def retention_seconds(spectrum: Spectrum) -> float | None:
-    """Retention time in seconds; a number without a unit is taken as seconds.
+    """Retention time in seconds; None where it is not stated, or its unit is not known.
+
+    Readers append the unit where the file's format or the program that wrote it defines it.
 
     Examples
     --------
@@ -65,11 +66,38 @@ def retention_seconds(spectrum: Spectrum) -> float | None:
     >>> retention_seconds(one)
     150.0
     """
-    text = spectrum.metadata.get("retention_time", "")
-    number = leading_number(text)
-    if number is None or not math.isfinite(number) or number < 0:
-        return None
-    return number * 60 if _MINUTES.search(text) else number
+    return time_in_seconds(spectrum.metadata.get(_TIME, ""))
+
+
+def lacks_time_unit(spectrum: Spectrum) -> bool:
+    """Whether a spectrum states a retention time of which nothing tells the unit."""
+    time = parse_time(spectrum.metadata.get(_TIME, ""))
+    return time is not None and not time[1]
+
+
+def with_rt_unit(spectrum: Spectrum, unit: str | None) -> Spectrum:
+    """Return the spectrum with a unit for its retention time, if that has none.
+
+    Examples
+    --------
+    >>> one = Spectrum(np.array([50.0]), np.ones(1), 100.0, None, None, "a",
+    ...                {"retention_time": "2.5"})
+    >>> with_rt_unit(one, "min").metadata["retention_time"]
+    '2.5 min'
+    """
+    if unit is None or not lacks_time_unit(spectrum):
+        return spectrum
+    text = with_time_unit(spectrum.metadata[_TIME], unit)
+    return replace(spectrum, metadata=spectrum.metadata | {_TIME: text})
+
+
+def time_notes(feature: Feature) -> list[str]:
+    """Notes about retention times that cannot be used."""
+    unclear = next((s for s in feature.spectra if lacks_time_unit(s)), None)
+    if unclear is None:
+        return []
+    text = unclear.metadata[_TIME][:40]
+    return [f"its retention time {text} has no unit, and is not used: give it with --rt-unit"]
 
 
 def feature_id(spectrum: Spectrum) -> str:

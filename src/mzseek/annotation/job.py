@@ -110,7 +110,7 @@ def annotate_files(
             bundle=facts["model"], database=facts["database"], prior=facts["prior"],
             more=more_facts(facts, named),
         )  # fmt: skip
-    said = [*remarks(shop, named), *said, *_aside_lines(output)]
+    said = [*features.warnings(), *remarks(shop, named), *said, *_aside_lines(output)]
     return Done(Path(out), counts, dict(sorted(levels.items())), facts, said)
 
 

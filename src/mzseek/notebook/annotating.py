@@ -16,7 +16,7 @@ from mzseek.annotation.features import fault_of
 from mzseek.annotation.job import FEW, more_facts, remarks
 from mzseek.annotation.opening.setup import Setup, setup_of
 from mzseek.annotation.pipeline import SetAside, Workshop, answered, answers
-from mzseek.annotation.reading import FeatureFiles, Grouping, features_of
+from mzseek.annotation.reading import FeatureFiles, Grouping, features_of, warnings_of
 from mzseek.annotation.writing import Output, Settings, ranked
 from mzseek.annotation.writing.tables.candidates import candidate_cells
 from mzseek.annotation.writing.tables.summary import summary_cells
@@ -128,6 +128,7 @@ def annotate(
     formulas: StrPath | Mapping[str, str] | None = None,
     prior: StrPath | None = None,
     group: str = "id",
+    rt_unit: str | None = None,
     most: int = 5_000,
     top: int = 100,
     jobs: int | None = None,
@@ -157,6 +158,8 @@ def annotate(
         "learned", or a table of SMILES or InChIKey and weight, to be counted in.
     group : str
         "id", "precursor" or "none": which spectra are one feature.
+    rt_unit : str, optional
+        "min" or "s": of retention times whose unit the file does not tell.
     most, top, jobs : int
         Candidates of a feature that are scored, and that are kept; processes.
 
@@ -171,7 +174,8 @@ def annotate(
         ions=Ions.parse([adduct] if isinstance(adduct, str) else adduct),
         formulas=_known_formulas(formulas), wanted=_wanted(objective, coverage, top, known),
     )  # fmt: skip
-    return _annotated(spectra, setup, Grouping(group, tolerance), jobs)
+    grouping = Grouping(group, tolerance, rt_unit=rt_unit)
+    return _annotated(spectra, setup, grouping, jobs)
 
 
 def _wanted(objective: str, *numbers: Any) -> Wanted:
@@ -185,11 +189,11 @@ def _annotated(spectra: Any, setup: Setup, grouping: Grouping, jobs: int | None)
     named, paths = shop.named(), _paths(spectra)
     if paths is not None:
         files = FeatureFiles(paths, grouping, rejects)
-        features, number = iter(files), len(files)
+        features, number, doubts = iter(files), len(files), files.warnings()
     else:
         one_or_more = [spectra] if isinstance(spectra, Spectrum) else spectra
-        listed = features_of(_spectra(one_or_more, rejects))
-        features, number = iter(listed), len(listed)
+        listed = features_of(_spectra(one_or_more, rejects), grouping.rt_unit)
+        features, number, doubts = iter(listed), len(listed), warnings_of(listed, grouping)
     features = named.meet(features)
     if number > FEW:
         said = answers(features, setup, engine=LocalEngine(jobs), shop=shop)
@@ -204,8 +208,8 @@ def _annotated(spectra: Any, setup: Setup, grouping: Grouping, jobs: int | None)
     settings = Settings(
         title="annotations", inputs=tuple(map(str, paths or ())), database=shop.source.label
     )
-    notes, facts = remarks(shop, named), shop.facts()
-    for line in named.lines():
+    notes, facts = [*doubts, *remarks(shop, named)], shop.facts()
+    for line in [*doubts, *named.lines()]:
         warnings.warn(line, stacklevel=3)
     return Annotations(found, rejects, facts, settings, notes, more_facts(facts, named))
 

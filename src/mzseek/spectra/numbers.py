@@ -166,8 +166,8 @@ def parse_charge(text: str) -> tuple[int, bool] | None:
     without a sign is positive, unless the ion mode or the adduct says otherwise.
     """
     text = text.strip().replace(" ", "")
-    if minus := _MINUS_WITH_PLUS.fullmatch(text):
-        text = minus[1]
+    if signed := _MINUS_WITH_PLUS.fullmatch(text):
+        text = signed[1]
     match = _CHARGE.fullmatch(text)
     if match is None:
         raise SpectrumError(f"charge {shorten(text)!r} is not one charge such as 1+, -2 or 1")

@@ -331,8 +331,8 @@ def _charge(record: Record, adduct: Adduct | None, mode: str | None) -> tuple[in
     ``CHARGE=1+`` and an ion mode by default; then that of the ion mode, if only a plus is against
     it; then that of the charge.
     """
-    stated = [(f"charge {text}", *charge) for text in record.values("charge")
-              if (charge := parse_charge(text))]  # fmt: skip
+    stated = [(f"charge {text}", *parsed) for text in record.values("charge")
+              if (parsed := parse_charge(text))]  # fmt: skip
     ion = _stated_ion(record, adduct)
     sizes = [*ion, *((what, charge) for what, charge, _ in stated)]
     if not sizes:

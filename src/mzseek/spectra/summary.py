@@ -6,13 +6,12 @@ from functools import lru_cache
 from typing import Any
 
 from mzseek.rejects import Groups
+from mzseek.spectra.numbers import parse_time
+from mzseek.spectra.record import POLARITY_CONFLICT
 from mzseek.spectra.spectrum import Spectrum
 from mzseek.spectra.tally import Distinct, Extent, Tally
 
 _LEVEL = re.compile(r"(?:MS)?\s*(\d)(?:\.0)?", re.IGNORECASE)
-_TIME = re.compile(
-    r"(?:PT)?([+-]?\d{1,9}(?:\.\d{0,9})?)\s*(s|min|)(?:ecs?|econds?|utes?|s)?\.?", re.IGNORECASE
-)
 _PLAIN_NUMBER = re.compile(r"\d{1,6}(?:\.\d{1,6})?")
 _NUMBERED = re.compile(r"(.*) #\d+", re.DOTALL)
 _MOST_TEXT = 200  # far more than is shown of a value
@@ -41,6 +40,8 @@ class Summary:
         Spectra that state one, the other, or at least one.
     molecules : Distinct
         Molecules among them: by the first block of the InChIKey, or else by the structure's text.
+    conflicts : Tally
+        Contradictions about the polarity, with what was used.
     renamed : int
         Spectra whose name another had before, and that were therefore numbered.
 
@@ -62,6 +63,7 @@ class Summary:
         self.times: dict[str, Extent] = {}
         self.with_smiles = self.with_inchi = self.with_structure = 0
         self.molecules = Distinct()
+        self.conflicts = Tally()
         self.renamed = 0
         self._peaks: Counter[int] = Counter()  # few keys: a spectrum has at most 100,000
 
@@ -80,6 +82,7 @@ class Summary:
         self._peaks[len(spectrum)] += 1
         self._add_time(given.get("retention_time"))
         self._add_structure(given)
+        self.conflicts.add(given.get(POLARITY_CONFLICT))
         self.renamed += _is_renamed(spectrum)
 
     @property
@@ -122,6 +125,7 @@ class Summary:
                 "molecules": self.molecules.count,
                 "molecules_are_exact": self.molecules.is_exact,
             },
+            "polarity_conflicts": self.conflicts.to_dict(),
             "renamed": self.renamed,
             "rejects": [vars(group) for group in self.rejects.by_count()],
         }
@@ -135,9 +139,9 @@ class Summary:
         raise IndexError(place)
 
     def _add_time(self, text: str | None) -> None:
-        match = _TIME.fullmatch(text.strip()) if text else None
-        if match:
-            self.times.setdefault(match[2].lower(), Extent()).add(float(match[1]))
+        time = parse_time(text) if text else None
+        if time:
+            self.times.setdefault(time[1], Extent()).add(time[0])
 
     def _add_structure(self, given: dict[str, str]) -> None:
         smiles, inchi = given.get("smiles"), given.get("inchi")

@@ -24,7 +24,7 @@ def test_fields_and_peaks(tmp_path: Path) -> None:
     assert (got.precursor_mz, got.adduct, got.charge) == (195.0877, "[M+H]+", 1)
     assert got.mz.tolist() == [42.03, 138.066]
     assert got.intensities.tolist() == [5.0, 100.0]
-    assert got.metadata["retention_time"] == "12.5"
+    assert got.metadata["retention_time"] == "12.5 s"
 
 
 def test_missing_end_ions(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from mzseek.annotation.asking.ions import Hypothesis, Ions, hypotheses, is_mode_
 from mzseek.annotation.asking.precision import as_known
 from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.candidates.source import Molecule, Source, distinct
-from mzseek.annotation.features import Feature
+from mzseek.annotation.features import Feature, time_notes
 
 FEW = 5  # candidates: fewer are a list unlike those that probabilities were fitted on
 ISOTOPES, MUCH_ABOVE = 4.5, 0.1  # m/z above the precursor, and share of the intensity
@@ -128,7 +128,7 @@ def _notes(feature: Feature, readings: tuple[Hypothesis, ...]) -> list[str]:
         notes.append("the file tells no ion mode: read as positive")
     if not any(spectrum.adduct for spectrum in feature.spectra):
         notes.append(f"the file names no ion: tried {', '.join(r.adduct for r in readings)}")
-    return [*notes, *_above_precursor(feature)]
+    return [*notes, *time_notes(feature), *_above_precursor(feature)]
 
 
 def _few(scored: int) -> list[str]:

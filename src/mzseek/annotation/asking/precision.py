@@ -3,6 +3,8 @@
 import re
 from dataclasses import replace
 
+import numpy as np
+
 from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.features import Feature
 from mzseek.spectra import Spectrum
@@ -53,5 +55,17 @@ def _width(spectrum: Spectrum) -> tuple[float, str]:
 
 
 def _decimals(mz: float) -> int:
-    """Of a number as it was written: the shortest text that is this number."""
+    """Of a number as it was written: the shortest text that is this number.
+
+    A 32-bit float in many digits (287.05499267578125 for 287.055) is taken as what it stands for:
+    precise to some 3e-8 of itself, unless it is a short number.
+
+    Examples
+    --------
+    >>> _decimals(287.05499267578125), _decimals(183.1000061035156), _decimals(287.0550123)
+    (3, 1, 6)
+    """
+    single = np.float32(mz)
+    if abs(float(single) - mz) <= 1e-13 * mz:
+        return len(str(single).partition(".")[2].rstrip("0"))
     return len(repr(round(mz, 6)).partition(".")[2].rstrip("0"))

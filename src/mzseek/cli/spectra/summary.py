@@ -187,6 +187,10 @@ def _show_facts(summary: Summary) -> None:
     }
     if summary.folds.given:
         rows["fold"] = _values(summary.folds)
+    if summary.conflicts.given:
+        conflict, _ = summary.conflicts.values.most_common(1)[0]
+        records = counted(summary.conflicts.given, "record", "records")
+        rows["polarity"] = f"[yellow]contradictory in {records}[/yellow], e.g. {plain(conflict)}"
     if summary.renamed:
         rows["names"] = f"{summary.renamed:,} repeat the name of another, and are numbered (#2 …)"
     table = facts_table()
@@ -225,7 +229,7 @@ def _times(summary: Summary) -> str:
         return "[dim]not given[/dim]"
     extents = sorted(summary.times.items(), key=lambda pair: -pair[1].count)
     counts = [
-        (f"{_extent(extent, '.4g')} {unit or 'without a unit'}", extent.count)
+        (f"{_extent(extent, '.4g')} {unit or 'without a unit (annotate: --rt-unit)'}", extent.count)
         for unit, extent in extents
     ]
     if len(counts) == 1 and counts[0][1] == summary.read:

@@ -35,7 +35,11 @@ FORMATS: dict[str, SpectrumFormat] = {
     "mzml": SpectrumFormat("mzML", (".mzml",), xml.looks_like_mzml, xml.read_mzml, "<spectrum>"),
     "mzxml": SpectrumFormat("mzXML", (".mzxml",), xml.looks_like_mzxml, xml.read_mzxml, "<scan>"),
     "json": SpectrumFormat(
-        "JSON", (".json", ".jsonl", ".ndjson"), gnps_json.looks_like, gnps_json.read, '{"peaks_json": …}'
+        "JSON",
+        (".json", ".jsonl", ".ndjson"),
+        gnps_json.looks_like,
+        gnps_json.read,
+        '{"peaks_json": …}',
     ),
     "msp": SpectrumFormat("MSP", (".msp",), msp.looks_like, msp.read, "Name: … Num Peaks: …"),
 }

@@ -13,7 +13,7 @@ import numpy as np
 
 from mzseek.errors import InputError
 from mzseek.files import LongLine, Source, iter_members, text_lines
-from mzseek.files.limits import MAX_MEMBER, MAX_PEAKS
+from mzseek.files.limits import MAX_MEMBER, MAX_PEAKS, MAX_VALUES
 from mzseek.files.streams.json_stream import too_long
 from mzseek.spectra.formats.peak_block import long_line
 from mzseek.spectra.numbers import shorten, with_time_unit
@@ -51,19 +51,12 @@ def read(source: Source) -> Iterator[Record]:
 
 
 def _is_one_a_line(source: Source) -> bool:
-    """Whether the first two lines that are not blank are an object each."""
-    whole = 0
+    """Whether the first line is a whole object, and another object begins after it."""
     with source.open() as stream:
-        for _, line in text_lines(stream):
-            text = line.strip()
-            if not text:
-                continue
-            if text[0] != "{" or (text[-1] != "}" and not isinstance(line, LongLine)):
-                return False
-            whole += 1
-            if whole == 2:
-                return True
-    return False
+        lines = ((text, line) for _, line in text_lines(stream) if (text := line.strip()))
+        first, line = next(lines, ("", ""))
+        is_whole = first.endswith("}") or isinstance(line, LongLine)
+        return first.startswith("{") and is_whole and next(lines, ("", ""))[0].startswith("{")
 
 
 def _read_lines(source: Source) -> Iterator[Record]:
@@ -104,7 +97,7 @@ def _begin(source: Source, count: int) -> Record:
 
 
 def _fill(record: Record, text: str | None) -> Record:
-    if text is None:
+    if text is None or text.count(",") + text.count("[") + text.count("{") > MAX_VALUES:
         record.fault = too_long()
         return record
     try:

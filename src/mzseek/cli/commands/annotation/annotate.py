@@ -88,6 +88,10 @@ def annotate(
         str, typer.Option(help="Spectra are one feature by id, by precursor and time, or none.")
     ] = "id",
     rt_window: Annotated[float, typer.Option(help="Seconds, for --group precursor.")] = 10.0,
+    rt_unit: Annotated[
+        str | None,
+        typer.Option(help="Unit of retention times that the file states without one: min or s."),
+    ] = None,
     features: Annotated[
         Path | None,
         typer.Option(help="Feature table of MZmine or MS-DIAL: written again with answers joined."),
@@ -142,7 +146,7 @@ def annotate(
         prior=prior,
         wanted=Wanted(objective, coverage, top, known),
     )
-    grouping = Grouping(group, tolerance, rt_window)
+    grouping = Grouping(group, tolerance, rt_window, rt_unit)
     if json_output:
         from mzseek.cli.output import only_json
 
@@ -266,7 +270,7 @@ def _show_here(spectra: list[Path], setup: Any, grouping: Any, as_json: bool) ->
     show_rejects([*rejects, *shop.prior_rejects])
     while named and next(features, None):  # the others are not answered, but their names count
         pass
-    for line in remarks(shop, named):
+    for line in [*found.warnings(), *remarks(shop, named)]:
         say(plain(line))
     facts = shop.facts()
     _tell_database(facts["database"])
