@@ -128,3 +128,74 @@ def test_a_file_that_is_given_twice_is_refused(tmp_path):
     path.write_text("BEGIN IONS\nPEPMASS=100\n50 1\nEND IONS\n")
     with pytest.raises(InputError, match=r"a.mgf: is given twice"):
         FeatureFiles([path, tmp_path / "." / "a.mgf"])
+
+
+def msp(path, times):
+    text = "".join(
+        f"Name: x\nPrecursorMZ: 100.0\nRetentionTime: {time}\nIon_mode: P\nNum Peaks: 1\n50 1\n\n"
+        for time in times
+    )
+    path.write_text(text)
+    return path
+
+
+def test_times_without_a_unit_group_nothing_until_the_unit_is_given(tmp_path):
+    path = msp(tmp_path / "a.msp", ("635.4", "640"))
+    files = FeatureFiles([path], Grouping("precursor"))
+    assert [each.retention_time for each in files] == [None, None]
+    assert files.warnings() == [
+        f"2 records of {path} state a retention time without a unit: it is not used, also not to "
+        "group spectra by precursor and retention time (give --rt-unit min or --rt-unit s)"
+    ]
+    files = FeatureFiles([path], Grouping("precursor", rt_unit="s"))
+    assert [each.retention_time for each in files] == [637.7]
+    assert files.warnings() == []
+    assert len(FeatureFiles([path], Grouping("precursor", rt_unit="min"))) == 2
+
+
+def test_a_unit_that_is_given_does_not_replace_one_of_the_file(tmp_path):
+    path = mgf(tmp_path / "a.mgf", [{"PEPMASS": "100.0", "CHARGE": "1+", "RTINSECONDS": "60"}])
+    (feature,) = FeatureFiles([path], Grouping(rt_unit="min"))
+    assert feature.retention_time == 60.0
+
+
+def test_unknown_units_are_refused():
+    with pytest.raises(AnnotationError, match="unit of retention times 'h'"):
+        Grouping(rt_unit="h")
+
+
+def test_contradictions_are_one_line_a_file(tmp_path):
+    records = [{"PEPMASS": f"{n}00.1", "SCANS": n, "CHARGE": "1+", "ION": "[M-H]-"} for n in (1, 2)]
+    path = mgf(tmp_path / "a.mgf", records)
+    assert FeatureFiles([path]).warnings() == [
+        f"2 records of {path} contradict themselves about the polarity; the first: 1, charge 1+ "
+        "beside adduct [M-H]-: the adduct was used"
+    ]
+
+
+@pytest.mark.parametrize("by", ["id", "precursor", "none"])
+def test_features_of_unknown_polarity_are_counted(tmp_path, by):
+    records = [{"FEATURE_ID": "1", "PEPMASS": "100.0", "RTINSECONDS": "1"},
+               {"FEATURE_ID": "1", "PEPMASS": "100.0", "RTINSECONDS": "2", "CHARGE": "1-"},
+               {"FEATURE_ID": "2", "PEPMASS": "200.0"}]  # fmt: skip
+    files = FeatureFiles([mgf(tmp_path / "a.mgf", records)], Grouping(by))
+    counts = "2 of 3 features have" if by == "none" else "1 of 2 features has"
+    assert files.warnings() == [
+        f"{counts} no ion mode in the file (polarity unknown): read as positive"
+    ]
+
+
+def test_ids_of_two_files_of_a_folder_are_two_features(tmp_path):
+    for name in ("a.mgf", "b.mgf"):
+        mgf(tmp_path / name, RECORDS[:1])
+    assert shown(FeatureFiles([tmp_path])) == [("7", "feature_id", 1), ("7 #2", "feature_id", 1)]
+
+
+def test_blocks_of_a_sirius_file_are_one_feature(tmp_path):
+    text = ">compound A\n>parentmass 100.05\n>ionization [M+H]+\n"
+    text += ">collision 10\n50 1\n>collision 20\n50 2\n>ms1\n100.05 1\n"
+    (tmp_path / "a.ms").write_text(text)
+    rejects = []
+    files = FeatureFiles([tmp_path / "a.ms"], rejects=rejects)
+    assert shown(files) == [("A", "feature_id", 2)]
+    assert len(rejects) == 1

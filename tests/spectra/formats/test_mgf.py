@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from mzseek.spectra import read_spectra, write_mgf
 
 
@@ -136,3 +138,57 @@ def test_gnps_writes_the_adduct_behind_the_name(tmp_path: Path) -> None:
     assert rejects == []
     assert [s.adduct for s in got] == ["[M-H]-", None, "[M+H]+", None, None, "[M+FA-H]-"]
     assert [s.metadata.get("adduct_from") for s in got[:2]] == ["name", None]
+
+
+@pytest.mark.parametrize(
+    ("name", "adduct"),
+    [
+        ("Quercetin [M+H]+", "[M+H]+"),
+        ("Quercetin [M+H]", "[M+H]+"),
+        ("Quercetin - 40.0 eV M+H", "[M+H]+"),
+        ("Quercetin M+H - 40.0 eV", "[M+H]+"),
+        ("Quercetin M-2H2O+H (35 NCE)", "[M+H-2H2O]+"),
+        ("Carbazole; LC-ESI-QFT; MS2; CE: 30 NCE; R=7500; [M+H]+", "[M+H]+"),
+        ("Massbank:EA000401 Carbazole [M+H]+ CollisionEnergy:102040", "[M+H]+"),
+        ("MoNA:12 Crystal violet M+", "[M]+"),
+        ('"Quercetin 2M-H"', "[2M-H]-"),
+        ("Poly M-H", "[M-H]-"),
+        ("Quercetin - 40.0 eV", None),
+        ("Vitamin M", None),
+        ("Compound 4,4-M+Xx", None),
+        ("Protein M-HCl-salt", None),
+        ("Mixture A+B M", None),
+        ("[M+H]+ of quercetin", None),
+    ],
+)
+def test_adducts_behind_names(tmp_path: Path, name: str, adduct: str | None) -> None:
+    (got,), rejects = read(tmp_path / "a.mgf", record(f"PEPMASS=300.1\nNAME={name}\n50 1"))
+    assert rejects == []
+    assert got.adduct == adduct
+
+
+def test_gnps_libraries_of_negative_mode_are_read_whole(tmp_path: Path) -> None:
+    charges = ["-1+", "1-", "-1", "1", "0", "1+"]
+    text = "".join(
+        record(f"PEPMASS=183.057\nCHARGE={charge}\nIONMODE=Negative\nNAME=x M-H\n50 1")
+        for charge in charges
+    )
+    got, rejects = read(tmp_path / "a.mgf", text)
+    assert rejects == []
+    assert [(s.charge, s.adduct) for s in got] == [(-1, "[M-H]-")] * len(charges)
+    assert ["polarity_conflict" in s.metadata for s in got] == [False] * 5 + [True]
+
+
+def test_ms_dial_writes_a_plus_in_negative_mode(tmp_path: Path) -> None:
+    text = record("SCANS=0\nPEPMASS=301.0354\nMSLEVEL=2\nCHARGE=1+\nRTINMINUTES=5.41\n"
+                  "ION=[M-H]-\n151.0031 100")  # fmt: skip
+    (got,), rejects = read(tmp_path / "a.mgf", text)
+    assert rejects == []
+    assert (got.adduct, got.charge) == ("[M-H]-", -1)
+    assert got.metadata["retention_time"] == "5.41 min"
+    assert "charge 1+ beside adduct [M-H]-" in got.metadata["polarity_conflict"]
+
+
+def test_a_charge_of_two_needs_no_adduct(tmp_path: Path) -> None:
+    (got,), _ = read(tmp_path / "a.mgf", record("PEPMASS=445.12\nCHARGE=2+\n50 1"))
+    assert (got.charge, got.adduct) == (2, None)

@@ -138,3 +138,38 @@ def test_a_name_without_a_text_begins_a_record_too(tmp_path: Path) -> None:
     (got,), rejects = read(tmp_path / "a.msp", text)
     assert (got.metadata["compound_name"], got.precursor_mz) == ("b", 100.2)
     assert [reason for _, reason in rejects] == ["has no Name"]
+
+
+_PEAKS = "Num Peaks: 1\n50 1\n"
+
+
+@pytest.mark.parametrize(
+    ("fields", "kept"),
+    [
+        # MS-DIAL, two of its exports
+        ("NAME: U\nSCANNUMBER: 7\nRETENTIONTIME: 7.3\nPRECURSORMZ: 100\nADDUCTIONNAME: [M+H]+",
+         "7.3 min"),
+        ("NAME: Unknown\nPRECURSORMZ: 100\nPRECURSORTYPE: [M+H]+\nRETENTIONTIME: 7.3", "7.3 min"),
+        # RIKEN's libraries
+        ("NAME: x\nPRECURSORMZ: 100\nONTOLOGY: Flavonols\nRETENTION TIME: 7.3", "7.3 min"),
+        # MZmine
+        ("Name: x\nPrecursorMZ: 100\nRT: 7.3\nPrecursor_type: [M+H]+\nDB#: 12", "7.3 min"),
+        # Bruker, and unknown programs
+        ("Name: x\nPrecursorMZ: 100\nRetentionTime: 635.4\nIon_mode: POSITIVE", "635.4"),
+        ("NAME: x\nPRECURSORMZ: 100\nRETENTIONTIME: 635.4", "635.4"),
+        ("Name: x\nPrecursorMZ: 100\nRT: 7.3", "7.3"),
+        ("Name: x\nPrecursorMZ: 100\nDB#: 1\nRetention_time: 7.3 min", "7.3 min"),
+        ("NAME: x\nPRECURSORMZ: 100\nPRECURSORTYPE: [M+H]+\nRETENTIONTIME: 438 s", "438 s"),
+    ],
+)  # fmt: skip
+def test_units_of_retention_times_by_program(tmp_path: Path, fields: str, kept: str) -> None:
+    (got,), rejects = read(tmp_path / "a.msp", f"{fields}\n{_PEAKS}")
+    assert rejects == []
+    assert got.metadata["retention_time"] == kept
+
+
+def test_a_program_is_recognised_by_the_fields_of_each_record_alone(tmp_path: Path) -> None:
+    first = f"NAME: a\nPRECURSORMZ: 100\nPRECURSORTYPE: [M+H]+\nRETENTIONTIME: 1\n{_PEAKS}\n"
+    second = f"NAME: b\nPRECURSORMZ: 100\nRETENTIONTIME: 2\n{_PEAKS}"
+    got, _ = read(tmp_path / "a.msp", first + second)
+    assert [s.metadata["retention_time"] for s in got] == ["1 min", "2"]

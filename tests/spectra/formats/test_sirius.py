@@ -58,3 +58,32 @@ def test_a_compound_that_lost_its_line_takes_nothing_from_the_one_before(tmp_pat
     got = list(read_spectra(tmp_path / "a.ms", rejects))
     assert [s.precursor_mz for s in got] == [287.0555, 287.0555]
     assert "states two precursor m/z" in rejects[1][1]
+
+
+def test_blocks_of_a_compound_are_one_feature_with_its_ms1_peaks(tmp_path: Path) -> None:
+    text = TEXT.replace(">formula", ">rt 438.2\n>formula") + ">compound Kaempferol\n"
+    text += ">parentmass 287.05499267578125\n>rt 7.3 min\n>ms1\n287.055 1\n>ms1merged\n287.06 7\n"
+    text += "288.06 1\n>collision 10\n50 1\n"
+    (tmp_path / "a.ms").write_text(text)
+    got = list(read_spectra(tmp_path / "a.ms", []))
+    assert [s.metadata["feature_id"] for s in got] == [
+        "Kaempferol", "Kaempferol", "Other", "Kaempferol #2",
+    ]  # fmt: skip
+    assert [s.metadata.get("ms1_peaks") for s in got] == [
+        "287.055:100.0", "287.055:100.0", None, "287.06:7.0 288.06:1.0",
+    ]  # fmt: skip
+    assert [s.metadata.get("formula") for s in got] == ["C15H10O6", "C15H10O6", None, None]
+    times = [s.metadata.get("retention_time") for s in got]
+    assert times == ["438.2 s", "438.2 s", None, "7.3 min"]
+
+
+def test_a_compound_of_very_many_blocks_is_not_held_whole(tmp_path: Path) -> None:
+    block = ">collision 10\n50 1\n"
+    text = ">compound A\n>parentmass 100\n" + block * 2_500 + ">ms1\n100 1\n"
+    (tmp_path / "a.ms").write_text(text)
+    rejects: list[tuple[str, str]] = []
+    got = list(read_spectra(tmp_path / "a.ms", rejects))
+    assert (len(got), len(rejects)) == (2_500, 1)
+    assert {s.metadata["feature_id"] for s in got} == {"A"}
+    assert "ms1_peaks" not in got[0].metadata
+    assert got[-1].metadata["ms1_peaks"] == "100.0:1.0"

@@ -226,3 +226,37 @@ def test_a_survey_scan_is_set_aside_for_being_one_whatever_its_size(
     assert [s.identifier for s in got] == ["scan=3"]
     assert "is an MS1 spectrum" in rejects[0][1]
     assert "holds more than 1,000 characters" in rejects[1][1]
+
+
+def test_thermo_scans_are_called_by_their_number(tmp_path: Path) -> None:
+    native = "controllerType=0 controllerNumber={} scan={}"
+    ids = [native.format(1, 2), native.format(2, 2), native.format(1, 3),
+           "function=2 process=0 scan=3", "sample=1 period=1 cycle=5 experiment=2"]  # fmt: skip
+    spectra = [mzml_spectrum(1).replace('id="scan=1"', f'id="{text}"') for text in ids]
+    got, rejects = read(tmp_path / "a.mzML", mzml(*spectra))
+    assert rejects == []
+    assert [s.identifier for s in got] == ["scan=2", ids[1], "scan=3", *ids[3:]]
+    assert [s.metadata["native_id"] for s in got] == ids
+
+
+@pytest.mark.parametrize(
+    ("unit", "kept"),
+    [
+        ('unitName="minute"', "438 s"),
+        ('unitAccession="UO:0000031"', "438 s"),
+        ('unitName="second"', "7.3 s"),
+        ("", "7.3"),
+    ],
+)
+def test_scan_start_times_have_units(tmp_path: Path, unit: str, kept: str) -> None:
+    start = f'<cvParam cvRef="MS" name="scan start time" value="7.3" {unit}/>'
+    scan = f'<scanList count="1"><scan>{start}</scan></scanList><precursorList'
+    text = mzml(mzml_spectrum(1).replace("<precursorList", scan))
+    (got,), _ = read(tmp_path / "a.mzML", text)
+    assert got.metadata["retention_time"] == kept
+
+
+def test_a_bare_number_is_no_duration(tmp_path: Path) -> None:
+    scan = mzxml_scan(1).replace("<scan ", '<scan retentionTime="7.3" ')
+    (got,), _ = read(tmp_path / "a.mzXML", mzxml(scan))
+    assert got.metadata["retention_time"] == "7.3"

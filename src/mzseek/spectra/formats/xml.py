@@ -210,7 +210,7 @@ def _fill_mzxml(record: Record, scan: Element) -> None:
     if "retentionTime" in given:
         # A duration (PT349.2S); a bare number, which the format does not have, is in no known unit.
         time = parse_time(given["retentionTime"])
-        text = f"{time[0]:g} {time[1]}" if time else given["retentionTime"]
+        text = f"{time[0]:g} s" if time and time[1] == "s" else given["retentionTime"]
         record.add("retention_time", text)
     if "centroided" in given:
         record.add("centroided", "yes" if given["centroided"] in {"1", "true"} else "no")
