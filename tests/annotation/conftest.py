@@ -29,7 +29,7 @@ def a_spectrum(identifier: str = "s1", **changes: Any) -> Spectrum:
         "adduct": "[M+H]+",
         "charge": 1,
         "identifier": identifier,
-        "metadata": {"retention_time": "61.5", "ionmode": "positive"},
+        "metadata": {"retention_time": "61.5 s", "ionmode": "positive"},
     }
     return Spectrum(**(facts | changes))
 

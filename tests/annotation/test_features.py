@@ -20,6 +20,7 @@ def spectrum(identifier="x", mz=100.0, **metadata):
         ({"scans": "17", "title": "t", "compound_name": "n"}, ("17", "scans")),
         ({"scans": "0", "title": "t", "compound_name": "n"}, ("t", "title")),
         ({"scans": "-1", "compound_name": "caffeine"}, ("caffeine", "compound_name")),
+        ({"scans": "0"}, ("0", "scans")),
         ({}, ("3", "index")),
     ],
 )

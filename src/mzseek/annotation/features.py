@@ -161,4 +161,6 @@ def name_of(spectrum: Spectrum, place: int) -> tuple[str, str]:
         return own, IDENTIFIER
     for field, text in named.items():
         return text, field
+    if spectrum.metadata.get("scans", "").strip() == "0":
+        return "0", "scans"  # MS-DIAL counts features from 0; a place would be another's number
     return str(place), INDEX

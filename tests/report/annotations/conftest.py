@@ -50,7 +50,7 @@ addEventListener("message", (event) => note(event.data));
 
 
 def spectrum(name: str = "s1", peaks: Any = CAFFEINE_PEAKS, **given: Any) -> Spectrum:
-    facts = {"retention_time": "61.5", "collision_energy": "30", **given.pop("metadata", {})}
+    facts = {"retention_time": "61.5 s", "collision_energy": "30", **given.pop("metadata", {})}
     mz, intensities = (np.asarray(each, np.float64) for each in peaks)
     adduct = given.pop("adduct", "[M+H]+")
     return Spectrum(mz, intensities, given.pop("precursor_mz", 195.0877), adduct, 1, name, facts)
