@@ -15,6 +15,7 @@ from mzseek.datasets import read_candidates
 from mzseek.errors import InputError
 from mzseek.prepared import Prepared, prepare
 from mzseek.spectra import read_spectra
+from mzseek.spectra.numbers import parse_time
 
 pytestmark = pytest.mark.shared
 
@@ -50,6 +51,24 @@ def test_read_or_set_aside(shared: Path, name: str) -> None:
         assert (np.diff(spectrum.mz) >= 0).all()
         assert (spectrum.intensities > 0).all()
         assert np.isfinite(spectrum.precursor_mz)
+
+
+def test_what_other_programs_write_is_understood(shared: Path) -> None:
+    """One known value of each real file."""
+    folder = shared / "data" / "formats"
+    kaempferol, _ = read(folder / "Kaempferol.ms")
+    assert {s.metadata["feature_id"] for s in kaempferol} == {"Kaempferol"}
+    assert kaempferol[0].metadata["ms1_peaks"].startswith("287.055541992188:29941396.0 288.05")
+    pesticides, _ = read(folder / "pesticides.mgf")
+    assert {(s.charge, s.metadata["adduct_from"]) for s in pesticides} == {(-1, "name")}
+    scans, _ = read(folder / "testdata.mzml")
+    assert scans[0].identifier == "scan=2"
+    assert scans[0].metadata["native_id"] == "controllerType=0 controllerNumber=1 scan=2"
+    assert scans[0].metadata["retention_time"].endswith(" s")
+    standards, _ = read(shared / "data" / "cbio_standards.msp")
+    times = {s.metadata.get("retention_time") for s in standards} - {None}
+    assert times
+    assert all(parse_time(text)[1] == "" for text in times)
 
 
 def test_files_that_hold_no_spectra_say_so(shared: Path) -> None:

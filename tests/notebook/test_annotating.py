@@ -1,6 +1,7 @@
 """``mz.annotate``: paths, spectra and matchms spectra in; a table, HTML and files out."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -86,6 +87,22 @@ def test_features_that_no_spectrum_has_are_warned_of(spectra, options, tmp_path)
     assert found.notes == (line,)
     facts = json.loads((found.save(tmp_path / "out") / "run.json").read_text())
     assert facts["tables"]["the table of formulas"]["first"] == ["lost"]
+
+
+def test_what_is_doubtful_is_warned_of_once(spectra, options):
+    timed = [replace(s, adduct=None, charge=None, metadata={"retention_time": "60"})
+             for s in spectra[:2]]  # fmt: skip
+    with pytest.warns(UserWarning) as caught:
+        found = mz.annotate(timed, **options)
+    assert [str(each.message).partition(":")[0] for each in caught] == [
+        "2 records of the spectra state a retention time without a unit",
+        "2 of 2 features have no ion mode in the file (polarity unknown)",
+    ]
+    assert found[0].feature.retention_time is None
+    assert "its retention time 60 has no unit" in " ".join(found[0].notes)
+    with pytest.warns(UserWarning, match="no ion mode"):
+        found = mz.annotate(timed, rt_unit="min", **options)
+    assert found[0].feature.retention_time == 3600.0
 
 
 def test_an_instrument_sets_what_is_not_given(spectra, options):

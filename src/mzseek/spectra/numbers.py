@@ -135,8 +135,7 @@ def parse_time(text: str) -> tuple[float, str] | None:
 def time_in_seconds(text: str, unit: str = "") -> float | None:
     """Seconds of a retention time; ``unit`` holds for a text that has none.
 
-    None where the text is no time, or where nothing tells its unit: a unit is never guessed from
-    the size of the number.
+    None where the text is no time, or where nothing tells its unit.
 
     Examples
     --------

@@ -34,10 +34,10 @@ def read_spectra(
 ) -> Iterator[Spectrum]:
     """Tandem spectra of a file, a folder, or a zip archive.
 
-    Reads MGF, MSP, mzML, mzXML, GNPS JSON, MassBank records, SIRIUS .ms and MassSpecGym's table,
-    plain or compressed with gzip or zstd, recognised by content. Records are streamed: memory does
-    not grow with the file, but for a few bytes an identifier. Every record is either yielded or
-    reported once to ``rejects``.
+    Reads MGF, MSP, mzML, mzXML, JSON (GNPS, MZmine, MoNA), MassBank records, SIRIUS .ms and
+    MassSpecGym's table, plain or compressed with gzip or zstd, recognised by content. Records are
+    streamed: memory does not grow with the file, but for a few bytes an identifier. Every record is
+    either yielded or reported once to ``rejects``.
 
     Parameters
     ----------

@@ -25,6 +25,16 @@ def test_half_of_the_last_digit_that_is_written(mz, width):
     assert bool(note) == (width > 181.123e-5)
 
 
+@pytest.mark.parametrize(
+    ("mz", "width"),
+    [(287.05499267578125, 0.0), (287.055541992188, 0.0), (183.1000061035156, 0.05)],
+)
+def test_numbers_of_32_bits_are_as_precise_as_what_they_stand_for(mz, width):
+    tolerance, note = as_known(feature(mz), Tolerance())
+    assert tolerance.of(mz) == pytest.approx(max(width, mz * 1e-5))
+    assert bool(note) == bool(width)
+
+
 def test_what_is_written_coarsely_is_said_as_written():
     assert as_known(feature(181.0), Tolerance())[1] == (
         "its precursor is written as 181: searched within 0.5 Da"

@@ -46,6 +46,19 @@ def test_it_says_what_is_in_the_file(mzseek) -> None:
     assert f"Next: mzseek data build {QUERIES} --molecules MOLECULES.tsv --out myset" in text
 
 
+def test_contradictions_and_times_without_a_unit_are_pointed_out(mzseek, tmp_path: Path) -> None:
+    path = tmp_path / "a.mgf"
+    fields = "PEPMASS=301.0354\nCHARGE=1+\nION=[M-H]-\nRETENTION_TIME=438"
+    path.write_text(f"BEGIN IONS\n{fields}\n151.0 1\nEND IONS\n" * 2)
+    _, out, _ = mzseek("show", path)
+    text = " ".join(out.split())
+    assert "retention time 438 without a unit (annotate: --rt-unit)" in text
+    assert "ion mode negative (all) adducts [M-H]- (all)" in text
+    assert "polarity contradictory in 2 records, e.g. charge 1+ beside adduct [M-H]-" in text
+    facts = json.loads(mzseek("show", path, "--json")[1].splitlines()[-1])
+    assert sum(facts["polarity_conflicts"]["values"].values()) == 2
+
+
 def test_records_are_those_read_and_those_set_aside_by_reason(mzseek, mixed: Path) -> None:
     status, out, _ = mzseek("show", mixed)
     assert status == 0

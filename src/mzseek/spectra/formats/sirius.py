@@ -144,6 +144,7 @@ class _Compound:
         for block in self._held:
             if block.fields.get("ms_level") == "2":
                 block.fields.setdefault("feature_id", self._feature)
+                block.fields.setdefault("title", block.fallback_name)
                 if self.ms1:
                     block.fields["ms1_peaks"] = self.ms1
             yield block
