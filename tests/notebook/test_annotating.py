@@ -92,7 +92,7 @@ def test_features_that_no_spectrum_has_are_warned_of(spectra, options, tmp_path)
 def test_what_is_doubtful_is_warned_of_once(spectra, options):
     timed = [replace(s, adduct=None, charge=None, metadata={"retention_time": "60"})
              for s in spectra[:2]]  # fmt: skip
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match="retention time without a unit") as caught:
         found = mz.annotate(timed, **options)
     assert [str(each.message).partition(":")[0] for each in caught] == [
         "2 records of the spectra state a retention time without a unit",
