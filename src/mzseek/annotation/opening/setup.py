@@ -80,8 +80,8 @@ def setup_of(
     ]
     if columns and (database is None or str(database) == LIBRARY or Path(str(database)).is_dir()):
         raise AnnotationError(
-            f"--{columns[0][0]}-column {columns[0][1]}: names a column of a list of candidates, "
-            "and --database is no such file"
+            f"--{columns[0][0]}-column {columns[0][1]}: there is no list of candidates (CSV, .xlsx "
+            "and the like) with such a column; give one as --database"
         )
     libraries = [library] if isinstance(library, str | os.PathLike) else list(library or ())
     return Setup(

@@ -146,10 +146,11 @@ class Joined(Keeping):
         if counts.longer:
             said.append(f"{name}: {counts.longer:,} rows are longer than the header, not joined")
         if counts.conflicts:
+            also = f" ({counts.polarities:,} of another polarity)" if counts.polarities else ""
             said.append(
                 f"{name}: {counts.conflicts:,} of {counts.annotated:,} annotated rows state "
-                f"another ion than the annotation used ({counts.polarities:,} another polarity), "
-                f"see {CONFLICT}; the first: {counts.first_conflict}"
+                f"another ion than the annotation used{also}, see {CONFLICT}; the first: "
+                f"{counts.first_conflict}"
             )
         return said
 

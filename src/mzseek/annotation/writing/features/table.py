@@ -80,7 +80,7 @@ FORMS = (
     ),
     Form(
         "XCMS", ("featureid", "rowid", "feature", "rownames", "featureidx", "name", ""), "mzmed",
-        ("rtmed",), ("bestion", "adduct"), example="mzmed, rtmed, and row names or feature_id",
+        ("rtmed",), ("bestion", "adduct", "adducts"), example="mzmed, rtmed",
     ),
 )  # fmt: skip
 
@@ -146,7 +146,10 @@ class FeatureTable:
                     return
                 if place >= _MOST_BEFORE:
                     break
-        *first, last = dict.fromkeys(f"{form.name} ({form.example})" for form in FORMS)
+        examples: dict[str, list[str]] = {}
+        for form in FORMS:
+            examples.setdefault(form.name, []).append(form.example)
+        *first, last = (f"{name} ({'; or '.join(all_)})" for name, all_ in examples.items())
         raise InputError(
             path,
             f"is no table of features: it begins with {shown_names(self._beginning())}; expected "
