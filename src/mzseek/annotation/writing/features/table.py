@@ -59,6 +59,7 @@ class Form:
 
 
 _MZMINE_IONS = ("bestion", "ionidentitiesionidentities", "rowidentity", "rowidentitymainid")
+_METABOSCAPE_IDS = ("featureid", "bucketlabel")
 FORMS = (
     Form("MZmine", ("rowid",), "rowmz", ion=_MZMINE_IONS, example="row ID, row m/z"),
     Form("MZmine", ("id",), "mz", ("rt",), _MZMINE_IONS, example="id, mz, rt"),
@@ -71,12 +72,12 @@ FORMS = (
         "neutralmassda", "Compound, m/z, Charge, Retention time (min)",
     ),
     Form(
-        "MetaboScape", ("featureid",), "pepmass", ("rt",), ("adduct", "adducts", "ion"), "pepmass",
-        "FEATURE_ID, RT, PEPMASS",
+        "MetaboScape", _METABOSCAPE_IDS, "pepmass", ("rt",), ("adduct", "adducts", "ion"),
+        "pepmass", "FEATURE_ID, RT, PEPMASS",
     ),
     Form(
-        "MetaboScape", ("bucketlabel",), "pepmass", ("rt",), ("adduct", "adducts", "ion"),
-        "pepmass", "Bucket label, RT, PEPMASS",
+        "MetaboScape", _METABOSCAPE_IDS, "mzmeas", ("rtmin",), ("ions", "adduct"), "mmeas",
+        "Bucket label, RT [min], m/z meas.",
     ),
     Form(
         "XCMS", ("featureid", "rowid", "feature", "rownames", "featureidx", "name", ""), "mzmed",
@@ -174,7 +175,7 @@ class FeatureTable:
             self.mz = plain.index(form.mz) + shift
             self.ion, self.neutral = (
                 next((plain.index(name) + shift for name in names if plain.count(name) == 1), None)
-                for names in (form.ion, (form.neutral,))
+                for names in (form.ion, (form.neutral,) if form.neutral else ())
             )
             return True
         return False
