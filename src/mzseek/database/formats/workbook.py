@@ -37,7 +37,7 @@ def reader_of(
     column of molecules is read: CompTox puts a cover sheet before its data.
     """
     path = Path(source.name)
-    if not _is_workbook(source, path):
+    if not _is_workbook(path):
         return None
     headers: dict[str, list[str]] = {}
     with _opened(path) as book:
@@ -52,7 +52,7 @@ def reader_of(
     raise InputError(path, f"no sheet has a column that is called {wanted}: {shown[:500]}")
 
 
-def _is_workbook(source: Source, path: Path) -> bool:
+def _is_workbook(path: Path) -> bool:
     """Whether the file, as it lies on the disk, is a workbook, by the parts in its archive."""
     with path.open("rb") as file:
         head = file.read(len(_OLD))
