@@ -110,8 +110,9 @@ class Joined(Keeping):
         return not expected or any(abs(kept.mz - each) <= _FAR for each in expected)
 
     def _cell(self, row: Row, place: int | None) -> str:
-        inside = place is not None and place < len(row.cells)
-        return row.cells[place].strip().strip('"') if place is not None and inside else ""
+        if place is None or place >= len(row.cells):
+            return ""
+        return row.cells[place].strip().strip('"')  # R quotes in tables of tabs, too
 
     def _bytes(self, row: Row, cells: list[str]) -> bytes:
         """Cells in the table's own form and, as far as one can tell, in its encoding."""
