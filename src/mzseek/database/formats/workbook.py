@@ -1,5 +1,6 @@
 """Molecules in workbooks of Excel and LibreOffice: the first sheet that has a column of them."""
 
+import struct
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -62,7 +63,7 @@ def _is_workbook(path: Path) -> bool:
             return False
         try:
             parts = zipfile.ZipFile(file).infolist()
-        except (zipfile.BadZipFile, ValueError, OSError):
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, struct.error):
             return False
     if not _PARTS & {part.filename for part in parts}:
         return False
