@@ -11,6 +11,7 @@ from mzseek.annotation.answering import Wanted
 from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.job import FEW, annotate_files
 from mzseek.annotation.opening.setup import setup_of
+from mzseek.annotation.writing import Settings
 from mzseek.errors import InputError, RunError
 from mzseek.evidence.asked import spectra_from
 from mzseek.prepared.reader import Prepared
@@ -53,6 +54,23 @@ def test_records_are_answered_or_set_aside(mgf, setup, tmp_path):
     facts = json.loads((tmp_path / "out" / "run.json").read_text())
     assert facts["counts"]["records"] == 7
     assert aside["reason"].replace("'", "&#39;") in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_lists_and_feature_tables_are_among_the_options(mgf, setup, tmp_path):
+    (tmp_path / "mine.csv").write_text("feature,Struktur\n17,CCO\n")
+    (tmp_path / "quant.csv").write_text("row ID,row m/z\n1,100.0\n")
+    own = dataclasses.replace(
+        setup, database=str(tmp_path / "mine.csv"), columns=(("smiles", "Struktur"),)
+    )
+    done = annotate_files(
+        [mgf], tmp_path / "out", own, settings=Settings(features=tmp_path / "quant.csv")
+    )
+    assert "mine.csv: 1 of its 1 features is not among the spectra: '17'" in done.said
+    assert "quant.csv: 0 of 1 rows have an annotation" in done.said
+    options = json.loads((tmp_path / "out" / "run.json").read_text())["options"]
+    assert options["columns"] == [["smiles", "Struktur"]]
+    assert options["features"] == str(tmp_path / "quant.csv")
+    assert options["network"] is None
 
 
 def test_a_single_file_is_the_table_of_candidates(mgf, setup, tmp_path):

@@ -1,7 +1,9 @@
 """Small stores of molecules."""
 
-from collections.abc import Callable, Iterable
+import zipfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 import pytest
 
@@ -44,6 +46,44 @@ def write_table(path: Path, rows: Iterable[tuple[str, ...]]) -> Path:
     """Molecules with identifier, name and source, as a table."""
     lines = ["\t".join((*row, "", "", "")[:4]) for row in rows]
     path.write_text("smiles\tid\tname\tsource\n" + "".join(f"{line}\n" for line in lines))
+    return path
+
+
+def write_workbook(path: Path, sheets: Mapping[str, Sequence[Sequence[object]]]) -> Path:
+    """A workbook as Excel writes it, the few parts that it needs."""
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    docs = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    package = "http://schemas.openxmlformats.org/package/2006"
+
+    def cell(value: object) -> str:
+        if isinstance(value, str):
+            return f'<c t="inlineStr"><is><t>{escape(value)}</t></is></c>'
+        return "<c/>" if value is None else f"<c><v>{value}</v></c>"
+
+    parts = {
+        "[Content_Types].xml": f'<Types xmlns="{package}/content-types"/>',
+        "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="r" '
+        f'Type="{docs}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{docs}"><sheets>'
+        + "".join(
+            f'<sheet name="{name}" sheetId="{n}" r:id="r{n}"/>' for n, name in enumerate(sheets, 1)
+        )
+        + "</sheets></workbook>",
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}/relationships">'
+        + "".join(
+            f'<Relationship Id="r{n}" Type="{docs}/worksheet" Target="worksheets/sheet{n}.xml"/>'
+            for n in range(1, len(sheets) + 1)
+        )
+        + "</Relationships>",
+    }
+    for number, rows in enumerate(sheets.values(), 1):
+        data = "".join(f"<row>{''.join(map(cell, row))}</row>" for row in rows)
+        parts[f"xl/worksheets/sheet{number}.xml"] = (
+            f'<worksheet xmlns="{main}"><sheetData>{data}</sheetData></worksheet>'
+        )
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in parts.items():
+            archive.writestr(name, f'<?xml version="1.0" encoding="UTF-8"?>{text}')
     return path
 
 

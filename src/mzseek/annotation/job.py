@@ -106,7 +106,7 @@ def annotate_files(
             _take(one, output, levels)
         counts = output.counts(records)
         said = output.finish(
-            records=records, options=_plain(setup), inputs=files,
+            records=records, options=_plain(setup) | _joined(known), inputs=files,
             bundle=facts["model"], database=facts["database"], prior=facts["prior"],
             more=more_facts(facts, named),
         )  # fmt: skip
@@ -206,6 +206,12 @@ def _answers(
 def _plain(setup: Setup) -> dict[str, Any]:
     """The setup as plain data."""
     return dict(json.loads(json.dumps(asdict(setup))))
+
+
+def _joined(settings: Settings) -> dict[str, Any]:
+    """Tables and networks that answers are joined to, for the options of a run."""
+    tables = {"features": settings.features, "network": settings.network}
+    return {name: None if path is None else str(path.resolve()) for name, path in tables.items()}
 
 
 def _inputs(files: Sequence[Path]) -> list[Any]:

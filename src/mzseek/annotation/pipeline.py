@@ -179,7 +179,9 @@ class Workshop:
             return library_source(library, label)
         if Path(name).is_dir():
             return StoreSource.open(name)
-        return self._handed.source() if self._handed else file_source(name, self.rejects)
+        if self._handed:
+            return self._handed.source()
+        return file_source(name, self.rejects, dict(self.setup.columns))
 
     @property
     def is_handing(self) -> bool:

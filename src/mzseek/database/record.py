@@ -26,6 +26,8 @@ class MoleculeRecord(NamedTuple):
     is_listed : bool
         Identifier, name and source are lists in one cell each, as an export has them, and the
         identifiers say their sources themselves.
+    feature : str or None
+        The feature that it is a candidate for; None where its file names none.
     """
 
     where: str
@@ -35,6 +37,7 @@ class MoleculeRecord(NamedTuple):
     source: str = ""
     is_block: bool = False
     is_listed: bool = False
+    feature: str | None = None
 
 
 Reading = Callable[[Report], Iterable[MoleculeRecord]]

@@ -18,6 +18,7 @@ MAX_KEY = 1_000  # characters of a field's name
 # protein of 30,000 atoms has some 4 million characters; what is longer has lost its end.
 MAX_ROW = 1_000_000  # characters
 MAX_SDF_RECORD = 8_000_000  # characters
+MAX_WORKBOOK = 256_000_000  # bytes of all parts of a workbook, which is held as a whole
 MAX_QUERIES = 500_000  # masses in a file to look up, all of which are held
 
 # A file is given up where so many records in a row cannot be read: there is nothing in it, and each

@@ -132,6 +132,8 @@ def annotate(
     most: int = 5_000,
     top: int = 100,
     jobs: int | None = None,
+    smiles_column: str | None = None,
+    name_column: str | None = None,
 ) -> Annotations:
     """Find the molecules behind spectra: ranked, with reasons and a confidence.
 
@@ -162,6 +164,8 @@ def annotate(
         "min" or "s": of retention times whose unit the file does not tell.
     most, top, jobs : int
         Candidates of a feature that are scored, and that are kept; processes.
+    smiles_column, name_column : str, optional
+        Columns of a list of candidates, where they are not the usual ones.
 
     Raises
     ------
@@ -170,7 +174,8 @@ def annotate(
     tolerance, peaks = tolerances(instrument, ppm, peak_ppm)
     setup = setup_of(
         model=model, database=database, library=library, prior=prior, precursor=tolerance,
-        most=most, peaks=peaks, instrument=instrument,
+        most=most, peaks=peaks, instrument=instrument, smiles_column=smiles_column,
+        name_column=name_column,
         ions=Ions.parse([adduct] if isinstance(adduct, str) else adduct),
         formulas=_known_formulas(formulas), wanted=_wanted(objective, coverage, top, known),
     )  # fmt: skip

@@ -1,6 +1,9 @@
 """Candidates of one's own file: by mass, or for each feature its own."""
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from rdkit import Chem
 
 from mzseek.annotation.candidates.listed import file_source
 from mzseek.annotation.candidates.source import Molecule, distinct
@@ -33,6 +36,48 @@ def test_for_each_feature_its_own(tmp_path, column):
     assert source.by_feature
     assert [each.smiles for each in source.of_feature("1")] == ["CCO", "COC"]
     assert source.of_feature("3") == []
+
+
+def as_sdf(tmp_path):
+    blocks = [
+        Chem.MolToMolBlock(Chem.MolFromSmiles(smiles)) + f"> <feature>\n{feature}\n\n$$$$\n"
+        for feature, smiles in (("1", "CCO"), ("1", "COC"), ("2", "CCC"), ("", "CCN"))
+    ]
+    return written(tmp_path, "".join(blocks), "mine.sdf")
+
+
+def as_parquet(tmp_path):
+    rows = {"feature": [1, 1, 2, None], "smiles": ["CCO", "COC", "CCC", "CCN"]}
+    pq.write_table(pa.table(rows), tmp_path / "mine.parquet")
+    return tmp_path / "mine.parquet"
+
+
+def as_text(tmp_path):
+    return written(tmp_path, "feature|SMILES\n1|CCO\n1|COC\n2|CCC\n|CCN\n", "mine.psv")
+
+
+@pytest.mark.parametrize("make", [as_sdf, as_parquet, as_text])
+def test_features_of_every_format(tmp_path, make):
+    rejects = []
+    source = file_source(make(tmp_path), rejects)
+    assert source.by_feature
+    assert list(source.features()) == ["1", "2"]
+    assert [each.smiles for each in source.of_feature("1")] == ["CCO", "COC"]
+    assert [each.smiles for each in source.of_feature("2")] == ["CCC"]
+    [(where, reason)] = rejects
+    assert where.startswith(str(tmp_path))
+    assert reason == "names no feature, as other rows do"
+    assert source.facts()["set_aside"] == 1
+
+
+def test_columns_that_the_user_names(tmp_path):
+    path = written(tmp_path, "Nr,Struktur,Bezeichnung\n1,CCO,Weingeist\n")
+    with pytest.raises(
+        InputError, match=r"no column holds molecules; .* --smiles-column names one"
+    ):
+        file_source(path, [])
+    source = file_source(path, [], {"smiles": "Struktur", "name": "Bezeichnung"})
+    assert [each.name for each in source.within(ETHANOL, 0.001)] == ["Weingeist"]
 
 
 def test_by_formula_in_any_order(tmp_path):

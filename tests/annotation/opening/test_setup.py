@@ -34,6 +34,15 @@ def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
         setup_of(prior=tmp_path)
 
 
+def test_columns_are_those_of_a_list_of_candidates(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("Struktur\nCCO\n")
+    made = setup_of(database=tmp_path / "mine.csv", smiles_column="Struktur")
+    assert made.columns == (("smiles", "Struktur"),)
+    for database in (None, LIBRARY, tmp_path):
+        with pytest.raises(AnnotationError, match="--name-column Nom: there is no list of cand"):
+            setup_of(database=database, name_column="Nom")
+
+
 def test_a_database_that_is_made_by_name_is_made_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

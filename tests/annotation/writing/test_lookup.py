@@ -15,9 +15,10 @@ def test_annotations_are_found_by_name(tmp_path: Path, make_answer) -> None:
     spool.close()
     lookup = Lookup(tmp_path / "a")
     assert list(lookup.places) == ["17", "b", "c"]
-    assert [lookup.read(place)[0] for place in lookup.twins] == ["017"]
-    name, mz, cells = lookup.read(lookup.places["c"])
-    assert (name, mz, cells["mzseek_name"]) == ("c", 195.0877, "Caffeine")
+    assert [lookup.read(place).name for place in lookup.twins] == ["017"]
+    kept = lookup.read(lookup.places["c"])
+    assert (kept.name, kept.mz, kept.ion) == ("c", 195.0877, "[M+H]+")
+    assert kept.cells["mzseek_name"] == "Caffeine"
 
 
 @pytest.mark.parametrize(

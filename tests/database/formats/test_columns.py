@@ -55,6 +55,14 @@ def test_a_row_without_smiles_takes_its_inchi() -> None:
     assert record_of("x", ["", "n/a", "named"], places, "") is None
 
 
+def test_the_ms_ready_form_comes_first_and_the_substance_stands_in() -> None:
+    places = find_columns("a.csv", ["SMILES", "MS_READY_SMILES"], {})
+    assert record_of("x", ["[Na+].CC([O-])=O", "CC(O)=O"], places, "").text == "CC(O)=O"
+    assert record_of("x", ["CCO", "-"], places, "").text == "CCO"
+    named = find_columns("a.csv", ["SMILES", "MS_READY_SMILES"], {"smiles": "SMILES"})
+    assert named == {"smiles": 0}
+
+
 def test_cells_are_cleaned() -> None:
     assert molecule_text(" C[C@H](O)F |r,w:1.0| ") == "C[C@H](O)F"
     assert [molecule_text(text) for text in ("", "-", "None", "null", "N")] == [""] * 4 + ["N"]

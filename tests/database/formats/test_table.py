@@ -142,3 +142,58 @@ def test_a_table_is_read_as_it_was_written(
     records, rejects = read_as(tmp_path_factory.mktemp("table") / "a.txt", buffer.getvalue())
     assert rejects == []
     assert shown(records) == [("CCO", one_line(i), one_line(name)) for i, name in rows]
+
+
+# As the programs write them: their own columns, and the order of these.
+COMPTOX = (
+    "INPUT,FOUND_BY,DTXSID,PREFERRED_NAME,CASRN,INCHIKEY,IUPAC_NAME,SMILES,INCHI_STRING,"
+    "MOLECULAR_FORMULA,MONOISOTOPIC_MASS,QSAR_READY_SMILES,MS_READY_SMILES,IDENTIFIER\n"
+    "C2H4O2,MS Ready Formula,DTXSID2021735,Sodium acetate,127-09-3,VMHLLURERBWHNL,sodium acetate,"
+    "[Na+].CC([O-])=O,InChI=1S/x,C2H3NaO2,82.003074,CC(O)=O,CC(O)=O,127-09-3|E 262\n"
+    "C2H4O2,MS Ready Formula,DTXSID5024394,Acetic acid,64-19-7,QTBSBXVTEAMEQO,acetic acid,"
+    "CC(O)=O,,C2H4O2,60.021129,-,-,\n"
+)
+METFRAG = (
+    "Identifier|InChI|MonoisotopicMass|MolecularFormula|SMILES|InChIKey1|InChIKey2|CompoundName\n"
+    "702|InChI=1S/C2H6O/c1-2-3/h3H,2H2,1H3|46.041865|C2H6O|CCO|LFQSCWFLJHTTHZ|UHFFFAOYSA|ethanol\n"
+    "8254|InChI=1S/C2H6O/c1-3-2/h1-2H3|46.041865|C2H6O||LCGLNKUTAGEVQW|UHFFFAOYSA|methoxymethane\n"
+)
+PUBCHEM = (
+    "cid,cmpdname,cmpdsynonym,mw,mf,polararea,inchi,isosmiles,canonicalsmiles,inchikey,iupacname\n"
+    '702,Ethanol,"ethanol|64-17-5|alcohol",46.07,C2H6O,20.2,"InChI=1S/C2H6O/c1-2-3/h3H,2H2,1H3",'
+    "CCO,CCO,LFQSCWFLJHTTHZ-UHFFFAOYSA-N,ethanol\n"
+)
+PUBCHEM_NEW = PUBCHEM.replace("isosmiles,canonicalsmiles", "smiles,connectivitysmiles")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("CCD-Batch-Search.csv", COMPTOX,
+         [("CC(O)=O", "DTXSID2021735", "Sodium acetate"),
+          ("CC(O)=O", "DTXSID5024394", "Acetic acid")]),
+        ("candidates.psv", METFRAG,
+         [("CCO", "702", "ethanol"),
+          ("InChI=1S/C2H6O/c1-3-2/h1-2H3", "8254", "methoxymethane")]),
+        ("PubChem_compound_text.csv", PUBCHEM, [("CCO", "702", "Ethanol")]),
+        ("PubChem_compound_text.csv", PUBCHEM_NEW, [("CCO", "702", "Ethanol")]),
+        ("targets.csv", "Compound,Formula,SMILES\nEthanol,C2H6O,CCO\n", [("CCO", "", "Ethanol")]),
+    ],
+)  # fmt: skip
+def test_tables_of_other_programs(tmp_path: Path, name: str, text: str, expected) -> None:
+    records, rejects = read_as(tmp_path / name, text)
+    assert (shown(records), rejects) == (expected, [])
+
+
+def test_features_are_read_where_they_are_asked_for(tmp_path: Path) -> None:
+    text = "SCANS,smiles,scans\n17,CCO,18\n"
+    assert read_as(tmp_path / "a.csv", text)[0][0].feature is None
+    with pytest.raises(InputError, match=r"columns 1 \('SCANS'\) and 3 \('scans'\) have one name"):
+        read(tmp_path / "a.csv", columns={"feature": ""})
+    records, _ = read_as(
+        tmp_path / "a.csv", "feature,smiles\n17,CCO\n,CCN\n", columns={"feature": ""}
+    )
+    assert [record.feature for record in records] == ["17", ""]
+    export = "smiles,formula,mass,key,sources,identifiers,names,query\nCCO,,,,a; b,1,x; y,17\n"
+    [record], _ = read_as(tmp_path / "a.csv", export, columns={"feature": ""})
+    assert (record.feature, record.is_listed, record.name) == ("17", True, "x; y")

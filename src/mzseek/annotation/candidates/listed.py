@@ -8,26 +8,15 @@ import numpy as np
 
 from mzseek.annotation.candidates.source import Molecule, Source
 from mzseek.chem.describe import BLOCK_LENGTH
+from mzseek.database.formats.columns import FEATURE, USUAL
 from mzseek.database.record import MoleculeRecord
 from mzseek.database.rows import RecordsAt, describe_records
 from mzseek.database.sources.files import read_molecules
 from mzseek.errors import AnnotationError, InputError
-from mzseek.files import StrPath, content_hash, open_source
-from mzseek.files.streams.table import open_table, plain_name, sole_column
+from mzseek.files import StrPath, content_hash
 from mzseek.library import Library
 from mzseek.rejects import Rejects, Report, reporter
 
-# Columns that say which feature a candidate is for, written without case and marks.
-_FEATURE = (
-    "feature",
-    "featureid",
-    "mappingfeatureid",
-    "rowid",
-    "scans",
-    "scan",
-    "query",
-    "spectrum",
-)
 _KIND = "morgan2"  # of the fingerprints that describing computes along
 _AT_ONCE = 2_000
 _COLUMNS = ("smiles", "key", "formula", "mass", "names", "sources", "identifiers", "place")
@@ -90,17 +79,22 @@ class ListedSource(Source):
         return {**self.given, "molecules": len(self)}
 
 
-def file_source(path: StrPath, rejects: Rejects) -> ListedSource:
+def file_source(
+    path: StrPath, rejects: Rejects, columns: Mapping[str, str] | None = None
+) -> ListedSource:
     """Candidates of a user's own file: any that `mzseek database build` reads.
 
-    With a column ``feature`` (or ``feature_id``, ``scans``, ``row ID``) every feature has the
-    molecules of its own rows; without one, all are looked up by mass for all features.
+    With a column or SDF data field ``feature`` (or ``feature_id``, ``scans``, ``row ID``) every
+    feature has the molecules of its own rows; without one, all are looked up by mass for all
+    features.
 
     Parameters
     ----------
     path : Path
     rejects : list or callable of (where, reason)
-        Gets what cannot be read.
+        Gets what cannot be read, and rows of a list by feature that name none.
+    columns : mapping of str to str, optional
+        Names of columns that are not the usual ones, as `read_molecules` takes them.
 
     Raises
     ------
@@ -109,14 +103,17 @@ def file_source(path: StrPath, rejects: Rejects) -> ListedSource:
     """
     path = Path(path)
     report = reporter(rejects)
-    records = list(read_molecules([path], report))
-    named = _features(path)
+    records = list(read_molecules([path], report, columns={**(columns or {}), FEATURE: USUAL}))
     molecules, places = _described(records, report)
-    lists: dict[str, list[int]] = {}
-    if named is not None:
-        for record, place in zip(records, places, strict=True):
-            if place >= 0:
-                lists.setdefault(named[record.where], []).append(place)
+    lists: dict[str, list[int]] | None = None
+    if any(record.feature is not None for record in records):
+        lists = {}
+        for at, record in enumerate(records):
+            if not record.feature:
+                report(record.where, "names no feature, as other rows do")
+                places[at] = -1
+            elif places[at] >= 0:
+                lists.setdefault(record.feature, []).append(places[at])
     if not molecules:
         raise InputError(path, "holds no molecule that can be read")
     facts = {
@@ -125,7 +122,7 @@ def file_source(path: StrPath, rejects: Rejects) -> ListedSource:
         "sha256": content_hash(path),
         "set_aside": len(records) - sum(place >= 0 for place in places),
     }
-    return ListedSource(path.name, molecules, facts, lists if named is not None else None)
+    return ListedSource(path.name, molecules, facts, lists)
 
 
 def _described(
@@ -169,28 +166,3 @@ def library_source(library: Library, label: str) -> ListedSource:
     if not molecules:
         raise AnnotationError(f"{label}: the library holds no molecule")
     return ListedSource(label, molecules, {"kind": "library", "path": str(library.folder)})
-
-
-def _features(path: Path) -> dict[str, str] | None:
-    """The feature of each row by where it stands; None where no column tells."""
-    source = open_source(path)
-    try:
-        table = open_table(source, lambda names: _column(path, names) is not None)
-    except (InputError, UnicodeDecodeError):
-        return None
-    if table is None:
-        return None
-    column = _column(path, table.names)
-    if column is None:
-        return None
-    found = {}
-    for number, cells in table.rows(lambda number, reason: None):
-        if column < len(cells):
-            found[f"{source.name}: line {number}"] = cells[column].strip()
-    return found
-
-
-def _column(path: Path, names: Sequence[str]) -> int | None:
-    # "query" also heads other tables: only one of these names at a time tells a feature.
-    present = [name for name in _FEATURE if name in {plain_name(each) for each in names}]
-    return sole_column(path, names, present[:1]) if present else None

@@ -44,6 +44,8 @@ class Setup:
     prior : str or None
         What is counted in though no spectrum says it: ``learned``, or a table of weights; None for
         nothing.
+    columns : tuple of (str, str)
+        Columns of a list of candidates that the user named, by meaning (``smiles``, ``name``).
     """
 
     model: str | None = None
@@ -57,6 +59,7 @@ class Setup:
     instrument: str | None = None
     wanted: Wanted = field(default_factory=Wanted)
     prior: str | None = None
+    columns: tuple[tuple[str, str], ...] = ()
 
 
 def setup_of(
@@ -65,15 +68,28 @@ def setup_of(
     database: StrPath | None = None,
     library: StrPath | Sequence[StrPath] | None = None,
     prior: StrPath | None = None,
+    smiles_column: str | None = None,
+    name_column: str | None = None,
     **options: Any,
 ) -> Setup:
-    """A setup of paths as users give them."""
+    """A setup of paths and names of columns as users give them."""
+    columns = [
+        (meaning, name)
+        for meaning, name in (("smiles", smiles_column), ("name", name_column))
+        if name
+    ]
+    if columns and (database is None or str(database) == LIBRARY or Path(str(database)).is_dir()):
+        raise AnnotationError(
+            f"--{columns[0][0]}-column {columns[0][1]}: there is no list of candidates (CSV, .xlsx "
+            "and the like) with such a column; give one as --database"
+        )
     libraries = [library] if isinstance(library, str | os.PathLike) else list(library or ())
     return Setup(
         model=None if model is None else str(Path(str(model)).resolve()),
         database=_resolved(database),
         libraries=tuple(str(Path(str(each)).resolve()) for each in libraries),
         prior=_resolved_prior(prior),
+        columns=tuple(columns),
         **options,
     )
 

@@ -37,13 +37,19 @@ def link(identifier: str) -> str | None:
 
     Examples
     --------
-    >>> link("HMDB0001847"), link("my own 7")
-    ('https://hmdb.ca/metabolites/HMDB0001847', None)
+    >>> link("HMDB0001847"), link("mine:HMDB0001847"), link("my own 7")
+    ('https://hmdb.ca/metabolites/HMDB0001847', 'https://hmdb.ca/metabolites/HMDB0001847', None)
     """
-    for pattern, _, page, _ in _PATTERNS:
-        if match := pattern.fullmatch(identifier.strip()):
-            return page.format(quote(match[1]))
+    for text in _with_and_without_list(identifier):
+        for pattern, _, page, _ in _PATTERNS:
+            if match := pattern.fullmatch(text):
+                return page.format(quote(match[1]))
     return None
+
+
+def _with_and_without_list(identifier: str) -> tuple[str, str]:
+    """An identifier, and without the name of the user's list that stands before it."""
+    return identifier.strip(), identifier.partition(":")[2].strip()
 
 
 def links(identifiers: tuple[str, ...]) -> list[str]:
@@ -59,9 +65,10 @@ def source_of(identifier: str) -> tuple[str, str] | None:
     >>> source_of("CHEBI:27732"), source_of("CID 2519"), source_of("x")
     (('CHEBI', '27732'), ('CID', '2519'), None)
     """
-    for pattern, prefix, _, _ in _PATTERNS:
-        if match := pattern.fullmatch(identifier.strip()):
-            return prefix, match[1]
+    for text in _with_and_without_list(identifier):
+        for pattern, prefix, _, _ in _PATTERNS:
+            if match := pattern.fullmatch(text):
+                return prefix, match[1]
     return None
 
 

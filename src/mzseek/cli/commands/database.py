@@ -30,7 +30,9 @@ KeepStereo = Annotated[bool, typer.Option("--keep-stereo", help="Keep stereo in 
 def build(
     molecules: Annotated[
         list[Path],
-        typer.Argument(help="SMILES lists, CSV, TSV, SDF or Parquet; plain, .gz or .zst."),
+        typer.Argument(
+            help="SMILES lists, CSV, TSV, .xlsx, SDF or Parquet; texts plain, .gz or .zst."
+        ),
     ],
     out: Out,
     fingerprint: Fingerprint = "morgan2",

@@ -8,7 +8,7 @@ called with a report and the name of the collection, that yields records and jud
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from mzseek.database.formats import parquet, sdf, smiles_list, table
+from mzseek.database.formats import parquet, sdf, smiles_list, table, workbook
 from mzseek.database.record import MoleculeRecord
 from mzseek.files import Source
 from mzseek.rejects import Report
@@ -36,6 +36,7 @@ class MoleculeFormat:
 # In the order in which they look at a file.
 FORMATS: dict[str, MoleculeFormat] = {
     "parquet": MoleculeFormat("Parquet", parquet.reader_of, is_text=False),
+    "workbook": MoleculeFormat("a workbook (.xlsx)", workbook.reader_of, is_text=False),
     "sdf": MoleculeFormat("SDF", sdf.reader_of),
     "table": MoleculeFormat("a table with a smiles column", table.reader_of),
     "smiles_list": MoleculeFormat("a list of SMILES", smiles_list.reader_of),

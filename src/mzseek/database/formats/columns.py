@@ -10,23 +10,33 @@ from mzseek.registry import check_name
 # By preference, written without case, blanks and marks: "Canonical SMILES" is canonicalsmiles.
 KNOWN = {
     "smiles": (
-        "smiles", "canonicalsmiles", "isomericsmiles", "connectivitysmiles", "moleculesmiles",
-        "compoundsmiles", "structuresmiles", "structure",
+        "smiles", "canonicalsmiles", "isomericsmiles", "isosmiles", "connectivitysmiles",
+        "moleculesmiles", "compoundsmiles", "structuresmiles", "structure",
     ),
     "inchi": ("inchi", "standardinchi", "stdinchi"),
     "id": (
-        "id", "identifier", "accession", "pubchemcompoundcid", "databaseid", "cid", "pubchemcid",
-        "compoundcid", "hmdbid", "chebiid", "chemblid", "moleculechemblid", "lmid", "drugbankid",
-        "zincid", "dtxsid", "compoundid", "moleculeid", "catalogid",
+        "id", "dtxsid", "identifier", "accession", "pubchemcompoundcid", "databaseid", "cid",
+        "pubchemcid", "compoundcid", "hmdbid", "chebiid", "chemblid", "moleculechemblid", "lmid",
+        "drugbankid", "zincid", "compoundid", "moleculeid", "catalogid",
     ),
     "name": (
-        "name", "title", "compoundname", "genericname", "commonname", "preferredname", "prefname",
-        "chemblprefname", "chebiname", "chemicalname", "moleculename", "pubchemiupacname",
-        "iupacname", "systematicname",
+        "name", "title", "compoundname", "cmpdname", "genericname", "commonname", "preferredname",
+        "prefname", "chemblprefname", "chebiname", "chemicalname", "moleculename", "compound",
+        "pubchemiupacname", "iupacname", "systematicname",
     ),
     "source": ("source", "database"),
+    # CompTox: desalted, neutral and without stereo, beside the substance as it is registered.
+    "ms_ready_smiles": ("msreadysmiles",),
+    # The feature that a candidate is for; looked for only where `named` has the meaning.
+    "feature": (
+        "feature", "featureid", "mappingfeatureid", "rowid", "scans", "scan", "query", "spectrum",
+    ),
 }  # fmt: skip
-MOLECULE = ("smiles", "inchi")
+# By preference: the first that a row has is its molecule.
+MOLECULE = ("ms_ready_smiles", "smiles", "inchi")
+FEATURE = "feature"
+# Value of `named` for a column that is looked for by its usual names.
+USUAL = ""
 # Columns of what `mzseek database export` and `search` write, where a molecule has all its names.
 EXPORTED = ("smiles", "formula", "mass", "key", "sources", "identifiers", "names")
 _NOTHING = {"", "-", "na", "n/a", "nan", "none", "null"}
@@ -50,7 +60,8 @@ def find_columns(file: object, names: Sequence[str], named: Mapping[str, str]) -
     names : sequence of str
         Names of the table's columns.
     named : mapping of str to str
-        Names that the user gave; for these meanings no other name is tried.
+        Names that the user gave; for these meanings no other name is tried. ``{"feature": ""}``
+        looks for a column of features by its usual names.
 
     Raises
     ------
@@ -65,12 +76,11 @@ def find_columns(file: object, names: Sequence[str], named: Mapping[str, str]) -
     by_user = any(meaning in named for meaning in MOLECULE)
     places = {}
     for meaning, usual in KNOWN.items():
-        if meaning in named:
-            wanted = named[meaning]
+        if wanted := named.get(meaning, USUAL):
             place = sole_column(file, names, [wanted.strip()], exact=True)
             if place is None:
                 place = sole_column(file, names, [plain_name(wanted)])
-        elif by_user and meaning in MOLECULE:
+        elif (by_user and meaning in MOLECULE) or (meaning == FEATURE and FEATURE not in named):
             continue
         else:
             place = sole_column(file, names, usual)
@@ -89,13 +99,13 @@ def require_columns(
 ) -> None:
     """Refuse a table without molecules, or without a column that the user named."""
     for meaning, name in named.items():
-        if meaning not in places:
+        if name and meaning not in places:
             raise InputError(file, f"no column is called {name!r}; it has {shown_names(names)}")
     if not holds_molecules(places):
         raise InputError(
             file,
             "no column is called smiles, canonical_smiles, isomeric_smiles, structure or inchi; "
-            f"it has {shown_names(names)}",
+            f"it has {shown_names(names)}; name the column with --smiles-column",
         )
 
 
@@ -104,18 +114,20 @@ def record_of(
 ) -> MoleculeRecord | None:
     """MoleculeRecord of a row; none where the row has no molecule.
 
-    Where the SMILES is missing its InChI stands in.
+    The molecule is the first of `MOLECULE` that the row has.
     """
-    text = molecule_text(cells[places["smiles"]]) if "smiles" in places else ""
-    if not text and "inchi" in places:
-        text = molecule_text(cells[places["inchi"]])
+    texts = (molecule_text(cells[places[m]]) for m in MOLECULE if m in places)
+    text = next(filter(None, texts), "")
     if not text:
         return None
-    identifier, name, own_source = (
+    identifier, name, own_source, feature = (
         one_line(cells[places[meaning]]) if meaning in places else ""
-        for meaning in ("id", "name", "source")
+        for meaning in ("id", "name", "source", FEATURE)
     )
-    return MoleculeRecord(where, text, identifier, name, own_source or source)
+    return MoleculeRecord(
+        where, text, identifier, name, own_source or source,
+        feature=feature if FEATURE in places else None,
+    )  # fmt: skip
 
 
 def molecule_text(cell: str) -> str:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from mzseek.database.formats.columns import KNOWN, one_line
+from mzseek.database.formats.columns import FEATURE, KNOWN, one_line
 from mzseek.database.record import MoleculeRecord
 from mzseek.errors import InputError
 from mzseek.files import LongLine, Source, text_lines
@@ -64,13 +64,15 @@ def _read(
                 identifier, name, own_source = (
                     _value(where, fields, meaning, named) for meaning in ("id", "name", "source")
                 )
+                feature = _value(where, fields, FEATURE, named) if FEATURE in named else ""
             except InputError as error:
                 report(where, error.reason)
                 continue
             identifier = identifier or one_line(lines[0])
             yield MoleculeRecord(
-                where, "".join(block), identifier, name, own_source or origin, True
-            )
+                where, "".join(block), identifier, name, own_source or origin, True,
+                feature=feature or None,
+            )  # fmt: skip
 
 
 def _records(numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str] | None]]:
@@ -131,7 +133,7 @@ def _fields(lines: list[str]) -> dict[str, list[str]]:
 def _value(
     where: str, fields: Mapping[str, list[str]], meaning: str, named: Mapping[str, str]
 ) -> str:
-    wanted = (plain_name(named[meaning]),) if meaning in named else KNOWN[meaning]
+    wanted = (plain_name(named[meaning]),) if named.get(meaning) else KNOWN[meaning]
     values = next((fields[name] for name in wanted if fields.get(name)), [""])
     if len(values) > 1:
         shown = " and ".join(repr(value[:40]) for value in values[:2])

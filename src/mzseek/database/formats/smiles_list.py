@@ -1,5 +1,6 @@
 """Molecules in lists: a SMILES a line, perhaps with an identifier or a name beside it."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import islice
@@ -15,12 +16,22 @@ from mzseek.database.formats.columns import (
 from mzseek.database.record import MoleculeRecord
 from mzseek.errors import MoleculeError
 from mzseek.files import Source, text_lines
-from mzseek.files.streams.table import bounded_lines, first_line, plain_name, sole_column
+from mzseek.files.streams.table import (
+    bounded_lines,
+    first_line,
+    plain_name,
+    sole_column,
+    split_row,
+)
 from mzseek.rejects import Report
 
 # A list is known by its first lines: so many of them, and one in so many has to be a molecule.
 _LOOKED_AT = 20
 _ONE_IN = 4
+_MARKS = ",;|"  # between cells of a table without a header; tabs and blanks are read as well
+_CELLS = 3  # the molecule stands in one of the first
+_IDENTIFIER = re.compile(r"[A-Za-z]*[-_:]?\d+")
+_WORD = re.compile(r"[a-z]{4}")
 # Molecule, identifier and name of a line.
 Split = Callable[[str], tuple[str, str, str]]
 
@@ -30,12 +41,14 @@ def reader_of(
 ) -> Callable[[Report, str], Iterator[MoleculeRecord]] | None:
     """Reader of a list, known by a header such as ``smiles`` or by the molecules in it.
 
-    Lines are ``SMILES title``, with white space between, or ``id<tab>SMILES``.
+    Lines are ``SMILES title``, with white space between, or ``id<tab>SMILES``, or cells between
+    commas, semicolons or bars, one of the first three of them the molecule.
     """
     header = first_line(source)
     if header is not None and _is_header(source.name, header, named):
         return partial(_read, source, _smiles_first, True)
-    split = _split_of(source)
+    # Cells need a header where the user names the column.
+    split = _split_of(source, "" if any(named.get(m) for m in MOLECULE) else _MARKS)
     return partial(_read, source, split, False) if split else None
 
 
@@ -51,16 +64,22 @@ def _is_header(file: str, header: str, named: Mapping[str, str]) -> bool:
     return False
 
 
-def _split_of(source: Source) -> Split | None:
-    """How lines are to be cut, by where the molecules stand in the first of them."""
+def _split_of(source: Source, marks: str) -> Split | None:
+    """How lines are to be cut, by where the molecules stand in the first of them.
+
+    Between marks only if the very first line has one there: else it may be a header.
+    """
     with source.open() as stream:
         lines = (line for _, line in text_lines(stream) if line.strip())
         sample = list(islice(lines, _LOOKED_AT))
-    first = sum(_is_molecule(_smiles_first(line)[0]) for line in sample)
-    second = sum(_is_molecule(_id_first(line)[0]) for line in sample)
-    if not sample or max(first, second) * _ONE_IN < len(sample):
+    if not sample:
         return None
-    return _smiles_first if first >= second else _id_first
+    splits: list[Split] = [_smiles_first, _id_first]
+    cells = [partial(_cell_of, mark, place) for mark in marks for place in range(_CELLS)]
+    splits += [split for split in cells if _is_molecule(split(sample[0])[0])]
+    found = [sum(_is_molecule(split(line)[0]) for line in sample) for split in splits]
+    best = max(found)
+    return splits[found.index(best)] if best * _ONE_IN >= len(sample) else None
 
 
 def _is_molecule(text: str) -> bool:
@@ -78,17 +97,42 @@ def _smiles_first(line: str) -> tuple[str, str, str]:
     text, _, rest = line.strip().replace("\t", " \t", 1).partition(" ")
     if rest.lstrip().startswith("|"):  # CXSMILES
         rest = rest.lstrip()[1:].partition("|")[2]
-    identifier, tab, name = rest.strip().partition("\t")
-    identifier, name = one_line(identifier), one_line(name)
-    if not tab and " " in identifier:  # an identifier is one word
-        identifier, name = "", identifier
-    return text.strip('"'), identifier, name
+    return text.strip('"'), *_labels(rest.strip().split("\t", 1))
 
 
 def _id_first(line: str) -> tuple[str, str, str]:
     """Molecule, identifier and name of ``id<tab>SMILES`` or ``id<tab>SMILES<tab>name``."""
-    identifier, text, name = [*line.strip("\r\n").split("\t", 2), "", ""][:3]
-    return molecule_text(text), one_line(identifier), one_line(name)
+    first, text, *rest = [*line.strip("\r\n").split("\t", 2), ""]
+    return molecule_text(text), *_labels([first, *rest])
+
+
+def _cell_of(mark: str, place: int, line: str) -> tuple[str, str, str]:
+    """Molecule, identifier and name of cells between marks, the molecule in one of them."""
+    cells = split_row(line, mark) or line.split(mark)
+    if len(cells) < 2 or place >= len(cells):
+        return "", "", ""
+    return molecule_text(cells[place]), *_labels(cells[:place] + cells[place + 1 :])
+
+
+def _labels(texts: list[str]) -> tuple[str, str]:
+    """Identifier and name among the texts beside a molecule, by how the first of them looks.
+
+    Examples
+    --------
+    >>> _labels(["CHEMBL25"]), _labels(["2-naphthol"]), _labels(["702", "ethanol"])
+    (('CHEMBL25', ''), ('', '2-naphthol'), ('702', 'ethanol'))
+    """
+    first, second = [*map(one_line, texts), "", ""][:2]
+    if second:
+        return (second, first) if _is_name(first) and not _is_name(second) else (first, second)
+    return ("", first) if _is_name(first) else (first, "")
+
+
+def _is_name(text: str) -> bool:
+    """Whether a text is a name: several words, one without digits, or one with a word in it."""
+    if _IDENTIFIER.fullmatch(text):
+        return False
+    return " " in text or not any(map(str.isdigit, text)) or _WORD.search(text) is not None
 
 
 def _read(

@@ -1,10 +1,12 @@
-"""Molecules in tables: text with a header, cells between tabs, semicolons or commas."""
+"""Molecules in tables: text with a header, cells between tabs, semicolons, commas or bars."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from mzseek.database.formats.columns import (
     EXPORTED,
+    FEATURE,
+    USUAL,
     find_columns,
     holds_molecules,
     record_of,
@@ -37,6 +39,9 @@ def reader_of(
         for meaning, name in _EXPORTED_COLUMNS.items():
             place = sole_column(source.name, table.names, [name])
             places[meaning] = EXPORTED.index(name) if place is None else place
+        found = find_columns(source.name, table.names, {FEATURE: USUAL} if FEATURE in named else {})
+        if FEATURE in found:
+            places[FEATURE] = found[FEATURE]
         return partial(_read, table, places, True)
     places = find_columns(source.name, table.names, named)
     require_columns(source.name, table.names, places, named)
@@ -44,7 +49,7 @@ def reader_of(
 
 
 def _is_export(names: Sequence[str], named: Mapping[str, str]) -> bool:
-    return tuple(names[: len(EXPORTED)]) == EXPORTED and not named
+    return tuple(names[: len(EXPORTED)]) == EXPORTED and not any(named.values())
 
 
 def _read(

@@ -22,7 +22,7 @@ _PACKING = {".gz", ".zst", ".zstd"}
 def file_sources(
     paths: Sequence[StrPath], *, source: str | None = None, columns: dict[str, str] | None = None
 ) -> Sources:
-    """Molecules of SMILES lists, tables, SD files and Parquet files, compressed or not.
+    """Molecules of SMILES lists, tables, SD files, workbooks and Parquet files.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ def read_molecules(
     r"""Molecules of several files, in the order given.
 
     What a file is shows in its content, not in its name. It may be a table with a header (tabs,
-    commas or semicolons), a list of SMILES with or without a title behind each, a list of
-    identifiers with a tab and a SMILES behind each, SDF or Parquet; the texts plain or packed by
-    gzip or zstd. All files are looked into before the first molecule is read.
+    commas, semicolons or bars), a list of SMILES with or without a title behind each, cells
+    without a header, SDF, Parquet or a workbook (.xlsx); the texts plain or packed by gzip or zstd.
+    All files are looked into before the first molecule is read.
 
     Parameters
     ----------
@@ -65,7 +65,8 @@ def read_molecules(
         by default.
     columns : mapping of str to str, optional
         Names of the columns (in SDF: data fields) for ``smiles``, ``inchi``, ``id``, ``name`` and
-        ``source``, where they are not the usual ones.
+        ``source``, where they are not the usual ones. With ``{"feature": ""}`` records also have
+        the feature that they are candidates for.
 
     Yields
     ------
@@ -116,10 +117,13 @@ def _what_is_wrong(source: Source, named: Mapping[str, str]) -> str:
         return "the file is empty"
     names = header_names(header)
     for meaning in MOLECULE:
-        if meaning in named:
+        if named.get(meaning):
             return f"no column is called {named[meaning]!r}; it has {shown_names(names)}"
     if len(names) > 1:
-        return f"no column holds molecules; it has {shown_names(names)}; {EXPECTED}"
+        return (
+            f"no column holds molecules; it has {shown_names(names)}; {EXPECTED} "
+            "(annotate and database build: --smiles-column names one)"
+        )
     return f"is no list of molecules (it begins with {header.strip()[:40]!r}); {EXPECTED}"
 
 

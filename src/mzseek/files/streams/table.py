@@ -14,7 +14,7 @@ Line = tuple[int, str]
 Row = tuple[int, list[str]]
 SetAside = Callable[[int, str], object]
 
-DELIMITERS = "\t;,"
+DELIMITERS = "\t;,|"
 MOST_CHARACTERS = MAX_ROW
 MOST_COLUMNS = 10_000
 # A quoted cell may run on over lines; one that goes on for longer was never closed.
@@ -136,7 +136,7 @@ class TextTable:
 
 
 def open_table(source: Source, fits: Callable[[Sequence[str]], bool]) -> TextTable | None:
-    """The table that a file holds: tabs, semicolons or commas, plain or packed, with a header.
+    """The table that a file holds: tabs, semicolons, commas or bars, a header, plain or packed.
 
     Parameters
     ----------

@@ -1,14 +1,17 @@
 """All that was in a table stands as it did; annotations stand behind it."""
 
 import csv
+import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mzseek.annotation.features import Feature
 from mzseek.annotation.writing import Output, Settings
-from mzseek.annotation.writing.features.joined import COLUMNS, join_features
+from mzseek.annotation.writing.features.joined import COLUMNS, ion_conflict, join_features
 from mzseek.errors import InputError, RunError
 
 MZMINE = (
@@ -102,3 +105,127 @@ def test_no_name_breaks_a_row(joined, make_answer, make_candidate, name: str) ->
     assert [len(row) for row in rows] == [2 + len(COLUMNS)] * 3
     assert rows[1][2][:1] not in set("=@")
     assert rows[2][0] == "18"
+
+
+PROGENESIS = (
+    b',,,,,"Normalised abundance",\r\n,,,,,"Condition 1",\r\n'
+    b'"Compound","Neutral mass (Da)","m/z","Charge","Retention time (min)","A_01","Adducts"\r\n'
+    b'"0.46_195.0877m/z",,"195.087712","1","0.46","10",\r\n'
+    b'"0.82_180.0634n","180.063388","203.052611","1","0.82","11","M+H, M+Na"\r\n'
+)
+
+
+@pytest.fixture
+def named_answer(make_answer, make_candidate, make_peaks):
+    """An answer to a spectrum with fields as some program writes them."""
+
+    def make(name: str, ion: str = "[M+H]+", mz: float = 195.0877, **metadata: str):
+        spectrum = make_peaks(name, adduct=ion, precursor_mz=mz, metadata=metadata)
+        answer = make_answer(name, candidates=(make_candidate(adduct=ion, name=f"{name} {ion}"),))
+        return replace(answer, feature=Feature(name, "title", (spectrum,)))
+
+    return make
+
+
+def cells(data: bytes, column: str) -> list[str]:
+    rows = list(csv.reader(io.StringIO(data.decode(), newline="")))
+    header = next(row for row in rows if "mzseek_name" in row)
+    place = header.index(column) - len(header)
+    return [row[place] for row in rows[rows.index(header) + 1 :]]
+
+
+def test_progenesis_joins_by_the_comment_of_its_msp(joined, named_answer) -> None:
+    """An identified compound is called by another name; of two ions the row's own is joined."""
+    sugar = {"compound_name": "CSID8711 (Sugar)", "comment": "0.82_180.0634n"}
+    data, said = joined(
+        PROGENESIS,
+        named_answer("Unknown (0.46_195.0877m/z)"),
+        named_answer("CSID8711 (Sugar)", "[M+H]+", 181.0707, **sugar),
+        named_answer("CSID8711 (Sugar) #2", "[M+Na]+", 203.0526, **sugar),
+    )
+    assert cells(data, "mzseek_name") == [
+        "Unknown (0.46_195.0877m/z) [M+H]+", "CSID8711 (Sugar) #2 [M+Na]+",
+    ]  # fmt: skip
+    assert cells(data, "mzseek_ion_conflict") == ["", ""]
+    assert said == [
+        "table.csv: 2 of 2 rows have an annotation",
+        "table.csv: 1 features share a row with another that is nearer in m/z, and are not "
+        "joined: CSID8711 (Sugar)",
+    ]
+
+
+def test_an_ion_of_a_compound_is_near_by_its_neutral_mass(joined, named_answer) -> None:
+    data, said = joined(PROGENESIS, named_answer("0.82_180.0634n", "[M+H]+", 181.0707))
+    assert cells(data, "mzseek_adduct") == ["", "[M+H]+"]
+    assert said == ["table.csv: 1 of 2 rows have an annotation"]
+
+
+METABOSCAPE = (
+    b'"SHARED_NAME","FEATURE_ID","RT","PEPMASS","ADDUCT","MaxIntensity"\n'
+    b"1,44,5.57,194.08037,ION=[M+H]+,2787.44\n2,63,5.78,180.06338,ION=[M+H+H]2+,26939.06\n"
+    b"3,98,5.99,194.08037,ION=[M-H]-,57973.11\n"
+)
+
+
+def test_ions_that_differ_are_reported_and_in_a_column(joined, named_answer) -> None:
+    """MetaboScape writes neutral masses as PEPMASS, which is no other m/z."""
+    data, said = joined(
+        METABOSCAPE,
+        named_answer("44"),
+        named_answer("63", "[M+H]+", 181.07066),
+        named_answer("98", "[M+H]+", 195.0877),
+    )
+    assert cells(data, "mzseek_ion_conflict") == [
+        "",
+        "ion: table [M+2H]2+, annotation [M+H]+",
+        "polarity: table [M-H]-, annotation [M+H]+",
+    ]
+    assert said == [
+        "table.csv: 3 of 3 rows have an annotation",
+        "table.csv: 2 of 3 annotated rows state another ion than the annotation used (1 of another "
+        "polarity), see mzseek_ion_conflict; the first: row 63, ion: table [M+2H]2+, annotation "
+        "[M+H]+",
+    ]
+
+
+@pytest.mark.parametrize("name", ["FT0017", "17"])
+def test_xcms_numbers_are_found_with_and_without_their_letters(joined, named_answer, name) -> None:
+    table = b'"","mzmed","rtmed"\n"FT0017",195.0877,61.2\n"FT0018",200.1,70\n'
+    data, said = joined(table, named_answer(name))
+    assert cells(data, "mzseek_adduct") == ["[M+H]+", ""]
+    assert said == ["table.csv: 1 of 2 rows have an annotation"]
+    names = b"mzmed\trtmed\nFT0017\t195.0877\t61.2\n"  # row names under no header
+    data, _ = joined(names, named_answer(name), name="t.txt")
+    header, row, _ = data.decode().split("\n")
+    assert header.split("\t") == ["mzmed", "rtmed", *COLUMNS]
+    assert row.split("\t")[:4] == ["FT0017", "195.0877", "61.2", f"{name} [M+H]+"]
+    data, _ = joined(
+        b"featureidx,mzmed,rtmed\n17,195.0877,61\n", named_answer("FT0017", scans="17")
+    )
+    assert cells(data, "mzseek_adduct") == ["[M+H]+"]
+
+
+def test_another_field_joins_only_where_the_mz_agrees(joined, named_answer) -> None:
+    _, said = joined(MZMINE, named_answer("peak a", scans="18"))
+    assert said[0] == "table.csv: 0 of 3 rows have an annotation"
+    _, said = joined(MZMINE, named_answer("peak a", scans="17"))
+    assert said == ["table.csv: 1 of 3 rows have an annotation"]
+
+
+@pytest.mark.parametrize(
+    ("stated", "used", "conflict"),
+    [
+        ("", "[M+H]+", ""),
+        ("caffeine", "[M+H]+", ""),  # MZmine's row identity may be a name
+        ("[M+Xx]+", "[M+H]+", ""),  # not understood
+        ("M+H", "[M+H]+", ""),
+        ("[M+HCOOH-H]-", "[M+FA-H]-", ""),
+        ("[M+H]+", "+", ""),
+        ("[M+H]+", "", ""),
+        ("[M+H]+", "-", "polarity: table [M+H]+, annotation -"),
+        ("[M+Na]+; [M+K]+", "[M+H]+", "ion: table [M+Na]+ or [M+K]+, annotation [M+H]+"),
+        ("[2M+H]+", "[M+H]+", "ion: table [2M+H]+, annotation [M+H]+"),
+    ],
+)
+def test_ions_of_tables_are_compared(stated: str, used: str, conflict: str) -> None:
+    assert ion_conflict(stated, used) == conflict

@@ -1,1 +1,1 @@
-"""Tables of features: read as MZmine and MS-DIAL write them, written with annotations beside."""
+"""Feature tables of other programs: read by their headers, written with annotations beside."""

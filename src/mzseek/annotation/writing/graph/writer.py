@@ -74,12 +74,12 @@ class GraphMl(Keeping):
     def _found(self, place: int | None) -> list[tuple[str, str]]:
         if place is None:
             return []
-        _, mz, cells = self._lookup.read(place)
-        return [(_OWN[1].id, decimal(mz, 5)), *cells.items()]
+        kept = self._lookup.read(place)
+        return [(_OWN[1].id, decimal(kept.mz, 5)), *kept.cells.items()]
 
     def _node_at(self, place: int, used: set[str]) -> Node:
         """A node of its own for a feature, with an id that no other has."""
-        name = self._lookup.read(place)[0]
+        name = self._lookup.read(place).name
         own, number = name, 1
         while own in used:
             number += 1

@@ -29,9 +29,15 @@ def annotate(
         str | None,
         typer.Option(
             help="Candidates: a database (`mzseek database build`), a list of molecules (CSV, TSV, "
-            "SDF; with a column feature: a list for each), or library for its own molecules. The "
-            "small one that comes with mzseek by default."
+            "SMILES, SDF, Parquet, .xlsx, MetFrag's .psv; with a column feature: a list for each), "
+            "or library for its own molecules. The small one that comes with mzseek by default."
         ),
+    ] = None,
+    smiles_column: Annotated[
+        str | None, typer.Option(help="Column with SMILES, in a list of molecules.")
+    ] = None,
+    name_column: Annotated[
+        str | None, typer.Option(help="Column with names, in a list of molecules.")
     ] = None,
     library: Annotated[
         list[Path] | None,
@@ -94,7 +100,10 @@ def annotate(
     ] = None,
     features: Annotated[
         Path | None,
-        typer.Option(help="Feature table of MZmine or MS-DIAL: written again with answers joined."),
+        typer.Option(
+            help="Feature table of MZmine, MS-DIAL, Progenesis QI, MetaboScape or XCMS: written "
+            "again with annotations joined."
+        ),
     ] = None,
     network: Annotated[
         Path | None, typer.Option(help="Molecular network (GraphML, or edges) to join answers to.")
@@ -136,6 +145,8 @@ def annotate(
     setup = setup_of(
         model=model,
         database=database,
+        smiles_column=smiles_column,
+        name_column=name_column,
         library=library,
         precursor=tolerance,
         peaks=peaks,
