@@ -1,6 +1,7 @@
 """A whole job: files of spectra in, a folder or a file of answers out."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -94,7 +95,7 @@ def annotate_files(
     facts = shop.facts()
     known, own = _settings(settings, files, shop, facts), more(facts) if more else {}
     signature = _digest([facts, _plain(setup), asdict(grouping or Grouping()), _inputs(files)])
-    levels, named = dict[str, int](), shop.named()
+    levels, named, removed = dict[str, int](), shop.named(), Counter[str]()
     with Output(Path(out), known, signature=signature, resume=resume, more=own) as output:
         progress("reading", 0, None)
         features = FeatureFiles(files, grouping, output.set_aside)
@@ -104,11 +105,12 @@ def annotate_files(
         told = partial(_told, progress, before, len(features))
         for one in _answers(features, named, output, shop, jobs, told):
             _take(one, output, levels)
+            removed.update(one.removed if isinstance(one, Answer) else {})
         counts = output.counts(records)
         said = output.finish(
             records=records, options=_plain(setup), inputs=files,
             bundle=facts["model"], database=facts["database"], prior=facts["prior"],
-            more=more_facts(facts, named),
+            more=more_facts(facts, named, removed),
         )  # fmt: skip
     said = [*remarks(shop, named), *said, *_aside_lines(output)]
     return Done(Path(out), counts, dict(sorted(levels.items())), facts, said)
@@ -155,9 +157,16 @@ def remarks(shop: Workshop, named: Named) -> list[str]:
     return said + named.lines()
 
 
-def more_facts(facts: Mapping[str, Any], named: Named) -> dict[str, Any]:
-    """What ``run.json`` says of libraries, and of features that tables name."""
-    return {"libraries": facts["libraries"], "added": facts["added"], "tables": named.facts()}
+def more_facts(
+    facts: Mapping[str, Any], named: Named, removed: Mapping[str, int]
+) -> dict[str, Any]:
+    """What ``run.json`` says of libraries, of features that tables name, and of ion rules."""
+    return {
+        "libraries": facts["libraries"],
+        "added": facts["added"],
+        "tables": named.facts(),
+        "candidates_removed_by_ion_rules": dict(sorted(removed.items())),
+    }
 
 
 def _settings(

@@ -1,6 +1,7 @@
 """Annotation in a notebook: spectra in, answers out, shown and saved."""
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -207,7 +208,9 @@ def _annotated(spectra: Any, setup: Setup, grouping: Grouping, jobs: int | None)
     notes, facts = remarks(shop, named), shop.facts()
     for line in named.lines():
         warnings.warn(line, stacklevel=3)
-    return Annotations(found, rejects, facts, settings, notes, more_facts(facts, named))
+    removed = sum((Counter(answer.removed) for answer in found), Counter[str]())
+    more = more_facts(facts, named, removed)
+    return Annotations(found, rejects, facts, settings, notes, more)
 
 
 def _known_formulas(
