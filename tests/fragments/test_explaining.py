@@ -194,7 +194,7 @@ def test_isotope_peaks_are_named() -> None:
     intensities = np.array([100.0, 80.0, 5.0, 50.0, 4.5])
     rows = explain(Spectrum(mz, intensities, 195.0877, "[M+H]+", 1, "a"), CAFFEINE)
     assert [row.note for row in rows] == [
-        "", "", "13C isotope of m/z 138.0662", "", "13C isotope of m/z 195.0877",
+        "", "", "13C isotope of m/z 138.0662", "", "13C isotope of m/z 195.0876",
     ]  # fmt: skip
     assert rows[2].formula == "C5[13C]H8N3O"
     assert (rows[2].atoms, rows[2].bonds) == (rows[1].atoms, rows[1].bonds)

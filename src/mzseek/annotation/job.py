@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mzseek.annotation.answers import Answer
-from mzseek.annotation.asking.instruments import instrument_notes
+from mzseek.annotation.asking.instruments import instrument_notes, unexplained_remark
 from mzseek.annotation.asking.named import Named
 from mzseek.annotation.opening.lending import lending_lines
 from mzseek.annotation.opening.setup import Setup
@@ -96,6 +96,7 @@ def annotate_files(
     known, own = _settings(settings, files, shop, facts), more(facts) if more else {}
     signature = _digest([facts, _plain(setup), asdict(grouping or Grouping()), _inputs(files)])
     levels, named, removed = dict[str, int](), shop.named(), Counter[str]()
+    explained: list[float] = []
     with Output(Path(out), known, signature=signature, resume=resume, more=own) as output:
         progress("reading", 0, None)
         features = FeatureFiles(files, grouping, output.set_aside)
@@ -105,14 +106,16 @@ def annotate_files(
         told = partial(_told, progress, before, len(features))
         for one in _answers(features, named, output, shop, jobs, told):
             _take(one, output, levels)
-            removed.update(one.removed if isinstance(one, Answer) else {})
+            if isinstance(one, Answer):
+                removed.update(one.removed)
+                explained += [one.best.explained] if one.best else []
         counts = output.counts(records)
         said = output.finish(
             records=records, options=_plain(setup), inputs=files,
             bundle=facts["model"], database=facts["database"], prior=facts["prior"],
             more=more_facts(facts, named, removed),
         )  # fmt: skip
-    said = [*remarks(shop, named), *said, *_aside_lines(output)]
+    said = [*remarks(shop, named, explained), *said, *_aside_lines(output)]
     return Done(Path(out), counts, dict(sorted(levels.items())), facts, said)
 
 
@@ -141,11 +144,13 @@ def _told(progress: Progress, before: int, total: int, done: int) -> None:
     progress("features", before + done, total)
 
 
-def remarks(shop: Workshop, named: Named) -> list[str]:
+def remarks(shop: Workshop, named: Named, explained: Sequence[float]) -> list[str]:
     """What the user should read about all features together.
 
     Rows of the user's own lists and weights that cannot be used, what libraries have added, an
-    instrument that the model does not know, and features of tables that no file has.
+    instrument that the files state or that the model does not know, tolerances at which the best
+    candidates explain nothing (`explained`: share of the intensity), and features of tables that no
+    file has.
     """
     said = [
         f"{len(rejects):,} {what} were set aside, the first: {rejects[0][0]}: {rejects[0][1]}"
@@ -154,6 +159,8 @@ def remarks(shop: Workshop, named: Named) -> list[str]:
     ]
     said += lending_lines(shop.added)
     said += [f"{note[0].upper()}{note[1:]}." for note in instrument_notes(shop.setup.instrument)]
+    said += shop.setup.remarks
+    said += unexplained_remark(explained, shop.setup.peaks)
     return said + named.lines()
 
 

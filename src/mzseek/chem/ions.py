@@ -58,12 +58,6 @@ RULES: Mapping[str, IonRule] = {
             "no permanent charge",
         ),
         IonRule(
-            "atoms",
-            "all with a loss: `[M+H-H2O]+`, `[M+H-CO2]+`",
-            "the atoms that are lost",
-            "not the atoms that are lost",
-        ),
-        IonRule(
             "water",
             "`[M+H-H2O]+`, `[M+H-2H2O]+`, `[M-H-H2O]-`",
             "for each water an oxygen that can leave as one: any but those of nitro groups, "
@@ -116,6 +110,12 @@ RULES: Mapping[str, IonRule] = {
             "`[M+Cl]-`, `[M+FA-H]-`, `[M+HAc-H]-`, `[M+Br]-`",
             "a hydrogen, and a heteroatom that polarises it, to bind the anion",
             "no polar hydrogen to bind the anion",
+        ),
+        IonRule(
+            "atoms",
+            "others with a loss: `[M+H-CO2]+`, `[M-CH3]+`",
+            "the atoms that are lost",
+            "not the atoms that are lost",
         ),
     )
 }
@@ -188,8 +188,8 @@ def obstacle(smiles: str, formula: str, adduct: str, *, stated: bool = True) -> 
 
     Examples
     --------
-    >>> obstacle("C1CCCCC1", "C6H12", "[M+H-H2O]+").reason
-    'not the atoms that are lost'
+    >>> obstacle("c1ccccc1", "C6H6", "[M+H-H2O]+").reason
+    'no oxygen to lose as water'
     >>> obstacle("CS(C)(=O)=O", "C2H6O2S", "[M+H-H2O]+").reason
     'no oxygen to lose as water'
     >>> obstacle("C[N+](C)(C)CCO", "C5H14NO+", "[M+H]+").reason
@@ -200,10 +200,6 @@ def obstacle(smiles: str, formula: str, adduct: str, *, stated: bool = True) -> 
     needs = _needs(adduct)
     charge = net_charge(smiles) if "[" in smiles else 0
     name = _charge_obstacle(needs, charge, stated)
-    if name is None and needs.lost:
-        counts = _counts(formula)
-        if any(counts.get(e, 0) * needs.molecules < n for e, n in needs.lost.items()):
-            name = "atoms"
     if name is None and (needs.protons or needs.binds):
         name = _base_obstacle(needs, smiles, formula)
     if name is None and needs.given:
@@ -211,10 +207,14 @@ def obstacle(smiles: str, formula: str, adduct: str, *, stated: bool = True) -> 
     if name is None and needs.anion:
         polar = _HYDROGEN.search(formula) and _HETEROATOM.search(formula)
         name = None if polar else "anion"
-    if name is None and needs.waters and not _loses_water(smiles, needs.waters):
+    if name is None and needs.waters and not _loses_water(smiles, formula, needs.waters):
         name = "water"
-    if name is None and needs.ammonias and not _structure(smiles).ammonias:
+    if name is None and needs.ammonias and not _loses_ammonia(smiles, formula):
         name = "ammonia"
+    if name is None and needs.lost:
+        counts = _counts(formula)
+        if any(counts.get(e, 0) * needs.molecules < n for e, n in needs.lost.items()):
+            name = "atoms"
     return None if name is None else RULES[name]
 
 
@@ -328,11 +328,17 @@ def _acid_obstacle(needs: _Needs, smiles: str, formula: str) -> str | None:
     return None if found.polar_hydrogens or found.other_acids else "acid"
 
 
-def _loses_water(smiles: str, waters: int) -> bool:
+def _loses_water(smiles: str, formula: str, waters: int) -> bool:
+    if _counts(formula).get("O", 0) < waters:
+        return False
     plain = len(_PLAIN_OXYGEN.findall(smiles))
     if plain < waters and not _MAY_BE_WEAK.search(smiles):
         plain = smiles.count("O")
     return plain >= waters or _structure(smiles).leaving_oxygens >= waters
+
+
+def _loses_ammonia(smiles: str, formula: str) -> bool:
+    return "N" in _counts(formula) and _structure(smiles).ammonias > 0
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,8 @@ class Setup:
     prior : str or None
         What is counted in though no spectrum says it: ``learned``, or a table of weights; None for
         nothing.
+    remarks : tuple of str
+        Lines for the end of the run, about how it was set up.
     """
 
     model: str | None = None
@@ -57,6 +59,7 @@ class Setup:
     instrument: str | None = None
     wanted: Wanted = field(default_factory=Wanted)
     prior: str | None = None
+    remarks: tuple[str, ...] = ()
 
 
 def setup_of(
