@@ -191,6 +191,8 @@ def test_spectra_of_a_feature_that_is_set_aside_are_told_one_by_one(mgf, setup, 
 
 
 def test_where_the_reasons_are_is_said(mgf, setup, tmp_path):
+    # Nothing explains made-up peaks, and a tolerance that is given is not the reason.
+    setup = dataclasses.replace(setup, peaks=Tolerance(10.0))
     done = annotate_files([mgf], tmp_path / "out", setup)
     assert done.said == [f"What was set aside, and why: {tmp_path / 'out' / 'set-aside.tsv'}"]
     with mgf.open("a") as file:
@@ -200,6 +202,12 @@ def test_where_the_reasons_are_is_said(mgf, setup, tmp_path):
     assert "record 7" in done.said[0]
     assert "has no precursor m/z" in done.said[0]
     assert done.said[-1] == "… and 2 more: a folder as --out lists them all"
+
+
+def test_an_instrument_is_asked_for_where_nothing_is_explained(mgf, setup, tmp_path):
+    first, *_ = annotate_files([mgf], tmp_path / "out", setup).said  # its peaks are made up
+    assert "The best candidates explain 0% of the intensity" in first
+    assert "--instrument qtof" in first
 
 
 def test_candidates_that_cannot_form_the_ion_are_counted(setup, tmp_path):

@@ -95,8 +95,9 @@ def test_mixed_files_are_searched_as_usual_and_the_option_is_named(tmp_path):
 
 
 def test_spectra_that_nothing_explains_name_the_option():
-    (line,) = unexplained_remark([0.0, 0.0, 0.4], None)
+    (line,) = unexplained_remark([0.0, 0.0, 0.4, 0.0, 0.1], None)
     assert "--instrument qtof" in line
-    assert unexplained_remark([0.3, 0.0, 0.4], None) == []
-    assert unexplained_remark([0.0, 0.0], Tolerance(20.0)) == []
+    assert unexplained_remark([0.3, 0.0, 0.4, 0.0, 0.1], None) == []
+    assert unexplained_remark([0.0] * 5, Tolerance(20.0)) == []
+    assert unexplained_remark([0.0] * 4, None) == []
     assert unexplained_remark([], None) == []

@@ -19,7 +19,7 @@ _IS_QTOF = re.compile(
 )
 _STATES = ("instrument_type", "instrument", "source_instrument", "instrument_name")
 _PEEKED = 100  # records at the beginning of each file
-_EXPLAINS_NOTHING = 0.02  # share of the intensity
+_EXPLAINS_NOTHING, _MIN_FEATURES = 0.02, 5  # share of the intensity; fewer features tell nothing
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,9 @@ def unexplained_remark(explained: Sequence[float], peaks: Tolerance | None) -> l
     peaks : Tolerance or None
         None: as the model has it.
     """
-    if peaks is not None or not explained or median(explained) > _EXPLAINS_NOTHING:
+    if peaks is not None or len(explained) < _MIN_FEATURES:
+        return []
+    if median(explained) > _EXPLAINS_NOTHING:
         return []
     return [
         f"The best candidates explain {median(explained):.0%} of the intensity in the median: are "
