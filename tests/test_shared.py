@@ -1,6 +1,8 @@
 """Real files of other programs, and all the MassBank records: every one read or set aside."""
 
 import csv
+import gzip
+import sys
 import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -8,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rdkit import Chem
 
+from mzseek.adducts import parse_adduct, parts_of
 from mzseek.annotation.job import annotate_files
 from mzseek.annotation.opening.setup import Setup
 from mzseek.datasets import read_candidates
@@ -224,3 +228,53 @@ def test_every_fifth_massbank_record_is_annotated_or_set_aside(
     assert answered.total() + reasons.total() == 500
     assert set(reasons) <= set(REASONS)
     assert answered.total() > 400
+
+
+def _some_spectra(path: Path, every: int) -> list[dict[str, str]]:
+    csv.field_size_limit(sys.maxsize)
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t"))[::every]
+
+
+def _is_impossible(smiles: str, adduct: str) -> bool:
+    """By the structure, in other words than those of the rules."""
+    molecule = Chem.MolFromSmiles(smiles)
+    parts = {name: number for number, name in parts_of(parse_adduct(adduct))}
+    symbols = {atom.GetSymbol() for atom in molecule.GetAtoms()}
+    hydrogens = sum(atom.GetTotalNumHs() for atom in molecule.GetAtoms())
+    saturated = not any(bond.GetBondTypeAsDouble() > 1 for bond in molecule.GetBonds())
+    polar = symbols & {"N", "O", "S", "P", "Se", "As"}
+    charge = Chem.GetFormalCharge(molecule)
+    return (
+        (adduct in ("[M]+", "[M]-") and not charge)
+        or (adduct not in ("[M]+", "[M]-") and charge != 0)
+        or (parts.get("H2O", 0) < 0 and "O" not in symbols)
+        or (parts.get("NH3", 0) < 0 and "N" not in symbols)
+        or (bool({"Na", "K", "NH4"} & set(parts)) and not polar)
+        or (parts.get("H", 0) > 0 and saturated and not polar)
+        or (adduct == "[M-H]-" and (hydrogens == 0 or (saturated and symbols == {"C"})))
+        or (bool({"Cl", "FA", "HAc"} & set(parts)) and symbols == {"C"})
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_stated", [True, False])
+@pytest.mark.parametrize(("name", "every"), [("massbank", 1_900), ("massbank_more", 700)])
+def test_no_candidate_is_an_ion_that_cannot_exist(
+    shared: Path, tmp_path: Path, name: str, every: int, is_stated: bool
+) -> None:
+    rows = _some_spectra(shared / "data" / f"{name}.tsv.gz", every)
+    lines = []
+    for row in rows:
+        sign = row["adduct"][-1]
+        ion = [f"ADDUCT={row['adduct']}"] if is_stated else []
+        peaks = zip(row["mzs"].split(","), row["intensities"].split(","), strict=True)
+        lines += ["BEGIN IONS", f"TITLE={row['identifier']}", f"PEPMASS={row['precursor_mz']}",
+                  f"CHARGE=1{sign}", *ion, *map(" ".join, peaks), "END IONS", ""]  # fmt: skip
+    path = tmp_path / "sample.mgf"
+    path.write_text("\n".join(lines))
+    annotate_files([path], tmp_path / "out.tsv", Setup(), jobs=1)
+    with (tmp_path / "out.tsv").open(newline="", encoding="utf-8") as file:
+        found = {(r["smiles"], r["adduct"]) for r in csv.DictReader(file, delimiter="\t")}
+    assert len(found) > 100
+    assert [each for each in found if _is_impossible(*each)] == []

@@ -207,6 +207,22 @@ def parts_of(adduct: Adduct) -> list[tuple[int, str]]:
     return _parts(adduct.name.partition("M")[2].partition("]")[0])
 
 
+def parts_charge(adduct: Adduct) -> int | None:
+    """Charge that the parts bring to the molecules; None where a part leaves it open.
+
+    Examples
+    --------
+    >>> parts_charge(parse_adduct("[M+2Na-H]+")), parts_charge(parse_adduct("[M]+"))
+    (1, 0)
+    """
+    return _implied_charge(parts_of(adduct))
+
+
+def atoms_of(part: str) -> dict[str, int]:
+    """Number of atoms of each element in a part of an adduct, such as ``FA`` or ``H2O``."""
+    return dict(_atoms(part, part))
+
+
 def precursor_mz(mass: float, adduct: str) -> float:
     """m/z of the ``adduct`` ion of a molecule of exact mass ``mass``.
 

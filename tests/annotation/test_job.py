@@ -209,6 +209,8 @@ def test_spectra_of_a_feature_that_is_set_aside_are_told_one_by_one(mgf, setup, 
 
 
 def test_where_the_reasons_are_is_said(mgf, setup, tmp_path):
+    # Nothing explains made-up peaks, and a tolerance that is given is not the reason.
+    setup = dataclasses.replace(setup, peaks=Tolerance(10.0))
     done = annotate_files([mgf], tmp_path / "out", setup)
     assert done.said == [f"What was set aside, and why: {tmp_path / 'out' / 'set-aside.tsv'}"]
     with mgf.open("a") as file:
@@ -218,3 +220,28 @@ def test_where_the_reasons_are_is_said(mgf, setup, tmp_path):
     assert "record 7" in done.said[0]
     assert "has no precursor m/z" in done.said[0]
     assert done.said[-1] == "… and 2 more: a folder as --out lists them all"
+
+
+def test_an_instrument_is_asked_for_where_nothing_is_explained(mgf, setup, tmp_path):
+    first, *_ = annotate_files([mgf], tmp_path / "out", setup).said  # its peaks are made up
+    assert "The best candidates explain 0% of the intensity" in first
+    assert "--instrument qtof" in first
+
+
+def test_candidates_that_cannot_form_the_ion_are_counted(setup, tmp_path):
+    mine, molecules = tmp_path / "mine.mgf", tmp_path / "mine.csv"
+    mine.write_text(
+        "BEGIN IONS\nTITLE=a\nPEPMASS=79.0542\nCHARGE=1+\nADDUCT=[M+H-H2O]+\n51.02 1\n53.04 2\n"
+        "END IONS\n"
+    )
+    molecules.write_text("smiles\nC1CCCCCC1\nOC1=CCC=CC1\nCC1=CC=CCC1\n")
+    wide = dataclasses.replace(setup, database=str(molecules), precursor=Tolerance(0.0, 3.0))
+    annotate_files([mine], tmp_path / "out", wide)
+    facts = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert facts["candidates_removed_by_ion_rules"] == {
+        "[M+H-H2O]+: no oxygen to lose as water": 1,
+        "[M+H-H2O]+: no lone pair and no pi bond to take up a proton": 1,
+    }
+    (row,) = rows(tmp_path / "out" / "summary.tsv")
+    assert row["smiles"] == "OC1=CCC=CC1"
+    assert "1 candidate cannot form [M+H-H2O]+ (no oxygen to lose as water)" in row["notes"]

@@ -20,14 +20,17 @@ CAFFEINE = "CN1C=NC2=C1C(=O)N(C(=O)N2C)C"
 
 
 def seen(smiles: str, adduct: str, seed: int = 0) -> Spectrum:
-    """A spectrum of ions that the molecule's pieces can be, each a few ppm off."""
+    """A spectrum of ions that the molecule's pieces can be, each up to 1 ppm off.
+
+    Less than the least half width that is allowed around the median error.
+    """
     rng = np.random.default_rng(seed)
     found, forms = pieces(smiles), ion_forms(adduct)
     which = rng.integers(0, len(found), 25)
     form = rng.integers(0, len(forms), 25)
     mz = (found.masses[which] + forms.shifts[form]) / abs(forms.charges[form])
     good = (mz > 10) & (found.hydrogens[which] + forms.hydrogens[form] >= 0)
-    mz = np.unique(mz[good] * (1 + rng.uniform(-5e-6, 5e-6, good.sum())))
+    mz = np.unique(mz[good] * (1 + rng.uniform(-1e-6, 1e-6, good.sum())))
     return Spectrum(mz, rng.uniform(1, 9, len(mz)), 500.0, adduct, None, "seen")
 
 
@@ -121,7 +124,7 @@ def test_of_several_explanations_the_weights_choose() -> None:
 def test_what_is_unexplained_says_so() -> None:
     spectrum = Spectrum(np.array([60.9]), np.array([3.0]), 195.1, "[M+H]+", 1, "one")
     (row,) = explain(spectrum, CAFFEINE)
-    assert row == (60.9, None, None, (), None, None, None, (), None, None, 3.0, 0.0, 0)
+    assert row == (60.9, None, None, (), None, None, None, (), None, None, 3.0, 0.0, 0, "")
 
 
 def test_the_adduct_is_given_named_or_found() -> None:
@@ -155,3 +158,60 @@ def test_the_table_has_a_row_a_peak() -> None:
     found = explain(seen(CAFFEINE, "[M+H]+"), CAFFEINE)
     assert len(found.table()) == len(found)
     assert found[:2] == found.rows[:2]
+
+
+def caffeine_ions(errors_ppm: list[float]) -> np.ndarray:
+    """Six fragments of caffeine, each so many ppm off."""
+    exact = [42.03383, 69.04472, 83.06037, 110.07127, 123.04271, 138.06619]
+    return np.array(exact) * (1 + np.array(errors_ppm) * 1e-6)
+
+
+def test_peaks_outside_of_the_own_mass_error_are_not_explained() -> None:
+    # 8.6 ppm beside errors of some hundredths: by chance. With a shift of all peaks: as it should.
+    for shift in (0.0, -6.0):
+        errors = [shift + each for each in (0.02, 0.1, -0.1, 0.0, 0.05, 0.02)]
+        mz = caffeine_ions(errors)
+        spectrum = Spectrum(mz, np.ones(6), 195.0877, "[M+H]+", 1, "a")
+        assert all(row.formula for row in explain(spectrum, CAFFEINE))
+        mz[4] *= 1 + 8.6e-6
+        wrong = Spectrum(mz, np.ones(6), 195.0877, "[M+H]+", 1, "a")
+        assert [row.formula is None for row in explain(wrong, CAFFEINE)] == [False] * 4 + [
+            True,
+            False,
+        ]
+        assert all(row.formula for row in explain(wrong, CAFFEINE, refine=False))
+
+
+def test_few_peaks_tell_no_mass_error_of_their_own() -> None:
+    mz = caffeine_ions([0.0, 0.1, 0.0, 8.6, 0.0, 0.0])[2:]
+    spectrum = Spectrum(mz, np.ones(4), 195.0877, "[M+H]+", 1, "a")
+    assert all(row.formula for row in explain(spectrum, CAFFEINE))
+
+
+def test_isotope_peaks_are_named() -> None:
+    heavier = 1.0033548
+    mz = np.array([110.07127, 138.06619, 138.06619 + heavier, 195.08765, 195.08765 + heavier])
+    intensities = np.array([100.0, 80.0, 5.0, 50.0, 4.5])
+    rows = explain(Spectrum(mz, intensities, 195.0877, "[M+H]+", 1, "a"), CAFFEINE)
+    assert [row.note for row in rows] == [
+        "", "", "13C isotope of m/z 138.0662", "", "13C isotope of m/z 195.0876",
+    ]  # fmt: skip
+    assert rows[2].formula == "C5[13C]H8N3O"
+    assert (rows[2].atoms, rows[2].bonds) == (rows[1].atoms, rows[1].bonds)
+    assert rows[2].error_ppm == pytest.approx(rows[1].error_ppm, abs=0.1)
+    ion = formula_mass(rows[4].formula) - ELECTRON_MASS
+    assert rows[4].mz / (1 + rows[4].error_ppm * 1e-6) == pytest.approx(ion, abs=1e-6)
+
+
+@pytest.mark.parametrize("intensity", [15.0, 90.0])
+def test_what_is_higher_than_its_carbons_allow_is_no_isotope_peak(intensity: float) -> None:
+    mz = np.array([138.06619, 138.06619 + 1.0033548])
+    spectrum = Spectrum(mz, np.array([80.0, intensity]), 195.0877, "[M+H]+", 1, "a")
+    assert explain(spectrum, CAFFEINE)[1].note == ""
+
+
+def test_isotope_peaks_of_two_charges_are_half_as_far() -> None:
+    mz = precursor_mz(exact_mass(CAFFEINE), "[M+2H]2+")
+    peaks = np.array([mz, mz + 1.0033548 / 2])
+    spectrum = Spectrum(peaks, np.array([10.0, 0.8]), mz, "[M+2H]2+", 2, "a")
+    assert explain(spectrum, CAFFEINE)[1].note == f"13C isotope of m/z {mz:.4f}"

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from mzseek.annotation.absence import PRIOR, absence_features
 from mzseek.annotation.answers import Answer, Candidate, Level
 from mzseek.annotation.asking.ask import Asked, error_ppm
+from mzseek.annotation.asking.ions import uncalibrated
 from mzseek.annotation.confidence import OfMode
 from mzseek.annotation.levels import level_of
 from mzseek.annotation.prior import Told
@@ -109,7 +110,13 @@ def answer(
         unlike=numbers.unlike(near.nearest),
         matches=matches,
         level=level if prior is None else _with_caution(level),
-        notes=(*asked.notes, *_notes(numbers, coverage, wanted), *([prior.note] if prior else [])),
+        notes=(
+            *asked.notes,
+            *_notes(numbers, coverage, wanted),
+            *([prior.note] if prior else []),
+            *uncalibrated(asked.readings, made[0].adduct, numbers.ions, numbers.floor),
+        ),
+        removed=asked.removed,
     )
 
 
@@ -206,6 +213,7 @@ def no_answer(
         matches=matches,
         level=level_of((), 0, 0.0, matches),
         notes=asked.notes,
+        removed=asked.removed,
     )
 
 

@@ -162,6 +162,8 @@ class Answer:
     level : Level
     notes : tuple of str
         What the reader must know: a capped list, an ion that was guessed, peaks left out.
+    removed : mapping of str to int
+        Molecules of the right mass that cannot form the ion, by ion and reason.
     """
 
     feature: Feature
@@ -181,6 +183,7 @@ class Answer:
     matches: tuple[Reference, ...]
     level: Level
     notes: tuple[str, ...] = field(default=())
+    removed: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def best(self) -> Candidate | None:

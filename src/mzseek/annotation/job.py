@@ -1,6 +1,7 @@
 """A whole job: files of spectra in, a folder or a file of answers out."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mzseek.annotation.answers import Answer
-from mzseek.annotation.asking.instruments import instrument_notes
+from mzseek.annotation.asking.instruments import instrument_notes, unexplained_remark
 from mzseek.annotation.asking.named import Named
 from mzseek.annotation.opening.lending import lending_lines
 from mzseek.annotation.opening.setup import Setup
@@ -94,7 +95,8 @@ def annotate_files(
     facts = shop.facts()
     known, own = _settings(settings, files, shop, facts), more(facts) if more else {}
     signature = _digest([facts, _plain(setup), asdict(grouping or Grouping()), _inputs(files)])
-    levels, named = dict[str, int](), shop.named()
+    levels, named, removed = dict[str, int](), shop.named(), Counter[str]()
+    explained: list[float] = []
     with Output(Path(out), known, signature=signature, resume=resume, more=own) as output:
         progress("reading", 0, None)
         features = FeatureFiles(files, grouping, output.set_aside)
@@ -104,13 +106,16 @@ def annotate_files(
         told = partial(_told, progress, before, len(features))
         for one in _answers(features, named, output, shop, jobs, told):
             _take(one, output, levels)
+            if isinstance(one, Answer):
+                removed.update(one.removed)
+                explained += [one.best.explained] if one.best else []
         counts = output.counts(records)
         said = output.finish(
             records=records, options=_plain(setup) | _joined(known), inputs=files,
             bundle=facts["model"], database=facts["database"], prior=facts["prior"],
-            more=more_facts(facts, named),
+            more=more_facts(facts, named, removed),
         )  # fmt: skip
-    said = [*features.warnings(), *remarks(shop, named), *said, *_aside_lines(output)]
+    said = [*features.warnings(), *remarks(shop, named, explained), *said, *_aside_lines(output)]
     return Done(Path(out), counts, dict(sorted(levels.items())), facts, said)
 
 
@@ -139,11 +144,13 @@ def _told(progress: Progress, before: int, total: int, done: int) -> None:
     progress("features", before + done, total)
 
 
-def remarks(shop: Workshop, named: Named) -> list[str]:
+def remarks(shop: Workshop, named: Named, explained: Sequence[float]) -> list[str]:
     """What the user should read about all features together.
 
     Rows of the user's own lists and weights that cannot be used, what libraries have added, an
-    instrument that the model does not know, and features of tables that no file has.
+    instrument that the files state or that the model does not know, tolerances at which the best
+    candidates explain nothing (`explained`: share of the intensity), and features of tables that no
+    file has.
     """
     said = [
         f"{len(rejects):,} {what} were set aside, the first: {rejects[0][0]}: {rejects[0][1]}"
@@ -152,12 +159,21 @@ def remarks(shop: Workshop, named: Named) -> list[str]:
     ]
     said += lending_lines(shop.added)
     said += [f"{note[0].upper()}{note[1:]}." for note in instrument_notes(shop.setup.instrument)]
+    said += shop.setup.remarks
+    said += unexplained_remark(explained, shop.setup.peaks)
     return said + named.lines()
 
 
-def more_facts(facts: Mapping[str, Any], named: Named) -> dict[str, Any]:
-    """What ``run.json`` says of libraries, and of features that tables name."""
-    return {"libraries": facts["libraries"], "added": facts["added"], "tables": named.facts()}
+def more_facts(
+    facts: Mapping[str, Any], named: Named, removed: Mapping[str, int]
+) -> dict[str, Any]:
+    """What ``run.json`` says of libraries, of features that tables name, and of ion rules."""
+    return {
+        "libraries": facts["libraries"],
+        "added": facts["added"],
+        "tables": named.facts(),
+        "candidates_removed_by_ion_rules": dict(sorted(removed.items())),
+    }
 
 
 def _settings(

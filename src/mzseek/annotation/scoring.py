@@ -11,6 +11,7 @@ from mzseek.annotation.absence import raw_values
 from mzseek.annotation.asking.ask import Asked
 from mzseek.annotation.asking.ions import with_ion
 from mzseek.annotation.confidence import Confidence
+from mzseek.chem.ions import net_charge, takes_charged
 from mzseek.evidence.channel import read_once
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.lists import Lists
@@ -169,14 +170,24 @@ def _mode(asked: Asked) -> int:
 
 
 def _ion_priors(asked: Asked, confidence: Confidence) -> Floats:
-    """Log of how common each candidate's ion is; nothing where only one was tried."""
+    """Log of how common each candidate's ion is; nothing where only one was tried.
+
+    A molecule with a permanent charge can be no other ion than the one that it is.
+    """
     if len(asked.tried) == 1:
         return np.zeros(asked.kept)
     own = confidence.of(_mode(asked))
     shares = {adduct: own.ion_prior(adduct) for adduct in asked.tried}
     total = sum(shares.values())
-    logs = [np.log(shares[reading.adduct] / total) for reading in asked.readings]
-    return np.repeat(logs, [len(molecules) for molecules in asked.molecules])
+    return np.array(
+        [
+            0.0
+            if takes_charged(reading.adduct) and net_charge(molecule.smiles)
+            else np.log(shares[reading.adduct] / total)
+            for reading, molecules in zip(asked.readings, asked.molecules, strict=True)
+            for molecule in molecules
+        ]
+    )
 
 
 def _explained(lists: Lists, fitted: Fitted) -> tuple[Floats, Ints]:

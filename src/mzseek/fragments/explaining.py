@@ -1,5 +1,10 @@
-"""Why a molecule fits a spectrum: for each peak the piece that explains it best."""
+"""Why a molecule fits a spectrum: for each peak the piece that explains it best.
 
+Peaks are assigned twice: within the tolerance, and then within the mass error that the spectrum's
+own assignments show, around their median. The 13C isotope peak of an assigned peak is named so.
+"""
+
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,13 +18,25 @@ from mzseek.adducts import fitting_adducts, parse_adduct
 from mzseek.errors import SpectrumError
 from mzseek.fragments.breaking import MOST_BREAKS, MOST_ROWS
 from mzseek.fragments.cuts import BONDS, RING_BONDS, distinct, listed
-from mzseek.fragments.graph import HYDROGEN_BITS, PER_DALTON, AtomGraph, atom_graph
+from mzseek.fragments.graph import HYDROGEN_BITS, PER_DALTON, AtomGraph, atom_graph, nano_mass
 from mzseek.fragments.ions import MOST_HYDROGENS, IonForms, ion_forms
 from mzseek.fragments.match import LEAST, PPM, assign, checked_weights
 from mzseek.spectra import Spectrum
 from mzseek.tables import Table
 
 _FAR = 20.0  # ppm: beyond, a known adduct is no reason for a precursor's m/z
+# A spectrum's own mass error: median of its assignments, ± so many robust standard deviations.
+# Chosen on MassBank spectra; docs/fragments.md has the measurement.
+MIN_ASSIGNED = 5
+SPREADS, MIN_HALF_WIDTH = 5.0, 3.0  # the second in ppm
+_SURE_BONDS = 2  # fewer breaks and no radical: assignments that are rarely by chance
+_ROBUST = 1.4826  # standard deviations of a normal distribution in one median absolute deviation
+_HEAVIER = (nano_mass(6, 13) - nano_mass(6)) / PER_DALTON
+_PER_CARBON = 0.0107 / 0.9893  # natural abundance of 13C over that of 12C
+_AT_MOST, _NOISE = 1.5, 0.01  # an isotope peak: so many times what its carbons give, and some more
+_NEARER = 1.0  # ppm by which another formula must be nearer to be preferred to an isotope peak
+_CARBONS = re.compile(r"C(?![a-z])(\d*)")
+_LABELLED = re.compile(r"\[13C\](\d*)")
 
 
 class Explanation(NamedTuple):
@@ -54,6 +71,9 @@ class Explanation(NamedTuple):
         What the weights give to this explanation; 0 for none.
     alike : int
         Pieces of this mass and these breaks, this one included.
+    note : str
+        ``13C isotope of m/z 138.0662`` where the peak is the isotope peak of another one, whose
+        piece it then has.
     """
 
     mz: float
@@ -69,6 +89,7 @@ class Explanation(NamedTuple):
     intensity: float
     weight: float
     alike: int
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -129,6 +150,7 @@ def explain(
     least: float = LEAST,
     breaks: int = MOST_BREAKS,
     weights: npt.ArrayLike | None = None,
+    refine: bool = True,
 ) -> Explanations:
     """For each peak of a spectrum the piece of a molecule that explains it best.
 
@@ -145,6 +167,9 @@ def explain(
         0 to 3.
     weights : array of shape `match.KINDS`, optional
         What is liked best; `match.plausible` by default.
+    refine : bool
+        Keep to the spectrum's own mass error, and name isotope peaks. False: every peak within the
+        tolerance has a piece, as channels score them.
 
     Raises
     ------
@@ -166,18 +191,77 @@ def explain(
     table = checked_weights(weights)
     order = np.argsort(spectrum.mz, kind="stable")
     mz = np.asarray(spectrum.mz, np.float64)[order]
-    piece, form = broken.assigned(mz, np.maximum(mz * ppm * 1e-6, least), table)
-    rows: list[Explanation | None] = [None] * len(mz)
-    for place, peak in enumerate(order):
-        rows[peak] = broken.explanation(
+    reach = np.maximum(mz * ppm * 1e-6, least)
+    piece, form = broken.assigned(mz, reach, table)
+    if refine and (own := broken.own_error(mz, piece, form)) is not None:
+        centre, half = own
+        low = np.maximum(-reach, (centre - half) * mz * 1e-6)
+        high = np.minimum(reach, (centre + half) * mz * 1e-6)
+        reach = (high - low) / 2
+        piece, form = broken.assigned(mz - (low + high) / 2, reach, table)
+    rows = [
+        broken.explanation(
             float(spectrum.mz[peak]),
             float(spectrum.intensities[peak]),
             int(piece[place]),
             int(form[place]),
             table,
         )
+        for place, peak in enumerate(order)
+    ]
+    if refine:
+        _name_isotopes(rows, reach)
+    ordered = [rows[place] for place in np.argsort(order)]
     shown = parse_adduct(name).name
-    return Explanations(tuple(row for row in rows if row is not None), shown, broken.breaks, breaks)
+    return Explanations(tuple(ordered), shown, broken.breaks, breaks)
+
+
+def _name_isotopes(rows: list[Explanation], reach: npt.NDArray[np.float64]) -> None:
+    """Turn peaks that are the 13C isotope peak of an assigned, stronger one into such; by m/z.
+
+    An isotope peak is not higher than the carbons of its formula make it. Where another formula
+    explains the peak as well, the nearer one stays.
+    """
+    mz = np.array([row.mz for row in rows])
+    for parent in rows:  # from the lightest: what is an isotope peak itself is none's parent
+        carbons = _CARBONS.match(parent.formula or "")
+        if carbons is None or parent.note or parent.error_ppm is None or not parent.charge:
+            continue
+        number = int(carbons[1] or 1)
+        most = parent.intensity * min(1.0, _AT_MOST * number * _PER_CARBON + _NOISE)
+        step = _HEAVIER / abs(parent.charge)
+        near = np.abs(mz - parent.mz - step) <= reach
+        for place in np.flatnonzero(near).tolist():
+            row = rows[place]
+            error = (row.mz - parent.mz - step) / row.mz * 1e6  # shares the parent's own error
+            expected = parent.mz / (1 + parent.error_ppm * 1e-6) + step
+            absolute = (row.mz - expected) / expected * 1e6
+            others = np.inf if row.error_ppm is None else abs(row.error_ppm - parent.error_ppm)
+            if row.intensity > most or others + _NEARER < abs(error):
+                continue
+            rows[place] = parent._replace(
+                mz=row.mz,
+                intensity=row.intensity,
+                formula=_with_isotope(str(parent.formula), number),
+                error_ppm=absolute,
+                weight=0.0,
+                note=f"13C isotope of m/z {parent.mz:.4f}",
+            )
+
+
+def _with_isotope(formula: str, carbons: int) -> str:
+    """Replace one carbon of a formula that begins with carbon by 13C.
+
+    Examples
+    --------
+    >>> _with_isotope("C6H7O", 6), _with_isotope("C2[13C]H7O", 2), _with_isotope("CH4", 1)
+    ('C5[13C]H7O', 'C[13C]2H7O', '[13C]H4')
+    """
+    rest = _CARBONS.sub("", formula, count=1)
+    labelled = _LABELLED.match(rest)
+    number = int(labelled[1] or 1) + 1 if labelled else 1
+    left = {0: "", 1: "C"}.get(carbons - 1, f"C{carbons - 1}")
+    return f"{left}[13C]{number if number > 1 else ''}{rest[labelled.end() if labelled else 0 :]}"
 
 
 def _adduct_that_fits(spectrum: Spectrum, graph: AtomGraph) -> str:
@@ -229,6 +313,28 @@ class _Broken:
             (masses, self.codes[self.kept], held, electrons),
             weights,
         )
+
+    def own_error(
+        self,
+        mz: npt.NDArray[np.float64],
+        piece: npt.NDArray[np.int64],
+        form: npt.NDArray[np.int64],
+    ) -> tuple[float, float] | None:
+        """Median and half width, in ppm, of the errors of assigned peaks; None of too few."""
+        at = np.flatnonzero(piece >= 0)
+        if len(at) < MIN_ASSIGNED:
+            return None
+        rows, forms = self.kept[piece[at]], form[at]
+        expected = self.values[rows, 0] / PER_DALTON + self.forms.shifts[forms]
+        expected /= np.abs(self.forms.charges[forms])
+        errors = (mz[at] - expected) / expected * 1e6
+        electrons = (self.values[rows, 1] >> HYDROGEN_BITS) + self.forms.electrons[forms]
+        sure = (BONDS[self.codes[rows]] <= _SURE_BONDS) & (electrons % 2 == 0)
+        if sure.sum() >= MIN_ASSIGNED:
+            errors = errors[sure]
+        centre = float(np.median(errors))
+        spread = _ROBUST * float(np.median(np.abs(errors - centre)))
+        return centre, max(SPREADS * spread, MIN_HALF_WIDTH)
 
     def explanation(
         self, mz: float, intensity: float, piece: int, form: int, weights: npt.NDArray[np.float64]

@@ -1,6 +1,7 @@
 """Annotation in a notebook: spectra in, answers out, shown and saved."""
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 
 from mzseek.annotation.answering import Wanted
 from mzseek.annotation.answers import Answer
-from mzseek.annotation.asking.instruments import tolerances
+from mzseek.annotation.asking.instruments import stated_tolerances, tolerances
 from mzseek.annotation.asking.ions import Ions
 from mzseek.annotation.candidates.formulas import read_formulas
 from mzseek.annotation.features import fault_of
@@ -151,7 +152,8 @@ def annotate(
     ppm, peak_ppm : float or str, optional
         Tolerances of precursors (10 ppm, or as wide as one is coarse) and of peaks (the model's).
     instrument : str, optional
-        "orbitrap", "qtof", "fticr" or "ion-trap": tolerances that are not given are its own.
+        "orbitrap", "qtof", "fticr" or "ion-trap": tolerances that are not given are its own. By
+        default "qtof" where files state such an instrument.
     coverage, known : float
         Of prediction sets; share of features whose molecule is expected to be in the database.
     formulas : path or mapping of str to str, optional
@@ -171,11 +173,15 @@ def annotate(
     ------
     MzseekError: what is missing, damaged or unknown; a bad record is set aside instead.
     """
-    tolerance, peaks = tolerances(instrument, ppm, peak_ppm)
+    lines: tuple[str, ...] = ()
+    if instrument is ppm is peak_ppm is None:
+        instrument, tolerance, peaks, lines = stated_tolerances(_paths(spectra) or ())
+    else:
+        tolerance, peaks = tolerances(instrument, ppm, peak_ppm)
     setup = setup_of(
         model=model, database=database, library=library, prior=prior, precursor=tolerance,
         most=most, peaks=peaks, instrument=instrument, smiles_column=smiles_column,
-        name_column=name_column,
+        name_column=name_column, remarks=lines,
         ions=Ions.parse([adduct] if isinstance(adduct, str) else adduct),
         formulas=_known_formulas(formulas), wanted=_wanted(objective, coverage, top, known),
     )  # fmt: skip
@@ -213,10 +219,13 @@ def _annotated(spectra: Any, setup: Setup, grouping: Grouping, jobs: int | None)
     settings = Settings(
         title="annotations", inputs=tuple(map(str, paths or ())), database=shop.source.label
     )
-    notes, facts = [*doubts, *remarks(shop, named)], shop.facts()
+    explained = [answer.best.explained for answer in found if answer.best]
+    notes, facts = [*doubts, *remarks(shop, named, explained)], shop.facts()
     for line in [*doubts, *named.lines()]:
         warnings.warn(line, stacklevel=3)
-    return Annotations(found, rejects, facts, settings, notes, more_facts(facts, named))
+    removed = sum((Counter(answer.removed) for answer in found), Counter[str]())
+    more = more_facts(facts, named, removed)
+    return Annotations(found, rejects, facts, settings, notes, more)
 
 
 def _known_formulas(

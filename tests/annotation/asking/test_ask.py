@@ -48,7 +48,7 @@ def test_every_ion_has_its_own_molecules_and_empty_ones_are_left_out():
     question = asked(feature(adduct=None))
     assert keys(question) == [["A", "B"], ["C"]]  # C with sodium
     assert [reading.adduct for reading in question.readings] == ["[M+H]+", "[M+Na]+"]
-    assert len(question.tried) == 5
+    assert len(question.tried) == 6
     assert any("tried [M+H]+" in note for note in question.notes)
 
 
@@ -113,3 +113,44 @@ def test_peaks_above_the_precursor_are_noted(mz, charge, told):
     notes = asked(Feature("f", "index", (spectrum,))).notes
     above = "50% of the intensity lies above the precursor: is its m/z right?"
     assert (above in notes) == told
+
+
+CHOLINE = Molecule("C[N+](C)(C)CCO", "OEYIOHPDSNJKLS", "C5H14NO+", 104.106990)
+AMINE = Molecule("CCCNCCO", "BCLSJHWBDUYDTR", "C5H13NO", 103.099714)
+
+
+def candidates(one, *molecules, lists=None, **options):
+    source = ListedSource("mine", list(molecules), {}, lists)
+    return ask(one, source, **({"tolerance": Tolerance(5.0), "ions": Ions(), "most": 9} | options))
+
+
+def test_a_permanent_cation_is_tried_as_such_and_as_nothing_else():
+    question = candidates(feature(None, 104.1070), CHOLINE, AMINE)
+    assert [reading.adduct for reading in question.readings] == ["[M+H]+", "[M]+"]
+    assert keys(question) == [[AMINE.key], [CHOLINE.key]]
+    assert error_ppm(question.feature, question.readings[1], CHOLINE) == pytest.approx(0.1, abs=0.1)
+    assert "[M]+ (of permanent ions)" in question.notes[1]
+    assert not question.removed  # neutral molecules of that mass were tried as other ions
+
+
+def test_a_cation_with_a_proton_is_counted_out_with_the_reason():
+    question = candidates(feature("[M+H]+", 105.11427), CHOLINE)
+    assert question.kept == 0
+    assert question.notes == ("1 candidate cannot form [M+H]+ (a permanent charge)",)
+    assert question.removed == {"[M+H]+: a permanent charge": 1}
+
+
+def test_neutral_molecules_are_radical_cations_only_where_that_is_stated():
+    neutral = Molecule("c1ccc2ccccc2c1", "UFWIBTONFRDIAS", "C10H8", 128.0626)
+    ion = 128.06205
+    assert candidates(feature("[M]+", ion), neutral).kept == 1
+    assert candidates(feature(None, ion), neutral, ions=Ions.parse(["[M]+"])).kept == 1
+    assert candidates(feature(None, ion), neutral, ions=Ions.parse(["+[M]+"])).kept == 1
+    assert candidates(feature(None, ion), neutral).kept == 0
+
+
+def test_listed_molecules_are_tried_as_ions_that_they_can_form():
+    ethane = Molecule("CC", "OTMSDBZUPAUEDD", "C2H6", 30.04695)
+    question = candidates(feature(None, 104.1070), CHOLINE, AMINE, ethane, lists={"f": [0, 1, 2]})
+    assert keys(question) == [[AMINE.key], [CHOLINE.key]]
+    assert sum(question.removed.values()) == 1

@@ -9,7 +9,9 @@ from mzseek.annotation.asking.instruments import (
     INSTRUMENTS,
     check_instrument,
     instrument_notes,
+    stated_tolerances,
     tolerances,
+    unexplained_remark,
 )
 from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.errors import AnnotationError
@@ -49,3 +51,53 @@ def test_every_instrument_has_a_line_in_the_docs():
     for name, own in INSTRUMENTS.items():
         peaks = "the model's" if own.peaks is None else str(own.peaks)
         assert f"| `{name}` | {own.precursor} | {peaks} |" in text
+
+
+def msp(path, *instruments):
+    """A file with a record of each instrument; none is stated for an empty one."""
+    records = [
+        f"Name: r{number}\nPrecursorMZ: 195.0877\nIon_mode: POSITIVE\n"
+        + (f"Instrument_type: {name}\n" if name else "")
+        + "Num Peaks: 1\n138.0662 100\n"
+        for number, name in enumerate(instruments)
+    ]
+    path.write_text("\n".join(records))
+    return path
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["LC-ESI-QTOF", "maXis HD", "Q-TOF 6545", "TripleTOF 5600", "timsTOF Pro", "Xevo G2-XS QTof",
+     "Synapt G2-Si", "ESI-TOF", "impact II", "Quadrupole-TOF", "micrOTOF-Q", "X500R"],
+)  # fmt: skip
+def test_qtof_instruments_are_recognised(tmp_path, name):
+    instrument, precursor, peaks, (line,) = stated_tolerances([msp(tmp_path / "a.msp", name, name)])
+    assert instrument == "qtof"
+    assert (precursor, peaks) == (Tolerance(20.0), INSTRUMENTS["qtof"].peaks)
+    assert not precursor.strict  # a coarse precursor is searched as widely as it is known
+    assert line.startswith(f"The spectra are of a QTOF instrument ({name}): searched within 20 ppm")
+
+
+@pytest.mark.parametrize("name", ["LC-ESI-ITFT", "Q Exactive Plus", "Xevo TQ-S", "LC-ESI-QQ", ""])
+def test_other_instruments_are_not_taken_for_qtof(tmp_path, name):
+    assert stated_tolerances([msp(tmp_path / "a.msp", name)]) == (None, DEFAULT, None, ())
+
+
+def test_mixed_files_are_searched_as_usual_and_the_option_is_named(tmp_path):
+    qtof, other = msp(tmp_path / "a.msp", "LC-ESI-QTOF"), msp(tmp_path / "b.msp", "Orbitrap")
+    silent = msp(tmp_path / "c.msp", "")
+    within = msp(tmp_path / "d.msp", "LC-ESI-QTOF", "Orbitrap")
+    for paths in ([qtof, other], [qtof, silent], [within]):
+        instrument, precursor, peaks, (line,) = stated_tolerances(paths)
+        assert (instrument, precursor, peaks) == (None, DEFAULT, None)
+        assert "--instrument qtof" in line
+    assert stated_tolerances([tmp_path / "missing.msp"]) == (None, DEFAULT, None, ())
+
+
+def test_spectra_that_nothing_explains_name_the_option():
+    (line,) = unexplained_remark([0.0, 0.0, 0.4, 0.0, 0.1], None)
+    assert "--instrument qtof" in line
+    assert unexplained_remark([0.3, 0.0, 0.4, 0.0, 0.1], None) == []
+    assert unexplained_remark([0.0] * 5, Tolerance(20.0)) == []
+    assert unexplained_remark([0.0] * 4, None) == []
+    assert unexplained_remark([], None) == []

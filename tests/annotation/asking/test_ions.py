@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from mzseek.adducts import parse_adduct
-from mzseek.annotation.asking.ions import USUAL, Ions, hypotheses, is_mode_known, with_ion
+from mzseek.annotation.asking.ions import (
+    USUAL,
+    Ions,
+    hypotheses,
+    is_mode_known,
+    uncalibrated,
+    with_ion,
+)
 from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.features import Feature
 from mzseek.errors import AnnotationError
@@ -81,9 +88,49 @@ def test_a_named_ion_that_was_not_asked_for_is_a_contradiction():
         hypotheses(feature(nameless()), TEN, Ions(("[M-H]-",)))
 
 
-def test_two_charges_name_no_ion():
-    with pytest.raises(AnnotationError, match="charge of 2 and names no ion"):
-        hypotheses(feature(nameless(charge=2)), TEN, Ions())
+@pytest.mark.parametrize(
+    ("charge", "first"), [(2, "[M+2H]2+"), (3, "[M+3H]3+"), (-2, "[M-2H]2-"), (-3, "[M-3H]3-")]
+)
+def test_several_charges_are_tried_as_their_usual_ions(charge, first):
+    found = hypotheses(feature(nameless(charge=charge)), TEN, Ions())
+    assert found[0].adduct == first
+    assert {parse_adduct(reading.adduct).charge for reading in found} == {charge}
+
+
+def test_more_charges_than_any_usual_ion_has_are_refused():
+    with pytest.raises(AnnotationError, match=r"of charge 7\+ and names no ion; .*--adduct"):
+        hypotheses(feature(nameless(charge=7)), TEN, Ions())
+    assert hypotheses(feature(nameless(charge=7)), TEN, Ions(("[M+7H]7+",)))
+
+
+def test_ions_of_another_charge_are_for_other_features():
+    both = Ions.parse(["+[M+2H]2+"])
+
+    def tried(**facts):
+        return [r.adduct for r in hypotheses(feature(nameless(**facts)), TEN, both)]
+
+    assert tried(charge=1) == list(USUAL[1])
+    assert tried(charge=2) == list(USUAL[2])
+    assert tried() == [*USUAL[1], "[M+2H]2+"]
+    (stated,) = hypotheses(feature(spectrum(charge=1)), TEN, both)
+    assert stated.adduct == "[M+H]+"
+    with pytest.raises(AnnotationError, match=r"is of charge 2\+, but \[M\+H\]\+ was asked for"):
+        hypotheses(feature(nameless(charge=2)), TEN, Ions(("[M+H]+",)))
+    with pytest.raises(AnnotationError, match=r"names \[M-H\]-, but \[M\+H\]\+ was asked for"):
+        hypotheses(feature(spectrum("[M-H]-")), TEN, Ions(("[M+H]+",)))
+
+
+def test_ions_with_few_references_are_noted():
+    shares, floor = {"[M+H]+": 0.9, "[M+K]+": 0.002}, 0.5 / 4041
+    usual = hypotheses(feature(nameless()), TEN, Ions())
+    assert uncalibrated(usual, "[M+H]+", shares, floor) == []
+    assert uncalibrated(usual, "[M+K]+", shares, floor) == [
+        "probabilities are not calibrated for [M+K]+"
+    ]
+    stated = hypotheses(feature(spectrum("[2M+H]+")), TEN, Ions())
+    assert uncalibrated(stated, "[2M+H]+", shares, floor) == [
+        "probabilities are not calibrated for [2M+H]+"
+    ]
 
 
 def test_both_modes_are_refused():

@@ -1,17 +1,20 @@
 """What is asked about a feature: its readings, and the molecules of each."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mzseek.adducts import parse_adduct
+from mzseek.adducts import ELECTRON_MASS, parse_adduct
 from mzseek.annotation.asking.ions import Hypothesis, Ions, hypotheses, is_mode_known
 from mzseek.annotation.asking.precision import as_known
 from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.candidates.source import Molecule, Source, distinct
 from mzseek.annotation.features import Feature, time_notes
+from mzseek.chem.ions import RULES, IonRule, mass_of_atoms, obstacle, takes_charged
 
 FEW = 5  # candidates: fewer are a list unlike those that probabilities were fitted on
 ISOTOPES, MUCH_ABOVE = 4.5, 0.1  # m/z above the precursor, and share of the intensity
+_ELECTRONS = 3 * ELECTRON_MASS  # by which masses of permanent ions differ from those of their atoms
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +33,8 @@ class Asked:
     found : int
         Molecules before any were left out.
     notes : tuple of str
+    removed : mapping of str to int
+        Candidates that cannot form the ion, by ion and reason (`mzseek.chem.ions.RULES`).
     """
 
     feature: Feature
@@ -38,6 +43,7 @@ class Asked:
     tried: tuple[str, ...]
     found: int
     notes: tuple[str, ...] = field(default=())
+    removed: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def kept(self) -> int:
@@ -78,14 +84,16 @@ def ask(
     tolerance, coarse = as_known(feature, tolerance)
     readings = hypotheses(feature, tolerance, ions)
     notes = [*_notes(feature, readings), *([coarse] if coarse else [])]
-    found = _looked_up(feature, readings, source, (formulas or {}).get(feature.name), notes)
+    removed: Counter[tuple[str, str]] = Counter()
+    formula = (formulas or {}).get(feature.name)
+    found = _looked_up(feature, readings, source, formula, notes, removed)
+    notes += _removed_notes(removed)
     total = sum(map(len, found))
     if total > most and not source.by_feature:
         found = _nearest(found, readings, most)
         notes.append(f"{total:,} candidates, of which the {most:,} nearest by mass were scored")
     kept = [place for place, own in enumerate(found) if own]
     if kept:
-        notes += _charged(found)
         notes += _few(sum(map(len, found)))
     return Asked(
         feature,
@@ -94,6 +102,7 @@ def ask(
         tuple(reading.adduct for reading in readings),
         total,
         tuple(notes),
+        {f"{adduct}: {reason}": number for (adduct, reason), number in removed.items()},
     )
 
 
@@ -103,23 +112,72 @@ def _looked_up(
     source: Source,
     formula: str | None,
     notes: list[str],
+    removed: Counter[tuple[str, str]],
 ) -> list[list[Molecule]]:
-    """Molecules of each reading; adds to the notes what was looked for in vain."""
+    """Molecules of each reading that can form its ion.
+
+    Adds to the notes what was looked for in vain, and counts in `removed` what cannot be the ion.
+    """
     if source.by_feature:
         listed = distinct(source.of_feature(feature.name))
         if not listed:
             notes.append(f"{source.label} lists no candidate for it")
-        return _by_reading(listed, readings)
+        return _by_reading(listed, readings, removed)
+    found = []
+    for reading in readings:
+        charged = takes_charged(reading.adduct)
+        reach = reading.reach + (_ELECTRONS if charged else 0.0)
+        if formula:
+            molecules = source.of_formula(formula, reading.mass, reach)
+        else:
+            molecules = source.within(reading.mass, reach)
+        if charged:
+            molecules = [m for m in molecules if _distance(m, reading) <= reading.reach]
+        found.append(_possible(molecules, reading, removed))
     if formula:
-        found = [distinct(source.of_formula(formula, r.mass, r.reach)) for r in readings]
         notes.append(f"only molecules of {formula}")
-        lacks = f"the formula {formula} and this mass"
-    else:
-        found = [distinct(source.within(r.mass, r.reach)) for r in readings]
-        lacks = "this mass"
-    if not any(found):
+    if not any(found) and not removed:
+        lacks = f"the formula {formula} and this mass" if formula else "this mass"
         notes.append(f"no molecule of the database has {lacks}")
     return found
+
+
+def _possible(
+    molecules: list[Molecule], reading: Hypothesis, removed: Counter[tuple[str, str]]
+) -> list[Molecule]:
+    """Distinct molecules that can form the ion of a reading; counts the others in `removed`."""
+    kept, others = [], []
+    for molecule in molecules:
+        rule = _obstacle(molecule, reading)
+        if rule is None:
+            kept.append(molecule)
+        elif rule is not RULES["neutral"]:  # which are tried as other ions
+            others.append((rule, molecule))
+    if others:
+        keys = {molecule.key for molecule in kept}
+        left = {m.key: rule for rule, m in others if m.key not in keys}
+        removed.update((reading.adduct, rule.reason) for rule in left.values())
+    return distinct(kept)
+
+
+def _obstacle(molecule: Molecule, reading: Hypothesis) -> IonRule | None:
+    for adduct in dict.fromkeys(reading.adducts):
+        rule = obstacle(molecule.smiles, molecule.formula, adduct, stated=reading.stated)
+        if rule is not None:
+            return rule
+    return None
+
+
+def _distance(molecule: Molecule, reading: Hypothesis) -> float:
+    """How far a molecule's mass, all electrons of its atoms included, is from a reading's."""
+    return abs(mass_of_atoms(molecule.smiles, molecule.mass) - reading.mass)
+
+
+def _removed_notes(removed: Mapping[tuple[str, str], int]) -> list[str]:
+    return [
+        f"{number:,} candidate{'' if number == 1 else 's'} cannot form {adduct} ({reason})"
+        for (adduct, reason), number in removed.items()
+    ]
 
 
 def _notes(feature: Feature, readings: tuple[Hypothesis, ...]) -> list[str]:
@@ -127,8 +185,13 @@ def _notes(feature: Feature, readings: tuple[Hypothesis, ...]) -> list[str]:
     if not is_mode_known(feature):
         notes.append("the file tells no ion mode: read as positive")
     if not any(spectrum.adduct for spectrum in feature.spectra):
-        notes.append(f"the file names no ion: tried {', '.join(r.adduct for r in readings)}")
+        notes.append(f"the file names no ion: tried {', '.join(map(_tried, readings))}")
     return [*notes, *time_notes(feature), *_above_precursor(feature)]
+
+
+def _tried(reading: Hypothesis) -> str:
+    limited = not reading.stated and takes_charged(reading.adduct)
+    return f"{reading.adduct} (of permanent ions)" if limited else reading.adduct
 
 
 def _few(scored: int) -> list[str]:
@@ -153,13 +216,21 @@ def _above_precursor(feature: Feature) -> list[str]:
 
 
 def _by_reading(
-    molecules: list[Molecule], readings: tuple[Hypothesis, ...]
+    molecules: list[Molecule],
+    readings: tuple[Hypothesis, ...],
+    removed: Counter[tuple[str, str]],
 ) -> list[list[Molecule]]:
-    """Listed molecules, each for the ion that brings it nearest to the precursor."""
+    """Listed molecules, each for the ion that it can form and that is nearest to the precursor."""
     found: list[list[Molecule]] = [[] for _ in readings]
     for molecule in molecules:
-        away = [abs(molecule.mass - reading.mass) for reading in readings]
-        found[away.index(min(away))].append(molecule)
+        away = [_distance(molecule, reading) for reading in readings]
+        order = sorted(range(len(readings)), key=away.__getitem__)
+        rules = {place: _obstacle(molecule, readings[place]) for place in order}
+        possible = next((place for place in order if rules[place] is None), None)
+        if possible is not None:
+            found[possible].append(molecule)
+        elif (rule := rules[order[0]]) is not None:
+            removed[readings[order[0]].adduct, rule.reason] += 1
     return found
 
 
@@ -167,7 +238,7 @@ def _nearest(
     found: list[list[Molecule]], readings: tuple[Hypothesis, ...], most: int
 ) -> list[list[Molecule]]:
     every = sorted(
-        (abs(molecule.mass - reading.mass) / reading.reach, molecule.key, place)
+        (_distance(molecule, reading) / reading.reach, molecule.key, place)
         for place, (reading, own) in enumerate(zip(readings, found, strict=True))
         for molecule in own
     )[:most]
@@ -175,13 +246,9 @@ def _nearest(
     return [[m for m in own if (m.key, place) in kept] for place, own in enumerate(found)]
 
 
-def _charged(found: list[list[Molecule]]) -> list[str]:
-    charged = sum("+]" in m.smiles and "-]" not in m.smiles for own in found for m in own)
-    return [f"{charged:,} candidates carry a charge of their own"] if charged else []
-
-
 def error_ppm(feature: Feature, reading: Hypothesis, molecule: Molecule) -> float:
     """Measured minus computed m/z of the precursor, of the feature's first spectrum."""
     adduct = parse_adduct(reading.adduct)
-    computed = adduct.slope * molecule.mass + adduct.offset
+    mass = mass_of_atoms(molecule.smiles, molecule.mass)
+    computed = adduct.slope * mass + adduct.offset
     return (feature.spectra[0].precursor_mz - computed) / computed * 1e6

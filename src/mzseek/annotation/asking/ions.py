@@ -1,7 +1,7 @@
 """Which ion a feature is: what its file says, or else those that are usual, each a hypothesis."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,11 +12,17 @@ from mzseek.annotation.features import Feature
 from mzseek.errors import AdductError, AnnotationError
 from mzseek.spectra import Spectrum
 
-# What is tried where a file names no ion, the commonest first.
+# What is tried where a file names no ion, by charge, the commonest first. Of those without a part
+# that brings the charge ([M]+), only molecules with a permanent charge are candidates.
 USUAL = {
-    1: ("[M+H]+", "[M+Na]+", "[M+NH4]+", "[M+K]+", "[M+H-H2O]+"),
-    -1: ("[M-H]-", "[M+FA-H]-", "[M+Cl]-", "[M+HAc-H]-"),
+    1: ("[M+H]+", "[M+Na]+", "[M+NH4]+", "[M+K]+", "[M+H-H2O]+", "[M]+"),
+    2: ("[M+2H]2+", "[M+H+Na]2+", "[M+H+K]2+", "[M+H+NH4]2+", "[M]2+"),
+    3: ("[M+3H]3+", "[M+2H+Na]3+"),
+    -1: ("[M-H]-", "[M+FA-H]-", "[M+Cl]-", "[M+HAc-H]-", "[M]-"),
+    -2: ("[M-2H]2-",),
+    -3: ("[M-3H]3-",),
 }
+MIN_REFERENCES = 20  # features of an ion, below which probabilities were not calibrated for it
 # Electrons knock one out: such a molecule gains nothing.
 _BY_ELECTRONS = ("[M]+",)
 _IS_EI = re.compile(r"\bEI\b", re.IGNORECASE)
@@ -69,12 +75,15 @@ class Hypothesis:
         Of each spectrum.
     mass, reach : float
         Of the neutral molecule, and how far it may be off.
+    stated : bool
+        Whether the file or the user names the ion; else it is tried because it is usual.
     """
 
     adduct: str
     adducts: tuple[str, ...]
     mass: float
     reach: float
+    stated: bool = True
 
 
 def hypotheses(feature: Feature, tolerance: Tolerance, asked: Ions) -> tuple[Hypothesis, ...]:
@@ -94,32 +103,64 @@ def hypotheses(feature: Feature, tolerance: Tolerance, asked: Ions) -> tuple[Hyp
         Its spectra contradict each other, or what is asked for.
     """
     stated = tuple(dict.fromkeys(s.adduct for s in feature.spectra if s.adduct))
-    mode = _mode(feature)
-    # What is asked for of the other mode is for other features.
-    only = tuple(a for a in asked.only if _sign(a) == mode)
+    charge = _charge(feature)
+    # An ion of another charge, or of the other mode, is asked for because of other features.
+    only = tuple(a for a in asked.only if _fits(a, charge))
+    also = tuple(a for a in asked.also if _fits(a, charge))
     if stated:
-        if only and not set(stated) <= set(only):
+        if asked.only and not set(stated) <= set(only):
             raise AnnotationError(
-                f"names {' and '.join(stated)}, but {' and '.join(only)} was asked for"
+                f"names {' and '.join(stated)}, but {' and '.join(asked.only)} was asked for"
             )
-        read = [_as_stated(feature, tolerance)]
-        tried = [a for a in asked.also if _sign(a) == mode and a not in stated]
+        read, tried = [_as_stated(feature, tolerance)], []
     else:
         if asked.only and not only:
             raise AnnotationError(
-                f"is of {'positive' if mode > 0 else 'negative'} mode, but "
-                f"{' and '.join(asked.only)} was asked for"
+                f"is {_described(charge)}, but {' and '.join(asked.only)} was asked for"
             )
-        read = []
-        tried = [*(only or _usual(feature, mode)), *(a for a in asked.also if _sign(a) == mode)]
-    for name in dict.fromkeys(tried):
+        read, tried = [], [] if only else list(_usual(feature, charge))
+    named = {*only, *also, *(_BY_ELECTRONS if _is_by_electrons(feature) else ())}
+    for name in dict.fromkeys([*tried, *only, *also]):
+        if name in stated:
+            continue
         try:
-            read.append(_as_one(feature, parse_adduct(name), tolerance))
+            read.append(_as_one(feature, parse_adduct(name), tolerance, name in named))
         except AdductError:  # an ion that takes more away than there is: no reading of this m/z
             continue
     if not read:
         raise AnnotationError(f"m/z {feature.precursor_mz:.4f} is too small for every ion tried")
     return tuple(read)
+
+
+def uncalibrated(
+    readings: Sequence[Hypothesis], best: str, shares: Mapping[str, float], floor: float
+) -> list[str]:
+    """Return a note for each ion that the library has too few reference features of.
+
+    Parameters
+    ----------
+    readings : sequence of Hypothesis
+        Of a feature. Ions that are only tried because they are usual are noted if they are `best`.
+    best : str
+        Ion of the best candidate.
+    shares : mapping of str to float
+        Share of each ion among the library's features.
+    floor : float
+        Share of an ion of half a feature: ``0.5 / (features + 1)``.
+
+    Examples
+    --------
+    >>> stated = Hypothesis("[2M+H]+", ("[2M+H]+",), 194.08, 0.002)
+    >>> uncalibrated([stated], "[2M+H]+", {"[M+H]+": 1.0}, 0.0001)
+    ['probabilities are not calibrated for [2M+H]+']
+    """
+    features = 0.5 / floor - 1
+    named = [ion for reading in readings if reading.stated for ion in reading.adducts]
+    return [
+        f"probabilities are not calibrated for {ion}"
+        for ion in dict.fromkeys([best, *named])
+        if round(shares.get(ion, 0.0) * features) < MIN_REFERENCES
+    ]
 
 
 def with_ion(spectrum: Spectrum, adduct: str) -> Spectrum:
@@ -160,7 +201,7 @@ def _as_stated(feature: Feature, tolerance: Tolerance) -> Hypothesis:
     return Hypothesis(adducts[0], tuple(adducts), mass, reach)
 
 
-def _as_one(feature: Feature, adduct: Adduct, tolerance: Tolerance) -> Hypothesis:
+def _as_one(feature: Feature, adduct: Adduct, tolerance: Tolerance, stated: bool) -> Hypothesis:
     """All spectra as one ion."""
     mz = [spectrum.precursor_mz for spectrum in feature.spectra]
     width = tolerance.of(feature.precursor_mz)
@@ -170,32 +211,51 @@ def _as_one(feature: Feature, adduct: Adduct, tolerance: Tolerance) -> Hypothesi
             "no ions; with --group none each is answered by itself"
         )
     mass = adduct.neutral_mass(feature.precursor_mz)
-    return Hypothesis(adduct.name, (adduct.name,) * len(mz), mass, width / adduct.slope)
+    return Hypothesis(adduct.name, (adduct.name,) * len(mz), mass, width / adduct.slope, stated)
 
 
-def _usual(feature: Feature, mode: int) -> tuple[str, ...]:
-    charges = {abs(s.charge) for s in feature.spectra if s.charge}
-    if len(charges) > 1:
-        raise AnnotationError(f"its spectra have charges of {' and '.join(map(str, charges))}")
-    if charges and charges != {1}:
-        raise AnnotationError(
-            f"has a charge of {charges.pop()} and names no ion; name it with --adduct"
-        )
-    if mode > 0 and all(map(_is_by_electrons, feature.spectra)):
+def _usual(feature: Feature, charge: int | str) -> tuple[str, ...]:
+    """Ions of a charge, or of any charge of a mode where it is not known: singly charged ones."""
+    size = _MODES[charge] if isinstance(charge, str) else charge
+    if size == 1 and _is_by_electrons(feature):
         return _BY_ELECTRONS
-    return USUAL[mode]
+    if size not in USUAL:
+        raise AnnotationError(f"is {_described(charge)} and names no ion; name it with --adduct")
+    return USUAL[size]
 
 
-def _is_by_electrons(spectrum: Spectrum) -> bool:
-    return _IS_EI.search(spectrum.metadata.get("instrument_type", "")) is not None
+def _is_by_electrons(feature: Feature) -> bool:
+    return all(_IS_EI.search(s.metadata.get("instrument_type", "")) for s in feature.spectra)
 
 
-def _mode(feature: Feature) -> int:
-    """1 or −1; what is not known is taken as positive, which the answer says."""
-    known = {sign for spectrum in feature.spectra if (sign := _stated_mode(spectrum))}
-    if len(known) > 1:
+def _charge(feature: Feature) -> int | str:
+    """Signed charge of a feature; its ion mode where the file gives no charge.
+
+    A mode that is not known is taken as positive, which a note says.
+    """
+    modes = {sign for spectrum in feature.spectra if (sign := _stated_mode(spectrum))}
+    if len(modes) > 1:
         raise AnnotationError("its spectra are of both ion modes")
-    return known.pop() if known else 1
+    mode = modes.pop() if modes else 1
+    named = {abs(parse_adduct(s.adduct).charge) for s in feature.spectra if s.adduct}
+    sizes = named or {abs(s.charge) for s in feature.spectra if s.charge}
+    if len(sizes) > 1 and not named:
+        raise AnnotationError(f"its spectra have charges of {' and '.join(map(str, sizes))}")
+    if len(sizes) == 1:
+        return mode * sizes.pop()
+    return "positive" if mode > 0 else "negative"
+
+
+def _fits(adduct: str, charge: int | str) -> bool:
+    if isinstance(charge, str):
+        return _sign(adduct) == _MODES[charge]
+    return parse_adduct(adduct).charge == charge
+
+
+def _described(charge: int | str) -> str:
+    if isinstance(charge, str):
+        return f"of {charge} mode"
+    return f"of charge {abs(charge)}{'+' if charge > 0 else '-'}"
 
 
 def _stated_mode(spectrum: Spectrum) -> int:

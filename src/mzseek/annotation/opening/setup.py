@@ -46,6 +46,8 @@ class Setup:
         nothing.
     columns : tuple of (str, str)
         Columns of a list of candidates that the user named, by meaning (``smiles``, ``name``).
+    remarks : tuple of str
+        Lines for the end of the run, about how it was set up.
     """
 
     model: str | None = None
@@ -60,6 +62,7 @@ class Setup:
     wanted: Wanted = field(default_factory=Wanted)
     prior: str | None = None
     columns: tuple[tuple[str, str], ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 def setup_of(

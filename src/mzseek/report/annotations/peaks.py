@@ -60,18 +60,9 @@ def packed_pieces(
         moved, pieces alike. Empty where the molecule or its ion cannot be taken apart.
     """
     kept = strongest(spectrum.intensities, MOST_PEAKS)
-    drawn = Spectrum(
-        spectrum.mz[kept],
-        spectrum.intensities[kept],
-        spectrum.precursor_mz,
-        spectrum.adduct,
-        spectrum.charge,
-        spectrum.identifier,
-        spectrum.metadata,
-    )
     try:
         rows = explain(
-            drawn, candidate.smiles, adduct=candidate.adduct or None, ppm=ppm, least=least
+            spectrum, candidate.smiles, adduct=candidate.adduct or None, ppm=ppm, least=least
         )
     except MzseekError:
         return []
@@ -86,6 +77,6 @@ def packed_pieces(
             row.hydrogens,
             row.alike,
         ]
-        for place, row in enumerate(rows)
+        for place, row in enumerate(rows[int(peak)] for peak in kept)
         if row.formula is not None
     ]

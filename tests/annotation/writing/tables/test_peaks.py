@@ -41,7 +41,7 @@ def test_rows_are_what_explain_finds(rows, make_answer) -> None:
 
 def test_a_peak_that_nothing_explains_has_empty_cells(rows, make_answer) -> None:
     (row,) = [row for row in rows(make_answer()) if row["mz"] == "123.40000"]
-    assert [row[name] for name in COLUMNS[7:]] == [""] * 7
+    assert [row[name] for name in COLUMNS[7:]] == [""] * 8
 
 
 def test_several_candidates_and_spectra(rows, make_answer, make_feature, make_peaks) -> None:

@@ -15,7 +15,7 @@ from mzseek.spectra import Spectrum
 
 COLUMNS = (
     "feature", "spectrum", "rank", "smiles", "mz", "intensity", "relative", "formula", "errorPpm",
-    "charge", "bonds", "hydrogens", "piece", "atoms",
+    "charge", "bonds", "hydrogens", "piece", "atoms", "note",
 )  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def _explained(
 
 def _explanation_cells(peak: Explanation, pieces: "_Pieces") -> list[str]:
     if peak.formula is None:
-        return [""] * 7
+        return [""] * 8
     return [
         words(peak.formula),
         decimal(peak.error_ppm, 2),
@@ -85,6 +85,7 @@ def _explanation_cells(peak: Explanation, pieces: "_Pieces") -> list[str]:
         f"{peak.hydrogens:+d}" if peak.hydrogens else "0",
         pieces.smiles(peak.atoms),
         " ".join(map(str, peak.atoms)),
+        peak.note,
     ]
 
 

@@ -5,7 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mzseek.annotation.asking.instruments import INSTRUMENTS, check_instrument, tolerances
+from mzseek.annotation.asking.instruments import (
+    INSTRUMENTS,
+    check_instrument,
+    stated_tolerances,
+    tolerances,
+)
 from mzseek.cli.early import early, look_for_file, look_for_library
 from mzseek.errors import AnnotationError
 
@@ -71,7 +76,10 @@ def annotate(
     ] = None,
     instrument: Annotated[
         str | None,
-        typer.Option(help=f"Tolerances by instrument, where not given: {', '.join(INSTRUMENTS)}."),
+        typer.Option(
+            help=f"Tolerances by instrument, where not given: {', '.join(INSTRUMENTS)}. By default "
+            "qtof, where all files state such an instrument."
+        ),
     ] = None,
     coverage: Annotated[
         float, typer.Option(help="Of the prediction set: how often it should hold the molecule.")
@@ -141,7 +149,11 @@ def annotate(
     from mzseek.registry import check_name
 
     check_name(UTILITIES, objective, "objective", AnnotationError)
-    tolerance, peaks = tolerances(instrument, ppm, peak_ppm)
+    lines: tuple[str, ...] = ()
+    if instrument is ppm is peak_ppm is None:
+        instrument, tolerance, peaks, lines = stated_tolerances(spectra)
+    else:
+        tolerance, peaks = tolerances(instrument, ppm, peak_ppm)
     setup = setup_of(
         model=model,
         database=database,
@@ -156,6 +168,7 @@ def annotate(
         formulas=_formulas(formulas),
         prior=prior,
         wanted=Wanted(objective, coverage, top, known),
+        remarks=lines,
     )
     grouping = Grouping(group, tolerance, rt_window, rt_unit)
     if json_output:
@@ -281,7 +294,8 @@ def _show_here(spectra: list[Path], setup: Any, grouping: Any, as_json: bool) ->
     show_rejects([*rejects, *shop.prior_rejects])
     while named and next(features, None):  # the others are not answered, but their names count
         pass
-    for line in [*found.warnings(), *remarks(shop, named)]:
+    explained = [answer.best.explained for answer in answers if answer.best]
+    for line in [*found.warnings(), *remarks(shop, named, explained)]:
         say(plain(line))
     facts = shop.facts()
     _tell_database(facts["database"])
