@@ -7,6 +7,7 @@ import pytest
 
 from mzseek.annotation.bundle.making.boxed import (
     MoleculeLists,
+    amide_form,
     bundled_molecules,
     inner_salt,
     unfit_for_electrospray,
@@ -133,3 +134,19 @@ def test_what_electrospray_ionises(smiles: str) -> None:
 )
 def test_cations_with_an_acid_group_are_inner_salts(cation: str, neutral: str) -> None:
     assert describe_structure(inner_salt(cation)).smiles == describe_structure(neutral).smiles
+
+
+@pytest.mark.parametrize(
+    ("iminol", "amide"),
+    [
+        ("CC(O)=Nc1ccc(O)cc1", "CC(=O)Nc1ccc(O)cc1"),
+        ("N=C(O)NC1N=C(O)N=C1O", "NC(=O)NC1NC(=O)NC1=O"),
+        ("OC1=NCCN1Cc1ccc(Cl)nc1", "O=C1NCCN1Cc1ccc(Cl)nc1"),
+        ("CC(=NO)C", "CC(C)=NO"),
+        ("Oc1ccccn1", "Oc1ccccn1"),
+    ],
+)
+def test_iminols_are_written_as_amides(iminol: str, amide: str) -> None:
+    made = amide_form(iminol)
+    assert describe_structure(made).smiles == describe_structure(amide).smiles
+    assert describe_structure(made).identity == describe_structure(iminol).identity

@@ -15,7 +15,7 @@ from mzseek.annotation.bundle.licences import MAY_BE_SHIPPED
 from mzseek.annotation.bundle.making.names import KnownMolecule, best_name, read_known, read_names
 from mzseek.annotation.bundle.molecules import SCHEMA, BoxedMolecules, molecule_table
 from mzseek.annotation.writing.links import canonical
-from mzseek.chem.describe import DescribedMolecule
+from mzseek.chem.describe import BLOCK_LENGTH, DescribedMolecule
 from mzseek.chem.molecule import parse_molecule
 from mzseek.chem.standard import standardise
 from mzseek.database.record import MoleculeRecord
@@ -36,6 +36,7 @@ _ELEMENTS = frozenset(["H", "B", "C", "N", "O", "F", "Si", "P", "S", "Cl", "As",
 _IONISABLE = frozenset(["N", "O", "P", "S", "As", "Se"])
 _LIGHTEST = 50.0  # Da; instruments rarely record ions below
 _SILYL = Chem.MolFromSmarts("[O,N,S;!$([O,N,S][Si][O,N])][Si;X4]([CH3])([CH3])[CH3]")
+_IMINOL = Chem.MolFromSmarts("[CX3;!a](-[OX2H])=[NX2;+0]")
 _ACID = Chem.MolFromSmarts("[OX2H1:1]-[$(C=O),$(S(=O)=O),$(P=O)]")
 
 
@@ -195,6 +196,37 @@ def inner_salt(smiles: str) -> str:
     return str(Chem.MolToSmiles(molecule))
 
 
+def amide_form(smiles: str) -> str:
+    """Return a molecule that is written as an iminol as the amide that chemists draw.
+
+    Some records have structures made from InChI, which writes paracetamol as an iminol: its
+    fragments and fingerprint would not be comparable with those of amides beside it.
+
+    Examples
+    --------
+    >>> amide_form("CC(O)=Nc1ccc(O)cc1"), amide_form("Oc1ccccn1")
+    ('CC(=O)Nc1ccc(O)cc1', 'Oc1ccccn1')
+    """
+    molecule = Chem.MolFromSmiles(smiles)
+    if molecule is None or not molecule.HasSubstructMatch(_IMINOL):
+        return smiles
+    editable = Chem.RWMol(molecule)
+    while match := editable.GetSubstructMatch(_IMINOL):
+        carbon, oxygen, nitrogen = match
+        editable.GetBondBetweenAtoms(carbon, oxygen).SetBondType(Chem.BondType.DOUBLE)
+        editable.GetBondBetweenAtoms(carbon, nitrogen).SetBondType(Chem.BondType.SINGLE)
+        editable.GetAtomWithIdx(oxygen).SetNumExplicitHs(0)
+        atom = editable.GetAtomWithIdx(nitrogen)
+        atom.SetNumExplicitHs(atom.GetTotalNumHs() + 1)
+        Chem.SanitizeMol(editable)
+    made = standardise(editable.GetMol())
+    with rdBase.BlockLogs():
+        is_same = (
+            Chem.MolToInchiKey(made)[:BLOCK_LENGTH] == Chem.MolToInchiKey(molecule)[:BLOCK_LENGTH]
+        )
+    return str(Chem.MolToSmiles(made)) if is_same else smiles
+
+
 @dataclass(frozen=True)
 class _Described:
     """Rows of a batch, where each stood, why it is unfit (or None), and what was no molecule."""
@@ -214,6 +246,7 @@ def _describe(batch: RecordsAt) -> _Described:
     places = [records[place - batch.first].where for place in made.table["place"].to_pylist()]
     rows = made.table.select(SCHEMA.names).to_pylist()
     for row in rows:
+        row["smiles"] = amide_form(row["smiles"])
         row["identifiers"] = list(dict.fromkeys(map(canonical, row["identifiers"])))
     unfit = [unfit_for_electrospray(parse_molecule(row["smiles"])) for row in rows]
     return _Described(rows, places, unfit, made.rejects)
@@ -245,7 +278,7 @@ def _batches(records: Iterator[MoleculeRecord]) -> Iterator[RecordsAt]:
 def _library_row(molecule: DescribedMolecule) -> dict[str, Any]:
     return {
         "key": molecule.key,
-        "smiles": molecule.smiles,
+        "smiles": amide_form(molecule.smiles),
         "formula": molecule.formula,
         "mass": molecule.rounded_mass,
         "sources": [LIBRARY],
