@@ -11,7 +11,7 @@ TORCH := 2.13.0
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format docs bench bundle fuzz lock clean
+.PHONY: help setup demo test check format docs bench bundle molecules fuzz lock clean
 
 help:  ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -55,12 +55,16 @@ bench: setup  ## benchmarks that need no data set; the docs name the others
 	$(BIN)/python benchmarks/train_step.py
 
 # DATA is a folder with massbank.tsv.gz, massbank_more.tsv.gz, their mass lists beside them,
-# molecules.tsv.gz and massbank_records.zip. WORK keeps what is made on the way.
+# molecules.tsv.gz and massbank_known.tsv.gz. WORK keeps what is made on the way.
 WORK ?= bundle-work
+MOLECULES = --molecules $(DATA)/molecules.tsv.gz --sources massbank,chemicals --electrospray-only \
+	--known $(DATA)/massbank_known.tsv.gz
 bundle: setup  ## the model bundle that comes with mzseek, from DATA=FOLDER; takes long
 	$(BIN)/mzseek model build $(DATA)/massbank.tsv.gz $(DATA)/massbank_more.tsv.gz \
-		--molecules $(DATA)/molecules.tsv.gz --sources massbank,chemicals \
-		--names $(DATA)/massbank_records.zip --leave-out NILU --work $(WORK) --out src/mzseek/bundle
+		$(MOLECULES) --leave-out NILU --work $(WORK) --out src/mzseek/bundle
+
+molecules: setup  ## only the molecule database of that bundle, from DATA=FOLDER
+	$(BIN)/mzseek model molecules src/mzseek/bundle $(MOLECULES)
 
 fuzz: setup  ## damaged files for every reader, for a minute and a half
 	$(BIN)/python benchmarks/fuzz --seconds 90 --findings fuzz-findings

@@ -58,6 +58,16 @@ def test_what_counts_for_a_molecule_is_shown_however_few_peaks_match(make_librar
     assert list(near.similar) == list(near.matches)
 
 
+def test_references_have_the_names_of_their_molecules(bundle):
+    library = bundle.library
+    keys = [text[:14] for text in library.molecules["inchikey"].to_pylist()]
+    names = {key: f"name of {key}" for key in keys}
+    (near,) = neighbours([asked_of(library, 3)], [("box", library)], Tolerance(10.0), names)
+    assert near.analogs
+    for found in (near.matches, near.analogs):
+        assert all(reference.name == names[key] for key, reference in found.items())
+
+
 def test_no_libraries_and_no_features(bundle):
     assert neighbours([], [("box", bundle.library)], Tolerance(10.0)) == []
     (near,) = neighbours([asked_of(bundle.library, 3)], [], Tolerance(10.0))

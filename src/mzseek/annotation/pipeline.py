@@ -117,8 +117,8 @@ class Workshop:
         """What is said about each feature, in their order."""
         asked: list[Asked | SetAside] = [self._asked(feature) for feature in features]
         good = [each for each in asked if isinstance(each, Asked)]
-        near = dict(zip(map(id, good), neighbours(good, self.libraries, self.setup.precursor),
-                        strict=True))  # fmt: skip
+        found_near = neighbours(good, self.libraries, self.setup.precursor, self.bundle.names)
+        near = dict(zip(map(id, good), found_near, strict=True))
         full = [each for each in good if each.kept]
         made = self._scored(full, near)
         found: list[Answer | SetAside] = []

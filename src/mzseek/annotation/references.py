@@ -52,7 +52,10 @@ class Neighbours:
 
 
 def neighbours(
-    asked: Sequence[Asked], libraries: Sequence[tuple[str, Library]], tolerance: Tolerance
+    asked: Sequence[Asked],
+    libraries: Sequence[tuple[str, Library]],
+    tolerance: Tolerance,
+    names: Mapping[str, str] | None = None,
 ) -> list[Neighbours]:
     """Reference spectra near to the spectra of features.
 
@@ -62,7 +65,10 @@ def neighbours(
     libraries : sequence of (label, Library)
     tolerance : Tolerance
         Of precursors, for what is to match.
+    names : mapping of str to str, optional
+        Names of molecules by their key (first InChIKey block); libraries do not keep any.
     """
+    known_names = names or {}
     spectra = [
         with_ion(spectrum, each.readings[0].adducts[place])
         for each in asked
@@ -93,10 +99,14 @@ def neighbours(
             np.abs(same.mass_differences) <= widths[same.queries]
         )
         for place in np.flatnonzero(is_match).tolist():
-            matches[owner[same.queries[place]]].append(_reference(same, place, library, label))
+            matches[owner[same.queries[place]]].append(
+                _reference(same, place, library, label, known_names)
+            )
         near = library.search(spectra, "analog", _ANALOGS, threads=1)
         for place in range(len(near)):
-            analogs[owner[near.queries[place]]].append(_reference(near, place, library, label))
+            analogs[owner[near.queries[place]]].append(
+                _reference(near, place, library, label, known_names)
+            )
     return [
         Neighbours(_best(own), _best(near), known)
         for own, near, known in zip(matches, analogs, similar, strict=True)
@@ -156,15 +166,18 @@ def _words(smiles: str) -> Words:
     return words
 
 
-def _reference(found: Matches, place: int, library: Library, label: str) -> _Keyed:
+def _reference(
+    found: Matches, place: int, library: Library, label: str, names: Mapping[str, str]
+) -> _Keyed:
     record = int(found.records[place])
     facts = library.records.slice(record, 1).to_pylist()[0]
     molecule = library.molecules.slice(int(library.molecule_of[record]), 1).to_pylist()[0]
     own = slice(int(library.peaks.pointers[record]), int(library.peaks.pointers[record + 1]))
-    return molecule["inchikey"][:BLOCK_LENGTH], Reference(
+    key = molecule["inchikey"][:BLOCK_LENGTH]
+    return key, Reference(
         record=facts["identifier"],
         smiles=molecule["smiles"],
-        name=molecule.get("name") or "",
+        name=names.get(key, ""),
         similarity=float(found.scores[place]),
         peaks=int(found.matched_peaks[place]),
         likeness=1.0,

@@ -1,8 +1,8 @@
-"""Identifiers of known patterns have pages; others stay as they are."""
+"""Identifiers of known resources have pages; others stay as they are."""
 
 import pytest
 
-from mzseek.annotation.writing.links import home_of, link, links, source_of
+from mzseek.annotation.writing.links import canonical, home_of, link, links, source_of
 
 
 @pytest.mark.parametrize(
@@ -25,18 +25,38 @@ from mzseek.annotation.writing.links import home_of, link, links, source_of
 )
 def test_known_patterns(identifier: str, page: str) -> None:
     assert link(identifier) == page
+    assert link(f"my list:{identifier}") == page
     prefix, own = source_of(identifier)
     assert own in page
     assert home_of(prefix).startswith("https://")
+    assert link(canonical(identifier)) == page
+
+
+@pytest.mark.parametrize(
+    ("canonical_form", "spellings"),
+    [
+        ("CID:2519", ["CID:2519", "CID 2519", "PubChem CID 2519", "PUBCHEM:CID:2519",
+                      "pubchem:CID2519", "pubchem:2519", "PubChem_CID:2519"]),
+        ("HMDB0001847", ["HMDB01847", "hmdb:HMDB0001847", "HMDB:HMDB0001847", "hmdb0001847"]),
+        ("CHEBI:27732", ["ChEBI:27732", "chebi:CHEBI:27732", "ChEBI 27732", "mine:CHEBI:27732"]),
+        ("KEGG:C07481", ["C07481", "kegg:C07481", "KEGG C07481", "cpd:C07481"]),
+        ("DTXSID0020232", ["DTXSID0020232", "CompTox:DTXSID0020232"]),
+    ],
+)  # fmt: skip
+def test_usual_spellings_have_one_form(canonical_form: str, spellings: list[str]) -> None:
+    assert {canonical(text) for text in spellings} == {canonical_form}
+    assert canonical(canonical_form) == canonical_form
 
 
 @pytest.mark.parametrize(
     "identifier",
-    ["", "17", "caffeine", "C07481", "HMDB0001847<script>", "CID2519\n=1", "javascript:alert(1)"],
-)
+    ["", "17", "caffeine", "58-08-2", "CAS 58-08-2", "mine:C07481", "mine:2519", "PubChem SID 7",
+     "HMDB0001847<script>", "CID2519\n=1", "javascript:alert(1)"],
+)  # fmt: skip
 def test_other_texts_are_no_links(identifier: str) -> None:
     assert link(identifier.replace("\n=1", " =1")) is None
     assert source_of("x" + identifier) is None
+    assert canonical(identifier) == identifier
 
 
 def test_links_keep_what_is_not_known_and_drop_twins() -> None:

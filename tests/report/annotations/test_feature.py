@@ -38,6 +38,13 @@ def test_what_is_decided_for_is_always_shown() -> None:
     assert [c["rank"] for c in feature_data(answer, in_full=1)["candidates"]] == [6]
 
 
+def test_identifiers_link_to_their_pages() -> None:
+    found = candidate(sources=("hmdb",), identifiers=("hmdb:HMDB01847", "lab:7"))
+    shown = feature_data(make_answer(candidates=(found,), choices={"hit": 0}))["candidates"][0]
+    assert shown["links"] == [["HMDB0001847", "https://hmdb.ca/metabolites/HMDB0001847"]]
+    assert shown["from"] == ["hmdb", "lab:7"]
+
+
 def test_kinds_of_reasons_are_sums_of_their_channels() -> None:
     data = feature_data(make_answer())
     assert data["candidates"][0]["nats"] == [0, 2.0, -0.25, 0]

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _SHIPPED = "bundle"  # folder inside the package
 _LIBRARY = "library/"
+LIBRARY_ROWS, MASSES = f"{_LIBRARY}molecules", "molecules/masses"
 
 
 class Bundle:
@@ -143,7 +144,7 @@ class Bundle:
     def molecules(self) -> BoxedMolecules:
         """The database in the box."""
         table = self._table(MOLECULES, None)
-        masses = self._arrays.get("molecules/masses")
+        masses = self._arrays.get(MASSES)
         if masses is None or len(masses) != len(table) or "mass" in table.column_names:
             raise BundleError(f"{self.folder}: {MOLECULES} is damaged; {AGAIN}")
         whole = table.append_column("mass", column_of(masses)).select(SCHEMA.names)
@@ -178,6 +179,11 @@ class Bundle:
     def size(self) -> int:
         """Bytes of all files."""
         return sum(int(each["bytes"]) for each in self.manifest["files"].values())
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """All arrays by name, in the order in which they are stored."""
+        return dict(self._arrays)
 
     @cached_property
     def _arrays(self) -> Arrays:
@@ -241,5 +247,5 @@ def library_arrays(
         f"{_LIBRARY}precursors": np.asarray(ions.precursors, np.float64),
         f"{_LIBRARY}modes": np.asarray(ions.modes, np.int8),
         f"{_LIBRARY}molecule_of": np.asarray(molecule_of, np.int64),
-        f"{_LIBRARY}molecules": np.asarray(rows, np.int64),
+        LIBRARY_ROWS: np.asarray(rows, np.int64),
     }

@@ -14,6 +14,12 @@ _NAMES = {
     "dl-de/by": "Data licence Germany, attribution, version 2.0",
 }
 
+# Lists that the bundle of mzseek itself is made of.
+_LISTS = {
+    "massbank": " (structures, names and identifiers that MassBank's records state)",
+    "chemicals": " (structures of common chemicals in PubChem, which is in the public domain)",
+}
+
 
 def licence_family(text: str) -> str:
     """A licence without its version, written in one way.
@@ -86,6 +92,8 @@ def licence_text(
     ]
     more = sorted(lists)
     if more:
-        head += ["", "Molecules that no spectrum belongs to:", ""]
-        head += [f"- {source}: {number:,} molecules" for source, number in more]
+        head += ["", "Molecules of the bundled database that come from lists:", ""]
+        head += [
+            f"- {source}: {number:,} molecules{_LISTS.get(source, '')}" for source, number in more
+        ]
     return "\n".join(head) + "\n"

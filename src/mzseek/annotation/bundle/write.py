@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mzseek.annotation.bundle.arrays import write_arrays
-from mzseek.annotation.bundle.bundle import Bundle, library_arrays
+from mzseek.annotation.bundle.bundle import LIBRARY_ROWS, MASSES, Bundle, library_arrays
 from mzseek.annotation.bundle.layout import (
     ARRAYS,
     CARD,
@@ -108,14 +109,67 @@ def write_bundle(
         ensure_replaceable(folder, KIND, list(map(Path, sources)))
         with atomic_directory(folder) as partial:
             _fill(partial, contents, most)
-            opened = Bundle.open(partial)  # it is whole before it gets its name
-            opened.verify()
-            if opened.size > MOST_BYTES:
-                raise BundleError(
-                    f"{out}: would have {opened.size:,} bytes, expected at most {MOST_BYTES:,}; "
-                    "give fewer spectra or molecules, or keep fewer peaks"
-                )
+            _check(partial, folder)
     return Bundle.open(folder)
+
+
+def rewrite_molecules(
+    bundle: Bundle,
+    out: StrPath,
+    molecules: BoxedMolecules,
+    card: Mapping[str, Any],
+    licence: str,
+    sources: Sequence[StrPath] = (),
+) -> Bundle:
+    """Write a bundle with other molecules; all else is copied.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    out : path
+        Folder to write, which may be that of ``bundle``.
+    molecules : BoxedMolecules
+        All molecules of the library among them.
+    card : mapping
+    licence : str
+    sources : sequence of paths
+        Files that must not be overwritten.
+
+    Raises
+    ------
+    BundleError, BusyError, WriteError
+        As `write_bundle`.
+    """
+    known = bundle.library.molecules
+    keys = list(zip(known["inchikey"].to_pylist(), known["mass"].to_pylist(), strict=True))
+    arrays = bundle.arrays
+    arrays |= {LIBRARY_ROWS: _rows(keys, molecules), MASSES: molecules.masses}
+    facts = {name: bundle.manifest[name] for name in ("versions", "counts")}
+    folder = Path(out)
+    with sole_writer(folder, "writing a model bundle"):
+        ensure_replaceable(folder, KIND, list(map(Path, sources)))
+        with atomic_directory(folder) as partial:
+            for name in bundle.manifest["files"]:
+                copyfile(bundle.folder / name, partial / name)
+            write_arrays(partial / ARRAYS, arrays)
+            _write_json(partial / CARD, dict(card))
+            _write_molecules(partial / MOLECULES, molecules)
+            (partial / LICENCE).write_text(licence, encoding="utf-8")
+            facts["counts"] = {**facts["counts"], "database": len(molecules)}
+            MANIFEST.write(partial, facts)
+            _check(partial, folder)
+    return Bundle.open(folder)
+
+
+def _check(partial: Path, out: Path) -> None:
+    """Refuse a bundle that cannot be read, or is too large, before it gets its name."""
+    opened = Bundle.open(partial)
+    opened.verify()
+    if opened.size > MOST_BYTES:
+        raise BundleError(
+            f"{out}: would have {opened.size:,} bytes, expected at most {MOST_BYTES:,}; "
+            "give fewer spectra or molecules, or keep fewer peaks"
+        )
 
 
 def _fill(folder: Path, contents: Contents, most: int) -> None:
@@ -123,7 +177,7 @@ def _fill(folder: Path, contents: Contents, most: int) -> None:
     peaks, ions = compact_peaks(contents.peaks, most), compact_ions(contents.ions)
     rows = _rows(contents.keys, contents.molecules)
     arrays |= library_arrays(peaks, ions, np.asarray(contents.molecule_of), rows)
-    arrays["molecules/masses"] = contents.molecules.masses
+    arrays[MASSES] = contents.molecules.masses
     if contents.prior is not None:
         facts, own = pack_prior(contents.prior)
         arrays |= own
@@ -133,8 +187,7 @@ def _fill(folder: Path, contents: Contents, most: int) -> None:
     _write_json(folder / CONFIDENCE, contents.confidence.to_dict())
     _write_json(folder / CARD, dict(contents.card))
     _write_table(folder / RECORDS, contents.records.cast(RECORD_SCHEMA), ["identifier"])
-    table = contents.molecules.table.drop_columns(["mass"])  # in the arrays, shorter
-    _write_table(folder / MOLECULES, table, ["key", "smiles"])
+    _write_molecules(folder / MOLECULES, contents.molecules)
     (folder / LICENCE).write_text(contents.licence, encoding="utf-8")
     MANIFEST.write(
         folder,
@@ -175,6 +228,11 @@ def _write_table(path: Path, table: pa.Table, various: list[str]) -> None:
         column_encoding=dict.fromkeys(various, "DELTA_BYTE_ARRAY"), write_statistics=False,
         store_schema=False, row_group_size=max(len(table), 1),
     )  # fmt: skip
+
+
+def _write_molecules(path: Path, molecules: BoxedMolecules) -> None:
+    table = molecules.table.drop_columns(["mass"])  # in the arrays, shorter
+    _write_table(path, table, ["key", "smiles"])
 
 
 def _is_list(table: pa.Table, name: str) -> bool:

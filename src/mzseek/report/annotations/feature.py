@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from mzseek.annotation.answers import Answer, Candidate, Reference
+from mzseek.annotation.writing.links import canonical, link
 from mzseek.fragments.match import LEAST, PPM
 from mzseek.report.annotations.peaks import (
     MOST_REFERENCE_PEAKS,
@@ -118,6 +119,8 @@ def _places(answer: Answer, in_full: int) -> list[int]:
 
 
 def _candidate(answer: Answer, candidate: Candidate, place: int) -> dict[str, Any]:
+    linked = [text for text in candidate.identifiers if link(text)]
+    unlinked = [text for text in candidate.identifiers if not link(text)]
     return {
         "rank": place + 1,
         "name": candidate.name,
@@ -132,7 +135,8 @@ def _candidate(answer: Answer, candidate: Candidate, place: int) -> dict[str, An
         "parts": [_rounded(part, 3) for part in candidate.parts],
         "explained": _rounded(candidate.explained, 4),
         "count": candidate.peaks_explained,
-        "from": list(dict.fromkeys((*candidate.sources, *candidate.identifiers)))[:6],
+        "from": list(dict.fromkeys((*candidate.sources, *unlinked)))[:6],
+        "links": [[canonical(text), link(text)] for text in linked][:6],
     }
 
 

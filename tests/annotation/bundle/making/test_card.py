@@ -13,7 +13,7 @@ def test_it_says_what_the_bundle_holds(bundle: Bundle) -> None:
     assert own["licences"] == {"not stated": own["spectra"] - 1, "CC BY": 1}
     assert card["database"] == {
         "molecules": len(bundle.molecules), "sources": {"library": len(bundle.molecules)},
-        "named": 0,
+        "named": 0, "identified": 0, "linked": 0,
     }  # fmt: skip
     assert card["channels"] == ["fragments", "analogs", "substructures"]
     assert card["learned_from"] == ["train"]

@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 from mzseek.annotation.bundle import Bundle
-from mzseek.annotation.bundle.making.export import Extras, export_run, fit_options
+from mzseek.annotation.bundle.making.boxed import MoleculeLists
+from mzseek.annotation.bundle.making.export import (
+    Extras,
+    export_run,
+    fit_options,
+    replace_molecules,
+)
 from mzseek.errors import BundleError
 from mzseek.evidence.fitting.fit import FitOptions
 from mzseek.library import Library
@@ -31,7 +37,8 @@ def test_a_library_of_ones_own_and_a_list_of_molecules(fitted_run: Run, tmp_path
     )
     Library.build(tmp_path / "mine.mgf", tmp_path / "library")
     (tmp_path / "list.smi").write_text("CCO ethanol\nCCN\n")
-    extras = Extras(library=tmp_path / "library", molecules=[tmp_path / "list.smi"])
+    lists = MoleculeLists([tmp_path / "list.smi"])
+    extras = Extras(library=tmp_path / "library", lists=lists)
     made = export_run(fitted_run, tmp_path / "out", extras, jobs=1)
     assert made.library.records["identifier"].to_pylist() == ["a", "b"]
     assert made.library.molecules["formula"].to_pylist() == ["C8H10N4O2"]
@@ -42,6 +49,26 @@ def test_a_library_of_ones_own_and_a_list_of_molecules(fitted_run: Run, tmp_path
     assert len(analogs["precursors"]) == 52  # the run's own, which the ranker was fitted for
     assert "- list: 2 molecules" in made.licence
     assert "CC BY-SA 4.0" in made.licence
+
+
+def test_molecules_replaced_later_give_the_same_bytes(
+    fitted_run: Run, bundle: Bundle, tmp_path: Path
+) -> None:
+    (tmp_path / "list.csv").write_text("smiles,name,id\nCCCCO,butanol,CID:263\nCCCCCC,hexane,\n")
+    lists = MoleculeLists([tmp_path / "list.csv"], electrospray_only=True)
+    details = {"S0-1": {"license": "CC BY", "contributor": "Anna", "source": "a.tsv"}}
+    whole = export_run(fitted_run, tmp_path / "whole", Extras(details=details, lists=lists), jobs=1)
+    said: list[str] = []
+    later = replace_molecules(bundle, tmp_path / "later", lists, jobs=1, say=said.append)
+    files = {path.name: path.read_bytes() for path in whole.folder.iterdir()}
+    assert {path.name: path.read_bytes() for path in later.folder.iterdir()} == files
+    assert len(later.molecules) == len(bundle.molecules) + 1
+    assert said == [
+        "1 records skipped: has no atom that takes or loses a proton "
+        f"(first: {tmp_path / 'list.csv'}: line 3)"
+    ]
+    again = replace_molecules(later, later.folder, MoleculeLists(), jobs=1)
+    assert again.manifest == bundle.manifest
 
 
 def test_unknown_licences_are_said(bundle: Bundle) -> None:

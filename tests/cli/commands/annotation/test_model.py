@@ -40,7 +40,8 @@ def test_info_shows_the_card(mzseek, exported: Path) -> None:
     assert "Channels: analogs" in text
     assert "They learned from: train" in text
     assert "ions: [M+H]+ 52" in text
-    assert "Database in the box: 27 molecules: library 26, list 1" in text
+    assert "Bundled database: 27 molecules: library 26, list 1" in text
+    assert "with a name: 0; with an identifier: 1, with a link to its page: 0" in text
     assert "HR@1" in text
     assert "Learned prior: there, and in no number above" in " ".join(text.split())
     assert "test fold without and with the prior" in text
@@ -58,6 +59,25 @@ def test_info_writes_every_record(mzseek, exported: Path) -> None:
     assert len(rows) == 52
     assert {"identifier", "contributor", "license"} <= set(rows[0])
     assert rows[0]["identifier"] == "S0-1"
+
+
+def test_molecules_are_replaced(mzseek, exported: Path, tmp_path: Path, assert_refused) -> None:
+    known = tmp_path / "lab_known.tsv"
+    known.write_text(
+        "inchikey\tname\tsynonyms\tsmiles\tpubchem_cid\tin_sets\n"
+        "RYYVLZVUVIJVGH\tCAF_1\tCaffeine\tCn1c(=O)c2c(ncn2C)n(C)c1=O\t2519\tno\n"
+        "VNWKTOKETHGBQD\tMethane\t\tC\t297\tno\n"
+    )
+    words = ("--known", known, "--electrospray-only", "--jobs", 1)
+    status, text, err = mzseek("model", "molecules", exported, *words)
+    assert (status, err) == (0, "")
+    assert "1 records skipped: has no atom that takes or loses a proton" in text
+    assert "26 molecules in all" in text
+    _, text, _ = mzseek("model", "info", exported)
+    assert "Bundled database: 26 molecules: lab 1, library 26" in text
+    assert "with a name: 1; with an identifier: 1, with a link to its page: 1" in text
+    known.write_text("name\tsmiles\nMethane\tC\n")
+    assert_refused("is no table of molecules with", "model", "molecules", exported, *words)
 
 
 def test_verify_says_what_it_has_read(mzseek, exported: Path, assert_refused) -> None:

@@ -1,17 +1,29 @@
-"""Molecules for the database in the box: those of the library, and lists that may be shipped."""
+"""Molecules for the bundled database: those of the library, and lists that may be shipped."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
+from re import search, sub
 from typing import Any
 
+from rdkit import Chem, rdBase
+from rdkit.Chem import Mol
+from rdkit.Chem.rdMolDescriptors import CalcExactMolWt
+
+from mzseek.annotation.bundle.licences import MAY_BE_SHIPPED
+from mzseek.annotation.bundle.making.names import KnownMolecule, best_name, read_known, read_names
 from mzseek.annotation.bundle.molecules import SCHEMA, BoxedMolecules, molecule_table
-from mzseek.chem.describe import DescribedMolecule
+from mzseek.annotation.writing.links import canonical
+from mzseek.chem.describe import BLOCK_LENGTH, DescribedMolecule
+from mzseek.chem.molecule import parse_molecule
+from mzseek.chem.standard import standardise
 from mzseek.database.record import MoleculeRecord
 from mzseek.database.rows import RecordsAt, describe_records
 from mzseek.database.sources.files import read_molecules
-from mzseek.errors import BundleError
+from mzseek.errors import BundleError, MoleculeError
 from mzseek.files import StrPath
+from mzseek.files.streams.cells import list_cell
 from mzseek.rejects import Report
 from mzseek.work.local import LocalEngine
 from mzseek.work.progress import Progress, silent
@@ -19,32 +31,66 @@ from mzseek.work.progress import Progress, silent
 LIBRARY = "library"
 _KIND = "morgan2"  # a fingerprint that is made on the way, quickly, and not kept
 _AT_ONCE = 500
+_ELEMENTS = frozenset(["H", "B", "C", "N", "O", "F", "Si", "P", "S", "Cl", "As", "Se", "Br", "I"])
+# Can take up or lose a proton, or carry a permanent charge.
+_IONISABLE = frozenset(["N", "O", "P", "S", "As", "Se"])
+_LIGHTEST = 50.0  # Da; instruments rarely record ions below
+_SILYL = Chem.MolFromSmarts("[O,N,S;!$([O,N,S][Si][O,N])][Si;X4]([CH3])([CH3])[CH3]")
+_IMINOL = Chem.MolFromSmarts("[CX3;!a](-[OX2H])=[NX2;+0]")
+_ACID = Chem.MolFromSmarts("[OX2H1:1]-[$(C=O),$(S(=O)=O),$(P=O)]")
 
 
-def boxed_molecules(
+@dataclass(frozen=True)
+class MoleculeLists:
+    """Where the bundled database comes from, besides the molecules of the library.
+
+    Attributes
+    ----------
+    molecules : sequence of paths
+        Lists of molecules, in any format that `mzseek database build` reads.
+    sources : sequence of str or None
+        Of these lists only molecules of these sources; all by default.
+    known : sequence of paths
+        Tables of known molecules with names and identifiers, see `names.read_known`.
+    names : sequence of paths
+        Records of spectra that name molecules, see `names.read_names`.
+    licences : sequence of str
+        Families of licences under which these records are read.
+    electrospray_only : bool
+        Skip molecules that electrospray does not ionise, see `unfit_for_electrospray`; those that
+        the library or the sets behind a known table hold a spectrum of stay.
+    """
+
+    molecules: Sequence[StrPath] = ()
+    sources: Sequence[str] | None = None
+    known: Sequence[StrPath] = ()
+    names: Sequence[StrPath] = ()
+    licences: Sequence[str] = MAY_BE_SHIPPED
+    electrospray_only: bool = False
+
+    @property
+    def files(self) -> list[Path]:
+        """All files that are read."""
+        return [Path(path) for path in (*self.molecules, *self.known, *self.names)]
+
+
+def bundled_molecules(
     library: Sequence[DescribedMolecule],
-    files: Sequence[StrPath] = (),
-    sources: Sequence[str] | None = None,
-    names: Mapping[str, str] | None = None,
+    lists: MoleculeLists,
     *,
     report: Report,
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> BoxedMolecules:
-    """The library's molecules, and those of lists, each once, in standard form.
+    """Gather the molecules of a bundle, each once, in standard form, with names and identifiers.
 
     Parameters
     ----------
     library : sequence of DescribedMolecule
         Their source is called "library".
-    files : sequence of paths
-        Lists of molecules, in any format that `mzseek database build` reads.
-    sources : sequence of str, optional
-        Of the lists only molecules of these sources; all by default.
-    names : mapping of str to str, optional
-        A name for the key of a molecule; for those that have none of their own.
+    lists : MoleculeLists
     report : callable
-        Gets where and why for each record set aside.
+        Gets where and why for each record that is skipped.
     jobs : int, optional
         Processes that describe molecules; all cores by default.
 
@@ -53,24 +99,173 @@ def boxed_molecules(
     BundleError
         No molecule comes from one of the sources.
     """
-    given = names or {}
-    rows = [_row(molecule, given) for molecule in library]
-    wanted = read_molecules(list(files), report) if files else iter(())
-    chosen = (record for record in wanted if sources is None or record.source in sources)
-    work = partial(describe_records, kind=_KIND)
+    known = {path: read_known(path, report) for path in lists.known}
+    by_key = {each.key: each for table in known.values() for each in table}
+    given = {key: [name] for key, name in read_names(lists.names, lists.licences, report).items()}
+    rows = [_library_row(molecule) for molecule in library]
+    measured = {(row["key"], row["mass"]) for row in rows}
+    records = _records(lists, known, report)
+    seen: set[str] = set()
     done = 0
-    for batch in LocalEngine(jobs).results(work, _batches(chosen)):
-        for where, why in batch.rejects:
-            report(where, why)
-        own = batch.table.select(SCHEMA.names).to_pylist()
-        rows += [row | {"names": row["names"] or _named(row["key"], given)} for row in own]
-        done += len(own)
+    for described in LocalEngine(jobs).results(_describe, _batches(records)):
+        for place, problem in described.rejects:
+            report(place, problem)
+        for row, where, why in zip(described.rows, described.places, described.unfit, strict=True):
+            seen.update(row["sources"])
+            stated = by_key.get(row["key"])
+            is_measured = (row["key"], row["mass"]) in measured or (
+                stated is not None and stated.is_measured and not _is_labelled(row["smiles"])
+            )
+            if why and lists.electrospray_only and not is_measured:
+                report(where, why)
+            else:
+                rows.append(row)
+        done += len(described.rows)
         progress("molecules", done)
-    found = {source for row in rows[len(library) :] for source in row["sources"]}
-    unknown = [name for name in sources or () if files and name not in found]
+    unknown = [name for name in lists.sources or () if lists.molecules and name not in seen]
     if unknown:
         raise BundleError(f"no molecule of the lists comes from the source {unknown[0]!r}")
-    return BoxedMolecules(molecule_table(rows))
+    merged = molecule_table(rows).to_pylist()
+    return BoxedMolecules(molecule_table([_with_name(row, by_key, given) for row in merged]))
+
+
+def unfit_for_electrospray(molecule: Mol) -> str | None:
+    """Return why a molecule is not to be expected in electrospray; None where it is.
+
+    Parameters
+    ----------
+    molecule : rdkit Mol
+        In standard form: one fragment.
+
+    Examples
+    --------
+    >>> [unfit_for_electrospray(Chem.MolFromSmiles(text)) for text in ("CCCCCC", "CCCCCO")]
+    ['has no atom that takes or loses a proton', None]
+    >>> unfit_for_electrospray(Chem.MolFromSmiles("C[N+](C)(C)CCO"))
+    >>> unfit_for_electrospray(Chem.MolFromSmiles("[2H]C([2H])([2H])N1C=NC=C1"))
+    'is labelled with isotopes'
+    """
+    atoms = list(molecule.GetAtoms())
+    symbols = {atom.GetSymbol() for atom in atoms}
+    cationic = {atom.GetSymbol() for atom in atoms if atom.GetFormalCharge() > 0}
+    if "C" not in symbols or not symbols <= _ELEMENTS:
+        return "is inorganic or holds a metal"
+    if any(atom.GetNumRadicalElectrons() for atom in atoms):
+        return "is a radical"
+    if any(atom.GetIsotope() for atom in atoms):
+        return "is labelled with isotopes"
+    if not symbols & _IONISABLE:
+        return "has no atom that takes or loses a proton"
+    if Chem.GetFormalCharge(molecule) < 0 or not cationic <= _IONISABLE:
+        return "has a charge that is not that of a permanent cation"
+    if CalcExactMolWt(molecule) < _LIGHTEST:
+        return f"is lighter than {_LIGHTEST:g} Da"
+    if molecule.HasSubstructMatch(_SILYL):
+        return "is a trimethylsilyl derivative for gas chromatography"
+    return None
+
+
+def inner_salt(smiles: str) -> str:
+    """Return a permanent cation that has an acid group as the neutral inner salt.
+
+    Sources write carnitine as a cation or as an inner salt; as the latter it has one entry, and
+    ions such as [M+H]+ and [M-H]-.
+
+    Examples
+    --------
+    >>> inner_salt("C[N+](C)(C)CC(O)CC(=O)O")
+    'C[N+](C)(C)CC(O)CC(=O)[O-]'
+    >>> inner_salt("C[N+](C)(C)CCO"), inner_salt("no molecule")
+    ('C[N+](C)(C)CCO', 'no molecule')
+    """
+    try:
+        molecule = standardise(parse_molecule(smiles))
+    except MoleculeError:
+        return smiles  # reported where all molecules are read
+    acids = [match[0] for match in molecule.GetSubstructMatches(_ACID)]
+    charge = Chem.GetFormalCharge(molecule)
+    if charge < 1 or not acids:
+        return smiles
+    for place in acids[:charge]:
+        atom = molecule.GetAtomWithIdx(place)
+        atom.SetFormalCharge(-1)
+        atom.SetNumExplicitHs(0)
+        atom.SetNoImplicit(True)
+    with rdBase.BlockLogs():
+        Chem.SanitizeMol(molecule)
+    return str(Chem.MolToSmiles(molecule))
+
+
+def amide_form(smiles: str) -> str:
+    """Return a molecule that is written as an iminol as the amide that chemists draw.
+
+    Some records have structures made from InChI, which writes paracetamol as an iminol: its
+    fragments and fingerprint would not be comparable with those of amides beside it.
+
+    Examples
+    --------
+    >>> amide_form("CC(O)=Nc1ccc(O)cc1"), amide_form("Oc1ccccn1")
+    ('CC(=O)Nc1ccc(O)cc1', 'Oc1ccccn1')
+    """
+    molecule = Chem.MolFromSmiles(smiles)
+    if molecule is None or not molecule.HasSubstructMatch(_IMINOL):
+        return smiles
+    editable = Chem.RWMol(molecule)
+    while match := editable.GetSubstructMatch(_IMINOL):
+        carbon, oxygen, nitrogen = match
+        editable.GetBondBetweenAtoms(carbon, oxygen).SetBondType(Chem.BondType.DOUBLE)
+        editable.GetBondBetweenAtoms(carbon, nitrogen).SetBondType(Chem.BondType.SINGLE)
+        editable.GetAtomWithIdx(oxygen).SetNumExplicitHs(0)
+        atom = editable.GetAtomWithIdx(nitrogen)
+        atom.SetNumExplicitHs(atom.GetTotalNumHs() + 1)
+        Chem.SanitizeMol(editable)
+    made = standardise(editable.GetMol())
+    with rdBase.BlockLogs():
+        is_same = (
+            Chem.MolToInchiKey(made)[:BLOCK_LENGTH] == Chem.MolToInchiKey(molecule)[:BLOCK_LENGTH]
+        )
+    return str(Chem.MolToSmiles(made)) if is_same else smiles
+
+
+@dataclass(frozen=True)
+class _Described:
+    """Rows of a batch, where each stood, why it is unfit (or None), and what was no molecule."""
+
+    rows: list[dict[str, Any]]
+    places: list[str]
+    unfit: list[str | None]
+    rejects: list[tuple[str, str]] = field(default_factory=list)
+
+
+def _describe(batch: RecordsAt) -> _Described:
+    records = [
+        record._replace(text=inner_salt(record.text)) if "+" in record.text else record
+        for record in batch.records
+    ]
+    made = describe_records(RecordsAt(records, batch.first), _KIND)
+    places = [records[place - batch.first].where for place in made.table["place"].to_pylist()]
+    rows = made.table.select(SCHEMA.names).to_pylist()
+    for row in rows:
+        row["smiles"] = amide_form(row["smiles"])
+        row["identifiers"] = list(dict.fromkeys(map(canonical, row["identifiers"])))
+    unfit = [unfit_for_electrospray(parse_molecule(row["smiles"])) for row in rows]
+    return _Described(rows, places, unfit, made.rejects)
+
+
+def _records(
+    lists: MoleculeLists, known: dict[StrPath, list[KnownMolecule]], report: Report
+) -> Iterator[MoleculeRecord]:
+    for path, table in known.items():
+        # The source of massbank_known.tsv.gz is "massbank".
+        source = sub(r"_known$", "", Path(path).name.split(".")[0])
+        for each in table:
+            yield MoleculeRecord(
+                each.where, each.smiles, list_cell(each.identifiers), list_cell([each.name]),
+                source, is_listed=True,
+            )  # fmt: skip
+    for record in read_molecules(list(lists.molecules), report) if lists.molecules else ():
+        if lists.sources is None or record.source in lists.sources:
+            yield record
 
 
 def _batches(records: Iterator[MoleculeRecord]) -> Iterator[RecordsAt]:
@@ -80,17 +275,42 @@ def _batches(records: Iterator[MoleculeRecord]) -> Iterator[RecordsAt]:
         first += len(batch)
 
 
-def _named(key: str, names: Mapping[str, str]) -> list[str]:
-    return [names[key]] if key in names else []
-
-
-def _row(molecule: DescribedMolecule, names: Mapping[str, str]) -> dict[str, Any]:
+def _library_row(molecule: DescribedMolecule) -> dict[str, Any]:
     return {
         "key": molecule.key,
-        "smiles": molecule.smiles,
+        "smiles": amide_form(molecule.smiles),
         "formula": molecule.formula,
-        "mass": molecule.mass,
+        "mass": molecule.rounded_mass,
         "sources": [LIBRARY],
         "identifiers": [],
-        "names": _named(molecule.key, names),
+        "names": [],
     }
+
+
+def _with_name(
+    row: dict[str, Any], known: dict[str, KnownMolecule], names: dict[str, list[str]]
+) -> dict[str, Any]:
+    """Give a molecule one name, and the identifiers that its key has; labelled ones stay."""
+    if _is_labelled(row["smiles"]):
+        return row
+    stated = known.get(row["key"])
+    name = stated.name if stated is not None else ""
+    name = name or best_name(row["names"] or names.get(row["key"], []))
+    if "+" in row["formula"]:  # named after a salt of it
+        name = sub(r" (?:chloride|bromide|iodide)$", "", name)
+    identifiers = [*row["identifiers"], *(stated.identifiers if stated is not None else ())]
+    return row | {
+        "identifiers": list(dict.fromkeys(identifiers)),
+        "names": [name] if name else [],
+    }
+
+
+def _is_labelled(smiles: str) -> bool:
+    """Return whether a SMILES states isotopes.
+
+    Examples
+    --------
+    >>> _is_labelled("[2H]C"), _is_labelled("C[N+](C)C"), _is_labelled("c1c[nH]c1")
+    (True, False, False)
+    """
+    return search(r"\[\d", smiles) is not None

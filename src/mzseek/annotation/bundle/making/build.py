@@ -99,7 +99,7 @@ def build_bundle(
         whole = replace(
             given,
             details=joined.details,
-            licences=how.licences,
+            lists=replace(given.lists, licences=how.licences),
             relearn=how.folds == ALL,
             made_of=_made_of(tables, joined),
         )

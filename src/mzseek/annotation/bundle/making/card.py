@@ -1,5 +1,6 @@
 """The card of a bundle: made of what, which ions and instruments, what it reaches, its limits."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,8 +9,11 @@ from mzseek.annotation.bundle.making.priors import MadePrior
 from mzseek.annotation.bundle.making.references import References
 from mzseek.annotation.bundle.molecules import BoxedMolecules
 from mzseek.annotation.confidence import MODES, Confidence
+from mzseek.annotation.writing.links import link
 from mzseek.evidence.fitted import Fitted
 
+_SMALL = "The bundled database is small: {:,} molecules."
+_SIZE = re.compile(r"The .* is small: [\d,]+ molecules\.")
 _MODE = {1: "positive", -1: "negative", 0: "unknown"}
 
 
@@ -60,6 +64,28 @@ def card_of(
     }
 
 
+def with_molecules(
+    card: Mapping[str, Any], molecules: BoxedMolecules, lists: Sequence[Mapping[str, str]]
+) -> dict[str, Any]:
+    """Return a card of the same bundle with other molecules.
+
+    Parameters
+    ----------
+    card : mapping
+    molecules : BoxedMolecules
+    lists : sequence of mappings
+        Name and SHA-256 of each file that they come from.
+    """
+    size = _SMALL.format(len(molecules))
+    limits = [size if _SIZE.fullmatch(line) else line for line in card["limits"]]
+    return {
+        **card,
+        "made_of": {**card["made_of"], "molecule_lists": list(lists)},
+        "database": _database(molecules),
+        "limits": limits,
+    }
+
+
 def _library(references: References, most_peaks: int) -> dict[str, Any]:
     records = references.records.to_pydict()
     modes = [_MODE[int(mode)] for mode in references.ions.modes]
@@ -87,10 +113,13 @@ def _library(references: References, most_peaks: int) -> dict[str, Any]:
 def _database(molecules: BoxedMolecules) -> dict[str, Any]:
     sources = Counter(name for each in molecules.table["sources"].to_pylist() for name in each)
     named = sum(1 for each in molecules.table["names"].to_pylist() if each)
+    identifiers = [each for each in molecules.table["identifiers"].to_pylist() if each]
     return {
         "molecules": len(molecules),
         "sources": dict(sorted(sources.items())),
         "named": named,
+        "identified": len(identifiers),
+        "linked": sum(1 for each in identifiers if any(map(link, each))),
     }
 
 
@@ -114,7 +143,7 @@ def _limits(confidence: Confidence, folds: Sequence[str], molecules: int) -> lis
         "assume that the molecule is among the candidates.",
         "Whether the molecule is among the candidates was fitted on lists with and without their "
         "truth, in equal numbers: say how often yours lack it.",
-        f"The database in the box is small: {molecules:,} molecules.",
+        _SMALL.format(molecules),
     ]
     if "test" in folds:
         lines.insert(

@@ -6,20 +6,22 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from mzseek.annotation.bundle.bundle import Bundle
-from mzseek.annotation.bundle.licences import MAY_BE_SHIPPED, is_allowed, licence_text
-from mzseek.annotation.bundle.making.boxed import LIBRARY, boxed_molecules
-from mzseek.annotation.bundle.making.card import card_of
+from mzseek.annotation.bundle.licences import is_allowed, licence_text
+from mzseek.annotation.bundle.making.boxed import LIBRARY, MoleculeLists, bundled_molecules
+from mzseek.annotation.bundle.making.card import card_of, with_molecules
 from mzseek.annotation.bundle.making.confident import fit_confidence
 from mzseek.annotation.bundle.making.measure import measured
-from mzseek.annotation.bundle.making.names import read_names
 from mzseek.annotation.bundle.making.priors import MadePrior, make_prior
 from mzseek.annotation.bundle.making.references import Details, References, references_from
 from mzseek.annotation.bundle.making.relearn import reference_queries, relearn
 from mzseek.annotation.bundle.molecules import BoxedMolecules
 from mzseek.annotation.bundle.peaks import MOST_PEAKS
-from mzseek.annotation.bundle.write import Contents, write_bundle
+from mzseek.annotation.bundle.write import Contents, rewrite_molecules, write_bundle
 from mzseek.annotation.confidence import Confidence
+from mzseek.chem.describe import DescribedMolecule
 from mzseek.choices import FOLDS
 from mzseek.errors import BundleError, LibraryError
 from mzseek.evidence.fitted import Fitted
@@ -42,14 +44,8 @@ class Extras:
         By identifier what is known of spectra besides their peaks.
     library : path or None
         A library to ship in the place of the spectra that channels learned from.
-    molecules : sequence of paths
-        Lists for the database in the box.
-    sources : sequence of str or None
-        Of these, molecules of which sources; all by default.
-    names : sequence of paths
-        Records that name molecules.
-    licences : sequence of str
-        Under which records may be passed on.
+    lists : MoleculeLists
+        Where the molecules of the bundled database come from, besides those of the library.
     relearn : bool
         Channels learn once more, from all folds.
     most_peaks : int
@@ -60,10 +56,7 @@ class Extras:
 
     details: Details = field(default_factory=dict)
     library: StrPath | None = None
-    molecules: Sequence[StrPath] = ()
-    sources: Sequence[str] | None = None
-    names: Sequence[StrPath] = ()
-    licences: Sequence[str] = MAY_BE_SHIPPED
+    lists: MoleculeLists = field(default_factory=MoleculeLists)
     relearn: bool = False
     most_peaks: int = MOST_PEAKS
     made_of: Mapping[str, Any] = field(default_factory=dict)
@@ -122,9 +115,9 @@ def export_run(
     found = measured(run, prepared, confidence, options.candidates)
     say("A prior learns beside them, and is weighed on validation.")
     prior = make_prior(run, prepared, confidence, options, folds, jobs=jobs, progress=progress)
-    molecules = _molecules(shown, given, jobs, progress, say)
+    molecules = _molecules(shown.molecules, given.lists, jobs, progress, say)
     contents = _contents(run, final, confidence, shown, molecules, found, folds, given, prior)
-    sources = [run.folder, prepared.folder, *map(Path, (*given.molecules, *given.names))]
+    sources = [run.folder, prepared.folder, *given.lists.files]
     return write_bundle(out, contents, sources, most=given.most_peaks)
 
 
@@ -141,7 +134,7 @@ def _contents(
 ) -> Contents:
     made_of = {
         **given.made_of,
-        "molecule_lists": _hashes(given.molecules),
+        "molecule_lists": _hashes(given.lists.files),
         "options": dict(run.made.options),
     }
     card = card_of(
@@ -158,7 +151,7 @@ def _contents(
         keys=shown.keys,
         molecules=molecules,
         card=card,
-        licence=_licence(shown, molecules),
+        licence=_licence(shown.records, molecules),
         prior=None if prior is None else prior.prior,
     )
 
@@ -181,31 +174,56 @@ def _library(path: StrPath) -> References:
     return found
 
 
+def replace_molecules(
+    bundle: Bundle,
+    out: StrPath,
+    lists: MoleculeLists,
+    *,
+    jobs: int | None = None,
+    progress: Progress = silent,
+    say: Say = unheard,
+) -> Bundle:
+    """Make the bundled database of a bundle anew; all else stays as it is.
+
+    The files are those that `export_run` would have written with the same lists, byte by byte.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    out : path
+        Folder to write; that of ``bundle`` itself is replaced.
+    lists : MoleculeLists
+    jobs : int, optional
+        Processes that describe molecules.
+
+    Raises
+    ------
+    BundleError, InputError
+        A list cannot be read, or the folder cannot be replaced.
+    """
+    described = References.of_library(bundle.library).molecules
+    molecules = _molecules(described, lists, jobs, progress, say)
+    card = with_molecules(bundle.card, molecules, _hashes(lists.files))
+    licence = _licence(bundle.library.records, molecules)
+    return rewrite_molecules(bundle, out, molecules, card, licence, lists.files)
+
+
 def _molecules(
-    shown: References, given: Extras, jobs: int | None, progress: Progress, say: Say
+    library: Sequence[DescribedMolecule],
+    lists: MoleculeLists,
+    jobs: int | None,
+    progress: Progress,
+    say: Say,
 ) -> BoxedMolecules:
     rejects = Groups()
-    names = read_names(given.names, given.licences, rejects)
-    molecules = boxed_molecules(
-        shown.molecules,
-        given.molecules,
-        given.sources,
-        names,
-        report=rejects,
-        jobs=jobs,
-        progress=progress,
-    )
-    if rejects.total:
-        first = rejects.by_count()[0]
-        say(
-            f"{rejects.total:,} records of names and molecules were set aside, first "
-            f"{first.where}: {first.reason}"
-        )
+    molecules = bundled_molecules(library, lists, report=rejects, jobs=jobs, progress=progress)
+    for group in rejects.by_count():
+        say(f"{group.count:,} records skipped: {group.reason} (first: {group.where})")
     return molecules
 
 
-def _licence(shown: References, molecules: BoxedMolecules) -> str:
-    columns = shown.records.select(["contributor", "license"]).to_pydict()
+def _licence(records: pa.Table, molecules: BoxedMolecules) -> str:
+    columns = records.select(["contributor", "license"]).to_pydict()
     counts = Counter(zip(columns["contributor"], columns["license"], strict=True))
     rows = [(who, licence, number) for (who, licence), number in counts.items()]
     sources = Counter(

@@ -71,6 +71,8 @@ class References:
     def of_library(cls, library: Library) -> "References":
         """All spectra of a library."""
         rows = library.molecules.to_pylist()
+        for row in rows:  # the key of a bundle's molecule that InChI cannot name is its SMILES
+            row["inchikey"] = "" if row["inchikey"].startswith("SMILES=") else row["inchikey"]
         return cls(
             Lists._make(np.array(each) for each in library.peaks),
             Ions._make(np.array(each) for each in library.ions),

@@ -14,6 +14,7 @@ from mzseek.evidence.registry import check_names
 
 if TYPE_CHECKING:
     from mzseek.annotation.bundle import Bundle
+    from mzseek.annotation.bundle.making.boxed import MoleculeLists
 
 model_app = typer.Typer(
     help="Make, check and describe the bundle that annotation goes by.", no_args_is_help=True
@@ -30,15 +31,31 @@ Folder = Annotated[
 Out = Annotated[Path, typer.Option(help="Folder to make.")]
 Lists = Annotated[
     list[Path] | None,
-    typer.Option("--molecules", help="Lists of molecules for the database in the box."),
+    typer.Option("--molecules", help="Lists of molecules for the bundled database."),
 ]
 Sources = Annotated[
     str | None,
     typer.Option(help="Of these lists only molecules of these sources, separated by commas."),
 ]
+Known = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--known",
+        help="Tables of molecules with names and identifiers (inchikey, smiles, name, synonyms, "
+        "pubchem_cid, hmdb, chebi, kegg, lipidmaps, dtxsid, in_sets); all of them go in.",
+    ),
+]
 Names = Annotated[
     list[Path] | None,
     typer.Option("--names", help="Records that name molecules, such as MassBank's."),
+]
+Electrospray = Annotated[
+    bool,
+    typer.Option(
+        "--electrospray-only",
+        help="Skip molecules of lists that electrospray does not ionise: hydrocarbons, inorganics, "
+        "radicals, isotope-labelled molecules, silyl derivatives, all below 50 Da.",
+    ),
 ]
 Licences = Annotated[
     str,
@@ -58,7 +75,10 @@ def _look_at_names(names: Path) -> None:
 
 
 @model_app.command("build")
-@early(spectra=look_for_file, molecules=look_for_file, names=look_for_file, channels=_look_at_names)
+@early(
+    spectra=look_for_file, molecules=look_for_file, known=look_for_file, names=look_for_file,
+    channels=_look_at_names,
+)  # fmt: skip
 def build(
     spectra: Annotated[
         list[Path],
@@ -87,7 +107,9 @@ def build(
     ] = None,
     molecules: Lists = None,
     sources: Sources = None,
+    known: Known = None,
     names: Names = None,
+    electrospray_only: Electrospray = False,
     peaks: Peaks = _PEAKS,
     work: Annotated[
         Path | None,
@@ -112,7 +134,7 @@ def build(
             spectra, out, channels_from(channels, settings or ()),
             Recipe(candidates, _parts(licence) or (), folds, leave_out or ()),
             Extras(
-                molecules=molecules or (), sources=_parts(sources), names=names or (),
+                lists=_lists(molecules, sources, known, names, electrospray_only),
                 most_peaks=peaks,
             ),
             work=work, jobs=jobs, progress=progress, say=lambda line: say(plain(line)),
@@ -123,7 +145,7 @@ def build(
 @model_app.command("export")
 @early(
     run=look_for_run, library=look_for_library, spectra=look_for_file, molecules=look_for_file,
-    names=look_for_file,
+    known=look_for_file, names=look_for_file,
 )  # fmt: skip
 def export(
     run: Annotated[Path, typer.Argument(help="Run folder that `mzseek fit` has made.")],
@@ -141,7 +163,9 @@ def export(
     ] = None,
     molecules: Lists = None,
     sources: Sources = None,
+    known: Known = None,
     names: Names = None,
+    electrospray_only: Electrospray = False,
     licence: Licences = _LICENCES,
     peaks: Peaks = _PEAKS,
     data: Annotated[
@@ -164,14 +188,49 @@ def export(
 
     rejects = Groups()
     extras = Extras(
-        details=read_details(spectra or (), rejects), library=library, molecules=molecules or (),
-        sources=_parts(sources), names=names or (), licences=_parts(licence) or (),
+        details=read_details(spectra or (), rejects), library=library,
+        lists=_lists(molecules, sources, known, names, electrospray_only, licence),
         most_peaks=peaks,
     )  # fmt: skip
     with watched() as progress:
         made = export_run(
             Run.open(run), out, extras, data=data, jobs=jobs, progress=progress,
             say=lambda line: say(plain(line)),
+        )  # fmt: skip
+    _tell(made)
+
+
+@model_app.command("molecules")
+@early(
+    bundle=look_for_bundle, molecules=look_for_file, known=look_for_file, names=look_for_file,
+)  # fmt: skip
+def molecules_of(
+    bundle: Annotated[Path, typer.Argument(help="A bundle's folder.")],
+    molecules: Lists = None,
+    sources: Sources = None,
+    known: Known = None,
+    names: Names = None,
+    electrospray_only: Electrospray = False,
+    licence: Licences = _LICENCES,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write; the bundle itself by default.")
+    ] = None,
+    jobs: Jobs = None,
+) -> None:
+    """Make the bundled molecule database anew, and nothing else.
+
+    Gives the same bytes as `mzseek model build` with the same lists. Molecules of the library stay.
+
+    Example: mzseek model molecules mine --known massbank_known.tsv.gz --molecules mine.csv
+    """
+    from mzseek.annotation.bundle import Bundle
+    from mzseek.annotation.bundle.making.export import replace_molecules
+
+    with watched() as progress:
+        made = replace_molecules(
+            Bundle.open(bundle), out or bundle,
+            _lists(molecules, sources, known, names, electrospray_only, licence), jobs=jobs,
+            progress=progress, say=lambda line: say(plain(line)),
         )  # fmt: skip
     _tell(made)
 
@@ -214,6 +273,26 @@ def verify(bundle: Folder = None) -> None:
     opened.verify()
     files = counted(len(opened.manifest["files"]), "file", "files")
     say(f"{plain(opened.folder)}: {files}, {opened.size:,} bytes, every one as it was written")
+
+
+def _lists(
+    molecules: list[Path] | None,
+    sources: str | None,
+    known: list[Path] | None,
+    names: list[Path] | None,
+    electrospray_only: bool,
+    licence: str = _LICENCES,
+) -> "MoleculeLists":
+    from mzseek.annotation.bundle.making.boxed import MoleculeLists
+
+    return MoleculeLists(
+        molecules or (),
+        _parts(sources),
+        known or (),
+        names or (),
+        _parts(licence) or (),
+        electrospray_only,
+    )
 
 
 def _parts(text: str | None) -> list[str] | None:
@@ -264,7 +343,12 @@ def _show(opened: "Bundle") -> None:
         say(f"    ions: {_listed(own['ions'])}")
         say(f"    instruments: {_listed(own['instruments'])}")
     say(f"  licences: {_listed(library['licences'])}")
-    say(f"Database in the box: {database['molecules']:,} molecules: {_listed(database['sources'])}")
+    say(f"Bundled database: {database['molecules']:,} molecules: {_listed(database['sources'])}")
+    if "linked" in database:  # older cards do not say
+        say(
+            f"  with a name: {database['named']:,}; with an identifier: "
+            f"{database['identified']:,}, with a link to its page: {database['linked']:,}"
+        )
     _show_measured(card["measured"])
     _show_prior(card.get("prior"))
     for mode, own in card["absence"].items():

@@ -40,6 +40,8 @@ function pane(data, candidate, width) {
 
 function identity(candidate) {
   const facts = [["formula", lowered(candidate.formula)], ["ion", candidate.adduct + (candidate.ppm === null ? "" : `, ${signed(candidate.ppm, 1)} ppm`)], ["InChIKey", candidate.key], ["SMILES", candidate.smiles], ["found in", candidate.from.join(", ")]];
+  const links = candidate.links.map(([name, page], place) => [place ? ", " : "", h("a", { href: page, target: "_blank", rel: "noopener noreferrer" }, name)]);
+  if (links.length) facts.push(["pages", links]);
   return h("dl", { class: "identity" }, facts.filter((row) => row[1]).map(([key, value]) => h("div", {}, h("dt", {}, key), h("dd", {}, value))));
 }
 
