@@ -83,7 +83,7 @@ class FeatureFiles:
             self.set_aside += 1
             report(where, reason)
 
-        self._keys = list(self._first_reading(counted))
+        self._keys = list(_feature_keys(self._spectra(counted), self.grouping))
         self.records = len(self._keys)
         self._left = Counter(self._keys)
 
@@ -110,18 +110,18 @@ class FeatureFiles:
                 else:
                     report(f"{path}: {spectrum.identifier}", fault)
 
-    def _first_reading(self, rejects: Rejects) -> Iterator[int]:
-        """For each spectrum the number of its feature."""
-        read = self._spectra(rejects)
-        if self.grouping.by == "none":
-            yield from (place for place, _ in enumerate(read))
-        elif self.grouping.by == "id":
-            known: dict[tuple[Path, str], int] = {}
-            for place, (path, spectrum) in enumerate(read):
-                own = feature_id(spectrum)
-                yield known.setdefault((path, own), place) if own else place
-        else:
-            yield from _by_precursor(read, self.grouping)
+
+def _feature_keys(read: Iterator[tuple[Path, Spectrum]], grouping: Grouping) -> Iterator[int]:
+    """For each spectrum the number of its feature."""
+    if grouping.by == "none":
+        yield from (place for place, _ in enumerate(read))
+    elif grouping.by == "id":
+        known: dict[tuple[Path, str], int] = {}
+        for place, (path, spectrum) in enumerate(read):
+            own = feature_id(spectrum)
+            yield known.setdefault((path, own), place) if own else place
+    else:
+        yield from _by_precursor(read, grouping)
 
 
 def _check_distinct(paths: Sequence[Path]) -> None:
@@ -132,8 +132,8 @@ def _check_distinct(paths: Sequence[Path]) -> None:
             raise InputError(path, "is given twice, expected each file once")
 
 
-def features_of(spectra: Iterable[Spectrum]) -> list[Feature]:
-    """Features of spectra that are in memory: those with one ``feature_id`` are one.
+def features_of(spectra: Iterable[Spectrum], grouping: Grouping | None = None) -> list[Feature]:
+    """Features of spectra that are in memory; by default those with one ``feature_id`` are one.
 
     Examples
     --------
@@ -142,11 +142,10 @@ def features_of(spectra: Iterable[Spectrum]) -> list[Feature]:
     >>> [(each.name, len(each.spectra)) for each in features_of([one, one])]
     [('7', 2)]
     """
-    groups: dict[str, list[tuple[int, Path, Spectrum]]] = {}
-    for place, spectrum in enumerate(spectra):
-        own = feature_id(spectrum)
-        key = f"id {own}" if own else f"place {place}"
-        groups.setdefault(key, []).append((place, Path(GIVEN), spectrum))
+    read = [(Path(GIVEN), spectrum) for spectrum in spectra]
+    groups: dict[int, list[tuple[int, Path, Spectrum]]] = {}
+    for place, key in enumerate(_feature_keys(iter(read), grouping or Grouping())):
+        groups.setdefault(key, []).append((place, *read[place]))
     names = Names()
     return [_feature(members, names) for members in groups.values()]
 
