@@ -136,7 +136,9 @@ class Annotation(Answer):
                 Stick(float(mz), -float(intensity) / strongest, "reference")
                 for mz, intensity in zip(reference.mz, reference.intensities, strict=True)
             ]
-            below = f"{reference.record} ({reference.name or reference.smiles}), "
+            same = candidate is not None and reference is candidate.match
+            name = reference.name or (candidate.name if same and candidate else "")
+            below = f"{reference.record} ({name or reference.smiles}), "
             below += f"similarity {reference.similarity:.2f}"
         return plot_sticks(sticks, spectrum.precursor_mz, title, below)
 

@@ -123,11 +123,11 @@ def _figure(sticks: Sequence[Stick], precursor_mz: float, title: str, below: str
         for mz, height, text in _placed(sticks, low, high):
             axes.annotate(text, (mz, 100 * height), (0, 2), textcoords="offset points",
                           ha="center", va="bottom", fontsize=8, color=BLUE)  # fmt: skip
-        foot = -100 * _HIGHEST if below else 0
+        foot = -115 if below else 0
         axes.plot([precursor_mz], [0], marker="^", color=ORANGE, clip_on=False, linestyle="none",
                   label=f"precursor {precursor_mz:.4f}")  # fmt: skip
         axes.axhline(0, color=MUTED, linewidth=0.8)
-        axes.set(xlim=(low, high), ylim=(foot, 100 * _HIGHEST), xlabel="m/z",
+        axes.set(xlim=(low, high), ylim=(foot, 145 if below else 130), xlabel="m/z",
                  ylabel="relative intensity (%)")  # fmt: skip
         marks = [-100, -50, 0, 50, 100] if below else [0, 50, 100]
         axes.set_yticks(marks, [str(abs(mark)) for mark in marks])
