@@ -62,7 +62,9 @@ def percentage_words(
     conditions = "your spectra are like those that this was measured on"
     whose = ""
     if knows_absence:
-        share = "a share of your features" if known is None else f"{100 * known:g} % of your features"
+        share = (
+            "a share of your features" if known is None else f"{100 * known:g} % of your features"
+        )
         said.append(
             "It includes the probability that the molecule is in the database at all, which starts "
             f"from the assumption that {share} are (--known)."
