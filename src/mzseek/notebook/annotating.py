@@ -124,6 +124,9 @@ def _wanted(objective: str, *numbers: Any) -> Wanted:
 def _annotated(spectra: Any, setup: Setup, grouping: Grouping, jobs: int | None) -> Annotations:
     rejects: list[tuple[str, str]] = []
     shop = Workshop(setup)
+    if shop.source.label == GIVEN:  # no path of a file that will be gone
+        folder = f"{Path(setup.database or '').parent}{os.sep}"
+        shop.rejects[:] = [(w.replace(folder, ""), r) for w, r in shop.rejects]
     named, given = shop.named(), _paths_or_spectra(spectra)
     paths = [each for each in given if isinstance(each, Path)]
     if paths:

@@ -15,10 +15,12 @@ VERSION = "2.0.0-M"
 OWN_PREFIX = "mzseek"  # of identifiers in the database that candidates were taken from
 SOFTWARE = param("MS", "MS:1000799", "custom unreleased software tool", f"mzseek {__version__}")
 # The measures of evidence rows. The first is also that of summary rows.
+# A model that does not estimate whether the molecule is in the database takes it for granted.
 CONFIDENCE = param(
-    "", "", "confidence: calibrated probability that the identification is right, times the "
-    "probability that the molecule is in the database where the model estimates it"
-)  # fmt: skip
+    "",
+    "",
+    "confidence: calibrated probability times probability that the molecule is in the database",
+)
 MEASURES = (
     CONFIDENCE,
     param("", "", "calibrated probability if the molecule is in the database"),
