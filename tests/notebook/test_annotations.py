@@ -12,6 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import mzseek as mz
+from mzseek.annotation.job import FEW
 from mzseek.annotation.writing.tables.candidates import FIRST, LAST
 from mzseek.datasets.demo import QUERIES
 from mzseek.errors import AnnotationError
@@ -195,6 +196,15 @@ def test_an_opened_database_is_searched(found, spectra, options, tmp_path):
     store = mz.Database.build(tmp_path / "a.smi", tmp_path / "db", jobs=1, watch=False)
     given = mz.annotate(spectra[0], database=store, **options)
     assert [each.smiles for each in given[0].candidates] == [found[0].best.smiles]
+
+
+@pytest.mark.slow
+def test_processes_know_candidates_that_were_given(caffeine, options):
+    many = [caffeine] * (FEW + 6)
+    found = mz.annotate(many, database=[CAFFEINE, ISOMER], group="none", jobs=2, **options)
+    assert len(found) == FEW + 6
+    assert {len(each.candidates) for each in found} == {2}
+    assert len({each.best.smiles for each in found}) == 1
 
 
 def test_spectra_in_memory_are_grouped_as_asked(spectra, options):

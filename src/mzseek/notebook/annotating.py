@@ -222,7 +222,9 @@ def _opened(database: Any) -> Iterator[StrPath | None]:
 def _rows(database: Any) -> Iterator[Sequence[Any]]:
     """Header and rows of a data frame, or of SMILES."""
     if hasattr(database, "columns") and hasattr(database, "itertuples"):
-        frame = database if database.index.name is None else database.reset_index()
+        index = database.index.name
+        is_named = index is not None and index not in database.columns
+        frame = database.reset_index() if is_named else database
         yield list(frame.columns)
         yield from frame.itertuples(index=False, name=None)
         return
