@@ -5,14 +5,16 @@ In a notebook::
     import mzseek as mz
 
     found = mz.annotate("mine.mgf")
+    found.to_frame()
+    found["17"].plot()
     found.save("answers.html")
     spectra = list(mz.read_spectra("mine.mgf"))
     prepared = mz.prepare("set", "prepared")
     run = mz.train(prepared, "emb-cos", "runs/emb-cos", epochs=10)
     run.evaluate()
 
-These names are loaded when they are first used. The rooms of the package have the rest, and are
-listed in ARCHITECTURE.md: ``from mzseek.chem import fingerprints``.
+These names are loaded when they are first used. The packages below have the rest, and are listed
+in ARCHITECTURE.md: ``from mzseek.chem import fingerprints``.
 """
 
 from importlib import import_module
@@ -21,35 +23,45 @@ from typing import TYPE_CHECKING, Any
 from mzseek.version import __version__
 
 if TYPE_CHECKING:
+    from mzseek.chem import fingerprints
     from mzseek.decision import bayes_decision
     from mzseek.library import Library
     from mzseek.notebook.annotating import annotate
+    from mzseek.notebook.annotations import Annotation, Annotations
     from mzseek.notebook.data import prepare
     from mzseek.notebook.molecules import Database
     from mzseek.notebook.runs import Run, train
     from mzseek.prepared import Prepared
-    from mzseek.spectra import read_spectra
+    from mzseek.spectra import Spectrum, read_spectra
 
 __all__ = [
+    "Annotation",
+    "Annotations",
     "Database",
     "Library",
     "Prepared",
     "Run",
+    "Spectrum",
     "__version__",
     "annotate",
     "bayes_decision",
+    "fingerprints",
     "prepare",
     "read_spectra",
     "train",
 ]
 
 _HOMES = {
+    "Annotation": "mzseek.notebook.annotations",
+    "Annotations": "mzseek.notebook.annotations",
     "Database": "mzseek.notebook.molecules",
     "Library": "mzseek.library",
     "Prepared": "mzseek.prepared",
     "Run": "mzseek.notebook.runs",
+    "Spectrum": "mzseek.spectra",
     "annotate": "mzseek.notebook.annotating",
     "bayes_decision": "mzseek.decision",
+    "fingerprints": "mzseek.chem",
     "prepare": "mzseek.notebook.data",
     "read_spectra": "mzseek.spectra",
     "train": "mzseek.notebook.runs",

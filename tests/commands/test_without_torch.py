@@ -163,7 +163,6 @@ def test_from_files_to_lists_and_decisions(ask: Ask, world: World, tmp_path: Pat
 
 NEEDS = [
     ("train prepared --loss bce --out run", "training needs torch: pip install 'mzseek[train]'"),
-    ("demo --out demo", "the demo needs torch: pip install 'mzseek[train]'"),
     ("reproduce main --out made", "reproducing needs yaml: pip install 'mzseek[report]'"),
     ("report RUN --out pages", "a report needs matplotlib: pip install 'mzseek[report]'"),
     ("bands PREPARED --figure b.svg", "a figure needs matplotlib: pip install 'mzseek[report]'"),
@@ -178,7 +177,17 @@ def test_what_needs_an_extra_says_so_in_one_line(
     places = {"RUN": str(world.run.folder), "PREPARED": str(tmp_path / "prepared")}
     done = ask(*(places.get(word, word) for word in command.split()), status=2)
     assert (done.stdout, done.stderr) == ("", f"mzseek: {line}\n")
-    assert not any((tmp_path / name).exists() for name in ("run", "demo", "pages", "b.svg"))
+    assert not any((tmp_path / name).exists() for name in ("run", "pages", "b.svg"))
+
+
+def test_the_demo_annotates_and_says_how_to_get_its_second_half(ask: Ask, tmp_path: Path) -> None:
+    text = " ".join(ask("demo", "--out", "demo").stdout.split())
+    assert "1. Annotating real spectra" in text
+    assert "60 records = 60 answered" in text
+    assert "Look at demo/answers/report.html" in text
+    assert "training a model, needs torch and matplotlib: pip install '.[train]'" in text
+    assert (tmp_path / "demo" / "answers" / "report.html").is_file()
+    assert not (tmp_path / "demo" / "runs").exists()
 
 
 def test_every_module_that_needs_no_torch_can_be_loaded(bare: dict[str, str]) -> None:

@@ -2,10 +2,11 @@
 
 import dataclasses
 
+import matchms
 import numpy as np
 import pytest
 
-from mzseek.errors import LibraryError
+from mzseek.errors import LibraryError, SpectrumError
 from mzseek.library import KINDS, Library
 
 
@@ -35,6 +36,15 @@ def test_analogs_come_one_a_molecule(library: Library, spectra) -> None:
     assert sorted(found.molecules.tolist()) == [0, 1, 2, 3, 4]
     every = library.search(spectra[0], "analog", top=20, by_molecule=False)
     assert len(set(every.molecules.tolist())) < len(every) == 20
+
+
+def test_matchms_spectra_find_the_same(library: Library, spectra) -> None:
+    others = [matchms.Spectrum(**each.matchms_fields()) for each in spectra]
+    for given in (others, iter(others), others[0]):
+        found = library.search(given, top=1)
+        assert found.records.tolist() == list(range(len(others)))[: len(found)]
+    with pytest.raises(SpectrumError, match="spectrum 2: is a str, expected a Spectrum"):
+        library.search([spectra[0], "a"])
 
 
 def test_the_other_mode_is_never_found(library: Library, spectra) -> None:

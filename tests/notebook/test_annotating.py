@@ -66,7 +66,7 @@ def test_saved_in_every_form(spectra, options, tmp_path, name):
 
 
 def test_what_is_no_spectrum(options):
-    with pytest.raises(AnnotationError, match="spectrum 1 is a int"):
+    with pytest.raises(AnnotationError, match="spectrum 1: is a int, expected a Spectrum"):
         mz.annotate([1], **options)
     with pytest.raises(AnnotationError, match="objective 'luck'"):
         mz.annotate([], objective="luck", **options)

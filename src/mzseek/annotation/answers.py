@@ -195,10 +195,11 @@ class Answer:
     @property
     def confidence(self) -> float:
         """Probability that the answer is right, absence from the database included; 0 for none."""
-        best = self.best
-        if best is None:
-            return 0.0
-        return best.probability * (1.0 if self.present is None else self.present)
+        return 0.0 if self.best is None else self.confidence_of(self.best)
+
+    def confidence_of(self, candidate: Candidate) -> float:
+        """Probability that a candidate is the molecule, absence from the database included."""
+        return candidate.probability * (1.0 if self.present is None else self.present)
 
     def nats(self, candidate: Candidate, kind: str) -> float:
         """What the channels of a kind ("evidence", "analogy", "match", "prior") add to a score."""

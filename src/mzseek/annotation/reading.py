@@ -158,7 +158,7 @@ class FeatureFiles:
             report(where, reason)
 
         self._warnings = InputWarnings(self.grouping)
-        self._keys = list(self._first_reading(counted))
+        self._keys = list(_feature_keys(self._first_reading(counted), self.grouping))
         self.records = len(self._keys)
         self._left = Counter(self._keys)
 
@@ -196,22 +196,29 @@ class FeatureFiles:
                 else:
                     report(f"{path}: {spectrum.identifier}", fault)
 
-    def _first_reading(self, rejects: Rejects) -> Iterator[int]:
-        """For each spectrum the number of its feature."""
-        if self.grouping.by == "precursor":
-            spectra = list[tuple[str, str, float, float]]()
-            for path, _, spectrum in self._spectra(rejects):
-                seconds = retention_seconds(spectrum)
-                time = math.nan if seconds is None else seconds
-                spectra.append((str(path), spectrum.adduct or "", spectrum.precursor_mz, time))
-                self._warnings.add(str(path), spectrum)
-            yield from _by_precursor(spectra, self.grouping)
-            return
-        known: dict[tuple[str, str], int] = {}
-        for place, (path, file, spectrum) in enumerate(self._spectra(rejects)):
-            key = feature_id(spectrum) if self.grouping.by == "id" else ""
+    def _first_reading(self, rejects: Rejects) -> Iterator[tuple[str, str, Spectrum]]:
+        """Yield each spectrum with its path and file, noting what is doubtful."""
+        for path, file, spectrum in self._spectra(rejects):
             self._warnings.add(str(path), spectrum)
-            yield known.setdefault((file, key), place) if key else place
+            yield str(path), file, spectrum
+
+
+def _feature_keys(
+    read: Iterable[tuple[str, str, Spectrum]], grouping: Grouping
+) -> Iterator[int]:
+    """Yield the number of each spectrum's feature, given its path, its file and the spectrum."""
+    if grouping.by == "precursor":
+        spectra = list[tuple[str, str, float, float]]()
+        for path, _, spectrum in read:
+            seconds = retention_seconds(spectrum)
+            time = math.nan if seconds is None else seconds
+            spectra.append((path, spectrum.adduct or "", spectrum.precursor_mz, time))
+        yield from _by_precursor(spectra, grouping)
+        return
+    known: dict[tuple[str, str], int] = {}
+    for place, (_, file, spectrum) in enumerate(read):
+        key = feature_id(spectrum) if grouping.by == "id" else ""
+        yield known.setdefault((file, key), place) if key else place
 
 
 def _check_distinct(paths: Sequence[Path]) -> None:
@@ -222,10 +229,10 @@ def _check_distinct(paths: Sequence[Path]) -> None:
             raise InputError(path, "is given twice, expected each file once")
 
 
-def features_of(spectra: Iterable[Spectrum], rt_unit: str | None = None) -> list[Feature]:
-    """Features of spectra that are in memory: those with one ``feature_id`` are one.
+def features_of(spectra: Iterable[Spectrum], grouping: Grouping | None = None) -> list[Feature]:
+    """Features of spectra that are in memory; by default those with one ``feature_id`` are one.
 
-    ``rt_unit`` holds for retention times without a unit.
+    ``grouping.rt_unit`` holds for retention times without a unit.
 
     Examples
     --------
@@ -234,11 +241,11 @@ def features_of(spectra: Iterable[Spectrum], rt_unit: str | None = None) -> list
     >>> [(each.name, len(each.spectra)) for each in features_of([one, one])]
     [('7', 2)]
     """
-    groups: dict[str, list[tuple[int, Path, Spectrum]]] = {}
-    for place, spectrum in enumerate(spectra):
-        spectrum = with_rt_unit(spectrum, rt_unit)
-        own = feature_id(spectrum)
-        key = f"id {own}" if own else f"place {place}"
+    how = grouping or Grouping()
+    read = [with_rt_unit(spectrum, how.rt_unit) for spectrum in spectra]
+    groups: dict[int, list[tuple[int, Path, Spectrum]]] = {}
+    keys = _feature_keys(((GIVEN, GIVEN, spectrum) for spectrum in read), how)
+    for place, (key, spectrum) in enumerate(zip(keys, read, strict=True)):
         groups.setdefault(key, []).append((place, Path(GIVEN), spectrum))
     names = Names()
     return [_feature(members, names) for members in groups.values()]

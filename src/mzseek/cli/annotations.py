@@ -93,8 +93,8 @@ def _show_reasons(answer: "Answer") -> None:
     ]
     say(f"Reasons, in nats against the average candidate: {', '.join(parts)}")
     if best.analog is not None:
-        say(f"Nearest analog: {plain(best.analog.record)} (spectra {best.analog.similarity:.2f}, "
-            f"molecules {best.analog.likeness:.2f} alike)")  # fmt: skip
+        say(f"Nearest analog: {plain(best.analog.record)} (spectral similarity "
+            f"{best.analog.similarity:.2f}, Tanimoto {best.analog.likeness:.2f})")  # fmt: skip
     if answer.present is not None:
         say(f"The molecule is in the database at all with a probability of {answer.present:.0%}.")
     others = {o: answer.candidates[at] for o, at in answer.choices.items() if at}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from mzseek.library.folder import MANIFEST, REJECTS, LibraryFolder
 from mzseek.library.found import Matches
 from mzseek.library.lists import Ions, Lists, lists_of
 from mzseek.registry import check_name
-from mzseek.spectra import Spectrum
+from mzseek.spectra import Spectrum, as_spectra
 from mzseek.tables import Table, Tabular
 from mzseek.work import Progress, silent
 
@@ -85,7 +85,7 @@ class Library(LibraryFolder, Tabular):
 
     def search(
         self,
-        spectra: Spectrum | Iterable[Spectrum],
+        spectra: Spectrum | Iterable[Any],
         kind: str = "cosine",
         top: int = 10,
         *,
@@ -102,7 +102,7 @@ class Library(LibraryFolder, Tabular):
 
         Parameters
         ----------
-        spectra : Spectrum or iterable of them
+        spectra : Spectrum, matchms spectrum, or iterable of them
         kind : str
             A name of `KINDS`.
         top : int
@@ -125,7 +125,7 @@ class Library(LibraryFolder, Tabular):
         """
         check_name(KINDS, kind, "kind of search", LibraryError)
         _check_numbers(top, tolerance, precursor_ppm, threads)
-        given = [spectra] if isinstance(spectra, Spectrum) else list(spectra)
+        given = list(as_spectra(spectra))
         lists, ions = lists_of(given)
         one_each = kind == "analog" if by_molecule is None else by_molecule
         groups = self.molecule_of if one_each else np.arange(len(self))

@@ -1,15 +1,18 @@
 """Annotation in a notebook: spectra in, answers out, shown and saved."""
 
+import csv
+import math
+import os
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-
 from mzseek.annotation.answering import Wanted
-from mzseek.annotation.answers import Answer
 from mzseek.annotation.asking.instruments import stated_tolerances, tolerances
 from mzseek.annotation.asking.ions import Ions
 from mzseek.annotation.candidates.formulas import read_formulas
@@ -18,104 +21,24 @@ from mzseek.annotation.job import FEW, more_facts, remarks
 from mzseek.annotation.opening.setup import Setup, setup_of
 from mzseek.annotation.pipeline import SetAside, Workshop, answered, answers
 from mzseek.annotation.reading import FeatureFiles, Grouping, features_of, warnings_of
-from mzseek.annotation.writing import Output, Settings, ranked
-from mzseek.annotation.writing.tables.candidates import candidate_cells
-from mzseek.annotation.writing.tables.summary import summary_cells
+from mzseek.annotation.scoring import tolerance_of
+from mzseek.annotation.writing import Settings
 from mzseek.decision import UTILITIES
-from mzseek.errors import AnnotationError, SpectrumError
+from mzseek.errors import AnnotationError, InputError, SpectrumError
 from mzseek.files import StrPath
+from mzseek.notebook.annotations import Annotations
 from mzseek.registry import check_name
-from mzseek.report.annotations import report_writers
-from mzseek.spectra import Spectrum
-from mzseek.spectra.record import Record, to_spectrum
-from mzseek.tables import Table, Tabular
+from mzseek.spectra import Spectrum, as_spectra
+from mzseek.spectra.convert import is_spectrum
 from mzseek.work import LocalEngine
 
-# Columns that stay text, though they may look like numbers: names, levels.
-_TEXTS = frozenset({"feature", "name", "level", "file", "notes"})
-
-
-class Annotations(Tabular, Sequence[Answer]):
-    """Answers to features, in the order of the features.
-
-    Attributes
-    ----------
-    answers : tuple of Answer
-    set_aside : list of (str, str)
-        Where and why, for each record or feature that was not answered.
-    facts : mapping
-        What was searched: model, database, libraries; and the prior that was counted in.
-    notes : tuple of str
-        What should be read about all of them together.
-    """
-
-    def __init__(
-        self,
-        answers: Sequence[Answer],
-        set_aside: Sequence[tuple[str, str]],
-        facts: Mapping[str, Any],
-        settings: Settings,
-        notes: Sequence[str] = (),
-        more: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.answers, self.set_aside = tuple(answers), list(set_aside)
-        self.facts, self._settings = facts, settings
-        self.notes, self._more = tuple(notes), dict(more or {})
-
-    def __len__(self) -> int:
-        return len(self.answers)
-
-    def __getitem__(self, place: Any) -> Any:
-        return self.answers[place]
-
-    def __iter__(self) -> Iterator[Answer]:
-        return iter(self.answers)
-
-    def to_frame(self) -> Any:
-        """A data frame with one row a candidate: the columns of ``candidates.tsv``."""
-        return self.candidates().to_frame()
-
-    def candidates(self) -> Table:
-        """One row a candidate."""
-        return _table(
-            candidate_cells(answer, candidate, rank)
-            for answer in self.answers
-            for rank, candidate in enumerate(ranked(answer), 1)
-        )
-
-    def to_table(self) -> Table:
-        """One row a feature: the columns of ``summary.tsv``."""
-        return _table(map(summary_cells, self.answers))
-
-    def save(self, path: StrPath) -> Path:
-        """Write the answers: a folder, or a file by its suffix (.tsv .json .html .mztab .graphml).
-
-        Returns
-        -------
-        Path
-        """
-        target = Path(path)
-        more = report_writers(self.facts)
-        with Output(target, self._settings, more=more) as output:
-            for where, reason in self.set_aside:
-                output.set_aside(where, reason)
-            for answer in self.answers:
-                output.write(answer)
-            output.finish(
-                bundle=self.facts["model"],
-                database=self.facts["database"],
-                prior=self.facts["prior"],
-                more=self._more,
-            )
-        return target
-
-    def __repr__(self) -> str:
-        return f"Annotations({len(self):,} features, {len(self.set_aside):,} set aside)"
+# What messages and results call candidates that were given as objects.
+GIVEN = "the candidates given"
 
 
 def annotate(
     spectra: "StrPath | Spectrum | Iterable[Any]",
-    database: StrPath | None = None,
+    database: "StrPath | Iterable[str] | Any | None" = None,
     library: StrPath | Sequence[StrPath] | None = None,
     model: StrPath | None = None,
     objective: str = "hit",
@@ -125,7 +48,8 @@ def annotate(
     peak_ppm: float | str | None = None,
     instrument: str | None = None,
     coverage: float = 0.9,
-    known: float = 0.5,
+    known: float | None = None,
+    strict: bool | None = None,
     formulas: StrPath | Mapping[str, str] | None = None,
     prior: StrPath | None = None,
     group: str = "id",
@@ -140,11 +64,13 @@ def annotate(
 
     Parameters
     ----------
-    spectra : path, paths, Spectrum, or iterable of Spectrum or matchms spectra
-    database : path, optional
-        A database, a list of candidates, or ``"library"``; the small one in the box by default.
+    spectra : path, paths, Spectrum, matchms spectrum, or iterable of spectra
+    database : path, Database, pandas.DataFrame or iterable of str, optional
+        A database, a file of candidates, or ``"library"``; a data frame with the columns of such a
+        file (with a column ``feature``: a list for each feature); or SMILES. The small database of
+        the bundle by default.
     library, model : paths, optional
-        Reference spectra beside the bundle's, and a bundle; that of mzseek by default.
+        Reference spectra in addition to the bundle's, and a bundle; that of mzseek by default.
     objective : str
         "hit", "tanimoto", "cosine", "bits" or "f1": what the first candidate is decided for.
     adduct : str or sequence of str
@@ -154,8 +80,14 @@ def annotate(
     instrument : str, optional
         "orbitrap", "qtof", "fticr" or "ion-trap": tolerances that are not given are its own. By
         default "qtof" where files state such an instrument.
-    coverage, known : float
-        Of prediction sets; share of features whose molecule is expected to be in the database.
+    coverage : float
+        Of prediction sets.
+    known : float, optional
+        Share of features whose molecule is expected in the database; by default that of the kind
+        of database.
+    strict : bool, optional
+        Only molecules of the database are candidates, whatever the library matches. By default
+        for lists of single features.
     formulas : path or mapping of str to str, optional
         Formulas that are known, by feature.
     prior : path, optional
@@ -169,24 +101,43 @@ def annotate(
     smiles_column, name_column : str, optional
         Columns of a list of candidates, where they are not the usual ones.
 
+    Returns
+    -------
+    Annotations
+
     Raises
     ------
-    MzseekError: what is missing, damaged or unknown; a bad record is set aside instead.
+    MzseekError
+        Something is missing, damaged or unknown. A spectrum that cannot be used is skipped, and
+        listed in the result.
+
+    Examples
+    --------
+    >>> found = annotate("mine.mgf", database=["CCO", "COC"])  # doctest: +SKIP
+    >>> found["17"].peaks()  # doctest: +SKIP
     """
     lines: tuple[str, ...] = ()
+    given = _paths_or_spectra(spectra)
     if instrument is ppm is peak_ppm is None:
-        instrument, tolerance, peaks, lines = stated_tolerances(_paths(spectra) or ())
+        paths = [each for each in given if isinstance(each, Path)]
+        instrument, tolerance, peaks, lines = stated_tolerances(paths)
     else:
         tolerance, peaks = tolerances(instrument, ppm, peak_ppm)
-    setup = setup_of(
-        model=model, database=database, library=library, prior=prior, precursor=tolerance,
-        most=most, peaks=peaks, instrument=instrument, smiles_column=smiles_column,
-        name_column=name_column, remarks=lines,
-        ions=Ions.parse([adduct] if isinstance(adduct, str) else adduct),
-        formulas=_known_formulas(formulas), wanted=_wanted(objective, coverage, top, known),
-    )  # fmt: skip
-    grouping = Grouping(group, tolerance, rt_unit=rt_unit)
-    return _annotated(spectra, setup, grouping, jobs)
+    with _opened(database) as candidates:
+        setup = setup_of(
+            model=model, database=candidates, library=_folders(library), prior=prior,
+            precursor=tolerance, most=most, peaks=peaks, instrument=instrument,
+            smiles_column=smiles_column, name_column=name_column, remarks=lines, strict=strict,
+            ions=Ions.parse([adduct] if isinstance(adduct, str) else adduct),
+            formulas=_known_formulas(formulas), wanted=_wanted(objective, coverage, top, known),
+        )  # fmt: skip
+        grouping = Grouping(group, tolerance, rt_unit=rt_unit)
+        try:
+            return _annotated(given, setup, grouping, jobs)
+        except InputError as error:
+            if candidates is not database and error.where.endswith(GIVEN):
+                raise AnnotationError(f"{GIVEN}: {error.reason}") from error
+            raise
 
 
 def _wanted(objective: str, *numbers: Any) -> Wanted:
@@ -194,38 +145,44 @@ def _wanted(objective: str, *numbers: Any) -> Wanted:
     return Wanted(objective, *numbers)
 
 
-def _annotated(spectra: Any, setup: Setup, grouping: Grouping, jobs: int | None) -> Annotations:
+def _annotated(given: list[Any], setup: Setup, grouping: Grouping, jobs: int | None) -> Annotations:
     rejects: list[tuple[str, str]] = []
     shop = Workshop(setup)
-    named, paths = shop.named(), _paths(spectra)
-    if paths is not None:
+    if shop.source.label == GIVEN:  # no path of a file that will be gone
+        folder = f"{Path(setup.database or '').parent}{os.sep}"
+        shop.rejects[:] = [(w.replace(folder, ""), r) for w, r in shop.rejects]
+    named = shop.named()
+    paths = [each for each in given if isinstance(each, Path)]
+    if paths:
         files = FeatureFiles(paths, grouping, rejects)
         features, number, doubts = iter(files), len(files), files.warnings()
     else:
-        one_or_more = [spectra] if isinstance(spectra, Spectrum) else spectra
-        listed = features_of(_spectra(one_or_more, rejects), grouping.rt_unit)
+        listed = features_of(_usable(given, rejects), grouping)
         features, number, doubts = iter(listed), len(listed), warnings_of(listed, grouping)
     features = named.meet(features)
     if number > FEW:
-        said = answers(features, setup, engine=LocalEngine(jobs), shop=shop)
+        results = answers(features, setup, engine=LocalEngine(jobs), shop=shop)
     else:
-        said = (one for feature in features for one in answered(shop, [feature]))
+        results = (one for feature in features for one in answered(shop, [feature]))
     found = []
-    for one in said:
-        if isinstance(one, SetAside):
-            rejects.append((one.where, one.reason))
+    for result in results:
+        if isinstance(result, SetAside):
+            rejects.append((result.where, result.reason))
         else:
-            found.append(one)
+            found.append(result)
+    facts, options = shop.facts(), asdict(setup)
+    if shop.source.label == GIVEN:  # whose file is gone by now
+        facts["database"]["path"] = options["database"] = GIVEN
     settings = Settings(
-        title="annotations", inputs=tuple(map(str, paths or ())), database=shop.source.label
-    )
-    explained = [answer.best.explained for answer in found if answer.best]
-    notes, facts = [*doubts, *remarks(shop, named, explained)], shop.facts()
+        title="annotations", inputs=tuple(map(str, paths)), database=shop.source.label,
+        options=options, **tolerance_of(shop.fitted),
+    )  # fmt: skip
     for line in [*doubts, *named.lines()]:
         warnings.warn(line, stacklevel=3)
+    explained = [answer.best.explained for answer in found if answer.best]
+    notes = [*doubts, *remarks(shop, named, explained)]
     removed = sum((Counter(answer.removed) for answer in found), Counter[str]())
-    more = more_facts(facts, named, removed)
-    return Annotations(found, rejects, facts, settings, notes, more)
+    return Annotations(found, rejects, facts, settings, notes, more_facts(facts, named, removed))
 
 
 def _known_formulas(
@@ -236,56 +193,86 @@ def _known_formulas(
     return tuple(read_formulas(formulas).items())
 
 
-def _paths(spectra: Any) -> list[Path] | None:
-    """Paths, if that is what was given."""
-    if isinstance(spectra, str | Path):
-        return [Path(spectra)]
-    if isinstance(spectra, list | tuple) and spectra and isinstance(spectra[0], str | Path):
-        return [Path(each) for each in spectra]
-    return None
+def _paths_or_spectra(given: Any) -> list[Any]:
+    """Return paths, or spectra, as a list; paths as `Path`."""
+    if isinstance(given, str | os.PathLike):
+        return [Path(given)]
+    if is_spectrum(given) or not isinstance(given, Iterable):
+        return [given]
+    listed = [Path(each) if isinstance(each, str | os.PathLike) else each for each in given]
+    if len({isinstance(each, Path) for each in listed}) > 1:
+        raise AnnotationError("paths and spectra were given together, expected one kind")
+    return listed
 
 
-def _spectra(spectra: Iterable[Any], rejects: list[tuple[str, str]]) -> Iterator[Spectrum]:
-    """Spectra of objects: mzseek's own, or any with ``peaks`` and ``metadata`` as matchms has."""
-    for place, each in enumerate(spectra, 1):
-        if isinstance(each, Spectrum):
-            if (fault := fault_of(each)) is None:
-                yield each
-            else:
-                rejects.append((f"spectrum {place}", fault))
-            continue
-        try:
-            peaks, metadata = each.peaks, each.metadata
-            mz, intensities = np.asarray(peaks.mz), np.asarray(peaks.intensities)
-        except AttributeError as error:
-            raise AnnotationError(
-                f"spectrum {place} is a {type(each).__name__}, expected a Spectrum, one of "
-                "matchms, or a path"
-            ) from error
-        record = Record(f"spectrum {place}", mz=mz, intensities=intensities,
-                        fallback_name=f"record {place}")  # fmt: skip
-        for key, value in dict(metadata).items():
-            record.add(str(key), "" if value is None else str(value))
-        try:
-            spectrum = to_spectrum(record)
-            if (fault := fault_of(spectrum)) is not None:
-                raise SpectrumError(fault)
-            yield spectrum
-        except SpectrumError as error:
-            rejects.append((record.where, str(error)))
-
-
-def _table(rows: Iterable[Mapping[str, str]]) -> Table:
-    """Cells of a table; columns of numbers as numbers, what is empty as None."""
-    listed = list(rows)
-    names = list(listed[0]) if listed else []
-    return Table({name: _column(name, [row[name] for row in listed]) for name in names})
-
-
-def _column(name: str, cells: list[str]) -> list[Any]:
-    if name in _TEXTS:
-        return cells
+def _usable(given: list[Any], rejects: list[tuple[str, str]]) -> Iterator[Spectrum]:
+    """Yield spectra that a molecule can be looked for; the others are noted."""
     try:
-        return [None if not cell else float(cell) for cell in cells]
-    except ValueError:
-        return cells
+        for number, spectrum in enumerate(as_spectra(given, rejects), 1):
+            fault = fault_of(spectrum)
+            if fault is None:
+                yield spectrum
+            else:
+                rejects.append((f"spectrum {number}: {spectrum.identifier}", fault))
+    except SpectrumError as error:
+        raise AnnotationError(f"{error}, or a path") from error
+
+
+def _folders(library: Any) -> Any:
+    """Return paths of libraries; an opened one stands for its folder."""
+    if library is None or isinstance(library, str | os.PathLike):
+        return library
+    several = library if isinstance(library, list | tuple) else [library]
+    return [getattr(each, "folder", each) for each in several]
+
+
+@contextmanager
+def _opened(database: Any) -> Iterator[StrPath | None]:
+    """Path of a database; candidates in memory become a file for as long as they are needed.
+
+    So that columns, features and unreadable molecules are dealt with as those of a file.
+    """
+    if database is None or isinstance(database, str | os.PathLike):
+        yield database
+    elif hasattr(database, "by_mass"):  # an opened Database
+        yield database.folder
+    else:
+        with TemporaryDirectory(prefix="mzseek-") as folder:
+            path = Path(folder, GIVEN)
+            with path.open("w", encoding="utf-8", newline="") as file:
+                writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+                writer.writerows([_cell(value) for value in row] for row in _rows(database))
+            yield path
+
+
+def _rows(database: Any) -> Iterator[Sequence[Any]]:
+    """Header and rows of a data frame, or of SMILES."""
+    if hasattr(database, "columns") and hasattr(database, "itertuples"):
+        index = database.index.name
+        is_named = index is not None and index not in database.columns
+        frame = database.reset_index() if is_named else database
+        yield list(frame.columns)
+        yield from frame.itertuples(index=False, name=None)
+        return
+    if not isinstance(database, Iterable) or isinstance(database, bytes | Mapping):
+        raise AnnotationError(
+            f"database is a {type(database).__name__}, expected a path, a Database, a data frame "
+            "or a list of SMILES"
+        )
+    yield ["smiles", "id"]
+    for number, smiles in enumerate(database, 1):
+        if smiles is not None and not isinstance(smiles, str):
+            raise AnnotationError(
+                f"database: item {number} is a {type(smiles).__name__}, expected a SMILES"
+            )
+        yield [smiles, ""]
+
+
+def _cell(value: Any) -> str:
+    """Text of a value on one line; whole numbers without a point, nothing for NaN and None."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.0f}" if value.is_integer() else str(value)
+    text = " ".join(str(value).split())
+    return "" if text in ("<NA>", "NaT") else text

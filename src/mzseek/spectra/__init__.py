@@ -1,6 +1,7 @@
 """Spectra: reading what users have, cleaning it, and binning it to sparse rows."""
 
 from mzseek.spectra.binning import BINS, bin_peaks, bin_spectra
+from mzseek.spectra.convert import as_spectra
 from mzseek.spectra.peaks import clean_peaks
 from mzseek.spectra.read import known_formats, read_spectra
 from mzseek.spectra.spectrum import Spectrum
@@ -9,6 +10,7 @@ from mzseek.spectra.write import write_mgf
 __all__ = [
     "BINS",
     "Spectrum",
+    "as_spectra",
     "bin_peaks",
     "bin_spectra",
     "clean_peaks",

@@ -1,6 +1,7 @@
 """One tandem mass spectrum."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,34 @@ class Spectrum:
     charge: int | None
     identifier: str
     metadata: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_matchms(cls, spectrum: Any) -> "Spectrum":
+        """Return a matchms spectrum as one of mzseek: see `mzseek.spectra.convert.from_matchms`.
+
+        Raises
+        ------
+        SpectrumError
+            It has no precursor m/z, no peaks, or contradicts itself.
+        """
+        from mzseek.spectra.convert import from_matchms
+
+        return from_matchms(spectrum)
+
+    def matchms_fields(self) -> dict[str, Any]:
+        """Return what matchms makes a spectrum of: ``matchms.Spectrum(**one.matchms_fields())``."""
+        stated = {
+            "spectrum_id": self.identifier,
+            "precursor_mz": self.precursor_mz,
+            "adduct": self.adduct,
+            "charge": self.charge,
+        }
+        known = {name: value for name, value in stated.items() if value is not None}
+        return {
+            "mz": self.mz,
+            "intensities": self.intensities,
+            "metadata": {**self.metadata, **known},
+        }
 
     def __len__(self) -> int:
         return len(self.mz)

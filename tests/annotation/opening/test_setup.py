@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.annotation.opening.setup import LIBRARY, Setup, setup_of
+from mzseek.annotation.opening.setup import LIBRARY, Setup, larger_databases, setup_of
 from mzseek.errors import AnnotationError
 
 
@@ -52,3 +52,12 @@ def test_a_database_that_is_made_by_name_is_made_first(
     with pytest.raises(AnnotationError) as other:
         setup_of(database="mine")
     assert "make it first" not in str(other.value)
+    with pytest.raises(AnnotationError, match="mzseek database pubchem FOLDER"):
+        setup_of(database="pubchem")
+
+
+def test_larger_databases_can_be_had_from_pip_alone(monkeypatch) -> None:
+    assert larger_databases()[0] == "mzseek database hmdb --out hmdb"
+    monkeypatch.setattr("mzseek.annotation.opening.setup.has", lambda package: False)
+    assert larger_databases()[0].startswith("pip install pyopenms && mzseek database hmdb")
+    assert not any("pubchem" in command for command in larger_databases())

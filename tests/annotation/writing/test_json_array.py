@@ -37,6 +37,7 @@ def test_objects_say_what_answers_do(written, make_answer, make_reference) -> No
     assert first["matches"][0]["record"] == match.record
     best = first["candidates"][0]
     assert (best["rank"], best["InChIkey2D"], best["probability"]) == (1, "RYYVLZVUVIJVGH", 0.8)
+    assert best["confidence"] == pytest.approx(0.8 * 0.95)
     assert best["channels"] == {"fragments": 2.5, "analogs": 1.0}
     assert best["nats"] == {"evidence": 2.5, "analogy": 1.0}
     assert best["libraryMatch"] is None

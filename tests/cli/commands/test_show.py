@@ -43,7 +43,8 @@ def test_it_says_what_is_in_the_file(mzseek) -> None:
     assert "structures all (SMILES), 9 molecules" in text
     assert "First spectrum: caffeine" in text
     assert "138.0662" in text
-    assert f"Next: mzseek data build {QUERIES} --molecules MOLECULES.tsv --out myset" in text
+    assert f"To train on them: mzseek data build {QUERIES} --molecules MOLECULES.tsv" in text
+    assert f"Next: mzseek annotate {QUERIES} --out answers" in text
 
 
 def test_contradictions_and_times_without_a_unit_are_pointed_out(mzseek, tmp_path: Path) -> None:
@@ -156,11 +157,11 @@ def test_every_format_folder_and_zip(mzseek, tmp_path: Path) -> None:
         assert "2 spectra, nothing set aside" in out
 
 
-def test_without_structures_it_says_so_and_what_can_be_done(mzseek, mixed: Path) -> None:
+def test_without_structures_it_says_so_and_how_to_annotate(mzseek, mixed: Path) -> None:
     _, out, _ = mzseek("show", mixed)
     assert "none (no SMILES, no InChI)" in out
-    assert "Without structures" in out
-    assert "Next: mzseek database search DATABASE --precursor 101.5000 --adduct '[M+H]+'" in out
+    assert "does not annotate" not in out
+    assert out.splitlines()[-1] == f"Next: mzseek annotate {mixed} --out answers"
 
 
 def test_profile_spectra_are_pointed_out(mzseek, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ def test_a_row_says_what_is_decided_for() -> None:
     assert row_data(make_answer(objective="tanimoto"), 0)["best"] != CAFFEINE
     text = rendered(make_answer("X7"), 3)
     assert 'id="f3"' in text
+    assert 'data-key="RYYVLZVUVIJVGH"' in text
     assert "48 %" in text
     assert "195.0877" in text
 

@@ -15,6 +15,7 @@ from mzseek.report.annotations import write_report
 from mzseek.report.annotations.embed import source_hash
 
 from .conftest import (
+    CAFFEINE,
     PAYLOADS,
     candidate,
     empty_answer,
@@ -62,6 +63,26 @@ def test_the_page_says_what_went_in_and_what_came_out(tmp_path: Path) -> None:
     ):  # fmt: skip
         assert said in text
     assert "neither answered nor set aside" not in text
+
+
+def test_percentages_are_explained_as_this_run_made_them(tmp_path: Path) -> None:
+    def text(answer=None, **facts) -> str:
+        page = write_report([answer or make_answer(), empty_answer()], tmp_path / "r.html",
+                            title="t", facts=make_facts(**facts))  # fmt: skip
+        return unscripted(page)
+
+    calibrated = "about 80 are right"
+    assert "assumption that 70 % of your features are (--known)" in text(known=0.7)
+    assert calibrated in text(known=0.7)
+    blind = text(make_answer(present=None))
+    assert "does not estimate whether the molecule is in the database" in blind
+    assert "of features whose molecule is in the database, about 80 are right" in blind
+    prior = text(prior="weights of a.csv")
+    assert calibrated not in prior
+    assert "with it they are not rates of right answers" in prior
+    assert "fitted without the prior" in prior
+    assert "chosen for tanimoto" in text(make_answer(objective="tanimoto"))
+    assert "chosen for" not in text().partition("Features")[0]
 
 
 def test_records_that_got_lost_are_told(tmp_path: Path) -> None:
@@ -140,7 +161,7 @@ def test_nothing_is_loaded_from_elsewhere_and_only_our_code_may_run(tmp_path: Pa
     assert len(code) == len(style) == 1
     assert policy == (
         f"default-src 'none'; script-src {source_hash(code[0])}; "
-        f"style-src {source_hash(style[0])}; base-uri 'none'; form-action 'none'"
+        f"style-src {source_hash(style[0])}; img-src data:; base-uri 'none'; form-action 'none'"
     )
     for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
         assert way not in code[0]
@@ -226,6 +247,55 @@ def test_in_a_browser_a_peak_lights_up_its_piece(browse, tmp_path: Path, width: 
     assert "broken" in found["said"]
     assert int(found["peaks"]) >= 1
     assert found["left"] == "0"
+
+
+SAVING = """
+const say = (name, value) => parent.postMessage([name, String(value)], "*");
+const names = [], Plain = Blob;
+window.Blob = class extends Plain {
+  constructor(parts, how) { super(parts, how); this.text = parts[0]; }
+};
+let last = null;
+URL.createObjectURL = (blob) => { last = blob; return "#"; };
+HTMLAnchorElement.prototype.click = function () {
+  names.push(this.download);
+  say("names", names.join(" "));
+  if (last.type === "image/png") return say("png", last.size > 5000);
+  const inside = new DOMParser().parseFromString(last.text, "image/svg+xml");
+  say("figures", inside.querySelectorAll("svg > svg").length);
+  say("classes", inside.querySelectorAll("[class], [style], [data-atom]").length);
+  say("blue", inside.querySelectorAll("line[stroke='rgb(0, 103, 165)']").length);
+};
+// The browser's clock runs ahead of the work on pictures: let it wait.
+setInterval(() => { let sum = 0; for (let i = 0; i < 2e7; i++) sum += Math.sqrt(i); }, 50);
+Object.defineProperty(navigator, "clipboard", { value: {
+  writeText: (text) => { say("copied", text); return Promise.resolve(); } } });
+document.querySelector("#f0 button.open").click();
+document.querySelector(".identity .copy").click();
+const find = document.querySelector("#find");
+find.value = "F1";
+find.dispatchEvent(new Event("input", { bubbles: true }));
+const [one, two] = document.querySelectorAll(".saves button");
+one.click();
+two.click();
+say("also", document.querySelector(".same").textContent);
+location.hash = document.querySelector(".same a").getAttribute("href");
+setTimeout(() => say("open", document.querySelector("#f1").classList.contains("is-open")), 500);
+"""
+
+
+@pytest.mark.slow
+def test_in_a_browser_smiles_are_copied_and_figures_saved(browse, tmp_path: Path) -> None:
+    answers = [make_answer("F1"), make_answer("F2"), empty_answer("F3")]
+    page = write_report(answers, tmp_path / "r.html", title="t", facts=make_facts())
+    found = noted(browse(page, SAVING, 1200))
+    assert found["copied"] == CAFFEINE
+    assert found["names"] == "F1-1-caffeine.svg F1-1-caffeine.png"
+    assert (found["figures"], found["classes"]) == ("2", "0")  # spectrum and structure
+    assert int(found["blue"]) >= 4  # explained peaks keep their colour
+    assert found["png"] == "true"  # a picture of some size
+    assert found["also"] == "caffeine is also the answer for 1 other feature: F2"
+    assert found["open"] == "true"  # though it was filtered out
 
 
 @pytest.mark.slow

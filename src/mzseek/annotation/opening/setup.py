@@ -11,10 +11,15 @@ from mzseek.annotation.asking.ions import Ions
 from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.prior import LEARNED
 from mzseek.errors import AnnotationError
+from mzseek.extras import has
 from mzseek.files import StrPath
 
 NO_PRIOR = "none"
-_MADE_BY_NAME = ("hmdb", "pubchem")  # commands of `mzseek database` that get their lists themselves
+# Names that users may take for databases, and how to make each.
+_MADE_BY = {
+    "hmdb": "mzseek database hmdb --out hmdb",
+    "pubchem": "mzseek database pubchem FOLDER-WITH-CID-SMILES.gz --out pubchem",
+}
 LIBRARY = "library"  # the name of a database that is the library's own molecules
 
 
@@ -97,15 +102,24 @@ def setup_of(
     )
 
 
+def larger_databases() -> tuple[str, ...]:
+    """Commands that make a larger database than the bundle's from what pip can install.
+
+    PubChem is not among them: its files have to be downloaded by other means.
+    """
+    install = "" if has("pyopenms") else "pip install pyopenms && "
+    return (f"{install}{_MADE_BY['hmdb']}", "mzseek database build YOUR-LIST.csv --out mine")
+
+
 def _resolved(database: StrPath | None) -> str | None:
     if database is None or str(database) == LIBRARY:
         return None if database is None else LIBRARY
     path = Path(str(database))
     if not path.exists():
-        first = f"; make it first: mzseek database {path} --out {path}"
+        command = _MADE_BY.get(str(path))
         raise AnnotationError(
             f"{path}: no such file or folder, expected a database, or a list of candidates"
-            f"{first if str(path) in _MADE_BY_NAME else ''}"
+            f"{f'; make it first: {command}' if command else ''}"
         )
     return str(path.resolve())
 

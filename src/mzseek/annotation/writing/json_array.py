@@ -71,6 +71,7 @@ def _candidate_object(answer: Answer, candidate: Candidate, rank: int) -> dict[s
         "molecularFormula": candidate.formula,
         "adduct": candidate.adduct,
         "probability": _finite(candidate.probability),
+        "confidence": _finite(answer.confidence_of(candidate)),
         "inSet": bool(candidate.in_set),
         "name": candidate.name,
         "mass": _finite(candidate.mass),

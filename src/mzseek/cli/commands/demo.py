@@ -12,7 +12,7 @@ from mzseek.cli.commands.prepare import show_prepared
 from mzseek.cli.output import plain, say, watched
 from mzseek.cli.tradeoff import show_tradeoff
 from mzseek.errors import DatasetError
-from mzseek.extras import require
+from mzseek.extras import has
 
 if TYPE_CHECKING:
     from mzseek.annotation.bundle import Bundle
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _MARK = "MADE-BY-MZSEEK-DEMO.txt"
 _BLIND = "emb-cos, spectrum-blind"
 _LOOK_UP = "analogs, nothing trained"
+_TO_TRAIN = ("torch", "matplotlib")  # packages of the second half
+_GET_TRAINING = "pip install '.[train]' in the folder that mzseek was installed from"
 
 
 def demo(
@@ -30,10 +32,10 @@ def demo(
 ) -> None:
     """Annotate real spectra with what comes with mzseek, then train on some of them.
 
+    Training needs torch and matplotlib. Without them the demo ends after annotating.
+
     Example: mzseek demo --out demo
     """
-    for package in ("torch", "matplotlib"):
-        require(package, "the demo")
     from mzseek.files import sole_writer
 
     with sole_writer(out, "making the demo"):
@@ -43,11 +45,23 @@ def demo(
 
 def _make(out: Path, seed: int, epochs: int) -> None:
     start = time.perf_counter()
+    _step(1, "Annotating real spectra of a contributor that the model has not learned from")
+    _annotate(out / "answers")
+    look = (
+        f"[bold]Look at {plain(out / 'answers' / 'report.html')}[/bold] in a browser: spectra, "
+        "molecules, and why."
+    )
+    missing = [package for package in _TO_TRAIN if not has(package)]
+    if missing:
+        say(
+            f"\nDone in {time.perf_counter() - start:.0f} s.\n{look}\n"
+            f"The second half, training a model, needs {' and '.join(missing)}: "
+            f"{plain(_GET_TRAINING)}"
+        )
+        return
     from mzseek.annotation.bundle import Bundle
 
     bundle = Bundle.open()
-    _step(1, "Annotating real spectra of a contributor that the model has not learned from")
-    _annotate(out / "answers")
     _step(2, "Taking real spectra to train on from the library that comes with mzseek")
     prepared = _prepare(bundle, out, seed)
     _step(3, "Training two losses, and what they must beat")
@@ -59,9 +73,8 @@ def _make(out: Path, seed: int, epochs: int) -> None:
 
     page = write_runs_page(shown, out / "index.html")
     say(
-        f"\nDone in {time.perf_counter() - start:.0f} s.\n"
-        f"[bold]Look at {plain(out / 'answers' / 'report.html')}[/bold] in a browser: spectra, "
-        f"molecules, and why.\nAnd at {plain(page)}: what training for one metric costs in another."
+        f"\nDone in {time.perf_counter() - start:.0f} s.\n{look}\n"
+        f"And at {plain(page)}: what training for one metric costs in another."
     )
 
 

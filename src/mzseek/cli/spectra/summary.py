@@ -272,24 +272,10 @@ def _say_next(paths: Sequence[Path], summary: Summary, first: Spectrum | None) -
     files: Sequence[object] = paths if len(paths) <= _SHOWN_FILES else ["FILES"]
     one = shlex.quote(str(paths[0])) if len(paths) == 1 else "FILE"
     say(f"[dim]Another spectrum: mzseek show {plain(one)} --spectrum ID-OR-NUMBER[/dim]")
-    if summary.with_structure and summary.folds.given:
-        lists = ("--candidates-mass", "LISTS.json")
-        say_next("mzseek", "prepare", *files, *lists, "--out", "prepared")
-    elif summary.with_structure:
-        pool = ("--molecules", "MOLECULES.tsv")
-        say_next("mzseek", "data", "build", *files, *pool, "--out", "myset")
-    else:
-        _say_what_can_be_had(first)
-
-
-def _say_what_can_be_had(first: Spectrum) -> None:
-    say(
-        "[yellow]Without structures[/yellow] (a SMILES or InChI in each record) `mzseek data "
-        "build` can make no data set of them, and this version does not annotate. What can be "
-        "had are molecules of a precursor's mass, from a database that `mzseek database build` "
-        "has made:"
-    )
-    mode = first.metadata.get("ionmode", "positive")
-    adduct = first.adduct or ("[M-H]-" if mode == "negative" else "[M+H]+")
-    ion = ("--precursor", f"{first.precursor_mz:.4f}", "--adduct", adduct)
-    say_next("mzseek", "database", "search", "DATABASE", *ion)
+    if summary.with_structure:
+        if summary.folds.given:
+            training = f"mzseek prepare {one} --candidates-mass LISTS.json --out prepared"
+        else:
+            training = f"mzseek data build {one} --molecules MOLECULES.tsv --out myset"
+        say(f"[dim]To train on them: {plain(training)}[/dim]")
+    say_next("mzseek", "annotate", *files, "--out", "answers")

@@ -80,6 +80,7 @@ def signs_of(answer: Answer) -> dict[str, Any]:
         "confidence": answer.confidence,
         "coverage": answer.coverage,
         "objective": answer.objective,
-        "knows_absence": answer.present is not None,
+        # Without candidates the molecule is not among them, whatever a model can estimate.
+        "knows_absence": answer.present is not None and answer.best is not None,
         "has_prior": "prior" in answer.kinds.values(),
     }

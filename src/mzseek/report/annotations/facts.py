@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from mzseek.annotation.opening.lending import lending_lines
+from mzseek.annotation.opening.setup import larger_databases
 from mzseek.annotation.writing import Settings
 from mzseek.version import __version__
 
 SMALL = 200_000  # molecules: a smaller database is called small
-LARGER = ("mzseek database hmdb", "mzseek database pubchem", "mzseek database build YOUR-LIST")
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,9 @@ class Facts:
     larger : tuple of str
         Commands that get a larger one.
     prior : str
-        What is counted in though no spectrum says it, in words; empty for nothing.
+        The prior that is applied, in words; empty for none.
+    known : float or None
+        Share of features that is assumed to be in the database; None where that is not known.
     model, about_model : str
         The model's name, and in a sentence what it learned from.
     library : str
@@ -65,6 +67,7 @@ class Facts:
     checksums: Mapping[str, str] = field(default_factory=dict)
     date: str = ""
     prior: str = ""
+    known: float | None = None
 
 
 def facts_of(
@@ -92,7 +95,7 @@ def facts_of(
         database=settings.database,
         molecules=molecules,
         small=molecules < SMALL and database["kind"] != "file",
-        larger=LARGER,
+        larger=larger_databases() if database["kind"] == "in the box" else (),
         model=model.get("name", Path(model["path"]).name),
         about_model=model.get("about", ""),
         library=" ".join([f"{spectra:,} reference spectra.", *lending_lines(searched["added"])]),
@@ -101,4 +104,5 @@ def facts_of(
         versions={"mzseek": __version__},
         checksums={name: digest[:16] for name, digest in model.get("sha256", {}).items()},
         prior=(searched.get("prior") or {}).get("said", ""),
+        known=settings.options.get("wanted", {}).get("known"),
     )

@@ -27,6 +27,7 @@ def row_data(answer: Answer, place: int) -> dict[str, Any]:
         "rt": answer.feature.retention_time,
         "best": name,
         "smiles": "" if best is None else best.smiles,
+        "key": "" if best is None else best.key,
         "formula": "" if best is None else lowered(best.formula),
         "adduct": "" if best is None else best.adduct,
         "confidence": answer.confidence,

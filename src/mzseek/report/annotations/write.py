@@ -25,12 +25,12 @@ from mzseek.report.annotations.embed import embedded, source_hash
 from mzseek.report.annotations.facts import Facts, facts_of
 from mzseek.report.annotations.feature import IN_FULL, feature_data
 from mzseek.report.annotations.row import row_data
-from mzseek.report.annotations.words import LEVELS, goals
+from mzseek.report.annotations.words import LEVELS, goals, percentage_words
 from mzseek.report.page import templates
 
 _ROOM = "annotations"
 # In this order they are one script.
-SCRIPTS = ("dom", "structure", "spectrum", "mirror", "panels", "detail", "table")
+SCRIPTS = ("dom", "save", "structure", "spectrum", "mirror", "panels", "detail", "table")
 
 
 def write_report(
@@ -185,6 +185,12 @@ def _known(title: str, facts: Facts, counts: Counts) -> dict[str, Any]:
         "coverages": sorted(counts.coverages),
         "objectives": sorted(counts.objectives),
         "goals": goals(),
+        "percentages": percentage_words(
+            knows_absence=counts.knows_absence,
+            known=facts.known,
+            objectives=counts.objectives,
+            has_prior=bool(facts.prior),
+        ),
         "licences": sorted(counts.licences.items()),
     }
 

@@ -31,7 +31,7 @@ DAMAGES = {
     "an identifier twice": ("SML\t2\t2", "SML\t1\t2"),
     "lists of different lengths": ("C8H10N4O2|C8H10N4O2", "C8H10N4O2"),
     "a prefix of no database": ("HMDB:HMDB", "KEGG:HMDB"),
-    "the level's system": (r"re:(\t)3(\t\[, , calibrated)", r"\g<1>6\2"),
+    "the level's system": (r"re:(\t)3(\t\[, , confidence)", r"\g<1>6\2"),
     "an ion": ("[M+H]1+", "M+H"),
     "a spectrum of no run": ("ms_run[1]:databasekey", "ms_run[9]:databasekey"),
     "the blank line": ("\n\nSFH", "\nSFH"),
@@ -75,7 +75,13 @@ def test_a_file_has_no_faults_and_says_what_answers_do(written, several, checked
     first, nothing, match, own, formula = file.rows["SML"]
     assert first["database_identifier"] == "HMDB:HMDB0001847|mzseek:AAAAAAAAAAAAAA"
     assert first["uri"] == "https://hmdb.ca/metabolites/HMDB0001847|null"
-    assert (first["reliability"], first["best_id_confidence_value"]) == ("3", "0.800000")
+    # 0.8 if the molecule is in the database, which it is with 0.95.
+    assert (first["reliability"], first["best_id_confidence_value"]) == ("3", "0.760000")
+    assert first["best_id_confidence_measure"] == file.metadata["id_confidence_measure[1]"]
+    assert "probability that the molecule is in the database" in first["best_id_confidence_measure"]
+    evidence = file.rows["SME"][0]
+    assert evidence["id_confidence_measure[1]"] == first["best_id_confidence_value"]
+    assert evidence["id_confidence_measure[2]"] == "0.800000"
     assert [row["opt_global_feature"] for row in file.rows["SML"]] == list("12345")
     assert {nothing[c] for c in ("database_identifier", "smiles", "adduct_ions")} == {"null"}
     assert match["database_identifier"] == "HMDB:HMDB0001847"

@@ -28,6 +28,8 @@ def test_answers_are_shown_here(mzseek, mgf, options):
     assert "confidence" in shown
     assert "S0-1" in shown
     assert "Searched the small database that comes with mzseek" in shown
+    assert "mzseek database hmdb --out hmdb" in shown  # which pip can bring
+    assert "pubchem" not in shown  # which it cannot
     assert "4 records = 4 answered + 0 set aside" in shown
 
 

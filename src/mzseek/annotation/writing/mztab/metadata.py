@@ -14,10 +14,16 @@ from mzseek.version import __version__
 VERSION = "2.0.0-M"
 OWN_PREFIX = "mzseek"  # of identifiers in the database that candidates were taken from
 SOFTWARE = param("MS", "MS:1000799", "custom unreleased software tool", f"mzseek {__version__}")
-# The scores of evidence rows, the one that decides about ranks first.
-PROBABILITY = param("", "", "calibrated probability")
+# The measures of evidence rows. The first is also that of summary rows.
+# A model that does not estimate whether the molecule is in the database takes it for granted.
+CONFIDENCE = param(
+    "",
+    "",
+    "confidence: calibrated probability times probability that the molecule is in the database",
+)
 MEASURES = (
-    PROBABILITY,
+    CONFIDENCE,
+    param("", "", "calibrated probability if the molecule is in the database"),
     param("", "", "log-odds score in nats"),
     param("MS", "MS:1002890", "fragmentation score"),
     param("", "", "similarity of the library spectrum"),

@@ -39,11 +39,11 @@ def peak_rows(answer: Answer, settings: Settings) -> Iterator[list[str]]:
     name = words(answer.feature.name)
     for rank, candidate in best or [(0, None)]:
         smiles = words(candidate.smiles) if candidate else ""
-        pieces = _Pieces(candidate)
+        pieces = FragmentSmiles(candidate)
         for spectrum in answer.feature.spectra:
             whose = [name, words(spectrum.identifier), str(rank) if rank else "", smiles]
             most = float(spectrum.intensities.max(initial=0.0)) or 1.0
-            for peak in _explained(spectrum, candidate, settings):
+            for peak in explained_peaks(spectrum, candidate, settings):
                 yield [
                     *whose,
                     decimal(peak.mz, 5),
@@ -53,9 +53,10 @@ def peak_rows(answer: Answer, settings: Settings) -> Iterator[list[str]]:
                 ]
 
 
-def _explained(
+def explained_peaks(
     spectrum: Spectrum, candidate: Candidate | None, settings: Settings
 ) -> Iterator[Explanation]:
+    """Peaks of a spectrum, each with the fragment of a candidate that explains it best, if any."""
     if candidate is not None:
         try:
             yield from explain(
@@ -74,7 +75,7 @@ def _explained(
         yield Explanation(mz, *nothing, intensity, 0.0, 0)
 
 
-def _explanation_cells(peak: Explanation, pieces: "_Pieces") -> list[str]:
+def _explanation_cells(peak: Explanation, pieces: "FragmentSmiles") -> list[str]:
     if peak.formula is None:
         return [""] * 8
     return [
@@ -89,8 +90,8 @@ def _explanation_cells(peak: Explanation, pieces: "_Pieces") -> list[str]:
     ]
 
 
-class _Pieces:
-    """Pieces of a candidate as SMILES, each written once."""
+class FragmentSmiles:
+    """Fragments of a candidate as SMILES, each written once."""
 
     def __init__(self, candidate: Candidate | None) -> None:
         self._molecule: Mol | None = None
@@ -100,6 +101,7 @@ class _Pieces:
                 self._molecule = parse_molecule(candidate.smiles)
 
     def smiles(self, atoms: tuple[int, ...]) -> str:
+        """SMILES of some atoms of the candidate; empty where it cannot be read."""
         if atoms not in self._written:
             known = self._molecule is not None and atoms
             text = MolFragmentToSmiles(self._molecule, list(atoms)) if known else ""

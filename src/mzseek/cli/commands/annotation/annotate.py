@@ -237,15 +237,19 @@ def tell(done: "Done") -> None:
 
 
 def _tell_database(facts: dict[str, Any]) -> None:
-    from mzseek.cli.output import say
+    from mzseek.annotation.opening.setup import larger_databases
+    from mzseek.cli.output import plain, say
 
     if facts["kind"] == "in the box" or facts["molecules"] < _SMALL:
         own = "that comes with mzseek" if facts["kind"] == "in the box" else "given"
         say(
             f"Searched the small database {own} ({facts['molecules']:,} molecules): what is not in "
-            "it cannot be found. Larger ones: mzseek database hmdb, mzseek database pubchem, or "
-            "your own list (mzseek database build)."
+            "it cannot be found."
         )
+    if facts["kind"] == "in the box":
+        say("To search a larger one, make it and name it with --database:")
+        for command in larger_databases():
+            say(f"  {plain(command)}")
 
 
 def _tell_prior(facts: dict[str, Any] | None) -> None:

@@ -1,6 +1,6 @@
 // All about a feature.
 const COMMON = JSON.parse(document.getElementById("common").textContent);
-const read = (place) => JSON.parse(document.getElementById("d" + place).textContent);
+const read = (place) => Object.assign(JSON.parse(document.getElementById("d" + place).textContent), { place: +place });
 
 function explains(data, candidate) {
   const drawn = data.peaks[0].length, own = candidate.pieces.length, explained = new Set(candidate.pieces.map((row) => row[0]));
@@ -35,14 +35,24 @@ function pane(data, candidate, width) {
   const parts = [h("div", { class: "plot" }, drawn.svg)];
   if (figure) parts.push(h("div", { class: "figure" }, figure));
   join(drawn, figure, readout, st);
-  return [h("div", { class: "pair" + (narrow ? " narrow" : "") }, parts), readout];
+  const name = candidate ? `${data.name}-${candidate.rank}-${candidate.name || candidate.key}` : data.name;
+  return [h("div", { class: "pair" + (narrow ? " narrow" : "") }, parts), readout, saveButtons(figure ? [drawn.svg, figure] : [drawn.svg], name)];
 }
 
 function identity(candidate) {
   const facts = [["formula", lowered(candidate.formula)], ["ion", candidate.adduct + (candidate.ppm === null ? "" : `, ${signed(candidate.ppm, 1)} ppm`)], ["InChIKey", candidate.key], ["SMILES", candidate.smiles], ["found in", candidate.from.join(", ")]];
   const links = candidate.links.map(([name, page], place) => [place ? ", " : "", h("a", { href: page, target: "_blank", rel: "noopener noreferrer" }, name)]);
   if (links.length) facts.push(["pages", links]);
-  return h("dl", { class: "identity" }, facts.filter((row) => row[1]).map(([key, value]) => h("div", {}, h("dt", {}, key), h("dd", {}, value))));
+  return h("dl", { class: "identity" }, facts.filter((row) => row[1]).map(([key, value]) => h("div", {}, h("dt", {}, key), h("dd", {}, value), key === "SMILES" ? copyButton(value) : "")));
+}
+
+// Other features of the page whose answer is the same molecule, by the first block of the InChIKey.
+const SAME_LISTED = 20;
+function sameAnswer(data, candidate) {
+  const same = candidate.key ? rows.filter((row) => row.dataset.key === candidate.key && +row.dataset.place !== data.place) : [];
+  if (!same.length) return "";
+  const links = same.slice(0, SAME_LISTED).map((row, i) => [i ? ", " : "", h("a", { href: "#" + row.id, onclick: () => { if (location.hash === "#" + row.id) fromLink(); } }, row.cells[0].dataset.v)]);
+  return h("p", { class: "same" }, `${called(candidate)} is also the answer for ${many(same.length, "other feature")}: `, links, same.length > SAME_LISTED ? ` and ${same.length - SAME_LISTED} more` : "");
 }
 
 function drawDetail(data, root, width) {
@@ -66,7 +76,7 @@ function drawDetail(data, root, width) {
   const select = (place) => {
     const candidate = data.candidates[place];
     [...cards.children].forEach((each, i) => { each.setAttribute("aria-selected", i === place); each.tabIndex = i === place ? 0 : -1; });
-    stage.replaceChildren(...pane(data, candidate, inner), h("p", { class: "sentence" }, explains(data, candidate)), identity(candidate), peakTable(data, candidate),
+    stage.replaceChildren(...pane(data, candidate, inner), h("p", { class: "sentence" }, explains(data, candidate)), identity(candidate), sameAnswer(data, candidate), peakTable(data, candidate),
       h("div", { class: "boxes" }, howSure(data), why(data, candidate), h("div", { class: "stack" }, forGoals(data), asIons(data))),
       references(data, candidate, inner < 640 ? inner : Math.round(inner * 0.62)));
     root.selected = place;

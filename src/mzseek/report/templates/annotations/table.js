@@ -109,7 +109,10 @@ addEventListener("afterprint", () => { forPaper.forEach(close); forPaper = []; }
 // A link to a feature opens it; so does a page of one.
 function fromLink() {
   const row = /^#f\d+$/.test(location.hash) && by(location.hash.slice(1));
-  if (row) { if (!row.classList.contains("is-open")) open(row); row.scrollIntoView(); }
+  if (!row) return;
+  if (row.hidden) { tools.reset(); filter(); }
+  if (!row.classList.contains("is-open")) open(row);
+  row.scrollIntoView();
 }
 addEventListener("hashchange", fromLink);
 fromLink();

@@ -1,0 +1,221 @@
+"""Results of ``mz.annotate``: look-up, frames, peaks, plots, and files with the same tolerance."""
+
+import csv
+import dataclasses
+import json
+import re
+
+import matchms
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+import mzseek as mz
+from mzseek.annotation.job import FEW
+from mzseek.annotation.writing.tables.candidates import FIRST, LAST
+from mzseek.datasets.demo import QUERIES
+from mzseek.errors import AnnotationError
+from mzseek.evidence.asked import spectra_from
+from mzseek.prepared.reader import Prepared
+
+CAFFEINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O"
+ISOMER = "CCn1c(=O)[nH]c2ncn(C)c2c1=O"  # of caffeine, which the first spectra are of
+
+
+@pytest.fixture(scope="module")
+def spectra(small_set):
+    return spectra_from(Prepared.open(small_set.folder), np.arange(3))
+
+
+@pytest.fixture(scope="module")
+def caffeine():
+    return next(each for each in mz.read_spectra(QUERIES) if each.identifier == "caffeine")
+
+
+@pytest.fixture(scope="module")
+def options(bundle_folder):
+    return {"model": bundle_folder, "coverage": 0.5, "ppm": 1000}
+
+
+@pytest.fixture(scope="module")
+def found(spectra, options):
+    return mz.annotate(spectra, **options)
+
+
+def test_features_are_found_by_their_ids(found, spectra):
+    assert found.features == [each.identifier for each in spectra]
+    second = found[spectra[1].identifier]
+    assert second is found[1]
+    assert isinstance(second, mz.Annotation)
+    assert spectra[1].identifier in found
+    assert "nobody" not in found
+    assert second in found
+    assert [each.feature.name for each in found] == found.features
+    assert len(found[:2]) == 2
+    with pytest.raises(KeyError, match="no feature is called 'nobody'; there are"):
+        found["nobody"]
+    assert repr(second).startswith(f"Annotation({second.feature.name!r}, ")
+
+
+def test_numbers_are_compared_by_value(spectra, options):
+    given = [mz.Spectrum(**{**vars(spectra[0]), "metadata": {"feature_id": "7"}})]
+    found = mz.annotate(given, **options)
+    assert found["7"] is found["007"] is found[0]
+
+
+def test_the_frame_has_values_and_not_texts(found):
+    frame = found.to_frame()
+    channels = [name for name in frame.columns if name.startswith("channel_")]
+    assert [name for name in frame.columns if name not in ("confidence", "level", *channels)] == [
+        *FIRST, *LAST
+    ]  # fmt: skip
+    best = frame[frame["rank"] == 1].set_index("feature")
+    for answer in found:
+        row = best.loc[answer.feature.name]
+        assert row["confidence"] == answer.confidence
+        assert row["probability"] == answer.best.probability
+        assert row["level"] == answer.level.number
+    share = frame["confidence"] / frame["probability"]
+    assert share.groupby(frame["feature"]).agg(lambda s: s.max() - s.min()).max() < 1e-9
+    assert frame.loc[frame["rank"] > 1, "level"].isna().all()
+    assert frame["inSet"].dtype == bool
+
+
+def test_peaks_of_a_candidate_are_a_frame(caffeine, options):
+    (answer,) = mz.annotate(caffeine, database=[CAFFEINE, ISOMER], **options)
+    peaks = answer.peaks()
+    assert list(peaks.columns) == [
+        "spectrum", "mz", "intensity", "relative", "formula", "error_ppm", "charge", "bonds",
+        "hydrogens", "fragment",
+    ]  # fmt: skip
+    assert peaks["mz"].tolist() == caffeine.mz.tolist()
+    assert peaks["relative"].max() == 1
+    explained = peaks[peaks["formula"].notna()]
+    assert "C6H8N3O" in set(explained["formula"])
+    assert len(explained) >= answer.best.peaks_explained
+    assert explained["error_ppm"].abs().max() < 11
+    assert explained["fragment"].notna().all()
+    assert answer.peaks(rank=2)["mz"].tolist() == caffeine.mz.tolist()
+    for rank in (0, 3):
+        with pytest.raises(AnnotationError, match=f"rank is {rank}, expected 1 to 2"):
+            answer.peaks(rank)
+
+
+def test_a_feature_without_candidates_has_peaks_and_a_plot(spectra, options):
+    (answer,) = mz.annotate(spectra[0], database=["CCO"], **{**options, "ppm": 5})
+    assert answer.best is None
+    assert answer.peaks()["formula"].isna().all()
+    assert isinstance(answer.plot(), Figure)
+    with pytest.raises(AnnotationError, match="nothing to mirror"):
+        answer.plot(mirror=True)
+    with pytest.raises(AnnotationError, match="it has no candidates"):
+        answer.candidate()
+
+
+def test_a_plot_shows_explained_peaks_and_mirrors_a_reference(found):
+    (axes,) = found[0].plot().axes
+    assert found[0].feature.name in axes.get_title(loc="left")
+    with_reference = next(each for each in found if each.best.match or each.best.analog)
+    (axes,) = with_reference.plot(mirror=True).axes
+    assert axes.get_ylim()[0] < -100
+
+
+@pytest.mark.parametrize(("ppm", "number"), [(20, 7), (5, 0)])
+def test_saved_peaks_have_the_tolerance_that_was_asked_for(
+    caffeine, options, tmp_path, ppm, number
+):
+    shifted = dataclasses.replace(caffeine, mz=caffeine.mz * (1 + 15e-6))
+    found = mz.annotate(shifted, database=[CAFFEINE], peak_ppm=ppm, **options)
+    assert found[0].peaks()["formula"].notna().sum() == number
+    with (found.save(tmp_path / "out") / "peaks.tsv").open() as file:
+        rows = [row for row in csv.DictReader(file, delimiter="\t") if row["formula"]]
+    assert len(rows) == number
+    assert all(14 < float(row["errorPpm"]) < 17 for row in rows)
+    page = found.save(tmp_path / "a.html").read_text()
+    data = json.loads(re.search(r'id="d0">(.*?)</script>', page)[1])
+    assert len(data["candidates"][0]["pieces"]) == number
+
+
+def test_the_report_says_what_percentages_rest_on(found, spectra, options, tmp_path):
+    assert "assumption that 50 % of" in found.save(tmp_path / "a.html").read_text()
+    other = mz.annotate(spectra, known=0.25, **options)
+    assert "assumption that 25 % of" in other.save(tmp_path / "b.html").read_text()
+
+
+def test_matchms_spectra_alone_in_lists_and_from_iterators(found, spectra, options):
+    others = [matchms.Spectrum(**each.matchms_fields()) for each in spectra]
+    one = mz.annotate(others[0], **options)
+    assert one[0].best.smiles == found[0].best.smiles
+    several = mz.annotate(iter(others), **options)
+    assert [each.best.smiles for each in several] == [each.best.smiles for each in found]
+    assert len(mz.annotate((each for each in spectra), **options)) == 3
+
+
+def test_candidates_may_be_smiles_or_a_frame(found, spectra, options):
+    smiles = [found[0].best.smiles, ISOMER]
+    listed = mz.annotate(spectra[0], database=smiles, **options)
+    assert sorted(each.smiles for each in listed[0].candidates) == sorted(smiles)
+    frame = pd.DataFrame({"Canonical SMILES": smiles, "Name": ["one\ttwo", None], "id": [1.0, 2.0]})
+    by_frame = mz.annotate(spectra[0], database=frame, **options)
+    assert np.allclose(by_frame.to_frame()["score"], listed.to_frame()["score"])
+    assert "one two" in {each.name for each in by_frame[0].candidates}
+    assert listed.facts["database"]["path"] == "the candidates given"
+
+
+def test_a_frame_with_features_has_a_list_for_each(found, spectra, options):
+    names, best = found.features, [each.best.smiles for each in found]
+    index = pd.Index([names[0], names[1], names[1]], name="feature")
+    frame = pd.DataFrame({"smiles": [best[0], best[1], ISOMER]}, index=index)
+    given = mz.annotate(spectra[:2], database=frame, **options)
+    assert [len(each.candidates) for each in given] == [1, 2]
+
+
+def test_a_molecule_that_cannot_be_read_is_skipped(found, spectra, options):
+    given = mz.annotate(spectra[0], database=[found[0].best.smiles, "nonsense", None], **options)
+    assert len(given[0].candidates) == 1
+    assert "1 candidates were set aside, the first: the candidates given: line 3" in given.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("database", "said"),
+    [
+        (3, "database is a int, expected a path, a Database, a data frame or a list of SMILES"),
+        ([3], "database: item 1 is a int, expected a SMILES"),
+        ([], "the candidates given: holds no molecule"),
+        (pd.DataFrame({"a": ["x"], "b": ["y"]}), "the candidates given: no column holds molecules"),
+    ],
+)
+def test_what_is_no_database(spectra, options, database, said):
+    with pytest.raises(AnnotationError, match=said):
+        mz.annotate(spectra[0], database=database, **options)
+
+
+def test_an_opened_database_is_searched(found, spectra, options, tmp_path):
+    (tmp_path / "a.smi").write_text(found[0].best.smiles + "\n")
+    store = mz.Database.build(tmp_path / "a.smi", tmp_path / "db", jobs=1, watch=False)
+    given = mz.annotate(spectra[0], database=store, **options)
+    assert [each.smiles for each in given[0].candidates] == [found[0].best.smiles]
+
+
+@pytest.mark.slow
+def test_processes_know_candidates_that_were_given(caffeine, options):
+    many = [caffeine] * (FEW + 6)
+    found = mz.annotate(many, database=[CAFFEINE, ISOMER], group="none", jobs=2, **options)
+    assert len(found) == FEW + 6
+    assert {len(each.candidates) for each in found} == {2}
+    assert len({each.best.smiles for each in found}) == 1
+
+
+def test_spectra_in_memory_are_grouped_as_asked(spectra, options):
+    twins = [
+        mz.Spectrum(**{**vars(spectra[0]), "identifier": name, "metadata": {"feature_id": "7"}})
+        for name in "ab"
+    ]
+    assert len(mz.annotate(twins, **options)) == 1
+    assert len(mz.annotate(twins, group="none", **options)) == 2
+
+
+def test_paths_and_spectra_do_not_mix(spectra, options):
+    with pytest.raises(AnnotationError, match="paths and spectra were given together"):
+        mz.annotate([spectra[0], "a.mgf"], **options)

@@ -1,0 +1,56 @@
+"""Spectra of matchms, and objects with the same attributes, become spectra of mzseek."""
+
+from types import SimpleNamespace
+
+import matchms
+import numpy as np
+import pytest
+
+from mzseek.errors import SpectrumError
+from mzseek.spectra import Spectrum, as_spectra
+
+MZ, INTENSITIES = np.array([50.0, 60.5]), np.array([1.0, 4.0])
+OWN = Spectrum(MZ, INTENSITIES, 195.0877, "[M+H]+", 1, "a", {"feature_id": "7", "scans": "12"})
+
+
+def test_a_spectrum_goes_to_matchms_and_back() -> None:
+    back = Spectrum.from_matchms(matchms.Spectrum(**OWN.matchms_fields()))
+    assert (back.identifier, back.precursor_mz, back.adduct, back.charge) == (
+        "a", 195.0877, "[M+H]+", 1
+    )  # fmt: skip
+    assert back.metadata == OWN.metadata
+    assert back.mz.tolist() == MZ.tolist()
+    assert back.intensities.tolist() == INTENSITIES.tolist()
+
+
+@pytest.mark.parametrize("harmonised", [True, False])
+def test_metadata_as_matchms_has_them(harmonised: bool) -> None:
+    given = matchms.Spectrum(
+        MZ, INTENSITIES,
+        {"pepmass": (195.0877, None, None), "charge": 0, "num_peaks": 9, "name": None,
+         "retention_time": 61.5},
+        metadata_harmonization=harmonised,
+    )  # fmt: skip
+    spectrum = Spectrum.from_matchms(given)
+    assert (spectrum.precursor_mz, spectrum.charge) == (195.0877, None)
+    assert spectrum.metadata["retention_time"] == "61.5"
+
+
+def test_any_object_with_these_attributes_will_do() -> None:
+    flat = SimpleNamespace(mz=MZ, intensities=INTENSITIES, metadata={"precursor_mz": 100.0})
+    nested = SimpleNamespace(peaks=flat, metadata={"precursor_mz": 100.0, "scans": "3"})
+    assert [each.identifier for each in as_spectra([flat, nested, OWN])] == ["record 1", "3", "a"]
+    assert next(as_spectra(flat)).precursor_mz == 100.0
+
+
+def test_what_cannot_be_used_is_reported_or_raised() -> None:
+    bad = matchms.Spectrum(MZ, INTENSITIES, {"adduct": "[M+H]+"})
+    rejects: list[tuple[str, str]] = []
+    assert [each.identifier for each in as_spectra([bad, OWN], rejects)] == ["a"]
+    assert rejects[0][0] == "spectrum 1"
+    assert "no precursor m/z" in rejects[0][1]
+    with pytest.raises(SpectrumError, match="spectrum 1: has no precursor m/z"):
+        list(as_spectra([bad, OWN]))
+    for nothing in (3, [3], ["a.mgf"]):
+        with pytest.raises(SpectrumError, match="expected a Spectrum or a matchms spectrum"):
+            list(as_spectra(nothing, rejects))
