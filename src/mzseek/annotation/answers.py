@@ -33,6 +33,13 @@ class Reference:
     precursor_mz : float
     mz, intensities : float64 arrays
         The spectrum itself, for a mirror plot.
+    formula : str
+        Of its molecule.
+    mass : float
+        Monoisotopic mass of its molecule.
+    matched_intensity : float
+        Share of the intensity in matching peaks, precursor peaks left out: the lower of the
+        shares of the two spectra.
     """
 
     record: str
@@ -48,6 +55,9 @@ class Reference:
     precursor_mz: float
     mz: Floats
     intensities: Floats
+    formula: str = ""
+    mass: float = 0.0
+    matched_intensity: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +172,8 @@ class Answer:
     level : Level
     notes : tuple of str
         What the reader must know: a capped list, an ion that was guessed, peaks left out.
+    unlisted : Reference or None
+        The best matching reference spectrum whose molecule is no candidate.
     """
 
     feature: Feature
@@ -181,6 +193,7 @@ class Answer:
     matches: tuple[Reference, ...]
     level: Level
     notes: tuple[str, ...] = field(default=())
+    unlisted: Reference | None = None
 
     @property
     def best(self) -> Candidate | None:
@@ -192,10 +205,11 @@ class Answer:
     @property
     def confidence(self) -> float:
         """Probability that the answer is right, absence from the database included; 0 for none."""
-        best = self.best
-        if best is None:
-            return 0.0
-        return best.probability * (1.0 if self.present is None else self.present)
+        return 0.0 if self.best is None else self.confidence_of(self.best)
+
+    def confidence_of(self, candidate: Candidate) -> float:
+        """Return the probability that a candidate is the molecule, in the database or not."""
+        return candidate.probability * (1.0 if self.present is None else self.present)
 
     def nats(self, candidate: Candidate, kind: str) -> float:
         """What the channels of a kind ("evidence", "analogy", "match", "prior") add to a score."""

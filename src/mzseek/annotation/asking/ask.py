@@ -30,6 +30,8 @@ class Asked:
     found : int
         Molecules before any were left out.
     notes : tuple of str
+    hypotheses : tuple of Hypothesis
+        All that were tried, with or without molecules.
     """
 
     feature: Feature
@@ -38,6 +40,7 @@ class Asked:
     tried: tuple[str, ...]
     found: int
     notes: tuple[str, ...] = field(default=())
+    hypotheses: tuple[Hypothesis, ...] = field(default=())
 
     @property
     def kept(self) -> int:
@@ -94,6 +97,7 @@ def ask(
         tuple(reading.adduct for reading in readings),
         total,
         tuple(notes),
+        readings,
     )
 
 

@@ -44,6 +44,9 @@ class Setup:
     prior : str or None
         What is counted in though no spectrum says it: ``learned``, or a table of weights; None for
         nothing.
+    strict : bool or None
+        Only molecules of the database are candidates: one whose reference spectrum matches is
+        reported in a note. None: for lists of single features, and not for databases.
     """
 
     model: str | None = None
@@ -57,6 +60,7 @@ class Setup:
     instrument: str | None = None
     wanted: Wanted = field(default_factory=Wanted)
     prior: str | None = None
+    strict: bool | None = None
 
 
 def setup_of(

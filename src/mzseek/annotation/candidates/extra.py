@@ -1,0 +1,159 @@
+"""Molecules besides those that the database returns: of library matches, and for comparison."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from mzseek.annotation.answers import Reference
+from mzseek.annotation.asking.ask import Asked
+from mzseek.annotation.asking.ions import Hypothesis
+from mzseek.annotation.candidates.source import Molecule
+from mzseek.annotation.candidates.store import molecules_of_table
+from mzseek.annotation.levels import LEAST_MATCHED, LEAST_SIMILARITY
+from mzseek.annotation.references import Neighbours
+
+LIBRARY_SOURCE = "library"  # the source of a candidate that a reference spectrum brought in
+LEAST_PEAKS_TO_JOIN = 3  # matching peaks of a reference spectrum whose molecule is reported
+BACKGROUND = 32  # molecules that a short list is compared with, its own candidates included
+_NAME_LENGTH = 80
+
+
+class MoleculesByMass(Protocol):
+    """The bundled molecules, sorted by mass."""
+
+    @property
+    def masses(self) -> npt.NDArray[np.float64]: ...
+
+    def rows(self, rows: npt.NDArray[np.integer]) -> pa.Table:
+        """Return the molecules at these places."""
+
+
+def joins_candidates(match: Reference) -> bool:
+    """Return whether a reference spectrum matches well enough to make its molecule a candidate."""
+    return (
+        match.similarity >= LEAST_SIMILARITY
+        and match.peaks >= LEAST_PEAKS_TO_JOIN
+        and match.matched_intensity >= LEAST_MATCHED
+    )
+
+
+def add_library_candidates(query: Asked, near: Neighbours) -> Asked:
+    """Add the molecules of matching reference spectra that the database did not return.
+
+    Parameters
+    ----------
+    query : Asked
+    near : Neighbours
+        Reference spectra of the same precursor m/z.
+
+    Returns
+    -------
+    Asked
+        The same object if there is nothing to add. Added molecules have the source ``library``.
+    """
+    known = {molecule.key for own in query.molecules for molecule in own}
+    extra: dict[Hypothesis, list[Molecule]] = {}
+    for key, match in near.matches.items():
+        reading = _reading_of(match, query.hypotheses)
+        if key not in known and reading is not None and joins_candidates(match):
+            molecule = Molecule(
+                match.smiles, key, match.formula, match.mass, match.name, (LIBRARY_SOURCE,)
+            )
+            extra.setdefault(reading, []).append(molecule)
+    if not extra:
+        return query
+    found = dict(zip(query.readings, query.molecules, strict=False))
+    readings = [reading for reading in query.hypotheses if found.get(reading) or reading in extra]
+    lists = [
+        sorted([*found.get(reading, ()), *extra.get(reading, ())], key=lambda m: m.key)
+        for reading in readings
+    ]
+    total = sum(map(len, extra.values()))
+    note = (
+        f"{_named(next(iter(extra.values()))[0])} is a candidate because a reference spectrum of "
+        "it matches; the database does not hold it"
+        if total == 1
+        else f"{total} candidates come from matching reference spectra; the database does not "
+        "hold them"
+    )
+    return replace(
+        query, readings=tuple(readings), molecules=tuple(lists), found=query.found + total,
+        notes=(*query.notes, note),
+    )  # fmt: skip
+
+
+def unlisted_match(query: Asked, near: Neighbours) -> Reference | None:
+    """Return the best matching reference spectrum whose molecule is no candidate, if any."""
+    known = {molecule.key for own in query.molecules for molecule in own}
+    for key, match in near.matches.items():
+        if key not in known and joins_candidates(match):
+            return match
+    return None
+
+
+def unlisted_note(match: Reference) -> str:
+    """Say that a reference spectrum of a molecule outside the list matches."""
+    name = _named_reference(match)
+    return (
+        f"a reference spectrum of {name} matches at {match.similarity:.2f}; {name} is not in "
+        "your list"
+    )
+
+
+def background_of(query: Asked, store: MoleculesByMass) -> Asked | None:
+    """Return the bundled molecules nearest in mass, to compare the scores of a short list with.
+
+    A list of one candidate says nothing about how well a wrong molecule would score. The
+    background fills each query up to `BACKGROUND` molecules.
+
+    Parameters
+    ----------
+    query : Asked
+    store : MoleculesByMass
+
+    Returns
+    -------
+    Asked or None
+        The same feature with background molecules in the place of its candidates; None where the
+        list is long enough by itself.
+    """
+    missing = BACKGROUND - query.kept
+    if missing <= 0 or not len(store.masses):
+        return None
+    known = {molecule.key for own in query.molecules for molecule in own}
+    each = -(-missing // len(query.readings))
+    lists = [_nearest(store, reading.mass, each, known) for reading in query.readings]
+    return replace(query, molecules=tuple(lists), found=sum(map(len, lists)))
+
+
+def _nearest(store: MoleculesByMass, mass: float, number: int, known: set[str]) -> list[Molecule]:
+    """Return the molecules nearest to a mass whose keys are not among the known."""
+    reach = number + len(known)
+    place = int(np.searchsorted(store.masses, mass))
+    rows = np.arange(max(place - reach, 0), min(place + reach, len(store.masses)))
+    rows = rows[np.argsort(np.abs(store.masses[rows] - mass), kind="stable")]
+    found: dict[str, Molecule] = {}
+    for molecule in molecules_of_table(store.rows(rows)):
+        if molecule.key not in known:
+            found.setdefault(molecule.key, replace(molecule, row=-1))
+        if len(found) == number:
+            break
+    return list(found.values())
+
+
+def _reading_of(match: Reference, readings: Sequence[Hypothesis]) -> Hypothesis | None:
+    """Return the hypothesis that the molecule of a reference spectrum fits by mass, if any."""
+    fitting = [each for each in readings if abs(match.mass - each.mass) <= each.reach]
+    return min(fitting, key=lambda each: abs(match.mass - each.mass), default=None)
+
+
+def _named(molecule: Molecule) -> str:
+    return (molecule.name or molecule.smiles)[:_NAME_LENGTH]
+
+
+def _named_reference(match: Reference) -> str:
+    return (match.name or match.smiles)[:_NAME_LENGTH]
