@@ -11,11 +11,11 @@ from mzseek.annotation.answers import Answer, Candidate, Level, Reference
 from mzseek.annotation.asking.ask import Asked, error_ppm
 from mzseek.annotation.candidates.extra import unlisted_match, unlisted_note
 from mzseek.annotation.confidence import OfMode
-from mzseek.annotation.in_database import CHANNELS, ListEvidence
+from mzseek.annotation.in_database import ListEvidence
 from mzseek.annotation.levels import Grounds, level_of
 from mzseek.annotation.prior import Told
 from mzseek.annotation.references import Neighbours, credited
-from mzseek.annotation.scoring import Scored
+from mzseek.annotation.scoring import Scored, list_evidence
 from mzseek.decision import UTILITIES, distribution, prediction_sets
 from mzseek.decision.distributions import row_keys
 from mzseek.decision.utilities import expected_of_candidates
@@ -97,7 +97,7 @@ def answer(
     order = _order(worths[wanted.objective], p, keys)
     made = _candidates(asked, scored, near, p, added, in_set, _told(order, in_set, wanted.top))
     unlisted = unlisted_match(asked, near)
-    evidence = _list_evidence(scored, background, channels, near.nearest)
+    evidence = list_evidence(scored, background, channels, near.nearest)
     present = _present(numbers, evidence, share, ratio, unlisted)
     choices = _choices(worths, p, keys, order[: wanted.top].tolist())
     matches = tuple(near.matches.values())
@@ -176,26 +176,6 @@ def _match_nats(asked: Asked, near: Neighbours, numbers: OfMode) -> Floats:
         return np.zeros(len(keys))
     known = np.array([key in near.similar for key in keys])
     return np.where(known, numbers.match.of([near.similar.get(key, 0.0) for key in keys]), 0.0)
-
-
-def _list_evidence(
-    scored: Scored, background: Scored | None, channels: Sequence[str], nearest: float
-) -> ListEvidence:
-    """Gather what the scores of the list and of its background say."""
-    empty = np.zeros(0)
-    own = scored.absolute / max(scored.weight, 1e-12)
-    columns = [
-        own[:, channels.index(name)] if name in channels else np.zeros(len(own))
-        for name in CHANNELS
-    ]
-    return ListEvidence(
-        scores=scored.absolute.sum(1) + scored.ion,
-        explained=scored.explained,
-        channels=np.column_stack(columns),
-        background=empty if background is None else background.absolute.sum(1) + background.ion,
-        background_explained=empty if background is None else background.explained,
-        nearest=nearest,
-    )
 
 
 def _present(

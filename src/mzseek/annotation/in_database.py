@@ -94,6 +94,17 @@ class ListEvidence:
     background_explained: Floats
     nearest: float
 
+    def only(self, candidates: npt.NDArray[np.integer], background: int) -> "ListEvidence":
+        """Return the evidence of some of the candidates and of the first background molecules."""
+        return ListEvidence(
+            self.scores[candidates],
+            self.explained[candidates],
+            self.channels[candidates],
+            self.background[:background],
+            self.background_explained[:background],
+            self.nearest,
+        )
+
     @property
     def best(self) -> int:
         """The candidate with the highest score; of equal ones the first."""
@@ -207,10 +218,18 @@ class InDatabase:
             raise BundleError(f"{where}: has other features than this version of mzseek reads")
         if not (arrays[1] > 0).all():
             raise BundleError(f"{where}: has a spread of 0 or less")
-        numbers = [
-            float(facts[name]) for name in ("intercept", "least_explained", "least_margin")
-        ]
-        return cls(*arrays, *numbers, facts["auc"], float(facts["error"]), facts["molecules"])
+        mean, spread, weights = arrays
+        return cls(
+            mean,
+            spread,
+            weights,
+            intercept=float(facts["intercept"]),
+            least_explained=float(facts["least_explained"]),
+            least_margin=float(facts["least_margin"]),
+            auc=facts["auc"],
+            error=float(facts["error"]),
+            molecules=facts["molecules"],
+        )
 
 
 def check_share(share: float) -> None:

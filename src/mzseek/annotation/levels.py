@@ -112,7 +112,9 @@ def _without_match(
     if not grounds.is_reached:
         return _five("the best candidate is less far ahead of wrong molecules than true ones are")
     if confidence >= HALF:
-        return Level("3", f"tentative structure: the best candidate has confidence {confidence:.2f}")
+        return Level(
+            "3", f"tentative structure: the best candidate has confidence {confidence:.2f}"
+        )
     formula = max(grounds.formulas, key=lambda name: grounds.formulas[name], default="")
     likely = grounds.formulas.get(formula, 0.0) * p_in_database
     if formula and len(grounds.formulas) > 1 and likely >= HALF:

@@ -17,7 +17,11 @@ from mzseek.annotation.asking.instruments import instrument_notes
 from mzseek.annotation.asking.named import Named
 from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.bundle import Bundle
-from mzseek.annotation.candidates.extra import add_library_candidates, background_of
+from mzseek.annotation.candidates.extra import (
+    add_library_candidates,
+    background_of,
+    score_backgrounds,
+)
 from mzseek.annotation.candidates.listed import ListedSource, file_source, library_source
 from mzseek.annotation.candidates.source import Source
 from mzseek.annotation.candidates.store import StoreSource
@@ -122,8 +126,7 @@ class Workshop:
         near = neighbours(queries, self.libraries, self.setup.precursor)
         if not self.is_strict:
             queries = [
-                add_library_candidates(query, own)
-                for query, own in zip(queries, near, strict=True)
+                add_library_candidates(query, own) for query, own in zip(queries, near, strict=True)
             ]
         annotated = iter(self._annotated(queries, near))
         found = [next(annotated) if isinstance(each, Asked) else each for each in looked_up]
@@ -160,26 +163,23 @@ class Workshop:
         scored, molecules = score(
             [queries[place] for place in full], *model, self.bundle.fingerprint, self.source.index
         )
-        short = {
-            place: background
-            for place in full
-            if (background := background_of(queries[place], self.bundle.molecules)) is not None
-        }
-        compared, _ = score(list(short.values()), *model, self.bundle.fingerprint)
-        backgrounds = dict(zip(short, compared, strict=True))
+        backgrounds = score_backgrounds(
+            [background_of(queries[place], self.bundle.molecules) for place in full],
+            *model, self.bundle.fingerprint,
+        )  # fmt: skip
         label = None if self.prior is None else self.prior.label
         found: list[Answer | SetAside] = [
             no_answer(query, own, self.channels, self.setup.wanted, label)
             for query, own in zip(queries, near, strict=True)
         ]
-        for place, own in zip(full, scored, strict=True):
+        for place, own, background in zip(full, scored, backgrounds, strict=True):
             query = queries[place]
             mode = -1 if query.readings[0].adduct.endswith("-") else 1
             prior = None if self.prior is None else self.prior.of(query, molecules, own.rows, mode)
             found[place] = answer(
                 query, own, near[place], confidence.of(mode), self.channels,
                 molecules.fingerprints(own.rows), self.setup.wanted, prior,
-                background=backgrounds.get(place), share=self.expected_share,
+                background=background, share=self.expected_share,
             )  # fmt: skip
         return found
 

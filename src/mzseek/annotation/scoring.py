@@ -10,6 +10,7 @@ import numpy.typing as npt
 from mzseek.annotation.asking.ask import Asked
 from mzseek.annotation.asking.ions import with_ion
 from mzseek.annotation.confidence import Confidence
+from mzseek.annotation.in_database import CHANNELS, ListEvidence
 from mzseek.evidence.channel import read_once
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.lists import Lists
@@ -204,6 +205,36 @@ def _explained(lists: Lists, fitted: Fitted) -> tuple[Floats, Ints]:
     share = squares / np.repeat(sums, totals.counts)
     explained = np.bincount(pairs.row, share[pairs.peak], minlength=rows)
     return np.asarray(explained, np.float64), np.bincount(pairs.row, minlength=rows)
+
+
+def list_evidence(
+    scored: Scored, background: Scored | None, channels: Sequence[str], nearest: float
+) -> ListEvidence:
+    """Gather what the scores of a list and of its background say about the whole list.
+
+    Parameters
+    ----------
+    scored, background : Scored
+        Of the candidates, and of molecules that they are compared with.
+    channels : sequence of str
+        Labels, in the order of the columns of `Scored.absolute`.
+    nearest : float
+        Similarity of the nearest reference spectrum.
+    """
+    empty = np.zeros(0)
+    own = scored.absolute / max(scored.weight, 1e-12)
+    columns = [
+        own[:, list(channels).index(name)] if name in channels else np.zeros(len(own))
+        for name in CHANNELS
+    ]
+    return ListEvidence(
+        scores=scored.absolute.sum(1) + scored.ion,
+        explained=scored.explained,
+        channels=np.column_stack(columns),
+        background=empty if background is None else background.absolute.sum(1) + background.ion,
+        background_explained=empty if background is None else background.explained,
+        nearest=nearest,
+    )
 
 
 def tolerance_of(fitted: Fitted) -> dict[str, Any]:

@@ -13,8 +13,11 @@ from mzseek.annotation.asking.ask import Asked
 from mzseek.annotation.asking.ions import Hypothesis
 from mzseek.annotation.candidates.source import Molecule
 from mzseek.annotation.candidates.store import molecules_of_table
+from mzseek.annotation.confidence import Confidence
 from mzseek.annotation.levels import LEAST_MATCHED, LEAST_SIMILARITY
 from mzseek.annotation.references import Neighbours
+from mzseek.annotation.scoring import Scored, score
+from mzseek.evidence.fitted import Fitted
 
 LIBRARY_SOURCE = "library"  # the source of a candidate that a reference spectrum brought in
 LEAST_PEAKS_TO_JOIN = 3  # matching peaks of a reference spectrum whose molecule is reported
@@ -26,7 +29,8 @@ class MoleculesByMass(Protocol):
     """The bundled molecules, sorted by mass."""
 
     @property
-    def masses(self) -> npt.NDArray[np.float64]: ...
+    def masses(self) -> npt.NDArray[np.float64]:
+        """Rising."""
 
     def rows(self, rows: npt.NDArray[np.integer]) -> pa.Table:
         """Return the molecules at these places."""
@@ -104,44 +108,71 @@ def unlisted_note(match: Reference) -> str:
     )
 
 
-def background_of(query: Asked, store: MoleculesByMass) -> Asked | None:
-    """Return the bundled molecules nearest in mass, to compare the scores of a short list with.
+def background_of(
+    query: Asked, store: MoleculesByMass, *, without: str = "", always: bool = False
+) -> Asked | None:
+    """Return bundled molecules to compare the scores of the candidates with.
 
     A list of one candidate says nothing about how well a wrong molecule would score. The
-    background fills each query up to `BACKGROUND` molecules.
+    background holds the bundled molecules of the same mass that are no candidates, so that one
+    which fits better shows, and fills short lists up to `BACKGROUND` with those nearest in mass.
 
     Parameters
     ----------
     query : Asked
     store : MoleculesByMass
+    without : str
+        InChIKey (first block) of a molecule to leave out.
+    always : bool
+        As many as for a list of no candidates.
 
     Returns
     -------
     Asked or None
-        The same feature with background molecules in the place of its candidates; None where the
-        list is long enough by itself.
+        The same feature with background molecules in the place of its candidates; None where
+        there are none.
     """
-    missing = BACKGROUND - query.kept
-    if missing <= 0 or not len(store.masses):
+    if not len(store.masses):
         return None
-    known = {molecule.key for own in query.molecules for molecule in own}
+    known = {molecule.key for own in query.molecules for molecule in own} | {without}
+    missing = BACKGROUND if always else max(BACKGROUND - query.kept, 0)
     each = -(-missing // len(query.readings))
-    lists = [_nearest(store, reading.mass, each, known) for reading in query.readings]
-    return replace(query, molecules=tuple(lists), found=sum(map(len, lists)))
+    lists = [_nearest(store, reading, each, known) for reading in query.readings]
+    kept = [place for place, own in enumerate(lists) if own]
+    if not kept:
+        return None
+    return replace(
+        query, readings=tuple(query.readings[place] for place in kept),
+        molecules=tuple(lists[place] for place in kept), found=sum(map(len, lists)),
+    )  # fmt: skip
 
 
-def _nearest(store: MoleculesByMass, mass: float, number: int, known: set[str]) -> list[Molecule]:
-    """Return the molecules nearest to a mass whose keys are not among the known."""
-    reach = number + len(known)
-    place = int(np.searchsorted(store.masses, mass))
-    rows = np.arange(max(place - reach, 0), min(place + reach, len(store.masses)))
-    rows = rows[np.argsort(np.abs(store.masses[rows] - mass), kind="stable")]
+def score_backgrounds(
+    backgrounds: Sequence[Asked | None], fitted: Fitted, confidence: Confidence, fingerprint: str
+) -> list[Scored | None]:
+    """Score the background of each query; None where there is none."""
+    full = [each for each in backgrounds if each is not None]
+    scored = iter(score(full, fitted, confidence, fingerprint)[0])
+    return [None if each is None else next(scored) for each in backgrounds]
+
+
+def _nearest(
+    store: MoleculesByMass, reading: Hypothesis, number: int, known: set[str]
+) -> list[Molecule]:
+    """Return the molecules of a mass, and of the nearest masses up to a number, not the known."""
+    mass, masses = reading.mass, store.masses
+    low, high = np.searchsorted(masses, [mass - reading.reach, mass + reading.reach])
+    around = number + len(known) if number else 0
+    rows = np.arange(max(low - around, 0), min(high + around, len(masses)))
+    away = np.abs(masses[rows] - mass)
+    order = np.argsort(away, kind="stable")
     found: dict[str, Molecule] = {}
-    for molecule in molecules_of_table(store.rows(rows)):
+    for molecule in molecules_of_table(store.rows(rows[order])):
+        is_same_mass = abs(molecule.mass - mass) <= reading.reach
+        if len(found) >= (BACKGROUND if is_same_mass else number):
+            break
         if molecule.key not in known:
             found.setdefault(molecule.key, replace(molecule, row=-1))
-        if len(found) == number:
-            break
     return list(found.values())
 
 

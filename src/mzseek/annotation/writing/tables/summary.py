@@ -149,7 +149,9 @@ def repeated_matches(rows: Sequence[Mapping[str, str]]) -> dict[int, str]:
             if others:
                 shown = ", ".join(others[:_OTHERS_SHOWN]) + (", …" if others[3:] else "")
                 name = rows[place]["name"] or rows[place]["smiles"]
-                notes[place] = f"{name} is also the library match of feature {shown}, at another time"
+                notes[place] = (
+                    f"{name} is also the library match of feature {shown}, at another time"
+                )
     return notes
 
 
