@@ -29,6 +29,7 @@ def evidence(scores, background=(), **changes) -> ListEvidence:
         "background": np.array(background, float),
         "background_explained": np.full(len(background), 0.2),
         "nearest": 0.4,
+        "peaks": 12.0,
     }
     return ListEvidence(**(facts | changes))
 

@@ -12,7 +12,7 @@ from mzseek.annotation.asking.ask import Asked, error_ppm
 from mzseek.annotation.candidates.extra import unlisted_match, unlisted_note
 from mzseek.annotation.confidence import OfMode
 from mzseek.annotation.in_database import ListEvidence
-from mzseek.annotation.levels import Grounds, level_of
+from mzseek.annotation.levels import LEAST_PEAKS, Grounds, level_of
 from mzseek.annotation.prior import Told
 from mzseek.annotation.references import Neighbours, credited
 from mzseek.annotation.scoring import Scored, list_evidence
@@ -88,7 +88,7 @@ def answer(
     counts = np.array([asked.kept])
     alone = numbers.calibration.posterior(scored.scores, counts)
     added = _added(asked, near, numbers, prior)
-    p, ratio = _counted(alone, added[:, 0], prior)
+    p = _posterior(alone, added[:, 0], prior)
     spectra = len(asked.feature.spectra)
     coverage, threshold = numbers.threshold(wanted.coverage, spectra)
     in_set = prediction_sets(p, counts, threshold)
@@ -97,8 +97,10 @@ def answer(
     order = _order(worths[wanted.objective], p, keys)
     made = _candidates(asked, scored, near, p, added, in_set, _told(order, in_set, wanted.top))
     unlisted = unlisted_match(asked, near)
-    evidence = list_evidence(scored, background, channels, near.nearest)
-    present = _present(numbers, evidence, share, ratio, unlisted)
+    evidence = list_evidence(asked.feature, scored, background, channels, near.nearest)
+    present = _present(
+        numbers, evidence, share, _match_ratio(asked, alone, near, numbers), unlisted
+    )
     choices = _choices(worths, p, keys, order[: wanted.top].tolist())
     matches = tuple(near.matches.values())
     labels = labels_of(channels, None if prior is None else prior.label)
@@ -142,18 +144,27 @@ def labels_of(channels: Sequence[str], prior: str | None) -> tuple[str, ...]:
     return (*channels, MATCH, *([] if prior is None else [prior]))
 
 
-def _counted(alone: Floats, match: Floats, prior: Told | None) -> tuple[Floats, float]:
-    """Probabilities with library matches and a prior, and how much likelier the matches are.
-
-    The last is what matches say of whether the molecule is there at all, which no prior tells.
-    """
+def _posterior(alone: Floats, match: Floats, prior: Told | None) -> Floats:
+    """Return probabilities with library matches and a prior applied."""
     p = alone * np.exp(match)
-    p, ratio = p / p.sum(), float(p.sum())
+    p = p / p.sum()
     if prior is None:
-        return p, ratio
+        return p
     logs = np.log(np.maximum(p, _LEAST)) + prior.nats  # weights may be further apart than floats
     together = np.exp(logs - logs.max())
-    return together / together.sum(), ratio
+    return np.asarray(together / together.sum())
+
+
+def _match_ratio(asked: Asked, alone: Floats, near: Neighbours, numbers: OfMode) -> float:
+    """Return how much more probable the library similarities are if the molecule is a candidate.
+
+    A match of few peaks says little about whether the molecule is there at all: it counts only
+    against it.
+    """
+    log_odds = _match_nats(asked, near, numbers)
+    keys = [molecule.key for own in asked.molecules for molecule in own]
+    few = [key not in near.matches or near.matches[key].peaks < LEAST_PEAKS for key in keys]
+    return float((alone * np.exp(np.where(few, np.minimum(log_odds, 0.0), log_odds))).sum())
 
 
 def _with_caution(level: Level) -> Level:
@@ -193,7 +204,7 @@ def _present(
     if numbers.in_database is None:
         return None
     features = evidence.features(numbers.calibration)
-    present = float(numbers.in_database.probability(features, share)[0])
+    present = float(numbers.in_database.probability(features[None], share)[0])
     against = 1.0
     if unlisted is not None and numbers.match is not None:
         against = max(float(np.exp(numbers.match.of(unlisted.similarity))), 1.0)

@@ -25,11 +25,11 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 CHANNELS = ("fragments", "analogs")  # whose absolute scores are read; 0 where there is none
 _PLAIN = ("log candidates", "log-odds", "margin", *CHANNELS, "explained", "explained ahead",
-          "entropy", "nearest")  # fmt: skip
-_BY_LENGTH = _PLAIN[1:8]  # features whose weight depends on the length of the list
+          "entropy", "log peaks", "nearest")  # fmt: skip
+_BY_LENGTH = _PLAIN[1:9]  # features whose weight depends on the length of the list
 NAMES = (*_PLAIN, *(f"{name} × log candidates" for name in _BY_LENGTH))
 # Expected share of features whose molecule the database holds, by its number of molecules.
-LISTED = 0.15  # candidates that the user lists
+LISTED = 0.25  # candidates that the user lists
 SHARES = ((150_000, 0.15), (1_000_000, 0.2), (np.inf, 0.25))
 LONGEST = 256  # candidates: the longest lists that it was fitted on
 _BOUND = 8.0  # log-odds beyond this are not told from certainty
@@ -85,6 +85,8 @@ class ListEvidence:
     background, background_explained : float64 arrays, shape (background molecules,)
     nearest : float
         Similarity of the nearest reference spectrum.
+    peaks : float
+        Peaks of a spectrum, the mean over spectra.
     """
 
     scores: Floats
@@ -93,6 +95,7 @@ class ListEvidence:
     background: Floats
     background_explained: Floats
     nearest: float
+    peaks: float
 
     def only(self, candidates: npt.NDArray[np.integer], background: int) -> "ListEvidence":
         """Return the evidence of some of the candidates and of the first background molecules."""
@@ -103,6 +106,7 @@ class ListEvidence:
             self.background[:background],
             self.background_explained[:background],
             self.nearest,
+            self.peaks,
         )
 
     @property
@@ -134,6 +138,7 @@ class ListEvidence:
             self.explained[best],
             self.explained[best] - (explained.max() if len(explained) else 0.0),
             -(p * np.log(np.maximum(p, 1e-300))).sum(),
+            np.log(max(self.peaks, 1.0)),
             self.nearest,
         ])  # fmt: skip
         return np.concatenate([plain, plain[1 : 1 + len(_BY_LENGTH)] * length])

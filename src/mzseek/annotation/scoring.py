@@ -10,6 +10,7 @@ import numpy.typing as npt
 from mzseek.annotation.asking.ask import Asked
 from mzseek.annotation.asking.ions import with_ion
 from mzseek.annotation.confidence import Confidence
+from mzseek.annotation.features import Feature
 from mzseek.annotation.in_database import CHANNELS, ListEvidence
 from mzseek.evidence.channel import read_once
 from mzseek.evidence.fitted import Fitted
@@ -208,12 +209,17 @@ def _explained(lists: Lists, fitted: Fitted) -> tuple[Floats, Ints]:
 
 
 def list_evidence(
-    scored: Scored, background: Scored | None, channels: Sequence[str], nearest: float
+    feature: Feature,
+    scored: Scored,
+    background: Scored | None,
+    channels: Sequence[str],
+    nearest: float,
 ) -> ListEvidence:
     """Gather what the scores of a list and of its background say about the whole list.
 
     Parameters
     ----------
+    feature : Feature
     scored, background : Scored
         Of the candidates, and of molecules that they are compared with.
     channels : sequence of str
@@ -234,6 +240,7 @@ def list_evidence(
         background=empty if background is None else background.absolute.sum(1) + background.ion,
         background_explained=empty if background is None else background.explained,
         nearest=nearest,
+        peaks=float(np.mean([len(spectrum) for spectrum in feature.spectra])),
     )
 
 

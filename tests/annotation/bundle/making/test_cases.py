@@ -39,7 +39,7 @@ def a_query(candidates: int) -> ScoredQuery:
     scores = np.arange(candidates, dtype=float)
     is_true = scores == candidates - 1
     evidence = ListEvidence(
-        scores, scores / candidates, np.zeros((candidates, 2)), np.zeros(32), np.zeros(32), 0.3
+        scores, scores / candidates, np.zeros((candidates, 2)), np.zeros(32), np.zeros(32), 0.3, 9.0
     )
     return ScoredQuery(4, 1, 1, is_true, evidence)
 

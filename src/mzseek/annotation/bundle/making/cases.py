@@ -133,7 +133,7 @@ def scored_queries(
                     -1 if query.readings[0].adduct.endswith("-") else 1,
                     len(feature.spectra),
                     np.array([each.key == key for each in query.molecules[0]]),
-                    list_evidence(own, other, [c.label for c in fitted.channels], near),
+                    list_evidence(feature, own, other, [c.label for c in fitted.channels], near),
                 )
             )
         progress("lists with and without their molecule", start + len(part), len(groups))
