@@ -21,7 +21,7 @@ def of_mode(**changes: Any) -> OfMode:
         "ions": {"[M+H]+": 0.8, "[M+Na]+": 0.2},
         "floor": 0.01,
         "nearest": {0.05: 0.2, 0.5: 0.6},
-        "absence": None,
+        "in_database": None,
         "molecules": 120,
         "own": True,
         "match": MatchOdds(np.array([-1.0, 2.0]), 60, 70),
@@ -75,7 +75,7 @@ def test_it_comes_back_from_plain_data() -> None:
         ({"calibration": {"temperature": 0.0, "power": 0.0, "floor": 0.0}}, "which is none"),
         ({"thresholds": {"x": 1.0}}, "a key that is no number"),
         ({"molecules": -1}, "molecules is -1, expected a whole number"),
-        ({"absence": {}}, "positive mode, absence: lacks 'names'"),
+        ({"in_database": {}}, "positive mode, in_database: lacks 'names'"),
     ],
 )
 def test_damaged_data_are_refused(change: dict[str, Any], message: str) -> None:

@@ -2,147 +2,124 @@
 
 import pytest
 
-from mzseek.annotation.answers import Level, Reference
-from mzseek.annotation.levels import HALF, LEAST_PEAKS, LEAST_SIMILARITY, MARGIN, level_of
+from mzseek.annotation.levels import (
+    HALF,
+    LEAST_MATCHED,
+    LEAST_PEAKS,
+    LEAST_SIMILARITY,
+    MARGIN,
+    PLAUSIBLE,
+    Grounds,
+    level_of,
+)
 
-THEOBROMINE = "Cn1cnc2c1c(=O)[nH]c(=O)n2C"
-HEXANOL, HEXANONE = "CCCCCCO", "CCCCC(C)=O"
+THEOBROMINE_KEY = "YAPQBXQYLJRXSA"
+FORMULA = "C8H10N4O2"
 
 
 @pytest.fixture
-def of(make_candidate, make_reference):
-    """The level of one candidate with a library spectrum of its own molecule."""
+def matched(make_candidate, make_reference):
+    """The level of a candidate with a library spectrum of its own molecule."""
 
-    def level(similarity: float, peaks: int, *others, present: float | None = None) -> str:
-        match = make_reference(similarity=similarity, peaks=peaks)
-        best = make_candidate(match=match, probability=0.1, in_set=False)
-        return level_of([best], 0, present, [match, *others]).number
+    def level(probability: float = 0.9, grounds: Grounds | None = None, **match):
+        reference = make_reference(**match)
+        best = make_candidate(match=reference, probability=probability, in_set=False)
+        return level_of([best], grounds or Grounds(scored=5, p_in_database=0.05 / probability))
 
     return level
 
 
-def test_a_library_match_needs_similarity_and_peaks(of) -> None:
-    assert of(LEAST_SIMILARITY, LEAST_PEAKS) == "2a"
-    assert of(LEAST_SIMILARITY - 1e-9, LEAST_PEAKS) == "5"
-    assert of(LEAST_SIMILARITY, LEAST_PEAKS - 1) == "5"
+@pytest.fixture
+def number(make_candidate):
+    """The level of a candidate without a library spectrum."""
+
+    def level(probability: float, *, explained: float = 0.9, **grounds):
+        best = make_candidate(probability=probability, explained=explained)
+        return level_of([best], Grounds(**({"scored": 5} | grounds))).number
+
+    return level
 
 
-def test_a_library_match_stands_where_the_model_would_say_absent(of) -> None:
-    assert of(0.9, 10, present=0.1) == "2a"
+def test_a_library_match_needs_similarity_peaks_and_intensity(matched) -> None:
+    ground = Grounds(scored=5, p_in_database=0.4)
+    bounds = {"similarity": LEAST_SIMILARITY, "peaks": LEAST_PEAKS,
+              "matched_intensity": LEAST_MATCHED}  # fmt: skip
+    assert matched(grounds=ground, **bounds).number == "2a"
+    assert matched(grounds=ground, **bounds | {"similarity": 0.6999}).number == "5"
+    assert matched(grounds=ground, **bounds | {"peaks": LEAST_PEAKS - 1}).number == "5"
+    assert matched(grounds=ground, **bounds | {"matched_intensity": 0.49}).number == "5"
 
 
-def test_another_molecule_that_matches_as_well_takes_it_away(of, make_reference) -> None:
-    def other(similarity: float, peaks: int = LEAST_PEAKS):
-        return make_reference(smiles=THEOBROMINE, similarity=similarity, peaks=peaks)
-
-    assert of(0.9, 10, other(0.95)) == "5"
-    assert of(0.9, 10, other(0.9 - MARGIN)) == "5"
-    assert of(0.9, 10, other(0.9 - MARGIN - 1e-6)) == "2a"
-    assert of(0.9, 10, other(0.95, LEAST_PEAKS - 1)) == "2a"
+def test_a_library_match_needs_a_plausible_confidence(matched) -> None:
+    likely = Grounds(scored=5, p_in_database=PLAUSIBLE / 0.5)
+    assert matched(0.5, likely).number == "2a"
+    unlikely = Grounds(scored=5, p_in_database=PLAUSIBLE / 0.5 - 0.01)
+    assert matched(0.5, unlikely).number == "5"
+    assert "a confidence of 0.1" in matched(0.5, unlikely).reason
 
 
-def test_the_same_molecule_written_otherwise_takes_nothing_away(of, make_reference) -> None:
-    same = make_reference(smiles="O=C1N(C)C(=O)N(C)c2ncn(C)c12", similarity=0.99)
-    assert of(0.9, 10, same) == "2a"
-    assert of(0.9, 10, make_reference(smiles="no molecule", similarity=0.99)) == "5"
+def test_a_near_rival_takes_the_match_away_whatever_its_peaks(matched, make_candidate) -> None:
+    def level(rival: float) -> str:
+        similar = {THEOBROMINE_KEY: rival, make_candidate().key: 0.9}
+        return matched(grounds=Grounds(scored=5, p_in_database=0.4, similar=similar),
+                       similarity=0.9).number  # fmt: skip
+
+    assert level(0.95) == "5"
+    assert level(0.9 - MARGIN + 1e-6) == "5"
+    assert level(0.9 - MARGIN - 1e-6) == "2a"
 
 
-def test_a_molecule_that_the_database_has_in_another_form_is_the_same(
+def test_the_form_of_the_library_is_no_rival_of_the_form_of_the_database(
     make_candidate, make_reference
 ) -> None:
-    salt, acid = "CC(=O)[O-].[Na+]", "CC(=O)O"
-    match = make_reference(smiles=salt, similarity=0.9)
-    again = make_reference(smiles="[Na+].CC([O-])=O", similarity=0.92)
-    best = make_candidate(smiles=acid, key="QTBSBXVTEAMEQO", match=match)
-    assert level_of([best], 1, None, [match, again]).number == "2a"
+    salt, acid = "CC(=O)[O-].[Na+]", "QTBSBXVTEAMEQO"
+    best = make_candidate(smiles="CC(=O)O", key=acid, match=make_reference(smiles=salt))
+    similar = {acid: 0.93, "VMHLLURERBWHNL": 0.93}
+    assert level_of([best], Grounds(scored=3, p_in_database=0.5, similar=similar)).number == "2a"
 
 
-def test_half_the_probability_is_a_tentative_structure(make_candidate) -> None:
-    def number(probability: float, present: float | None) -> str:
-        best = make_candidate(probability=probability, in_set=False)
-        return level_of([best], 0, present, []).number
-
-    assert number(HALF, None) == "3"
-    assert number(HALF - 1e-9, None) == "5"
-    assert number(0.8, 0.625) == "3"
-    assert number(0.8, 0.62) == "5"
+def test_a_lone_candidate_is_level_5_unless_the_library_matches(number, matched) -> None:
+    assert number(1.0, scored=1, p_in_database=0.99) == "5"
+    assert matched(1.0, Grounds(scored=1, p_in_database=0.9)).number == "2a"
 
 
-def test_a_ring_framework_that_all_members_share_is_a_tentative_structure(
-    make_candidate, make_other
-) -> None:
-    members = [make_candidate(probability=0.3), make_other(probability=0.3)]
-    level = level_of(members, 2, 0.9, [])
-    assert level.number == "3"
-    assert level.reason.endswith(
-        "all 2 candidates of the prediction set have one framework of rings"
-    )
-    alone = level_of(members[:1], 1, 0.9, [])
-    assert alone.reason.endswith(
-        "the only candidate of the prediction set has a framework of rings"
-    )
-    outside = make_candidate(smiles="c1ccccc1", formula="C6H6", in_set=False)
-    assert level_of([*members, outside], 2, 0.9, []).number == "3"
+def test_half_the_confidence_is_a_tentative_structure(number) -> None:
+    assert number(HALF) == "3"
+    assert number(0.8, p_in_database=0.625) == "3"
+    assert number(0.8, p_in_database=0.62) == "5"
 
 
-@pytest.mark.parametrize("broken", ["", "no molecule"])
-def test_members_that_no_framework_can_be_made_of_share_none(make_candidate, broken) -> None:
-    members = [make_candidate(probability=0.3, smiles=broken)] * 2
-    assert level_of(members, 2, None, []).number == "4"
+def test_a_structure_needs_explained_intensity(number) -> None:
+    assert number(0.9, explained=0.2, least_explained=0.2) == "3"
+    assert number(0.9, explained=0.19, least_explained=0.2) == "5"
+    assert number(0.9, explained=0.0) == "5"
 
 
-def test_one_formula_without_a_common_framework_is_level_4(make_candidate) -> None:
-    ring = make_candidate(smiles="OC1CCCCC1", formula="C6H12O", probability=0.4)
-    chain = make_candidate(smiles=HEXANONE, formula="C6H12O", probability=0.4)
-    assert level_of([ring, chain], 2, None, []) == Level(
-        "4", "formula: all 2 candidates of the prediction set have C6H12O"
-    )
+def test_a_structure_needs_a_score_that_true_molecules_reach(number) -> None:
+    assert number(0.9, is_reached=False) == "5"
 
 
-def test_several_formulas_are_level_5(make_candidate) -> None:
-    one = make_candidate(smiles=HEXANOL, formula="C6H14O", probability=0.4)
-    other = make_candidate(smiles=HEXANONE, formula="C6H12O", probability=0.4)
-    level = level_of([one, other], 2, None, [])
-    assert level.number == "5"
-    assert "2 formulas" in level.reason
+def test_a_match_outside_the_list_leaves_level_5(number, make_reference) -> None:
+    assert number(0.9, unlisted=make_reference()) == "5"
 
 
-def test_members_that_are_not_at_hand_are_not_vouched_for(make_candidate) -> None:
-    assert level_of([make_candidate(probability=0.3)], 2, None, []).number == "5"
-
-
-def test_absence_counts_before_what_members_share(make_candidate, make_other) -> None:
-    members = [make_candidate(probability=0.9), make_other(probability=0.1)]
-    assert level_of(members, 2, HALF, []).number == "3"  # one framework
-    level = level_of(members, 2, HALF - 0.01, [])
-    assert level.number == "5"
-    assert "0.51" in level.reason
+def test_a_formula_ahead_of_others_is_level_4(number) -> None:
+    ahead = {FORMULA: 0.8, "C9H14N2O3": 0.2}
+    assert number(0.3, formulas=ahead) == "4"
+    assert number(0.3, formulas=ahead, p_in_database=0.6) == "5"
+    assert number(0.3, formulas={FORMULA: 1.0}) == "5"  # no other formula to be ahead of
+    assert number(0.3, formulas=ahead, explained=0.0) == "5"
 
 
 def test_no_candidates_are_level_5() -> None:
-    assert level_of([], 0, 0.0, []).number == "5"
+    assert level_of([], Grounds()).number == "5"
 
 
-def test_a_match_that_makes_no_level_is_explained(make_candidate, make_reference) -> None:
-    def reason(match: Reference, *others: Reference) -> str:
-        best = make_candidate(probability=0.9, match=match)
-        return level_of([best], 1, None, [match, *others]).reason
-
-    few = reason(make_reference(similarity=0.98, peaks=4))
-    assert few.endswith("its library match has 4 peaks, and 6 are asked for")
-    assert "has 1 peak, and" in reason(make_reference(similarity=0.98, peaks=1))
-    far = reason(make_reference(similarity=0.6, peaks=9))
-    assert far.endswith("its library match is 0.60 like it, not 0.7")
-    rival = make_reference(smiles=HEXANONE, similarity=0.97, peaks=9)
-    near = reason(make_reference(similarity=0.98, peaks=9), rival)
-    assert near.endswith(
-        "a spectrum 0.97 like this one, with 9 matching peaks, is of another molecule"
-    )
-
-
-def test_where_no_peak_is_explained_there_is_no_structure(make_candidate) -> None:
-    sure = {"probability": 0.99, "in_set": True}
-    assert level_of([make_candidate(**sure)], 1, None, []).number == "3"
-    level = level_of([make_candidate(**sure, peaks_explained=0)], 1, None, [])
-    assert level.number == "4"
-    assert level.reason.endswith("; no peak is explained by a piece of the best candidate")
+def test_every_fault_of_a_match_is_said(matched) -> None:
+    ground = Grounds(scored=5, p_in_database=0.4)
+    assert "has 4 peaks, and 6 are asked for" in matched(grounds=ground, peaks=4).reason
+    assert "has 1 peak, and" in matched(grounds=ground, peaks=1).reason
+    assert "similarity 0.60, not 0.7" in matched(grounds=ground, similarity=0.6).reason
+    assert "30% of the intensity" in matched(grounds=ground, matched_intensity=0.3).reason
+    rivals = Grounds(scored=5, p_in_database=0.4, similar={THEOBROMINE_KEY: 0.97})
+    assert "another molecule 0.97" in matched(grounds=rivals, similarity=0.98).reason

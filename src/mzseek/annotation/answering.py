@@ -7,15 +7,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from mzseek.annotation.absence import PRIOR, absence_features
-from mzseek.annotation.answers import Answer, Candidate, Level
+from mzseek.annotation.answers import Answer, Candidate, Level, Reference
 from mzseek.annotation.asking.ask import Asked, error_ppm
 from mzseek.annotation.asking.ions import uncalibrated
+from mzseek.annotation.candidates.extra import unlisted_match, unlisted_note
 from mzseek.annotation.confidence import OfMode
-from mzseek.annotation.levels import level_of
+from mzseek.annotation.in_database import ListEvidence
+from mzseek.annotation.levels import LEAST_PEAKS, Grounds, level_of
 from mzseek.annotation.prior import Told
 from mzseek.annotation.references import Neighbours, credited
-from mzseek.annotation.scoring import Scored
+from mzseek.annotation.scoring import Scored, list_evidence
 from mzseek.decision import UTILITIES, distribution, prediction_sets
 from mzseek.decision.distributions import row_keys
 from mzseek.decision.utilities import expected_of_candidates
@@ -42,14 +43,15 @@ class Wanted:
         Of the prediction set.
     top : int
         Candidates that are shown of each feature.
-    known : float
-        Share of features whose molecule is taken to be in the database, before it is looked at.
+    known : float or None
+        Expected share of features whose molecule is in the database; None: the default of the
+        kind of database.
     """
 
     objective: str = "hit"
     coverage: float = 0.9
     top: int = 100
-    known: float = PRIOR
+    known: float | None = None
 
 
 def answer(
@@ -61,8 +63,11 @@ def answer(
     fingerprints: csr_array,
     wanted: Wanted,
     prior: Told | None = None,
+    *,
+    background: Scored | None = None,
+    share: float = 0.5,
 ) -> Answer:
-    """What is said about a feature that has candidates.
+    """Annotate a feature that has candidates.
 
     Parameters
     ----------
@@ -75,12 +80,16 @@ def answer(
     fingerprints : CSR of 0/1, shape (candidates, bits)
     wanted : Wanted
     prior : Told, optional
-        What is to be counted in though no spectrum says it.
+        Log-odds that no spectrum supports.
+    background : Scored, optional
+        Scores of molecules that a short list is compared with.
+    share : float
+        Expected share of features whose molecule is in the database.
     """
     counts = np.array([asked.kept])
     alone = numbers.calibration.posterior(scored.scores, counts)
     added = _added(asked, near, numbers, prior)
-    p, ratio = _counted(alone, added[:, 0], prior)
+    p = _posterior(alone, added[:, 0], prior)
     spectra = len(asked.feature.spectra)
     coverage, threshold = numbers.threshold(wanted.coverage, spectra)
     in_set = prediction_sets(p, counts, threshold)
@@ -88,11 +97,27 @@ def answer(
     keys = np.array([m.key or m.smiles for own in asked.molecules for m in own])
     order = _order(worths[wanted.objective], p, keys)
     made = _candidates(asked, scored, near, p, added, in_set, _told(order, in_set, wanted.top))
-    present = _present(numbers, alone, scored, near.nearest, spectra, wanted.known, ratio)
+    unlisted = unlisted_match(asked, near)
+    evidence = list_evidence(asked.feature, scored, background, channels, near.nearest)
+    present = _present(
+        numbers, evidence, share, _match_ratio(asked, alone, near, numbers), unlisted
+    )
     choices = _choices(worths, p, keys, order[: wanted.top].tolist())
     matches = tuple(near.matches.values())
     labels = labels_of(channels, None if prior is None else prior.label)
-    level = level_of(made, int(in_set.sum()), present, matches)
+    grounds = Grounds(
+        scored=asked.kept,
+        set_size=int(in_set.sum()),
+        p_in_database=present,
+        similar=near.similar,
+        unlisted=unlisted,
+        formulas=_formula_probabilities(asked, p),
+        is_reached=_is_reached(numbers, evidence),
+        least_explained=numbers.in_database.least_explained if numbers.in_database else 0.0,
+    )
+    level = level_of(made, grounds)
+    notes = [*asked.notes, *_notes(numbers, coverage, wanted)]
+    notes += [] if unlisted is None else [unlisted_note(unlisted)]
     return Answer(
         feature=asked.feature,
         candidates=made[: wanted.top],
@@ -111,12 +136,12 @@ def answer(
         matches=matches,
         level=level if prior is None else _with_caution(level),
         notes=(
-            *asked.notes,
-            *_notes(numbers, coverage, wanted),
+            *notes,
             *([prior.note] if prior else []),
             *uncalibrated(asked.readings, made[0].adduct, numbers.ions, numbers.floor),
         ),
         removed=asked.removed,
+        unlisted=unlisted,
     )
 
 
@@ -125,18 +150,27 @@ def labels_of(channels: Sequence[str], prior: str | None) -> tuple[str, ...]:
     return (*channels, MATCH, *([] if prior is None else [prior]))
 
 
-def _counted(alone: Floats, match: Floats, prior: Told | None) -> tuple[Floats, float]:
-    """Probabilities with library matches and a prior, and how much likelier the matches are.
-
-    The last is what matches say of whether the molecule is there at all, which no prior tells.
-    """
-    p = alone * np.exp(match)
-    p, ratio = p / p.sum(), float(p.sum())
+def _posterior(alone: Floats, match: Floats, prior: Told | None) -> Floats:
+    """Return probabilities with library matches and a prior applied."""
+    p = np.asarray(alone * np.exp(match))
+    p /= p.sum()
     if prior is None:
-        return p, ratio
+        return p
     logs = np.log(np.maximum(p, _LEAST)) + prior.nats  # weights may be further apart than floats
     together = np.exp(logs - logs.max())
-    return together / together.sum(), ratio
+    return np.asarray(together / together.sum())
+
+
+def _match_ratio(asked: Asked, alone: Floats, near: Neighbours, numbers: OfMode) -> float:
+    """Return how much more probable the library similarities are if the molecule is a candidate.
+
+    A match of few peaks says little about whether the molecule is there at all: it counts only
+    against it.
+    """
+    log_odds = _match_nats(asked, near, numbers)
+    keys = [molecule.key for own in asked.molecules for molecule in own]
+    few = [key not in near.matches or near.matches[key].peaks < LEAST_PEAKS for key in keys]
+    return float((alone * np.exp(np.where(few, np.minimum(log_odds, 0.0), log_odds))).sum())
 
 
 def _with_caution(level: Level) -> Level:
@@ -162,18 +196,41 @@ def _match_nats(asked: Asked, near: Neighbours, numbers: OfMode) -> Floats:
 
 
 def _present(
-    numbers: OfMode, p: Floats, scored: Scored, nearest: float, spectra: int, known: float,
+    numbers: OfMode,
+    evidence: ListEvidence,
+    share: float,
     ratio: float,
-) -> float | None:  # fmt: skip
-    """Probability that the molecule is among the candidates; None where the model cannot say.
+    unlisted: Reference | None,
+) -> float | None:
+    """Return the probability that the molecule is among the candidates; None if not fitted.
 
-    `ratio` is how much more probable the similarities of library spectra are if it is.
+    `ratio` is how much more probable the similarities of library spectra are if it is; a match of
+    a molecule outside the list counts for the contrary.
     """
-    if numbers.absence is None:
+    if numbers.in_database is None:
         return None
-    signs = absence_features(p, [len(p)], scored.raw, [nearest], [spectra])
-    present = float(numbers.absence.present(signs, known)[0])
-    return present * ratio / (present * ratio + 1 - present)
+    features = evidence.features(numbers.calibration)
+    present = float(numbers.in_database.probability(features[None], share)[0])
+    against = 1.0
+    if unlisted is not None and numbers.match is not None:
+        against = max(float(np.exp(numbers.match.of(unlisted.similarity))), 1.0)
+    return present * ratio / (present * ratio + (1 - present) * against)
+
+
+def _is_reached(numbers: OfMode, evidence: ListEvidence) -> bool:
+    """Return whether the best candidate is as far ahead as nine of ten true molecules are."""
+    if numbers.in_database is None:
+        return True
+    return evidence.margin(numbers.calibration) >= numbers.in_database.least_margin
+
+
+def _formula_probabilities(asked: Asked, p: Floats) -> dict[str, float]:
+    """Return the posterior probability of each formula among the candidates."""
+    found: dict[str, float] = {}
+    molecules = (molecule for own in asked.molecules for molecule in own)
+    for molecule, probability in zip(molecules, p.tolist(), strict=True):
+        found[molecule.formula] = found.get(molecule.formula, 0.0) + probability
+    return found
 
 
 def _notes(numbers: OfMode, coverage: float, wanted: Wanted) -> list[str]:
@@ -195,6 +252,7 @@ def no_answer(
     """What is said about a feature that no molecule was found for; `prior` is its label."""
     matches = tuple(near.matches.values())
     labels = labels_of(channels, prior)
+    unlisted = unlisted_match(asked, near)
     return Answer(
         feature=asked.feature,
         candidates=(),
@@ -211,9 +269,10 @@ def no_answer(
         nearest=near.nearest,
         unlike=False,
         matches=matches,
-        level=level_of((), 0, 0.0, matches),
-        notes=asked.notes,
+        level=level_of((), Grounds()),
+        notes=(*asked.notes, *([] if unlisted is None else [unlisted_note(unlisted)])),
         removed=asked.removed,
+        unlisted=unlisted,
     )
 
 

@@ -33,6 +33,13 @@ class Reference:
     precursor_mz : float
     mz, intensities : float64 arrays
         The spectrum itself, for a mirror plot.
+    formula : str
+        Of its molecule.
+    mass : float
+        Monoisotopic mass of its molecule.
+    matched_intensity : float
+        Share of the intensity in matching peaks, precursor peaks left out: the lower of the
+        shares of the two spectra.
     """
 
     record: str
@@ -48,6 +55,9 @@ class Reference:
     precursor_mz: float
     mz: Floats
     intensities: Floats
+    formula: str = ""
+    mass: float = 0.0
+    matched_intensity: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +174,8 @@ class Answer:
         What the reader must know: a capped list, an ion that was guessed, peaks left out.
     removed : mapping of str to int
         Molecules of the right mass that cannot form the ion, by ion and reason.
+    unlisted : Reference or None
+        The best matching reference spectrum whose molecule is no candidate.
     """
 
     feature: Feature
@@ -184,6 +196,7 @@ class Answer:
     level: Level
     notes: tuple[str, ...] = field(default=())
     removed: Mapping[str, int] = field(default_factory=dict)
+    unlisted: Reference | None = None
 
     @property
     def best(self) -> Candidate | None:
@@ -194,11 +207,11 @@ class Answer:
 
     @property
     def confidence(self) -> float:
-        """Probability that the answer is right, absence from the database included; 0 for none."""
+        """Probability that the answer is right, in the database or not; 0 for none."""
         return 0.0 if self.best is None else self.confidence_of(self.best)
 
     def confidence_of(self, candidate: Candidate) -> float:
-        """Probability that a candidate is the molecule, absence from the database included."""
+        """Return the probability that a candidate is the molecule, in the database or not."""
         return candidate.probability * (1.0 if self.present is None else self.present)
 
     def nats(self, candidate: Candidate, kind: str) -> float:

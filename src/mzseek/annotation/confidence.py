@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mzseek.annotation.absence import Absence
+from mzseek.annotation.in_database import InDatabase
 from mzseek.annotation.matching import MatchOdds
 from mzseek.decision import Calibration, Pooling
 from mzseek.errors import BundleError, DecisionError
@@ -23,7 +23,7 @@ _FIELDS = {
     "ions": {...: float},
     "floor": float,
     "nearest": {...: float},
-    "absence": dict | None,
+    "in_database": dict | None,
     "match": dict | None,
     "molecules": int,
     "own": bool,
@@ -52,8 +52,8 @@ class OfMode:
     nearest : mapping of float to float
         Quantiles of how similar the nearest reference spectrum is, to spectra of molecules that the
         library does not have.
-    absence : Absence or None
-        Whether the truth is among the candidates at all.
+    in_database : InDatabase or None
+        Probability that the molecule is among the candidates at all.
     match : MatchOdds or None
         What a spectrum of the candidate itself in the library is worth.
     molecules : int
@@ -69,7 +69,7 @@ class OfMode:
     ions: Mapping[str, float]
     floor: float
     nearest: Mapping[float, float]
-    absence: Absence | None
+    in_database: InDatabase | None
     match: MatchOdds | None
     molecules: int
     own: bool
@@ -116,7 +116,7 @@ class OfMode:
             "ions": dict(self.ions),
             "floor": self.floor,
             "nearest": _texts(self.nearest),
-            "absence": None if self.absence is None else self.absence.to_dict(),
+            "in_database": None if self.in_database is None else self.in_database.to_dict(),
             "match": None if self.match is None else self.match.to_dict(),
             "molecules": self.molecules,
             "own": self.own,
@@ -141,7 +141,7 @@ class OfMode:
             raise BundleError(f"{where}: calibration is {calibration}, which is none")
         if not 0 < facts["floor"] <= 1:
             raise BundleError(f"{where}: floor is {facts['floor']}, expected above 0, at most 1")
-        absence, match = facts["absence"], facts["match"]
+        in_database, match = facts["in_database"], facts["match"]
         return cls(
             calibration,
             pooling,
@@ -150,7 +150,9 @@ class OfMode:
             dict(facts["ions"]),
             float(facts["floor"]),
             _numbers(facts["nearest"], where),
-            None if absence is None else Absence.from_dict(absence, f"{where}, absence"),
+            None
+            if in_database is None
+            else InDatabase.from_dict(in_database, f"{where}, in_database"),
             None if match is None else MatchOdds.from_dict(match, f"{where}, match"),
             facts["molecules"],
             facts["own"],

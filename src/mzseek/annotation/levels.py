@@ -1,24 +1,24 @@
-"""How far an annotation goes, in the field's words: the levels of Schymanski et al. 2014.
+"""Confidence levels of an annotation, after Schymanski et al. 2014.
 
 Level 1 is never given: it needs a standard, measured on the same instrument. The others:
 
-- **2a, a library match.** The library holds a spectrum of the best candidate's molecule that is at
-  least `LEAST_SIMILARITY` like the feature's with `LEAST_PEAKS` matching peaks or more (the usual
-  bounds of spectral libraries: 0.7 and 6), and no spectrum of another molecule that passes both
-  bounds comes within `MARGIN` of it or before it.
-- **3, tentative structures.** The best candidate is the molecule with probability `HALF` or more,
-  absence from the database counted in; or the members of the prediction set have one framework of
-  rings (the Bemis–Murcko scaffold), that is, a class of structure.
-- **4, a formula.** All members of the prediction set have one formula.
-- **5, an exact mass.** Nothing more is known: there are no candidates, or several formulas.
-
-Where the molecule is more probably absent from the database than in it (``present`` below `HALF`),
-members of the set say nothing about it, and neither 3 nor 4 is given.
+- **2a, library match.** The library holds a spectrum of the best candidate's molecule whose cosine
+  with the feature's spectrum is at least `LEAST_SIMILARITY`, with `LEAST_PEAKS` matching peaks or
+  more and `LEAST_MATCHED` of the intensity in them; no spectrum of another molecule at this
+  precursor m/z comes within `MARGIN` of it, whatever its number of peaks; and the confidence is at
+  least `PLAUSIBLE`.
+- **3, tentative structure.** The confidence of the best candidate (its probability times the
+  probability that the molecule is in the database) is at least `HALF`, its fragments explain the
+  intensity that true molecules explain, and its score is as far ahead of wrong molecules as that
+  of true molecules.
+- **4, formula.** One formula has probability `HALF` or more (times that of the database), is
+  preferred to at least one other formula, and the best candidate's fragments explain the spectrum.
+- **5, exact mass.** Everything else. A lone candidate, one that explains too little, or a list
+  that a better library match is missing from, is never above 5.
 """
 
-from collections.abc import Sequence
-
-from rdkit.Chem.Scaffolds.MurckoScaffold import MurckoScaffoldSmiles
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from mzseek.annotation.answers import Candidate, Level, Reference
 from mzseek.chem import inchikey_block
@@ -26,102 +26,133 @@ from mzseek.errors import MoleculeError
 
 LEAST_SIMILARITY = 0.7
 LEAST_PEAKS = 6
+LEAST_MATCHED = 0.5
 MARGIN = 0.05
+PLAUSIBLE = 0.2
 HALF = 0.5
 
 
-def level_of(
-    candidates: Sequence[Candidate],
-    set_size: int,
-    present: float | None,
-    matches: Sequence[Reference],
-) -> Level:
-    """The level of an annotation, with its reason.
+@dataclass(frozen=True)
+class Grounds:
+    """What a level rests on besides the candidates.
+
+    Attributes
+    ----------
+    scored : int
+        Candidates that were compared.
+    set_size : int
+        Members of the prediction set.
+    p_in_database : float or None
+        Probability that the molecule is among the candidates; None where it is not known.
+    similar : mapping of str to float
+        By InChIKey (first block), similarity of the best library spectrum of every molecule that
+        the library has at this precursor m/z.
+    unlisted : Reference or None
+        A matching reference spectrum whose molecule is no candidate.
+    formulas : mapping of str to float
+        Posterior probability of each formula among the candidates.
+    is_reached : bool
+        Whether the best score is as far ahead of wrong molecules as that of true molecules.
+    least_explained : float
+        Share of the intensity that true molecules explain at least.
+    """
+
+    scored: int = 0
+    set_size: int = 0
+    p_in_database: float | None = None
+    similar: Mapping[str, float] = field(default_factory=dict)
+    unlisted: Reference | None = None
+    formulas: Mapping[str, float] = field(default_factory=dict)
+    is_reached: bool = True
+    least_explained: float = 0.0
+
+
+def level_of(candidates: Sequence[Candidate], grounds: Grounds) -> Level:
+    """Return the level of an annotation, with its reason.
 
     Parameters
     ----------
     candidates : sequence of Candidate
-        The best first; all members of the prediction set should be among them. Where some are not,
-        nothing is taken for common to all.
-    set_size : int
-        Members of the prediction set.
-    present : float or None
-        Probability that the molecule is among the candidates; None where it is not known.
-    matches : sequence of Reference
-        Reference spectra of the same precursor m/z that match, of whatever molecule.
+        The best first.
+    grounds : Grounds
 
     Examples
     --------
-    >>> level_of([], 0, None, [])
+    >>> level_of([], Grounds())
     Level(number='5', reason='exact mass only: no candidate has it')
     """
     if not candidates:
         return Level("5", "exact mass only: no candidate has it")
     best = candidates[0]
-    if best.match is not None and _is_good(best.match):
-        rival = _rival(best, best.match, matches)
-        if rival is None:
+    p_in_database = 1.0 if grounds.p_in_database is None else grounds.p_in_database
+    confidence = best.probability * p_in_database
+    if best.match is not None:
+        fault = _fault_of_match(best, best.match, confidence, grounds)
+        if fault is None:
             return Level("2a", f"library match: {_shown(best.match)} is of this molecule")
-    level = _without_match(candidates, set_size, present)
-    return Level(level.number, level.reason + _why_no_match(best, matches))
+        level = _without_match(best, confidence, p_in_database, grounds)
+        return Level(level.number, f"{level.reason}; {fault}")
+    return _without_match(best, confidence, p_in_database, grounds)
 
 
-def _without_match(candidates: Sequence[Candidate], set_size: int, present: float | None) -> Level:
-    """The level by probabilities alone."""
-    best = candidates[0]
-    if present is not None and present < HALF:
-        return Level(
-            "5", f"exact mass only: with probability {1 - present:.2f} no candidate is the molecule"
+def _without_match(
+    best: Candidate, confidence: float, p_in_database: float, grounds: Grounds
+) -> Level:
+    """Return the level by the evidence of the candidates."""
+    if grounds.unlisted is not None:
+        name = grounds.unlisted.name or grounds.unlisted.smiles
+        return _five(f"a reference spectrum of {name[:80]}, which is no candidate, matches")
+    if grounds.scored < 2:
+        return _five("the only candidate was compared with no other")
+    if best.explained < max(grounds.least_explained, 1e-9):
+        return _five(
+            f"fragments of the best candidate explain {best.explained:.0%} of the intensity, "
+            f"and {grounds.least_explained:.0%} is the least of true molecules"
         )
-    likely = best.probability * (1.0 if present is None else present)
-    is_explained = best.peaks_explained > 0  # else the spectrum says nothing about a structure
-    if likely >= HALF and is_explained:
-        return Level("3", f"tentative structure: the best candidate has confidence {likely:.2f}")
-    members = [candidate for candidate in candidates if candidate.in_set]
-    if not members or len(members) < set_size:
-        return Level("5", "exact mass only: not all candidates of the prediction set are known")
-    one = len(members) == 1
-    counted = "the only candidate" if one else f"all {len(members):,} candidates"
-    have = f"{counted} of the prediction set {'has' if one else 'have'}"
-    if is_explained and _framework_of_all(members):
-        what = "a framework of rings" if one else "one framework of rings"
-        return Level("3", f"tentative structure{'' if one else 's'}: {have} {what}")
-    formulas = {candidate.formula for candidate in members}
-    why = "" if is_explained else "; no peak is explained by a piece of the best candidate"
-    if len(formulas) == 1 and best.formula:
-        return Level("4", f"formula: {have} {members[0].formula}{why}")
-    return Level(
-        "5",
-        f"exact mass only: candidates of the prediction set have {len(formulas):,} formulas{why}",
-    )
+    if not grounds.is_reached:
+        return _five("the best candidate is less far ahead of wrong molecules than true ones are")
+    if confidence >= HALF:
+        return Level(
+            "3", f"tentative structure: the best candidate has confidence {confidence:.2f}"
+        )
+    formula = max(grounds.formulas, key=lambda name: grounds.formulas[name], default="")
+    likely = grounds.formulas.get(formula, 0.0) * p_in_database
+    if formula and len(grounds.formulas) > 1 and likely >= HALF:
+        return Level("4", f"formula: {formula} has probability {likely:.2f}")
+    if p_in_database < HALF:
+        missing = 1 - p_in_database
+        return _five(f"with probability {missing:.2f} no candidate is the molecule")
+    return _five(f"the best candidate has confidence {confidence:.2f}")
 
 
-def _why_no_match(best: Candidate, matches: Sequence[Reference]) -> str:
-    """Why a reference spectrum of the best candidate does not make a level of its own."""
-    match = best.match
-    if match is None:
-        return ""
+def _five(reason: str) -> Level:
+    return Level("5", f"exact mass only: {reason}")
+
+
+def _fault_of_match(
+    best: Candidate, match: Reference, confidence: float, grounds: Grounds
+) -> str | None:
+    """Return why the best candidate's library match is no level 2a; None if it is."""
     if match.peaks < LEAST_PEAKS:
         many = "1 peak" if match.peaks == 1 else f"{match.peaks:,} peaks"
-        return f"; its library match has {many}, and {LEAST_PEAKS} are asked for"
+        return f"its library match has {many}, and {LEAST_PEAKS} are asked for"
     if match.similarity < LEAST_SIMILARITY:
-        return f"; its library match is {match.similarity:.2f} like it, not {LEAST_SIMILARITY:g}"
-    rival = _rival(best, match, matches)
-    return "" if rival is None else f"; {_shown(rival)} is of another molecule"
-
-
-def _is_good(match: Reference) -> bool:
-    return match.similarity >= LEAST_SIMILARITY and match.peaks >= LEAST_PEAKS
-
-
-def _rival(best: Candidate, match: Reference, matches: Sequence[Reference]) -> Reference | None:
-    """A good match of another molecule that comes near the candidate's own, or before it."""
-    own = {best.key, _key(match.smiles)} - {None}  # the database may have it in another form
-    for other in matches:
-        if _is_good(other) and other.similarity >= match.similarity - MARGIN:
-            if other.smiles == match.smiles or _key(other.smiles) in own:
-                continue
-            return other
+        return f"its library match has similarity {match.similarity:.2f}, not {LEAST_SIMILARITY:g}"
+    if match.matched_intensity < LEAST_MATCHED:
+        return (
+            f"its library match shares {match.matched_intensity:.0%} of the intensity, and "
+            f"{LEAST_MATCHED:.0%} is asked for"
+        )
+    # The database may hold the library's molecule in another form.
+    own = {best.key, _key(match.smiles)}
+    rival = max((value for key, value in grounds.similar.items() if key not in own), default=0.0)
+    if rival > match.similarity - MARGIN:
+        return (
+            f"its library match has similarity {match.similarity:.2f}, and one of another "
+            f"molecule {rival:.2f}"
+        )
+    if confidence < PLAUSIBLE:
+        return f"it has a library match, but a confidence of {confidence:.2f}"
     return None
 
 
@@ -132,19 +163,8 @@ def _key(smiles: str) -> str | None:
         return None
 
 
-def _framework_of_all(members: Sequence[Candidate]) -> str | None:
-    """The framework of rings that all have; None where they differ, or where one has no ring."""
-    common = None
-    for member in members:
-        try:
-            framework = MurckoScaffoldSmiles(member.smiles)
-        except ValueError:  # a SMILES that RDKit does not read
-            return None
-        if not framework or framework != (common or framework):
-            return None
-        common = framework
-    return common
-
-
 def _shown(match: Reference) -> str:
-    return f"a spectrum {match.similarity:.2f} like this one, with {match.peaks:,} matching peaks,"
+    return (
+        f"a reference spectrum with similarity {match.similarity:.2f} and {match.peaks:,} matching "
+        "peaks"
+    )

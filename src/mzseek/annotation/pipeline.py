@@ -17,10 +17,16 @@ from mzseek.annotation.asking.instruments import instrument_notes
 from mzseek.annotation.asking.named import Named
 from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.bundle import Bundle
+from mzseek.annotation.candidates.extra import (
+    add_library_candidates,
+    background_of,
+    score_backgrounds,
+)
 from mzseek.annotation.candidates.listed import ListedSource, file_source, library_source
 from mzseek.annotation.candidates.source import Source
 from mzseek.annotation.candidates.store import StoreSource
 from mzseek.annotation.features import Feature
+from mzseek.annotation.in_database import check_share, expected_share
 from mzseek.annotation.opening.handing import Handed
 from mzseek.annotation.opening.lending import Added, lend
 from mzseek.annotation.opening.setup import LIBRARY, Setup
@@ -115,25 +121,32 @@ class Workshop:
 
     def answers(self, features: Sequence[Feature]) -> list[Answer | SetAside]:
         """What is said about each feature, in their order."""
-        asked: list[Asked | SetAside] = [self._asked(feature) for feature in features]
-        good = [each for each in asked if isinstance(each, Asked)]
-        found_near = neighbours(good, self.libraries, self.setup.precursor, self.bundle.names)
-        near = dict(zip(map(id, good), found_near, strict=True))
-        full = [each for each in good if each.kept]
-        made = self._scored(full, near)
-        found: list[Answer | SetAside] = []
-        for each in asked:
-            if isinstance(each, SetAside):
-                found.append(each)
-            elif each.kept:
-                found.append(made[id(each)])
-            else:
-                label = None if self.prior is None else self.prior.label
-                found.append(
-                    no_answer(each, near[id(each)], self.channels, self.setup.wanted, label)
-                )
+        looked_up: list[Asked | SetAside] = [self._asked(feature) for feature in features]
+        queries = [each for each in looked_up if isinstance(each, Asked)]
+        near = neighbours(queries, self.libraries, self.setup.precursor, self.bundle.names)
+        if not self.is_strict:
+            queries = [
+                add_library_candidates(query, own) for query, own in zip(queries, near, strict=True)
+            ]
+        annotated = iter(self._annotated(queries, near))
+        found = [next(annotated) if isinstance(each, Asked) else each for each in looked_up]
         notes = instrument_notes(self.setup.instrument)
         return [_noted(one, notes) for one in found] if notes else found
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether only molecules of the database are candidates, whatever the library matches."""
+        strict = self.setup.strict
+        return self.source.by_feature if strict is None else strict
+
+    @cached_property
+    def expected_share(self) -> float:
+        """Expected share of features whose molecule is in the database."""
+        known = self.setup.wanted.known
+        if known is not None:
+            check_share(known)
+            return known
+        return expected_share(len(self.source), listed=self.source.by_feature)
 
     def named(self) -> Named:
         """Features that the tables of the setup name, none of them met yet."""
@@ -141,20 +154,32 @@ class Workshop:
                   self.source.label: self.source.features()}  # fmt: skip
         return Named({table: names for table, names in tables.items() if names})
 
-    def _scored(self, full: Sequence[Asked], near: dict[int, Neighbours]) -> dict[int, Answer]:
-        if not full:
-            return {}
-        confidence = self.bundle.confidence
+    def _annotated(
+        self, queries: Sequence[Asked], near: Sequence[Neighbours]
+    ) -> list[Answer | SetAside]:
+        """Score and annotate queries, in their order."""
+        confidence, model = self.bundle.confidence, (self.fitted, self.bundle.confidence)
+        full = [place for place, query in enumerate(queries) if query.kept]
         scored, molecules = score(
-            full, self.fitted, confidence, self.bundle.fingerprint, self.source.index
+            [queries[place] for place in full], *model, self.bundle.fingerprint, self.source.index
         )
-        found = {}
-        for each, own in zip(full, scored, strict=True):
-            mode = -1 if each.readings[0].adduct.endswith("-") else 1
-            prior = None if self.prior is None else self.prior.of(each, molecules, own.rows, mode)
-            found[id(each)] = answer(
-                each, own, near[id(each)], confidence.of(mode), self.channels,
+        backgrounds = score_backgrounds(
+            [background_of(queries[place], self.bundle.molecules) for place in full],
+            *model, self.bundle.fingerprint,
+        )  # fmt: skip
+        label = None if self.prior is None else self.prior.label
+        found: list[Answer | SetAside] = [
+            no_answer(query, own, self.channels, self.setup.wanted, label)
+            for query, own in zip(queries, near, strict=True)
+        ]
+        for place, own, background in zip(full, scored, backgrounds, strict=True):
+            query = queries[place]
+            mode = -1 if query.readings[0].adduct.endswith("-") else 1
+            prior = None if self.prior is None else self.prior.of(query, molecules, own.rows, mode)
+            found[place] = answer(
+                query, own, near[place], confidence.of(mode), self.channels,
                 molecules.fingerprints(own.rows), self.setup.wanted, prior,
+                background=background, share=self.expected_share,
             )  # fmt: skip
         return found
 
@@ -208,7 +233,7 @@ class Workshop:
                 "about": _about(self.bundle),
                 "sha256": {n: f["sha256"] for n, f in self.bundle.manifest["files"].items()},
             },
-            "database": self.source.facts(),
+            "database": self.source.facts() | {"expected_share": self.expected_share},
             "libraries": [
                 {"label": label, "spectra": len(library)} for label, library in self.libraries
             ],

@@ -203,9 +203,7 @@ class FeatureFiles:
             yield str(path), file, spectrum
 
 
-def _feature_keys(
-    read: Iterable[tuple[str, str, Spectrum]], grouping: Grouping
-) -> Iterator[int]:
+def _feature_keys(read: Iterable[tuple[str, str, Spectrum]], grouping: Grouping) -> Iterator[int]:
     """Yield the number of each spectrum's feature, given its path, its file and the spectrum."""
     if grouping.by == "precursor":
         spectra = list[tuple[str, str, float, float]]()

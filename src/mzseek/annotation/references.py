@@ -16,14 +16,17 @@ from mzseek.annotation.levels import LEAST_SIMILARITY
 from mzseek.annotation.matching import library_without_precursors, without_precursor
 from mzseek.chem import fingerprints
 from mzseek.chem.describe import BLOCK_LENGTH
+from mzseek.fragments.match import AT_PRECURSOR
 from mzseek.library import Library
 from mzseek.library.found import Matches
+from mzseek.library.store import TOLERANCE
 from mzseek.similarity.packed import Words, pack_words, packed_tanimoto
 from mzseek.spectra import Spectrum
 
 _MATCHES, _ANALOGS = 50, 10
 _KIND = "morgan2"
 _Keyed = tuple[str, Reference]
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,9 +102,10 @@ def neighbours(
             np.abs(same.mass_differences) <= widths[same.queries]
         )
         for place in np.flatnonzero(is_match).tolist():
-            matches[owner[same.queries[place]]].append(
-                _reference(same, place, library, label, known_names)
-            )
+            query = int(same.queries[place])
+            key, match = _reference(same, place, library, label, known_names)
+            shared = matched_intensity(bare[query], match)
+            matches[owner[query]].append((key, replace(match, matched_intensity=shared)))
         near = library.search(spectra, "analog", _ANALOGS, threads=1)
         for place in range(len(near)):
             analogs[owner[near.queries[place]]].append(
@@ -188,7 +192,41 @@ def _reference(
         precursor_mz=float(library.ions.precursors[record]),
         mz=np.array(library.peaks.values[own], np.float64),
         intensities=np.array(library.peaks.weights[own], np.float64),
+        formula=molecule["formula"] or "",
+        mass=float(molecule["mass"]),
     )
+
+
+def matched_intensity(spectrum: Spectrum, reference: Reference) -> float:
+    """Return the share of the intensity in peaks that two spectra share, the lower of both.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+        Without its precursor peaks.
+    reference : Reference
+        Its precursor peaks are left out here, unless it has no others.
+    """
+    far = np.abs(reference.mz - reference.precursor_mz) > AT_PRECURSOR
+    keep = far if far.any() else ~far
+    mz, intensities = reference.mz[keep], reference.intensities[keep]
+    shares = (
+        _share_near(spectrum.mz, spectrum.intensities, mz),
+        _share_near(mz, intensities, spectrum.mz),
+    )
+    return min(shares)
+
+
+def _share_near(mz: Floats, intensities: Floats, others: Floats) -> float:
+    """Share of the intensity of peaks that have a peak of `others` within the tolerance."""
+    if not len(others) or not intensities.sum() > 0:
+        return 0.0
+    ordered = np.sort(others)
+    place = np.searchsorted(ordered, mz)
+    below = np.abs(mz - ordered[np.maximum(place - 1, 0)])
+    above = np.abs(ordered[np.minimum(place, len(ordered) - 1)] - mz)
+    is_near = np.minimum(below, above) <= TOLERANCE
+    return float(intensities[is_near].sum() / intensities.sum())
 
 
 def _best(references: list[_Keyed]) -> dict[str, Reference]:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.annotation.absence import raw_values
 from mzseek.annotation.asking.ask import Asked
 from mzseek.annotation.asking.ions import with_ion
 from mzseek.annotation.confidence import Confidence
+from mzseek.annotation.features import Feature
+from mzseek.annotation.in_database import CHANNELS, ListEvidence
 from mzseek.chem.ions import net_charge, takes_charged
 from mzseek.evidence.channel import read_once
 from mzseek.evidence.fitted import Fitted
@@ -35,22 +36,25 @@ class Scored:
         What each channel adds, in nats, all spectra together.
     ion : float64 array, shape (candidates,)
         Log of how common the ion is, against the others that were tried; 0 where there is one.
-    raw : float64 array, shape (candidates, signs)
-        As `mzseek.annotation.absence.raw_values`, the mean over spectra.
+    absolute : float64 array, shape (candidates, channels)
+        The same sums, not centred on the list: comparable between lists of any length.
     explained : float64 array, shape (candidates,)
         Share of the intensity that pieces explain, the mean over spectra.
     peaks : int64 array, shape (candidates,)
         Peaks that are explained, of the spectrum in which these are most.
     rows : int64 array, shape (candidates,)
         Places of the candidates in the table of molecules.
+    weight : float
+        What the sums over spectra are multiples of: spectra × dependence factor.
     """
 
     parts: Floats
     ion: Floats
-    raw: Floats
+    absolute: Floats
     explained: Floats
     peaks: Ints
     rows: Ints
+    weight: float = 1.0
 
     @property
     def scores(self) -> Floats:
@@ -105,7 +109,7 @@ def score(
         [_mode(each) for each in asked], [len(each.feature.spectra) for each in asked]
     )
     parts = fitted.ranker.parts(features, modes, union).astype(np.float64)
-    raw = raw_values(fitted.channels, features)
+    absolute = fitted.ranker.parts(features, modes, union, centred=False).astype(np.float64)
     explained, peaks = _explained(lists, fitted)
     found, start, first = [], 0, 0
     for each, number in zip(asked, layout.spectra, strict=True):
@@ -114,15 +118,19 @@ def score(
         own = slice(start, start + size * int(number))
         factor = confidence.of(_mode(each)).pooling.factor([number])[0]
         # Sorted before they are added: no order of spectra shows, to the last bit.
-        sums = np.sort(parts[own].reshape(*shape, -1), axis=0).sum(0) * factor
+        sums, sums_absolute = (
+            np.sort(values[own].reshape(*shape, -1), axis=0).sum(0) * factor
+            for values in (parts, absolute)
+        )
         found.append(
             Scored(
                 sums,
                 _ion_priors(each, confidence),
-                np.sort(raw[own].reshape(*shape, -1), axis=0).mean(0),
+                sums_absolute,
                 np.sort(explained[own].reshape(shape), axis=0).mean(0),
                 peaks[own].reshape(shape).max(0),
                 lists.candidates[own][:size],
+                float(number * factor),
             )
         )
         start, first = own.stop, first + int(number)
@@ -130,8 +138,10 @@ def score(
 
 
 def _laid_out(asked: Sequence[Asked], fingerprint: str, index: Index | None) -> _Layout:
-    place: dict[str, int] = {}
-    rows: list[int] = []
+    # Molecules that an index has read come first in the table, the others after them.
+    row_of = {m.smiles: m.row for each in asked for own in each.molecules for m in own}
+    table_order = sorted(row_of, key=lambda smiles: row_of[smiles] < 0)
+    place = {smiles: at for at, smiles in enumerate(table_order)}
     members: list[int] = []
     sizes: list[int] = []
     spectra: list[Spectrum] = []
@@ -142,17 +152,17 @@ def _laid_out(asked: Sequence[Asked], fingerprint: str, index: Index | None) -> 
         for molecules in each.molecules:
             own.append(len(sizes))
             sizes.append(len(molecules))
-            for molecule in molecules:
-                members.append(place.setdefault(molecule.smiles, len(place)))
-                if len(place) > len(rows):
-                    rows.append(molecule.row)
+            members += [place[molecule.smiles] for molecule in molecules]
         for number, spectrum in enumerate(each.feature.spectra):
             for reading, each_list in zip(each.readings, own, strict=True):
                 spectra.append(with_ion(spectrum, reading.adducts[number]))
                 list_of.append(each_list)
             union.append(each.kept)
-    indexed = Indexed(index, np.array(rows, np.int64)) if index is not None else None
-    table = Molecules(list(place), fingerprint, jobs=1, indexed=indexed)
+    indexed = None
+    if index is not None:
+        rows = [row for row in map(row_of.__getitem__, table_order) if row >= 0]
+        indexed = Indexed(index, np.array(rows, np.int64))
+    table = Molecules(table_order, fingerprint, jobs=1, indexed=indexed)
     lists = Lists(
         spectra,
         np.array(list_of, np.int64),
@@ -207,6 +217,42 @@ def _explained(lists: Lists, fitted: Fitted) -> tuple[Floats, Ints]:
     share = squares / np.repeat(sums, totals.counts)
     explained = np.bincount(pairs.row, share[pairs.peak], minlength=rows)
     return np.asarray(explained, np.float64), np.bincount(pairs.row, minlength=rows)
+
+
+def list_evidence(
+    feature: Feature,
+    scored: Scored,
+    background: Scored | None,
+    channels: Sequence[str],
+    nearest: float,
+) -> ListEvidence:
+    """Gather what the scores of a list and of its background say about the whole list.
+
+    Parameters
+    ----------
+    feature : Feature
+    scored, background : Scored
+        Of the candidates, and of molecules that they are compared with.
+    channels : sequence of str
+        Labels, in the order of the columns of `Scored.absolute`.
+    nearest : float
+        Similarity of the nearest reference spectrum.
+    """
+    empty = np.zeros(0)
+    own = scored.absolute / max(scored.weight, 1e-12)
+    columns = [
+        own[:, list(channels).index(name)] if name in channels else np.zeros(len(own))
+        for name in CHANNELS
+    ]
+    return ListEvidence(
+        scores=scored.absolute.sum(1) + scored.ion,
+        explained=scored.explained,
+        channels=np.column_stack(columns),
+        background=empty if background is None else background.absolute.sum(1) + background.ion,
+        background_explained=empty if background is None else background.explained,
+        nearest=nearest,
+        peaks=float(np.mean([len(spectrum) for spectrum in feature.spectra])),
+    )
 
 
 def tolerance_of(fitted: Fitted) -> dict[str, Any]:

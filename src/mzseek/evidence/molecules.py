@@ -35,7 +35,14 @@ class Index(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Indexed:
-    """Where molecules stand in a list that was read before."""
+    """Where molecules stand in a list that was read before.
+
+    Attributes
+    ----------
+    index : Index
+    places : int64 array, shape (indexed,)
+        Of the first molecules of a table; those after them are not in the index.
+    """
 
     index: Index
     places: Ints
@@ -161,11 +168,15 @@ class Molecules:
         """What is wanted, not there yet, and in the index."""
         assert self._indexed is not None
         index, places = self._indexed.index, self._indexed.places
-        for kind in kinds:
-            if kind in index.kinds and not self._has(kind):
-                self._words[kind] = index.words(kind, places)
-        if pieces and self._pieces is None:
-            self._pieces = index.pieces(places)
+        wanted = [kind for kind in kinds if kind in index.kinds and not self._has(kind)]
+        with_pieces = pieces and self._pieces is None
+        if not wanted and not with_pieces:
+            return
+        table, words = read_batch(self.smiles[len(places) :], wanted, with_pieces)
+        for kind in wanted:
+            self._words[kind] = np.concatenate([index.words(kind, places), words[kind]])
+        if with_pieces:
+            self._pieces = join_tables([index.pieces(places), table])
 
     def _has(self, kind: str) -> bool:
         return kind in self._words or (self._stored is not None and kind == self.fingerprint)

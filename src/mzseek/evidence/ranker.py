@@ -57,16 +57,24 @@ class Ranker(Tabular):
     own: Mapping[str, bool]
 
     def parts(
-        self, features: Sequence[npt.NDArray[np.floating]], modes: Any, counts: Any
+        self,
+        features: Sequence[npt.NDArray[np.floating]],
+        modes: Any,
+        counts: Any,
+        *,
+        centred: bool = True,
     ) -> npt.NDArray[np.float32]:
-        """What each channel adds to the score of each candidate, in nats.
+        """Return the contribution of each channel to the score of each candidate (log-odds).
 
         Parameters
         ----------
         features : sequence of arrays, shapes (rows, features of the channel)
         modes : int array, shape (lists,)
-            1 for positive and −1 for negative mode; what is not known counts as positive.
+            1 for positive and −1 for negative mode; unknown counts as positive.
         counts : int array, shape (lists,)
+        centred : bool
+            Against the average candidate of the list. Otherwise the weighted features as they
+            are, which can be compared between lists.
 
         Returns
         -------
@@ -78,7 +86,8 @@ class Ranker(Tabular):
         start = 0
         for place, own in enumerate(features):
             here = slice(start, start + own.shape[1])
-            values = _centred(own, lists) / self.spread[here]
+            raw = _centred(own, lists) if centred else np.asarray(own, np.float64)
+            values = raw / self.spread[here]
             for name, sign in MODES.items():
                 rows = negative if sign < 0 else ~negative
                 found[rows, place] = values[rows] @ self.weights[name][here]

@@ -12,7 +12,6 @@ from mzseek.annotation.candidates.source import Molecule, Source, distinct
 from mzseek.annotation.features import Feature, time_notes
 from mzseek.chem.ions import RULES, IonRule, mass_of_atoms, obstacle, takes_charged
 
-FEW = 5  # candidates: fewer are a list unlike those that probabilities were fitted on
 ISOTOPES, MUCH_ABOVE = 4.5, 0.1  # m/z above the precursor, and share of the intensity
 _ELECTRONS = 3 * ELECTRON_MASS  # by which masses of permanent ions differ from those of their atoms
 
@@ -35,6 +34,8 @@ class Asked:
     notes : tuple of str
     removed : mapping of str to int
         Candidates that cannot form the ion, by ion and reason (`mzseek.chem.ions.RULES`).
+    hypotheses : tuple of Hypothesis
+        All that were tried, with or without molecules.
     """
 
     feature: Feature
@@ -44,6 +45,7 @@ class Asked:
     found: int
     notes: tuple[str, ...] = field(default=())
     removed: Mapping[str, int] = field(default_factory=dict)
+    hypotheses: tuple[Hypothesis, ...] = field(default=())
 
     @property
     def kept(self) -> int:
@@ -93,8 +95,6 @@ def ask(
         found = _nearest(found, readings, most)
         notes.append(f"{total:,} candidates, of which the {most:,} nearest by mass were scored")
     kept = [place for place, own in enumerate(found) if own]
-    if kept:
-        notes += _few(sum(map(len, found)))
     return Asked(
         feature,
         tuple(readings[place] for place in kept) or readings,
@@ -103,6 +103,7 @@ def ask(
         total,
         tuple(notes),
         {f"{adduct}: {reason}": number for (adduct, reason), number in removed.items()},
+        readings,
     )
 
 
@@ -160,6 +161,11 @@ def _possible(
     return distinct(kept)
 
 
+def can_be(molecule: Molecule, reading: Hypothesis) -> bool:
+    """Return whether a molecule has the mass of a reading and can form its ion."""
+    return _distance(molecule, reading) <= reading.reach and _obstacle(molecule, reading) is None
+
+
 def _obstacle(molecule: Molecule, reading: Hypothesis) -> IonRule | None:
     for adduct in dict.fromkeys(reading.adducts):
         rule = obstacle(molecule.smiles, molecule.formula, adduct, stated=reading.stated)
@@ -192,15 +198,6 @@ def _notes(feature: Feature, readings: tuple[Hypothesis, ...]) -> list[str]:
 def _tried(reading: Hypothesis) -> str:
     limited = not reading.stated and takes_charged(reading.adduct)
     return f"{reading.adduct} (of permanent ions)" if limited else reading.adduct
-
-
-def _few(scored: int) -> list[str]:
-    """A caution about short lists."""
-    if scored >= FEW:
-        return []
-    many = "only 1 candidate was" if scored == 1 else f"only {scored} candidates were"
-    return [f"{many} scored: probabilities were fitted on lists of a hundred, and are too high if "
-            "the molecule is not among so few"]  # fmt: skip
 
 
 def _above_precursor(feature: Feature) -> list[str]:

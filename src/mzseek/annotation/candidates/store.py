@@ -71,13 +71,13 @@ class StoreSource(Source):
 
     def within(self, mass: float, reach: float) -> list[Molecule]:
         """Molecules whose mass is at most `reach` away."""
-        return _molecules(self._store.by_mass(mass, reach / mass * 1e6).table)
+        return molecules_of_table(self._store.by_mass(mass, reach / mass * 1e6).table)
 
     def of_formula(self, formula: str, mass: float, reach: float) -> list[Molecule]:
         """Molecules of a formula; isotope labels are within the mass or not."""
         found = self._store.by_formula(formula_text(formula)).table
         near = np.abs(found["mass"].to_numpy() - mass) <= reach
-        return _molecules(found.filter(pa.array(near)))
+        return molecules_of_table(found.filter(pa.array(near)))
 
     def facts(self) -> dict[str, Any]:
         """What a run folder says of it."""
@@ -121,7 +121,8 @@ def _known_by(store: Database) -> str:
     return str(store.manifest["files"][MOLECULES]["sha256"])
 
 
-def _molecules(table: pa.Table) -> list[Molecule]:
+def molecules_of_table(table: pa.Table) -> list[Molecule]:
+    """Return the rows of a table of molecules as objects."""
     names = ("smiles", "key", "formula", "mass", "names", "sources", "identifiers", "row")
     columns = [table[name].to_pylist() for name in names]
     return [

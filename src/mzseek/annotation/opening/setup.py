@@ -53,6 +53,9 @@ class Setup:
         Columns of a list of candidates that the user named, by meaning (``smiles``, ``name``).
     remarks : tuple of str
         Lines for the end of the run, about how it was set up.
+    strict : bool or None
+        Only molecules of the database are candidates: one whose reference spectrum matches is
+        reported in a note. None: for lists of single features, and not for databases.
     """
 
     model: str | None = None
@@ -68,6 +71,7 @@ class Setup:
     prior: str | None = None
     columns: tuple[tuple[str, str], ...] = ()
     remarks: tuple[str, ...] = ()
+    strict: bool | None = None
 
 
 def setup_of(

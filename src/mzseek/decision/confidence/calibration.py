@@ -124,6 +124,10 @@ class Calibration:
     power: float = 0.0
     floor: float = 0.0
 
+    def temperature_of(self, length: npt.ArrayLike) -> Any:
+        """Return the temperature T(n) of lists of so many candidates."""
+        return self.temperature * (np.asarray(length) / _USUAL_LENGTH) ** -self.power
+
     def posterior(self, scores: npt.ArrayLike, counts: npt.ArrayLike) -> Floats:
         """Probabilities of the candidates of each list; arguments as in `posterior`."""
         flat, lists = checked_lists(scores, counts, "scores")

@@ -1,30 +1,29 @@
-"""Lists with and without their truth."""
+"""Validation lists with and without their molecule."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mzseek.annotation.absence import NAMES, RAW
 from mzseek.annotation.bundle.making.cases import (
-    Signs,
+    SIZES,
+    ScoredQuery,
     cases_of,
     modes_of,
     only,
-    signs_of,
+    scored_queries,
 )
-from mzseek.annotation.bundle.making.confident import usable_lists
 from mzseek.annotation.bundle.making.references import references_from
-from mzseek.decision import Calibration, Pooling
+from mzseek.annotation.bundle.molecules import BoxedMolecules, molecule_table
+from mzseek.annotation.in_database import NAMES, ListEvidence
+from mzseek.decision import Calibration
 from mzseek.evidence.fitted import Fitted
-from mzseek.evidence.fitting.swapped import groups_from
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.predictions import ListScores
 from mzseek.runs.run import Run
 
 
 def some_lists() -> ListScores:
-    """A molecule with two spectra, and one with one whose list is itself alone."""
     return ListScores(
         queries=np.array([0, 1, 2]),
         molecule=np.array([5, 5, 6], np.int32),
@@ -35,23 +34,52 @@ def some_lists() -> ListScores:
     )
 
 
-def test_every_list_is_there_with_and_without_its_truth() -> None:
-    raw = np.arange(7.0 * len(RAW)).reshape(7, -1)
-    signs = Signs(some_lists(), raw, np.array([0.1, 0.7, 0.2]), np.ones(3, np.int8))
-    found = cases_of(signs, np.ones(3, np.bool_), Calibration(1.0), Pooling(0.5))
-    assert found.present.tolist() == [True, False] * 3  # two spectra alone, and together
-    assert found.molecule.tolist() == [5] * 6
-    at = {name: place for place, name in enumerate(NAMES)}
-    assert (
-        np.exp(found.features[:, at["log candidates"]]).round().tolist() == [2, 2] * 3
-    )  # another one is left out
-    assert np.exp(found.features[:, at["log spectra"]]).round().tolist() == [1] * 4 + [2] * 2
-    assert found.features[:, at["nearest"]].tolist() == [0.1] * 2 + [0.7] * 4
-    worth = found.features[:, at["worth"]]
-    assert worth[:2].tolist() == [raw[0, 1], raw[1, 1]]  # the first, then the next best
-    assert worth[4] == raw[[0, 3], 1].mean()
-    p = 1 / (1 + np.exp(-found.features[1, at["log-odds"]]))
-    assert p == pytest.approx(np.e / (np.e + 1))  # of scores 1 and 0
+def a_query(candidates: int) -> ScoredQuery:
+    """The true molecule has the highest score, and explains most."""
+    scores = np.arange(candidates, dtype=float)
+    is_true = scores == candidates - 1
+    evidence = ListEvidence(
+        scores, scores / candidates, np.zeros((candidates, 2)), np.zeros(32), np.zeros(32), 0.3, 9.0
+    )
+    return ScoredQuery(4, 1, 1, is_true, evidence)
+
+
+def test_lists_are_thinned_to_each_length_with_and_without_their_molecule() -> None:
+    cases = cases_of([a_query(31)], Calibration(1.0))
+    sizes = [size for size in SIZES if size is None or size <= 30]
+    assert cases.size.tolist() == [size or 0 for size in sizes for _ in (0, 1)]
+    assert cases.present.tolist() == [True, False] * len(sizes)
+    assert cases.is_right.tolist() == cases.present.tolist()
+    length = cases.features[:, NAMES.index("log candidates")]
+    assert length[::2].tolist() == length[1::2].tolist()  # which tells nothing
+    assert (cases.margin[::2] > cases.margin[1::2]).all()
+    assert cases.explained[0] == pytest.approx(30 / 31)
+
+
+def test_a_list_of_its_molecule_alone_gives_no_case() -> None:
+    assert len(cases_of([a_query(1)], Calibration(1.0)).present) == 0
+
+
+def test_queries_are_scored_with_a_background_that_lacks_their_molecule(
+    fitted_run: Run, small: Prepared, bundle
+) -> None:
+    library = references_from(small, small.in_fold("train"), {}).library(Path("here"))
+    rows = [
+        {"key": small.blocks[at].decode(), "smiles": small.smiles[at], "formula": "",
+         "mass": float(small.masses[at]), "sources": [], "identifiers": [], "names": []}
+        for at in range(small.own_molecules)
+    ]  # fmt: skip
+    molecules = BoxedMolecules(molecule_table(rows))
+    queries = scored_queries(
+        small, "val", "mass", Fitted.open(fitted_run), bundle.confidence, library, molecules
+    )
+    assert {query.molecule for query in queries} <= set(small.molecule[small.in_fold("val")])
+    for query in queries:
+        assert query.is_true.sum() == 1
+        assert len(query.evidence.scores) == len(query.is_true)
+        assert 0 < len(query.evidence.background) <= 32
+        assert 0 <= query.evidence.nearest <= 1
+        assert np.isfinite(query.evidence.features(Calibration(1.0))).all()
 
 
 def test_only_some_lists() -> None:
@@ -60,20 +88,5 @@ def test_only_some_lists() -> None:
     assert kept.scores.tolist() == [1.0, 2.0, 1.0, 0.0]
 
 
-def test_signs_are_of_molecules_that_no_channel_has_seen(fitted_run: Run, small: Prepared) -> None:
-    lists = usable_lists(fitted_run, small, "val", "mass")
-    known = np.unique(small.molecule[small.fold >= 0])
-    groups = groups_from(small, known, 5)
-    fitted = Fitted.open(fitted_run)
-    library = references_from(small, small.in_fold("train"), {}).library(Path("here"))
-    signs = signs_of(lists, small, fitted, library, groups, "mass", jobs=1)
-    blocks = small.blocks[signs.lists.molecule]
-    assert len(blocks)
-    for learned in fitted.learned:
-        assert not groups.seen(learned, blocks).any()
-    assert signs.raw.shape == (signs.lists.counts.sum(), len(RAW))
-    assert signs.raw[:, list(RAW).index("lent")].any()
-    assert ((signs.nearest >= 0) & (signs.nearest <= 1)).all()
-    assert signs.nearest.any()
-    assert signs.modes.tolist() == [1] * len(blocks)
-    assert modes_of(small, lists.queries).tolist() == [1] * len(lists.queries)
+def test_modes_follow_adducts(small: Prepared) -> None:
+    assert set(modes_of(small, np.arange(5)).tolist()) == {1}

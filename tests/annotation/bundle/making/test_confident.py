@@ -6,17 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.annotation.absence import NAMES
+from mzseek.annotation.bundle import Bundle
 from mzseek.annotation.bundle.making.cases import Cases
 from mzseek.annotation.bundle.making.confident import (
     auc_of,
     error_of,
-    fit_absence,
     fit_confidence,
+    fit_in_database,
     usable_lists,
 )
 from mzseek.annotation.bundle.making.references import references_from
 from mzseek.annotation.confidence import COVERAGES, QUANTILES
+from mzseek.annotation.in_database import NAMES
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.fitting.crossfit import Groups
 from mzseek.evidence.fitting.swapped import groups_from
@@ -26,10 +27,10 @@ from mzseek.runs.run import Run
 IONS = {"positive": Counter({"[M+H]+": 3, "[M+Na]+": 1}), "negative": Counter[str]()}
 
 
-def test_all_numbers_are_fitted(fitted_run: Run, small: Prepared) -> None:
+def test_all_numbers_are_fitted(fitted_run: Run, small: Prepared, bundle: Bundle) -> None:
     library = references_from(small, small.in_fold("train"), {}).library(Path("here"))
     found = fit_confidence(
-        fitted_run, Fitted.open(fitted_run), small, library, IONS, "mass", jobs=1
+        fitted_run, Fitted.open(fitted_run), small, library, IONS, "mass", bundle.molecules
     )
     own = found.of(1)
     assert set(own.thresholds) == set(COVERAGES)
@@ -45,11 +46,13 @@ def test_all_numbers_are_fitted(fitted_run: Run, small: Prepared) -> None:
 
 
 def test_an_ion_mode_with_molecules_enough_has_its_own_numbers(
-    fitted_run: Run, small: Prepared
+    fitted_run: Run, small: Prepared, bundle: Bundle
 ) -> None:
     library = references_from(small, small.in_fold("train"), {}).library(Path("here"))
     fitted = Fitted.open(fitted_run)
-    found = fit_confidence(fitted_run, fitted, small, library, IONS, "mass", jobs=1, few=5)
+    found = fit_confidence(
+        fitted_run, fitted, small, library, IONS, "mass", bundle.molecules, few=5
+    )
     assert found.of(1).own
     assert not found.of(-1).own
 
@@ -67,41 +70,42 @@ def measured(small: Prepared) -> tuple[np.ndarray, Groups]:
     return molecules, groups_from(small, molecules, 5)
 
 
-def test_absence_is_measured_on_molecules_not_fitted_on(small: Prepared) -> None:
-    """Signs that tell nothing must come out as such, though a fit on all would find something."""
+def some_cases(features: np.ndarray, present: np.ndarray, molecules: np.ndarray) -> Cases:
+    zeros = np.zeros(len(present))
+    return Cases(features, present, present, zeros.astype(int), molecules, zeros + 0.5, zeros + 2.0)
+
+
+def test_the_probability_is_measured_on_molecules_not_fitted_on(small: Prepared) -> None:
+    """Features that tell nothing must come out as such, though a fit on all finds something."""
     molecules, groups = measured(small)
-    rng = np.random.default_rng(0)
-    cases = Cases(
-        rng.normal(size=(2 * len(molecules), len(NAMES))),
-        np.tile([True, False], len(molecules)),
-        np.repeat(molecules, 2),
-    )
-    found = fit_absence(cases, small, groups)
+    features = np.random.default_rng(0).normal(size=(2 * len(molecules), len(NAMES)))
+    cases = some_cases(features, np.tile([True, False], len(molecules)), np.repeat(molecules, 2))
+    found = fit_in_database(cases, small, groups)
     assert found is not None
-    assert found.auc < 0.65
-    inside = auc_of(found.present(cases.features), cases.present, np.ones(len(cases.present)))
-    assert inside > found.auc
+    assert found.auc["whole lists"] < 0.65
+    p = found.probability(cases.features, 0.5)
+    assert auc_of(p, cases.present, np.ones(len(p))) > found.auc["whole lists"]
 
 
-def test_absence_finds_what_tells(small: Prepared) -> None:
+def test_the_fit_finds_what_separates(small: Prepared) -> None:
     molecules, groups = measured(small)
-    rng = np.random.default_rng(0)
     present = np.tile([True, False], len(molecules))
-    features = rng.normal(size=(len(present), len(NAMES)))
+    features = np.random.default_rng(0).normal(size=(len(present), len(NAMES)))
     features[:, 1] += 3 * present
-    found = fit_absence(Cases(features, present, np.repeat(molecules, 2)), small, groups)
+    found = fit_in_database(some_cases(features, present, np.repeat(molecules, 2)), small, groups)
     assert found is not None
-    assert found.auc > 0.9
+    assert found.auc["whole lists"] > 0.9
     assert found.weights.argmax() == 1
     assert found.molecules == len(molecules)
+    assert (found.least_explained, found.least_margin) == (0.5, 2.0)
 
 
 def test_where_nothing_can_be_fitted_there_is_none(small: Prepared) -> None:
     molecules, groups = measured(small)
-    nothing = Cases(np.zeros((0, len(NAMES))), np.zeros(0, bool), np.zeros(0, int))
-    assert fit_absence(nothing, small, groups) is None
-    one = Cases(np.zeros((2, len(NAMES))), np.array([True, False]), molecules[[0, 0]])
-    assert fit_absence(one, small, groups) is None
+    nothing = some_cases(np.zeros((0, len(NAMES))), np.zeros(0, bool), np.zeros(0, int))
+    assert fit_in_database(nothing, small, groups) is None
+    one = some_cases(np.zeros((2, len(NAMES))), np.array([True, False]), molecules[[0, 0]])
+    assert fit_in_database(one, small, groups) is None
 
 
 def test_error_is_the_gap_between_said_and_true() -> None:

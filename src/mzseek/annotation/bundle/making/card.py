@@ -48,10 +48,10 @@ def card_of(
         "library": _library(references, most_peaks),
         "database": _database(molecules),
         "measured": dict(measured),
-        "absence": {
+        "in_database": {
             mode: None
-            if own.absence is None
-            else {"auc": own.absence.auc, "error": own.absence.error}
+            if own.in_database is None
+            else {"auc": dict(own.in_database.auc), "error": own.in_database.error}
             for mode, own in confidence.modes.items()
         },
         "fitted_on": {

@@ -1,17 +1,24 @@
-"""Validation lists with and without their truth: what absence is fitted on."""
+"""Validation lists with and without their molecule, which `InDatabase` is fitted on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.annotation.absence import RAW, absence_features, raw_values
-from mzseek.decision import Calibration, Pooling
-from mzseek.evidence.asked import chance, few_of_each, lists_from, spectra_from
+from mzseek.adducts import parse_adduct
+from mzseek.annotation.asking.ask import Asked
+from mzseek.annotation.asking.ions import Hypothesis
+from mzseek.annotation.bundle.molecules import BoxedMolecules
+from mzseek.annotation.candidates.extra import BACKGROUND, background_of, score_backgrounds
+from mzseek.annotation.candidates.source import Molecule, distinct
+from mzseek.annotation.confidence import Confidence
+from mzseek.annotation.features import GIVEN, Feature
+from mzseek.annotation.in_database import ListEvidence
+from mzseek.annotation.scoring import list_evidence, score
+from mzseek.decision import Calibration
+from mzseek.evidence.asked import chance, few_of_each, spectra_from, with_lists
 from mzseek.evidence.fitted import Fitted
-from mzseek.evidence.fitting.crossfit import Groups
-from mzseek.evidence.lists import Ints
 from mzseek.library import Library
 from mzseek.prepared.reader import Prepared
 from mzseek.ragged import spans
@@ -19,153 +26,206 @@ from mzseek.runs.predictions import ListScores
 from mzseek.work.progress import Progress, silent
 
 Floats = npt.NDArray[np.float64]
-EACH = 3  # spectra of a molecule
-_CANDIDATES = 40_000  # whose pieces are held at a time
+SIZES = (1, 2, 3, 5, 10, 30, 100, None)  # candidates that lists are thinned to; None: all
+SPECTRA = 3  # of a molecule, judged one alone and all together
+_AT_ONCE = 32  # features of neighbouring masses, which share molecules
 
 
 @dataclass(frozen=True, eq=False)
-class Signs:
-    """What the bundle says of some validation spectra.
+class ScoredQuery:
+    """A validation feature with the scores of its whole list and of a background.
 
     Attributes
     ----------
-    lists : ListScores
-        Their candidates with cross-fitted scores, in the order of ``queries``.
-    raw : float64 array, shape (candidates, len(RAW))
-    nearest : float64 array, shape (spectra,)
-        Similarity of the nearest reference spectrum.
-    modes : int8 array, shape (spectra,)
+    molecule : int
+        Place of the true molecule in the prepared folder.
+    mode : int
+        1 or −1.
+    spectra : int
+    is_true : bool array, shape (candidates,)
+    evidence : ListEvidence
+        Of the whole list; its background does not hold the true molecule.
     """
 
-    lists: ListScores
-    raw: Floats
-    nearest: Floats
-    modes: npt.NDArray[np.int8]
+    molecule: int
+    mode: int
+    spectra: int
+    is_true: npt.NDArray[np.bool_]
+    evidence: ListEvidence
 
 
 @dataclass(frozen=True, eq=False)
 class Cases:
-    """Lists with and without their truth.
+    """Lists with and without their molecule.
 
     Attributes
     ----------
-    features : float64 array, shape (cases, signs)
-    present : bool array, shape (cases,)
+    features : float64 array, shape (cases, len(in_database.NAMES))
+    present, is_right : bool arrays, shape (cases,)
+        Whether the list holds the molecule, and whether its best candidate is the molecule.
+    size : int array, shape (cases,)
+        Length that the list was thinned to; 0 for whole lists.
     molecule : int array, shape (cases,)
+    explained, margin : float64 arrays, shape (cases,)
+        Of the best candidate.
     """
 
     features: Floats
     present: npt.NDArray[np.bool_]
-    molecule: npt.NDArray[np.integer]
+    is_right: npt.NDArray[np.bool_]
+    size: npt.NDArray[np.int64]
+    molecule: npt.NDArray[np.int64]
+    explained: Floats
+    margin: Floats
 
 
-def signs_of(
-    lists: ListScores,
+def scored_queries(
     prepared: Prepared,
-    fitted: Fitted,
-    library: Library,
-    groups: Groups,
+    fold: str,
     setting: str,
+    fitted: Fitted,
+    confidence: Confidence,
+    library: Library,
+    molecules: BoxedMolecules,
     *,
-    jobs: int | None = None,
     progress: Progress = silent,
-) -> Signs:
-    """Signs of a few spectra of each molecule that no channel has learned from, or from its like.
+) -> list[ScoredQuery]:
+    """Score the lists of a fold, and a background for each, as `annotate` does.
 
     Parameters
     ----------
-    lists : ListScores
-        Cross-fitted, of a fold that channels did not learn from.
     prepared : Prepared
-    fitted : Fitted
-    library : Library
-        Reference spectra that ``nearest`` is looked up in.
-    groups : Groups
-        Of all molecules that channels learned from, and of those asked about.
+    fold : str
+        That channels did not learn from.
     setting : str
-        Name of the lists.
+        Name of the candidate lists.
+    fitted : Fitted
+    confidence : Confidence
+        For how far spectra of a feature are dependent.
+    library : Library
+        Reference spectra that the nearest is looked up in.
+    molecules : BoxedMolecules
+        That the background is drawn from.
     """
-    blocks = prepared.blocks[lists.molecule]
-    seen = np.zeros(len(blocks), np.bool_)
-    for each in fitted.learned:
-        seen |= groups.seen(each, blocks)
-    drawn = few_of_each(prepared, lists.queries[~seen], EACH)
-    kept = np.flatnonzero(np.isin(lists.queries, drawn))
-    own = only(lists, kept)
-    raw = np.zeros((len(own.scores), len(RAW)))
-    ends = np.concatenate([[0], np.cumsum(own.counts)])
-    done = 0
-    for part in _by_molecule(own):
-        found, _ = lists_from(prepared, own.queries[part], setting, jobs=jobs)
-        features = [
-            channel.features(learned, found)
-            for channel, learned in zip(fitted.channels, fitted.learned, strict=True)
+    queries = with_lists(prepared, np.sort(prepared.in_fold(fold)), setting, "inchikey")
+    drawn = few_of_each(prepared, queries, SPECTRA)
+    groups = list(_features(prepared, drawn))
+    groups.sort(key=lambda each: float(prepared.masses[each[0]]))
+    fingerprint = str(prepared.manifest["options"]["fingerprint"])
+    found: list[ScoredQuery] = []
+    for start in range(0, len(groups), _AT_ONCE):
+        part = groups[start : start + _AT_ONCE]
+        asked = [_asked(prepared, molecule, feature, setting) for molecule, feature in part]
+        backgrounds = [
+            background_of(query, molecules, without=_key(prepared, molecule), always=True)
+            for query, (molecule, _) in zip(asked, part, strict=True)
         ]
-        raw[spans(ends[part], ends[part + 1])[1]] = raw_values(fitted.channels, features)
-        done += len(part)
-        progress("signs of absence", done, len(own.queries))
-    spectra = spectra_from(prepared, own.queries)
-    nearest = np.zeros(len(spectra))
-    if spectra:
-        best = library.search(spectra, "analog", top=1)
-        nearest[best.queries] = best.scores
-    return Signs(own, raw, nearest, modes_of(prepared, own.queries))
-
-
-def cases_of(
-    signs: Signs, wanted: npt.NDArray[np.bool_], calibration: Calibration, pooling: Pooling
-) -> Cases:
-    """Cases of some spectra: each alone, and those of a molecule together.
-
-    Lists that keep their truth lose another candidate, drawn by chance: the length of a list must
-    not tell.
-
-    Parameters
-    ----------
-    signs : Signs
-    wanted : bool array, shape (spectra,)
-    calibration, pooling
-        By which scores become probabilities.
-    """
-    found: list[tuple[Floats, bool, int]] = []
-    lists = signs.lists
-    ends = np.concatenate([[0], np.cumsum(lists.counts)])
-    for molecule in np.unique(lists.molecule[wanted]):
-        own = np.flatnonzero(wanted & (lists.molecule == molecule))
-        together = [own] if len(own) > 1 else []
-        for group in [*own[:, None], *together]:
-            rows = [slice(ends[each], ends[each + 1]) for each in group]
-            scores = np.sum([lists.scores[row] for row in rows], axis=0, dtype=np.float64)
-            scores = scores * pooling.factor(len(rows))
-            raw = np.mean([signs.raw[row] for row in rows], axis=0)
-            truth = np.asarray(lists.identity[rows[0]]) > 0
-            if truth.all():
-                continue  # nothing is left without it, which tells no chemist anything
-            decoy = _drawn(lists.candidates[rows[0]], truth, int(molecule))
-            for present, out in ((True, decoy), (False, truth)):
-                inside = ~out
-                p = calibration.posterior(scores[inside], [int(inside.sum())])
-                one = absence_features(
-                    p, [len(p)], raw[inside], [signs.nearest[group].max()], [len(group)]
+        scored, _ = score(asked, fitted, confidence, fingerprint)
+        compared = score_backgrounds(backgrounds, fitted, confidence, fingerprint)
+        nearest = _nearest(library, [feature for _, feature in part])
+        for (molecule, feature), query, own, other, near in zip(
+            part, asked, scored, compared, nearest, strict=True
+        ):
+            key = _key(prepared, molecule)
+            found.append(
+                ScoredQuery(
+                    molecule,
+                    -1 if query.readings[0].adduct.endswith("-") else 1,
+                    len(feature.spectra),
+                    np.array([each.key == key for each in query.molecules[0]]),
+                    list_evidence(feature, own, other, [c.label for c in fitted.channels], near),
                 )
-                found.append((one[0], present, int(molecule)))
-    features = np.array([each[0] for each in found]).reshape(len(found), -1)
+            )
+        progress("lists with and without their molecule", start + len(part), len(groups))
+    return found
+
+
+def cases_of(queries: Sequence[ScoredQuery], calibration: Calibration) -> Cases:
+    """Thin the lists of queries to each length, with and without their molecule.
+
+    Which candidates are drawn depends on the molecule alone.
+    """
+    rows = [case for query in queries for case in _cases_of(query, calibration)]
+    columns = list(zip(*rows, strict=True)) if rows else [()] * 7
     return Cases(
-        features,
-        np.array([each[1] for each in found], np.bool_),
-        np.array([each[2] for each in found], np.int64),
+        np.array(columns[0], np.float64).reshape(len(rows), -1),
+        np.array(columns[1], np.bool_),
+        np.array(columns[2], np.bool_),
+        np.array(columns[3], np.int64),
+        np.array(columns[4], np.int64),
+        np.array(columns[5], np.float64),
+        np.array(columns[6], np.float64),
     )
 
 
-def _drawn(
-    candidates: npt.NDArray[np.integer], truth: npt.NDArray[np.bool_], molecule: int
-) -> npt.NDArray[np.bool_]:
-    """Marks as many candidates that are not the truth as are it, by a number of their own."""
-    lots = np.array([chance(b"%d" % molecule, b"%d" % each) for each in candidates], np.int64)
-    order = np.lexsort((lots, truth))
-    found = np.zeros(len(truth), np.bool_)
-    found[order[: min(int(truth.sum()), int((~truth).sum()))]] = True
-    return found
+_Case = tuple[Floats, bool, bool, int, int, float, float]
+
+
+def _cases_of(query: ScoredQuery, calibration: Calibration) -> Iterator[_Case]:
+    truth, wrong = np.flatnonzero(query.is_true)[:1], np.flatnonzero(~query.is_true)
+    lots = [chance(b"%d" % query.molecule, b"%d" % each) for each in wrong.tolist()]
+    wrong = wrong[np.argsort(lots, kind="stable")]
+    for size in SIZES:
+        # Lists of both kinds have one length, so that it tells nothing.
+        length = len(wrong) if size is None else size
+        if not 1 <= length <= len(wrong):
+            continue
+        for present in (True, False):
+            kept = np.append(truth, wrong[: length - 1]) if present else wrong[:length]
+            evidence = query.evidence.only(kept, max(BACKGROUND - length, 0))
+            yield (
+                evidence.features(calibration),
+                present,
+                bool(query.is_true[kept[evidence.best]]),
+                size or 0,
+                query.molecule,
+                float(evidence.explained[evidence.best]),
+                evidence.margin(calibration),
+            )
+
+
+def _features(prepared: Prepared, queries: npt.NDArray[np.int64]) -> Iterator[tuple[int, Feature]]:
+    """Features of each molecule and ion: its first spectrum alone, and all of them together."""
+    groups: dict[tuple[int, str], list[int]] = {}
+    for query in queries.tolist():
+        adduct = prepared.adduct(query)
+        if adduct:
+            groups.setdefault((int(prepared.molecule[query]), adduct), []).append(query)
+    for (molecule, adduct), members in groups.items():
+        spectra = spectra_from(prepared, np.array(members))
+        name = f"{molecule} {adduct}"
+        yield molecule, Feature(name, GIVEN, tuple(spectra[:1]))
+        if len(spectra) > 1:
+            yield molecule, Feature(name, GIVEN, tuple(spectra))
+
+
+def _asked(prepared: Prepared, molecule: int, feature: Feature, setting: str) -> Asked:
+    """A query whose candidates are the prepared list of its molecule."""
+    stored = prepared.candidates(setting)
+    number = int(stored.list_of[molecule])
+    members = stored.molecules[int(stored.indptr[number]) : int(stored.indptr[number + 1])]
+    candidates = distinct(
+        Molecule(prepared.smiles[each], _key(prepared, each), "", float(prepared.masses[each]))
+        for each in map(int, members)
+    )
+    adduct = parse_adduct(str(feature.spectra[0].adduct))
+    mass = adduct.neutral_mass(feature.spectra[0].precursor_mz)
+    reading = Hypothesis(adduct.name, (adduct.name,) * len(feature.spectra), mass, mass * 1e-5)
+    return Asked(feature, (reading,), (candidates,), (adduct.name,), len(candidates))
+
+
+def _key(prepared: Prepared, molecule: int) -> str:
+    return str(prepared.blocks[molecule].decode())
+
+
+def _nearest(library: Library, features: Sequence[Feature]) -> list[float]:
+    """Similarity of the nearest reference spectrum, the highest of each feature's spectra."""
+    spectra = [spectrum for feature in features for spectrum in feature.spectra]
+    best = library.search(spectra, "analog", top=1)
+    similarity = np.zeros(len(spectra))
+    similarity[best.queries] = best.scores
+    ends = np.cumsum([len(feature.spectra) for feature in features])[:-1]
+    return [float(part.max()) for part in np.split(similarity, ends)]
 
 
 def modes_of(prepared: Prepared, queries: npt.NDArray[np.integer]) -> npt.NDArray[np.int8]:
@@ -189,16 +249,3 @@ def only(lists: ListScores, kept: npt.NDArray[np.integer]) -> ListScores:
         identity=lists.identity[rows],
         scores=np.asarray(lists.scores)[rows],
     )
-
-
-def _by_molecule(lists: ListScores) -> Iterator[Ints]:
-    """Spectra in parts, all of a molecule together."""
-    order = np.argsort(lists.molecule, kind="stable")
-    first = (
-        np.flatnonzero(np.r_[True, np.diff(lists.molecule[order]) != 0]) if len(order) else order
-    )
-    load = np.cumsum(lists.counts[order][first]) // _CANDIDATES
-    borders = first[1:][np.diff(load) > 0]
-    for part in np.split(order, borders):
-        if len(part):
-            yield np.asarray(part, np.int64)

@@ -1,14 +1,24 @@
-"""Fitting confidence on validation: calibration, sets, ions, nearness, absence."""
+"""Fit confidence on validation: calibration, sets, ions, nearest references, in database."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.annotation.absence import Absence, fit_logistic
-from mzseek.annotation.bundle.making.cases import Cases, Signs, cases_of, modes_of, only, signs_of
+from mzseek.annotation.bundle.making.cases import (
+    SIZES,
+    Cases,
+    ScoredQuery,
+    cases_of,
+    modes_of,
+    only,
+    scored_queries,
+)
+from mzseek.annotation.bundle.molecules import BoxedMolecules
 from mzseek.annotation.confidence import COVERAGES, MODES, QUANTILES, Confidence, OfMode
+from mzseek.annotation.in_database import InDatabase, fit_logistic
 from mzseek.annotation.matching import MatchOdds, fit_match_odds
 from mzseek.decision import Calibration, fit_calibration, fit_pooling, fit_set_threshold
 from mzseek.decision.confidence.lists import merge_answers
@@ -34,6 +44,8 @@ _GROUPS = 5
 _BINS = 15
 _SEVERAL = 20  # molecules of several spectra: with fewer, their sets are those of one
 _SPACE = 1e-9
+_REACHED = 0.1  # quantile of true molecules that rank first: what nine of ten of them reach
+LEAST_EXPLAINED = 0.1  # share of the intensity below which nothing is explained
 
 
 def fit_confidence(
@@ -43,8 +55,8 @@ def fit_confidence(
     library: Library,
     ions: Mapping[str, Counter[str]],
     setting: str,
+    molecules: BoxedMolecules,
     *,
-    jobs: int | None = None,
     progress: Progress = silent,
     few: int = FEW,
 ) -> Confidence:
@@ -63,6 +75,8 @@ def fit_confidence(
         Features of the library by ion, for each ion mode.
     setting : str
         Name of the candidate lists.
+    molecules : BoxedMolecules
+        The bundled molecules, which short lists are compared with.
     few : int
         With fewer validation molecules, an ion mode has the numbers of both.
 
@@ -75,19 +89,34 @@ def fit_confidence(
     modes = modes_of(prepared, lists.queries)
     known = np.unique(prepared.molecule[prepared.fold >= 0])
     groups = groups_from(prepared, known, _GROUPS)
-    signs = signs_of(
-        lists, prepared, fitted, library, groups, setting, jobs=jobs, progress=progress
-    )
     found: dict[str, OfMode] = {}
     for mode, sign in MODES.items():
         own = len(np.unique(lists.molecule[modes == sign])) >= few
         inside = modes == sign if own else np.ones(len(modes), np.bool_)
-        here = signs.modes == sign if own else np.ones(len(signs.modes), np.bool_)
         found[mode] = _of_mode(
-            only(lists, np.flatnonzero(inside)), signs, here, prepared, groups, ions[mode], own,
+            only(lists, np.flatnonzero(inside)), prepared, ions[mode], own,
             fit_match_odds(library, sign),
         )  # fmt: skip
+    queries = scored_queries(
+        prepared, FITTED_ON, setting, fitted, Confidence(found), library, molecules,
+        progress=progress,
+    )  # fmt: skip
+    for mode, sign in MODES.items():
+        numbers = found[mode]
+        here = [query for query in queries if query.mode == sign or not numbers.own]
+        cases = cases_of(here, numbers.calibration)
+        found[mode] = replace(
+            numbers,
+            nearest=_quantiles(here),
+            in_database=fit_in_database(cases, prepared, groups),
+        )
     return Confidence(found)
+
+
+def _quantiles(queries: Sequence[ScoredQuery]) -> dict[float, float]:
+    """Quantiles of the similarity of the nearest reference spectrum, of single spectra."""
+    near = [query.evidence.nearest for query in queries if query.spectra == 1]
+    return {each: float(np.quantile(near, each)) for each in QUANTILES} if near else {}
 
 
 def usable_lists(
@@ -118,10 +147,7 @@ def usable_lists(
 
 def _of_mode(
     lists: ListScores,
-    signs: Signs,
-    here: npt.NDArray[np.bool_],
     prepared: Prepared,
-    groups: Groups,
     ions: Counter[str],
     own: bool,
     match: MatchOdds | None,
@@ -133,7 +159,6 @@ def _of_mode(
     several = only(pooled, np.flatnonzero(spectra > 1))
     enough = len(several.counts) >= _SEVERAL
     total = sum(ions.values())
-    near = signs.nearest[here]
     return OfMode(
         calibration,
         pooling,
@@ -141,8 +166,8 @@ def _of_mode(
         thresholds_of(several, prepared, calibration) if enough else {},
         {ion: number / total for ion, number in sorted(ions.items())},
         0.5 / (total + 1),
-        {each: float(np.quantile(near, each)) for each in QUANTILES} if len(near) else {},
-        fit_absence(cases_of(signs, here, calibration, pooling), prepared, groups),
+        {},
+        None,
         match,
         len(np.unique(lists.molecule)),
         own,
@@ -166,10 +191,10 @@ def answers_of(
     return merge_answers(p, lists.counts, prepared.blocks[lists.candidates], truth)
 
 
-def fit_absence(cases: Cases, prepared: Prepared, groups: Groups) -> Absence | None:
-    """A regression on all cases, and what it reaches on molecules that it was not fitted on.
+def fit_in_database(cases: Cases, prepared: Prepared, groups: Groups) -> InDatabase | None:
+    """Fit on all cases, and measure on molecules that a fit left out.
 
-    None where molecules are too few, or all alike.
+    None where molecules are too few, or all near-duplicates.
     """
     if not len(cases.present):
         return None
@@ -187,10 +212,20 @@ def fit_absence(cases: Cases, prepared: Prepared, groups: Groups) -> Absence | N
         at, intercept = fit_logistic(values[~inside], cases.present[~inside], weights[~inside])
         held[inside] = 1 / (1 + np.exp(-values[inside] @ at - intercept))
     at, intercept = fit_logistic(values, cases.present, weights)
-    return Absence(
+    right = cases.is_right & (cases.size == 0)
+    if not right.any():
+        right = cases.is_right
+    auc = {}
+    for size in SIZES:
+        rows = cases.size == (size or 0)
+        if rows.any():
+            label = f"lists of {size}" if size else "whole lists"
+            auc[label] = auc_of(held[rows], cases.present[rows], weights[rows])
+    return InDatabase(
         mean, spread, at, intercept,
-        auc_of(held, cases.present, weights), error_of(held, cases.present, weights),
-        len(np.unique(cases.molecule)),
+        max(float(np.quantile(cases.explained[right], _REACHED)), LEAST_EXPLAINED),
+        float(np.quantile(cases.margin[right], _REACHED)),
+        auc, error_of(held, cases.present, weights), len(np.unique(cases.molecule)),
     )  # fmt: skip
 
 

@@ -107,15 +107,15 @@ def export_run(
         shown = references_from(prepared, queries, given.details, given.most_peaks)
     if given.library is not None:
         shown = _library(given.library)
+    molecules = _molecules(shown.molecules, given.lists, jobs, progress, say)
     say("Confidence is fitted on validation, cross-fitted.")
     confidence = fit_confidence(
         run, fitted, prepared, known.library(prepared.folder), shown.features_by_ion(),
-        options.candidates, jobs=jobs, progress=progress,
+        options.candidates, molecules, progress=progress,
     )  # fmt: skip
     found = measured(run, prepared, confidence, options.candidates)
     say("A prior learns beside them, and is weighed on validation.")
     prior = make_prior(run, prepared, confidence, options, folds, jobs=jobs, progress=progress)
-    molecules = _molecules(shown.molecules, given.lists, jobs, progress, say)
     contents = _contents(run, final, confidence, shown, molecules, found, folds, given, prior)
     sources = [run.folder, prepared.folder, *given.lists.files]
     return write_bundle(out, contents, sources, most=given.most_peaks)

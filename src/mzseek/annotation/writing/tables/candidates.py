@@ -25,6 +25,7 @@ FIRST: dict[str, _Cell] = {
     "molecularFormula": _of_candidate(lambda each: words(each.formula)),
     "adduct": _of_candidate(lambda each: words(each.adduct)),
     "probability": _of_candidate(lambda each: share(each.probability)),
+    "confidence": lambda answer, each: share(answer.confidence_of(each)),
     "inSet": _of_candidate(lambda each: "yes" if each.in_set else "no"),
     "name": _of_candidate(lambda each: words(each.name)),
     "mass": _of_candidate(lambda each: decimal(each.mass, 5)),
@@ -49,6 +50,7 @@ LAST: dict[str, _Cell] = {
     "analogLikeness": _of_candidate(
         lambda each: decimal(each.analog.likeness, 4) if each.analog else ""
     ),
+    "level": lambda answer, each: words(answer.level.number) if each is answer.best else "",
     "sources": _of_candidate(lambda each: several(each.sources)),
     "links": _of_candidate(lambda each: several(links(each.identifiers))),
 }

@@ -1,13 +1,17 @@
 """``summary.tsv``: one row a feature; columns that SIRIUS has, too, are named as there."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from mzseek.annotation.answers import Answer, Candidate
 from mzseek.annotation.writing.links import links
 from mzseek.annotation.writing.spool import Rows, Settings
 from mzseek.annotation.writing.tables.cells import decimal, row, several, share, words
+from mzseek.files.streams.cells import list_texts
 
 _Cell = Callable[[Answer], str]
+SAME_PEAK_SECONDS = 30.0  # a compound elutes once: later than this is another compound
+_OTHERS_SHOWN = 3
 
 
 def _of_best(cell: Callable[[Candidate], str]) -> _Cell:
@@ -53,6 +57,9 @@ COLUMNS: dict[str, _Cell] = {
     "explainedIntensity": _of_best(lambda best: decimal(best.explained, 4)),
     "libraryMatch": _of_best(lambda best: words(best.match.record) if best.match else ""),
     "librarySimilarity": _of_best(lambda b: decimal(b.match.similarity, 4) if b.match else ""),
+    "unlistedMatch": lambda a: words(a.unlisted.name or a.unlisted.record) if a.unlisted else "",
+    "unlistedMatchSmiles": lambda a: words(a.unlisted.smiles) if a.unlisted else "",
+    "unlistedMatchSimilarity": lambda a: decimal(a.unlisted.similarity, 4) if a.unlisted else "",
     "nearestSimilarity": lambda answer: decimal(answer.nearest, 4),
     "level": lambda answer: words(answer.level.number),
     "levelReason": lambda answer: words(answer.level.reason),
@@ -90,7 +97,71 @@ class Summary(Rows):
 
     columns = tuple(COLUMNS)
 
+    def finish(self) -> list[str]:
+        """Complete the table; mark compounds that are a library match at several times."""
+        spool = self.spools[self.name]
+        rows = [line.rstrip("\n").split("\t") for line in spool.lines()][1:]
+        repeated = repeated_matches([dict(zip(self.columns, cells, strict=True)) for cells in rows])
+        said = super().finish()
+        if repeated:
+            _add_notes(spool.path, rows, repeated)
+            first = next(iter(repeated.values()))
+            said.append(
+                f"{len(repeated):,} features at level 2a have the compound of another feature of "
+                f"the run at another retention time (first: {first}); at most one of them can be "
+                "right: see notes in summary.tsv"
+            )
+        return said
+
     @staticmethod
     def text(answer: Answer, _settings: Settings) -> str:
         """The row of an answer."""
         return row(list(summary_cells(answer).values()))
+
+
+def repeated_matches(rows: Sequence[Mapping[str, str]]) -> dict[int, str]:
+    """Find level-2a answers of one compound and ion at different retention times of one file.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        Cells of ``summary.tsv``.
+
+    Returns
+    -------
+    dict of int to str
+        For each row concerned, the note: which other features have the compound.
+    """
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for place, cells in enumerate(rows):
+        if cells["level"] == "2a" and cells["retentionTimeInSeconds"]:
+            key = (cells["file"], cells["InChIkey2D"], cells["adduct"])
+            groups.setdefault(key, []).append(place)
+    notes = {}
+    for members in groups.values():
+        times = {place: float(rows[place]["retentionTimeInSeconds"]) for place in members}
+        for place in members:
+            others = [
+                rows[other]["feature"]
+                for other in members
+                if abs(times[other] - times[place]) > SAME_PEAK_SECONDS
+            ]
+            if others:
+                shown = ", ".join(others[:_OTHERS_SHOWN]) + (", …" if others[3:] else "")
+                name = rows[place]["name"] or rows[place]["smiles"]
+                notes[place] = (
+                    f"{name} is also the library match of feature {shown}, at another time"
+                )
+    return notes
+
+
+def _add_notes(path: Path, rows: Sequence[list[str]], notes: Mapping[int, str]) -> None:
+    """Rewrite the table with notes added to some rows."""
+    column = list(COLUMNS).index("notes")
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write("\t".join(COLUMNS) + "\n")
+        for place, cells in enumerate(rows):
+            if place in notes:
+                text = several([*list_texts(cells[column]), notes[place]])
+                cells = [*cells[:column], text, *cells[column + 1 :]]
+            file.write("\t".join(cells) + "\n")

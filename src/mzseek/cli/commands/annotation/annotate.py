@@ -85,9 +85,20 @@ def annotate(
         float, typer.Option(help="Of the prediction set: how often it should hold the molecule.")
     ] = 0.9,
     known: Annotated[
-        float,
-        typer.Option(help="Share of your features whose molecule you expect in the database."),
-    ] = 0.5,
+        float | None,
+        typer.Option(
+            help="Share of your features whose molecule you expect in the database; by default "
+            "0.15 to 0.25, by its size."
+        ),
+    ] = None,
+    strict: Annotated[
+        bool | None,
+        typer.Option(
+            "--strict/--no-strict",
+            help="Only molecules of the database are candidates, also where a reference spectrum "
+            "of another one matches; by default for lists of single features.",
+        ),
+    ] = None,
     formulas: Annotated[
         Path | None, typer.Option(help="Table of feature and formula, where it is known.")
     ] = None,
@@ -169,6 +180,7 @@ def annotate(
         prior=prior,
         wanted=Wanted(objective, coverage, top, known),
         remarks=lines,
+        strict=strict,
     )
     grouping = Grouping(group, tolerance, rt_window, rt_unit)
     if json_output:

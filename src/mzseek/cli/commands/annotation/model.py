@@ -351,11 +351,12 @@ def _show(opened: "Bundle") -> None:
         )
     _show_measured(card["measured"])
     _show_prior(card.get("prior"))
-    for mode, own in card["absence"].items():
+    for mode, own in card["in_database"].items():
         if own is not None:
+            auc = ", ".join(f"{value:.2f} ({plain(size)})" for size, value in own["auc"].items())
             say(
-                f"Whether the molecule is among the candidates, {plain(mode)} mode, on molecules "
-                f"not fitted on: AUC {own['auc']:.3f}, calibration error {100 * own['error']:.1f} %"
+                f"Whether the molecule is in the database, {plain(mode)} mode, on molecules not "
+                f"fitted on: calibration error {100 * own['error']:.1f} %, AUC {auc}"
             )
     say("Limits")
     for line in card["limits"]:

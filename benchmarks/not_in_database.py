@@ -1,0 +1,280 @@
+r"""Measure answers about molecules that the searched database does not hold.
+
+    python benchmarks/not_in_database.py massbank.tsv.gz massbank_more.tsv.gz \
+        --model BUNDLE --fold test --database bundled --database DB --lists 1,2,10,100 \
+        --out rows.jsonl
+
+One spectrum of each molecule and ion mode is annotated twice: with its molecule removed from the
+database (and from the bundled molecules), and with it present. BUNDLE must not have learned from
+the fold (`mzseek model build --folds train`), or from the contributor (`--leave-out`). Lists are
+drawn from the candidate lists beside each table. For each database, ion mode, and adduct stated or
+not, the table says:
+
+- of the answers whose molecule is missing: share at level 3 or better, share with a confidence
+  above 0.5, mean confidence;
+- of the answers whose molecule is present: HR@1, and right answers at level 3 or better;
+- the calibration error of the confidence, with answers of both kinds weighted by the share of
+  molecules that the run expects in the database.
+
+`--baseline rows.jsonl` of another version adds the share of its right level-3 answers that stay
+at level 3 or better.
+"""
+
+import argparse
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mzseek.annotation.bundle.molecules import BoxedMolecules
+from mzseek.annotation.candidates.listed import ListedSource
+from mzseek.annotation.candidates.source import Molecule, Source
+from mzseek.annotation.features import Feature
+from mzseek.annotation.opening.setup import setup_of
+from mzseek.annotation.pipeline import SetAside, Workshop
+from mzseek.chem.describe import describe_structure
+from mzseek.datasets.table import read_table
+from mzseek.spectra import Spectrum
+
+AT_ONCE = 32
+
+
+class Changed(Source):
+    """A source without some molecules, and with others."""
+
+    def __init__(self, source: Source, removed: set[str], added: list[Molecule]) -> None:
+        self._source, self._removed, self._added = source, removed, added
+        self.label, self.by_feature, self.index = source.label, False, source.index
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def within(self, mass: float, reach: float) -> list[Molecule]:
+        """Return molecules whose mass is at most `reach` away."""
+        found = [each for each in self._source.within(mass, reach) if each.key not in self._removed]
+        known = {each.key for each in found}
+        more = [each for each in self._added if abs(each.mass - mass) <= reach]
+        return found + [each for each in more if each.key not in known]
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a run folder says of it."""
+        return self._source.facts()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tables", type=Path, nargs="+")
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--fold", default="test")
+    parser.add_argument("--contributor", help="only spectra of this one, of any fold")
+    parser.add_argument("--database", action="append", default=[])
+    parser.add_argument("--lists", default="")
+    parser.add_argument("--most", type=int, default=300, help="molecules of each ion mode")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--baseline", type=Path)
+    given = parser.parse_args()
+    rows = []
+    for mode in (1, -1):
+        queries = drawn(given, mode)
+        if queries:
+            rows += list(answered(given, queries, mode))
+    if given.out:
+        given.out.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    baseline = {}
+    if given.baseline:
+        for line in given.baseline.read_text().splitlines():
+            row = json.loads(line)
+            baseline[row["stratum"], row["id"], row["present"]] = row
+    report(rows, baseline)
+
+
+def drawn(given: argparse.Namespace, mode: int) -> list[tuple[Spectrum, Molecule, list[str]]]:
+    """One spectrum of each molecule, drawn by its identifier, with the molecule and its list."""
+    best: dict[str, tuple[int, Spectrum, Path]] = {}
+    for table in given.tables:
+        for spectrum in read_table(table, lambda where, reason: None):
+            sign = -1 if (spectrum.adduct or "").endswith("-") else 1
+            if sign != mode:
+                continue
+            if given.contributor:
+                if spectrum.metadata.get("contributor") != given.contributor:
+                    continue
+            elif spectrum.metadata["fold"] != given.fold:
+                continue
+            lot = zlib.crc32(spectrum.identifier.encode())
+            smiles = spectrum.metadata["smiles"]
+            if smiles not in best or lot < best[smiles][0]:
+                best[smiles] = (lot, spectrum, table)
+    lists = {table: candidate_lists(table) for table in given.tables} if given.lists else {}
+    found = []
+    for smiles, (_, spectrum, table) in sorted(best.items(), key=lambda one: one[1][0]):
+        own = describe_structure(smiles)
+        molecule = Molecule(own.smiles, own.key[:14], own.formula, own.mass)
+        found.append((spectrum, molecule, lists.get(table, {}).get(smiles, [])))
+        if len(found) == given.most:
+            break
+    return found
+
+
+def candidate_lists(table: Path) -> dict[str, list[str]]:
+    path = table.with_name(table.name.replace(".tsv.gz", "_candidates_mass.json.gz"))
+    return dict(json.loads(gzip.decompress(path.read_bytes())))
+
+
+def answered(
+    given: argparse.Namespace, queries: list[tuple[Spectrum, Molecule, list[str]]], mode: int
+) -> Iterator[dict[str, Any]]:
+    name = "positive" if mode > 0 else "negative"
+    truths = {molecule.key for _, molecule, _ in queries}
+    for database in given.database:
+        setup = setup_of(model=given.model, database=None if database == "bundled" else database)
+        shop = Workshop(setup)
+        whole, bundled = shop.source, shop.bundle.molecules
+        label = "bundled" if database == "bundled" else Path(database).name
+        for present in (True, False):
+            shop.source = Changed(
+                whole, set() if present else truths, [m for _, m, _ in queries] if present else []
+            )
+            shop.bundle.__dict__["molecules"] = bundled if present else without(bundled, truths)
+            for stated in (True, False):
+                stratum = f"{label}, {name}, adduct {'stated' if stated else 'not stated'}"
+                yield from rows_of(shop, queries, stratum, present, stated)
+        shop.bundle.__dict__["molecules"] = bundled
+    for size in map(int, filter(None, given.lists.split(","))):
+        yield from of_lists(given, queries, size, truths, f"lists of {size}, {name}")
+
+
+def of_lists(
+    given: argparse.Namespace,
+    queries: list[tuple[Spectrum, Molecule, list[str]]],
+    size: int,
+    truths: set[str],
+    stratum: str,
+) -> Iterator[dict[str, Any]]:
+    """Answers from lists of so many candidates, drawn by the spectrum's identifier."""
+    shop = Workshop(setup_of(model=given.model))
+    bundled = shop.bundle.molecules
+    for present in (True, False):
+        molecules: list[Molecule] = []
+        lists: dict[str, list[int]] = {}
+        kept = []
+        for query in queries:
+            spectrum, molecule, candidates = query
+            wrong = sorted(
+                (zlib.crc32(f"{spectrum.identifier} {each}".encode()), each) for each in candidates
+            )
+            own: list[Molecule] = [molecule] if present else []
+            for _, smiles in wrong:
+                if len(own) == size:
+                    break
+                described = describe_structure(smiles)
+                if described.key[:14] != molecule.key:
+                    own.append(Molecule(described.smiles, described.key[:14], described.formula,
+                                        described.mass))  # fmt: skip
+            if len(own) == size:
+                lists[spectrum.identifier] = list(range(len(molecules), len(molecules) + size))
+                molecules += own
+                kept.append(query)
+        shop.source = ListedSource("lists", molecules, {}, lists)
+        shop.bundle.__dict__["molecules"] = bundled if present else without(bundled, truths)
+        shop.__dict__.pop("expected_share", None)
+        yield from rows_of(shop, kept, stratum, present, True)
+
+
+def without(molecules: BoxedMolecules, keys: set[str]) -> BoxedMolecules:
+    kept = np.flatnonzero([key not in keys for key in molecules.table["key"].to_pylist()])
+    return BoxedMolecules(molecules.table.take(kept))
+
+
+def rows_of(
+    shop: Workshop,
+    queries: list[tuple[Spectrum, Molecule, list[str]]],
+    stratum: str,
+    present: bool,
+    stated: bool,
+) -> Iterator[dict[str, Any]]:
+    truth = {spectrum.identifier: molecule.key for spectrum, molecule, _ in queries}
+    features = []
+    for spectrum, _, _ in sorted(queries, key=lambda one: one[0].precursor_mz):
+        read = spectrum
+        if not stated:
+            read = Spectrum(spectrum.mz, spectrum.intensities, spectrum.precursor_mz, None,
+                            spectrum.charge, spectrum.identifier, spectrum.metadata)  # fmt: skip
+        features.append(Feature(spectrum.identifier, "given", (read,)))
+    share = getattr(shop, "expected_share", 0.5)
+    for start in range(0, len(features), AT_ONCE):
+        for one in shop.answers(features[start : start + AT_ONCE]):
+            if isinstance(one, SetAside):
+                continue
+            best = one.best
+            yield {
+                "stratum": stratum,
+                "id": one.feature.name,
+                "present": present,
+                "share": share,
+                "candidates": one.found,
+                "confidence": one.confidence,
+                "p_in_database": one.present,
+                "probability": 0.0 if best is None else best.probability,
+                "explained": 0.0 if best is None else best.explained,
+                "level": one.level.number,
+                "reason": one.level.reason,
+                "right": best is not None and best.key == truth[one.feature.name],
+            }
+
+
+def report(rows: list[dict[str, Any]], baseline: dict[Any, dict[str, Any]]) -> None:
+    print(
+        "stratum | missing: answers, level 3+ %, confidence > 0.5 %, mean | present: answers, "
+        "HR@1 %, right at level 3+ % | calibration error | kept of baseline's right level 3"
+    )
+    strata = list(dict.fromkeys(row["stratum"] for row in rows))
+    for stratum in [*strata, None]:
+        own = [row for row in rows if stratum in (None, row["stratum"])]
+        missing = [row for row in own if not row["present"]]
+        present = [row for row in own if row["present"]]
+        if not missing or not present:
+            continue
+        kept = [
+            is_three(row)
+            for row in present
+            if (old := baseline.get((row["stratum"], row["id"], True)))
+            and old["right"] and old["level"] == "3"
+        ]  # fmt: skip
+        print(
+            f"{stratum or 'all'} | {len(missing)}, {percent(map(is_three, missing))}, "
+            f"{percent(row['confidence'] > 0.5 for row in missing)}, "
+            f"{np.mean([row['confidence'] for row in missing]):.3f} | {len(present)}, "
+            f"{percent(row['right'] for row in present)}, "
+            f"{percent(row['right'] and is_three(row) for row in present)} | "
+            f"{100 * calibration_error(own):.1f} | "
+            + (f"{percent(kept)} of {len(kept)}" if kept else "-")
+        )
+
+
+def is_three(row: dict[str, Any]) -> bool:
+    return row["level"] in ("2a", "3")
+
+
+def percent(values: Any) -> str:
+    return f"{100 * np.mean(list(values)):.1f}"
+
+
+def calibration_error(rows: list[dict[str, Any]], bins: int = 10) -> float:
+    """Expected calibration error, answers weighted by the expected share."""
+    confidence = np.array([row["confidence"] for row in rows])
+    right = np.array([row["right"] and row["present"] for row in rows], float)
+    present = np.array([row["present"] for row in rows])
+    share = np.array([row["share"] for row in rows])
+    weights = np.where(present, share / present.mean(), (1 - share) / (1 - present.mean()))
+    place = np.minimum((confidence * bins).astype(int), bins - 1)
+    gaps = [abs((weights * (confidence - right))[place == at].sum()) for at in np.unique(place)]
+    return float(np.sum(gaps) / weights.sum())
+
+
+if __name__ == "__main__":
+    main()
