@@ -83,10 +83,10 @@ def test_lists_longer_than_those_fitted_on_count_as_the_longest() -> None:
     assert value(long.features(PLAIN), "log candidates") == pytest.approx(np.log(LONGEST))
 
 
-def test_only_keeps_candidates_and_the_first_of_the_background() -> None:
-    part = evidence([3.0, 1.0, 0.0], [0.5, 2.0]).only(np.array([2, 0]), 1)
+def test_only_keeps_some_candidates_and_background_molecules() -> None:
+    part = evidence([3.0, 1.0, 0.0], [0.5, 2.0]).only(np.array([2, 0]), np.array([1]))
     assert part.scores.tolist() == [0.0, 3.0]
-    assert part.background.tolist() == [0.5]
+    assert part.background.tolist() == [2.0]
     assert part.best == 1
 
 

@@ -53,9 +53,9 @@ def test_a_library_match_needs_similarity_peaks_and_intensity(matched) -> None:
 def test_a_library_match_needs_a_plausible_confidence(matched) -> None:
     likely = Grounds(scored=5, p_in_database=PLAUSIBLE / 0.5)
     assert matched(0.5, likely).number == "2a"
-    unlikely = Grounds(scored=5, p_in_database=PLAUSIBLE / 0.5 - 0.01)
+    unlikely = Grounds(scored=5, p_in_database=PLAUSIBLE / 0.5 - 0.1)
     assert matched(0.5, unlikely).number == "5"
-    assert "a confidence of 0.1" in matched(0.5, unlikely).reason
+    assert "a confidence of 0.15" in matched(0.5, unlikely).reason
 
 
 def test_a_near_rival_takes_the_match_away_whatever_its_peaks(matched, make_candidate) -> None:

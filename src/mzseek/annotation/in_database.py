@@ -97,14 +97,16 @@ class ListEvidence:
     nearest: float
     peaks: float
 
-    def only(self, candidates: npt.NDArray[np.integer], background: int) -> "ListEvidence":
-        """Return the evidence of some of the candidates and of the first background molecules."""
+    def only(
+        self, candidates: npt.NDArray[np.integer], background: npt.NDArray[np.integer]
+    ) -> "ListEvidence":
+        """Return the evidence of some of the candidates and of the background molecules."""
         return ListEvidence(
             self.scores[candidates],
             self.explained[candidates],
             self.channels[candidates],
-            self.background[:background],
-            self.background_explained[:background],
+            self.background[background],
+            self.background_explained[background],
             self.nearest,
             self.peaks,
         )

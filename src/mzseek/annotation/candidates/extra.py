@@ -111,7 +111,7 @@ def unlisted_note(match: Reference) -> str:
 
 
 def background_of(
-    query: Asked, store: MoleculesByMass, *, without: str = "", always: bool = False
+    query: Asked, store: MoleculesByMass, *, without: str = "", most: int = BACKGROUND
 ) -> Asked | None:
     """Return bundled molecules to compare the scores of the candidates with.
 
@@ -125,8 +125,8 @@ def background_of(
     store : MoleculesByMass
     without : str
         InChIKey (first block) of a molecule to leave out.
-    always : bool
-        As many as for a list of no candidates.
+    most : int
+        Molecules of the same mass, and of candidates and background together, at the most.
 
     Returns
     -------
@@ -137,9 +137,9 @@ def background_of(
     if not len(store.masses):
         return None
     known = {molecule.key for own in query.molecules for molecule in own} | {without}
-    missing = BACKGROUND if always else max(BACKGROUND - query.kept, 0)
+    missing = max(most - query.kept, 0)
     each = -(-missing // len(query.readings))
-    lists = [_nearest(store, reading, each, known) for reading in query.readings]
+    lists = [_nearest(store, reading, each, most, known) for reading in query.readings]
     kept = [place for place, own in enumerate(lists) if own]
     if not kept:
         return None
@@ -159,7 +159,7 @@ def score_backgrounds(
 
 
 def _nearest(
-    store: MoleculesByMass, reading: Hypothesis, number: int, known: set[str]
+    store: MoleculesByMass, reading: Hypothesis, number: int, most: int, known: set[str]
 ) -> list[Molecule]:
     """Return the molecules of a mass, and of the nearest masses up to a number, not the known."""
     mass, masses = reading.mass, store.masses
@@ -171,7 +171,7 @@ def _nearest(
     found: dict[str, Molecule] = {}
     for molecule in molecules_of_table(store.rows(rows[order])):
         is_same_mass = abs(molecule.mass - mass) <= reading.reach
-        if len(found) >= (BACKGROUND if is_same_mass else number):
+        if len(found) >= (most if is_same_mass else number):
             break
         if molecule.key not in known:
             found.setdefault(molecule.key, replace(molecule, row=-1))

@@ -1,5 +1,6 @@
 """Validation lists with and without their molecule."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +42,19 @@ def a_query(candidates: int) -> ScoredQuery:
     evidence = ListEvidence(
         scores, scores / candidates, np.zeros((candidates, 2)), np.zeros(32), np.zeros(32), 0.3, 9.0
     )
-    return ScoredQuery(4, 1, 1, is_true, evidence)
+    keys = np.array([f"K{at}" for at in range(candidates)])
+    others = np.array([f"B{at}" for at in range(32)])
+    return ScoredQuery(4, 1, 1, is_true, keys, others, np.arange(32) < 3, evidence)
+
+
+def test_the_background_is_what_annotate_would_take() -> None:
+    query = a_query(40)
+    assert query.background_for(np.arange(1)).tolist() == list(range(31))
+    assert query.background_for(np.arange(30)).tolist() == [0, 1, 2]  # of the same mass
+    assert query.background_for(np.arange(40)).tolist() == [0, 1, 2]
+    listed = replace(query, background_keys=np.array(["K0", "B1", *query.background_keys[2:]]))
+    assert listed.background_for(np.arange(1)).tolist() == list(range(1, 32))
+    assert listed.background_for(np.arange(1, 31)).tolist() == [0, 1, 2]
 
 
 def test_lists_are_thinned_to_each_length_with_and_without_their_molecule() -> None:
@@ -77,7 +90,9 @@ def test_queries_are_scored_with_a_background_that_lacks_their_molecule(
     for query in queries:
         assert query.is_true.sum() == 1
         assert len(query.evidence.scores) == len(query.is_true)
-        assert 0 < len(query.evidence.background) <= 32
+        assert 0 < len(query.evidence.background) <= 64
+        assert len(query.background_keys) == len(query.evidence.background)
+        assert query.keys[query.is_true][0] not in query.background_keys
         assert 0 <= query.evidence.nearest <= 1
         assert np.isfinite(query.evidence.features(Calibration(1.0))).all()
 

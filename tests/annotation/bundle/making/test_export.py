@@ -60,8 +60,16 @@ def test_molecules_replaced_later_give_the_same_bytes(
     whole = export_run(fitted_run, tmp_path / "whole", Extras(details=details, lists=lists), jobs=1)
     said: list[str] = []
     later = replace_molecules(bundle, tmp_path / "later", lists, jobs=1, say=said.append)
-    files = {path.name: path.read_bytes() for path in whole.folder.iterdir()}
-    assert {path.name: path.read_bytes() for path in later.folder.iterdir()} == files
+
+    def contents(folder: Path) -> dict[str, bytes]:
+        """All but what depends on the confidence, which was fitted with other molecules."""
+        fitted = {"confidence.json", "card.json", "manifest.json"}
+        return {
+            path.name: path.read_bytes() for path in folder.iterdir() if path.name not in fitted
+        }
+
+    assert contents(later.folder) == contents(whole.folder)
+    assert len(contents(whole.folder)) >= 5
     assert len(later.molecules) == len(bundle.molecules) + 1
     assert said == [
         "1 records skipped: has no atom that takes or loses a proton "

@@ -40,6 +40,7 @@ def test_a_row_says_what_the_answer_does(rows, make_answer, make_candidate, make
         "evidence": "2.5000", "analogy": "1.0000", "match": "",
         "prior": "", "explainedIntensity": "0.9700",
         "libraryMatch": "MSBNK-Eawag-EA000001", "librarySimilarity": "0.9300",
+        "unlistedMatch": "", "unlistedMatchSmiles": "", "unlistedMatchSimilarity": "",
         "nearestSimilarity": "0.9300", "level": "3",
         "levelReason": "tentative structure: the best candidate has probability 0.76",
         "spectra": "1", "file": "run.mgf", "notes": "a note; another\\; one",
@@ -74,3 +75,27 @@ def test_a_prior_that_is_on_is_shown(rows, make_answer, make_candidate) -> None:
 
 def test_without_answers_there_is_a_header(rows) -> None:
     assert rows() == []
+
+
+def test_a_compound_that_matches_at_several_times_is_marked(tmp_path, make_answer, make_feature,
+                                                            make_peaks) -> None:  # fmt: skip
+    def at(name: str, seconds: float, level: str = "2a"):
+        spectrum = make_peaks(metadata={"retention_time": f"{seconds} s"})
+        feature = make_feature(name, spectra=(spectrum,))
+        return make_answer(feature=feature, level=Level(level, "library match"))
+
+    writer = Summary(tmp_path, "summary.tsv", Settings())
+    answers = [at("a", 61.0), at("b", 62.0), at("c", 300.0), at("d", 500.0, "3")]
+    for answer in answers:
+        writer.write(answer)
+    [line] = writer.finish()
+    assert "3 features at level 2a" in line
+    with (tmp_path / "summary.tsv").open(newline="") as file:
+        notes = {row["feature"]: row["notes"] for row in csv.DictReader(file, delimiter="\t")}
+    assert (
+        notes["a"]
+        == notes["b"]
+        == "Caffeine is also the library match of feature c, at another time"
+    )
+    assert notes["c"].endswith("of feature a, b, at another time")
+    assert notes["d"] == ""

@@ -1,7 +1,7 @@
 """Validation lists with and without their molecule, which `InDatabase` is fitted on."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from mzseek.annotation.candidates.extra import BACKGROUND, background_of, score_
 from mzseek.annotation.candidates.source import Molecule, distinct
 from mzseek.annotation.confidence import Confidence
 from mzseek.annotation.features import GIVEN, Feature
-from mzseek.annotation.in_database import ListEvidence
+from mzseek.annotation.in_database import NAMES, ListEvidence
 from mzseek.annotation.scoring import list_evidence, score
 from mzseek.decision import Calibration
 from mzseek.evidence.asked import chance, few_of_each, spectra_from, with_lists
@@ -43,6 +43,10 @@ class ScoredQuery:
         1 or −1.
     spectra : int
     is_true : bool array, shape (candidates,)
+    keys, background_keys : arrays of str
+        InChIKeys (first block) of the candidates and of the background.
+    is_same_mass : bool array, shape (background molecules,)
+        Whether a background molecule could be a candidate by its mass.
     evidence : ListEvidence
         Of the whole list; its background does not hold the true molecule.
     """
@@ -51,7 +55,17 @@ class ScoredQuery:
     mode: int
     spectra: int
     is_true: npt.NDArray[np.bool_]
+    keys: npt.NDArray[np.str_]
+    background_keys: npt.NDArray[np.str_]
+    is_same_mass: npt.NDArray[np.bool_]
     evidence: ListEvidence
+
+    def background_for(self, kept: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+        """Return the background that `annotate` would take for some of the candidates."""
+        free = ~np.isin(self.background_keys, self.keys[kept])
+        place = np.cumsum(free) - 1
+        limit = np.where(self.is_same_mass, BACKGROUND, max(BACKGROUND - len(kept), 0))
+        return np.flatnonzero(free & (place < limit))
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,23 +130,32 @@ def scored_queries(
     for start in range(0, len(groups), _AT_ONCE):
         part = groups[start : start + _AT_ONCE]
         asked = [_asked(prepared, molecule, feature, setting) for molecule, feature in part]
+        # Molecules of the list, too: a thinned list may lack them.
         backgrounds = [
-            background_of(query, molecules, without=_key(prepared, molecule), always=True)
+            background_of(
+                replace(query, molecules=([],)), molecules, without=_key(prepared, molecule),
+                most=2 * BACKGROUND,
+            )
             for query, (molecule, _) in zip(asked, part, strict=True)
-        ]
+        ]  # fmt: skip
         scored, _ = score(asked, fitted, confidence, fingerprint)
         compared = score_backgrounds(backgrounds, fitted, confidence, fingerprint)
         nearest = _nearest(library, [feature for _, feature in part])
-        for (molecule, feature), query, own, other, near in zip(
-            part, asked, scored, compared, nearest, strict=True
+        for (molecule, feature), query, own, background, other, near in zip(
+            part, asked, scored, backgrounds, compared, nearest, strict=True
         ):
-            key = _key(prepared, molecule)
+            reading, keys = query.readings[0], _keys(query.molecules[0])
+            compared_with = [] if background is None else background.molecules[0]
+            masses = np.array([each.mass for each in compared_with])
             found.append(
                 ScoredQuery(
                     molecule,
-                    -1 if query.readings[0].adduct.endswith("-") else 1,
+                    -1 if reading.adduct.endswith("-") else 1,
                     len(feature.spectra),
-                    np.array([each.key == key for each in query.molecules[0]]),
+                    keys == _key(prepared, molecule),
+                    keys,
+                    _keys(compared_with),
+                    np.abs(masses - reading.mass) <= reading.reach,
                     list_evidence(feature, own, other, [c.label for c in fitted.channels], near),
                 )
             )
@@ -148,7 +171,7 @@ def cases_of(queries: Sequence[ScoredQuery], calibration: Calibration) -> Cases:
     rows = [case for query in queries for case in _cases_of(query, calibration)]
     columns = list(zip(*rows, strict=True)) if rows else [()] * 7
     return Cases(
-        np.array(columns[0], np.float64).reshape(len(rows), -1),
+        np.array(columns[0], np.float64).reshape(len(rows), len(NAMES)),
         np.array(columns[1], np.bool_),
         np.array(columns[2], np.bool_),
         np.array(columns[3], np.int64),
@@ -172,7 +195,7 @@ def _cases_of(query: ScoredQuery, calibration: Calibration) -> Iterator[_Case]:
             continue
         for present in (True, False):
             kept = np.append(truth, wrong[: length - 1]) if present else wrong[:length]
-            evidence = query.evidence.only(kept, max(BACKGROUND - length, 0))
+            evidence = query.evidence.only(kept, query.background_for(kept))
             yield (
                 evidence.features(calibration),
                 present,
@@ -212,6 +235,10 @@ def _asked(prepared: Prepared, molecule: int, feature: Feature, setting: str) ->
     mass = adduct.neutral_mass(feature.spectra[0].precursor_mz)
     reading = Hypothesis(adduct.name, (adduct.name,) * len(feature.spectra), mass, mass * 1e-5)
     return Asked(feature, (reading,), (candidates,), (adduct.name,), len(candidates))
+
+
+def _keys(molecules: Sequence[Molecule]) -> npt.NDArray[np.str_]:
+    return np.array([molecule.key for molecule in molecules], np.str_)
 
 
 def _key(prepared: Prepared, molecule: int) -> str:
