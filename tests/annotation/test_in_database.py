@@ -30,6 +30,7 @@ def evidence(scores, background=(), **changes) -> ListEvidence:
         "background_explained": np.full(len(background), 0.2),
         "nearest": 0.4,
         "peaks": 12.0,
+        "same_mass": 0,
     }
     return ListEvidence(**(facts | changes))
 
@@ -84,7 +85,7 @@ def test_lists_longer_than_those_fitted_on_count_as_the_longest() -> None:
 
 
 def test_only_keeps_some_candidates_and_background_molecules() -> None:
-    part = evidence([3.0, 1.0, 0.0], [0.5, 2.0]).only(np.array([2, 0]), np.array([1]))
+    part = evidence([3.0, 1.0, 0.0], [0.5, 2.0]).only(np.array([2, 0]), np.array([1]), 1)
     assert part.scores.tolist() == [0.0, 3.0]
     assert part.background.tolist() == [2.0]
     assert part.best == 1

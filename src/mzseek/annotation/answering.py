@@ -65,6 +65,7 @@ def answer(
     prior: Told | None = None,
     *,
     background: Scored | None = None,
+    same_mass: int = 0,
     share: float = 0.5,
 ) -> Answer:
     """Annotate a feature that has candidates.
@@ -83,6 +84,8 @@ def answer(
         Log-odds that no spectrum supports.
     background : Scored, optional
         Scores of molecules that a short list is compared with.
+    same_mass : int
+        How many of them have the mass of the candidates.
     share : float
         Expected share of features whose molecule is in the database.
     """
@@ -98,7 +101,7 @@ def answer(
     order = _order(worths[wanted.objective], p, keys)
     made = _candidates(asked, scored, near, p, added, in_set, _told(order, in_set, wanted.top))
     unlisted = unlisted_match(asked, near)
-    evidence = list_evidence(asked.feature, scored, background, channels, near.nearest)
+    evidence = list_evidence(asked.feature, scored, background, channels, near.nearest, same_mass)
     present = _present(
         numbers, evidence, share, _match_ratio(asked, alone, near, numbers), unlisted
     )

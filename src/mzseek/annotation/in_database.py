@@ -25,12 +25,12 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 CHANNELS = ("fragments", "analogs")  # whose absolute scores are read; 0 where there is none
 _PLAIN = ("log candidates", "log-odds", "margin", *CHANNELS, "explained", "explained ahead",
-          "entropy", "log peaks", "nearest")  # fmt: skip
-_BY_LENGTH = _PLAIN[1:9]  # features whose weight depends on the length of the list
+          "entropy", "log peaks", "log same mass", "nearest")  # fmt: skip
+_BY_LENGTH = _PLAIN[1:10]  # features whose weight depends on the length of the list
 NAMES = (*_PLAIN, *(f"{name} × log candidates" for name in _BY_LENGTH))
 # Expected share of features whose molecule the database holds, by its number of molecules.
-LISTED = 0.25  # candidates that the user lists
-SHARES = ((150_000, 0.15), (1_000_000, 0.2), (np.inf, 0.25))
+LISTED = 0.2  # candidates that the user lists
+SHARES = ((150_000, 0.12), (1_000_000, 0.15), (np.inf, 0.2))
 LONGEST = 256  # candidates: the longest lists that it was fitted on
 _BOUND = 8.0  # log-odds beyond this are not told from certainty
 _FIELDS = {
@@ -63,7 +63,7 @@ def expected_share(molecules: int, *, listed: bool = False) -> float:
     Examples
     --------
     >>> expected_share(46_000), expected_share(2_000_000)
-    (0.15, 0.25)
+    (0.12, 0.2)
     """
     if listed:
         return LISTED
@@ -87,6 +87,8 @@ class ListEvidence:
         Similarity of the nearest reference spectrum.
     peaks : float
         Peaks of a spectrum, the mean over spectra.
+    same_mass : int
+        How many of the background molecules have the mass of the candidates.
     """
 
     scores: Floats
@@ -96,9 +98,13 @@ class ListEvidence:
     background_explained: Floats
     nearest: float
     peaks: float
+    same_mass: int
 
     def only(
-        self, candidates: npt.NDArray[np.integer], background: npt.NDArray[np.integer]
+        self,
+        candidates: npt.NDArray[np.integer],
+        background: npt.NDArray[np.integer],
+        same_mass: int,
     ) -> "ListEvidence":
         """Return the evidence of some of the candidates and of the background molecules."""
         return ListEvidence(
@@ -109,6 +115,7 @@ class ListEvidence:
             self.background_explained[background],
             self.nearest,
             self.peaks,
+            same_mass,
         )
 
     @property
@@ -141,6 +148,7 @@ class ListEvidence:
             self.explained[best] - (explained.max() if len(explained) else 0.0),
             -(p * np.log(np.maximum(p, 1e-300))).sum(),
             np.log(max(self.peaks, 1.0)),
+            np.log(len(self.scores) + self.same_mass),
             self.nearest,
         ])  # fmt: skip
         return np.concatenate([plain, plain[1 : 1 + len(_BY_LENGTH)] * length])

@@ -20,6 +20,7 @@ from mzseek.annotation.bundle import Bundle
 from mzseek.annotation.candidates.extra import (
     add_library_candidates,
     background_of,
+    count_same_mass,
     score_backgrounds,
 )
 from mzseek.annotation.candidates.listed import ListedSource, file_source, library_source
@@ -163,23 +164,22 @@ class Workshop:
         scored, molecules = score(
             [queries[place] for place in full], *model, self.bundle.fingerprint, self.source.index
         )
-        backgrounds = score_backgrounds(
-            [background_of(queries[place], self.bundle.molecules) for place in full],
-            *model, self.bundle.fingerprint,
-        )  # fmt: skip
+        compared = [background_of(queries[place], self.bundle.molecules) for place in full]
+        backgrounds = score_backgrounds(compared, *model, self.bundle.fingerprint)
         label = None if self.prior is None else self.prior.label
         found: list[Answer | SetAside] = [
             no_answer(query, own, self.channels, self.setup.wanted, label)
             for query, own in zip(queries, near, strict=True)
         ]
-        for place, own, background in zip(full, scored, backgrounds, strict=True):
+        for place, own, others, background in zip(full, scored, compared, backgrounds, strict=True):
             query = queries[place]
             mode = -1 if query.readings[0].adduct.endswith("-") else 1
             prior = None if self.prior is None else self.prior.of(query, molecules, own.rows, mode)
             found[place] = answer(
                 query, own, near[place], confidence.of(mode), self.channels,
                 molecules.fingerprints(own.rows), self.setup.wanted, prior,
-                background=background, share=self.expected_share,
+                background=background,
+                same_mass=count_same_mass(others), share=self.expected_share,
             )  # fmt: skip
         return found
 

@@ -225,6 +225,7 @@ def list_evidence(
     background: Scored | None,
     channels: Sequence[str],
     nearest: float,
+    same_mass: int,
 ) -> ListEvidence:
     """Gather what the scores of a list and of its background say about the whole list.
 
@@ -237,6 +238,8 @@ def list_evidence(
         Labels, in the order of the columns of `Scored.absolute`.
     nearest : float
         Similarity of the nearest reference spectrum.
+    same_mass : int
+        How many of the background molecules have the mass of the candidates.
     """
     empty = np.zeros(0)
     own = scored.absolute / max(scored.weight, 1e-12)
@@ -252,6 +255,7 @@ def list_evidence(
         background_explained=empty if background is None else background.explained,
         nearest=nearest,
         peaks=float(np.mean([len(spectrum) for spectrum in feature.spectra])),
+        same_mass=same_mass,
     )
 
 

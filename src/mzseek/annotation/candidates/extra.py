@@ -149,6 +149,17 @@ def background_of(
     )  # fmt: skip
 
 
+def count_same_mass(background: Asked | None) -> int:
+    """Return how many molecules of a background have the mass of the candidates."""
+    if background is None:
+        return 0
+    return sum(
+        abs(molecule.mass - reading.mass) <= reading.reach
+        for reading, own in zip(background.readings, background.molecules, strict=True)
+        for molecule in own
+    )
+
+
 def score_backgrounds(
     backgrounds: Sequence[Asked | None], fitted: Fitted, confidence: Confidence, fingerprint: str
 ) -> list[Scored | None]:

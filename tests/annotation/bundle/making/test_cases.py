@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from mzseek.annotation.bundle.making.cases import (
+    BUNDLED,
     SIZES,
+    WHOLE,
     ScoredQuery,
     cases_of,
     modes_of,
@@ -40,27 +42,39 @@ def a_query(candidates: int) -> ScoredQuery:
     scores = np.arange(candidates, dtype=float)
     is_true = scores == candidates - 1
     evidence = ListEvidence(
-        scores, scores / candidates, np.zeros((candidates, 2)), np.zeros(32), np.zeros(32), 0.3, 9.0
+        scores,
+        scores / candidates,
+        np.zeros((candidates, 2)),
+        np.arange(32.0),
+        np.zeros(32),
+        0.3,
+        9.0,
+        0,
     )
     keys = np.array([f"K{at}" for at in range(candidates)])
     others = np.array([f"B{at}" for at in range(32)])
-    return ScoredQuery(4, 1, 1, is_true, keys, others, np.arange(32) < 3, evidence)
+    every = np.ones(candidates, np.bool_)
+    bundled = np.arange(candidates) % 2 == 0
+    return ScoredQuery(4, 1, 1, is_true, every, bundled, keys, others, np.arange(32) < 3, evidence)
 
 
 def test_the_background_is_what_annotate_would_take() -> None:
     query = a_query(40)
-    assert query.background_for(np.arange(1)).tolist() == list(range(31))
-    assert query.background_for(np.arange(30)).tolist() == [0, 1, 2]  # of the same mass
-    assert query.background_for(np.arange(40)).tolist() == [0, 1, 2]
-    listed = replace(query, background_keys=np.array(["K0", "B1", *query.background_keys[2:]]))
-    assert listed.background_for(np.arange(1)).tolist() == list(range(1, 32))
-    assert listed.background_for(np.arange(1, 31)).tolist() == [0, 1, 2]
+    lone = query.thinned(np.arange(1))
+    assert lone.background.tolist() == list(range(31))
+    assert lone.same_mass == 3
+    for length in (30, 40):
+        part = query.thinned(np.arange(length))
+        assert part.background.tolist() == [0, 1, 2]  # of the same mass
+    listed = replace(query, background_keys=np.array(["K0", *query.background_keys[1:]]))
+    assert listed.thinned(np.arange(1)).background.tolist() == list(range(1, 32))
+    assert listed.thinned(np.arange(1, 31)).background.tolist() == [0, 1, 2]
 
 
 def test_lists_are_thinned_to_each_length_with_and_without_their_molecule() -> None:
     cases = cases_of([a_query(31)], Calibration(1.0))
-    sizes = [size for size in SIZES if size is None or size <= 30]
-    assert cases.size.tolist() == [size or 0 for size in sizes for _ in (0, 1)]
+    sizes = [*(size for size in SIZES if size <= 30), WHOLE, BUNDLED]
+    assert cases.size.tolist() == [size for size in sizes for _ in (0, 1)]
     assert cases.present.tolist() == [True, False] * len(sizes)
     assert cases.is_right.tolist() == cases.present.tolist()
     length = cases.features[:, NAMES.index("log candidates")]

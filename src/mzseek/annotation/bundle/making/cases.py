@@ -7,11 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.adducts import parse_adduct
-from mzseek.annotation.asking.ask import Asked
+from mzseek.annotation.asking.ask import Asked, can_be
 from mzseek.annotation.asking.ions import Hypothesis
 from mzseek.annotation.bundle.molecules import BoxedMolecules
 from mzseek.annotation.candidates.extra import BACKGROUND, background_of, score_backgrounds
 from mzseek.annotation.candidates.source import Molecule, distinct
+from mzseek.annotation.candidates.store import molecules_of_table
 from mzseek.annotation.confidence import Confidence
 from mzseek.annotation.features import GIVEN, Feature
 from mzseek.annotation.in_database import NAMES, ListEvidence
@@ -26,7 +27,9 @@ from mzseek.runs.predictions import ListScores
 from mzseek.work.progress import Progress, silent
 
 Floats = npt.NDArray[np.float64]
-SIZES = (1, 2, 3, 5, 10, 30, 100, None)  # candidates that lists are thinned to; None: all
+SIZES = (1, 2, 3, 5, 10, 30, 100)  # candidates that prepared lists are thinned to
+WHOLE, BUNDLED = 0, -1  # in the place of a size: the whole list, the bundled molecules of the mass
+LISTED, BUNDLED_SOURCE = "listed", "bundled"  # sources of candidates
 SPECTRA = 3  # of a molecule, judged one alone and all together
 _AT_ONCE = 32  # features of neighbouring masses, which share molecules
 
@@ -42,7 +45,8 @@ class ScoredQuery:
     mode : int
         1 or −1.
     spectra : int
-    is_true : bool array, shape (candidates,)
+    is_true, is_listed, is_bundled : bool arrays, shape (candidates,)
+        Whether a candidate is the true molecule, of the prepared list, and a bundled molecule.
     keys, background_keys : arrays of str
         InChIKeys (first block) of the candidates and of the background.
     is_same_mass : bool array, shape (background molecules,)
@@ -55,17 +59,20 @@ class ScoredQuery:
     mode: int
     spectra: int
     is_true: npt.NDArray[np.bool_]
+    is_listed: npt.NDArray[np.bool_]
+    is_bundled: npt.NDArray[np.bool_]
     keys: npt.NDArray[np.str_]
     background_keys: npt.NDArray[np.str_]
     is_same_mass: npt.NDArray[np.bool_]
     evidence: ListEvidence
 
-    def background_for(self, kept: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-        """Return the background that `annotate` would take for some of the candidates."""
+    def thinned(self, kept: npt.NDArray[np.integer]) -> ListEvidence:
+        """Return the evidence of some candidates, with the background `annotate` would take."""
         free = ~np.isin(self.background_keys, self.keys[kept])
         place = np.cumsum(free) - 1
         limit = np.where(self.is_same_mass, BACKGROUND, max(BACKGROUND - len(kept), 0))
-        return np.flatnonzero(free & (place < limit))
+        background = np.flatnonzero(free & (place < limit))
+        return self.evidence.only(kept, background, int(self.is_same_mass[background].sum()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +85,7 @@ class Cases:
     present, is_right : bool arrays, shape (cases,)
         Whether the list holds the molecule, and whether its best candidate is the molecule.
     size : int array, shape (cases,)
-        Length that the list was thinned to; 0 for whole lists.
+        Length that the list was thinned to, `WHOLE` or `BUNDLED`.
     molecule : int array, shape (cases,)
     explained, margin : float64 arrays, shape (cases,)
         Of the best candidate.
@@ -126,10 +133,13 @@ def scored_queries(
     groups = list(_features(prepared, drawn))
     groups.sort(key=lambda each: float(prepared.masses[each[0]]))
     fingerprint = str(prepared.manifest["options"]["fingerprint"])
+    labels = [channel.label for channel in fitted.channels]
     found: list[ScoredQuery] = []
     for start in range(0, len(groups), _AT_ONCE):
         part = groups[start : start + _AT_ONCE]
-        asked = [_asked(prepared, molecule, feature, setting) for molecule, feature in part]
+        asked = [
+            _asked(prepared, molecule, feature, setting, molecules) for molecule, feature in part
+        ]
         # Molecules of the list, too: a thinned list may lack them.
         backgrounds = [
             background_of(
@@ -145,6 +155,8 @@ def scored_queries(
             part, asked, scored, backgrounds, compared, nearest, strict=True
         ):
             reading, keys = query.readings[0], _keys(query.molecules[0])
+            listed = np.array([LISTED in each.sources for each in query.molecules[0]])
+            bundled = np.array([BUNDLED_SOURCE in each.sources for each in query.molecules[0]])
             compared_with = [] if background is None else background.molecules[0]
             masses = np.array([each.mass for each in compared_with])
             found.append(
@@ -153,10 +165,12 @@ def scored_queries(
                     -1 if reading.adduct.endswith("-") else 1,
                     len(feature.spectra),
                     keys == _key(prepared, molecule),
+                    listed,
+                    bundled,
                     keys,
                     _keys(compared_with),
                     np.abs(masses - reading.mass) <= reading.reach,
-                    list_evidence(feature, own, other, [c.label for c in fitted.channels], near),
+                    list_evidence(feature, own, other, labels, near, 0),
                 )
             )
         progress("lists with and without their molecule", start + len(part), len(groups))
@@ -185,22 +199,25 @@ _Case = tuple[Floats, bool, bool, int, int, float, float]
 
 
 def _cases_of(query: ScoredQuery, calibration: Calibration) -> Iterator[_Case]:
-    truth, wrong = np.flatnonzero(query.is_true)[:1], np.flatnonzero(~query.is_true)
-    lots = [chance(b"%d" % query.molecule, b"%d" % each) for each in wrong.tolist()]
+    truth = np.flatnonzero(query.is_true)[:1]
+    wrong = np.flatnonzero(query.is_listed & ~query.is_true)
+    lots = [chance(b"%d" % query.molecule, query.keys[each].encode()) for each in wrong.tolist()]
     wrong = wrong[np.argsort(lots, kind="stable")]
-    for size in SIZES:
-        # Lists of both kinds have one length, so that it tells nothing.
-        length = len(wrong) if size is None else size
-        if not 1 <= length <= len(wrong):
+    # Lists with and without the molecule have one length, so that it tells nothing.
+    lists = [(size, wrong[:size]) for size in SIZES if size <= len(wrong)]
+    lists.append((WHOLE, wrong))
+    lists.append((BUNDLED, np.flatnonzero(query.is_bundled & ~query.is_true)))
+    for size, without in lists:
+        if not len(without):
             continue
         for present in (True, False):
-            kept = np.append(truth, wrong[: length - 1]) if present else wrong[:length]
-            evidence = query.evidence.only(kept, query.background_for(kept))
+            kept = np.append(truth, without[:-1]) if present else without
+            evidence = query.thinned(kept)
             yield (
                 evidence.features(calibration),
                 present,
                 bool(query.is_true[kept[evidence.best]]),
-                size or 0,
+                size,
                 query.molecule,
                 float(evidence.explained[evidence.best]),
                 evidence.margin(calibration),
@@ -222,18 +239,27 @@ def _features(prepared: Prepared, queries: npt.NDArray[np.int64]) -> Iterator[tu
             yield molecule, Feature(name, GIVEN, tuple(spectra))
 
 
-def _asked(prepared: Prepared, molecule: int, feature: Feature, setting: str) -> Asked:
-    """A query whose candidates are the prepared list of its molecule."""
-    stored = prepared.candidates(setting)
-    number = int(stored.list_of[molecule])
-    members = stored.molecules[int(stored.indptr[number]) : int(stored.indptr[number + 1])]
-    candidates = distinct(
-        Molecule(prepared.smiles[each], _key(prepared, each), "", float(prepared.masses[each]))
-        for each in map(int, members)
-    )
+def _asked(
+    prepared: Prepared, molecule: int, feature: Feature, setting: str, bundled: BoxedMolecules
+) -> Asked:
+    """A query whose candidates are the prepared list of its molecule and the bundled molecules."""
     adduct = parse_adduct(str(feature.spectra[0].adduct))
     mass = adduct.neutral_mass(feature.spectra[0].precursor_mz)
     reading = Hypothesis(adduct.name, (adduct.name,) * len(feature.spectra), mass, mass * 1e-5)
+    stored = prepared.candidates(setting)
+    number = int(stored.list_of[molecule])
+    members = stored.molecules[int(stored.indptr[number]) : int(stored.indptr[number + 1])]
+    listed = [
+        Molecule(prepared.smiles[each], _key(prepared, each), "", float(prepared.masses[each]),
+                 sources=(LISTED,))
+        for each in map(int, members)
+    ]  # fmt: skip
+    others = [
+        replace(each, sources=(BUNDLED_SOURCE,), row=-1)
+        for each in molecules_of_table(bundled.by_mass(mass, 10.0).table)
+        if can_be(each, reading)
+    ]
+    candidates = distinct([*listed, *others])
     return Asked(feature, (reading,), (candidates,), (adduct.name,), len(candidates))
 
 

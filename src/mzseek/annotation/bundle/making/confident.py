@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.annotation.bundle.making.cases import (
+    BUNDLED,
     SIZES,
+    WHOLE,
     Cases,
     ScoredQuery,
     cases_of,
@@ -212,14 +214,14 @@ def fit_in_database(cases: Cases, prepared: Prepared, groups: Groups) -> InDatab
         at, intercept = fit_logistic(values[~inside], cases.present[~inside], weights[~inside])
         held[inside] = 1 / (1 + np.exp(-values[inside] @ at - intercept))
     at, intercept = fit_logistic(values, cases.present, weights)
-    right = cases.is_right & (cases.size == 0)
+    right = cases.is_right & (cases.size == WHOLE)
     if not right.any():
         right = cases.is_right
     auc = {}
-    for size in SIZES:
-        rows = cases.size == (size or 0)
+    labels = {size: f"lists of {size}" for size in SIZES}
+    for size, label in (labels | {WHOLE: "whole lists", BUNDLED: "bundled molecules"}).items():
+        rows = cases.size == size
         if rows.any():
-            label = f"lists of {size}" if size else "whole lists"
             auc[label] = auc_of(held[rows], cases.present[rows], weights[rows])
     return InDatabase(
         mean, spread, at, intercept,
