@@ -10,6 +10,7 @@ import numpy as np
 
 from mzseek.adducts import fitting_adducts, parse_adduct
 from mzseek.chem.describe import NO_STRUCTURE, DescribedMolecule, describe_first
+from mzseek.chem.ions import mass_of_atoms
 from mzseek.errors import AdductError
 from mzseek.rejects import Report, grouped
 from mzseek.spectra import Spectrum, read_spectra
@@ -127,7 +128,8 @@ def _agreed(spectrum: Spectrum, molecule: DescribedMolecule, ppm: float) -> Spec
     if spectrum.adduct is None:
         return _with_inferred_adduct(spectrum, molecule, ppm)
     try:
-        expected = parse_adduct(spectrum.adduct).precursor_mz(molecule.mass)
+        mass = mass_of_atoms(molecule.smiles, molecule.mass)
+        expected = parse_adduct(spectrum.adduct).precursor_mz(mass)
     except AdductError as error:
         return str(error)
     off = abs(spectrum.precursor_mz - expected) / expected * 1e6
