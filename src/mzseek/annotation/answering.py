@@ -13,7 +13,7 @@ from mzseek.annotation.asking.ions import uncalibrated
 from mzseek.annotation.candidates.extra import unlisted_match, unlisted_note
 from mzseek.annotation.confidence import OfMode
 from mzseek.annotation.in_database import ListEvidence
-from mzseek.annotation.levels import LEAST_PEAKS, Grounds, level_of
+from mzseek.annotation.levels import Grounds, level_of
 from mzseek.annotation.prior import Told
 from mzseek.annotation.references import Neighbours, credited
 from mzseek.annotation.scoring import Scored, list_evidence
@@ -29,6 +29,7 @@ KINDS = {MATCH: "match", "analogs": "analogy", "substructures": "analogy", "regr
 _LEAST = 1e-300
 _BY_PROBABILITY = ("3", "4")  # levels
 _CREDITED = 5  # candidates whose references are looked up
+PEAKS_TO_COUNT = 4  # matching peaks of a library match that says the molecule is in the database
 
 
 @dataclass(frozen=True)
@@ -167,12 +168,12 @@ def _posterior(alone: Floats, match: Floats, prior: Told | None) -> Floats:
 def _match_ratio(asked: Asked, alone: Floats, near: Neighbours, numbers: OfMode) -> float:
     """Return how much more probable the library similarities are if the molecule is a candidate.
 
-    A match of few peaks says little about whether the molecule is there at all: it counts only
-    against it.
+    A match of fewer than `PEAKS_TO_COUNT` peaks says little about whether the molecule is there at
+    all: it counts only against it.
     """
     log_odds = _match_nats(asked, near, numbers)
     keys = [molecule.key for own in asked.molecules for molecule in own]
-    few = [key not in near.matches or near.matches[key].peaks < LEAST_PEAKS for key in keys]
+    few = [key not in near.matches or near.matches[key].peaks < PEAKS_TO_COUNT for key in keys]
     return float((alone * np.exp(np.where(few, np.minimum(log_odds, 0.0), log_odds))).sum())
 
 
