@@ -30,7 +30,7 @@ _BY_LENGTH = _PLAIN[1:10]  # features whose weight depends on the length of the 
 NAMES = (*_PLAIN, *(f"{name} × log candidates" for name in _BY_LENGTH))
 # Expected share of features whose molecule the database holds, by its number of molecules.
 LISTED = 0.2  # candidates that the user lists
-SHARES = ((150_000, 0.12), (1_000_000, 0.15), (np.inf, 0.2))
+SHARES = ((150_000, 0.1), (1_000_000, 0.13), (np.inf, 0.17))
 LONGEST = 256  # candidates: the longest lists that it was fitted on
 _BOUND = 8.0  # log-odds beyond this are not told from certainty
 _FIELDS = {
@@ -63,7 +63,7 @@ def expected_share(molecules: int, *, listed: bool = False) -> float:
     Examples
     --------
     >>> expected_share(46_000), expected_share(2_000_000)
-    (0.12, 0.2)
+    (0.1, 0.17)
     """
     if listed:
         return LISTED
