@@ -16,7 +16,7 @@ from mzseek.annotation.in_database import ListEvidence
 from mzseek.annotation.levels import Grounds, level_of
 from mzseek.annotation.prior import Told
 from mzseek.annotation.references import Neighbours, credited
-from mzseek.annotation.scoring import Scored, list_evidence
+from mzseek.annotation.scoring import Scored
 from mzseek.decision import UTILITIES, distribution, prediction_sets
 from mzseek.decision.distributions import row_keys
 from mzseek.decision.utilities import expected_of_candidates
@@ -63,10 +63,9 @@ def answer(
     channels: Sequence[str],
     fingerprints: csr_array,
     wanted: Wanted,
+    evidence: ListEvidence,
     prior: Told | None = None,
     *,
-    background: Scored | None = None,
-    same_mass: int = 0,
     share: float = 0.5,
 ) -> Answer:
     """Annotate a feature that has candidates.
@@ -81,12 +80,10 @@ def answer(
         Labels, in the order of `Scored.parts`.
     fingerprints : CSR of 0/1, shape (candidates, bits)
     wanted : Wanted
+    evidence : ListEvidence
+        Scores of the candidates of the best ion, and of molecules that they are compared with.
     prior : Told, optional
         Log-odds that no spectrum supports.
-    background : Scored, optional
-        Scores of molecules that a short list is compared with.
-    same_mass : int
-        How many of them have the mass of the candidates.
     share : float
         Expected share of features whose molecule is in the database.
     """
@@ -102,7 +99,6 @@ def answer(
     order = _order(worths[wanted.objective], p, keys)
     made = _candidates(asked, scored, near, p, added, in_set, _told(order, in_set, wanted.top))
     unlisted = unlisted_match(asked, near)
-    evidence = list_evidence(asked.feature, scored, background, channels, near.nearest, same_mass)
     present = _present(
         numbers, evidence, share, _match_ratio(asked, alone, near, numbers), unlisted
     )

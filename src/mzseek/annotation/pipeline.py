@@ -33,7 +33,7 @@ from mzseek.annotation.opening.lending import Added, lend
 from mzseek.annotation.opening.setup import LIBRARY, Setup
 from mzseek.annotation.prior import open_counted
 from mzseek.annotation.references import Neighbours, neighbours
-from mzseek.annotation.scoring import score
+from mzseek.annotation.scoring import best_ion, list_evidence, score
 from mzseek.errors import AnnotationError, BundleError, DatabaseError, LibraryError, MzseekError
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.registry import channel_from
@@ -164,22 +164,31 @@ class Workshop:
         scored, molecules = score(
             [queries[place] for place in full], *model, self.bundle.fingerprint, self.source.index
         )
-        compared = [background_of(queries[place], self.bundle.molecules) for place in full]
+        ions = [best_ion(queries[place], own) for place, own in zip(full, scored, strict=True)]
+        compared = [
+            background_of(queries[place], self.bundle.molecules, reading)
+            for place, (reading, _) in zip(full, ions, strict=True)
+        ]
         backgrounds = score_backgrounds(compared, *model, self.bundle.fingerprint)
         label = None if self.prior is None else self.prior.label
         found: list[Answer | SetAside] = [
             no_answer(query, own, self.channels, self.setup.wanted, label)
             for query, own in zip(queries, near, strict=True)
         ]
-        for place, own, others, background in zip(full, scored, compared, backgrounds, strict=True):
+        for place, own, (_, rows), others, background in zip(
+            full, scored, ions, compared, backgrounds, strict=True
+        ):
             query = queries[place]
+            evidence = list_evidence(
+                query.feature, own, rows, background, self.channels, near[place].nearest,
+                count_same_mass(others),
+            )  # fmt: skip
             mode = -1 if query.readings[0].adduct.endswith("-") else 1
             prior = None if self.prior is None else self.prior.of(query, molecules, own.rows, mode)
             found[place] = answer(
                 query, own, near[place], confidence.of(mode), self.channels,
-                molecules.fingerprints(own.rows), self.setup.wanted, prior,
-                background=background,
-                same_mass=count_same_mass(others), share=self.expected_share,
+                molecules.fingerprints(own.rows), self.setup.wanted, evidence, prior,
+                share=self.expected_share,
             )  # fmt: skip
         return found
 

@@ -219,9 +219,21 @@ def _explained(lists: Lists, fitted: Fitted) -> tuple[Floats, Ints]:
     return np.asarray(explained, np.float64), np.bincount(pairs.row, minlength=rows)
 
 
+def best_ion(query: Asked, scored: Scored) -> tuple[int, Ints]:
+    """Return the adduct hypothesis of the best candidate, and the rows of its candidates.
+
+    Whether the molecule is in the database is judged among the candidates of one ion: those of
+    rarer ions have lower scores whatever their structure, and would flatter the best one.
+    """
+    reading = np.repeat(np.arange(len(query.molecules)), [len(own) for own in query.molecules])
+    best = int(reading[np.argmax(scored.absolute.sum(1) + scored.ion)])
+    return best, np.flatnonzero(reading == best)
+
+
 def list_evidence(
     feature: Feature,
     scored: Scored,
+    rows: Ints,
     background: Scored | None,
     channels: Sequence[str],
     nearest: float,
@@ -234,6 +246,8 @@ def list_evidence(
     feature : Feature
     scored, background : Scored
         Of the candidates, and of molecules that they are compared with.
+    rows : int64 array
+        Candidates that count: those of one ion.
     channels : sequence of str
         Labels, in the order of the columns of `Scored.absolute`.
     nearest : float
@@ -242,14 +256,14 @@ def list_evidence(
         How many of the background molecules have the mass of the candidates.
     """
     empty = np.zeros(0)
-    own = scored.absolute / max(scored.weight, 1e-12)
+    own = scored.absolute[rows] / max(scored.weight, 1e-12)
     columns = [
         own[:, list(channels).index(name)] if name in channels else np.zeros(len(own))
         for name in CHANNELS
     ]
     return ListEvidence(
-        scores=scored.absolute.sum(1) + scored.ion,
-        explained=scored.explained,
+        scores=(scored.absolute.sum(1) + scored.ion)[rows],
+        explained=scored.explained[rows],
         channels=np.column_stack(columns),
         background=empty if background is None else background.absolute.sum(1) + background.ion,
         background_explained=empty if background is None else background.explained,

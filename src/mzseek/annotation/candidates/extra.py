@@ -111,9 +111,14 @@ def unlisted_note(match: Reference) -> str:
 
 
 def background_of(
-    query: Asked, store: MoleculesByMass, *, without: str = "", most: int = BACKGROUND
+    query: Asked,
+    store: MoleculesByMass,
+    place: int = 0,
+    *,
+    without: str = "",
+    most: int = BACKGROUND,
 ) -> Asked | None:
-    """Return bundled molecules to compare the scores of the candidates with.
+    """Return bundled molecules to compare the scores of the candidates of one ion with.
 
     A list of one candidate says nothing about how well a wrong molecule would score. The
     background holds the bundled molecules of the same mass that are no candidates, so that one
@@ -123,6 +128,8 @@ def background_of(
     ----------
     query : Asked
     store : MoleculesByMass
+    place : int
+        Of the adduct hypothesis among the readings of the query.
     without : str
         InChIKey (first block) of a molecule to leave out.
     most : int
@@ -137,27 +144,20 @@ def background_of(
     if not len(store.masses):
         return None
     known = {molecule.key for own in query.molecules for molecule in own} | {without}
-    missing = max(most - query.kept, 0)
-    each = -(-missing // len(query.readings))
-    lists = [_nearest(store, reading, each, most, known) for reading in query.readings]
-    kept = [place for place, own in enumerate(lists) if own]
-    if not kept:
+    reading = query.readings[place]
+    number = max(most - len(query.molecules[place]), 0)
+    molecules = _nearest(store, reading, number, most, known)
+    if not molecules:
         return None
-    return replace(
-        query, readings=tuple(query.readings[place] for place in kept),
-        molecules=tuple(lists[place] for place in kept), found=sum(map(len, lists)),
-    )  # fmt: skip
+    return replace(query, readings=(reading,), molecules=(molecules,), found=len(molecules))
 
 
 def count_same_mass(background: Asked | None) -> int:
     """Return how many molecules of a background have the mass of the candidates."""
     if background is None:
         return 0
-    return sum(
-        abs(molecule.mass - reading.mass) <= reading.reach
-        for reading, own in zip(background.readings, background.molecules, strict=True)
-        for molecule in own
-    )
+    [reading], [molecules] = background.readings, background.molecules
+    return sum(abs(each.mass - reading.mass) <= reading.reach for each in molecules)
 
 
 def score_backgrounds(

@@ -170,7 +170,7 @@ def scored_queries(
                     keys,
                     _keys(compared_with),
                     np.abs(masses - reading.mass) <= reading.reach,
-                    list_evidence(feature, own, other, labels, near, 0),
+                    list_evidence(feature, own, np.arange(len(keys)), other, labels, near, 0),
                 )
             )
         progress("lists with and without their molecule", start + len(part), len(groups))

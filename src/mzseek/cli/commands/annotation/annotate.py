@@ -88,7 +88,7 @@ def annotate(
         float | None,
         typer.Option(
             help="Share of your features whose molecule you expect in the database; by default "
-            "0.1 to 0.2, by its size."
+            "0.1 to 0.17, by its size."
         ),
     ] = None,
     strict: Annotated[
