@@ -173,7 +173,7 @@ def test_a_frame_with_features_has_a_list_for_each(found, spectra, options):
 def test_a_molecule_that_cannot_be_read_is_skipped(found, spectra, options):
     given = mz.annotate(spectra[0], database=[found[0].best.smiles, "nonsense", None], **options)
     assert len(given[0].candidates) == 1
-    assert "1 candidates were set aside, the first: the candidates given: line 3" in given.notes[0]
+    assert "Skipped candidates: 1, the first: the candidates given: line 3" in given.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """From scores to an answer: probabilities, a set, a decision for each objective, and doubts."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -204,17 +205,18 @@ def _present(
 ) -> float | None:
     """Return the probability that the molecule is among the candidates; None if not fitted.
 
-    `ratio` is how much more probable the similarities of library spectra are if it is; a match of
-    a molecule outside the list counts for the contrary.
+    `ratio` is how much more probable the similarities of library spectra are if it is. A match of
+    a molecule outside the list counts for the contrary: then it is at most one half.
     """
     if numbers.in_database is None:
         return None
     features = evidence.features(numbers.calibration)
     present = float(numbers.in_database.probability(features[None], share)[0])
-    against = 1.0
-    if unlisted is not None and numbers.match is not None:
-        against = max(float(np.exp(numbers.match.of(unlisted.similarity))), 1.0)
-    return present * ratio / (present * ratio + (1 - present) * against)
+    present = present * ratio / (present * ratio + 1 - present)
+    if unlisted is None:
+        return present
+    odds = 0.0 if numbers.match is None else float(numbers.match.of(unlisted.similarity))
+    return min(present / (present + (1 - present) * math.exp(max(odds, 0.0))), 0.5)
 
 
 def _is_reached(numbers: OfMode, evidence: ListEvidence) -> bool:

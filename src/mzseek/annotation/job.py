@@ -153,7 +153,7 @@ def remarks(shop: Workshop, named: Named, explained: Sequence[float]) -> list[st
     file has.
     """
     said = [
-        f"{len(rejects):,} {what} were set aside, the first: {rejects[0][0]}: {rejects[0][1]}"
+        f"Skipped {what}: {len(rejects):,}, the first: {rejects[0][0]}: {rejects[0][1]}"
         for what, rejects in (("candidates", shop.rejects), ("weights", shop.prior_rejects))
         if rejects
     ]

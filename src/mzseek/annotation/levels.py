@@ -67,6 +67,15 @@ class Grounds:
     least_explained: float = 0.0
 
 
+def is_good_match(match: Reference) -> bool:
+    """Return whether a reference spectrum passes the bounds of a library match."""
+    return (
+        match.similarity >= LEAST_SIMILARITY
+        and match.peaks >= LEAST_PEAKS
+        and match.matched_intensity >= LEAST_MATCHED
+    )
+
+
 def level_of(candidates: Sequence[Candidate], grounds: Grounds) -> Level:
     """Return the level of an annotation, with its reason.
 
@@ -103,7 +112,7 @@ def _without_match(
         name = grounds.unlisted.name or grounds.unlisted.smiles
         return _five(f"a reference spectrum of {name[:80]}, which is no candidate, matches")
     if grounds.scored < 2:
-        return _five("the only candidate was compared with no other")
+        return _five("it is the only candidate, and no library spectrum of it matches")
     if best.explained < max(grounds.least_explained, 1e-9):
         return _five(
             f"fragments of the best candidate explain {best.explained:.0%} of the intensity, "

@@ -72,7 +72,8 @@ class InputWarnings:
     >>> warnings = InputWarnings(Grouping())
     >>> warnings.add("x.mgf", one)
     >>> warnings.lines([0])
-    ['1 of 1 feature has no ion mode in the file (polarity unknown): read as positive']
+    ["1 of 1 feature has no ion mode in the file (polarity unknown): read as positive (if they \
+are negative, say --adduct '[M-H]-')"]
     """
 
     def __init__(self, grouping: Grouping) -> None:
@@ -114,7 +115,7 @@ class InputWarnings:
             said.append(
                 f"{unknown:,} of {_counted(every, 'feature')} "
                 f"{'has' if unknown == 1 else 'have'} no ion mode in the file (polarity unknown): "
-                "read as positive"
+                "read as positive (if they are negative, say --adduct '[M-H]-')"
             )
         return said
 

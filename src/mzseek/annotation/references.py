@@ -12,7 +12,7 @@ from mzseek.annotation.answers import Reference
 from mzseek.annotation.asking.ask import Asked
 from mzseek.annotation.asking.ions import with_ion
 from mzseek.annotation.asking.tolerance import Tolerance
-from mzseek.annotation.levels import LEAST_SIMILARITY
+from mzseek.annotation.levels import LEAST_SIMILARITY, is_good_match
 from mzseek.annotation.matching import library_without_precursors, without_precursor
 from mzseek.chem import fingerprints
 from mzseek.chem.describe import BLOCK_LENGTH
@@ -23,7 +23,7 @@ from mzseek.library.store import TOLERANCE
 from mzseek.similarity.packed import Words, pack_words, packed_tanimoto
 from mzseek.spectra import Spectrum
 
-_MATCHES, _ANALOGS = 50, 10
+_MATCHES, _ANALOGS = 500, 10  # records
 _KIND = "morgan2"
 _Keyed = tuple[str, Reference]
 Floats = npt.NDArray[np.float64]
@@ -88,7 +88,7 @@ def neighbours(
         widths = np.array([tolerance.of(spectrum.precursor_mz) for spectrum in spectra])
         widest = max(w / s.precursor_mz * 1e6 for w, s in zip(widths, spectra, strict=True))
         same = bare_of(library).search(
-            bare, "cosine", _MATCHES, precursor_ppm=widest, by_molecule=True, threads=1
+            bare, "cosine", min(_MATCHES, len(library)), precursor_ppm=widest, threads=1
         )
         keys = [text[:BLOCK_LENGTH] for text in library.molecules["inchikey"].to_pylist()]
         for place, spectrum in enumerate(spectra):
@@ -230,8 +230,17 @@ def _share_near(mz: Floats, intensities: Floats, others: Floats) -> float:
 
 
 def _best(references: list[_Keyed]) -> dict[str, Reference]:
-    """One of each molecule, the most similar; by record where they are equally so."""
+    """Return one reference of each molecule, the molecules in the order of their similarity.
+
+    A molecule is represented by the most similar of its spectra that pass the bounds of a library
+    match, if there is one: a spectrum of two peaks is often more similar, and says less.
+    """
     kept: dict[str, Reference] = {}
-    for key, each in sorted(references, key=lambda one: (-one[1].similarity, one[1].record)):
+    order = sorted(
+        references,
+        key=lambda one: (not is_good_match(one[1]), -one[1].similarity, one[1].record),
+    )
+    for key, each in order:
         kept.setdefault(key, each)
-    return kept
+    ranked = sorted(kept.items(), key=lambda one: (-one[1].similarity, one[1].record))
+    return dict(ranked)

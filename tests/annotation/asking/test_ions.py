@@ -155,3 +155,11 @@ def test_what_electrons_have_ionised_has_gained_nothing():
     found = hypotheses(feature(by_electrons), TEN, Ions())
     assert [reading.adduct for reading in found] == ["[M]+"]
     assert len(hypotheses(feature(nameless(instrument_type="LC-ESI-EIS")), TEN, Ions())) > 1
+
+
+def test_ions_asked_for_decide_an_unknown_polarity(make_feature, make_peaks):
+    unknown = make_feature(spectra=(make_peaks(adduct=None, charge=None, metadata={}),))
+    asked = Ions.parse(["[M-H]-", "[M+Cl]-"])
+    assert [r.adduct for r in hypotheses(unknown, Tolerance(), asked)] == ["[M-H]-", "[M+Cl]-"]
+    both = hypotheses(unknown, Tolerance(), Ions.parse(["[M-H]-", "[M+H]+"]))
+    assert [r.adduct for r in both] == ["[M+H]+"]

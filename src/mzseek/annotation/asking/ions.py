@@ -103,7 +103,7 @@ def hypotheses(feature: Feature, tolerance: Tolerance, asked: Ions) -> tuple[Hyp
         Its spectra contradict each other, or what is asked for.
     """
     stated = tuple(dict.fromkeys(s.adduct for s in feature.spectra if s.adduct))
-    charge = _charge(feature)
+    charge = _charge(feature, asked)
     # An ion of another charge, or of the other mode, is asked for because of other features.
     only = tuple(a for a in asked.only if _fits(a, charge))
     also = tuple(a for a in asked.also if _fits(a, charge))
@@ -228,15 +228,17 @@ def _is_by_electrons(feature: Feature) -> bool:
     return all(_IS_EI.search(s.metadata.get("instrument_type", "")) for s in feature.spectra)
 
 
-def _charge(feature: Feature) -> int | str:
+def _charge(feature: Feature, asked: Ions) -> int | str:
     """Signed charge of a feature; its ion mode where the file gives no charge.
 
-    A mode that is not known is taken as positive, which a note says.
+    A mode that is not known is that of the only ions asked for. Otherwise it is taken as positive,
+    which a note says.
     """
     modes = {sign for spectrum in feature.spectra if (sign := _stated_mode(spectrum))}
     if len(modes) > 1:
         raise AnnotationError("its spectra are of both ion modes")
-    mode = modes.pop() if modes else 1
+    signs = {_sign(adduct) for adduct in asked.only}
+    mode = next(iter(modes or signs)) if len(modes or signs) == 1 else 1
     named = {abs(parse_adduct(s.adduct).charge) for s in feature.spectra if s.adduct}
     sizes = named or {abs(s.charge) for s in feature.spectra if s.charge}
     if len(sizes) > 1 and not named:

@@ -58,7 +58,7 @@ def test_a_prior_is_counted_in_and_said(mzseek, mgf, options, tmp_path):
     _, shown, _ = mzseek(
         "annotate", mgf, *options, "--prior", tmp_path / "w.csv", "--out", tmp_path / "out"
     )
-    assert "1 weights were set aside, the first: w.csv: line 3" in shown
+    assert "Skipped weights: 1, the first: w.csv: line 3" in shown
     assert "A prior is counted in: weights of w.csv, 1 molecules" in " ".join(shown.split())
     _, out, _ = mzseek("annotate", mgf, *options, "--prior", "learned", "--json")
     assert "prior" in json.loads(out)["answers"][0]["candidates"][0]["nats"]
