@@ -181,7 +181,8 @@ def test_features_of_unknown_polarity_are_counted(tmp_path, by):
     files = FeatureFiles([mgf(tmp_path / "a.mgf", records)], Grouping(by))
     counts = "2 of 3 features have" if by == "none" else "1 of 2 features has"
     assert files.warnings() == [
-        f"{counts} no ion mode in the file (polarity unknown): read as positive"
+        f"{counts} no ion mode in the file (polarity unknown): read as positive (if they are "
+        "negative, say --adduct '[M-H]-')"
     ]
 
 

@@ -108,7 +108,6 @@ def answer(
     labels = labels_of(channels, None if prior is None else prior.label)
     grounds = Grounds(
         scored=asked.kept,
-        set_size=int(in_set.sum()),
         p_in_database=present,
         similar=near.similar,
         unlisted=unlisted,

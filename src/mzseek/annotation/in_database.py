@@ -50,8 +50,8 @@ _FIELDS = {
 def expected_share(molecules: int, *, listed: bool = False) -> float:
     """Return the default share of features whose molecule is expected in the database.
 
-    Defaults are cautious: `benchmarks/not_in_database.py` measures that at most 3 % of the answers
-    about molecules that the database lacks get a confidence above one half.
+    Defaults are cautious. They were chosen on validation (`benchmarks/not_in_database.py`) so that
+    at most 3 % of the answers about missing molecules get a confidence above one half.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class ListEvidence:
             self.explained[best] - (explained.max() if len(explained) else 0.0),
             -(p * np.log(np.maximum(p, 1e-300))).sum(),
             np.log(max(self.peaks, 1.0)),
-            np.log(len(self.scores) + self.same_mass),
+            np.log(min(len(self.scores) + self.same_mass, LONGEST)),
             self.nearest,
         ])  # fmt: skip
         return np.concatenate([plain, plain[1 : 1 + len(_BY_LENGTH)] * length])

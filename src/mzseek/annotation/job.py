@@ -167,8 +167,9 @@ def remarks(shop: Workshop, named: Named, explained: Sequence[float]) -> list[st
 def more_facts(
     facts: Mapping[str, Any], named: Named, removed: Mapping[str, int]
 ) -> dict[str, Any]:
-    """What ``run.json`` says of libraries, of features that tables name, and of ion rules."""
+    """What ``run.json`` says of the expected share, libraries, tables and ion rules."""
     return {
+        "expected_share": facts["expected_share"],
         "libraries": facts["libraries"],
         "added": facts["added"],
         "tables": named.facts(),

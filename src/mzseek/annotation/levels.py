@@ -40,8 +40,6 @@ class Grounds:
     ----------
     scored : int
         Candidates that were compared.
-    set_size : int
-        Members of the prediction set.
     p_in_database : float or None
         Probability that the molecule is among the candidates; None where it is not known.
     similar : mapping of str to float
@@ -58,7 +56,6 @@ class Grounds:
     """
 
     scored: int = 0
-    set_size: int = 0
     p_in_database: float | None = None
     similar: Mapping[str, float] = field(default_factory=dict)
     unlisted: Reference | None = None

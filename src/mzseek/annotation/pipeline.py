@@ -242,7 +242,8 @@ class Workshop:
                 "about": _about(self.bundle),
                 "sha256": {n: f["sha256"] for n, f in self.bundle.manifest["files"].items()},
             },
-            "database": self.source.facts() | {"expected_share": self.expected_share},
+            "database": self.source.facts(),
+            "expected_share": self.expected_share,
             "libraries": [
                 {"label": label, "spectra": len(library)} for label, library in self.libraries
             ],

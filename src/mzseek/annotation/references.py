@@ -94,13 +94,15 @@ def neighbours(
         for place, spectrum in enumerate(spectra):
             for molecule in _of_precursor(library, spectrum, widths[place]):
                 similar[owner[place]].setdefault(keys[molecule], 0.0)
-        for query, molecule, score in zip(same.queries, same.molecules, same.scores, strict=True):
+        # The search takes the widest tolerance of the batch; each spectrum has its own.
+        is_near = np.abs(same.mass_differences) <= widths[same.queries]
+        for query, molecule, score in zip(
+            same.queries[is_near], same.molecules[is_near], same.scores[is_near], strict=True
+        ):
             own, key = similar[owner[query]], keys[molecule]
             own[key] = max(own.get(key, 0.0), float(score))
         # However few peaks match: what counts for a candidate is shown.
-        is_match = (same.scores >= LEAST_SIMILARITY) & (
-            np.abs(same.mass_differences) <= widths[same.queries]
-        )
+        is_match = (same.scores >= LEAST_SIMILARITY) & is_near
         for place in np.flatnonzero(is_match).tolist():
             query = int(same.queries[place])
             key, match = _reference(same, place, library, label, known_names)

@@ -262,10 +262,10 @@ def list_evidence(
         for name in CHANNELS
     ]
     return ListEvidence(
-        scores=(scored.absolute.sum(1) + scored.ion)[rows],
+        scores=scored.absolute.sum(1)[rows],
         explained=scored.explained[rows],
         channels=np.column_stack(columns),
-        background=empty if background is None else background.absolute.sum(1) + background.ion,
+        background=empty if background is None else background.absolute.sum(1),
         background_explained=empty if background is None else background.explained,
         nearest=nearest,
         peaks=float(np.mean([len(spectrum) for spectrum in feature.spectra])),

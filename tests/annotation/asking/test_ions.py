@@ -85,7 +85,7 @@ def test_a_named_ion_that_was_not_asked_for_is_a_contradiction():
     with pytest.raises(AnnotationError, match=r"names \[M\+H\]\+, but \[M\+Na\]\+ was asked for"):
         hypotheses(feature(spectrum()), TEN, Ions(("[M+Na]+",)))
     with pytest.raises(AnnotationError, match="is of positive mode"):
-        hypotheses(feature(nameless()), TEN, Ions(("[M-H]-",)))
+        hypotheses(feature(nameless(ionmode="positive")), TEN, Ions(("[M-H]-",)))
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ class Asked:
         Candidates that cannot form the ion, by ion and reason (`mzseek.chem.ions.RULES`).
     hypotheses : tuple of Hypothesis
         All that were tried, with or without molecules.
+    formula : str
+        That the user knows; empty where none is known.
     """
 
     feature: Feature
@@ -46,6 +48,7 @@ class Asked:
     notes: tuple[str, ...] = field(default=())
     removed: Mapping[str, int] = field(default_factory=dict)
     hypotheses: tuple[Hypothesis, ...] = field(default=())
+    formula: str = ""
 
     @property
     def kept(self) -> int:
@@ -104,6 +107,7 @@ def ask(
         tuple(notes),
         {f"{adduct}: {reason}": number for (adduct, reason), number in removed.items()},
         readings,
+        formula or "",
     )
 
 
@@ -163,7 +167,12 @@ def _possible(
 
 def can_be(molecule: Molecule, reading: Hypothesis) -> bool:
     """Return whether a molecule has the mass of a reading and can form its ion."""
-    return _distance(molecule, reading) <= reading.reach and _obstacle(molecule, reading) is None
+    return _distance(molecule, reading) <= reading.reach and can_form(molecule, reading)
+
+
+def can_form(molecule: Molecule, reading: Hypothesis) -> bool:
+    """Return whether a molecule can form the ion of a reading, whatever its mass."""
+    return _obstacle(molecule, reading) is None
 
 
 def _obstacle(molecule: Molecule, reading: Hypothesis) -> IonRule | None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from mzseek.annotation.answers import Reference
-from mzseek.annotation.asking.ask import Asked, can_be
+from mzseek.annotation.asking.ask import Asked, can_be, can_form
 from mzseek.annotation.asking.ions import Hypothesis
 from mzseek.annotation.candidates.source import Molecule
 from mzseek.annotation.candidates.store import molecules_of_table
@@ -64,6 +64,8 @@ def add_library_candidates(query: Asked, near: Neighbours) -> Asked:
     for key, match in near.matches.items():
         if key in known or not joins_candidates(match):
             continue
+        if query.formula and match.formula != query.formula:
+            continue
         molecule = Molecule(
             match.smiles, key, match.formula, match.mass, match.name, (LIBRARY_SOURCE,)
         )
@@ -93,10 +95,18 @@ def add_library_candidates(query: Asked, near: Neighbours) -> Asked:
 
 
 def unlisted_match(query: Asked, near: Neighbours) -> Reference | None:
-    """Return the best matching reference spectrum whose molecule is no candidate, if any."""
+    """Return the best matching reference spectrum whose molecule is no candidate, if any.
+
+    Its molecule must be able to form an ion that was tried, and it must be more similar than the
+    reference spectra of all candidates.
+    """
     known = {molecule.key for own in query.molecules for molecule in own}
+    own = max((near.similar.get(key, 0.0) for key in known), default=0.0)
     for key, match in near.matches.items():
-        if key not in known and joins_candidates(match):
+        if key in known or not joins_candidates(match) or match.similarity <= own:
+            continue
+        molecule = Molecule(match.smiles, key, match.formula, match.mass)
+        if any(can_be(molecule, reading) for reading in query.hypotheses):
             return match
     return None
 
@@ -184,7 +194,7 @@ def _nearest(
         is_same_mass = abs(molecule.mass - mass) <= reading.reach
         if len(found) >= (most if is_same_mass else number):
             break
-        if molecule.key not in known:
+        if molecule.key not in known and can_form(molecule, reading):
             found.setdefault(molecule.key, replace(molecule, row=-1))
     return list(found.values())
 

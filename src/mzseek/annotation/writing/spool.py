@@ -129,9 +129,10 @@ class Rows(Writer):
 
     def put(self, text: str) -> None:
         """Add rows."""
-        if self.spools[self.name].is_empty:
-            self.spools[self.name].write("\t".join(self.columns) + "\n")
-        self.spools[self.name].write(text)
+        [spool] = self.spools.values()
+        if spool.is_empty:
+            spool.write("\t".join(self.columns) + "\n")
+        spool.write(text)
 
     def finish(self) -> list[str]:
         """Complete the file: without answers it is a header."""

@@ -104,5 +104,5 @@ def facts_of(
         versions={"mzseek": __version__},
         checksums={name: digest[:16] for name, digest in model.get("sha256", {}).items()},
         prior=(searched.get("prior") or {}).get("said", ""),
-        known=database.get("expected_share"),
+        known=searched.get("expected_share"),
     )

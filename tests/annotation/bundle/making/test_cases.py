@@ -25,6 +25,8 @@ from mzseek.prepared.reader import Prepared
 from mzseek.runs.predictions import ListScores
 from mzseek.runs.run import Run
 
+NONE = np.zeros(0, np.int64)
+
 
 def some_lists() -> ListScores:
     return ListScores(
@@ -60,15 +62,15 @@ def a_query(candidates: int) -> ScoredQuery:
 
 def test_the_background_is_what_annotate_would_take() -> None:
     query = a_query(40)
-    lone = query.thinned(np.arange(1))
+    lone = query.thinned(np.arange(1), NONE)
     assert lone.background.tolist() == list(range(31))
     assert lone.same_mass == 3
     for length in (30, 40):
-        part = query.thinned(np.arange(length))
+        part = query.thinned(np.arange(length), NONE)
         assert part.background.tolist() == [0, 1, 2]  # of the same mass
     listed = replace(query, background_keys=np.array(["K0", *query.background_keys[1:]]))
-    assert listed.thinned(np.arange(1)).background.tolist() == list(range(1, 32))
-    assert listed.thinned(np.arange(1, 31)).background.tolist() == [0, 1, 2]
+    assert listed.thinned(np.arange(1), NONE).background.tolist() == list(range(1, 32))
+    assert listed.thinned(np.arange(1, 31), NONE).background.tolist() == [0, 1, 2]
 
 
 def test_lists_are_thinned_to_each_length_with_and_without_their_molecule() -> None:
@@ -79,6 +81,9 @@ def test_lists_are_thinned_to_each_length_with_and_without_their_molecule() -> N
     assert cases.is_right.tolist() == cases.present.tolist()
     length = cases.features[:, NAMES.index("log candidates")]
     assert length[::2].tolist() == length[1::2].tolist()  # which tells nothing
+    bundled = replace(a_query(31), background_keys=np.array([f"K{at}" for at in range(32)]))
+    same = cases_of([bundled], Calibration(1.0)).features[:, NAMES.index("log same mass")]
+    assert same[::2].tolist() == same[1::2].tolist()
     assert (cases.margin[::2] > cases.margin[1::2]).all()
     assert cases.explained[0] == pytest.approx(30 / 31)
 

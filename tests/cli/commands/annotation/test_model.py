@@ -41,7 +41,7 @@ def test_info_shows_the_card(mzseek, exported: Path) -> None:
     assert "They learned from: train" in text
     assert "ions: [M+H]+ 52" in text
     assert "Bundled database: 27 molecules: library 26, list 1" in text
-    assert "with a name: 0; with an identifier: 1, with a link to its page: 0" in text
+    assert "with a name: 1; with an identifier: 0, with a link to its page: 0" in text
     assert "HR@1" in text
     assert "Learned prior: there, and in no number above" in " ".join(text.split())
     assert "test fold without and with the prior" in text

@@ -66,9 +66,14 @@ class ScoredQuery:
     is_same_mass: npt.NDArray[np.bool_]
     evidence: ListEvidence
 
-    def thinned(self, kept: npt.NDArray[np.integer]) -> ListEvidence:
-        """Return the evidence of some candidates, with the background `annotate` would take."""
-        free = ~np.isin(self.background_keys, self.keys[kept])
+    def thinned(
+        self, kept: npt.NDArray[np.integer], left_out: npt.NDArray[np.integer]
+    ) -> ListEvidence:
+        """Return the evidence of some candidates, with the background `annotate` would take.
+
+        Candidates that are `left_out` are in neither, so that they tell nothing.
+        """
+        free = ~np.isin(self.background_keys, self.keys[np.append(kept, left_out)])
         place = np.cumsum(free) - 1
         limit = np.where(self.is_same_mass, BACKGROUND, max(BACKGROUND - len(kept), 0))
         background = np.flatnonzero(free & (place < limit))
@@ -212,7 +217,7 @@ def _cases_of(query: ScoredQuery, calibration: Calibration) -> Iterator[_Case]:
             continue
         for present in (True, False):
             kept = np.append(truth, without[:-1]) if present else without
-            evidence = query.thinned(kept)
+            evidence = query.thinned(kept, without)
             yield (
                 evidence.features(calibration),
                 present,

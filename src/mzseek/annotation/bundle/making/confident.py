@@ -217,6 +217,8 @@ def fit_in_database(cases: Cases, prepared: Prepared, groups: Groups) -> InDatab
     right = cases.is_right & (cases.size == WHOLE)
     if not right.any():
         right = cases.is_right
+    if not right.any():
+        return None
     auc = {}
     labels = {size: f"lists of {size}" for size in SIZES}
     for size, label in (labels | {WHOLE: "whole lists", BUNDLED: "bundled molecules"}).items():

@@ -97,14 +97,19 @@ class Summary(Rows):
 
     columns = tuple(COLUMNS)
 
+    def spool_names(self) -> list[str]:
+        """Rows are kept beside the table, so that a run that stops while it ends can be resumed."""
+        return [f"{self.name}.rows"]
+
     def finish(self) -> list[str]:
         """Complete the table; mark compounds that are a library match at several times."""
-        spool = self.spools[self.name]
-        rows = [line.rstrip("\n").split("\t") for line in spool.lines()][1:]
-        repeated = repeated_matches([dict(zip(self.columns, cells, strict=True)) for cells in rows])
         said = super().finish()
+        rows = self.folder / self.spool_names()[0]
+        with rows.open(encoding="utf-8", newline="\n") as file:
+            cells = [line.rstrip("\n").split("\t") for line in file][1:]
+        repeated = repeated_matches([dict(zip(self.columns, row, strict=True)) for row in cells])
+        _write_table(self.folder / self.name, cells, repeated)
         if repeated:
-            _add_notes(spool.path, rows, repeated)
             first = next(iter(repeated.values()))
             said.append(
                 f"{len(repeated):,} features at level 2a have the compound of another feature of "
@@ -155,8 +160,8 @@ def repeated_matches(rows: Sequence[Mapping[str, str]]) -> dict[int, str]:
     return notes
 
 
-def _add_notes(path: Path, rows: Sequence[list[str]], notes: Mapping[int, str]) -> None:
-    """Rewrite the table with notes added to some rows."""
+def _write_table(path: Path, rows: Sequence[list[str]], notes: Mapping[int, str]) -> None:
+    """Write the table with notes added to some rows."""
     column = list(COLUMNS).index("notes")
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write("\t".join(COLUMNS) + "\n")
