@@ -185,7 +185,8 @@ def replace_molecules(
 ) -> Bundle:
     """Make the bundled database of a bundle anew; all else stays as it is.
 
-    The files are those that `export_run` would have written with the same lists, byte by byte.
+    Molecules, arrays and licences are those that `export_run` would have written, byte by byte;
+    confidence stays as it was fitted.
 
     Parameters
     ----------
