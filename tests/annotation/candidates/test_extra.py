@@ -137,3 +137,17 @@ def test_matched_intensity_is_the_lower_share_without_precursors(make_peaks, mak
     )
     assert matched_intensity(spectrum, reference) == pytest.approx(0.5)
     assert matched_intensity(spectrum, make_reference(mz=np.zeros(0), intensities=np.zeros(0))) == 0
+
+
+def test_a_known_formula_keeps_other_molecules_out(query, near):
+    other = replace(query, formula="C9H14N2O3")
+    assert add_library_candidates(other, near) is other
+    same = add_library_candidates(replace(query, formula="C8H10N4O2"), near)
+    assert molecule(CAFFEINE).key in {m.key for m in same.molecules[0]}
+
+
+def test_a_match_outside_the_list_must_be_better_than_those_of_candidates(query, near):
+    [isomer] = query.molecules[0]
+    better = replace(near, similar={**near.similar, isomer.key: 0.995})
+    assert unlisted_match(query, near) is not None
+    assert unlisted_match(query, better) is None

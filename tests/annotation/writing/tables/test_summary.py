@@ -99,3 +99,12 @@ def test_a_compound_that_matches_at_several_times_is_marked(tmp_path, make_answe
     )
     assert notes["c"].endswith("of feature a, b, at another time")
     assert notes["d"] == ""
+
+
+def test_a_run_that_stopped_while_it_ended_goes_on(tmp_path, make_answer) -> None:
+    for name in ("a", "b"):
+        writer = Summary(tmp_path, "summary.tsv", Settings())
+        writer.write(make_answer(name))
+        writer.finish()
+    with (tmp_path / "summary.tsv").open(newline="") as file:
+        assert [row["feature"] for row in csv.DictReader(file, delimiter="\t")] == ["a", "b"]
