@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from mzseek.chem import inchikey_block
-from mzseek.datasets.table import read_table
+from mzseek.datasets.files import read_table
 from mzseek.metrics import bootstrap
 
 KS = (1, 5, 20)

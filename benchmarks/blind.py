@@ -21,13 +21,13 @@ from functools import partial
 import numpy as np
 
 from mzseek.chem import fingerprints
-from mzseek.chem.descriptors import descriptors
-from mzseek.evidence.blind import blind_rows
-from mzseek.evidence.matching.lists import BlindLists, best_strength
+from mzseek.chem.molecules import descriptors
+from mzseek.core.ragged import places
+from mzseek.evidence.decoys import BlindLists, best_strength
+from mzseek.evidence.prior import blind_rows
 from mzseek.metrics import hit_rate
+from mzseek.parallel.processes import in_batches
 from mzseek.prepared.reader import Prepared
-from mzseek.ragged import places
-from mzseek.work.batches import in_batches
 
 
 def lists_of(prepared, name, molecules):

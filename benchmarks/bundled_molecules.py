@@ -10,10 +10,10 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from mzseek.annotation.bundle import Bundle
-from mzseek.annotation.bundle.layout import MOLECULES
-from mzseek.annotation.writing.links import link, source_of
+from mzseek.bundle import Bundle
+from mzseek.bundle.bundle import MOLECULES
 from mzseek.chem import inchikey_block
+from mzseek.chem.identifiers import link, source_of
 
 COMMON = Path(__file__).with_name("common_metabolites.tsv")
 MEASURED = {"library", "massbank"}  # sources whose molecules come from MassBank's records

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mzseek.annotation.bundle import Bundle
-from mzseek.annotation.bundle.making.cases import modes_of, only
-from mzseek.annotation.bundle.making.confident import answers_of, usable_lists
 from mzseek.annotation.confidence import MODES
-from mzseek.decision.confidence.calibration import first_places
+from mzseek.bundle import Bundle
+from mzseek.bundle.fit_confidence import answers_of, modes_of, only, usable_lists
+from mzseek.decision.calibration import first_places
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
 

@@ -4,11 +4,11 @@ usage: channels.py fit PREPARED OUT [--seeds 0 1 2] [--network RUN] [--jobs N]
        channels.py measure PREPARED OUT [--trained RUN …] [--lists mass formula matched] [--jobs N]
        channels.py show OUT [--figure FILE.svg]
 
-``fit`` lets the channels learn once and makes a run of each combination in OUT/runs: each channel
-alone, fragments + analogs, the same with substructures and with the prior, and controls whose
-spectra are those of other molecules. A seed is that of the fragments' network; what has no network
-is fitted once. With --network, a trained run is a channel, too: rankers are then fitted on val
-alone, with it and without.
+``fit`` makes a run of each combination of channels in OUT/runs: each channel alone, fragments +
+analogs, the same with substructures and with the prior, and controls whose spectra are those of
+other molecules. A seed is that of the fragments' network; what has no network is fitted once.
+With --network, a trained run is a channel, too: rankers are then fitted on val alone, with it and
+without.
 
 ``measure`` asks these runs, and trained ones, about the test fold: hit rates, their gain over the
 prior alone, all spectra of a molecule together, bits over a uniform prior and over the prior alone;
@@ -29,16 +29,16 @@ from pathlib import Path
 import numpy as np
 
 from mzseek.decision import reliability
-from mzseek.evaluation.bits import bits_of
-from mzseek.evaluation.decoding import decode
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.posteriors import calibrate
+from mzseek.evaluation.information_gain import bits_of
+from mzseek.evaluation.pooled import evaluate_together
+from mzseek.evaluation.posterior_report import decode
+from mzseek.evaluation.posteriors import calibrate, set_results
 from mzseek.evaluation.scored import Scoring
-from mzseek.evaluation.together import evaluate_together
-from mzseek.evaluation.uncertainty import set_results
-from mzseek.evidence.fitting.fit import SPECTRA, Combination, fit_several
+from mzseek.evidence.fitting import SPECTRA, FitOptions
+from mzseek.evidence.fitting import fit as fit_channels
 from mzseek.evidence.registry import channel_from
-from mzseek.files import atomic_file
+from mzseek.io import atomic_file
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
 
@@ -108,28 +108,22 @@ def fit(prepared, out, seeds, jobs, network=None):
 
 
 def fit_those(prepared, out, combinations, seeds, jobs, network=None):
-    """Runs that are not there yet, the channels learning once."""
-    channels, places, wanted = [], {}, []
+    """Runs that are not there yet; a ranker beside one with a trained run is fitted on val, too."""
     for name, (labels, spectra) in combinations.items():
         has_seed = "fragments" in labels
         for seed in seeds if has_seed else seeds[:1]:
             folder = out / "runs" / (f"{name}.seed{seed}" if has_seed else name)
             if folder.exists():
                 continue
-            own = []
-            for label in labels:
-                key = (label, seed if label == "fragments" else None)
-                if key not in places:
-                    places[key] = len(channels)
-                    channels.append(channel_of(*key, network))
-                own.append(places[key])
-            wanted.append(Combination(folder, tuple(own), spectra))
-    if not wanted:
-        say("everything is fitted")
-        return
-    say(f"fitting {', '.join(each.out.name for each in wanted)}")
-    fit_several(prepared, channels, wanted, jobs=jobs, progress=Steps(), say=say)
-    say("fitted")
+            channels = [
+                channel_of(label, seed if label == "fragments" else None, network)
+                for label in labels
+            ]
+            on_val = network is not None and "network" not in labels
+            how = FitOptions(spectra=spectra, fit_on=("val",) if on_val else None)
+            say(f"fitting {folder.name}")
+            fit_channels(prepared, channels, folder, how, jobs=jobs, progress=Steps(), say=say)
+    say("everything is fitted")
 
 
 def channel_of(label, seed, network):
@@ -146,7 +140,7 @@ class Steps:
         self._told = None
 
     def __call__(self, stage, done, total=None):
-        """Take note, as `mzseek.work.progress.Progress` does."""
+        """Take note, as `mzseek.parallel.engine.Progress` does."""
         at = stage, 10 * done // total if total else 0
         if at != self._told:
             self._told = at

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mzseek.datasets.table import read_table
+from mzseek.datasets.files import read_table
 
 LEAST = 20  # molecules of a contributor
 

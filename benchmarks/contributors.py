@@ -18,13 +18,17 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.evidence.asked import few_of_each, lessons_from, lists_from, questions_from, with_lists
 from mzseek.evidence.channel import read_once
-from mzseek.evidence.fitted import Fitted, score_of
-from mzseek.evidence.fitting.fit import LEARNED_ON, FitOptions
+from mzseek.evidence.fitting import LEARNED_ON, FitOptions, Fitted, score_of
+from mzseek.evidence.queries import (
+    few_of_each,
+    lessons_from,
+    lists_from,
+    questions_from,
+    with_lists,
+)
 from mzseek.metrics import bootstrap, hit_rate
-from mzseek.prepared.reader import Prepared
-from mzseek.prepared.slices import IDENTITIES
+from mzseek.prepared.reader import IDENTITY_BITS, Prepared
 from mzseek.runs.run import Run
 
 ASKED, SENSE = "test", "inchikey"
@@ -89,7 +93,7 @@ def reached(
 ) -> dict[str, list[float]]:
     """Hit rates, in per cent, with intervals."""
     lists, same = lists_from(prepared, queries, options.candidates)
-    truth = (same & IDENTITIES[SENSE]) > 0
+    truth = (same & IDENTITY_BITS[SENSE]) > 0
     scores = score_of(fitted.parts(lists))
     found = {}
     for k in KS:

@@ -14,16 +14,15 @@ from statistics import median
 
 import torch
 
-from mzseek.evaluation.validation import validation_means
+from mzseek.evaluation.scored import validation_means
 from mzseek.experiments import experiment_named, names, scale_named
-from mzseek.experiments.registry import kind_named
+from mzseek.experiments.kinds import kind_named
 from mzseek.models import build
-from mzseek.models.applied import TorchNetwork
-from mzseek.prepared.reader import Prepared
-from mzseek.prepared.slices import Slices
+from mzseek.models.model import TorchNetwork
+from mzseek.parallel.engine import keep_freed_memory
+from mzseek.prepared.reader import Prepared, Slices
 from mzseek.runs.predictions import predict
-from mzseek.training.plan.options import Options
-from mzseek.work.memory import keep_freed_memory
+from mzseek.training.options import Options
 from train_step import measure
 
 TRAIN, VAL, BATCH = 194_119, 19_429, 64  # MassSpecGym's folds

@@ -20,10 +20,10 @@ from rdkit import Chem, rdBase
 from rdkit.Chem import rdFingerprintGenerator
 
 from measure import Measure
-from mzseek.chem.standard import standardise
+from mzseek.chem.molecules import standardise
 from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
-from mzseek.work import in_batches
+from mzseek.parallel import in_batches
 
 
 def rdkit_alone(smiles):

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from mzseek.evaluation.beliefs import beliefs_of
-from mzseek.evaluation.decomposition import decompose_run
+from decomposition import decompose_run
 from mzseek.evaluation.evaluate import evaluate
+from mzseek.evaluation.posterior_report import beliefs_of
 from mzseek.evaluation.scored import Scoring, predicts_fingerprint
 from mzseek.metrics import bootstrap, bootstrap_difference
 from mzseek.runs.run import Run

@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from mzseek.choices import FOLDS
-from mzseek.evaluation.validation import validation_means
-from mzseek.files import content_hash
+from mzseek.core.registry import FOLDS
+from mzseek.evaluation.scored import validation_means
+from mzseek.io import content_hash
 from mzseek.models import ModelSpec, build
-from mzseek.models.applied import TorchNetwork
+from mzseek.models.model import TorchNetwork
+from mzseek.parallel.engine import keep_freed_memory
 from mzseek.prepared.reader import Prepared
 from mzseek.training.train import predict_fold
-from mzseek.work.memory import keep_freed_memory
 
 SPECTRA, MOLECULES, CANDIDATES = 17_556, 2_998, 256
 

@@ -17,9 +17,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from mzseek.errors import MzseekError
+from mzseek.core.errors import MzseekError
 from mzseek.fragments import ion_forms, peak_table, piece_table, pieces, score_lists
-from mzseek.fragments.breaking import Pieces
+from mzseek.fragments.fragmentation import Pieces
 from mzseek.spectra import Spectrum
 
 WORST = {

@@ -6,10 +6,10 @@ from pathlib import Path
 import torch
 
 from mzseek.models import build
+from mzseek.parallel.engine import keep_freed_memory
 from mzseek.prepared.batch import BatchMaker
 from mzseek.prepared.reader import Prepared
-from mzseek.training.learner import Learner
-from mzseek.work.memory import keep_freed_memory
+from mzseek.training.loop import Learner
 
 
 def opened(threads):

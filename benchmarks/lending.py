@@ -18,12 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
-from mzseek.annotation.bundle import Bundle
-from mzseek.annotation.bundle.peaks import compact_spectrum
+from mzseek.bundle import Bundle
+from mzseek.bundle.bundle import compact_spectrum
 from mzseek.evidence.channel import read_once
-from mzseek.evidence.known import Measured
-from mzseek.evidence.lists import Lists
-from mzseek.library.lists import lists_of
+from mzseek.evidence.queries import Lists, Measured
+from mzseek.library.similarity import lists_of
 from tolerances import spectrum_of
 
 CHANNEL, GAIN = "analogs", "morgan2, nearest"

@@ -11,8 +11,8 @@ import time
 
 import numpy as np
 
-from mzseek.library.lists import Lists, lists_of
-from mzseek.library.search import CODES, Index
+from mzseek.library.library import CODES, Index
+from mzseek.library.similarity import Lists, lists_of
 from mzseek.spectra import read_spectra
 
 TOLERANCE, TOP = 0.02, 30

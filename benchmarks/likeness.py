@@ -2,8 +2,8 @@
 
     python benchmarks/likeness.py
 
-Molecules of the database in the box are candidates, one thread; once by `Likeness`, which counts
-frequent bits in words and rare ones by lists, and once by all words of all pairs.
+Molecules of the bundled database are candidates, one thread; once by `ReferenceSimilarity`, which
+counts frequent bits in words and rare ones by lists, and once by all words of all pairs.
 """
 
 import time
@@ -12,11 +12,10 @@ from functools import partial
 import numpy as np
 from scipy.sparse import csr_array
 
-from mzseek.annotation.bundle import Bundle
+from mzseek.bundle import Bundle
 from mzseek.chem import fingerprints
-from mzseek.chem.fingerprinting.registry import FINGERPRINTS
-from mzseek.similarity.likeness import Likeness
-from mzseek.similarity.packed import pack_words, packed_tanimoto
+from mzseek.chem.fingerprinting import FINGERPRINTS
+from mzseek.similarity.packed import ReferenceSimilarity, pack_words, packed_tanimoto
 
 CANDIDATES, TIMES = 2_000, 5
 
@@ -31,7 +30,7 @@ def main() -> None:
         pointers, bits = arrays[f"bit_pointers.{kind}"], arrays[f"bits.{kind}"]
         shape = len(pointers) - 1, FINGERPRINTS[kind].bits
         known = pack_words(csr_array((np.ones(len(bits), np.int32), bits, pointers), shape=shape))
-        rows, prepared = pack_words(fingerprints(drawn, kind)), Likeness(known)
+        rows, prepared = pack_words(fingerprints(drawn, kind)), ReferenceSimilarity(known)
         weights, yes = np.ones((len(known), 1), np.float32), np.ones(len(known), np.bool_)
         ours = microseconds(partial(prepared.to_rows, rows, weights, lends=yes, itself=~yes))
         plain = microseconds(partial(packed_tanimoto, rows, known))

@@ -10,9 +10,8 @@ import time
 import numpy as np
 
 from learning import learning, opened
-from mzseek.training.order import TrainingOrder
-from mzseek.training.plan.options import Options
-from mzseek.training.plan.protocol import with_protocol
+from mzseek.training.options import Options, with_protocol
+from mzseek.training.state import TrainingOrder
 
 STEPS, WARM = 200, 10
 # The published code on the shared MassBank set: ms to load a batch, and to train on it.

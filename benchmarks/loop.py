@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from learning import learning, opened
-from mzseek.training.order import TrainingOrder
-from mzseek.training.plan.options import Options
+from mzseek.training.options import Options
+from mzseek.training.state import TrainingOrder
 from mzseek.training.train import train
 
 STEPS, WARM, SPECTRA = 600, 50, 16

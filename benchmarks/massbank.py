@@ -18,9 +18,8 @@ from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
-from mzseek.training.plan.options import Options
-from mzseek.training.plan.protocol import with_protocol
-from mzseek.training.several import train_several
+from mzseek.training.options import Options, with_protocol
+from mzseek.training.train import train_several
 
 # Learning rate and temperature of emb-cos by the hit rate at 1 on validation, seed 0.
 RUNS = {

@@ -22,10 +22,9 @@ from rdkit import DataStructs
 
 from mzseek.database import Database
 from mzseek.database.negatives import mine
-from mzseek.prepared.negatives import add_negatives
+from mzseek.parallel import LocalEngine
+from mzseek.prepared.extra_lists import add_negatives, standard_forms, truths_of
 from mzseek.prepared.reader import Prepared
-from mzseek.prepared.truths import standard_forms, truths_of
-from mzseek.work import LocalEngine
 
 
 def vector(packed):

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from mzseek.evidence.asked import few_of_each, lessons_from, questions_from, with_lists
-from mzseek.evidence.channels.analogs import Analogs
-from mzseek.evidence.channels.network import Network, NetworkOptions
-from mzseek.evidence.channels.prior import Prior
-from mzseek.evidence.fitting.swapped import groups_from
+from mzseek.evidence.analogs import Analogs
+from mzseek.evidence.fitting import groups_from
+from mzseek.evidence.network_scores import Network, NetworkOptions
+from mzseek.evidence.prior import Prior
+from mzseek.evidence.queries import few_of_each, lessons_from, questions_from, with_lists
 from mzseek.evidence.ranker import fit_ranker
 from mzseek.metrics import hit_rate
 from mzseek.prepared.reader import Prepared
@@ -38,7 +38,7 @@ TRAINED = {
 
 def train_all(prepared, out, setting):
     """The runs of `TRAINED`, one after the other; those that have ended are left as they are."""
-    from mzseek.training.plan.options import Options
+    from mzseek.training.options import Options
     from mzseek.training.train import train
 
     for name, (model, encoder, training) in TRAINED.items():

@@ -30,14 +30,14 @@ from typing import Any
 
 import numpy as np
 
-from mzseek.annotation.bundle.molecules import BoxedMolecules
-from mzseek.annotation.candidates.listed import ListedSource
-from mzseek.annotation.candidates.source import Molecule, Source
+from mzseek.annotation.annotator import Annotator, SkippedFeature
+from mzseek.annotation.candidates import Molecule, Source
 from mzseek.annotation.features import Feature
-from mzseek.annotation.opening.setup import setup_of
-from mzseek.annotation.pipeline import SetAside, Workshop
-from mzseek.chem.describe import describe_structure
-from mzseek.datasets.table import read_table
+from mzseek.annotation.setup import setup_of
+from mzseek.annotation.sources import ListedSource
+from mzseek.bundle.molecules import BundledMolecules
+from mzseek.chem.molecules import describe_structure
+from mzseek.datasets.files import read_table
 from mzseek.spectra import Spectrum
 
 AT_ONCE = 32
@@ -132,18 +132,20 @@ def answered(
     truths = {molecule.key for _, molecule, _ in queries}
     for database in given.database:
         setup = setup_of(model=given.model, database=None if database == "bundled" else database)
-        shop = Workshop(setup)
-        whole, bundled = shop.source, shop.bundle.molecules
+        annotator = Annotator(setup)
+        whole, bundled = annotator.source, annotator.bundle.molecules
         label = "bundled" if database == "bundled" else Path(database).name
         for present in (True, False):
-            shop.source = Changed(
+            annotator.source = Changed(
                 whole, set() if present else truths, [m for _, m, _ in queries] if present else []
             )
-            shop.bundle.__dict__["molecules"] = bundled if present else without(bundled, truths)
+            annotator.bundle.__dict__["molecules"] = (
+                bundled if present else without(bundled, truths)
+            )
             for stated in (True, False):
                 stratum = f"{label}, {name}, adduct {'stated' if stated else 'not stated'}"
-                yield from rows_of(shop, queries, stratum, present, stated)
-        shop.bundle.__dict__["molecules"] = bundled
+                yield from rows_of(annotator, queries, stratum, present, stated)
+        annotator.bundle.__dict__["molecules"] = bundled
     for size in map(int, filter(None, given.lists.split(","))):
         yield from of_lists(given, queries, size, truths, f"lists of {size}, {name}")
 
@@ -156,8 +158,8 @@ def of_lists(
     stratum: str,
 ) -> Iterator[dict[str, Any]]:
     """Answers from lists of so many candidates, drawn by the spectrum's identifier."""
-    shop = Workshop(setup_of(model=given.model))
-    bundled = shop.bundle.molecules
+    annotator = Annotator(setup_of(model=given.model))
+    bundled = annotator.bundle.molecules
     for present in (True, False):
         molecules: list[Molecule] = []
         lists: dict[str, list[int]] = {}
@@ -179,19 +181,19 @@ def of_lists(
                 lists[spectrum.identifier] = list(range(len(molecules), len(molecules) + size))
                 molecules += own
                 kept.append(query)
-        shop.source = ListedSource("lists", molecules, {}, lists)
-        shop.bundle.__dict__["molecules"] = bundled if present else without(bundled, truths)
-        shop.__dict__.pop("expected_share", None)
-        yield from rows_of(shop, kept, stratum, present, True)
+        annotator.source = ListedSource("lists", molecules, {}, lists)
+        annotator.bundle.__dict__["molecules"] = bundled if present else without(bundled, truths)
+        annotator.__dict__.pop("expected_share", None)
+        yield from rows_of(annotator, kept, stratum, present, True)
 
 
-def without(molecules: BoxedMolecules, keys: set[str]) -> BoxedMolecules:
+def without(molecules: BundledMolecules, keys: set[str]) -> BundledMolecules:
     kept = np.flatnonzero([key not in keys for key in molecules.table["key"].to_pylist()])
-    return BoxedMolecules(molecules.table.take(kept))
+    return BundledMolecules(molecules.table.take(kept))
 
 
 def rows_of(
-    shop: Workshop,
+    annotator: Annotator,
     queries: list[tuple[Spectrum, Molecule, list[str]]],
     stratum: str,
     present: bool,
@@ -205,10 +207,10 @@ def rows_of(
             read = Spectrum(spectrum.mz, spectrum.intensities, spectrum.precursor_mz, None,
                             spectrum.charge, spectrum.identifier, spectrum.metadata)  # fmt: skip
         features.append(Feature(spectrum.identifier, "given", (read,)))
-    share = getattr(shop, "expected_share", 0.5)
+    share = getattr(annotator, "expected_share", 0.5)
     for start in range(0, len(features), AT_ONCE):
-        for one in shop.answers(features[start : start + AT_ONCE]):
-            if isinstance(one, SetAside):
+        for one in annotator.answers(features[start : start + AT_ONCE]):
+            if isinstance(one, SkippedFeature):
                 continue
             best = one.best
             yield {

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from mzseek.fragments import explain
-from mzseek.fragments.explaining import MIN_ASSIGNED, MIN_HALF_WIDTH, SPREADS
+from mzseek.fragments.annotation import MIN_ASSIGNED, MIN_HALF_WIDTH, SPREADS
 from mzseek.spectra import Spectrum
 
 TOLERANCES = {"Orbitrap": 10.0, "QTOF": 20.0}  # ppm

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from rdkit import Chem
 
-from mzseek.chem.fingerprinting.map4 import map4_bits
+from mzseek.chem.map4 import map4_bits
 from mzseek.datasets.demo.molecules import demo_molecules
 
 BITS, COUNT = 4096, 1000

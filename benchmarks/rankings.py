@@ -9,13 +9,12 @@ from statistics import median
 
 import torch
 
-from mzseek.evaluation.validation import validation_means
+from mzseek.evaluation.scored import validation_means
 from mzseek.models import build
-from mzseek.models.applied import TorchNetwork
-from mzseek.prepared.reader import Prepared
-from mzseek.prepared.slices import Slices
+from mzseek.models.model import TorchNetwork
+from mzseek.prepared.reader import Prepared, Slices
 from mzseek.runs.predictions import predict
-from mzseek.training.plan.options import Options
+from mzseek.training.options import Options
 
 REPEATS = 5
 

@@ -18,8 +18,8 @@ from collections import Counter
 from pathlib import Path
 
 from mzseek.chem import inchikey_block
-from mzseek.errors import MoleculeError
-from mzseek.rejects import Groups
+from mzseek.core.errors import MoleculeError
+from mzseek.io.skipped import Groups
 from mzseek.spectra import read_spectra
 
 

@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from mzseek.decision import fit_set_threshold, prediction_sets
-from mzseek.evaluation.posteriors import calibrate
+from mzseek.evaluation.posteriors import COVERAGES, by_molecule, calibrate, set_results
 from mzseek.evaluation.scored import Scoring
-from mzseek.evaluation.uncertainty import COVERAGES, by_molecule, set_results
 from mzseek.runs.run import Run
 
 
@@ -28,7 +27,7 @@ def main():
     options = parser.parse_args()
     for folder in options.runs:
         run = Run.open(folder)
-        setting = options.candidates or run.measured_on()
+        setting = options.candidates or run.measured_on
         found = calibrate(run, Scoring(candidates=setting))
         print(f"== {folder}, {setting} candidates")
         for each in set_results(found):

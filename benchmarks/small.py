@@ -20,13 +20,12 @@ from pathlib import Path
 import numpy as np
 
 from mzseek.datasets.demo import write_demo
-from mzseek.datasets.table import find_dataset
+from mzseek.datasets.files import find_dataset
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
 from mzseek.prepared.writer import prepare
-from mzseek.training.plan.options import Options
-from mzseek.training.plan.protocol import with_protocol
-from mzseek.training.several import train_several
+from mzseek.training.options import Options, with_protocol
+from mzseek.training.train import train_several
 
 METRICS = {"hit_rate@1": "HR@1", "hit_rate@20": "HR@20", "tanimoto": "Tanimoto"}
 DRAWN = {"train": (340, 4), "val": (45, 4), "test": (None, 2)}  # molecules, spectra of each

@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from mzseek.decision import distribution
-from mzseek.decision.decoders.tanimoto import enumerate_tanimoto, search_tanimoto
+from mzseek.decision.decoders import enumerate_tanimoto, search_tanimoto
 
 KINDS = ("any density", "half", "neighbours", "few bits")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mzseek.core.ragged import Ragged
 from mzseek.decision import (
     Calibration,
     Pooling,
@@ -20,11 +21,10 @@ from mzseek.decision import (
     fit_temperature,
     reliability,
 )
-from mzseek.evaluation.bits import some_lists
+from mzseek.evaluation.information_gain import some_lists
+from mzseek.evaluation.pooled import groups_of, pooled_lists
 from mzseek.evaluation.posteriors import chosen_lists, labels_of
 from mzseek.evaluation.scored import Scoring
-from mzseek.evaluation.together import groups_of, pooled_lists
-from mzseek.ragged import Ragged
 from mzseek.runs.run import Run
 
 
@@ -36,7 +36,7 @@ def main():
     options = parser.parse_args()
     for folder in options.runs:
         run = Run.open(folder)
-        how = Scoring("val", options.candidates or run.measured_on())
+        how = Scoring("val", options.candidates or run.measured_on)
         print(f"== {folder}, {how.candidates} candidates of val")
         for name, judged in cross_fitted(chosen_lists(run, how).val, how, options.parts).items():
             print(f"{name}: {told(judged)}")

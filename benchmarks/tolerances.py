@@ -17,11 +17,11 @@ from pathlib import Path
 
 import numpy as np
 
-from mzseek.annotation.asking.tolerance import Tolerance
-from mzseek.annotation.bundle import Bundle
-from mzseek.annotation.pipeline import _with_tolerance
+from mzseek.annotation.annotator import _with_tolerance
+from mzseek.annotation.features import Tolerance
+from mzseek.bundle import Bundle
 from mzseek.evidence.channel import read_once
-from mzseek.evidence.lists import Lists
+from mzseek.evidence.queries import Lists
 from mzseek.fragments import explained_pairs, ion_forms, peak_table, piece_table
 from mzseek.spectra import Spectrum
 

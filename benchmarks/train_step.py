@@ -19,10 +19,10 @@ import torch
 
 from mzseek.losses import LOSSES, loss_named
 from mzseek.models import ModelSpec, build
+from mzseek.parallel.engine import keep_freed_memory
 from mzseek.tensors import SparseRows
-from mzseek.training.objective import Objective
+from mzseek.training.loop import Objective
 from mzseek.training.optimizer import ClippedAdam
-from mzseek.work.memory import keep_freed_memory
 
 BATCH, CANDIDATES, BINS, BITS, PEAKS, SET = 64, 253, 10_050, 4_096, 60, 46
 DENSE = Path(__file__).resolve().parents[2] / "shared" / "bench" / "dense_steps.py"

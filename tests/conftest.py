@@ -16,7 +16,7 @@ from hypothesis import settings
 
 from mzseek.chem import exact_mass, fingerprints, precursor_mz
 from mzseek.datasets.demo import molecules as demo_tables
-from mzseek.files import content_hash
+from mzseek.io import content_hash
 from mzseek.prepared import Prepared, prepare
 from mzseek.prepared.writer import PrepareOptions
 from mzseek.spectra import Spectrum
@@ -48,6 +48,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def shared() -> Path:
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def resign() -> Callable[[Path], Path]:
+    """Signs a folder whose files a test has changed, as if they had been written so."""
+
+    def signed(folder: Path) -> Path:
+        manifest = json.loads((folder / "manifest.json").read_text())
+        for name in manifest["files"]:
+            path = folder / name
+            manifest["files"][name] = {
+                "bytes": path.stat().st_size, "sha256": content_hash(path)
+            }  # fmt: skip
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+        return folder
+
+    return signed
 
 
 @pytest.fixture
@@ -208,7 +225,7 @@ def small_options() -> Callable[..., Any]:
     """
     from mzseek.losses import LOSSES
     from mzseek.models import ENCODERS, SCORERS
-    from mzseek.training.plan.options import Options
+    from mzseek.training.options import Options
 
     def make(loss: str = "bce", model: str = "mlp", **changes: Any) -> Options:
         kinds = {"loss": LOSSES[loss], "scorer": SCORERS[LOSSES[loss].scorer]}
@@ -274,7 +291,7 @@ def small_model(small_spec) -> Any:
 @pytest.fixture(scope="session")
 def fitted_run(small_set: SmallSet, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Channels and ranker, fitted on the small folder; tests must leave it as it is."""
-    from mzseek.evidence.fitting.fit import fit
+    from mzseek.evidence.fitting import fit
     from mzseek.evidence.registry import channels_from
 
     out = tmp_path_factory.mktemp("fitted") / "evidence"
@@ -289,7 +306,7 @@ def fitted_run(small_set: SmallSet, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture(scope="session")
 def bundle_folder(fitted_run: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle of that run; tests must leave it as it is, or copy it."""
-    from mzseek.annotation.bundle.making.export import Extras, export_run
+    from mzseek.bundle.export import Extras, export_run
 
     out = tmp_path_factory.mktemp("bundle") / "bundle"
     details = {"S0-1": {"license": "CC BY", "contributor": "Anna", "source": "a.tsv"}}

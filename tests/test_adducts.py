@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rdkit import Chem
 
-from mzseek import adducts
-from mzseek.adducts import (
+from mzseek.chem import adducts
+from mzseek.chem.adducts import (
     ELEMENT_MASSES,
     fitting_adducts,
     known_adducts,
@@ -15,7 +15,7 @@ from mzseek.adducts import (
     parts_of,
     precursor_mz,
 )
-from mzseek.errors import AdductError
+from mzseek.core.errors import AdductError
 
 GLUCOSE = 180.06338810
 

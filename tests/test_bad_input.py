@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mzseek.chem import fingerprints, parse_molecule
-from mzseek.errors import MoleculeError, MzseekError
+from mzseek.core.errors import MoleculeError, MzseekError
 from mzseek.spectra import read_spectra
 
 GOOD = (

@@ -31,7 +31,7 @@ kind, path = sys.argv[1:]
 rejects = []
 if kind == "candidates":
     from pathlib import Path
-    from mzseek.datasets.candidates import read_candidates
+    from mzseek.datasets.files import read_candidates
     names = [key for key, _ in read_candidates(Path(path), lambda *pair: rejects.append(pair))]
 else:
     from mzseek.spectra import read_spectra

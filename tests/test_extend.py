@@ -22,8 +22,8 @@ LOSS = '''
 
 from dataclasses import dataclass
 
-from mzseek.losses.loss import Loss
-from mzseek.registry import option
+from mzseek.losses.registry import Loss
+from mzseek.core.registry import option
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ ENCODER = '''
 
 from dataclasses import dataclass
 
-from mzseek.models.encoders.kind import EncoderKind
-from mzseek.registry import option
+from mzseek.models.configs import EncoderKind
+from mzseek.core.registry import option
 
 
 @dataclass(frozen=True)
@@ -61,16 +61,16 @@ class LinearOptions:
 
 
 ENCODER = EncoderKind(
-    "linear", "mzseek.models.encoders.linear.network:ScaledLinear", LinearOptions, reads="bins",
+    "linear", "mzseek.models.configs.linear.network:ScaledLinear", LinearOptions, reads="bins",
     takes_bins=True,
 )
 '''
 NETWORK = '''
 """The network."""
 
-from mzseek.models.encoders.base import Encoder
-from mzseek.models.encoders.linear import ENCODER
-from mzseek.models.linear import SparseLinear
+from mzseek.models.encoders import Encoder
+from mzseek.models.configs.linear import ENCODER
+from mzseek.models.layers import SparseLinear
 
 
 class ScaledLinear(Encoder):
@@ -91,7 +91,7 @@ FINGERPRINT = '''
 
 import numpy as np
 
-from mzseek.chem.fingerprinting.kinds import Fingerprint
+from mzseek.chem.fingerprint_kinds import Fingerprint
 
 
 class Elements(Fingerprint):
@@ -115,8 +115,8 @@ SPECTRUM_FORMAT = '''
 
 import numpy as np
 
-from mzseek.files import text_lines
-from mzseek.spectra.record import Record
+from mzseek.io import text_lines
+from mzseek.spectra.records import Record
 
 
 def looks_like(head):
@@ -141,8 +141,8 @@ MOLECULE_FORMAT = '''
 
 from functools import partial
 
-from mzseek.database.record import MoleculeRecord
-from mzseek.files import text_lines
+from mzseek.database.records import MoleculeRecord
+from mzseek.io import text_lines
 
 
 def reader_of(source, named):
@@ -162,7 +162,7 @@ UTILITY = '''
 
 import numpy as np
 
-from mzseek.decision.decoders.result import Answer, Rules
+from mzseek.decision.decoders import Answer, Rules
 
 
 def of(common, size_a, size_b, width):
@@ -228,7 +228,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add_file(copy, "models/encoders/linear/network.py", NETWORK)
     add_lines(
         copy, "models/encoders/__init__.py",
-        ("precursor, transformer", "from mzseek.models.encoders import linear"),
+        ("precursor, transformer", "from mzseek.models.configs import linear"),
         ("        blind.ENCODER,", "        linear.ENCODER,"),
     )  # fmt: skip
     add_file(copy, "chem/fingerprinting/elements.py", FINGERPRINT)
@@ -243,7 +243,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add_file(copy, "spectra/formats/lines.py", SPECTRUM_FORMAT)
     add_lines(
         copy, "spectra/formats/__init__.py",
-        ("from mzseek.spectra.record import Record", "from mzseek.spectra.formats import lines"),
+        ("from mzseek.spectra.records import Record", "from mzseek.spectra.formats import lines"),
         (
             "FORMATS: dict[str, SpectrumFormat] = {",
             '    "lines": SpectrumFormat("Lines", (".lines",), lines.looks_like, lines.read, ""),',
@@ -252,7 +252,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add_file(copy, "database/formats/named.py", MOLECULE_FORMAT)
     add_lines(
         copy, "database/formats/__init__.py",
-        ("from mzseek.files import Source", "from mzseek.database.formats import named"),
+        ("from mzseek.io import Source", "from mzseek.database.formats import named"),
         (
             "FORMATS: dict[str, MoleculeFormat] = {",
             '    "named": MoleculeFormat("named", named.reader_of),',

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.errors import MzseekError
-from mzseek.extras import EXTRAS, MissingExtra, has, require
+from mzseek.core.errors import EXTRAS, MissingExtra, MzseekError, has, require
 
 ROOT = Path(__file__).resolve().parents[1]
 # Names on the package index that differ from what is imported.

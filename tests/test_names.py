@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mzseek.names import tell_apart, visible
+from mzseek.core.text import tell_apart, visible
 
 PARTS = st.lists(st.sampled_from(["a", "b", "run", "run\x1b", "run\x07", " ", "c d", "c  d"]),
                  min_size=1, max_size=4)  # fmt: skip

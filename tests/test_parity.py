@@ -3,13 +3,13 @@
 import re
 from pathlib import Path
 
-from mzseek.adducts import known_adducts
 from mzseek.chem import FINGERPRINTS
+from mzseek.chem.adducts import known_adducts
 from mzseek.cli.app import COMMANDS, loaded
 from mzseek.database.formats import FORMATS as MOLECULE_FORMATS
 from mzseek.decision import UTILITIES
-from mzseek.decision.goals import GOALS
-from mzseek.decision.goals import METRICS as GOAL_METRICS
+from mzseek.decision.advice import GOALS
+from mzseek.decision.advice import METRICS as GOAL_METRICS
 from mzseek.evidence.registry import CHANNELS
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS, SCORERS
@@ -113,9 +113,3 @@ def test_tests_that_the_docs_name_exist() -> None:
         assert f"def {name}(" in sources
     for path in re.findall(r"`(tests/[\w/.]+)`", (DOCS / "paper-notes.md").read_text()):
         assert (ROOT / path).exists()
-
-
-def test_the_readme_names_the_two_commands() -> None:
-    readme = (ROOT / "README.md").read_text()
-    assert "make demo" in readme
-    assert "make test" in readme

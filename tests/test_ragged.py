@@ -3,8 +3,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mzseek.errors import MetricError
-from mzseek.ragged import Ragged, Words, gather, places, pointers, read_labels, read_values, spans
+from mzseek.core.errors import MetricError
+from mzseek.core.ragged import (
+    Ragged,
+    Words,
+    gather,
+    places,
+    pointers,
+    read_labels,
+    read_values,
+    spans,
+)
 
 WORDS = Words(MetricError)
 lists_of = st.lists(st.lists(st.integers(-50, 50), min_size=1, max_size=6), min_size=0, max_size=8)

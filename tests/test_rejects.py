@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.adducts import parse_adduct
 from mzseek.chem import parse_molecule
-from mzseek.chem.molecule import parse_inchi
-from mzseek.errors import AdductError, InputError, MoleculeError
-from mzseek.rejects import (
+from mzseek.chem.adducts import parse_adduct
+from mzseek.chem.molecules import parse_inchi
+from mzseek.core.errors import AdductError, InputError, MoleculeError
+from mzseek.io.skipped import (
     MOST_KINDS,
     OTHER,
     Groups,

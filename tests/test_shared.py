@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
-from mzseek.adducts import parse_adduct, parts_of
-from mzseek.annotation.job import annotate_files
-from mzseek.annotation.opening.setup import Setup
+from mzseek.annotation.setup import Setup
+from mzseek.chem.adducts import parse_adduct, parts_of
+from mzseek.core.errors import InputError
 from mzseek.datasets import read_candidates
-from mzseek.errors import InputError
+from mzseek.export.job import annotate_files
 from mzseek.prepared import Prepared, prepare
 from mzseek.spectra import read_spectra
-from mzseek.spectra.numbers import parse_time
+from mzseek.spectra.parsing import parse_time
 
 pytestmark = pytest.mark.shared
 

@@ -11,10 +11,10 @@ from rdkit import Chem
 from rdkit.Chem import Mol
 
 from mzseek.chem import FINGERPRINTS, fingerprints
-from mzseek.chem.describe import describe_structure
 from mzseek.chem.fingerprinting import molecule_rows
+from mzseek.chem.molecules import describe_structure
 from mzseek.database import MoleculeRecord
-from mzseek.database.rows import RecordsAt, describe_records
+from mzseek.database.records import RecordsAt, describe_records
 from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.datasets.molecules import describe_batch
 

@@ -2,8 +2,8 @@ import sys
 
 import pytest
 
-from mzseek.errors import MzseekError
-from mzseek.tables import Table, Tabular
+from mzseek.core.errors import MzseekError
+from mzseek.core.tables import Table, Tabular
 
 
 def table() -> Table:

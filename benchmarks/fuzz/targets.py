@@ -10,18 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
-from mzseek.adducts import parse_adduct
+from mzseek.chem.adducts import parse_adduct
+from mzseek.core.errors import CacheError, MzseekError
 from mzseek.database.formats.sdf import is_sdf
-from mzseek.database.queries import read_queries
+from mzseek.database.search import read_queries
 from mzseek.database.sources import read_molecules
-from mzseek.datasets.candidates import read_candidates
-from mzseek.datasets.collect import collect
+from mzseek.datasets.files import read_candidates, read_rejects
+from mzseek.datasets.molecules import collect
 from mzseek.datasets.scored_table import read_scored_table
-from mzseek.datasets.table import read_rejects
-from mzseek.errors import CacheError, MzseekError
-from mzseek.files import read_object
+from mzseek.io import read_object
 from mzseek.spectra import Spectrum, read_spectra
-from mzseek.spectra.numbers import leading_number
+from mzseek.spectra.parsing import leading_number
 
 _LONGEST_REASON = 1_000
 _LARGE = 3_000_000  # past it no second parser is asked

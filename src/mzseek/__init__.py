@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     from mzseek.chem import fingerprints
     from mzseek.decision import bayes_decision
     from mzseek.library import Library
-    from mzseek.notebook.annotating import annotate
-    from mzseek.notebook.annotations import Annotation, Annotations
-    from mzseek.notebook.data import prepare
-    from mzseek.notebook.molecules import Database
+    from mzseek.notebook.annotations import Annotation, Annotations, annotate
+    from mzseek.notebook.data import Database, prepare
     from mzseek.notebook.runs import Run, train
     from mzseek.prepared import Prepared
     from mzseek.spectra import Spectrum, read_spectra
@@ -54,12 +52,12 @@ __all__ = [
 _HOMES = {
     "Annotation": "mzseek.notebook.annotations",
     "Annotations": "mzseek.notebook.annotations",
-    "Database": "mzseek.notebook.molecules",
+    "Database": "mzseek.notebook.data",
     "Library": "mzseek.library",
     "Prepared": "mzseek.prepared",
     "Run": "mzseek.notebook.runs",
     "Spectrum": "mzseek.spectra",
-    "annotate": "mzseek.notebook.annotating",
+    "annotate": "mzseek.notebook.annotations",
     "bayes_decision": "mzseek.decision",
     "fingerprints": "mzseek.chem",
     "prepare": "mzseek.notebook.data",

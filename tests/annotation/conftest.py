@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mzseek.annotation.answers import Answer, Candidate, Level, Reference
-from mzseek.annotation.bundle import Bundle
+from mzseek.annotation.annotation import Answer, Candidate, Level, Reference
 from mzseek.annotation.features import Feature
+from mzseek.bundle import Bundle
 from mzseek.chem import exact_mass, precursor_mz
 from mzseek.library import Library
 from mzseek.spectra import Spectrum

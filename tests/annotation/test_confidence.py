@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mzseek.annotation.confidence import Confidence, OfMode
-from mzseek.annotation.matching import MatchOdds
+from mzseek.annotation.confidence import Confidence, MatchOdds, PolarityCalibration
+from mzseek.core.errors import BundleError
 from mzseek.decision import Calibration, Pooling
-from mzseek.errors import BundleError
 
 
-def of_mode(**changes: Any) -> OfMode:
+def of_mode(**changes: Any) -> PolarityCalibration:
     facts: dict[str, Any] = {
         "calibration": Calibration(0.8, 0.1, 0.02),
         "pooling": Pooling(0.6),
@@ -26,7 +25,7 @@ def of_mode(**changes: Any) -> OfMode:
         "own": True,
         "match": MatchOdds(np.array([-1.0, 2.0]), 60, 70),
     }
-    return OfMode(**{**facts, **changes})
+    return PolarityCalibration(**{**facts, **changes})
 
 
 def test_a_coverage_between_is_taken_from_the_next_higher_one() -> None:

@@ -1,9 +1,19 @@
 """Features: names that users know, and retention times."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from mzseek.annotation.features import Feature, fault_of, feature_id, name_of, retention_seconds
+from mzseek.annotation.features import (
+    Feature,
+    distinct_spectra,
+    fault_of,
+    feature_id,
+    is_profile,
+    name_of,
+    retention_seconds,
+)
 from mzseek.spectra import Spectrum
 
 
@@ -74,3 +84,53 @@ def test_spectra_of_fragments_tell_no_mass_of_the_molecule(level):
     fault = fault_of(spectrum(mz=172.0, ms_level=level))
     assert fault.startswith("is an MS3 spectrum, of the fragment m/z 172.0000")
     assert fault.endswith("expected MS2")
+
+
+def test_copies_of_a_spectrum_are_one_whatever_their_order_and_unit(make_peaks):
+    one = make_peaks("a")
+    scaled = replace(one, intensities=one.intensities * 7, identifier="b")
+    doubled = replace(
+        one, mz=np.repeat(one.mz, 2), intensities=np.repeat(one.intensities, 2), identifier="c"
+    )
+    other = replace(one, intensities=one.intensities + 1, identifier="d")
+    spectra, repeated, notes = distinct_spectra([one, scaled, doubled, other])
+    assert (len(spectra), repeated) == (2, 2)
+    assert notes == [
+        "5 peaks were merged with others of the same m/z",
+        "2 spectra were skipped: they repeat others",
+    ]
+    again, *_ = distinct_spectra([other, doubled, scaled, one])
+    assert [s.intensities.tolist() for s in again] == [s.intensities.tolist() for s in spectra]
+
+
+def test_measurements_of_few_peaks_are_told_apart_by_energy_and_time(make_peaks):
+    def peak(**metadata):
+        return make_peaks(mz=np.array([138.0662]), intensities=np.ones(1), metadata=metadata)
+
+    energies = [peak(collision_energy=energy) for energy in ("10", "20", "20")]
+    spectra, repeated, _ = distinct_spectra(energies)
+    assert (len(spectra), repeated) == (2, 1)
+    assert distinct_spectra([peak(retention_time="1 s"), peak(retention_time="2 s")])[1] == 0
+
+
+def test_another_ion_or_precursor_is_no_copy(make_peaks):
+    one = make_peaks()
+    assert distinct_spectra([one, replace(one, adduct="[M+Na]+")])[1] == 0
+    assert distinct_spectra([one, replace(one, precursor_mz=217.0697)])[1] == 0
+
+
+def test_profile_spectra_are_noted_as_the_file_states_them(make_peaks):
+    one = make_peaks(metadata={"centroided": "no"})
+    (note,) = distinct_spectra([one])[2]
+    assert note.startswith("1 spectrum is in profile mode")
+    assert not is_profile(make_peaks(metadata={"centroided": "yes"}))
+
+
+@pytest.mark.parametrize("given", ["a\tb", "a\n b", "a  b"])
+def test_names_are_on_one_line(make_peaks, given):
+    assert name_of(make_peaks(metadata={"feature_id": given}), 1) == ("a b", "feature_id")
+
+
+def test_control_characters_of_names_are_visible(make_peaks):
+    spectrum = make_peaks(metadata={"feature_id": "../a\x1b[2J\u202e"})
+    assert name_of(spectrum, 1)[0] == "../a�[2J�"

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from mzseek.annotation.in_database import (
+from mzseek.annotation.confidence import (
     LISTED,
     LONGEST,
     NAMES,
@@ -14,8 +14,8 @@ from mzseek.annotation.in_database import (
     expected_share,
     fit_logistic,
 )
+from mzseek.core.errors import BundleError
 from mzseek.decision import Calibration
-from mzseek.errors import BundleError
 
 PLAIN = Calibration(1.0)
 
@@ -82,13 +82,6 @@ def test_a_background_molecule_that_fits_better_lowers_log_odds_and_margin() -> 
 def test_lists_longer_than_those_fitted_on_count_as_the_longest() -> None:
     long = evidence(np.zeros(5 * LONGEST))
     assert value(long.features(PLAIN), "log candidates") == pytest.approx(np.log(LONGEST))
-
-
-def test_only_keeps_some_candidates_and_background_molecules() -> None:
-    part = evidence([3.0, 1.0, 0.0], [0.5, 2.0]).only(np.array([2, 0]), np.array([1]), 1)
-    assert part.scores.tolist() == [0.0, 3.0]
-    assert part.background.tolist() == [2.0]
-    assert part.best == 1
 
 
 def test_the_share_moves_the_odds() -> None:

@@ -2,20 +2,36 @@
 
 import csv
 import dataclasses
+import gzip
 import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
+import zstandard
 
+from mzseek.annotation.annotator import Annotator
 from mzseek.annotation.answering import Wanted
-from mzseek.annotation.asking.tolerance import Tolerance
-from mzseek.annotation.job import FEW, annotate_files
-from mzseek.annotation.opening.setup import setup_of
-from mzseek.annotation.writing import Settings
-from mzseek.errors import InputError, RunError
-from mzseek.evidence.asked import spectra_from
+from mzseek.annotation.candidates import index_path
+from mzseek.annotation.features import Tolerance
+from mzseek.annotation.setup import setup_of
+from mzseek.annotation.sources import index_store
+from mzseek.core.errors import DatabaseError, InputError, KilledError, RunError
+from mzseek.database import build_database, file_sources
+from mzseek.evidence.queries import spectra_from
+from mzseek.export.job import FEW, annotate_files
+from mzseek.export.report import report_writers
+from mzseek.export.writer import Settings
+from mzseek.parallel.processes import _executor
 from mzseek.prepared.reader import Prepared
-from mzseek.report.annotations import report_writers
 from mzseek.spectra import write_mgf
 
 
@@ -108,6 +124,29 @@ def test_a_killed_job_goes_on_and_ends_with_the_same_bytes(mgf, setup, tmp_path)
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
+def test_a_clock_that_was_set_back_changes_nothing(mgf, setup, tmp_path, bundle_folder):
+    # All files are of a time to come: the clock was a year ahead when the job was killed.
+    model = tmp_path / "model"
+    shutil.copytree(bundle_folder, model)
+    setup = dataclasses.replace(setup, model=str(model))
+    annotate_files([mgf], tmp_path / "whole", setup)
+    with pytest.raises(Stop):
+        annotate_files([mgf], tmp_path / "cut", setup, progress=stop)
+    ahead = time.time() + 365 * 86_400
+    for path in [mgf, *model.rglob("*"), tmp_path / "cut.partial"]:
+        os.utime(path, (ahead, ahead))
+    for path in (tmp_path / "cut.partial").iterdir():
+        os.utime(path, (ahead, ahead))
+    said = []
+    annotate_files([mgf], tmp_path / "cut", setup, resume=True, say=said.append)
+    assert said == ["3 features were done before."]
+    for name in ("summary.tsv", "candidates.tsv", "peaks.tsv", "set-aside.tsv"):
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert json.loads((tmp_path / "cut" / "run.json").read_text())["seconds"] >= 0
+    os.utime(tmp_path / "cut" / "run.json", (ahead, ahead))
+    annotate_files([mgf], tmp_path / "cut", setup)  # and it is replaced as any other
+
+
 def test_another_job_is_not_gone_on_with(mgf, setup, tmp_path):
     with pytest.raises(Stop):
         annotate_files([mgf], tmp_path / "cut", setup, progress=stop)
@@ -137,7 +176,13 @@ def test_what_tables_name_and_libraries_add_is_said(mgf, setup, small_set, tmp_p
     assert any("not fitted on spectra of ion-trap" in each for each in done.said)
     facts = json.loads((tmp_path / "out" / "run.json").read_text())
     assert facts["tables"] == {
-        "the table of formulas": {"named": 2, "not_met": 1, "first": ["lost"]}
+        "the table of formulas": {
+            "named": 2,
+            "not_met": 1,
+            "first": ["lost"],
+            "ambiguous": 0,
+            "first_ambiguous": [],
+        }
     }
     assert facts["added"] == {"analogs": {"spectra": 1, "molecules": 1, "left_out": 0}}
     assert [each["spectra"] for each in facts["libraries"]][1:] == [1]
@@ -183,15 +228,80 @@ def test_tables_do_not_depend_on_order_or_company(mgf, setup, tmp_path):
     assert alone.items() <= whole.items()
 
 
-@pytest.mark.slow
-def test_tables_do_not_depend_on_the_number_of_processes(small_set, setup, tmp_path):
+@pytest.fixture
+def many(small_set, tmp_path):
     """Enough features that processes are begun, and a last batch that is not full."""
     path = tmp_path / "many.mgf"
     write_mgf(path, spectra_from(Prepared.open(small_set.folder), np.arange(FEW + 6)))
+    return path
+
+
+TIMES = re.compile(rb'("made": "|"seconds": |date Generated\t|"date": ")[^,\n]*')
+
+
+def contents(out):
+    """Bytes of an output, by name of file; without times."""
+    paths = sorted(out.iterdir()) if out.is_dir() else [out]
+    return {path.name: TIMES.sub(rb"\1", path.read_bytes()) for path in paths}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["out", "out.tsv", "out.json", "out.mztab", "out.graphml", "out.html"]
+)
+def test_no_byte_depends_on_the_number_of_processes(many, setup, tmp_path, name):
+    written = []
     for jobs in (1, 2):
-        annotate_files([path], tmp_path / str(jobs), setup, jobs=jobs)
-    for name in ("summary.tsv", "candidates.tsv", "peaks.tsv", "set-aside.tsv"):
-        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
+        (tmp_path / str(jobs)).mkdir()
+        out = tmp_path / str(jobs) / name
+        annotate_files([many], out, setup, jobs=jobs, more=report_writers)
+        written.append(contents(out))
+    assert written[0] == written[1]
+    assert min(map(len, written[0].values())) > 10
+
+
+COMMAND = [sys.executable, "-c", "from mzseek.cli import main; main()", "annotate"]
+
+
+@pytest.mark.slow
+def test_a_handful_of_spectra_has_the_tables_of_many(small_set, setup, tmp_path):
+    """Five are annotated without machine code where none is kept, six with it."""
+    spectra = spectra_from(Prepared.open(small_set.folder), np.arange(6))
+    model = ["--model", str(setup.model), "--ppm", "1000", "--coverage", "0.5"]
+    for number, cache in ((5, tmp_path / "no machine code"), (6, None)):
+        path, out = tmp_path / f"{number}.mgf", tmp_path / str(number)
+        write_mgf(path, spectra[:number])
+        env = os.environ | ({"NUMBA_CACHE_DIR": str(cache)} if cache else {})
+        subprocess.run([*COMMAND, path, "--out", out, *model], env=env, check=True)
+        assert cache is None or not cache.exists()
+    five, six = told(tmp_path / "5"), told(tmp_path / "6")
+    assert {name for _, name in six} - {name for _, name in five} == {spectra[5].identifier}
+    assert five.items() <= six.items()
+
+
+def kill_a_worker(stage, done, total):
+    """Kill a worker process once the first 16 features are written."""
+    if stage == "features" and done == 20:
+        os.kill(next(iter(_executor()._processes)), signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_a_job_whose_worker_is_killed_goes_on_and_ends_with_the_same_bytes(
+    many, setup, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("mzseek.annotation.annotator._FEATURES", 1)
+    annotate_files([many], tmp_path / "whole", setup, jobs=2, more=report_writers)
+    monkeypatch.setattr("mzseek.annotation.annotator._BY_MASS", 16)
+    out = tmp_path / "cut"
+    with pytest.raises(
+        KilledError, match=r"one of 2 processes was killed .* with --resume goes on"
+    ):
+        annotate_files([many], out, setup, jobs=2, more=report_writers, progress=kill_a_worker)
+    assert not out.exists()
+    said = []
+    annotate_files([many], out, setup, jobs=2, more=report_writers, resume=True, say=said.append)
+    assert said == ["16 features were done before."]
+    assert contents(out) == contents(tmp_path / "whole")
 
 
 def test_spectra_of_a_feature_that_is_set_aside_are_told_one_by_one(mgf, setup, tmp_path):
@@ -245,3 +355,252 @@ def test_candidates_that_cannot_form_the_ion_are_counted(setup, tmp_path):
     (row,) = rows(tmp_path / "out" / "summary.tsv")
     assert row["smiles"] == "OC1=CCC=CC1"
     assert "1 candidate cannot form [M+H-H2O]+ (no oxygen to lose as water)" in row["notes"]
+
+
+PEAKS = "42.0338 10\n69.0447 25\n110.0713 40\n123.4 5\n138.0662 100\n"
+CAFFEINE, ISOMER = "Cn1c(=O)c2c(ncn2C)n(C)c1=O", "CCn1c(=O)[nH]c2ncn(C)c2c1=O"
+
+
+def a_record(name, peaks=PEAKS, mz="195.0877"):
+    return (
+        f"BEGIN IONS\nFEATURE_ID={name}\nPEPMASS={mz}\nCHARGE=1+\nADDUCT=[M+H]+\n{peaks}END IONS\n"
+    )
+
+
+def a_file(path, *records):
+    path.write_text("".join(records))
+    return path
+
+
+def listed(setup, path, rows, **changes):
+    path.write_text("feature,smiles\n" + "".join(f"{name},{smiles}\n" for name, smiles in rows))
+    changes = {"precursor": Tolerance(), "database": str(path)} | changes
+    return dataclasses.replace(setup, **changes)
+
+
+def run_facts(folder):
+    return json.loads((folder / "run.json").read_text())
+
+
+def test_listed_candidates_of_another_mass_are_skipped_and_said(setup, tmp_path):
+    mine = a_file(tmp_path / "a.mgf", a_record("1", mz="249.0901"))
+    own = listed(setup, tmp_path / "mine.csv", [("1", "CCO")])
+    done = annotate_files([mine], tmp_path / "out", own)
+    (row,) = rows(tmp_path / "out" / "summary.tsv")
+    assert (row["smiles"], row["level"]) == ("", "5")
+    assert "1 listed candidate was skipped: the mass contradicts the precursor" in row["notes"]
+    assert run_facts(tmp_path / "out")["mass_mismatches"] == {"candidates": 1, "features": 1}
+    assert (
+        "Skipped 1 listed candidate of 1 feature whose mass contradicts the precursor under every "
+        "ion tried (--keep-mass-mismatches keeps them)." in done.said
+    )
+    kept = dataclasses.replace(own, keep_mass_mismatches=True)
+    done = annotate_files([mine], tmp_path / "kept", kept)
+    assert rows(tmp_path / "kept" / "summary.tsv")[0]["smiles"] == "CCO"
+    assert any(line.startswith("Kept 1 listed candidate of 1 feature") for line in done.said)
+
+
+def test_ids_of_two_files_meet_tables_by_file(setup, tmp_path):
+    files = [a_file(tmp_path / name, a_record("1")) for name in ("a.mgf", "b.mgf")]
+    own = listed(
+        setup, tmp_path / "mine.csv", [("a.mgf:1", CAFFEINE), ("b.mgf:1", ISOMER)],
+        formulas=(("1", "C8H10N4O2"),),
+    )  # fmt: skip
+    done = annotate_files(files, tmp_path / "out", own)
+    found = {row["feature"]: row["smiles"] for row in rows(tmp_path / "out" / "summary.tsv")}
+    assert found == {"a.mgf:1": CAFFEINE, "b.mgf:1": "CCn1c(=O)[nH]c2ncn(C)c2c1=O"}
+    facts = run_facts(tmp_path / "out")
+    assert facts["renamed_features"]["count"] == 2
+    assert facts["tables"]["mine.csv"]["not_met"] == 0
+    assert facts["tables"]["the table of formulas"]["first_ambiguous"] == ["1"]
+    assert any(line.endswith("instead of '1' write 'a.mgf:1' or 'b.mgf:1'") for line in done.said)
+
+
+@pytest.mark.parametrize("damaged", [
+    PEAKS + PEAKS,
+    PEAKS + "138.0662 100\n",
+    PEAKS + "150.1 1e308\n",
+    PEAKS + "150.1 inf\n150.2 nan\n150.3 -7\n",
+])  # fmt: skip
+def test_doubled_and_impossible_peaks_change_no_answer(setup, tmp_path, damaged):
+    names = {"whole": [PEAKS], "damaged": [damaged], "repeated": [PEAKS, PEAKS, damaged]}
+    own = listed(setup, tmp_path / "mine.csv", [("1", CAFFEINE), ("1", ISOMER)])
+    answers = {}
+    for name, spectra in names.items():
+        mine = a_file(tmp_path / f"{name}.mgf", *(a_record("1", peaks) for peaks in spectra))
+        done = annotate_files([mine], tmp_path / name, own)
+        assert (done.counts["answered"], done.counts["unaccounted"]) == (len(spectra), 0)
+        answers[name] = (tmp_path / name / "candidates.tsv").read_bytes()
+        (row,) = rows(tmp_path / name / "summary.tsv")
+        assert ("merged" in row["notes"] or "peak" in row["notes"]) == (name != "whole")
+        assert ("repeat" in row["notes"]) == (name == "repeated")
+    assert answers["damaged"] == answers["repeated"] == answers["whole"]
+
+
+def test_order_and_spellings_of_a_list_do_not_show(setup, tmp_path):
+    spellings = ["CN1C=NC2=C1C(=O)N(C(=O)N2C)C", "O=c1n(C)c(=O)n(C)c2ncn(C)c12", CAFFEINE]
+    some = [("1", smiles) for smiles in (*spellings, ISOMER)]
+    mine = a_file(tmp_path / "a.mgf", a_record("1"), a_record("1", PEAKS + "83.06 9\n"))
+    other = a_file(tmp_path / "b.mgf", a_record("1", PEAKS + "83.06 9\n"), a_record("1"))
+    found = set()
+    for number, (spectra, own) in enumerate(
+        [(mine, some), (other, some[::-1]), (mine, some[2:]), (other, some[1:] + some[:1])]
+    ):
+        out = tmp_path / str(number)
+        annotate_files([spectra], out, listed(setup, tmp_path / f"{number}.csv", own))
+        found.add(tuple((r["smiles"], r["probability"], r["score"], r["confidence"])
+                        for r in rows(out / "candidates.tsv")))  # fmt: skip
+    assert len(found) == 1
+    assert [smiles for smiles, *_ in found.pop()].count(CAFFEINE) == 1
+
+
+def test_hostile_ids_meet_their_tables_and_break_no_file(setup, tmp_path):
+    ids = ["../../x", "a\tb", "=1+1", "\x1b[2J", "\x1b[3J"]
+    mine = a_file(tmp_path / "a.mgf", *map(a_record, ids))
+    own = listed(setup, tmp_path / "mine.csv", [(f'"{name}"', CAFFEINE) for name in ids[:3]])
+    annotate_files([mine], tmp_path / "out", own, more=report_writers)
+    found = rows(tmp_path / "out" / "summary.tsv")
+    assert [row["feature"] for row in found] == ["../../x", "a b", "'=1+1", "�[2J", "�[3J"]
+    assert [bool(row["smiles"]) for row in found] == [True, True, True, False, False]
+    assert run_facts(tmp_path / "out")["tables"]["mine.csv"]["not_met"] == 0
+
+
+@pytest.mark.parametrize("suffix", ["mgf.gz", "mgf.zst", "zip"])
+def test_packed_files_without_end_leave_the_other_features(setup, tmp_path, suffix):
+    endless = a_record("2", "100.5 1\n" * 200_000)
+    text = (a_record("1") + endless + a_record("3", mz="195.0876")).encode()
+    path = tmp_path / f"a.{suffix}"
+    if suffix == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a.mgf", text)
+    else:
+        pack = gzip.compress if suffix == "mgf.gz" else zstandard.compress
+        path.write_bytes(pack(text))
+    own = listed(setup, tmp_path / "mine.csv", [("1", CAFFEINE), ("3", CAFFEINE)])
+    done = annotate_files([path], tmp_path / "out", own)
+    assert (done.counts["answered"], done.counts["set_aside"]) == (2, 1)
+    (aside,) = rows(tmp_path / "out" / "set-aside.tsv")
+    assert "peaks" in aside["reason"]
+
+
+def cut(paths, out, setup, **options):
+    """A job that was killed after three answers."""
+    with pytest.raises(Stop):
+        annotate_files(paths, out, setup, progress=stop, **options)
+
+
+def refused(paths, out, setup, what, **options):
+    """A job that must not go on, since something was changed meanwhile."""
+    said = f"{out.name}.partial: was begun with other values or contents of {what}; give the same"
+    with pytest.raises(RunError, match=re.escape(said)) as caught:
+        annotate_files(paths, out, setup, resume=True, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_whose_spectra_changed_is_not_gone_on_with(mgf, setup, tmp_path):
+    data, linked = tmp_path / "data", tmp_path / "linked"
+    linked.mkdir()
+    data.mkdir()
+    (data / "a.mgf").write_text(mgf.read_text())
+    (linked / "b.mgf").write_text(mgf.read_text())
+    (data / "more").symlink_to(linked)
+    out = tmp_path / "cut"
+    cut([data], out, setup)
+    before = (linked / "b.mgf").read_text()
+    (linked / "b.mgf").write_text(before.replace("PEPMASS=", "PEPMASS=1"))
+    refused([data], out, setup, f"input {data}")
+    (linked / "b.mgf").write_text(before)
+    (data / "c.mgf").write_text(before)
+    refused([data], out, setup, f"input {data}")
+    (data / "c.mgf").unlink()
+    done = annotate_files([data], out, setup, resume=True)
+    assert (done.counts["records"], done.counts["answered"], done.counts["set_aside"]) == (14, 6, 8)
+
+
+def test_a_changed_option_is_named(mgf, setup, tmp_path):
+    out = tmp_path / "cut"
+    cut([mgf], out, setup)
+    for change, what in (
+        ({"most": 7}, "--most"),
+        ({"wanted": Wanted(coverage=0.6)}, "--coverage"),
+        ({"precursor": Tolerance(900.0)}, "--ppm"),
+        ({"formulas": (("S0-1", "C2H6O"),)}, "--formulas"),
+        ({"strict": True, "most": 7}, "--most, --strict"),
+    ):
+        refused([mgf], out, dataclasses.replace(setup, **change), what)
+    assert annotate_files([mgf], out, setup, resume=True).counts["answered"] == 6
+
+
+def test_a_changed_list_prior_or_table_is_named(mgf, setup, small_set, tmp_path):
+    smiles = Prepared.open(small_set.folder).smiles
+    listed, weights, quant = (tmp_path / name for name in ("l.csv", "w.csv", "quant.csv"))
+    listed.write_text("smiles\n" + "\n".join(smiles[n] for n in range(6)) + "\n")
+    weights.write_text("smiles,weight\nCCO,2\n")
+    quant.write_text("row ID,row m/z\n1,100.0\n")
+    own = dataclasses.replace(setup, database=str(listed), prior=str(weights))
+    settings, out = Settings(features=quant), tmp_path / "cut"
+    cut([mgf], out, own, settings=settings)
+    for path, what in ((listed, "--database"), (weights, "--prior"), (quant, "--features")):
+        before = path.read_bytes()
+        path.write_bytes(before + {listed: b"CCO\n", weights: b"CO,3\n"}.get(path, b"2,200.0\n"))
+        refused([mgf], out, own, what, settings=settings)
+        path.write_bytes(before)
+    assert annotate_files([mgf], out, own, resume=True, settings=settings).counts["answered"] == 6
+
+
+def test_another_library_database_or_index_in_its_place_is_named(
+    mgf, setup, tmp_path, make_library
+):
+    row = ("CCOC(=O)c1ccc(N)cc1OCCCl", "[M+H]+", [60.05, 77.0386], [0.2, 1.0])
+    library, store = tmp_path / "mine", tmp_path / "db"
+    shutil.copytree(make_library([row]), library)
+    (tmp_path / "a.smi").write_text("CCO\nCCOC(=O)c1ccc(N)cc1OCCCl\n")
+    build_database(file_sources([tmp_path / "a.smi"]), store)
+    own = dataclasses.replace(setup, libraries=(str(library),), database=str(store))
+    out = tmp_path / "cut"
+    cut([mgf], out, own)
+    shutil.move(library, tmp_path / "first")
+    shutil.copytree(make_library([(*row[:2], [60.05, 77.0387], [0.2, 1.0])]), library)
+    refused([mgf], out, own, "--library")
+    shutil.rmtree(library)
+    shutil.move(tmp_path / "first", library)
+    index_store(store, ["morgan2"], jobs=1)
+    refused([mgf], out, own, "--database")
+    shutil.rmtree(index_path(store))
+    (tmp_path / "a.smi").write_text("CCN\nCCOC(=O)c1ccc(N)cc1OCCCl\n")
+    build_database(file_sources([tmp_path / "a.smi"]), store)
+    refused([mgf], out, own, "--database")
+
+
+def test_files_that_change_while_they_are_read_are_refused(mgf, setup, tmp_path):
+    def change(stage, done, total):
+        if stage == "features" and done == 3:
+            mgf.write_text(mgf.read_text().replace("PEPMASS=", "PEPMASS=1"))
+
+    with pytest.raises(InputError, match=r"mine\.mgf: has changed while it was read"):
+        annotate_files([mgf], tmp_path / "out", setup, progress=change)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_journal_that_was_cut_short_leaves_no_old_rows(mgf, setup, tmp_path):
+    annotate_files([mgf], tmp_path / "whole", setup)
+    cut([mgf], tmp_path / "cut", setup)
+    (tmp_path / "cut.partial" / "journal.jsonl").write_bytes(b'{"signa')
+    annotate_files([mgf], tmp_path / "cut", setup, resume=True)
+    for name in ("summary.tsv", "candidates.tsv", "peaks.tsv"):
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_workshop_of_something_else_is_refused(setup):
+    annotator = Annotator(setup)
+    assert Annotator(setup, None, annotator.key).key == annotator.key
+    with pytest.raises(DatabaseError, match="was replaced while spectra were annotated"):
+        Annotator(setup, None, "another")
+
+
+def test_a_model_of_ones_own_is_not_called_mzseeks(mgf, setup, tmp_path):
+    done = annotate_files([mgf], tmp_path / "out", setup, more=report_writers)
+    assert done.facts["model"]["name"] == Path(setup.model).name
+    assert (done.facts["database"]["kind"], done.facts["database"]["shipped"]) == ("bundled", False)
+    for name in ("run.json", "report.html"):
+        assert "comes with mzseek" not in (tmp_path / "out" / name).read_text()

@@ -2,14 +2,14 @@
 
 import pytest
 
-from mzseek.annotation.levels import (
+from mzseek.annotation.references import (
     HALF,
     LEAST_MATCHED,
     LEAST_PEAKS,
     LEAST_SIMILARITY,
     MARGIN,
     PLAUSIBLE,
-    Grounds,
+    LevelEvidence,
     level_of,
 )
 
@@ -21,10 +21,12 @@ FORMULA = "C8H10N4O2"
 def matched(make_candidate, make_reference):
     """The level of a candidate with a library spectrum of its own molecule."""
 
-    def level(probability: float = 0.9, grounds: Grounds | None = None, **match):
+    def level(probability: float = 0.9, grounds: LevelEvidence | None = None, **match):
         reference = make_reference(**match)
         best = make_candidate(match=reference, probability=probability, in_set=False)
-        return level_of([best], grounds or Grounds(scored=5, p_in_database=0.05 / probability))
+        return level_of(
+            [best], grounds or LevelEvidence(scored=5, p_in_database=0.05 / probability)
+        )
 
     return level
 
@@ -35,13 +37,13 @@ def number(make_candidate):
 
     def level(probability: float, *, explained: float = 0.9, **grounds):
         best = make_candidate(probability=probability, explained=explained)
-        return level_of([best], Grounds(**({"scored": 5} | grounds))).number
+        return level_of([best], LevelEvidence(**({"scored": 5} | grounds))).number
 
     return level
 
 
 def test_a_library_match_needs_similarity_peaks_and_intensity(matched) -> None:
-    ground = Grounds(scored=5, p_in_database=0.4)
+    ground = LevelEvidence(scored=5, p_in_database=0.4)
     bounds = {"similarity": LEAST_SIMILARITY, "peaks": LEAST_PEAKS,
               "matched_intensity": LEAST_MATCHED}  # fmt: skip
     assert matched(grounds=ground, **bounds).number == "2a"
@@ -51,9 +53,9 @@ def test_a_library_match_needs_similarity_peaks_and_intensity(matched) -> None:
 
 
 def test_a_library_match_needs_a_plausible_confidence(matched) -> None:
-    likely = Grounds(scored=5, p_in_database=PLAUSIBLE / 0.5)
+    likely = LevelEvidence(scored=5, p_in_database=PLAUSIBLE / 0.5)
     assert matched(0.5, likely).number == "2a"
-    unlikely = Grounds(scored=5, p_in_database=PLAUSIBLE / 0.5 - 0.1)
+    unlikely = LevelEvidence(scored=5, p_in_database=PLAUSIBLE / 0.5 - 0.1)
     assert matched(0.5, unlikely).number == "5"
     assert "a confidence of 0.15" in matched(0.5, unlikely).reason
 
@@ -61,7 +63,7 @@ def test_a_library_match_needs_a_plausible_confidence(matched) -> None:
 def test_a_near_rival_takes_the_match_away_whatever_its_peaks(matched, make_candidate) -> None:
     def level(rival: float) -> str:
         similar = {THEOBROMINE_KEY: rival, make_candidate().key: 0.9}
-        return matched(grounds=Grounds(scored=5, p_in_database=0.4, similar=similar),
+        return matched(grounds=LevelEvidence(scored=5, p_in_database=0.4, similar=similar),
                        similarity=0.9).number  # fmt: skip
 
     assert level(0.95) == "5"
@@ -75,12 +77,14 @@ def test_the_form_of_the_library_is_no_rival_of_the_form_of_the_database(
     salt, acid = "CC(=O)[O-].[Na+]", "QTBSBXVTEAMEQO"
     best = make_candidate(smiles="CC(=O)O", key=acid, match=make_reference(smiles=salt))
     similar = {acid: 0.93, "VMHLLURERBWHNL": 0.93}
-    assert level_of([best], Grounds(scored=3, p_in_database=0.5, similar=similar)).number == "2a"
+    assert (
+        level_of([best], LevelEvidence(scored=3, p_in_database=0.5, similar=similar)).number == "2a"
+    )
 
 
 def test_a_lone_candidate_is_level_5_unless_the_library_matches(number, matched) -> None:
     assert number(1.0, scored=1, p_in_database=0.99) == "5"
-    assert matched(1.0, Grounds(scored=1, p_in_database=0.9)).number == "2a"
+    assert matched(1.0, LevelEvidence(scored=1, p_in_database=0.9)).number == "2a"
 
 
 def test_half_the_confidence_is_a_tentative_structure(number) -> None:
@@ -112,14 +116,14 @@ def test_a_formula_ahead_of_others_is_level_4(number) -> None:
 
 
 def test_no_candidates_are_level_5() -> None:
-    assert level_of([], Grounds()).number == "5"
+    assert level_of([], LevelEvidence()).number == "5"
 
 
 def test_every_fault_of_a_match_is_said(matched) -> None:
-    ground = Grounds(scored=5, p_in_database=0.4)
+    ground = LevelEvidence(scored=5, p_in_database=0.4)
     assert "has 4 peaks, and 6 are asked for" in matched(grounds=ground, peaks=4).reason
     assert "has 1 peak, and" in matched(grounds=ground, peaks=1).reason
     assert "similarity 0.60, not 0.7" in matched(grounds=ground, similarity=0.6).reason
     assert "30% of the intensity" in matched(grounds=ground, matched_intensity=0.3).reason
-    rivals = Grounds(scored=5, p_in_database=0.4, similar={THEOBROMINE_KEY: 0.97})
+    rivals = LevelEvidence(scored=5, p_in_database=0.4, similar={THEOBROMINE_KEY: 0.97})
     assert "another molecule 0.97" in matched(grounds=rivals, similarity=0.98).reason

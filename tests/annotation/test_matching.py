@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from mzseek.annotation.matching import (
+from mzseek.annotation.confidence import (
     MatchOdds,
     fit_match_odds,
     library_without_precursors,
     without_precursor,
 )
-from mzseek.errors import BundleError
+from mzseek.core.errors import BundleError
 from mzseek.library import Library
 from mzseek.spectra import Spectrum
 

@@ -3,24 +3,24 @@
 import dataclasses
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from mzseek.annotation.annotator import Annotator, answers
 from mzseek.annotation.answering import Wanted
-from mzseek.annotation.asking.tolerance import Tolerance
-from mzseek.annotation.bundle.layout import MANIFEST, PRIOR
-from mzseek.annotation.features import Feature
-from mzseek.annotation.job import annotate_files
-from mzseek.annotation.opening.setup import setup_of
-from mzseek.annotation.pipeline import Workshop, answers
+from mzseek.annotation.features import Feature, Tolerance
 from mzseek.annotation.prior import CAUTION
-from mzseek.errors import AnnotationError, BundleError, RunError
-from mzseek.evidence.asked import spectra_from
+from mzseek.annotation.setup import setup_of
+from mzseek.bundle.bundle import MANIFEST, PRIOR
+from mzseek.core.errors import AnnotationError, BundleError, RunError
+from mzseek.evidence.queries import spectra_from
+from mzseek.export.job import annotate_files
+from mzseek.export.report import report_writers
+from mzseek.parallel import LocalEngine
 from mzseek.prepared.reader import Prepared
-from mzseek.report.annotations import report_writers
 from mzseek.spectra import write_mgf
-from mzseek.work import LocalEngine
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def setup(bundle_folder, small_set, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def plain(setup, features):
-    found = Workshop(setup()).answers(features)
+    found = Annotator(setup()).answers(features)
     assert min(len(answer.candidates) for answer in found) > 1
     return found
 
@@ -60,15 +60,15 @@ def table(tmp_path, plain):
 
 def test_no_prior_is_none(setup):
     assert setup().prior is setup(prior=None).prior is setup(prior="none").prior is None
-    assert Workshop(setup()).facts()["prior"] is None
+    assert Annotator(setup()).facts()["prior"] is None
 
 
 @pytest.mark.parametrize("which", ["learned", "table"])
 def test_probabilities_are_multiplied_and_the_column_is_its_own(
     setup, features, plain, table, which
 ):
-    shop = Workshop(setup(prior=table if which == "table" else "learned"))
-    for old, new in zip(plain, shop.answers(features), strict=True):
+    annotator = Annotator(setup(prior=table if which == "table" else "learned"))
+    for old, new in zip(plain, annotator.answers(features), strict=True):
         before = {each.key: each for each in old.candidates}
         nats = {each.key: new.nats(each, "prior") for each in new.candidates}
         assert sum(nats.values()) == pytest.approx(0, abs=1e-9)
@@ -87,24 +87,38 @@ def test_probabilities_are_multiplied_and_the_column_is_its_own(
 
 
 def test_a_molecule_of_the_table_rises_and_notes_count(setup, features, plain, table):
-    shop = Workshop(setup(prior=table))
-    (answer,) = shop.answers(features[:1])
+    annotator = Annotator(setup(prior=table))
+    (answer,) = annotator.answers(features[:1])
     favoured = plain[0].candidates[-1]
     rise = {each.key: each.probability for each in answer.candidates}[favoured.key]
     assert rise > favoured.probability
     said = f"cited.csv, which has 1 of {answer.scored} candidates"
     assert any(said in note for note in answer.notes)
-    assert shop.prior_rejects == [("cited.csv: line 4", "InChIKey 'nothing' is none")]
-    facts = shop.facts()["prior"]
+    assert annotator.prior_rejects == [("cited.csv: line 4", "InChIKey 'nothing' is none")]
+    facts = annotator.facts()["prior"]
     assert (facts["molecules"], facts["set_aside"]) == (2, 1)
     assert facts["rejects"] == [["cited.csv: line 4", "InChIKey 'nothing' is none"]]
 
 
+def test_a_candidate_that_only_a_prior_puts_first_is_no_tentative_structure(
+    setup, features, plain, tmp_path
+):
+    last = plain[0].candidates[-1]
+    assert last.score < plain[0].candidates[0].score
+    weights = tmp_path / "weights.csv"
+    weights.write_text(f"inchikey,weight\n{last.key},1e12\nLFQSCWFLJHTTHZ,1\n")
+    config = replace(setup(prior=weights), wanted=Wanted(coverage=0.5, known=0.999999))
+    [annotated] = Annotator(config).answers(features[:1])
+    assert annotated.best.key == last.key
+    assert annotated.confidence > 0.5
+    assert annotated.level.number not in ("2a", "3")
+
+
 def test_company_and_processes_change_nothing(setup, features):
     asked = setup(prior="learned")
-    shop = Workshop(asked)
-    alone = [shop.answers([feature])[0] for feature in features]
-    together = shop.answers(features)
+    annotator = Annotator(asked)
+    alone = [annotator.answers([feature])[0] for feature in features]
+    together = annotator.answers(features)
     other = list(answers(iter(features), asked, engine=LocalEngine(1)))
     for group in zip(alone, together, other, strict=True):
         first, *others = [[(c.key, c.probability, c.parts) for c in a.candidates] for a in group]
@@ -113,16 +127,18 @@ def test_company_and_processes_change_nothing(setup, features):
 
 def test_a_feature_without_candidates_has_the_same_columns(setup, features, tmp_path):
     lost = dataclasses.replace(features[0].spectra[0], precursor_mz=1500.123)
-    shop = Workshop(setup(prior="learned"))
-    empty, full = shop.answers([Feature("x", "index", (lost,)), features[0]])
+    annotator = Annotator(setup(prior="learned"))
+    empty, full = annotator.answers([Feature("x", "index", (lost,)), features[0]])
     assert not empty.candidates
     assert empty.channels == full.channels
 
 
 def test_weights_that_no_float_holds_leave_probabilities_whole(setup, features, plain, tmp_path):
     first, *_, last = plain[0].candidates
-    (tmp_path / "far.csv").write_text(f"key,weight\n{last.key},1e300\n{first.key},1e-300\n")
-    (answer,) = Workshop(setup(prior=tmp_path / "far.csv")).answers(features[:1])
+    (tmp_path / "far.csv").write_text(
+        f"key,weight\n{last.key},1e12\nLFQSCWFLJHTTHZ,1\n{first.key},1e-300\n"
+    )
+    (answer,) = Annotator(setup(prior=tmp_path / "far.csv")).answers(features[:1])
     p = [each.probability for each in answer.candidates]
     assert sum(p) == pytest.approx(1)
     assert answer.candidates[0].key == last.key
@@ -137,7 +153,7 @@ def test_what_is_missing_is_told_in_a_line(setup, bundle_folder, tmp_path):
     facts = json.loads((old / MANIFEST.name).read_text())
     MANIFEST.write(old, {name: facts[name] for name in facts if name not in ("files", "kind")})
     with pytest.raises(BundleError, match=r"has no learned prior; make .* `mzseek model build`"):
-        Workshop(setup_of(model=old, prior="learned"))
+        Annotator(setup_of(model=old, prior="learned"))
 
 
 class Stop(Exception):

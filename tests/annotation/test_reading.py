@@ -3,17 +3,18 @@
 import numpy as np
 import pytest
 
-from mzseek.annotation.asking.tolerance import Tolerance
+from mzseek.annotation.features import Tolerance
 from mzseek.annotation.reading import FeatureFiles, Grouping, features_of
-from mzseek.errors import AnnotationError, InputError
+from mzseek.core.errors import AnnotationError, InputError
 from mzseek.spectra import Spectrum
 
 
 def mgf(path, records):
     text = ""
-    for fields in records:
+    for number, fields in enumerate(records):
         lines = "".join(f"{key}={value}\n" for key, value in fields.items())
-        text += f"BEGIN IONS\n{lines}50.0 1.0\n60.0 2.0\nEND IONS\n\n"
+        high = sum(map(ord, str(sorted(fields.items())))) + number / 7  # each another spectrum
+        text += f"BEGIN IONS\n{lines}50.0 1.0\n60.0 {high}\nEND IONS\n\n"
     path.write_text(text)
     return path
 
@@ -43,7 +44,9 @@ def test_spectra_of_one_id_are_one_feature_wherever_they_stand(tmp_path):
 
 def test_the_same_id_in_two_files_is_two_features(tmp_path):
     paths = [mgf(tmp_path / name, RECORDS[:1]) for name in ("a.mgf", "b.mgf")]
-    assert shown(FeatureFiles(paths)) == [("7", "feature_id", 1), ("7 #2", "feature_id", 1)]
+    assert shown(FeatureFiles(paths)) == [
+        ("a.mgf:7", "feature_id", 1), ("b.mgf:7", "feature_id", 1),
+    ]  # fmt: skip
 
 
 def test_order_of_spectra_does_not_show_in_a_feature(tmp_path):
@@ -96,7 +99,15 @@ def test_unknown_groupings_are_refused():
 
 def test_spectra_in_memory():
     spectra = [
-        Spectrum(np.array([50.0]), np.ones(1), 100.0, None, None, name, facts)
+        Spectrum(
+            np.array([50.0]),
+            np.ones(1),
+            100.0,
+            None,
+            None,
+            name,
+            {**facts, "collision_energy": name},
+        )
         for name, facts in (("a", {"feature_id": "1"}), ("b", {}), ("c", {"feature_id": "1"}))
     ]
     assert shown(features_of(spectra)) == [("1", "feature_id", 2), ("b", "identifier", 1)]
@@ -189,7 +200,9 @@ def test_features_of_unknown_polarity_are_counted(tmp_path, by):
 def test_ids_of_two_files_of_a_folder_are_two_features(tmp_path):
     for name in ("a.mgf", "b.mgf"):
         mgf(tmp_path / name, RECORDS[:1])
-    assert shown(FeatureFiles([tmp_path])) == [("7", "feature_id", 1), ("7 #2", "feature_id", 1)]
+    assert shown(FeatureFiles([tmp_path])) == [
+        ("a.mgf:7", "feature_id", 1), ("b.mgf:7", "feature_id", 1),
+    ]  # fmt: skip
 
 
 def test_blocks_of_a_sirius_file_are_one_feature(tmp_path):
@@ -200,3 +213,49 @@ def test_blocks_of_a_sirius_file_are_one_feature(tmp_path):
     files = FeatureFiles([tmp_path / "a.ms"], rejects=rejects)
     assert shown(files) == [("A", "feature_id", 2)]
     assert len(rejects) == 1
+
+
+def test_an_id_is_named_with_as_much_of_the_path_as_tells_files_apart(tmp_path):
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+    paths = [mgf(tmp_path / folder / "a.mgf", RECORDS[:2]) for folder in ("x", "y")]
+    paths[1].write_text(paths[1].read_text().replace("FEATURE_ID=8", "FEATURE_ID=9"))
+    found = list(FeatureFiles(paths))
+    assert [each.name for each in found] == ["x/a.mgf:7", "8", "y/a.mgf:7", "9"]
+    assert [each.table_names for each in found[:2]] == [("x/a.mgf:7",), ("8", "x/a.mgf:8")]
+    assert found[0].notes == ("other features have the id 7, too: this one is called x/a.mgf:7",)
+    assert [each.name for each in FeatureFiles(paths[::-1])] == [
+        "y/a.mgf:7", "9", "x/a.mgf:7", "8",
+    ]  # fmt: skip
+
+
+def test_features_of_one_file_and_id_share_rows_of_tables(tmp_path):
+    files = FeatureFiles([mgf(tmp_path / "a.mgf", RECORDS[3:])])
+    assert [each.table_names for each in files] == [
+        ("alone", "a.mgf:alone"), ("alone #2", "a.mgf:alone", "alone"),
+    ]  # fmt: skip
+
+
+def test_profiles_are_one_line_a_file(tmp_path):
+    points = "".join(f"{100 + n / 100:.2f} {2 + np.cos(n / 5):.4f}\n" for n in range(200))
+    path = tmp_path / "a.mgf"
+    path.write_text(f"BEGIN IONS\nPEPMASS=200.1\nCHARGE=1+\n{points}END IONS\n")
+    files = FeatureFiles([path])
+    assert files.warnings() == [
+        f"1 record of {path} is in profile mode: peaks are taken as they are, and answers are "
+        "unsure; centroid them first"
+    ]
+    (feature,) = files
+    assert feature.notes[0].startswith("1 spectrum is in profile mode")
+
+
+@pytest.mark.parametrize("records", [1, 3])
+def test_a_file_with_other_records_at_the_second_reading_is_refused(tmp_path, records):
+    text = "BEGIN IONS\nTITLE={0}\nFEATURE_ID={0}\nPEPMASS=100\n50 1\nEND IONS\n"
+    path = tmp_path / "a.mgf"
+    path.write_text("".join(text.format(n) for n in range(2)))
+    files = FeatureFiles([path])
+    assert len(list(files)) == 2
+    path.write_text("".join(text.format(n) for n in range(records)))
+    with pytest.raises(InputError, match=r"a\.mgf: has changed while it was read"):
+        list(files)

@@ -5,12 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from mzseek.annotation.asking.ask import Asked
-from mzseek.annotation.asking.ions import Hypothesis
-from mzseek.annotation.asking.tolerance import Tolerance
-from mzseek.annotation.features import Feature
-from mzseek.annotation.levels import LEAST_SIMILARITY
-from mzseek.annotation.references import Neighbours, credited, neighbours
+from mzseek.annotation.features import Feature, Tolerance
+from mzseek.annotation.hypotheses import Hypothesis
+from mzseek.annotation.query import FeatureQuery
+from mzseek.annotation.references import LEAST_SIMILARITY, Neighbours, credited, neighbours
 from mzseek.library import Library
 from mzseek.spectra import Spectrum
 
@@ -26,7 +24,7 @@ def asked_of(library, record, **changes):
     }  # fmt: skip
     spectrum = Spectrum(**(facts | changes))
     reading = Hypothesis("[M+H]+", ("[M+H]+",), spectrum.precursor_mz - 1.00728, 0.002)
-    return Asked(Feature("f", "index", (spectrum,)), (reading,), (), ("[M+H]+",), 0)
+    return FeatureQuery(Feature("f", "index", (spectrum,)), (reading,), (), ("[M+H]+",), 0)
 
 
 def test_a_spectrum_of_the_library_matches_itself(bundle):
@@ -87,3 +85,23 @@ def test_a_candidate_is_credited_with_its_match_and_with_another_molecule(make_r
     assert found[1][0] is None
     assert dataclasses.replace(analog, likeness=alike.likeness).record == alike.record
     assert credited([], [], near) == []
+
+
+def test_a_coarse_tolerance_of_another_spectrum_brings_nothing_in(make_library, monkeypatch):
+    """The search keeps so many records: those within a wider tolerance must not fill it."""
+    monkeypatch.setattr("mzseek.annotation.references._MATCHES", 1)
+    peaks, heights = [60.05, 77.0386, 91.05], [1.0, 0.8, 0.3]
+    rows = [
+        ("NC(Cc1ccccc1)C(=O)O", "[M+H]+", peaks, [1.0, 0.7, 0.3]),  # m/z 166.086
+        ("COc1ccc(CCN)cc1C", "[M+H]+", peaks, heights),  # m/z 166.123, the more similar
+    ]
+    library = Library.open(make_library(rows))
+    [place] = np.flatnonzero(np.abs(library.ions.precursors - 166.086) < 0.001).tolist()
+    question = asked_of(library, place, mz=np.array(peaks), intensities=np.array(heights))
+    light = asked_of(library, place, precursor_mz=20.0)
+    tolerance = Tolerance(1.0, 0.01)  # 500 ppm of m/z 20
+    (alone,) = neighbours([question], [("mine", library)], tolerance)
+    beside, _ = neighbours([question, light], [("mine", library)], tolerance)
+    assert list(alone.matches) == ["COLNVLDHVKWLRT"]
+    assert beside.similar == alone.similar
+    assert list(beside.matches) == list(alone.matches)

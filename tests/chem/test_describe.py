@@ -5,15 +5,15 @@ from rdkit import Chem
 from rdkit.Chem import rdMolDescriptors
 
 from mzseek.chem import exact_mass, formula, inchikey_block, parse_molecule
-from mzseek.chem.describe import (
+from mzseek.chem.formulas import parse_formula
+from mzseek.chem.molecules import (
     describe_molecule,
     describe_structure,
     parse_mol_block,
     parse_structure,
 )
-from mzseek.chem.formulas import parse_formula
+from mzseek.core.errors import MoleculeError
 from mzseek.datasets.demo.molecules import demo_molecules
-from mzseek.errors import MoleculeError
 
 MOLECULES = [molecule.smiles for molecule in demo_molecules(0, 200)]
 # More neighbours than InChI allows: a molecule without an InChIKey.

@@ -4,10 +4,9 @@ from rdkit import Chem
 from rdkit.Chem import Descriptors, rdMolDescriptors
 
 from mzseek.chem import standardise
-from mzseek.chem.descriptors import DESCRIPTORS, descriptors
-from mzseek.chem.molecule import parse_molecule
+from mzseek.chem.molecules import DESCRIPTORS, descriptors, parse_molecule
+from mzseek.core.errors import MoleculeError
 from mzseek.datasets.demo.molecules import demo_molecules
-from mzseek.errors import MoleculeError
 
 NAMES = list(DESCRIPTORS)
 

@@ -3,14 +3,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from rdkit import Chem
 from rdkit.Chem import MACCSkeys, rdFingerprintGenerator
-from scipy.sparse import csr_array
 
-from mzseek.chem import FINGERPRINTS, fingerprints, pack_rows, unpack_rows
-from mzseek.errors import MoleculeError
+from mzseek.chem import FINGERPRINTS, fingerprints
+from mzseek.core.errors import MoleculeError
 from mzseek.similarity.packed import pack_words
 
 SMILES = ["CCO", "Cn1c(=O)c2c(ncn2C)n(C)c1=O", "O=C(O)c1ccccc1O", "C", "NC(Cc1ccccc1)C(=O)O"]
@@ -96,12 +93,3 @@ def test_what_is_no_list_of_smiles() -> None:
 def test_the_bad_molecule_is_named() -> None:
     with pytest.raises(MoleculeError, match=r"molecule 1: SMILES 'xyz'"):
         fingerprints(["C", "xyz"])
-
-
-@given(st.integers(1, 30), st.lists(st.sets(st.integers(0, 29)), max_size=6))
-def test_packing_and_back(bits: int, rows: list[set[int]]) -> None:
-    dense = np.array([[i in row for i in range(bits)] for row in rows], dtype=int)
-    matrix = csr_array(dense.reshape(len(rows), bits))
-    packed = pack_rows(matrix)
-    assert np.array_equal(packed, np.packbits(dense.reshape(len(rows), bits), axis=1))
-    assert np.array_equal(unpack_rows(packed, bits).toarray(), matrix.toarray())

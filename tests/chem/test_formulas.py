@@ -7,8 +7,8 @@ from rdkit import Chem
 from rdkit.Chem import rdMolDescriptors
 
 from mzseek.chem.formulas import Formula, parse_formula
+from mzseek.core.errors import MoleculeError
 from mzseek.datasets.demo.molecules import demo_molecules
-from mzseek.errors import MoleculeError
 
 USUAL = [Chem.GetPeriodicTable().GetElementSymbol(n) for n in range(1, 93)]
 COUNTS = st.dictionaries(st.sampled_from(USUAL), st.integers(1, 200), min_size=1, max_size=8)

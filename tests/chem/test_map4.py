@@ -8,7 +8,7 @@ import pytest
 from rdkit import Chem, rdBase
 
 from mzseek.chem.fingerprinting import FINGERPRINTS
-from mzseek.chem.fingerprinting.map4 import map4_bits
+from mzseek.chem.map4 import map4_bits
 
 PUBLISHED = [
     line.split("\t")

@@ -10,7 +10,7 @@ from mzseek.chem import (
     parse_inchi,
     parse_molecule,
 )
-from mzseek.errors import MoleculeError
+from mzseek.core.errors import MoleculeError
 
 CAFFEINE = "CN1C=NC2=C1C(=O)N(C(=O)N2C)C"
 

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from mzseek.cli.app import app
-from mzseek.cli.guard import run_command
+from mzseek.cli.errors import run_command
 
 CAFFEINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O"
 # Options of a run that takes seconds.

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from mzseek.cli import experiments
-from mzseek.cli.experiments import trials_shown
+from mzseek.cli.commands import experiments
+from mzseek.cli.commands.experiments import trials_shown
 from mzseek.experiments.sweep import Ended
 
 

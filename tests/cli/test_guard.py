@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.cli import guard
-from mzseek.errors import InputError
+from mzseek.cli import errors as guard
+from mzseek.core.errors import InputError
 
 
 @pytest.fixture

@@ -14,11 +14,16 @@ from pathlib import Path
 import pytest
 
 from mzseek.chem import exact_mass, precursor_mz
-from mzseek.cli.interrupt import Interrupts
+from mzseek.cli.errors import Interrupts
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at processes in /proc")
 
-CLI = [sys.executable, "-c", "from mzseek.cli import main; main()"]
+# As from a terminal: `nohup make test &` would have its children ignore what is sent here.
+_HEARD = (
+    "from signal import *; signal(SIGHUP, SIG_DFL); signal(SIGTERM, SIG_DFL); "
+    "signal(SIGINT, default_int_handler); "
+)
+CLI = [sys.executable, "-c", f"{_HEARD}from mzseek.cli import main; main()"]
 WITHIN = 5.0  # seconds; two are promised, and a machine that runs tests is a busy one
 # With charges: taking them away, RDKit puts its own handler in the place of Python's.
 GROUPS = ["C", "CC", "CCC", "O", "OC", "F", "Cl", "Br", "N", "C#N", "C(=O)[O-]", "C[NH3+]",
@@ -197,7 +202,7 @@ def test_an_interrupted_build_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def script(body: str) -> list[str]:
-    lines = ["import time, sys, signal", "from mzseek.cli.interrupt import *",
+    lines = ["import time, sys, signal", "from mzseek.cli.errors import *",
              "with Interrupts() as interrupts:", "    print('ready', flush=True)",
              *(f"    {line}" for line in body.splitlines())]  # fmt: skip
     return [sys.executable, "-c", "\n".join(lines)]
@@ -306,8 +311,8 @@ hashlib.pbkdf2_hmac('sha256', b'a', b'b', 2_000_000_000)
 
 def test_cleaning_up_that_does_not_end_is_not_waited_for() -> None:
     body = """
-import mzseek.cli.interrupt
-mzseek.cli.interrupt._CLEANING = 1.0
+import mzseek.cli.errors
+mzseek.cli.errors._CLEANING = 1.0
 try:
     time.sleep(60)
 finally:

@@ -1,20 +1,15 @@
 """Names of files and folders are shown as they are, and what is said to come next does work."""
 
-import ast
 import json
-import re
 import shlex
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from conftest import QUICK
 from mzseek.cli.app import COMMANDS
 
-from .conftest import QUICK
-
-SOURCES = Path(__file__).resolve().parents[2] / "src" / "mzseek" / "cli"
 ALL = "a [red]x[/red] [/] [bold 'q\" :smile: $\\frac$ \\[b] ü 質\\"
 NAMES = [ALL, "[red]x[/red]", "[/]", "[bold", "two  spaces", "it's", '"', "ü質𝛑", "$\\frac$", "-x"]
 
@@ -169,40 +164,3 @@ def test_every_json_is_alone_on_standard_output(
     assert {name.split()[0] for name in commands} | {"demo"} == {
         name for name in COMMANDS if name != "get"
     }
-
-
-# What keeps it so.
-
-
-def is_plain(value: ast.expr) -> bool:
-    called = value.func if isinstance(value, ast.Call) else None
-    return isinstance(called, ast.Name) and called.id in ("plain", "clean", "len", "counted")
-
-
-def shown_texts(function: ast.FunctionDef) -> Iterator[tuple[ast.FormattedValue, set[str]]]:
-    """What a function puts into the sentences and tables that it shows, and the names in it."""
-    for call in ast.walk(function):
-        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name | ast.Attribute)):
-            continue
-        name = call.func.id if isinstance(call.func, ast.Name) else call.func.attr
-        for part in ast.walk(call) if name in ("say", "add_row", "add_column") else ():
-            if isinstance(part, ast.FormattedValue):
-                yield part, {e.id for e in ast.walk(part.value) if isinstance(e, ast.Name)}
-
-
-@pytest.mark.parametrize("path", sorted(SOURCES.glob("*.py")), ids=lambda path: path.stem)
-def test_paths_and_texts_that_a_function_is_given_are_said_plainly(path: Path) -> None:
-    functions = [e for e in ast.walk(ast.parse(path.read_text())) if isinstance(e, ast.FunctionDef)]
-    for function in functions:
-        given = {
-            each.arg
-            for each in (*function.args.args, *function.args.kwonlyargs)
-            if each.annotation is not None
-            and re.search(r"\b(Path|str|Store|Out)\b", ast.unparse(each.annotation))
-            and not ast.unparse(each.annotation).startswith("dict")
-        }
-        for part, names in shown_texts(function):
-            is_number = part.format_spec is not None
-            assert is_number or is_plain(part.value) or not names & given, (
-                f"{path.name}, line {part.lineno}: say plain({ast.unparse(part.value)})"
-            )

@@ -3,12 +3,12 @@ import sys
 
 import pytest
 
-from mzseek.chem.fingerprinting.registry import FINGERPRINTS
+from mzseek.chem.fingerprinting import FINGERPRINTS
 from mzseek.cli.app import COMMANDS
-from mzseek.decision.goals import GOALS
-from mzseek.decision.registry import BAND_SIMILARITIES
+from mzseek.decision.advice import GOALS
+from mzseek.decision.utilities import BAND_SIMILARITIES
 from mzseek.losses import LOSSES
-from mzseek.training.plan.parts import MODELS
+from mzseek.training.options import MODELS
 
 LISTED = {
     ("train",): (*LOSSES, *MODELS),

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.annotation.bundle import Bundle
+from mzseek.bundle import Bundle
 from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.cli import early
 from mzseek.cli.app import COMMANDS, loaded
+from mzseek.core.errors import MzseekError
 from mzseek.database import Database
-from mzseek.datasets.table import find_dataset
-from mzseek.errors import MzseekError
-from mzseek.files import open_source
+from mzseek.datasets.files import find_dataset
+from mzseek.io import open_source
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
 

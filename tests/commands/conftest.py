@@ -14,9 +14,9 @@ import pytest
 from mzseek.database import build_database
 from mzseek.database.sources import file_sources
 from mzseek.datasets.demo.molecules import demo_molecules
-from mzseek.files.lock import lock_of
+from mzseek.io.locks import lock_of
+from mzseek.parallel import LocalEngine
 from mzseek.runs.run import Run
-from mzseek.work import LocalEngine
 
 CLI = [sys.executable, "-c", "from mzseek.cli import main; main()"]
 QUICK = [

@@ -12,27 +12,25 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conftest import World
 from mzseek.cli.commands.database import _show
 from mzseek.cli.commands.prepare import show_prepared
+from mzseek.core.errors import CacheError, DatabaseError, DatasetError, MzseekError, RunError
 from mzseek.database import Database, add_molecules
 from mzseek.database.sources import file_sources
-from mzseek.datasets.table import read_rejects
-from mzseek.errors import CacheError, DatabaseError, DatasetError, MzseekError, RunError
+from mzseek.datasets.files import read_rejects
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
-from mzseek.evidence.matching.add import add_matched
+from mzseek.evidence.decoys import add_matched
+from mzseek.parallel import LocalEngine
 from mzseek.prepared import Prepared, prepare
 from mzseek.prepared.bands import set_bands
 from mzseek.prepared.batch import BatchMaker
-from mzseek.prepared.negatives import add_negatives
-from mzseek.prepared.truths import standard_forms, truths_of
+from mzseek.prepared.extra_lists import add_negatives, standard_forms, truths_of
 from mzseek.prepared.writer import PrepareOptions
 from mzseek.runs.run import Run
-from mzseek.training.plan.options import Options
+from mzseek.training.options import Options
 from mzseek.training.train import train
-from mzseek.work import LocalEngine
-
-from .conftest import World
 
 Use = Callable[[Path], Any]
 WRONG: tuple[Any, ...] = (None, "x", -1, 1.5, True, [], {}, [None], {"x": None}, 10**30, 2**62)
@@ -283,7 +281,7 @@ def test_predictions_of_another_run_are_refused(
 # Masses that no longer fit their table.
 
 
-def test_a_look_up_by_mass_is_right_or_refused(copy: Callable[[str], Path]) -> None:
+def test_a_look_up_by_mass_is_right_or_refused(copy: Callable[[str], Path], resign) -> None:
     folder = copy("store")
     path, draw = folder / "masses.npy", np.random.default_rng(0)
     whole = path.read_bytes()
@@ -295,7 +293,9 @@ def test_a_look_up_by_mass_is_right_or_refused(copy: Callable[[str], Path]) -> N
         places = draw.choice(len(wrong), 5, replace=False)
         wrong[places] += draw.normal(0, 30, len(places))
         path.write_bytes(whole[:128] + wrong.tobytes())
-        store = Database.open(folder)
+        with pytest.raises(DatabaseError, match=r"masses\.npy has changed; build it again"):
+            Database.open(folder).by_mass(150.0)
+        store = Database.open(resign(folder))  # as if it had been written so
         for mass, rows in expected.items():
             try:
                 assert store.by_mass(mass, 300.0).table.to_pylist() == rows

@@ -7,16 +7,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from conftest import COMMANDS, SECONDS, World, contents, output, start
+from mzseek.annotation.features import Tolerance
+from mzseek.annotation.setup import setup_of
+from mzseek.bundle import Bundle
+from mzseek.core.errors import WriteError
 from mzseek.database import Database
-from mzseek.errors import WriteError
+from mzseek.evidence.queries import spectra_from
+from mzseek.export.job import annotate_files
+from mzseek.export.report import report_writers
 from mzseek.prepared import Prepared
 from mzseek.runs.run import Run
-from mzseek.training.plan.options import Options
+from mzseek.spectra import write_mgf
+from mzseek.training.options import Options
 from mzseek.training.train import train
-
-from .conftest import COMMANDS, SECONDS, World, contents, output, start
 
 FULL = "cannot be written (No space left on device)"
 # Kilobytes that are too few for each command's output, of those that it takes.
@@ -128,3 +135,84 @@ def test_what_was_made_with_room_can_be_opened(world: World) -> None:
     store.check()
     assert len(store) > 0
     assert Run.open(world.run.folder).finished
+
+
+@pytest.mark.parametrize("kilobytes", [0, 8, 40])
+def test_an_exported_model_on_a_full_disk(
+    kilobytes: int, fitted_run: Run, bundle_folder: Path, small_disk: Callable[..., Path]
+) -> None:
+    disk = small_disk(20_000)
+    out = disk / "there" / "model"
+    shutil.copytree(bundle_folder, out)
+    before = contents(out)
+    assert sum(map(len, before.values())) > 40 * KILOBYTE
+    leave(kilobytes, disk)
+    arguments = ["model", "export", str(fitted_run.folder), "--out", str(out), "--jobs", "1"]
+    status, said = ended(arguments)
+    assert (status, said.count("\n")) == (2, 1), said
+    assert FULL in said
+    assert f"mzseek: {out}: " in said
+    assert contents(out) == before
+    assert [path.name for path in out.parent.iterdir()] == ["model"]
+    (disk / "filler").unlink()
+    assert ended(arguments)[0] == 0
+    assert [path.name for path in out.parent.iterdir()] == ["model"]
+    assert Bundle.open(out).verify() is None
+
+
+def annotated(spectra: Path, model: Path, out: Path, *, resume: bool = False) -> str:
+    """Annotate; returns what the disk said, or nothing."""
+    setup = setup_of(model=model, precursor=Tolerance(1000.0))
+    try:
+        done = annotate_files([spectra], out, setup, more=report_writers, resume=resume, jobs=1)
+    except WriteError as error:
+        return str(error)
+    assert done.counts["unaccounted"] == 0
+    return ""
+
+
+@pytest.mark.parametrize("name", ["out", "out.tsv", "out.mztab"])
+def test_annotating_that_fills_the_disk_is_resumed_to_the_same_bytes(
+    name: str, small_set: Any, bundle_folder: Path, small_disk: Callable[..., Path], tmp_path: Path
+) -> None:
+    mgf, skipped = tmp_path / "mine.mgf", "BEGIN IONS\nTITLE=bad\nPEPMASS=none\n50 1\nEND IONS\n"
+    write_mgf(mgf, spectra_from(Prepared.open(small_set.folder), np.arange(8)))
+    with mgf.open("a") as file:
+        file.write(skipped * 200)  # their reasons fill the disk before any answer
+    whole = tmp_path / "whole" / name
+    assert annotated(mgf, bundle_folder, whole) == ""
+    expected = contents(whole)
+    disk = small_disk(20_000)
+    out, failed, resumed = disk / "there" / name, 0, 0
+    out.parent.mkdir()
+    for first in (0, 4, 8, 12, 20, 32, 48, 64, 96, 128, 192, 256, 320):
+        leave(first, disk)
+        said = annotated(mgf, bundle_folder, out)
+        if not said:
+            break  # room for all
+        failed += 1
+        assert FULL in said or "cannot be made (No space left on device)" in said
+        assert str(out) in said
+        assert not out.exists()
+        left = {path.name for path in out.parent.iterdir()}
+        assert left <= {f"{name}.partial"}
+        leave(4, disk)  # less than before
+        said = annotated(mgf, bundle_folder, out, resume=True)
+        assert "No space left on device" in said
+        assert str(out) in said
+        resumed += bool(left)
+        (disk / "filler").unlink()
+        assert annotated(mgf, bundle_folder, out, resume=True) == ""
+        found = contents(out)
+        assert _without_times(found) == _without_times(expected)
+        assert [path.name for path in out.parent.iterdir()] == [name]
+        shutil.rmtree(out) if out.is_dir() else out.unlink()
+    assert failed >= 3
+    assert resumed >= 1
+
+
+def _without_times(found: Any) -> Any:
+    if isinstance(found, bytes):
+        return found
+    run = {key: value for key, value in found["run.json"].items() if key not in {"made", "seconds"}}
+    return found | {"run.json": run}

@@ -17,20 +17,19 @@ from typing import Any
 
 import pytest
 
+from conftest import COMMANDS, SECONDS, World, contents, output, start
+from mzseek.core.errors import BusyError, MzseekError
 from mzseek.database import Database, add_molecules, build_database
 from mzseek.database.sources import file_sources
 from mzseek.datasets.build import build_dataset
-from mzseek.errors import BusyError, MzseekError
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
-from mzseek.files import sole_writer
+from mzseek.io import sole_writer
+from mzseek.parallel import LocalEngine
 from mzseek.prepared import Prepared, prepare
-from mzseek.prepared.negatives import add_negatives
+from mzseek.prepared.extra_lists import add_negatives
 from mzseek.prepared.writer import PrepareOptions
 from mzseek.runs.run import Run
-from mzseek.work import LocalEngine
-
-from .conftest import COMMANDS, SECONDS, World, contents, output, start
 
 
 def stopped_when_it_holds(process: subprocess.Popen[str], lock: Path) -> None:

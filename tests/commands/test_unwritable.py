@@ -1,27 +1,32 @@
 """A place that cannot be written is noticed before any work, by every command that writes."""
 
+import os
+import shlex
 import shutil
-from collections.abc import Callable
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import mzseek
+from conftest import CLI, COMMANDS, IN_PLACE, NAMES, SECONDS, World, contents, start
+from mzseek.core.errors import WriteError
 from mzseek.database import Database, add_molecules, build_database
 from mzseek.database.sources import file_sources
 from mzseek.datasets.build import build_dataset
 from mzseek.datasets.demo import write_demo
 from mzseek.datasets.get import get_massspecgym
-from mzseek.errors import WriteError
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
 from mzseek.prepared import Prepared, prepare
-from mzseek.prepared.negatives import add_negatives
+from mzseek.prepared.extra_lists import add_negatives
 from mzseek.runs.run import Run
-from mzseek.training.plan.options import Options
+from mzseek.training.options import Options
 from mzseek.training.train import train
-
-from .conftest import COMMANDS, IN_PLACE, NAMES, SECONDS, World, contents, start
 
 
 def no_work(stage: str, done: int, total: int | None = None) -> None:
@@ -82,7 +87,6 @@ def read_only(
     world: World, small_disk: Callable[..., Path], tmp_path: Path
 ) -> Callable[[Path], Path]:
     """A folder copied onto a disk that is then only for reading."""
-    import subprocess
 
     def copy(folder: Path) -> Path:
         disk = small_disk(20_000)
@@ -174,3 +178,92 @@ def test_a_prepared_folder_on_a_disk_for_reading_only_is_up_to_date(
     assert not anew
     with pytest.raises(WriteError, match=r"cannot be made \(Read-only file system\)"):
         prepare(world.table, {"formula": world.formula}, folder, progress=no_work)
+
+
+@pytest.fixture
+def spectrum() -> Iterator[Path]:
+    """A spectrum of caffeine, in a folder that any user can write to."""
+    with tempfile.TemporaryDirectory(prefix="mzseek-open-") as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        (folder / "a.mgf").write_text(
+            "BEGIN IONS\nFEATURE_ID=7\nPEPMASS=195.0877\nCHARGE=1+\nIONMODE=positive\n"
+            "42.0338 10\n69.0447 25\n110.0713 40\n138.0662 100\nEND IONS\n"
+        )
+        yield folder / "a.mgf"
+
+
+def annotated_by(
+    spectrum: Path, model: Path, environment: dict[str, str], before: Sequence[str] = ()
+) -> str:
+    """The table of candidates that a process makes in such an environment."""
+    arguments = ["annotate", spectrum.name, "--model", str(model), "--out", "out"]
+    arguments += ["--ppm", "1000", "--allow-empty"]
+    ended = subprocess.run(
+        [*before, *CLI, *arguments], env=environment | {"OMP_NUM_THREADS": "1"},
+        cwd=spectrum.parent, capture_output=True, text=True, timeout=SECONDS, check=False,
+    )  # fmt: skip
+    assert (ended.returncode, "Traceback" in ended.stderr) == (0, False), ended.stderr
+    assert {path.name for path in spectrum.parent.iterdir()} == {"a.mgf", "out"}
+    table = (spectrum.parent / "out" / "candidates.tsv").read_text()
+    shutil.rmtree(spectrum.parent / "out")
+    return table
+
+
+@pytest.mark.slow
+def test_annotating_needs_neither_a_home_nor_a_package_that_can_be_written(
+    spectrum: Path, bundle_folder: Path, small_disk: Callable[..., Path], tmp_path: Path
+) -> None:
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in {"HOME", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "MPLCONFIGDIR"}
+    }
+    expected = annotated_by(spectrum, bundle_folder, dict(os.environ))
+    assert expected.count("\n") >= 1
+    home = small_disk(100, "ro")
+    package = tmp_path / "package"
+    source = Path(mzseek.__file__).parent
+    package.mkdir()
+    bound = ["mount", "--bind", str(source.parent), str(package)]
+    subprocess.run(bound, check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(package)], check=True)
+        read_only = inherited | {"PYTHONPATH": str(package), "HOME": str(home)}
+        assert annotated_by(spectrum, bundle_folder, read_only) == expected
+    finally:
+        subprocess.run(["umount", "-l", str(package)], check=True)
+    assert annotated_by(spectrum, bundle_folder, inherited) == expected
+    missing = inherited | {"HOME": str(tmp_path / "none")}
+    assert annotated_by(spectrum, bundle_folder, missing) == expected
+
+
+@pytest.mark.slow
+def test_a_user_without_a_home_annotates_and_leaves_no_folder_behind(
+    spectrum: Path, bundle_folder: Path, tmp_path: Path
+) -> None:
+    # Mounts of a namespace of its own: the user is in no list, the package cannot be written.
+    (tmp_path / "passwd").touch()
+    (tmp_path / "nsswitch.conf").write_text("passwd: files\n")
+    source = shlex.quote(str(Path(mzseek.__file__).parent.parent))
+    script = (
+        f"cd {shlex.quote(str(tmp_path))} && mount --bind passwd /etc/passwd && "
+        f"mount --bind nsswitch.conf /etc/nsswitch.conf && cd {spectrum.parent} && "
+        f'mount --bind {source} {source} && mount -o remount,ro,bind {source} && exec "$@"'
+    )
+    private = ["unshare", "--mount", "sh", "-c", script, "sh"]
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*private, "true"], check=False).returncode
+    ):
+        pytest.skip("only root can mount in a namespace of its own")
+    names = {"HOME", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"}
+    inherited = {name: value for name, value in os.environ.items() if name not in names}
+    python = [*private, sys.executable, "-c"]
+    asked = "import os; print(os.path.expanduser('~'))"
+    home = subprocess.run(
+        [*python, asked], env=inherited, capture_output=True, text=True, check=True
+    )
+    assert home.stdout == "~\n"
+    expected = annotated_by(spectrum, bundle_folder, dict(os.environ))
+    assert annotated_by(spectrum, bundle_folder, inherited, private) == expected

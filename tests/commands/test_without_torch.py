@@ -1,4 +1,4 @@
-"""The base install: no torch, no matplotlib, no DuckDB, no pandas; numbers are those of torch."""
+"""The base install: no torch, no matplotlib, no DuckDB, no pandas."""
 
 import json
 import os
@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conftest import CLI, World
+from mzseek.core.errors import EXTRAS
 from mzseek.datasets.demo import QUERIES
-from mzseek.extras import EXTRAS
 from mzseek.prepared import Prepared
-from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
-
-from .conftest import CLI, World
 
 # Python reads this when it starts: these packages are then nowhere to be found.
 _WITHOUT = """
@@ -73,60 +71,35 @@ def ask(bare: dict[str, str], tmp_path: Path) -> Ask:
     return run
 
 
-def moved(run: Run, folder: Path) -> Path:
-    """A copy of a run whose predictions are to be made anew."""
-    shutil.copytree(run.folder, folder)
-    shutil.rmtree(folder / "predictions")
-    return folder
-
-
-MODELS = [
-    ("bce", "mlp"), ("emb-cos", "mlp"), ("fp-mlp", "mlp"), ("emb-mlp", "deepsets"),
-    ("fp-cos", "transformer"), ("iou", "precursor"), ("bce", "blind"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("loss", "model"), MODELS)
-def test_a_run_is_evaluated_as_with_torch(
-    ask: Ask, trained: Callable[..., Run], tmp_path: Path, loss: str, model: str
+def test_a_trained_run_is_evaluated_from_its_saved_predictions(
+    ask: Ask, trained: Callable[..., Run], tmp_path: Path
 ) -> None:
-    run = trained(loss, model=model)
-    copy = moved(run, tmp_path / "run")
-    found = json.loads(ask("evaluate", copy, "--json").stdout.splitlines()[-1])
-    wanted = subprocess.run(
-        [*CLI, "evaluate", str(run.folder), "--json"], capture_output=True, text=True, check=True
-    )
-    assert_alike(found, json.loads(wanted.stdout.splitlines()[-1]))
-    made = sorted((copy / "predictions").glob("step-*/*"))
-    assert made
-    for folder in made:
-        one, two = Predictions.open(folder), Predictions.open(run.folder / folder.relative_to(copy))
-        assert one.made_with == f"numpy {np.__version__}"
-        assert str(two.made_with).startswith("torch ")
-        for setting, lists in one.lists.items():
-            scores = two.lists[setting].scores
-            scale = np.abs(scores).max()
-            assert np.abs(lists.scores - scores).max() <= 1e-5 * scale
+    run = trained("bce")
+    with_torch = [*CLI, "evaluate", str(run.folder), "--json"]
+    wanted = subprocess.run(with_torch, capture_output=True, text=True, check=True)
+    shutil.copytree(run.folder, tmp_path / "run")
+    bare, full = ask("evaluate", "run", "--json").stdout, wanted.stdout
+    one, two = (json.loads(text.splitlines()[-1]) for text in (bare, full))
+    assert one.keys() == two.keys()
+    assert {name: one[name] for name in one.keys() - {"run"}} == {
+        name: two[name] for name in one.keys() - {"run"}
+    }
 
 
-def assert_alike(found: Any, wanted: Any) -> None:
-    """The same names, and numbers that agree to 1e-5; folders differ."""
-    assert type(found) is type(wanted)
-    if isinstance(found, dict):
-        assert found.keys() == wanted.keys()
-        for name in found.keys() - {"run", "folder", "seconds"}:
-            if name == "temperature":  # the least of a flat valley
-                assert found[name] == pytest.approx(wanted[name], rel=1e-3)
-                continue
-            assert_alike(found[name], wanted[name])
-    elif isinstance(found, list):
-        assert len(found) == len(wanted)
-        for one, two in zip(found, wanted, strict=True):
-            assert_alike(one, two)
-    elif isinstance(found, float):
-        assert found == pytest.approx(wanted, rel=1e-5, abs=1e-5)
-    else:
-        assert found == wanted
+APPLYING = "applying a trained network needs torch: pip install 'mzseek[train]'"
+
+
+def test_applying_a_trained_network_needs_torch(ask: Ask, world: World, tmp_path: Path) -> None:
+    shutil.copytree(world.run.folder, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "predictions")
+    shutil.copytree(world.prepared, tmp_path / "prepared")
+    channel = f"run:{world.run.folder}"
+    for words in (
+        ("evaluate", "run"),
+        ("fit", "prepared", "--channels", f"fragments,{channel}", "--out", "fitted", "--jobs", "1"),
+    ):
+        assert ask(*words, status=2).stderr.splitlines()[-1] == f"mzseek: {APPLYING}"
+    assert not (tmp_path / "fitted").exists()
 
 
 def test_from_files_to_lists_and_decisions(ask: Ask, world: World, tmp_path: Path) -> None:
@@ -197,8 +170,8 @@ def test_every_module_that_needs_no_torch_can_be_loaded(bare: dict[str, str]) ->
     loaded, torn = json.loads(done.stdout)
     rooms = ("mzseek.tensors", "mzseek.similarity.soft", "mzseek.prepared.batch", "mzseek.models.")
     rooms += ("mzseek.training", "mzseek.losses.")  # of losses and models, what has the tensors
-    figures = ("mzseek.report.", "mzseek.experiments.figures", "mzseek.experiments.page")
+    figures = ("mzseek.export.", "mzseek.experiments.figures", "mzseek.experiments.reproduce")
     assert [name for name in torn if not name.startswith((*rooms, *figures))] == []
-    for name in ("mzseek.runs.predictions", "mzseek.evaluation.evaluate", "mzseek.networks",
-                 "mzseek.models.spec", "mzseek.losses", "mzseek.report.drawing"):  # fmt: skip
+    for name in ("mzseek.runs.predictions", "mzseek.evaluation.evaluate", "mzseek.models.configs",
+                 "mzseek.losses", "mzseek.export.spectrum_plot"):  # fmt: skip
         assert name in loaded

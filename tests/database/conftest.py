@@ -10,7 +10,7 @@ import pytest
 from mzseek.database import Database, MoleculeRecord, Sources, build_database
 from mzseek.database.sources import file_sources, read_molecules
 from mzseek.datasets.demo.molecules import demo_molecules
-from mzseek.work import LocalEngine
+from mzseek.parallel import LocalEngine
 
 # More neighbours than InChI allows: a molecule without an InChIKey.
 NAMELESS = "[U]" + "(F)" * 21

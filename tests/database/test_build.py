@@ -12,13 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conftest import all_rows, build, contents, write_table
+from mzseek.core.errors import DatabaseError, DatasetError, InputError, MzseekError
 from mzseek.database import Database, add_molecules, build_database
-from mzseek.database import parts as parts_module
+from mzseek.database import build as parts_module
 from mzseek.database.sources import file_sources
-from mzseek.errors import DatabaseError, DatasetError, InputError, MzseekError
-from mzseek.work import LocalEngine
-
-from .conftest import all_rows, build, contents, write_table
+from mzseek.parallel import LocalEngine
 
 BATCH, CHUNK = 5, 20
 
@@ -202,7 +201,7 @@ import sys
 from pathlib import Path
 from mzseek.database import Database, add_molecules, build_database, parts
 from mzseek.database.sources import file_sources
-from mzseek.work import LocalEngine
+from mzseek.parallel import LocalEngine
 parts.BATCH, parts.CHUNK = {batch}, {chunk}
 what, source, out, jobs = sys.argv[1:]
 print("go", flush=True)
@@ -471,8 +470,8 @@ def limited(source: Path, out: Path, size: int) -> str:
         "import signal, sys; from pathlib import Path\n"
         "from mzseek.database import build_database\n"
         "from mzseek.database.sources import file_sources\n"
-        "from mzseek.errors import WriteError\n"
-        "from mzseek.work import LocalEngine\n"
+        "from mzseek.core.errors import WriteError\n"
+        "from mzseek.parallel import LocalEngine\n"
         "try: build_database(file_sources([Path(sys.argv[1])]), Path(sys.argv[2]),\n"
         "                    engine=LocalEngine(1))\n"
         "except WriteError as error: print(error)\n"

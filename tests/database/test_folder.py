@@ -5,12 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conftest import build, write_table
+from mzseek.core.errors import DatabaseError
 from mzseek.database import Database
-from mzseek.database.folder import COLUMNS, MASSES, MOLECULES, REJECTS, read_manifest
-from mzseek.errors import DatabaseError
-from mzseek.files.manifest import Manifest
-
-from .conftest import build, write_table
+from mzseek.database.store import COLUMNS, MASSES, MOLECULES, REJECTS, read_manifest
+from mzseek.io.manifest import Manifest
 
 
 @pytest.fixture
@@ -75,9 +74,12 @@ def test_only_the_files_asked_for_are_read(store: Path) -> None:
         database.check()
 
 
-def test_masses_that_fall_are_noticed_once_they_are_searched_in(store: Path) -> None:
+def test_masses_that_fall_are_noticed_once_they_are_searched_in(store: Path, resign) -> None:
     masses = np.load(store / MASSES)
     np.save(store / MASSES, masses[::-1])
+    with pytest.raises(DatabaseError, match=r"masses\.npy has changed; build it again"):
+        Database.open(store).many_by_mass([200.0])
+    resign(store)
     with pytest.raises(DatabaseError, match=r"masses\.npy does not rise; build it again"):
         Database.open(store).many_by_mass([200.0])
 

@@ -3,7 +3,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mzseek.database.found import ManyFound, capped, cascade
+from mzseek.database.store import ManyFound, capped, cascade
 
 SOURCES = ["hmdb", "mine", "zinc"]
 ROWS = st.lists(

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mzseek.database import merge as module
-from mzseek.database.merge import merge_equal, merge_parts
-from mzseek.database.rows import part_schema
-from mzseek.work import silent
+from mzseek.database import build as module
+from mzseek.database.build import merge_equal, merge_parts
+from mzseek.database.records import part_schema
+from mzseek.parallel import silent
 
 LISTS = ("sources", "identifiers", "names")
 LISTED = st.lists(st.sampled_from("uvwxyz"), max_size=4, unique=True)

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rdkit import DataStructs
 
+from mzseek.core.errors import DatabaseError
 from mzseek.database import nearest as module
 from mzseek.database.nearest import COUNTS, FILES, WORDS, Nearest, build_index
-from mzseek.errors import DatabaseError
-from mzseek.work import silent
+from mzseek.parallel import silent
 
 WIDTH = 16  # bytes: two words
 

@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.database import parts as module
-from mzseek.database.parts import Parts, describe_all
-from mzseek.database.record import MoleculeRecord
-from mzseek.database.rows import RecordsAt, describe_records
-from mzseek.errors import DatabaseError
-from mzseek.work import LocalEngine, silent
+from mzseek.core.errors import DatabaseError
+from mzseek.database import build as module
+from mzseek.database.build import Parts, describe_all
+from mzseek.database.records import MoleculeRecord, RecordsAt, describe_records
+from mzseek.parallel import LocalEngine, silent
 
 PLAN = {"sources": ["a"], "fingerprint": "morgan2"}
 

@@ -4,9 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conftest import METHANES, all_rows
 from mzseek.chem import inchikey_block
+from mzseek.core.errors import DatabaseError
 from mzseek.database import Database
-from mzseek.database.places import (
+from mzseek.database.store import (
     FILES,
     KEYS,
     LABELLED,
@@ -15,9 +17,6 @@ from mzseek.database.places import (
     has_checksum,
     rows_of,
 )
-from mzseek.errors import DatabaseError
-
-from .conftest import METHANES, all_rows
 
 # Two texts with one CRC-32.
 COLLIDING = ("plumless", "buckeroo")
@@ -78,11 +77,11 @@ def test_entries_that_fall_or_point_past_the_end_are_damage(index: np.ndarray) -
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_an_index_of_another_store_is_noticed(make_store, name: str) -> None:
+def test_an_index_of_another_store_is_noticed(make_store, name: str, resign) -> None:
     store = make_store([("CCO",), ("[2H]CO",), ("CCN",)])
     other = make_store([("N",), ("C",), ("[2H]CO",)], "other")
     (store.folder / name).write_bytes((other.folder / name).read_bytes())
-    opened = Database.open(store.folder)
+    opened = Database.open(resign(store.folder))
     with pytest.raises(DatabaseError, match=f"{name} and molecules.parquet disagree"):
         if name == KEYS:
             opened.by_key(inchikey_block("N"))

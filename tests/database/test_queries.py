@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.adducts import parse_adduct
+from mzseek.chem.adducts import parse_adduct
+from mzseek.core.errors import AdductError, DatabaseError, InputError
 from mzseek.database import Database
-from mzseek.database.folder import COLUMNS
-from mzseek.database.queries import ANSWERED, Query, answer, read_queries, typed_queries
-from mzseek.errors import AdductError, DatabaseError, InputError
+from mzseek.database.search import ANSWERED, Query, answer, read_queries, typed_queries
+from mzseek.database.store import COLUMNS
 
 
 def read(path: Path, data: str | bytes, *adducts: str):

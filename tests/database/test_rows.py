@@ -2,11 +2,16 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
+from conftest import METHANES, NAMELESS
 from mzseek.chem import FINGERPRINTS, exact_mass, fingerprints, formula, inchikey_block
-from mzseek.database.record import MoleculeRecord
-from mzseek.database.rows import RecordsAt, describe_records, fingerprint_bytes, packed, part_schema
-
-from .conftest import METHANES, NAMELESS
+from mzseek.database.records import (
+    MoleculeRecord,
+    RecordsAt,
+    describe_records,
+    fingerprint_bytes,
+    packed,
+    part_schema,
+)
 
 
 def described(*texts: str, kind: str = "morgan2", first: int = 0):

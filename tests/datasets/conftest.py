@@ -8,7 +8,7 @@ import pytest
 
 from mzseek.chem import exact_mass, formula, inchikey_block, precursor_mz
 from mzseek.datasets import DatasetFiles
-from mzseek.datasets.table import COLUMNS
+from mzseek.datasets.files import COLUMNS
 
 MEASURED = {
     "CC(=O)Oc1ccccc1C(=O)O": "train",

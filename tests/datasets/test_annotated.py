@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from mzseek.chem import exact_mass, precursor_mz
-from mzseek.datasets.annotated import INFERRED, Annotated, read_annotated
-from mzseek.datasets.build import build_dataset
-from mzseek.errors import DatasetError
+from mzseek.core.errors import DatasetError
+from mzseek.datasets.build import INFERRED, Annotated, build_dataset, read_annotated
 
 CAFFEINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O"
 INCHI = "1S/C8H10N4O2/c1-10-4-9-6-5(10)7(13)12(3)8(14)11(6)2/h4H,1-3H3"

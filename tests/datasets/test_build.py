@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from mzseek.chem import exact_mass, formula, inchikey_block, precursor_mz
+from mzseek.core.errors import DatasetError, InputError
 from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
 from mzseek.datasets import find_dataset, read_table
 from mzseek.datasets.build import BuildOptions, build_dataset
 from mzseek.datasets.check import check_dataset
-from mzseek.errors import DatasetError, InputError
-from mzseek.work import LocalEngine
+from mzseek.parallel import LocalEngine
 
 MOLECULES = [
     "CC(=O)Oc1ccccc1C(=O)O", "Cn1c(=O)c2c(ncn2C)n(C)c1=O", "N[C@@H](Cc1ccccc1)C(=O)O",

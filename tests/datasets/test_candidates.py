@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.datasets.candidates import read_candidates
-from mzseek.errors import DatasetError
+from mzseek.core.errors import DatasetError
+from mzseek.datasets.files import read_candidates
 
 
 def read(path: Path, text: str) -> tuple[dict[str, list[str]], list[tuple[str, str]]]:

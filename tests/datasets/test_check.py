@@ -2,11 +2,10 @@ import json
 
 import pytest
 
+from conftest import ISOMERS, MEASURED, row
+from mzseek.core.errors import DatasetError
 from mzseek.datasets.check import Finding, check_dataset
-from mzseek.errors import DatasetError
-from mzseek.rejects import Reason
-
-from .conftest import ISOMERS, MEASURED, row
+from mzseek.io.skipped import Reason
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 PHENYLALANINE = "NC(Cc1ccccc1)C(=O)O"
@@ -35,7 +34,7 @@ def test_empty_lists_are_told_by_their_code_and_not_by_their_words(
     expected = counts(check_dataset(files))
     assert expected["empty candidate lists"] == 2
     monkeypatch.setattr(
-        "mzseek.datasets.candidates.Reason", lambda _, code: Reason("nothing in it", code=code)
+        "mzseek.datasets.files.Reason", lambda _, code: Reason("nothing in it", code=code)
     )
     assert counts(check_dataset(files)) == expected
 

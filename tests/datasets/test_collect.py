@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.datasets.collect import collect
-from mzseek.errors import DatasetError
+from mzseek.core.errors import DatasetError
+from mzseek.datasets.molecules import collect
 
 HEADER = "identifier\tmzs\tintensities\tsmiles\tprecursor_mz\tadduct\tfold\tcollision_energy\n"
 ROWS = [

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.chem.describe import describe_structure
-from mzseek.choices import EQUAL_IN
+from mzseek.chem.molecules import describe_structure
+from mzseek.core.errors import DatabaseError, DatasetError
+from mzseek.core.registry import EQUAL_IN
 from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
+from mzseek.datasets.build import DrawOptions, check_drawable, draw_candidates
 from mzseek.datasets.demo.molecules import demo_molecules
-from mzseek.datasets.draw import DrawOptions, check_drawable, draw_candidates
-from mzseek.errors import DatabaseError, DatasetError
-from mzseek.work import LocalEngine
+from mzseek.parallel import LocalEngine
 
 LABELLED = ["[2H]CO", "[13CH3]O", "CO"]
 

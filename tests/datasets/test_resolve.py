@@ -1,8 +1,6 @@
 from array import array
 
-from mzseek.datasets.collect import RawLists
-from mzseek.datasets.molecules import build_molecule_table
-from mzseek.datasets.resolve import resolve
+from mzseek.datasets.molecules import RawLists, build_molecule_table, resolve
 
 # Ethanol twice, no molecule, benzene, and two acids of the same MACCS keys.
 SMILES = ["CCO", "OCC", "not one", "c1ccccc1", "CCCCCCCC(=O)O", "CCCCCCCCC(=O)O"]

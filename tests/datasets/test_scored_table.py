@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from mzseek.chem import fingerprints
+from mzseek.core.errors import InputError, MoleculeError
 from mzseek.datasets.scored_table import read_scored_table
 from mzseek.decision import posterior
-from mzseek.errors import InputError, MoleculeError
 
 
 def write(path: Path, text: str) -> Path:

@@ -4,13 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from mzseek.datasets.split import (
+from mzseek.datasets.build import (
     assign_folds,
     join_clusters,
     nearest_similarity,
     structure_clusters,
 )
-from mzseek.similarity import blocks
+from mzseek.similarity import packed as blocks
 
 matrices = st.lists(st.sets(st.integers(0, 11)), min_size=1, max_size=14).map(
     lambda rows: np.array([[i in row for i in range(12)] for row in rows], dtype=int)

@@ -3,20 +3,19 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.datasets import candidates as candidates_module
+from conftest import row
+from mzseek.core.errors import DatasetError
+from mzseek.datasets import files as candidates_module
 from mzseek.datasets import find_dataset, read_candidates, read_table
-from mzseek.datasets.collect import collect
-from mzseek.datasets.table import (
+from mzseek.datasets.files import (
     dataset_of,
     read_rejects,
     write_candidates,
     write_rejects,
     write_table,
 )
-from mzseek.errors import DatasetError
-from mzseek.files.streams import json_stream
-
-from .conftest import row
+from mzseek.datasets.molecules import collect
+from mzseek.io import json_stream
 
 
 def test_a_set_is_found_by_its_files_names(write_set) -> None:

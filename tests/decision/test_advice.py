@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mzseek.core.errors import DecisionError
 from mzseek.decision import bound_hit_under_similarity, bound_similarity_under_hit
-from mzseek.decision.advice import advise, band_row, compares
-from mzseek.decision.goals import GOALS
-from mzseek.errors import DecisionError
+from mzseek.decision.advice import GOALS, advise, band_row, compares
 from mzseek.losses import LOSSES
 from mzseek.metrics import METRICS
 

@@ -6,10 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from mzseek.decision import bayes_decision, decompose, expected_utility, regret, top_k
-from mzseek.errors import DecisionError
-
-from .conftest import (
+from conftest import (
     FORMS,
     TOY,
     TOY_P,
@@ -19,6 +16,8 @@ from .conftest import (
     expected_by_hand,
     unhurried,
 )
+from mzseek.core.errors import DecisionError
+from mzseek.decision import bayes_decision, decompose, expected_utility, regret, top_k
 
 WITHIN = ("candidates", "all")
 utilities = st.sampled_from(UTILITIES)

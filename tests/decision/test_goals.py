@@ -1,5 +1,5 @@
-from mzseek.decision.goals import GOALS, METRICS
-from mzseek.decision.registry import UTILITIES
+from mzseek.decision.advice import GOALS, METRICS
+from mzseek.decision.utilities import UTILITIES
 from mzseek.losses import LOSSES
 
 

@@ -3,8 +3,8 @@ import sys
 
 import pytest
 
-from mzseek.decision.registry import BAND_SIMILARITIES, UTILITIES, utility_named
-from mzseek.errors import DecisionError
+from mzseek.core.errors import DecisionError
+from mzseek.decision.utilities import BAND_SIMILARITIES, UTILITIES, utility_named
 
 
 def test_names_are_their_keys() -> None:
@@ -20,7 +20,7 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
 def test_names_and_facts_load_no_library() -> None:
     heavy = "{'numpy', 'scipy'}"
     code = (
-        "import sys, mzseek.decision.registry, mzseek.decision.goals; "
+        "import sys, mzseek.decision.utilities, mzseek.decision.advice; "
         f"sys.exit(bool({heavy} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from mzseek.decision.distributions import distribution
-from mzseek.decision.registry import UTILITIES
-from mzseek.decision.utilities import expected, expected_of_candidates
+from mzseek.decision.utilities import UTILITIES, expected, expected_of_candidates
 
 ROWS = np.array([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]])
 KNOWN = distribution(ROWS, [0.4, 0.3, 0.1, 0.2])

@@ -3,11 +3,20 @@ import json
 import pytest
 
 from mzseek.decision import UTILITIES, WITHIN
-from mzseek.evaluation.beliefs import CONTROL_UTILITIES, Beliefs, beliefs_of
-from mzseek.evaluation.decoding import decode
-from mzseek.evaluation.posteriors import calibrate
+from mzseek.evaluation.posterior_report import (
+    CONTROL_UTILITIES,
+    PosteriorReport,
+    beliefs_of,
+    decode,
+)
+from mzseek.evaluation.posteriors import (
+    abstentions,
+    calibrate,
+    calibration_errors,
+    risk_area,
+    set_results,
+)
 from mzseek.evaluation.scored import Scoring
-from mzseek.evaluation.uncertainty import abstentions, calibration_errors, risk_area, set_results
 from mzseek.prepared import Prepared
 
 
@@ -15,7 +24,9 @@ from mzseek.prepared import Prepared
 def test_beliefs_are_made_of_their_parts(loss: str, trained, small: Prepared) -> None:
     run = trained(loss)
     stages = set()
-    got: Beliefs = beliefs_of(run, progress=lambda stage, done, total=None: stages.add(stage))
+    got: PosteriorReport = beliefs_of(
+        run, progress=lambda stage, done, total=None: stages.add(stage)
+    )
     found = calibrate(run)
     assert got.calibrated.asked.probabilities.tolist() == found.asked.probabilities.tolist()
     assert got.decoded.to_dict() == decode(found.asked, small).to_dict()

@@ -7,17 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.errors import RunError
-from mzseek.evaluation.bits import bits_of, some_lists
+from conftest import sign
+from mzseek.core.errors import RunError
+from mzseek.core.ragged import Ragged
+from mzseek.evaluation.information_gain import bits_of, some_lists
+from mzseek.evaluation.pooled import calibrate_together
 from mzseek.evaluation.posteriors import calibrate, chosen_lists, fitted_on, labels_of
 from mzseek.evaluation.scored import Scoring
-from mzseek.evaluation.together import calibrate_together
 from mzseek.metrics import bootstrap
 from mzseek.prepared import Prepared
-from mzseek.ragged import Ragged
 from mzseek.runs.run import Run
-
-from ..conftest import sign
 
 
 def of_truth(posterior) -> np.ndarray:

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conftest import sign
+from mzseek.core.errors import RunError
 from mzseek.decision import UTILITIES, WITHIN, bayes_decision
-from mzseek.errors import RunError
-from mzseek.evaluation.decoding import DecodedFold, decode, list_distribution
+from mzseek.evaluation.posterior_report import DecodedFold, decode, list_distribution
 from mzseek.evaluation.posteriors import Posterior, calibrate
 from mzseek.evaluation.scored import Scoring
 from mzseek.metrics import bit_accuracy, bootstrap, bootstrap_difference, cosine, tanimoto
@@ -15,8 +16,6 @@ from mzseek.prepared import Prepared, prepare
 from mzseek.prepared.writer import PrepareOptions
 from mzseek.runs.run import Run
 from mzseek.similarity import f1
-
-from ..conftest import sign
 
 BY_HAND = {"bits": bit_accuracy, "tanimoto": tanimoto, "cosine": cosine, "f1": f1}
 
@@ -76,7 +75,7 @@ def test_two_processes_give_what_one_gives(trained, small: Prepared, monkeypatch
         found, small, processes=1, progress=lambda stage, done, total: told.append((done, total))
     )
     assert told[-1] == (16, 16)
-    monkeypatch.setattr("mzseek.evaluation.decoding._LISTS_AT_A_TIME", 5)
+    monkeypatch.setattr("mzseek.evaluation.posterior_report._LISTS_AT_A_TIME", 5)
     two = decode(found, small, processes=2)
     for key, values in flattened(one).items():
         assert values.tolist() == flattened(two)[key].tolist()

@@ -7,19 +7,18 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from conftest import sign
 from mzseek import similarity
-from mzseek.choices import Ties
-from mzseek.errors import CacheError, RunError
+from mzseek.core.errors import CacheError, RunError
+from mzseek.core.registry import Ties
 from mzseek.evaluation.evaluate import FINGERPRINT_METRICS, Evaluation, evaluate, mces_of_best
 from mzseek.evaluation.scored import Scoring
 from mzseek.metrics import binarise, bit_accuracy, cosine, hit_rate, soft_tanimoto, tanimoto
 from mzseek.prepared import Prepared
-from mzseek.prepared.slices import IDENTITIES
-from mzseek.runs.kept import kept_model
+from mzseek.prepared.reader import IDENTITY_BITS
+from mzseek.runs.checkpoints import kept_model
 from mzseek.runs.predictions import Predictions, random_fold
 from mzseek.runs.run import Run
-
-from ..conftest import sign
 
 HITS = ("hit_rate@1", "hit_rate@5", "hit_rate@20")
 ROWS = {
@@ -228,13 +227,13 @@ def test_equal_scores_are_chance_by_expectation(copied) -> None:
     assert means["pessimistic"]["hit_rate@1"] == pytest.approx(singles)
 
 
-@pytest.mark.parametrize("identity", IDENTITIES)
+@pytest.mark.parametrize("identity", IDENTITY_BITS)
 @pytest.mark.parametrize("setting", ["mass", "formula"])
 def test_chance_is_one_in_n(identity: str, setting: str, trained) -> None:
     run = trained("emb-cos")
     found = evaluate(run, Scoring(candidates=setting, identity=identity))
     part = saved(run, f"hit_rate@1/{setting}").lists[setting]
-    labels = (part.identity & IDENTITIES[identity]) > 0
+    labels = (part.identity & IDENTITY_BITS[identity]) > 0
     lists = np.repeat(np.arange(len(part.counts)), part.counts)
     hits = np.bincount(lists[labels], minlength=len(part.counts))
     n, q = part.counts[hits > 0], hits[hits > 0]

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.errors import RunError
+from mzseek.core.errors import RunError
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.leaderboard import COLUMNS, leaderboard_row, write_leaderboard
 from mzseek.evaluation.scored import Scoring

@@ -5,17 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conftest import sign
+from mzseek.core.errors import CacheError, RunError
 from mzseek.decision import fit_calibration, fit_temperature, posterior
-from mzseek.errors import CacheError, RunError
 from mzseek.evaluation.posteriors import Calibrated, Posterior, calibrate
 from mzseek.evaluation.scored import Scoring
 from mzseek.prepared import CandidateLists, Prepared
-from mzseek.prepared.segment import NewMolecules, append_segment
-from mzseek.prepared.slices import IDENTITIES
+from mzseek.prepared.reader import IDENTITY_BITS
+from mzseek.prepared.writer import NewMolecules, append_segment
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
-
-from ..conftest import sign
 
 OCTANOIC, NONANOIC = "CCCCCCCC(=O)O", "CCCCCCCCC(=O)O"
 HYDROXYPYRIDINE, PYRIDONE = "Oc1ccccn1", "O=c1cccc[nH]1"
@@ -70,7 +69,7 @@ def test_probabilities_are_those_of_the_saved_scores(setting: str, trained) -> N
     for end, count, query in zip(np.cumsum(part.counts), part.counts, part.queries, strict=True):
         here = slice(end - count, end)
         p = found.calibration.posterior(part.scores[here], [count])
-        labels = (part.identity[here] & IDENTITIES["fingerprint"]) > 0
+        labels = (part.identity[here] & IDENTITY_BITS["fingerprint"]) > 0
         rows = zip(part.candidates[here].tolist(), p, labels, strict=True)
         wanted[int(query)] = sorted(rows)
     for query, here in zip(found.queries, slices(found), strict=True):

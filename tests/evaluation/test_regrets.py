@@ -3,8 +3,8 @@ import itertools
 import numpy as np
 import pytest
 
+from mzseek.core.errors import RunError
 from mzseek.decision import UTILITIES, Bounds, bayes_decision, expected_utility, regret_bounds
-from mzseek.errors import RunError
 from mzseek.evaluation.posteriors import Posterior, calibrate
 from mzseek.evaluation.regrets import FoldRegrets, fold_regrets, regrets_of
 from mzseek.evaluation.scored import Scoring
@@ -108,7 +108,7 @@ def test_a_theorem_that_fails_is_counted() -> None:
 def test_processes_change_nothing(trained, small, monkeypatch) -> None:
     posterior = calibrate(trained("bce"), Scoring(fold="train")).asked
     alone = fold_regrets(posterior, small, processes=1)
-    monkeypatch.setattr("mzseek.evaluation.decoding._LISTS_AT_A_TIME", 7)
+    monkeypatch.setattr("mzseek.evaluation.posterior_report._LISTS_AT_A_TIME", 7)
     shared = fold_regrets(posterior, small, processes=2)
     for name, each in alone.items():
         assert each.similarity_lost.tolist() == shared[name].similarity_lost.tolist()

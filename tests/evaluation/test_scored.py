@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.errors import RunError
+from mzseek.core.errors import RunError
 from mzseek.evaluation.scored import (
     Scoring,
     best_metric,
@@ -18,12 +18,12 @@ from mzseek.evaluation.scored import (
     scored_lists,
     why_no_fingerprint,
 )
+from mzseek.parallel.engine import silent
 from mzseek.prepared import Prepared
-from mzseek.runs.kept import kept_model
+from mzseek.runs.checkpoints import kept_model
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
 from mzseek.similarity import soft_tanimoto
-from mzseek.work.progress import silent
 
 OTHERS = ("tanimoto", "soft-tanimoto")
 
@@ -95,7 +95,7 @@ def test_a_ranking_has_the_checkpoint_that_was_kept_for_it(similarity: str, trai
         data = run.facts["data"] | {"measured_on": own}
         measured = Run(run.folder, run.facts | {"data": data})
         assert best_metric(measured, "hit_rate@5/other") == f"hit_rate@5/{own}"
-    without = trained("bce", other_rankings=False)  # as are runs of earlier versions
+    without = trained("bce", other_rankings=False)
     assert best_metric(without, f"hit_rate@5/formula/{similarity}") == "hit_rate@5/formula"
 
 

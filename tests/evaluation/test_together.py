@@ -4,13 +4,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mzseek.core.errors import CacheError, RunError
 from mzseek.decision import Calibration, Pooling, fit_pooling
-from mzseek.errors import CacheError, RunError
-from mzseek.evaluation.beliefs import beliefs_in
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.posteriors import calibrate, chosen_lists, labels_of
-from mzseek.evaluation.scored import Scoring
-from mzseek.evaluation.together import (
+from mzseek.evaluation.pooled import (
     Reading,
     by_number,
     calibrate_together,
@@ -18,6 +15,9 @@ from mzseek.evaluation.together import (
     groups_of,
     pooled_lists,
 )
+from mzseek.evaluation.posterior_report import beliefs_in
+from mzseek.evaluation.posteriors import calibrate, chosen_lists, labels_of
+from mzseek.evaluation.scored import Scoring
 from mzseek.metrics import bootstrap_difference, hit_rate
 from mzseek.runs.predictions import ListScores, Predictions
 

@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 
 from mzseek.decision import Calibration, coverage_range
-from mzseek.evaluation.posteriors import Calibrated, Posterior
-from mzseek.evaluation.scored import Scoring
-from mzseek.evaluation.uncertainty import (
+from mzseek.evaluation.posteriors import (
+    Calibrated,
+    Posterior,
     abstentions,
     by_molecule,
     calibration_errors,
     risk_area,
     set_results,
 )
+from mzseek.evaluation.scored import Scoring
 from mzseek.metrics import bootstrap
 
 

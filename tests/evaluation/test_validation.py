@@ -4,12 +4,12 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from mzseek.choices import Ties
-from mzseek.evaluation.validation import HITS, hit_rates, thresholded_tanimoto, validation_means
+from mzseek.core.registry import Ties
+from mzseek.evaluation.scored import HITS, hit_rates, thresholded_tanimoto, validation_means
 from mzseek.metrics import hit_rate, tanimoto
-from mzseek.models.applied import TorchNetwork
+from mzseek.models.model import TorchNetwork
 from mzseek.prepared import Prepared
-from mzseek.prepared.slices import IDENTITIES, Slices
+from mzseek.prepared.reader import IDENTITY_BITS, Slices
 from mzseek.runs.predictions import ListScores, Predictions, predict
 from mzseek.training.train import random_fold
 
@@ -22,10 +22,10 @@ def lists(small: Prepared) -> ListScores:
 
 
 @pytest.mark.parametrize("ties", get_args(Ties))
-@pytest.mark.parametrize("identity", IDENTITIES)
+@pytest.mark.parametrize("identity", IDENTITY_BITS)
 def test_hit_rates_are_those_of_each_list_by_itself(lists: ListScores, ties, identity: str) -> None:
     found, molecule = hit_rates(lists, ties, identity)
-    labels = (lists.identity & IDENTITIES[identity]) > 0
+    labels = (lists.identity & IDENTITY_BITS[identity]) > 0
     ends = np.cumsum(lists.counts)
     expected: dict[int, list[float]] = {k: [] for k in HITS}
     kept = []
@@ -42,7 +42,7 @@ def test_hit_rates_are_those_of_each_list_by_itself(lists: ListScores, ties, ide
 
 
 def test_a_list_whose_truth_is_a_tautomer_counts_in_one_sense(lists: ListScores) -> None:
-    by_fingerprint, by_block = (len(hit_rates(lists, "expected", i)[1]) for i in IDENTITIES)
+    by_fingerprint, by_block = (len(hit_rates(lists, "expected", i)[1]) for i in IDENTITY_BITS)
     assert by_block - by_fingerprint == 2
     assert by_block == len(lists.queries)
 
@@ -64,7 +64,7 @@ def test_no_lists_have_no_hit_rates(lists: ListScores) -> None:
 def test_tanimoto_is_that_of_the_thresholded_prediction(
     small: Prepared, small_model, monkeypatch
 ) -> None:
-    monkeypatch.setattr("mzseek.evaluation.validation._ROWS", 5)
+    monkeypatch.setattr("mzseek.evaluation.scored._ROWS", 5)
     queries = small.in_fold("val")
     predictions = predict(TorchNetwork(small_model()), Slices(small, (), queries), queries)
     truth = small.fingerprint_rows(small.molecule[queries]).toarray()

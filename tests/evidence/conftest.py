@@ -7,16 +7,14 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
-from mzseek.adducts import precursor_mz
 from mzseek.chem import exact_mass, inchikey_block
+from mzseek.chem.adducts import precursor_mz
 from mzseek.datasets.demo.fragmenter import Fragmenter
 from mzseek.datasets.demo.molecules import demo_molecules
-from mzseek.evidence.channel import Channel, Features, Learned
-from mzseek.evidence.fitting.fit import fit
-from mzseek.evidence.known import Lessons, Questions
-from mzseek.evidence.lists import Lists
-from mzseek.evidence.molecules import Molecules
-from mzseek.evidence.pairs.inputs import PairInputs, pair_inputs
+from mzseek.evidence.channel import Channel, ChannelState, Features
+from mzseek.evidence.fitting import fit
+from mzseek.evidence.fragments import PairInputs, pair_inputs
+from mzseek.evidence.queries import LabelledQueries, Lists, Molecules, TrainingSet
 from mzseek.evidence.registry import channels_from
 from mzseek.fragments import ion_forms, plausible
 from mzseek.prepared.reader import Prepared
@@ -34,7 +32,7 @@ def simulated(smiles: str, number: int, adduct: str = "[M+H]+") -> Spectrum:
     return Spectrum(mz, heights, mass, adduct, 1, f"{smiles}-{number}")
 
 
-def questions_of(smiles: list[str], candidates: list[list[str]], each: int = 2) -> Questions:
+def questions_of(smiles: list[str], candidates: list[list[str]], each: int = 2) -> LabelledQueries:
     """Spectra of molecules, several of each, with candidates by SMILES."""
     owners = np.repeat(np.arange(len(smiles)), each)
     spectra = [simulated(smiles[own], number) for number, own in enumerate(owners)]
@@ -43,11 +41,11 @@ def questions_of(smiles: list[str], candidates: list[list[str]], each: int = 2) 
     truth = np.array(smiles)[owners]
     named = np.array(lists.molecules.smiles)[lists.candidates]
     blocks = np.array([inchikey_block(each) for each in smiles], "S14")
-    return Questions(lists, named == lists.ragged.spread(truth), blocks[owners])
+    return LabelledQueries(lists, named == lists.ragged.spread(truth), blocks[owners])
 
 
 @pytest.fixture(scope="session")
-def asked() -> Questions:
+def asked() -> LabelledQueries:
     """40 molecules, two spectra each, lists of six of about equal mass."""
     pool = [m.smiles for m in demo_molecules(0, 300) if 10 <= len(m.smiles) <= 40]
     pool = sorted(pool, key=exact_mass)
@@ -60,27 +58,27 @@ def asked() -> Questions:
 
 
 @pytest.fixture(scope="session")
-def lessons(asked: Questions) -> Lessons:
+def lessons(asked: LabelledQueries) -> TrainingSet:
     return lessons_of(asked)
 
 
-def lessons_of(asked: Questions) -> Lessons:
+def lessons_of(asked: LabelledQueries) -> TrainingSet:
     """All spectra of the questions, with their molecules."""
     starts = np.flatnonzero(asked.labels)
     truth = asked.lists.candidates[starts]
     table, molecule = np.unique(truth, return_inverse=True)
     smiles = [asked.lists.molecules.smiles[each] for each in table]
     blocks = np.array([inchikey_block(each) for each in smiles], "S14")
-    return Lessons(asked.lists.spectra, molecule, Molecules(smiles), blocks, asked)
+    return TrainingSet(asked.lists.spectra, molecule, Molecules(smiles), blocks, asked)
 
 
 @pytest.fixture
 def in_two_orders(
-    asked: Questions, lessons: Lessons
-) -> Callable[[Channel], tuple[Learned, Features, Features]]:
+    asked: LabelledQueries, lessons: TrainingSet
+) -> Callable[[Channel], tuple[ChannelState, Features, Features]]:
     """What a channel learns and says, and what it says of all in another order, row by row."""
 
-    def hold(channel: Channel) -> tuple[Learned, Features, Features]:
+    def hold(channel: Channel) -> tuple[ChannelState, Features, Features]:
         learned = channel.learn(lessons)
         said = channel.features(learned, asked.lists)
         assert said.shape == (asked.lists.ragged.total, len(channel.feature_names))
@@ -95,7 +93,7 @@ def in_two_orders(
 
 
 @pytest.fixture
-def shuffled(asked: Questions) -> Questions:
+def shuffled(asked: LabelledQueries) -> LabelledQueries:
     """The same questions in another order of spectra, candidates and peaks."""
     return _shuffled(asked)[0]
 
@@ -112,11 +110,11 @@ def inputs_of() -> Callable[[Lists], PairInputs]:
 
 
 @pytest.fixture(scope="session")
-def inputs(asked: Questions) -> PairInputs:
+def inputs(asked: LabelledQueries) -> PairInputs:
     return inputs_from(asked.lists)
 
 
-def _shuffled(asked: Questions) -> tuple[Questions, np.ndarray]:
+def _shuffled(asked: LabelledQueries) -> tuple[LabelledQueries, np.ndarray]:
     """The same questions in another order of spectra, candidates and peaks; where each row was."""
     rng, lists = np.random.default_rng(3), asked.lists
     order = rng.permutation(len(asked))
@@ -137,7 +135,7 @@ def _shuffled(asked: Questions) -> tuple[Questions, np.ndarray]:
     first = lists.ragged.starts[order]
     within = inside[other.place] - np.repeat(lists.pointers[lists.list_of[order]], other.counts)
     rows = np.repeat(first, other.counts) + within
-    return Questions(other, asked.labels[rows], asked.blocks[order]), rows
+    return LabelledQueries(other, asked.labels[rows], asked.blocks[order]), rows
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mzseek.evidence.asked import (
+from mzseek.evidence.queries import (
     chance,
     few_of_each,
     lessons_from,

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from mzseek.errors import EvidenceError
-from mzseek.evidence.blind import Blind, blind_rows, fit_blind, log_probability
+from mzseek.core.errors import EvidenceError
+from mzseek.evidence.prior import Blind, blind_rows, fit_blind, log_probability
 
 
 def random_bits(rng: np.random.Generator, molecules: int, bits: int) -> csr_array:

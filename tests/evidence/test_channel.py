@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from mzseek.evidence.channel import Channel, Learned
+from mzseek.evidence.channel import Channel, ChannelState
 from mzseek.evidence.registry import CHANNELS
 
 
 def test_nothing_learned_is_from_no_molecule() -> None:
-    assert Learned().blocks.shape == (0,)
-    assert Learned().blocks.dtype == np.dtype("S14")
+    assert ChannelState().blocks.shape == (0,)
+    assert ChannelState().blocks.dtype == np.dtype("S14")
 
 
 @pytest.mark.parametrize("name", list(CHANNELS))

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from mzseek.evidence.known import Lessons, Measured, Questions
-from mzseek.library.lists import Ions
-from mzseek.library.lists import Lists as PeakLists
+from mzseek.evidence.queries import LabelledQueries, Measured, TrainingSet
+from mzseek.library.similarity import Ions
+from mzseek.library.similarity import Lists as PeakLists
 
 
-def test_some_questions_keep_their_answers(asked: Questions) -> None:
+def test_some_questions_keep_their_answers(asked: LabelledQueries) -> None:
     wanted = np.array([5, 2, 7])
     some = asked.only(wanted)
     assert np.array_equal(some.blocks, asked.blocks[wanted])
@@ -16,12 +16,12 @@ def test_some_questions_keep_their_answers(asked: Questions) -> None:
     assert some.lists.ragged.sum(some.labels, int).tolist() == [1, 1, 1]
 
 
-def test_every_molecule_counts_once(asked: Questions) -> None:
+def test_every_molecule_counts_once(asked: LabelledQueries) -> None:
     some = asked.only(np.array([0, 1, 2]))  # two spectra of one molecule, one of another
     assert some.weights().tolist() == [0.5, 0.5, 1.0]
 
 
-def test_lessons_without_molecules_know_nothing_of_them(lessons: Lessons) -> None:
+def test_lessons_without_molecules_know_nothing_of_them(lessons: TrainingSet) -> None:
     gone = lessons.blocks[:5]
     left = lessons.without(gone)
     assert not np.isin(left.learned_from, gone).any()

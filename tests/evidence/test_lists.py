@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mzseek.errors import EvidenceError
-from mzseek.evidence.lists import Lists, mode_of
+from mzseek.core.errors import EvidenceError
+from mzseek.evidence.queries import Lists, mode_of
 from mzseek.spectra import Spectrum
 
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from mzseek.errors import EvidenceError
-from mzseek.evidence.logit import fit_logit
-from mzseek.ragged import Ragged
+from mzseek.core.errors import EvidenceError
+from mzseek.core.ragged import Ragged
+from mzseek.evidence.ranker import fit_logit
 
 
 def drawn(weights: np.ndarray, lists: int, seed: int = 0) -> tuple:

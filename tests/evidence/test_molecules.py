@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from mzseek.chem import fingerprints
-from mzseek.chem.descriptors import DESCRIPTORS, descriptors
-from mzseek.errors import MoleculeError
-from mzseek.evidence import molecules
-from mzseek.evidence.molecules import Molecules
+from mzseek.chem.molecules import DESCRIPTORS, descriptors
+from mzseek.core.errors import MoleculeError
+from mzseek.evidence import queries as molecules
+from mzseek.evidence.queries import Molecules
 from mzseek.fragments import piece_table
 
 SMILES = ["CCO", "c1ccccc1", "CC(=O)O", "[Na+].[Cl-]", "CCCCC"]
@@ -76,7 +76,7 @@ def test_descriptors_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.extend(texts)
         return descriptors(texts)
 
-    monkeypatch.setattr("mzseek.evidence.molecules.descriptors", counted)
+    monkeypatch.setattr("mzseek.evidence.queries.descriptors", counted)
     table = Molecules(smiles, jobs=1)
     assert np.array_equal(table.descriptors(np.array([1, 0, 1])), descriptors(smiles)[[1, 0, 1]])
     assert np.array_equal(table.descriptors(np.array([2, 1])), descriptors(smiles)[[2, 1]])

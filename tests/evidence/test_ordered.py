@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from mzseek.evidence.known import Questions
-from mzseek.evidence.ordered import in_order
+from mzseek.evidence.queries import LabelledQueries, in_order
 
 
-def test_any_order_becomes_one_order(asked: Questions, shuffled: Questions) -> None:
+def test_any_order_becomes_one_order(asked: LabelledQueries, shuffled: LabelledQueries) -> None:
     one, other = in_order(asked), in_order(shuffled)
     assert [s.identifier for s in one.lists.spectra] == [s.identifier for s in other.lists.spectra]
     assert np.array_equal(one.blocks, other.blocks)
@@ -14,7 +13,7 @@ def test_any_order_becomes_one_order(asked: Questions, shuffled: Questions) -> N
     assert np.array_equal(one.lists.candidates, other.lists.candidates)
 
 
-def test_nothing_is_lost(asked: Questions) -> None:
+def test_nothing_is_lost(asked: LabelledQueries) -> None:
     one = in_order(asked)
     assert sorted(s.identifier for s in one.lists.spectra) == sorted(
         s.identifier for s in asked.lists.spectra

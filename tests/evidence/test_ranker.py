@@ -6,19 +6,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mzseek.errors import EvidenceError
-from mzseek.evidence.known import Questions
-from mzseek.evidence.lists import Lists
-from mzseek.evidence.molecules import Molecules
+from mzseek.core.errors import EvidenceError
+from mzseek.core.ragged import Ragged, pointers
+from mzseek.evidence.queries import LabelledQueries, Lists, Molecules
 from mzseek.evidence.ranker import Ranker, fit_ranker
-from mzseek.ragged import Ragged, pointers
 from mzseek.spectra import Spectrum
 
 LABELS, NAMES = ("one", "two"), (("a", "b"), ("c",))
 SCALES = np.array([1.0, 10.0, 0.1])
 
 
-def simulated(weights: dict[int, np.ndarray], lists: int) -> tuple[list[np.ndarray], Questions]:
+def simulated(
+    weights: dict[int, np.ndarray], lists: int
+) -> tuple[list[np.ndarray], LabelledQueries]:
     """Features of two channels, and answers drawn with the weights of each ion mode."""
     rng = np.random.default_rng(0)
     counts = rng.integers(2, 9, lists)
@@ -38,7 +38,7 @@ def simulated(weights: dict[int, np.ndarray], lists: int) -> tuple[list[np.ndarr
     blocks = np.array([f"{n:014d}" for n in range(lists)], "S14")
     labels = noisy == ragged.spread(ragged.max(noisy))
     scaled = features * SCALES
-    return [scaled[:, :2], scaled[:, 2:]], Questions(own, labels, blocks)
+    return [scaled[:, :2], scaled[:, 2:]], LabelledQueries(own, labels, blocks)
 
 
 POSITIVE, NEGATIVE = np.array([1.0, -0.5, 0.0]), np.array([-1.0, 0.5, 1.0])
@@ -109,3 +109,16 @@ def test_molecules_with_many_spectra_count_once_or_not() -> None:
     assert not np.allclose(once.weights["positive"], many.weights["positive"])
     all_alike = fit_ranker(LABELS, NAMES, features, asked, by_molecule=False)
     assert np.array_equal(many.weights["positive"], all_alike.weights["positive"])
+
+
+def test_a_list_has_the_same_bits_whatever_lists_are_beside_it() -> None:
+    features, asked = simulated({1: POSITIVE, -1: NEGATIVE}, 300)
+    ranker = fit_ranker(LABELS, NAMES, features, asked)
+    modes, ragged = asked.lists.modes, asked.lists.ragged
+    for centred in (True, False):
+        together = ranker.parts(features, modes, ragged.counts, centred=centred)
+        for each, (start, count) in enumerate(zip(ragged.starts, ragged.counts, strict=True)):
+            own = slice(start, start + count)
+            given = [values[own] for values in features]
+            alone = ranker.parts(given, modes[each : each + 1], [count], centred=centred)
+            assert np.array_equal(alone, together[own])

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from mzseek.errors import EvidenceError
+from mzseek.core.errors import EvidenceError
 from mzseek.evidence.registry import CHANNELS, channel_from, channels_from, check_names
 
 

@@ -5,24 +5,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.errors import EvidenceError
-from mzseek.evidence.channel import Learned
-from mzseek.evidence.channels.analogs import Analogs
-from mzseek.evidence.channels.fragments import Fragments
-from mzseek.evidence.known import Lessons, Questions
-from mzseek.evidence.states import open_states, save_states
+from mzseek.core.errors import EvidenceError
+from mzseek.evidence.analogs import Analogs
+from mzseek.evidence.channel import ChannelState, open_states, save_states
+from mzseek.evidence.fragments import Fragments
+from mzseek.evidence.queries import LabelledQueries, TrainingSet
 
 CHANNELS = (Fragments(), Analogs())
 
 
 @pytest.fixture
-def saved(lessons: Lessons, tmp_path: Path) -> tuple[Path, list[Learned]]:
+def saved(lessons: TrainingSet, tmp_path: Path) -> tuple[Path, list[ChannelState]]:
     learned = [channel.learn(lessons) for channel in CHANNELS]
     save_states(tmp_path / "evidence", CHANNELS, learned)
     return tmp_path / "evidence", learned
 
 
-def test_what_is_written_is_read_again(saved: tuple[Path, list[Learned]], asked: Questions) -> None:
+def test_what_is_written_is_read_again(
+    saved: tuple[Path, list[ChannelState]], asked: LabelledQueries
+) -> None:
     folder, learned = saved
     for channel, one, again in zip(CHANNELS, learned, open_states(folder, CHANNELS), strict=True):
         assert np.array_equal(again.blocks, one.blocks)
@@ -32,12 +33,12 @@ def test_what_is_written_is_read_again(saved: tuple[Path, list[Learned]], asked:
 
 
 def test_nothing_learned_from_is_nothing_again(tmp_path: Path) -> None:
-    save_states(tmp_path / "evidence", CHANNELS[:1], [Learned({"positive": np.zeros(2)})])
+    save_states(tmp_path / "evidence", CHANNELS[:1], [ChannelState({"positive": np.zeros(2)})])
     [again] = open_states(tmp_path / "evidence", CHANNELS[:1])
     assert len(again.blocks) == 0
 
 
-def test_damage_is_said_in_a_line(saved: tuple[Path, list[Learned]]) -> None:
+def test_damage_is_said_in_a_line(saved: tuple[Path, list[ChannelState]]) -> None:
     folder, _ = saved
     with pytest.raises(EvidenceError, match=r"is missing|no such file"):
         open_states(folder, CHANNELS[::-1])

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from mzseek.experiments import Experiment, Scale, read_experiment
-from mzseek.experiments.site import Site
+from mzseek.experiments.results import Cell, Results
+from mzseek.experiments.sweep import Site
 
 SMALL = """
 title: Two losses
@@ -37,6 +38,19 @@ footnotes: ["A note."]
 WHOLE = Scale("paper", protocol="auto")  # the paper's warm-up is longer than these runs
 
 
+def as_published(experiment: Experiment) -> Results:
+    """The table as the paper prints it, in the same form."""
+    cells: dict[str, dict[str, Cell]] = {}
+    for row, values in experiment.published.items():
+        cells[row] = {}
+        for key, (mean, _) in values.items():
+            percent = experiment.column(key).unit == "%"
+            cells[row][key] = Cell((mean / 100 if percent else mean,))
+    for row, said in experiment.texts.items():
+        cells.setdefault(row, {}).update({key: Cell(text=text) for key, text in said.items()})
+    return Results(experiment, "published", cells)
+
+
 @pytest.fixture
 def whole() -> Scale:
     """A scale that leaves nothing out."""
@@ -66,7 +80,7 @@ def site(small_set, tmp_path: Path) -> Site:
 def ran(small_set, tmp_path_factory: pytest.TempPathFactory):
     """The experiment of two losses, run once: the site, the experiment, what came of it."""
     from mzseek.experiments.reproduce import reproduce
-    from mzseek.work import LocalEngine
+    from mzseek.parallel import LocalEngine
 
     folder = tmp_path_factory.mktemp("ran")
     (folder / "two.yaml").write_text(SMALL)

@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from mzseek.errors import ExperimentError
+from conftest import as_published
+from mzseek.core.errors import ExperimentError
 from mzseek.experiments import Claim, Experiment, experiment_named, names
-from mzseek.experiments.claims import FAILS, HOLDS, UNTESTED, verdicts
-from mzseek.experiments.results import Cell, Results, as_published
+from mzseek.experiments.results import FAILS, HOLDS, UNTESTED, Cell, Results, verdicts
 
 
 def judged(two: Experiment, kind: str, cells: dict[str, dict[str, float]], **details: object):

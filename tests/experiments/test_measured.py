@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.errors import ExperimentError
-from mzseek.evaluation.beliefs import beliefs_of
+from mzseek.core.errors import ExperimentError
 from mzseek.evaluation.evaluate import evaluate
+from mzseek.evaluation.posterior_report import beliefs_of
 from mzseek.evaluation.scored import Scoring
-from mzseek.experiments.measured import Measured
+from mzseek.experiments.results import Measured
 
 
 @pytest.mark.parametrize("fold", ["val", "test"])

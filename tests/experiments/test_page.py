@@ -3,7 +3,7 @@ import re
 import shutil
 from pathlib import Path
 
-from mzseek.experiments.page import write_page
+from mzseek.experiments.reproduce import write_page
 
 
 def test_the_page_has_every_experiment_and_needs_no_network(ran, tmp_path: Path) -> None:

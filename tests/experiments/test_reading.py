@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.errors import ExperimentError
+from mzseek.core.errors import ExperimentError
 from mzseek.experiments import experiment_named, names, read_experiment, scale_named
-from mzseek.experiments.reading import scales
-from mzseek.experiments.registry import kind_named
+from mzseek.experiments.experiment import scales
+from mzseek.experiments.kinds import kind_named
 
 SECOND = Path(__file__).parent / "published.csv"
 

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.errors import ExperimentError
+from mzseek.core.errors import ExperimentError
 from mzseek.experiments import experiment_named, names
-from mzseek.experiments.claims import CHECKS
-from mzseek.experiments.registry import KINDS, kind_named
+from mzseek.experiments.kinds import KINDS, kind_named
+from mzseek.experiments.results import CHECKS
 
 
 def test_kinds_are_known_by_name() -> None:

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from mzseek.experiments import scale_named
-from mzseek.experiments.registry import KINDS
+from mzseek.experiments.kinds import KINDS
 from mzseek.experiments.reproduce import planned, reproduce
 from mzseek.experiments.results import Cell
 from mzseek.experiments.sweep import jobs_of, run_jobs
-from mzseek.work import LocalEngine
+from mzseek.parallel import LocalEngine
 
 
 def test_every_file_of_an_experiment_is_there(ran) -> None:
@@ -49,7 +49,7 @@ def test_without_data_there_is_nothing_to_train(ran) -> None:
 @pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
 def test_experiments_share_their_runs(scale: str) -> None:
     from mzseek.experiments import experiment_named
-    from mzseek.experiments.registry import kind_named
+    from mzseek.experiments.kinds import kind_named
 
     def trials(name: str) -> set[str]:
         cut, here = experiment_named(name).at(scale_named(scale))

@@ -1,8 +1,9 @@
 import math
 from dataclasses import replace
 
+from conftest import as_published
 from mzseek.experiments import Column, Experiment
-from mzseek.experiments.results import Cell, Results, as_published, shown_number
+from mzseek.experiments.results import Cell, Results, shown_number
 
 PERCENT, PLAIN = Column("a", "A", "tanimoto"), Column("b", "B", "length", unit="")
 

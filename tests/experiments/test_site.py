@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from mzseek.core.errors import DatasetError, ExperimentError
 from mzseek.database import build_database, file_sources
-from mzseek.errors import DatasetError, ExperimentError
-from mzseek.experiments.site import Site, claim
+from mzseek.experiments.sweep import Site, claim
 
 
 def test_data_are_prepared_once_for_each_fingerprint(site: Site) -> None:

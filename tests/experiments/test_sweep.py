@@ -3,11 +3,13 @@ from typing import Any
 
 import pytest
 
-from mzseek.errors import ExperimentError
+from mzseek.core.errors import ExperimentError
 from mzseek.experiments import Experiment, Scale, sweep
-from mzseek.experiments.site import Site
 from mzseek.experiments.sweep import (
+    Asked,
     Ended,
+    Site,
+    asked_of,
     chosen_runs,
     jobs_of,
     measured_file,
@@ -15,8 +17,7 @@ from mzseek.experiments.sweep import (
     run_folder,
     run_jobs,
 )
-from mzseek.experiments.trials import Asked, asked_of
-from mzseek.work import LocalEngine, engine_named
+from mzseek.parallel import LocalEngine, engine_named
 
 PAPER = Scale("paper", seeds=1, lr=(1e-3,), protocol="auto")
 

@@ -2,9 +2,15 @@ import csv
 import io
 
 from mzseek.experiments import Experiment
-from mzseek.experiments.claims import verdicts
-from mzseek.experiments.results import Cell, Results
-from mzseek.experiments.tables import as_rows, comma_separated, latex, markdown
+from mzseek.experiments.results import (
+    Cell,
+    Results,
+    as_rows,
+    comma_separated,
+    latex,
+    markdown,
+    verdicts,
+)
 
 
 def measured(two: Experiment) -> Results:

@@ -1,8 +1,8 @@
 import pytest
 
-from mzseek.errors import ExperimentError, LossError
+from mzseek.core.errors import ExperimentError, LossError
 from mzseek.experiments import Experiment, Row, Scale, experiment_named, scale_named
-from mzseek.experiments.trials import Setup, Trial, asked_of
+from mzseek.experiments.sweep import Setup, Trial, asked_of
 
 PAPER = Scale("paper")
 

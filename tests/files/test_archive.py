@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.errors import InputError
-from mzseek.files import Source, archive, zip_sources
+from mzseek.core.errors import InputError
+from mzseek.io import Source, zip_sources
+from mzseek.io import sources as archive
 
 
 def write(path: Path, *members: tuple[str, bytes], packing: int = zipfile.ZIP_DEFLATED) -> Path:

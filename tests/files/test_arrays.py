@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mzseek.errors import CacheError
-from mzseek.files.arrays import check_pointers, check_range, let_go, load_array, save_array
+from mzseek.core.errors import CacheError
+from mzseek.io.arrays import check_pointers, check_range, let_go, load_array, save_array
 
 ARRAYS = [
     np.arange(7),

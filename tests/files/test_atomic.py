@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.errors import WriteError
-from mzseek.files import atomic_directory, atomic_file
+from mzseek.core.errors import WriteError
+from mzseek.io import atomic_directory, atomic_file
+from mzseek.io.writing import publish, remove_leftovers
 
 
 def test_folder_appears_only_when_done(tmp_path: Path) -> None:
@@ -36,7 +37,7 @@ def test_an_error_leaves_nothing_and_the_old_stays(tmp_path: Path) -> None:
 def test_a_killed_process_leaves_no_half_made_folder(tmp_path: Path, kind: signal.Signals) -> None:
     target = tmp_path / "made"
     code = (
-        "import sys, time; from pathlib import Path; from mzseek.files import atomic_directory\n"
+        "import sys, time; from pathlib import Path; from mzseek.io import atomic_directory\n"
         f"with atomic_directory(Path({str(target)!r})) as partial:\n"
         "    (partial / 'a').write_text('x'); print('ready', flush=True); time.sleep(60)\n"
     )
@@ -151,3 +152,103 @@ def test_leftovers_of_processes_that_cannot_be_are_cleared(tmp_path: Path) -> No
     with atomic_file(tmp_path / "out") as partial:
         partial.touch()
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+# A process that is killed outright at a step of `publish`: as the system exchanges folders, or as
+# where it cannot, so that the old one is renamed first.
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from mzseek.io import atomic, atomic_directory, atomic_file
+
+target, step, portable = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "portable"
+if portable:
+    atomic._exchange = lambda one, other: False
+
+def kill(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if step == "-old":  # the old folder has another name, the new one has none yet
+    rename = Path.rename
+    def renamed(path, other):
+        rename(path, other)
+        if str(other).endswith(step):
+            kill()
+    Path.rename = renamed
+elif step == "discard":  # the new one is there, the old one is not removed
+    atomic.discard = kill
+elif step == "rmtree":  # the old one is half removed
+    def half(folder, **_):
+        next(folder.iterdir()).unlink()
+        kill()
+    atomic.shutil.rmtree = half
+elif step == "replace":  # a file, before its rename
+    Path.replace = kill
+
+if target.suffix:
+    with atomic_file(target) as partial:
+        partial.write_text("new")
+else:
+    with atomic_directory(target) as partial:
+        (partial / "a").write_text("new")
+        (partial / "b").write_text("new")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "step", "way", "there", "next_sees"),
+    [
+        ("out", "discard", "exchange", "new", "new"),
+        ("out", "rmtree", "exchange", "new", "new"),
+        ("out", "-old", "portable", None, "old"),
+        ("out", "discard", "portable", "new", "new"),
+        ("out", "rmtree", "portable", "new", "new"),
+        ("out.txt", "replace", "exchange", "old", "old"),
+    ],
+)
+def test_a_kill_inside_of_publishing_loses_nothing(
+    tmp_path: Path, name: str, step: str, way: str, there: str | None, next_sees: str
+) -> None:
+    target = tmp_path / name
+    if target.suffix:
+        target.write_text("old")
+    else:
+        target.mkdir()
+        for each in "ab":
+            (target / each).write_text("old")
+    ended = subprocess.run([sys.executable, "-c", _KILLED, target, step, way], check=False)
+    assert ended.returncode == -signal.SIGKILL
+
+    def found() -> str | None:
+        if not target.exists():
+            return None
+        files = [target] if target.is_file() else sorted(target.iterdir())
+        assert len(files) == (1 if target.is_file() else 2)
+        (text,) = {file.read_text() for file in files}
+        return text
+
+    assert found() == there
+    make = atomic_file if target.suffix else atomic_directory
+    with pytest.raises(RuntimeError), make(target):
+        assert found() == next_sees
+        raise RuntimeError
+    assert found() == next_sees
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_folder_whose_exchange_fails_stays(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a").write_text("old")
+    with pytest.raises(FileNotFoundError):
+        publish(tmp_path / "none", tmp_path / "out")
+    assert (tmp_path / "out" / "a").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_the_old_folder_is_put_back_whoever_has_the_number_of_its_process(tmp_path: Path) -> None:
+    # In a container every process may have the same number.
+    old = tmp_path / f".out.partial-{os.getpid()}-abc-old"
+    old.mkdir()
+    (old / "a").write_text("old")
+    remove_leftovers(tmp_path / "out")
+    assert (tmp_path / "out" / "a").read_text() == "old"

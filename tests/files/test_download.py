@@ -10,7 +10,7 @@ from urllib.error import HTTPError, URLError
 import numpy as np
 import pytest
 
-from mzseek.files.download import ask, download
+from mzseek.io.download import ask, download
 
 CONTENT = np.random.default_rng(0).bytes(3_000_000)
 SHA = hashlib.sha256(CONTENT).hexdigest()

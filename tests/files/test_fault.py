@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.errors import WriteError
-from mzseek.files.fault import fault_of_disk, naming_output
+from mzseek.core.errors import WriteError
+from mzseek.io.writing import fault_of_disk, naming_output
 
 
 class SafetensorError(Exception):
@@ -56,9 +56,9 @@ REAL = """
 import sys, torch, numpy as np, pyarrow as pa, gzip
 from pathlib import Path
 from safetensors.torch import save_file
-from mzseek.errors import WriteError
-from mzseek.files import atomic_file
-from mzseek.files.arrays import save_array
+from mzseek.core.errors import WriteError
+from mzseek.io import atomic_file
+from mzseek.io.arrays import save_array
 
 def safetensors(path):
     save_file({"a": torch.zeros(400_000)}, path)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.files.growing import GrowingArray, growing_arrays
+from mzseek.io.arrays import GrowingArray, growing_arrays
 
 
 def test_rows_are_those_that_were_added(tmp_path: Path) -> None:

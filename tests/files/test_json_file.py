@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.errors import CacheError
-from mzseek.files import read_object
-from mzseek.files.json_file import check_fields
+from mzseek.core.errors import CacheError
+from mzseek.io import read_object
+from mzseek.io.manifest import check_fields
 
 
 @pytest.mark.parametrize(

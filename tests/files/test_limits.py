@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from mzseek.files import limits
+from mzseek.io import sources as limits
 
 TABLE = Path(__file__).resolve().parents[2] / "docs" / "formats.md"
 # As the table writes what is a power of two in the code.

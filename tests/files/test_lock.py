@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.errors import BusyError, WriteError
-from mzseek.files import sole_writer
-from mzseek.files.lock import lock_of
+from mzseek.core.errors import BusyError, WriteError
+from mzseek.io import sole_writer
+from mzseek.io.locks import lock_of
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from mzseek.files import sole_writer
+from mzseek.io import sole_writer
 with sole_writer(Path(sys.argv[1]), "holding it"):
     print("held", flush=True)
     time.sleep(60)
@@ -153,7 +153,7 @@ def test_what_a_link_in_its_place_points_to_is_left_alone(tmp_path: Path) -> Non
 FORK = """
 import multiprocessing, os, sys, time
 from pathlib import Path
-from mzseek.files import sole_writer
+from mzseek.io import sole_writer
 
 def linger():
     print(os.getpid(), flush=True)  # by then it has let go of what it was forked with

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.errors import CacheError
-from mzseek.files import content_hash
-from mzseek.files.manifest import MANIFEST, Manifest, kind_of, why_not
+from mzseek.core.errors import CacheError
+from mzseek.io import content_hash
+from mzseek.io.manifest import MANIFEST, Manifest, kind_of, why_not
 
 KIND = "prepared folder"
 FORM = Manifest(KIND, CacheError, "make it again", {"options": {"a": int}}, versions=(1, 2))
@@ -86,12 +86,10 @@ def test_a_file_is_read_once_until_it_changes(tmp_path: Path, monkeypatch) -> No
     path = tmp_path / "data"
     path.write_text("abc")
     files = {"data": facts(path)}
-    monkeypatch.setattr(
-        "mzseek.files.manifest._SETTLED", -1.0
-    )  # as if it had been written long ago
+    monkeypatch.setattr("mzseek.io.manifest._SETTLED", -1.0)  # as if written long ago
     FORM.check_files(tmp_path, {"files": files}, checksums=True)
     with monkeypatch.context() as patched:
-        patched.setattr("mzseek.files.manifest.content_hash", lambda path: pytest.fail("read"))
+        patched.setattr("mzseek.io.manifest.content_hash", lambda path: pytest.fail("read"))
         FORM.check_files(tmp_path, {"files": files}, checksums=True)
     path.write_text("abd")
     os.utime(path, ns=(0, path.stat().st_mtime_ns + 1_000_000))
@@ -130,15 +128,7 @@ def test_what_is_written_is_read_and_lists_every_file(tmp_path: Path) -> None:
     assert again == written
 
 
-def test_files_that_are_known_are_not_read(tmp_path: Path) -> None:
-    (tmp_path / "old").write_text("old")
-    (tmp_path / "new").write_text("new")
-    known = {"old": {"bytes": 3, "sha256": "as it was"}, "gone": {"bytes": 1, "sha256": ""}}
-    written = FORM.write(tmp_path, {"options": {"a": 1}}, known=known)
-    assert written["files"] == {"new": facts(tmp_path / "new"), "old": known["old"]}
-
-
-def test_earlier_versions_are_read_and_later_ones_refused(tmp_path: Path) -> None:
+def test_versions_that_are_not_known_are_refused(tmp_path: Path) -> None:
     for version in (1, 2):
         FORM.write(tmp_path, {"options": {"a": 1}, "format_version": version})
         assert FORM.read(tmp_path)["format_version"] == version
@@ -175,13 +165,3 @@ def test_a_manifest_in_use_is_replaced_whole_or_not_at_all(tmp_path: Path) -> No
     FORM.replace(tmp_path, before | {"options": {"a": 2}})
     assert FORM.read(tmp_path)["options"] == {"a": 2}
     assert [path.name for path in tmp_path.iterdir()] == [MANIFEST]
-
-
-def test_only_the_files_asked_for_are_looked_at(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).write_text("abc")
-    files = {"files": {name: facts(tmp_path / name) for name in ("a", "b")}}
-    (tmp_path / "b").unlink()
-    FORM.check_files(tmp_path, files, checksums=True, names=["a"])
-    with pytest.raises(CacheError, match="b is missing; make it again"):
-        FORM.check_files(tmp_path, files)

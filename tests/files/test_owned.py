@@ -3,9 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.errors import DatasetError
-from mzseek.files.manifest import MANIFEST
-from mzseek.files.owned import ensure_replaceable
+from mzseek.core.errors import DatasetError
+from mzseek.io.manifest import MANIFEST, ensure_replaceable
 
 KIND = "prepared folder"
 

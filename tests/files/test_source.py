@@ -9,8 +9,9 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mzseek.errors import InputError
-from mzseek.files import LongLine, content_hash, open_source, source, text_lines
+from mzseek.core.errors import InputError
+from mzseek.io import LongLine, content_hash, open_source, text_lines
+from mzseek.io import sources as source
 
 
 def lines_of(data: bytes) -> list[str]:

@@ -3,9 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.errors import InputError
-from mzseek.files import content_hash, source
-from mzseek.files.steady import SteadySources
+from mzseek.core.errors import InputError
+from mzseek.io import content_hash
+from mzseek.io import sources as source
+from mzseek.io.manifest import SteadySources
 
 
 def later(path: Path) -> None:
@@ -18,7 +19,7 @@ def test_sources_that_stay_are_not_read_again(tmp_path: Path, monkeypatch) -> No
     (tmp_path / "a").write_text("x")
     steady = SteadySources([tmp_path / "a"])
     assert steady.hashes == {tmp_path / "a": content_hash(tmp_path / "a")}
-    monkeypatch.setattr("mzseek.files.steady.content_hash", lambda path: pytest.fail("read"))
+    monkeypatch.setattr("mzseek.io.manifest.content_hash", lambda path: pytest.fail("read"))
     steady.ensure_unchanged()
 
 
@@ -28,7 +29,7 @@ def test_another_time_with_the_same_content_is_no_change(tmp_path: Path, monkeyp
     later(tmp_path / "a")
     read: list[Path] = []
     monkeypatch.setattr(
-        "mzseek.files.steady.content_hash", lambda path: read.append(path) or content_hash(path)
+        "mzseek.io.manifest.content_hash", lambda path: read.append(path) or content_hash(path)
     )
     steady.ensure_unchanged()
     assert read == [tmp_path / "a"]  # its time made it suspect, its content did not

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rdkit import Chem
 
-from mzseek.compiled import compiled
+from mzseek.core.compiled import compiled
 from mzseek.datasets.demo.molecules import read_table
 from mzseek.fragments import pieces
-from mzseek.fragments.cuts import BONDS, RING_BONDS
+from mzseek.fragments.fragmentation import BONDS, RING_BONDS
 
 KNOWN = [row["smiles"] for row in read_table("known.tsv")]
 

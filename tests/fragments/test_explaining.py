@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rdkit import Chem
 
-from mzseek.adducts import ELECTRON_MASS, known_adducts, precursor_mz
 from mzseek.chem import exact_mass
+from mzseek.chem.adducts import ELECTRON_MASS, known_adducts, precursor_mz
+from mzseek.core.errors import AdductError, MoleculeError, MzseekError, SpectrumError
 from mzseek.datasets.demo.molecules import read_table
-from mzseek.errors import AdductError, MoleculeError, MzseekError, SpectrumError
 from mzseek.fragments import explain, ion_forms, pieces
 from mzseek.spectra import Spectrum
 

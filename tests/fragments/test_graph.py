@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from mzseek.chem import exact_mass
-from mzseek.errors import MoleculeError
-from mzseek.fragments.graph import HYDROGEN_BITS, PER_DALTON, atom_graph
+from mzseek.core.errors import MoleculeError
+from mzseek.fragments.fragmentation import HYDROGEN_BITS, PER_DALTON, atom_graph
 
 
 def test_the_whole_weighs_what_the_molecule_does() -> None:

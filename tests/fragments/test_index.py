@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.errors import AnnotationError
+from mzseek.core.errors import AnnotationError
 from mzseek.fragments import PieceTable, join_tables, piece_table
-from mzseek.fragments.index import FILES, MASSES, STARTS, PieceIndex, piece_writer
+from mzseek.fragments.table import FILES, MASSES, STARTS, PieceIndex, piece_writer
 
 FIRST, SECOND = ["CCO", "c1ccccc1C(=O)O", "[2H]OC"], ["CN1C=NC2=C1C(=O)N(C)C(=O)N2C"]
 

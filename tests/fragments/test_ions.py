@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from mzseek.adducts import known_adducts, parse_adduct
 from mzseek.chem import exact_mass
+from mzseek.chem.adducts import known_adducts, parse_adduct
 from mzseek.fragments import ion_forms
-from mzseek.fragments.ions import MOST_HYDROGENS
+from mzseek.fragments.matching import MOST_HYDROGENS
 
 GLUCOSE = "OCC1OC(O)C(O)C(O)C1O"
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mzseek.adducts import ELECTRON_MASS
+from mzseek.chem.adducts import ELECTRON_MASS
+from mzseek.core.errors import MzseekError
 from mzseek.datasets.demo.molecules import read_table
-from mzseek.errors import MzseekError
 from mzseek.fragments import (
     KINDS,
     PeakTable,

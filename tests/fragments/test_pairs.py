@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mzseek.errors import MzseekError
+from mzseek.core.errors import MzseekError
 from mzseek.fragments import (
     KINDS,
     explained_pairs,
@@ -13,7 +13,7 @@ from mzseek.fragments import (
     piece_table,
     score_lists,
 )
-from mzseek.fragments.ions import MOST_HYDROGENS
+from mzseek.fragments.matching import MOST_HYDROGENS
 from mzseek.spectra import Spectrum
 
 SMILES = ["CCO", "CC(=O)Nc1ccc(O)cc1", "COc1ccccc1C(N)=O", "CN1C=NC2=C1C(=O)N(C(=O)N2C)C"]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mzseek.errors import MoleculeError
+from mzseek.core.errors import MoleculeError
 from mzseek.fragments import piece_table, pieces
 
 

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from mzseek.library.analogs import LEAST_LOSS, WIDTH, analog_lists
-from mzseek.library.lists import lists_of
-from mzseek.library.search import Index
+from mzseek.library.library import LEAST_LOSS, WIDTH, Index, analog_lists
+from mzseek.library.similarity import lists_of
 from mzseek.spectra import Spectrum
 from mzseek.spectra.binning import bin_index
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.errors import BusyError, DatasetError, InputError, LibraryError
-from mzseek.files import sole_writer
+from mzseek.core.errors import BusyError, DatasetError, InputError, LibraryError
+from mzseek.io import sole_writer
 from mzseek.library import Library
 
 

@@ -6,9 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.library.entropy import entropy_lists
-from mzseek.library.lists import Lists
-from mzseek.library.pairs import entropy_similarity
+from mzseek.library.similarity import Lists, entropy_lists, entropy_similarity
 
 ORACLE = json.loads((Path(__file__).parent / "ms_entropy.json").read_text())
 

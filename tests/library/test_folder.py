@@ -5,9 +5,9 @@ import shutil
 import numpy as np
 import pytest
 
-from mzseek.errors import LibraryError
+from mzseek.core.errors import LibraryError
 from mzseek.library import Library
-from mzseek.library.folder import MANIFEST, MOLECULE_OF, POINTERS, RECORDS, LibraryFolder
+from mzseek.library.library import MANIFEST, MOLECULE_OF, POINTERS, RECORDS, LibraryFolder
 
 
 def reopened(library: Library) -> LibraryFolder:

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from mzseek.errors import SpectrumError
-from mzseek.library.lists import inverted, lists_of, losses_of, mode_of, of_length_one
+from mzseek.core.errors import SpectrumError
+from mzseek.library.similarity import inverted, lists_of, losses_of, mode_of, of_length_one
 from mzseek.spectra import Spectrum
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from matchms.similarity import CosineGreedy, ModifiedCosineGreedy
 
-from mzseek.library.pairs import entropy_similarity, greedy_cosine, shared_entropy
+from mzseek.library.similarity import _matches, entropy_similarity, greedy_cosine, shared_entropy
 from mzseek.spectra import Spectrum
 
 
@@ -44,3 +44,11 @@ def test_equal_weights_share_all_entropy_and_strangers_none() -> None:
     assert entropy_similarity(mz, weights, mz, weights, 0.02) == (pytest.approx(1.0), 2)
     assert entropy_similarity(mz, weights, mz + 1, weights, 0.02) == (0.0, 0)
     assert shared_entropy(0.5, 0.5) == pytest.approx(1.0)
+
+
+def test_machine_code_and_python_score_to_the_same_bits(draw, monkeypatch) -> None:
+    pairs = [(one, other) for one in draw(12) for other in draw(12)]
+    given = [(a.mz, a.intensities, b.mz, b.intensities, 0.1, 0.0) for a, b in pairs]
+    compiled = [greedy_cosine(*each) for each in given]
+    monkeypatch.setattr("mzseek.library.similarity._matches", _matches.py_func)
+    assert [greedy_cosine.py_func(*each) for each in given] == compiled

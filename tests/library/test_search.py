@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from mzseek.library.lists import lists_of
-from mzseek.library.search import CODES, Index
-from mzseek.library.store import KINDS
+from mzseek.library.library import CODES, KINDS, Index
+from mzseek.library.similarity import lists_of
 
 
 def test_every_kind_has_code_and_words() -> None:

@@ -6,7 +6,7 @@ import matchms
 import numpy as np
 import pytest
 
-from mzseek.errors import LibraryError, SpectrumError
+from mzseek.core.errors import LibraryError, SpectrumError
 from mzseek.library import KINDS, Library
 
 
@@ -62,6 +62,7 @@ def test_the_other_mode_is_never_found(library: Library, spectra) -> None:
         ({"tolerance": 0.0}, "tolerance is 0.0"),
         ({"tolerance": float("nan")}, "tolerance is nan"),
         ({"precursor_ppm": -1.0}, "precursor_ppm is -1.0"),
+        ({"precursor_ppm": [10.0] * 99}, "one of each spectrum"),
         ({"threads": 0}, "threads is 0"),
         ({"among": [True]}, r"among has bool of shape \(1,\), expected bool of \(40,\)"),
     ],

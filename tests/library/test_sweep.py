@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from mzseek.library.lists import lists_of
-from mzseek.library.pairs import greedy_cosine
-from mzseek.library.search import Index
+from mzseek.library.library import Index
+from mzseek.library.similarity import greedy_cosine, lists_of
 
 
 @pytest.mark.parametrize("tolerance", [0.02, 0.3])

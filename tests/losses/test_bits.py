@@ -7,9 +7,9 @@ from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_array
 from torch.autograd import gradcheck
 
-from mzseek.errors import LossError
+from mzseek.core.errors import LossError
 from mzseek.losses import bce, cosine, focal, iou
-from mzseek.losses.bits import at_set_bits
+from mzseek.losses.fingerprint import at_set_bits
 from mzseek.tensors import SparseRows
 
 LOSSES = pytest.mark.parametrize("loss", [bce, focal, cosine, iou])

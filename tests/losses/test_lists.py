@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
-from mzseek.errors import LossError
+from mzseek.core.errors import LossError
 from mzseek.losses import contrastive, pairwise
-from mzseek.losses.lists import read_lists
+from mzseek.losses.ranking import read_lists
 
 LISTWISE = pytest.mark.parametrize("loss", [contrastive, pairwise])
 TEMPERATURES = st.sampled_from([1 / 256, 1 / 16, 1.0])

@@ -2,8 +2,8 @@ from dataclasses import FrozenInstanceError, fields, is_dataclass
 
 import pytest
 
+from mzseek.core.registry import described
 from mzseek.losses import LOSSES
-from mzseek.registry import described
 
 
 @pytest.mark.parametrize("name", LOSSES)

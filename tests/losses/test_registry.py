@@ -3,11 +3,11 @@ from dataclasses import fields
 
 import pytest
 
-from mzseek.errors import LossError
+from mzseek.core.errors import LossError
+from mzseek.core.registry import plain
 from mzseek.losses import LOSSES, loss_named
 from mzseek.metrics import METRICS
 from mzseek.models import SCORERS
-from mzseek.registry import plain
 
 TUNED = {"fp-cos": 1 / 256, "emb-cos": 1 / 64, "fp-mlp": 1 / 16, "emb-mlp": 1 / 16}
 BITWISE_AND_VECTORWISE = {"bce", "focal", "cosine", "iou"}

@@ -1,7 +1,7 @@
 import pytest
 
 from mzseek import metrics
-from mzseek.errors import MetricError
+from mzseek.core.errors import MetricError
 from mzseek.metrics import METRICS, metric
 
 

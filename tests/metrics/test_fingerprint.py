@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_array, csr_matrix
 
-from mzseek.errors import MetricError, MzseekError
+from mzseek.core.errors import MetricError, MzseekError
 from mzseek.metrics import binarise, bit_accuracy, cosine, f1, soft_tanimoto, tanimoto
 
 FORMS = [np.asarray, csr_array, csr_matrix]

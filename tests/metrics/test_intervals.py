@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta, binom
 
-from mzseek.errors import MetricError
+from mzseek.core.errors import MetricError
 from mzseek.metrics import bootstrap, bootstrap_difference
 from mzseek.metrics.intervals import _resampled_means, deciding_groups
 

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mzseek.errors import MetricError
+from mzseek.core.errors import MetricError
 from mzseek.metrics import mces_at_1
 
 ASPIRIN = "CC(=O)OC1=CC=CC=C1C(=O)O"

@@ -1,7 +1,7 @@
 """The paper's model once more: dense, in float64, one line an equation, and slow."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pytest
@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from scipy.sparse import csr_array
 from torch import Tensor, nn
 
-from mzseek.models import ModelSpec, Output, Retriever, build
+from mzseek.models import ENCODERS, SCORERS, ModelSpec, Output, Retriever, build
 from mzseek.tensors import SparseRows
 
-# A description with the options of all parts side by side, as the first model files had it.
+# The paper's model, with the options of all parts side by side.
 PAPER = {
     "encoder": "mlp", "scorer": "fp-cos", "bins": 10_050, "bits": 4096, "width": 1024,
     "projected": 256, "blocks": 3, "dropout": 0.25,
@@ -22,7 +22,15 @@ PAPER = {
 
 def flat_spec(**changes) -> ModelSpec:
     """The paper's model with some options changed, whichever part has them."""
-    return ModelSpec.from_dict(PAPER | changes)
+    given = PAPER | changes
+    kinds = {"encoder": ENCODERS[given["encoder"]], "scorer": SCORERS[given["scorer"]]}
+    options = {
+        part: {
+            field.name: given[field.name] for field in fields(kind.options) if field.name in given
+        }
+        for part, kind in kinds.items()
+    }
+    return ModelSpec.of(given["encoder"], given["scorer"], given["bins"], given["bits"], **options)
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 import torch
 
-from mzseek.errors import ModelError
+from mzseek.core.errors import ModelError
 from mzseek.models import ENCODERS, SCORERS
-from mzseek.models.applied import TorchNetwork, arrays_of, as_arrays, model_of
+from mzseek.models.model import TorchNetwork, arrays_of, as_arrays, model_of
 from mzseek.prepared.batch import BatchMaker
-from mzseek.prepared.slices import Slices
+from mzseek.prepared.reader import Slices
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)

@@ -3,9 +3,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from mzseek.errors import ModelError
-from mzseek.models import blocks
-from mzseek.models.blocks import Block, Dropout
+from mzseek.core.errors import ModelError
+from mzseek.models import layers as blocks
+from mzseek.models.layers import Block, Dropout
 
 EXACT = [0.25, 0.5, 1 / 256, 255 / 256]
 

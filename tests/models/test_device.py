@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from mzseek.models.device import device, machine, threads_set
+from mzseek.models.layers import device, machine, threads_set
 
 
 def test_it_is_one_that_torch_has() -> None:

@@ -2,7 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from mzseek.errors import ModelError
+from mzseek.core.errors import ModelError
 from mzseek.models import FingerprintHead
 
 

@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from scipy.sparse import csr_array
 from torch import nn
 
-from mzseek.models import linear
-from mzseek.models.linear import Linear, SparseLinear
+from mzseek.models import layers as linear
+from mzseek.models.layers import Linear, SparseLinear
 from mzseek.tensors import SparseRows
 
 

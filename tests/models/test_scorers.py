@@ -3,15 +3,10 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
+from conftest import flat_spec
 from mzseek.models import SCORERS
-from mzseek.models.scorers.base import Scorer
-from mzseek.models.scorers.emb_cos.network import EmbCos
-from mzseek.models.scorers.emb_mlp.network import EmbMlp
-from mzseek.models.scorers.fp_cos.network import FpCos
-from mzseek.models.scorers.fp_mlp.network import FpMlp
+from mzseek.models.scorers import EmbCos, EmbMlp, FpCos, FpMlp, Scorer
 from mzseek.tensors import SparseRows
-
-from .conftest import flat_spec
 
 BITS, WIDTH = 32, 12
 

@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from mzseek.errors import ModelError
+from conftest import flat_spec
+from mzseek.core.errors import ModelError
 from mzseek.models import ENCODERS, SCORERS, ModelSpec, build, encoder_named, scorer_named
-from mzseek.models.applied import arrays_of
-from mzseek.runs.checkpoint import digest
-
-from .conftest import PAPER, flat_spec
+from mzseek.models.model import arrays_of
+from mzseek.runs.checkpoints import digest
 
 SMALL = {"bins": 30, "bits": 32, "width": 16, "projected": 16}
 
@@ -147,27 +146,20 @@ def test_an_encoder_s_own_sizes_can_be_set() -> None:
 
 
 def test_unknown_and_missing_fields_are_refused() -> None:
-    for facts in (ModelSpec.of().to_dict(), dict(PAPER)):
-        with pytest.raises(ModelError, match="model description differs in depth, expected enc"):
-            ModelSpec.from_dict(facts | {"depth": 3})
-        del facts["bits"]
-        with pytest.raises(ModelError, match="model description differs in bits, expected encoder"):
-            ModelSpec.from_dict(facts)
+    facts = ModelSpec.of().to_dict()
+    with pytest.raises(ModelError, match="model description differs in depth, expected enc"):
+        ModelSpec.from_dict(facts | {"depth": 3})
+    del facts["bits"]
+    with pytest.raises(ModelError, match="model description differs in bits, expected encoder"):
+        ModelSpec.from_dict(facts)
 
 
-def test_descriptions_of_the_first_model_files_are_read() -> None:
-    found = flat_spec(encoder="transformer", scorer="emb-mlp", width=64, dropout=0.5, projected=8)
-    wanted = {"width": 64, "dropout": 0.5}
-    scorer = {"projected": 8, "dropout": 0.5}
-    assert found == ModelSpec.of("transformer", "emb-mlp", encoder=wanted, scorer=scorer)
+LATER = ("peaks-and-losses",)  # encoders without a recorded digest
 
 
-LATER = ("peaks-and-losses",)  # encoders that the first version did not have
-
-
-def test_weights_are_those_of_before_the_parts_had_options() -> None:
-    """Bit for bit: digests that the first version made, of every pair of parts and seed 7."""
-    kept = json.loads((Path(__file__).parent / "weights-of-format-1.json").read_text())
+def test_initial_weights_are_those_recorded() -> None:
+    """Bit for bit: digests of every pair of parts, with seed 7."""
+    kept = json.loads((Path(__file__).parent / "initial-weights.json").read_text())
     old = [encoder for encoder in ENCODERS if encoder not in LATER]
     assert set(kept) == {f"{encoder}/{scorer}" for encoder in old for scorer in SCORERS}
     for name, wanted in kept.items():

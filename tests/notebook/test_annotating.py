@@ -8,8 +8,8 @@ import pytest
 from matchms import Spectrum as MatchmsSpectrum
 
 import mzseek as mz
-from mzseek.errors import AnnotationError
-from mzseek.evidence.asked import spectra_from
+from mzseek.core.errors import AnnotationError
+from mzseek.evidence.queries import spectra_from
 from mzseek.prepared.reader import Prepared
 from mzseek.spectra import write_mgf
 

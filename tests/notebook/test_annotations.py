@@ -12,11 +12,11 @@ import pytest
 from matplotlib.figure import Figure
 
 import mzseek as mz
-from mzseek.annotation.job import FEW
-from mzseek.annotation.writing.tables.candidates import FIRST, LAST
+from mzseek.core.errors import AnnotationError
 from mzseek.datasets.demo import QUERIES
-from mzseek.errors import AnnotationError
-from mzseek.evidence.asked import spectra_from
+from mzseek.evidence.queries import spectra_from
+from mzseek.export.job import FEW
+from mzseek.export.tables import FIRST, LAST
 from mzseek.prepared.reader import Prepared
 
 CAFFEINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O"

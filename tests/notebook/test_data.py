@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 import mzseek as mz
-from mzseek.errors import DatasetError
+from mzseek.core.errors import DatasetError
 
 
 def test_a_table_with_its_lists(small_set, tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 import mzseek as mz
-from mzseek.errors import RunError
-from mzseek.evaluation.beliefs import beliefs_of
+from mzseek.core.errors import RunError
 from mzseek.evaluation.evaluate import evaluate
+from mzseek.evaluation.posterior_report import beliefs_of
 from mzseek.evaluation.scored import Scoring
 
 QUICK = {

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from mzseek.notebook.shown import told
+from mzseek.notebook.runs import told
 
 
 def test_long_work_keeps_one_line_up_to_date_and_wipes_it(

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 import torch
 
-from mzseek.errors import CacheError
+from mzseek.core.errors import CacheError
 from mzseek.prepared import Prepared
 from mzseek.prepared.batch import BatchMaker
 from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT
-from mzseek.prepared.slices import IDENTITIES, MOST_PEAKS
+from mzseek.prepared.reader import IDENTITY_BITS, MOST_PEAKS
 from mzseek.tensors import PeakLists, SparseRows
 
 
@@ -42,7 +42,7 @@ def test_targets_are_the_fingerprints_of_the_molecules(small: Prepared, listed) 
 
 
 @pytest.mark.parametrize("setting", ["mass", "formula"])
-@pytest.mark.parametrize("identity", IDENTITIES)
+@pytest.mark.parametrize("identity", IDENTITY_BITS)
 def test_lists_and_labels_are_those_of_the_folder(
     small: Prepared, listed, setting: str, identity: str
 ) -> None:
@@ -62,7 +62,7 @@ def test_lists_and_labels_are_those_of_the_folder(
 def test_a_twin_is_labelled_by_its_fingerprint_alone(small: Prepared, small_set) -> None:
     name = next(n for n, smiles in small_set.smiles.items() if smiles == "CCCCCCCC(=O)O")
     query = np.array([spectrum_named(small, name)])
-    labels = {i: maker(small, identity=i).make(query).lists["mass"].labels for i in IDENTITIES}
+    labels = {i: maker(small, identity=i).make(query).lists["mass"].labels for i in IDENTITY_BITS}
     assert labels["fingerprint"].sum() == 2
     assert labels["inchikey"].sum() == 1
     assert (labels["fingerprint"] | labels["inchikey"]).tolist() == labels["fingerprint"].tolist()

@@ -3,8 +3,8 @@ import json
 import numpy as np
 import pytest
 
-from mzseek.errors import CacheError
-from mzseek.files.json_file import check_fields
+from mzseek.core.errors import CacheError
+from mzseek.io.manifest import check_fields
 from mzseek.prepared import Prepared
 from mzseek.prepared.layout import FIELDS, form_of, is_for_training, names_of
 

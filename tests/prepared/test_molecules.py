@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from mzseek.core.ragged import pointers
 from mzseek.prepared.layout import Array
-from mzseek.prepared.molecules import Molecules
-from mzseek.ragged import pointers
+from mzseek.prepared.reader import Molecules
 
 BITS = 40
 

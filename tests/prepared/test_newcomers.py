@@ -4,13 +4,17 @@ import numpy as np
 import pytest
 
 from mzseek.chem import fingerprints
+from mzseek.core.errors import DatabaseError
 from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
-from mzseek.errors import DatabaseError
+from mzseek.parallel import LocalEngine
 from mzseek.prepared import Prepared
-from mzseek.prepared.newcomers import Newcomers, check_same_fingerprints, set_bits
-from mzseek.prepared.truths import standard_forms
-from mzseek.work import LocalEngine
+from mzseek.prepared.extra_lists import (
+    ExtraMolecules,
+    check_same_fingerprints,
+    set_bits,
+    standard_forms,
+)
 
 NEW = ["CCCCC(=O)OCC", "c1ccc2[nH]ccc2c1", "CC(C)Cc1ccc(C)cc1"]
 
@@ -28,7 +32,7 @@ def store(small: Prepared, tmp_path: Path) -> Database:
 def test_what_is_there_keeps_its_place_and_others_come_after(
     small: Prepared, store: Database
 ) -> None:
-    table = Newcomers(small, store)
+    table = ExtraMolecules(small, store)
     smiles = store.rows(np.arange(len(store)), ["smiles"])["smiles"].to_pylist()
     rows = np.concatenate([np.arange(len(store)), [0, 3, 3]])
     places = table.places_of_rows(rows)
@@ -53,7 +57,7 @@ def test_truths_are_there_as_the_store_has_them_or_as_they_are_standardised(
     own = np.array([known.get(form.described.smiles, -1) for form in forms.values()])
     assert (own >= 0).any()
     assert (own < 0).any()
-    table = Newcomers(small, store)
+    table = ExtraMolecules(small, store)
     places = table.places_of_truths(own, list(forms.values()))
     every = [*small.smiles, *table.new_molecules().smiles]
     expected = [form.described.smiles for form in forms.values()]

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.errors import CacheError
-from mzseek.files.owned import ensure_replaceable
+from mzseek.core.errors import CacheError
+from mzseek.io.manifest import ensure_replaceable
 from mzseek.prepared import CandidateLists, Prepared
 from mzseek.prepared.layout import KIND, MANIFEST, is_leftover
-from mzseek.prepared.segment import NewMolecules, append_segment
+from mzseek.prepared.writer import NewMolecules, append_segment
 
 FACTS = {"median": 2.0, "mean": 2.0, "largest": 2, "molecules_without": 0, "alone": 0,
          "negatives": {"by": "mass"}}  # fmt: skip

@@ -4,10 +4,10 @@ import sys
 import numpy as np
 import pytest
 
-from mzseek.errors import CacheError
+from mzseek.core.errors import CacheError
 from mzseek.prepared import Prepared
 from mzseek.prepared.batch import BatchMaker
-from mzseek.prepared.slices import IDENTITIES, Slices
+from mzseek.prepared.reader import IDENTITY_BITS, Slices
 
 SETTINGS = ("mass", "formula")
 
@@ -38,7 +38,7 @@ def test_rows_are_those_of_the_folder(small: Prepared, slices: Slices, asked) ->
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("identity", IDENTITIES)
+@pytest.mark.parametrize("identity", IDENTITY_BITS)
 def test_lists_are_those_of_the_folder(small: Prepared, asked, setting: str, identity: str) -> None:
     found = Slices(small, SETTINGS, asked, identity=identity).lists(asked, setting)
     lists = small.candidates(setting)
@@ -49,7 +49,7 @@ def test_lists_are_those_of_the_folder(small: Prepared, asked, setting: str, ide
     spans = [slice(lists.indptr[n], lists.indptr[n + 1]) for n in
              lists.list_of[small.molecule[asked]]]  # fmt: skip
     marks = np.concatenate([lists.identity[span] for span in spans])
-    assert found.labels.tolist() == ((marks & IDENTITIES[identity]) > 0).tolist()
+    assert found.labels.tolist() == ((marks & IDENTITY_BITS[identity]) > 0).tolist()
 
 
 def test_batches_are_the_same_as_tensors(small: Prepared, slices: Slices, asked) -> None:
@@ -73,8 +73,8 @@ def test_the_room_is_used_without_torch(small: Prepared) -> None:
     """All of it but `batch`, which is tensors."""
     code = (
         "import sys; sys.modules['torch'] = None\n"
-        "import numpy as np, mzseek.prepared.bands, mzseek.prepared.negatives\n"
-        "from mzseek.prepared import Prepared\nfrom mzseek.prepared.slices import Slices\n"
+        "import numpy as np, mzseek.prepared.bands, mzseek.prepared.extra_lists\n"
+        "from mzseek.prepared import Prepared\nfrom mzseek.prepared.reader import Slices\n"
         f"prepared = Prepared.open({str(small.folder)!r})\n"
         "queries = prepared.in_fold('train')\n"
         "slices = Slices(prepared, ('mass',), queries)\n"

@@ -2,13 +2,12 @@ from pathlib import Path
 
 import numpy as np
 
+from datasets.conftest import row
 from mzseek.chem import fingerprints
-from mzseek.chem.describe import describe_structure
+from mzseek.chem.molecules import describe_structure
+from mzseek.parallel import LocalEngine
 from mzseek.prepared import Prepared, prepare
-from mzseek.prepared.truths import standard_forms, truths_of
-from mzseek.work import LocalEngine
-
-from ..datasets.conftest import row
+from mzseek.prepared.extra_lists import standard_forms, truths_of
 
 DRAWN = ["C[C@H](N)C(=O)[O-].[Na+]", "C/C=C/C(=O)O", "[13CH3]C(=O)[O-]", "Oc1ccccn1"]
 
@@ -34,7 +33,7 @@ def test_batches_and_processes_do_not_matter(write_set, tmp_path: Path, monkeypa
     prepared = prepared_set(write_set, tmp_path)
     told: list[tuple[str, int, int | None]] = []
     whole = standard_forms(prepared, engine=LocalEngine(1))
-    monkeypatch.setattr("mzseek.prepared.truths._BATCH", 1)
+    monkeypatch.setattr("mzseek.prepared.extra_lists._BATCH", 1)
 
     def tell(stage: str, done: int, total: int | None = None) -> None:
         told.append((stage, done, total))

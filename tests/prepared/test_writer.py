@@ -10,14 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from datasets.conftest import ISOMERS, MEASURED, row
 from mzseek.chem import fingerprints
+from mzseek.core.errors import CacheError, DatasetError, InputError
 from mzseek.datasets import read_candidates
-from mzseek.errors import CacheError, DatasetError, InputError
 from mzseek.prepared import Prepared, PrepareOptions, prepare
 from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT
 from mzseek.spectra import bin_spectra, read_spectra
-
-from ..datasets.conftest import ISOMERS, MEASURED, row
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 
@@ -154,6 +153,10 @@ def test_two_runs_give_the_same_bytes(write_set, tmp_path: Path) -> None:
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
 
 
+def _signed(folder: Path, facts: str) -> None:
+    (folder / "manifest.json").write_text(f'{{"kind": "prepared folder", {facts}}}')
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -161,8 +164,9 @@ def test_two_runs_give_the_same_bytes(write_set, tmp_path: Path) -> None:
         (lambda f: (f / "bins.data.npy").write_bytes(b"x"), "has 1 bytes, expected"),
         (lambda f: (f / "manifest.json").unlink(), "is no prepared folder"),
         (lambda f: (f / "manifest.json").write_text("{"), "is damaged"),
-        (lambda f: (f / "manifest.json").write_text('{"format_version": 0}'), "in format 0"),
-        (lambda f: (f / "manifest.json").write_text('{"format_version": 1}'), "lacks 'key'"),
+        (lambda f: (f / "manifest.json").write_text('{"format_version": 1}'), "does not say what"),
+        (lambda f: _signed(f, '"format_version": 0'), "in format 0"),
+        (lambda f: _signed(f, '"format_version": 1'), "lacks 'key'"),
         (lambda f: (f / "manifest.json").write_text("[]"), "holds a list"),
         (
             lambda f: (f / "manifest.json").write_text('{"kind": "data set"}'),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mzseek.report.axis import by_intensity, limits, ticks
+from mzseek.export.spectrum_plot import by_intensity, limits, ticks
 
 
 @given(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mzseek.decision import Bands
-from mzseek.report.bands import bands_svg
+from mzseek.export.figures import bands_svg
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mzseek.report.drawing import drawn_spectrum
+from mzseek.export.spectrum_plot import drawn_spectrum
 from mzseek.spectra import Spectrum, read_spectra
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -3,15 +3,14 @@ import warnings
 import numpy as np
 import pytest
 
-from mzseek.report.figures import (
+from conftest import ODD_NAMES, drawn_texts
+from mzseek.export.figures import (
     curves_svg,
     drawn_labels,
     histogram_svg,
     molecule_svg,
     spectrum_svg,
 )
-
-from .conftest import ODD_NAMES, drawn_texts
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,8 @@ from jinja2 import DictLoader, TemplateNotFound, UndefinedError
 from markupsafe import Markup
 
 from mzseek import __version__
-from mzseek.report import page
-from mzseek.report.page import write_page
+from mzseek.export import page
+from mzseek.export.page import write_page
 
 
 @pytest.fixture

@@ -2,11 +2,9 @@ import warnings
 
 import pytest
 
+from conftest import ODD_NAMES, drawn_texts
 from mzseek.decision import Reliability, reliability
-from mzseek.report.figures import drawn_labels
-from mzseek.report.reliability import reliability_svg
-
-from .conftest import ODD_NAMES, drawn_texts
+from mzseek.export.figures import drawn_labels, reliability_svg
 
 
 @pytest.fixture(autouse=True)

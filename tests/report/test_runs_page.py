@@ -7,17 +7,15 @@ from pathlib import Path
 import pytest
 from markupsafe import Markup
 
-from mzseek.evaluation.beliefs import beliefs_of
+from conftest import ODD_NAMES
+from mzseek.core.text import tell_apart
 from mzseek.evaluation.evaluate import evaluate
+from mzseek.evaluation.posterior_report import beliefs_of
+from mzseek.evaluation.posteriors import SetResult
 from mzseek.evaluation.scored import Scoring
-from mzseek.evaluation.uncertainty import SetResult
-from mzseek.names import tell_apart
-from mzseek.report import Shown, write_runs_page
-from mzseek.report.figures import drawn_labels
-from mzseek.report.tradeoff import METRICS
+from mzseek.export.figures import drawn_labels
+from mzseek.export.run_pages import METRICS, Shown, write_runs_page
 from mzseek.runs.run import Run
-
-from .conftest import ODD_NAMES
 
 
 @pytest.fixture(autouse=True)

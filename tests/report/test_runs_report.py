@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.errors import DatasetError, RunError
-from mzseek.evaluation.beliefs import beliefs_of
+from mzseek.core.errors import DatasetError, RunError
 from mzseek.evaluation.evaluate import evaluate
+from mzseek.evaluation.posterior_report import beliefs_of
 from mzseek.evaluation.scored import Scoring
-from mzseek.report.runs_report import look_at_runs, report_runs
+from mzseek.export.run_pages import look_at_runs, report_runs
 from mzseek.runs.run import Run
 
 

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.errors import RunError
-from mzseek.evaluation.beliefs import beliefs_of
+from mzseek.core.errors import RunError
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.report.shown import CHANCE, Shown, labelled, missing_fingerprints
+from mzseek.evaluation.posterior_report import beliefs_of
+from mzseek.export.run_pages import CHANCE, Shown, labelled, missing_fingerprints
 from mzseek.runs.run import Run
 
 

@@ -5,15 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.evaluation.beliefs import beliefs_of
+from conftest import ODD_NAMES, drawn_texts
 from mzseek.evaluation.evaluate import Evaluation, evaluate
+from mzseek.evaluation.posterior_report import beliefs_of
 from mzseek.evaluation.scored import Scoring
-from mzseek.report import Shown
-from mzseek.report.figures import drawn_labels
-from mzseek.report.tradeoff import DECODED, METRICS, Row, tradeoff_rows, tradeoff_svg
-from mzseek.runs.run import Run
-
-from .conftest import ODD_NAMES, drawn_texts
+from mzseek.export.figures import drawn_labels
+from mzseek.export.run_pages import DECODED, METRICS, Row, Shown, tradeoff_rows, tradeoff_svg
+from mzseek.runs.run import Description, Run
+from mzseek.training.options import Options
 
 HITS = METRICS[:3]
 
@@ -33,8 +32,11 @@ def shown(folder: str, value: float, *, fingerprint: bool = True, control: bool 
     found = Evaluation(
         path, Scoring(), values, molecule, dict.fromkeys(names, 5), dict.fromkeys(HITS, 0.03)
     )
-    options = {"loss": "emb-cos", "model": "blind" if control else "mlp"}
-    return Shown(Run(path, {"format_version": 1, "options": options}), found)
+    options = Options.of("emb-cos", "blind" if control else "mlp")
+    made = Description(
+        options.loss, options.scorer, options.encoder, None, 100, 64, options.training_dict()
+    )
+    return Shown(Run(path, made.to_dict()), found)
 
 
 def row(name: str, hit: float | None, similarity: float | None = None, **changes) -> Row:

@@ -11,10 +11,10 @@ from safetensors.numpy import load_file, save_file
 from safetensors.torch import load_file as load_by_torch
 from safetensors.torch import save_file as by_torch
 
-from mzseek.errors import ModelError
+from mzseek.core.errors import ModelError
 from mzseek.models import SCORERS
-from mzseek.models.applied import arrays_of, as_arrays
-from mzseek.runs.checkpoint import digest, load_weights, save_weights
+from mzseek.models.model import arrays_of, as_arrays
+from mzseek.runs.checkpoints import digest, load_weights, save_weights
 
 
 class Trap:
@@ -49,7 +49,7 @@ def test_weights_come_back_bit_by_bit(loss: str, small_model, small_spec, tmp_pa
 def test_files_and_digests_are_those_that_torch_wrote(
     small_model, small_spec, tmp_path: Path
 ) -> None:
-    """As earlier versions did: runs keep the digest of their weights."""
+    """Runs keep the digest of their weights."""
     model, spec = small_model("emb-mlp"), small_spec("emb-mlp")
     tensors = dict(model.state_dict()) | {"a scalar": torch.tensor(2.0), "none": torch.ones(0, 3)}
     expected = hashlib.sha256()

@@ -1,20 +1,19 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from mzseek.errors import ModelError, MzseekError
+from mzseek.core.errors import ModelError, MzseekError
+from mzseek.core.registry import ComponentConfig, plain
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS, SCORERS, ModelSpec, encoder_part, scorer_part
-from mzseek.registry import Part, plain
-from mzseek.runs.description import Description, model_as_text, model_from_text, model_in
+from mzseek.runs.run import Description, model_as_text, model_from_text
 
 
 def description(loss: str = "bce", encoder: str | None = "mlp", **changes: object) -> Description:
     made = {
-        "loss": Part(loss, LOSSES[loss].options()),
+        "loss": ComponentConfig(loss, LOSSES[loss].options()),
         "scorer": scorer_part(LOSSES[loss].scorer),
         "encoder": encoder_part(encoder) if encoder else None,
         "baseline": None if encoder else "random",
@@ -61,18 +60,6 @@ def test_damaged_descriptions_are_one_line(field: str, value: object) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_a_model_stands_in_its_file(small_model, small_spec, tmp_path: Path) -> None:
-    from mzseek.models.applied import arrays_of
-    from mzseek.runs.checkpoint import save_weights
-
-    path = tmp_path / "w.safetensors"
-    save_weights(arrays_of(small_model("emb-mlp")), small_spec("emb-mlp"), path, {})
-    assert model_in(path) == small_spec("emb-mlp")
-    path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(ModelError, match="is no safetensors file, or damaged"):
-        model_in(path)
-
-
 def test_a_model_comes_back_from_its_text() -> None:
     spec = ModelSpec.of("transformer", "emb-mlp", encoder={"layers": 1})
     assert model_from_text(model_as_text(spec), "x") == spec
@@ -83,7 +70,5 @@ def test_a_model_comes_back_from_its_text() -> None:
 
 
 def test_descriptions_need_no_torch() -> None:
-    code = (
-        "import sys, mzseek.runs.description, mzseek.runs.earlier; sys.exit('torch' in sys.modules)"
-    )
+    code = "import sys, mzseek.runs.run; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

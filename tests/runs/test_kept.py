@@ -7,13 +7,12 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from mzseek.errors import MzseekError, RunError
+from mzseek.core.errors import MzseekError, RunError
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
-from mzseek.models.applied import arrays_of
+from mzseek.models.model import arrays_of
 from mzseek.prepared import Prepared
-from mzseek.runs.checkpoint import digest
-from mzseek.runs.kept import kept_model, model_for
+from mzseek.runs.checkpoints import digest, kept_model, model_for
 from mzseek.runs.run import Run
 from mzseek.training.train import train
 
@@ -82,14 +81,6 @@ def test_a_changed_weight_is_noticed(run: Run, small: Prepared) -> None:
         path.write_bytes(data)
     with pytest.raises(RunError, match=r"holds other weights than .* it is another run's, or was"):
         kept_model(run, METRIC, small)
-
-
-def test_runs_of_earlier_versions_have_no_digest_and_are_read(run: Run, small: Prepared) -> None:
-    facts = json.loads((run.folder / "run.json").read_text())
-    del facts["checkpoints"]
-    (run.folder / "run.json").write_text(json.dumps(facts))
-    found = kept_model(Run.open(run.folder), METRIC, small)
-    assert digest(arrays_of(found.model)) == run.facts["checkpoints"][METRIC]
 
 
 def test_a_first_stage_with_the_checkpoint_of_another_is_refused(

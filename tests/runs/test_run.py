@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.errors import CacheError, RunError
+from mzseek.core.errors import CacheError, RunError
 from mzseek.prepared import Prepared
 from mzseek.runs.run import FORMAT_VERSION, KIND, Run
-from mzseek.training.plan.options import Options
+from mzseek.training.options import Options
 
 
 @pytest.fixture
@@ -80,8 +80,12 @@ def test_a_run_is_not_overwritten(run: Run, small: Prepared) -> None:
         ('"text"', "run.json: holds a str, expected a JSON object"),
         ("{}", "is no run folder .run.json does not say what it is"),
         ('{"kind": "prepared folder"}', "is a prepared folder, expected a run folder"),
-        (f'{{"kind": "{KIND}", "format_version": 99}}', "written in format 99, expected 1 or 2"),
-        (f'{{"kind": "{KIND}", "format_version": 1}}', "run.json: lacks 'options'"),
+        (
+            f'{{"kind": "{KIND}", "format_version": 99}}',
+            "written in format 99, expected 2; run `mzseek train`",
+        ),
+        (f'{{"kind": "{KIND}", "format_version": 1}}', "written in format 1, expected 2; run"),
+        (f'{{"kind": "{KIND}", "format_version": 2}}', "run.json: lacks 'options'"),
     ],
 )
 def test_what_is_no_run_is_refused_in_one_line(tmp_path: Path, content, message: str) -> None:

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from mzseek.similarity import blocks, tanimoto_blocks
+from mzseek.similarity import packed as blocks
+from mzseek.similarity import tanimoto_blocks
 
 matrices = st.lists(st.sets(st.integers(0, 9)), min_size=1, max_size=9).map(
     lambda rows: np.array([[i in row for i in range(10)] for row in rows], dtype=int)

@@ -5,11 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from mzseek.errors import SimilarityError
+from mzseek.core.errors import SimilarityError
 from mzseek.similarity import SIMILARITIES
-from mzseek.similarity.lists import LIST_SIMILARITIES, list_dots, list_similarity
+from mzseek.similarity.lists import LIST_SIMILARITIES, list_similarities
 from mzseek.similarity.soft import candidate_cosine
 from mzseek.tensors import SparseRows
+
+
+def list_similarity(predictions, candidates, counts, kind: str = "cosine") -> np.ndarray:
+    return list_similarities(predictions, candidates, counts, (kind,))[kind]
 
 
 def lists(counts: list[int], bits: int, seed: int) -> tuple[np.ndarray, csr_array, np.ndarray]:
@@ -56,8 +60,8 @@ def test_each_candidate_meets_the_prediction_of_its_own_list() -> None:
 
 def test_no_lists_and_no_candidates() -> None:
     none = csr_array((0, 8), dtype=np.float32)
-    assert list_dots(np.zeros((0, 8), np.float32), none, np.zeros(0, np.int64)).tolist() == []
-    assert list_dots(np.zeros((2, 8), np.float32), none, np.zeros(2, np.int64)).tolist() == []
+    assert list_similarity(np.zeros((0, 8), np.float32), none, np.zeros(0, np.int64)).tolist() == []
+    assert list_similarity(np.zeros((2, 8), np.float32), none, np.zeros(2, np.int64)).tolist() == []
 
 
 def test_unknown_kinds_are_refused_with_the_known_ones() -> None:

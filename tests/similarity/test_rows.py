@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.sparse import coo_array, csr_array, csr_matrix
 
 from mzseek import similarity as room
-from mzseek.errors import MzseekError, SimilarityError
+from mzseek.core.errors import MzseekError, SimilarityError
 from mzseek.similarity import SIMILARITIES, rows, similarity
 
 FORMS = [np.asarray, csr_array, csr_matrix, coo_array]

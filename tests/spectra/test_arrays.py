@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mzseek.errors import SpectrumError
-from mzseek.files.limits import MAX_PEAKS
-from mzseek.spectra.arrays import decode_array
+from mzseek.core.errors import SpectrumError
+from mzseek.io.sources import MAX_PEAKS
+from mzseek.spectra.formats.xml import decode_array
 
 
 def encoded(values: object, kind: str, packed: bool = False) -> str:

@@ -6,7 +6,7 @@ import matchms
 import numpy as np
 import pytest
 
-from mzseek.errors import SpectrumError
+from mzseek.core.errors import SpectrumError
 from mzseek.spectra import Spectrum, as_spectra
 
 MZ, INTENSITIES = np.array([50.0, 60.5]), np.array([1.0, 4.0])
@@ -54,3 +54,16 @@ def test_what_cannot_be_used_is_reported_or_raised() -> None:
     for nothing in (3, [3], ["a.mgf"]):
         with pytest.raises(SpectrumError, match="expected a Spectrum or a matchms spectrum"):
             list(as_spectra(nothing, rejects))
+
+
+def test_objects_of_mzseek_are_checked_where_that_is_asked_for():
+    def made(precursor=200.0, heights=(1.0, 2.0)):
+        return Spectrum(np.array([60.0, 50.0]), np.array(heights), precursor, None, None, "a", {})
+
+    rejects = []
+    given = [made(), made(heights=(np.nan, 2.0)), *(made(p) for p in (0.0, -1.0, np.nan, np.inf))]
+    found = list(as_spectra(given, rejects, skip_bad_peaks=True))
+    assert [spectrum.mz.tolist() for spectrum in found] == [[50.0, 60.0], [50.0]]
+    assert found[1].metadata == {"skipped_peaks": "1"}
+    assert [where for where, _ in rejects] == [f"spectrum {n}" for n in (3, 4, 5, 6)]
+    assert rejects[2][1] == "precursor m/z nan is not between 0 and 20,000"

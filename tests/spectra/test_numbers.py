@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from mzseek.errors import SpectrumError
-from mzseek.spectra.numbers import (
+from mzseek.core.errors import SpectrumError
+from mzseek.spectra.parsing import (
     is_nothing,
     leading_number,
     parse_charge,

@@ -3,9 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mzseek.errors import SpectrumError
+from mzseek.core.errors import SpectrumError
+from mzseek.io.sources import MAX_PEAKS
 from mzseek.spectra import clean_peaks
-from mzseek.spectra.peaks import MAX_PEAKS, parse_peak_lines
+from mzseek.spectra.parsing import looks_like_profile, merge_duplicates, parse_peak_lines
 
 
 def parse(*lines: str) -> list[tuple[float, float]]:
@@ -89,3 +90,31 @@ def test_floor_is_relative_to_the_largest() -> None:
 def test_what_no_instrument_measures(mz, intensities, message: str) -> None:
     with pytest.raises(SpectrumError, match=message):
         clean_peaks(mz, intensities)
+
+
+@pytest.mark.parametrize("bad", [1e308, 1.01e30])
+def test_intensities_beyond_all_bounds_are_refused(bad: float) -> None:
+    with pytest.raises(SpectrumError, match="is past 1e\\+30"):
+        clean_peaks([50.0, 60.0], [1.0, bad])
+
+
+def test_duplicates_are_one_peak_of_the_largest_intensity() -> None:
+    mz, intensities = merge_duplicates(
+        np.array([50.0, 50.0, 50.000001, 60.0, 60.0001]), np.array([1.0, 2.0, 3.0, 5.0, 4.0])
+    )
+    assert mz.tolist() == [50.000001, 60.0, 60.0001]  # 1.7 ppm apart are two peaks
+    assert intensities.tolist() == [3.0, 5.0, 4.0]
+
+
+def test_peaks_without_duplicates_stay_the_same_objects() -> None:
+    mz, intensities = np.array([50.0, 60.0]), np.array([1.0, 2.0])
+    assert merge_duplicates(mz, intensities)[0] is mz
+
+
+def test_profiles_are_told_by_their_shape() -> None:
+    points = np.concatenate([center + np.arange(-10, 11) * 0.005 for center in range(100, 110)])
+    heights = np.tile(np.exp(-((np.arange(-10, 11) / 4) ** 2)), 10)
+    assert looks_like_profile(points, heights)
+    random = np.random.default_rng(0)
+    assert not looks_like_profile(points, random.lognormal(size=len(points)))  # many, but maxima
+    assert not looks_like_profile(points * 50, heights)

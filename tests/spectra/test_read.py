@@ -10,12 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mzseek.errors import MzseekError
-from mzseek.files import source
-from mzseek.files.streams import json_stream, xml_stream
-from mzseek.spectra import known_formats, read, read_spectra, record
+from mzseek.core.errors import MzseekError
+from mzseek.io import json_stream, xml_stream
+from mzseek.io import sources as source
+from mzseek.spectra import known_formats, read, read_spectra
+from mzseek.spectra import records as record
 from mzseek.spectra.formats import peak_block
-from mzseek.spectra.record import Names
+from mzseek.spectra.records import Names
 
 SAMPLES: dict[str, bytes] = {
     "a.mgf": b"CHARGE=1+\nBEGIN IONS\nTITLE=a\nPEPMASS=195.0877 100 1+\nADDUCT=[M+H]+\n50.1 10\n"
@@ -231,3 +232,17 @@ def test_a_file_is_given_up_where_nothing_in_it_can_be_read(
     assert [s.identifier for s in read_spectra(tmp_path, rejects)] == ["a", "b", "c"]
     assert len(rejects) == 4 + 5 + 1 + 4
     assert rejects[9][1] == "the file is given up here: 5 records in a row could not be read"
+
+
+def test_single_bad_peaks_are_skipped_where_that_is_asked_for(tmp_path):
+    path = tmp_path / "a.mgf"
+    lines = "50 1\n60 2\n70 nan\n80 1e308\n90 -3\n100 inf\n"
+    path.write_text(f"BEGIN IONS\nPEPMASS=200\nSKIPPED_PEAKS=9\n{lines}END IONS\n")
+    (spectrum,) = read_spectra(path, [], skip_bad_peaks=True)
+    assert spectrum.mz.tolist() == [50.0, 60.0]
+    assert spectrum.metadata["skipped_peaks"] == "4"
+    rejects = []
+    assert list(read_spectra(path, rejects)) == []
+    assert "is not finite" in rejects[0][1]
+    path.write_text("BEGIN IONS\nPEPMASS=200\n50 nan\nEND IONS\n")
+    assert list(read_spectra(path, rejects, skip_bad_peaks=True)) == []  # nothing would be left

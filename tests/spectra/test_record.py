@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from mzseek.errors import SpectrumError
-from mzseek.spectra.record import Record, to_spectrum
+from mzseek.core.errors import SpectrumError
+from mzseek.spectra.records import Record, to_spectrum
 
 
 def spectrum(**fields: str):

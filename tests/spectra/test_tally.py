@@ -2,7 +2,7 @@ import tracemalloc
 
 import pytest
 
-from mzseek.spectra.tally import Distinct, Extent, Tally
+from mzseek.spectra.summary import Distinct, Extent, Tally
 
 
 def test_a_tally_counts_values_and_what_is_not_given() -> None:

@@ -5,14 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from mzseek.tensors import (
-    Deferred,
-    SparseRows,
-    accept_deferred,
-    deferred,
-    forget_deferred,
-    product,
-)
+from mzseek.tensors import Deferred, SparseRows, accept_deferred, deferred, forget_deferred, product
 
 HEIGHTS = [1, 2, 3, 4, 8, 9, 50]
 

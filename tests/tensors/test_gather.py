@@ -4,7 +4,7 @@ import torch
 from torch.autograd import gradcheck
 
 from mzseek.tensors import gather_dot, query_index
-from mzseek.tensors.gather import entry_places
+from mzseek.tensors.products import entry_places
 
 PRECISION = {torch.float64: 1e-12, torch.float32: 1e-5}
 

@@ -6,11 +6,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from mzseek.errors import MzseekError, RunError
+from mzseek.core.errors import MzseekError, RunError
 from mzseek.prepared import Prepared
-from mzseek.runs.checkpoint import load_weights
+from mzseek.runs.checkpoints import load_weights
 from mzseek.runs.run import Run
-from mzseek.training.beginning import bit_frequency
+from mzseek.training.state import bit_frequency
 from mzseek.training.train import train
 
 

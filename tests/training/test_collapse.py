@@ -3,14 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mzseek.training.collapse import (
-    COLLAPSED_BELOW,
-    collapse_warning,
-    kept_warning,
-    learned,
-    spread,
-)
-from mzseek.training.plan.options import Options
+from mzseek.training.loop import COLLAPSED_BELOW, collapse_warning, kept_warning, learned, spread
+from mzseek.training.options import Options
 
 
 @pytest.mark.parametrize("row", [[0.2, 0.9, 0.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])

@@ -2,15 +2,14 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.evaluation.validation import validation_means
+from mzseek.evaluation.scored import validation_means
 from mzseek.losses import LOSSES
 from mzseek.metrics import METRICS
-from mzseek.metrics.facts import Metric
+from mzseek.metrics.definitions import Metric
 from mzseek.prepared import Prepared
-from mzseek.runs.checkpoint import load_weights
-from mzseek.runs.kept import kept_model
+from mzseek.runs.checkpoints import kept_model, load_weights
 from mzseek.runs.run import Run
-from mzseek.training.keeper import watched_metric
+from mzseek.training.loop import watched_metric
 from mzseek.training.train import train
 
 HIT_RATES = {f"hit_rate@{k}/{setting}" for k in (1, 5, 20) for setting in ("mass", "formula")}

@@ -1,12 +1,12 @@
 import pytest
 import torch
 
-from mzseek.errors import RunError
+from mzseek.core.errors import RunError
 from mzseek.losses import LOSSES
 from mzseek.prepared import Prepared
 from mzseek.prepared.batch import BatchMaker
 from mzseek.tensors import deferred
-from mzseek.training.learner import Learner
+from mzseek.training.loop import Learner
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from mzseek.errors import RunError
+from mzseek.core.errors import RunError
 from mzseek.prepared import Prepared
-from mzseek.training.learner import Learner
+from mzseek.training.loop import Learner
 from mzseek.training.optimizer import ClippedAdam
-from mzseek.training.order import TrainingOrder
+from mzseek.training.state import TrainingOrder
 from mzseek.training.train import train
 
 

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from mzseek import losses
-from mzseek.errors import LossError
+from mzseek.core.errors import LossError
 from mzseek.losses import LOSSES
 from mzseek.models import Output
-from mzseek.training.objective import Objective
+from mzseek.training.loop import Objective
 
 COUNTS = torch.tensor([3, 1, 2])
 LABELS = torch.tensor([False, True, False, True, True, False])

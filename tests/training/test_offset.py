@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 import torch
 
-from mzseek.errors import EvidenceError, RunError
-from mzseek.evidence.blind import blind_rows, fit_blind
+from mzseek.core.errors import EvidenceError, RunError
+from mzseek.evidence.prior import blind_rows, fit_blind
 from mzseek.prepared import Prepared
 from mzseek.prepared.batch import BatchMaker
-from mzseek.runs.checkpoint import load_weights
-from mzseek.training import offset
-from mzseek.training.learner import Learner
-from mzseek.training.offset import offset_groups, prior_offsets
+from mzseek.runs.checkpoints import load_weights
+from mzseek.training import prior_offset as offset
+from mzseek.training.loop import Learner
+from mzseek.training.prior_offset import offset_groups, prior_offsets
 from mzseek.training.train import train
 
 

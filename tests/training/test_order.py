@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mzseek.training.order import TrainingOrder, steps_an_epoch
+from mzseek.training.state import TrainingOrder, steps_an_epoch
 
 QUERIES = np.arange(100, 147)
 

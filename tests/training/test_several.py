@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from mzseek import errors
-from mzseek.errors import RunError
+from mzseek.core import errors
+from mzseek.core.errors import RunError
+from mzseek.parallel import Channel, engine_named
 from mzseek.prepared import Prepared
-from mzseek.runs.checkpoint import load_weights
+from mzseek.runs.checkpoints import load_weights
 from mzseek.runs.run import Run
-from mzseek.training.plan.options import Options
-from mzseek.training.several import train_one, train_several
-from mzseek.work import Channel, engine_named
+from mzseek.training.options import Options
+from mzseek.training.train import train_one, train_several
 
 
 @pytest.mark.slow
@@ -124,8 +124,8 @@ def test_progress_is_told_by_the_whole_name(small: Prepared, small_options, tmp_
 SEVERAL = """
 import sys
 from pathlib import Path
-from mzseek.training.plan.options import Options
-from mzseek.training.several import train_several
+from mzseek.training.options import Options
+from mzseek.training.train import train_several
 
 parts = {"encoder": {"width": 32, "blocks": 1}}
 small = {"parts": parts, "batch_size": 16, "validate_every": 5}

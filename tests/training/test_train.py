@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,22 +15,21 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
+from mzseek.core.errors import CacheError, MzseekError, RunError
 from mzseek.database import build_database
 from mzseek.database.sources import file_sources
-from mzseek.errors import CacheError, MzseekError, RunError
-from mzseek.evaluation.validation import hit_rates
+from mzseek.evaluation.scored import hit_rates
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS
-from mzseek.models.device import threads_set
+from mzseek.models.layers import threads_set
+from mzseek.parallel import LocalEngine
 from mzseek.prepared import Prepared
-from mzseek.prepared.negatives import add_negatives
-from mzseek.runs.kept import kept_model
+from mzseek.prepared.extra_lists import add_negatives
+from mzseek.runs.checkpoints import kept_model
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
-from mzseek.training.plan.options import Options
-from mzseek.training.plan.protocol import with_protocol
+from mzseek.training.options import Options, with_protocol
 from mzseek.training.train import predict_fold, random_fold, train
-from mzseek.work import LocalEngine
 
 LISTWISE = [name for name in LOSSES if LOSSES[name].kind == "listwise"]
 
@@ -258,41 +256,6 @@ def test_going_on_with_other_options_is_refused(
     options = small_options(**{"loss": "bce", name: value})
     with pytest.raises(RunError, match=f"was begun with {name} .*, not {value}; resume it"):
         train(small, options, trained("bce").folder, resume=True)
-
-
-def as_written_before(folder: Path) -> None:
-    """Make ``run.json`` what version 0.1 wrote: all options side by side, also where none apply."""
-    facts = json.loads((folder / "run.json").read_text())
-    del facts["options"]["other_rankings"], facts["options"]["offset"]
-    model, loss = facts.pop("model"), facts.pop("loss")
-    idle = {"temperature": None, "gamma": 2.0, "weight": 0.5, "pairwise": False, "projected": 256}
-    parts = model["encoder"]["options"] | model["scorer"]["options"] | loss["options"]
-    names = {"loss": loss["name"], "model": model["encoder"]["name"]}
-    facts |= {"format_version": 1, "options": facts["options"] | idle | parts | names}
-    (folder / "run.json").write_text(json.dumps(facts))
-    state = folder / "state" / "state.json"  # states of older versions do not name their run
-    facts = json.loads(state.read_text())
-    del facts["run"]
-    state.write_text(json.dumps(facts))
-
-
-@pytest.mark.parametrize("loss", ["bce", "emb-cos"])
-def test_a_run_of_an_older_version_goes_on_with_its_own_values(
-    loss: str, trained, small: Prepared, small_options, tmp_path: Path
-) -> None:
-    """Its numbers stand in ``run.json``; the command that goes on with it does not give them."""
-    whole = trained(loss, other_rankings=False)
-    interrupted(small, small_options(loss, other_rankings=False), tmp_path / "run", 13)
-    as_written_before(tmp_path / "run")
-    bare = small_options(loss, warmup=None, validate_every=None, bias=None)
-    run = train(small, bare, tmp_path / "run", resume=True)
-    begun = Options.of_run(run)
-    kept = (begun.warmup, begun.validate_every, begun.bias, begun.other_rankings)
-    assert kept == (5, 5, "zero", None)
-    assert begun == replace(Options.of_run(whole), other_rankings=None)
-    assert run.history() == whole.history()
-    weights = [load_file(r.checkpoint("hit_rate@1/mass")) for r in (run, whole)]
-    assert all((weights[0][name] == weights[1][name]).all() for name in weights[1])
 
 
 @pytest.mark.parametrize("name", ["warmup", "validate_every", "bias"])

@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from mzseek.errors import ModelError
-from mzseek.models.applied import arrays_of
-from mzseek.runs.checkpoint import save_weights
-from mzseek.training.weights import load_into, start_from
+from mzseek.core.errors import ModelError
+from mzseek.models.model import arrays_of
+from mzseek.runs.checkpoints import save_weights
+from mzseek.training.state import load_into, start_from
 
 
 def assert_one_line(error: pytest.ExceptionInfo, path: Path) -> None:

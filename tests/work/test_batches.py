@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mzseek.work import in_batches
+from mzseek.parallel import in_batches
 
 
 @given(st.lists(st.integers(), max_size=30), st.integers(1, 12))

@@ -6,8 +6,8 @@ from multiprocessing.connection import Client
 
 import pytest
 
-from mzseek.work import channel as module
-from mzseek.work.channel import Direct, Post, Sender, pass_on
+from mzseek.parallel import engine as module
+from mzseek.parallel.engine import Direct, Post, Sender, pass_on
 
 
 class Kept(Sender):

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.database import Database, build_database, parts
+from mzseek.core.errors import MzseekError
+from mzseek.database import Database, build_database
+from mzseek.database import build as parts
 from mzseek.database.negatives import Truth, mine
 from mzseek.database.sources import file_sources
 from mzseek.datasets.demo.molecules import demo_molecules
-from mzseek.errors import MzseekError
-from mzseek.work import Channel, Engine, LocalEngine, RayEngine
-from mzseek.work.cluster import Mailbox
+from mzseek.parallel import Channel, Engine, LocalEngine, RayEngine
+from mzseek.parallel.ray import Mailbox
 
 RAY = pytest.mark.slow  # a cluster takes seconds to start
 

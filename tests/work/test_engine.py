@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mzseek.errors import DatabaseError, InputError
-from mzseek.work import Channel, Engine, LocalEngine, RayEngine
-from mzseek.work import engine as module
-from mzseek.work.engine import in_order
+from mzseek.core.errors import DatabaseError, InputError
+from mzseek.parallel import Channel, Engine, LocalEngine, RayEngine
+from mzseek.parallel import engine as module
+from mzseek.parallel.engine import in_order
 
 RAY = pytest.mark.slow  # a cluster takes seconds to start
 

@@ -1,7 +1,7 @@
 import pytest
 
-from mzseek.errors import MzseekError
-from mzseek.work import LocalEngine, RayEngine, engine_named
+from mzseek.core.errors import MzseekError
+from mzseek.parallel import LocalEngine, RayEngine, engine_named
 
 
 def test_engines_by_name() -> None:

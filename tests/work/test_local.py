@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.errors import MzseekError
-from mzseek.work import Channel, LocalEngine
+from mzseek.core.errors import MzseekError
+from mzseek.parallel import Channel, LocalEngine
 
 
 def test_one_job_works_in_this_process() -> None:
@@ -108,7 +108,7 @@ def test_ctrl_c_ends_long_work_within_two_seconds() -> None:
 
 ORPHANS = """
 import os, sys, time
-from mzseek.work import LocalEngine
+from mzseek.parallel import LocalEngine
 
 def sleeps(batch, channel):
     channel.say(str(os.getpid()))

@@ -3,12 +3,12 @@ import sys
 
 import pytest
 
-from mzseek.work import memory
+from mzseek.parallel import engine as memory
 
 PAGE_FAULTS = """
 import resource
 import torch
-from mzseek.work.memory import keep_freed_memory
+from mzseek.parallel.engine import keep_freed_memory
 assert keep_freed_memory()
 for _ in range(20):  # until freed blocks fit
     torch.ones(12_000_000)  # 48 MB, above what the C library would keep by itself

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.work import LocalEngine, WithOpened, opened
-from mzseek.work.opened import forget_opened
+from mzseek.parallel import LocalEngine, WithOpened
+from mzseek.parallel import processes as opened
 
 
 def note_and_open(folder: Path, version: int) -> tuple[Path, int]:
@@ -32,7 +32,7 @@ def test_another_key_is_opened_anew_and_the_first_let_go(tmp_path: Path) -> None
         assert WithOpened(scaled, note_and_open, tmp_path, version)(10) == 10 * version
         assert len(opened._kept) == 1
     assert len(list(tmp_path.iterdir())) == 3
-    forget_opened()
+    opened._kept.clear()
 
 
 def test_nothing_stays_open_in_this_process(tmp_path: Path) -> None:

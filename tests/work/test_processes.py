@@ -5,8 +5,8 @@ import time
 import pytest
 
 from mzseek.chem import standardise
-from mzseek.work import LocalEngine
-from mzseek.work.processes import stop_workers
+from mzseek.parallel import LocalEngine
+from mzseek.parallel.processes import stop_workers
 
 
 def test_processes_leave_ctrl_c_to_the_one_that_they_work_for() -> None:

@@ -1,4 +1,4 @@
-from mzseek.work import Progress, Say, silent, unheard
+from mzseek.parallel import Progress, Say, silent, unheard
 
 
 def test_nobody_has_to_watch() -> None:

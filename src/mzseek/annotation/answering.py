@@ -8,15 +8,19 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from mzseek.annotation.answers import Answer, Candidate, Level, Reference
-from mzseek.annotation.asking.ask import Asked, error_ppm
-from mzseek.annotation.asking.ions import uncalibrated
-from mzseek.annotation.candidates.extra import unlisted_match, unlisted_note
-from mzseek.annotation.confidence import OfMode
-from mzseek.annotation.in_database import ListEvidence
-from mzseek.annotation.levels import Grounds, level_of
-from mzseek.annotation.prior import Told
-from mzseek.annotation.references import Neighbours, credited
+from mzseek.annotation.annotation import Answer, Candidate, Level, Reference
+from mzseek.annotation.confidence import ListEvidence, PolarityCalibration
+from mzseek.annotation.hypotheses import uncalibrated
+from mzseek.annotation.prior import PriorScores
+from mzseek.annotation.query import FeatureQuery, error_ppm
+from mzseek.annotation.references import (
+    LevelEvidence,
+    Neighbours,
+    credited,
+    level_of,
+    unlisted_match,
+    unlisted_note,
+)
 from mzseek.annotation.scoring import Scored
 from mzseek.decision import UTILITIES, distribution, prediction_sets
 from mzseek.decision.distributions import row_keys
@@ -28,6 +32,7 @@ MATCH = "library"  # spectra of the candidate itself
 KINDS = {MATCH: "match", "analogs": "analogy", "substructures": "analogy", "regression": "analogy",
          "prior": "prior", "weights": "prior"}  # fmt: skip
 _LEAST = 1e-300
+_EQUAL = 1e-9  # difference between scores that is rounding
 _BY_PROBABILITY = ("3", "4")  # levels
 _CREDITED = 5  # candidates whose references are looked up
 PEAKS_TO_COUNT = 4  # matching peaks of a library match that says the molecule is in the database
@@ -57,15 +62,15 @@ class Wanted:
 
 
 def answer(
-    asked: Asked,
+    asked: FeatureQuery,
     scored: Scored,
     near: Neighbours,
-    numbers: OfMode,
+    numbers: PolarityCalibration,
     channels: Sequence[str],
     fingerprints: csr_array,
     wanted: Wanted,
     evidence: ListEvidence,
-    prior: Told | None = None,
+    prior: PriorScores | None = None,
     *,
     share: float = 0.5,
 ) -> Answer:
@@ -75,7 +80,7 @@ def answer(
     ----------
     asked, scored, near
         The feature, the scores of its candidates, and the reference spectra near to it.
-    numbers : OfMode
+    numbers : PolarityCalibration
         By which scores become probabilities, of its ion mode.
     channels : sequence of str
         Labels, in the order of `Scored.parts`.
@@ -83,7 +88,7 @@ def answer(
     wanted : Wanted
     evidence : ListEvidence
         Scores of the candidates of the best ion, and of molecules that they are compared with.
-    prior : Told, optional
+    prior : PriorScores, optional
         Log-odds that no spectrum supports.
     share : float
         Expected share of features whose molecule is in the database.
@@ -106,13 +111,15 @@ def answer(
     choices = _choices(worths, p, keys, order[: wanted.top].tolist())
     matches = tuple(near.matches.values())
     labels = labels_of(channels, None if prior is None else prior.label)
-    grounds = Grounds(
+    grounds = LevelEvidence(
         scored=asked.kept,
         p_in_database=present,
         similar=near.similar,
         unlisted=unlisted,
         formulas=_formula_probabilities(asked, p),
-        is_reached=_is_reached(numbers, evidence),
+        # The margin is that of the best-scored candidate, which a prior may not rank first.
+        is_reached=_is_reached(numbers, evidence)
+        and bool(scored.scores[order[0]] >= scored.scores.max() - _EQUAL),
         least_explained=numbers.in_database.least_explained if numbers.in_database else 0.0,
     )
     level = level_of(made, grounds)
@@ -142,6 +149,7 @@ def answer(
         ),
         removed=asked.removed,
         unlisted=unlisted,
+        mass_mismatches=asked.mass_mismatches,
     )
 
 
@@ -150,7 +158,7 @@ def labels_of(channels: Sequence[str], prior: str | None) -> tuple[str, ...]:
     return (*channels, MATCH, *([] if prior is None else [prior]))
 
 
-def _posterior(alone: Floats, match: Floats, prior: Told | None) -> Floats:
+def _posterior(alone: Floats, match: Floats, prior: PriorScores | None) -> Floats:
     """Return probabilities with library matches and a prior applied."""
     p = np.asarray(alone * np.exp(match))
     p /= p.sum()
@@ -161,7 +169,9 @@ def _posterior(alone: Floats, match: Floats, prior: Told | None) -> Floats:
     return np.asarray(together / together.sum())
 
 
-def _match_ratio(asked: Asked, alone: Floats, near: Neighbours, numbers: OfMode) -> float:
+def _match_ratio(
+    asked: FeatureQuery, alone: Floats, near: Neighbours, numbers: PolarityCalibration
+) -> float:
     """Return how much more probable the library similarities are if the molecule is a candidate.
 
     A match of fewer than `PEAKS_TO_COUNT` peaks says little about whether the molecule is there at
@@ -180,13 +190,15 @@ def _with_caution(level: Level) -> Level:
     return replace(level, reason=f"{level.reason}; a prior is counted in")
 
 
-def _added(asked: Asked, near: Neighbours, numbers: OfMode, prior: Told | None) -> Floats:
+def _added(
+    asked: FeatureQuery, near: Neighbours, numbers: PolarityCalibration, prior: PriorScores | None
+) -> Floats:
     """What is added to scores, in columns: library matches, and a prior if there is one."""
     match = _match_nats(asked, near, numbers)
     return np.column_stack([match] if prior is None else [match, prior.nats])
 
 
-def _match_nats(asked: Asked, near: Neighbours, numbers: OfMode) -> Floats:
+def _match_nats(asked: FeatureQuery, near: Neighbours, numbers: PolarityCalibration) -> Floats:
     """What spectra of the candidates themselves add; nothing where the library has none."""
     keys = [molecule.key for own in asked.molecules for molecule in own]
     if numbers.match is None:
@@ -196,7 +208,7 @@ def _match_nats(asked: Asked, near: Neighbours, numbers: OfMode) -> Floats:
 
 
 def _present(
-    numbers: OfMode,
+    numbers: PolarityCalibration,
     evidence: ListEvidence,
     share: float,
     ratio: float,
@@ -218,14 +230,14 @@ def _present(
     return min(present / (present + (1 - present) * math.exp(max(odds, 0.0))), 0.5)
 
 
-def _is_reached(numbers: OfMode, evidence: ListEvidence) -> bool:
+def _is_reached(numbers: PolarityCalibration, evidence: ListEvidence) -> bool:
     """Return whether the best candidate is as far ahead as nine of ten true molecules are."""
     if numbers.in_database is None:
         return True
     return evidence.margin(numbers.calibration) >= numbers.in_database.least_margin
 
 
-def _formula_probabilities(asked: Asked, p: Floats) -> dict[str, float]:
+def _formula_probabilities(asked: FeatureQuery, p: Floats) -> dict[str, float]:
     """Return the posterior probability of each formula among the candidates."""
     found: dict[str, float] = {}
     molecules = (molecule for own in asked.molecules for molecule in own)
@@ -234,7 +246,7 @@ def _formula_probabilities(asked: Asked, p: Floats) -> dict[str, float]:
     return found
 
 
-def _notes(numbers: OfMode, coverage: float, wanted: Wanted) -> list[str]:
+def _notes(numbers: PolarityCalibration, coverage: float, wanted: Wanted) -> list[str]:
     notes = []
     if coverage > wanted.coverage:
         notes.append(f"the set is made for {coverage:.0%}, the next that was fitted")
@@ -244,7 +256,7 @@ def _notes(numbers: OfMode, coverage: float, wanted: Wanted) -> list[str]:
 
 
 def no_answer(
-    asked: Asked,
+    asked: FeatureQuery,
     near: Neighbours,
     channels: Sequence[str],
     wanted: Wanted,
@@ -270,10 +282,11 @@ def no_answer(
         nearest=near.nearest,
         unlike=False,
         matches=matches,
-        level=level_of((), Grounds()),
+        level=level_of((), LevelEvidence()),
         notes=(*asked.notes, *([] if unlisted is None else [unlisted_note(unlisted)])),
         removed=asked.removed,
         unlisted=unlisted,
+        mass_mismatches=asked.mass_mismatches,
     )
 
 
@@ -316,7 +329,7 @@ def _told(
 
 
 def _candidates(
-    asked: Asked,
+    asked: FeatureQuery,
     scored: Scored,
     near: Neighbours,
     p: Floats,
@@ -376,7 +389,7 @@ def _choices(
     return found
 
 
-def _ions(asked: Asked, p: Floats) -> dict[str, float]:
+def _ions(asked: FeatureQuery, p: Floats) -> dict[str, float]:
     """Probability of each ion that was tried."""
     found = dict.fromkeys(asked.tried, 0.0)
     start = 0

@@ -1,12 +1,91 @@
-"""Features: spectra of one ion, under the name that the user knows them by."""
+"""Features: the spectra of one ion under the name the user knows."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mzseek.core.errors import AnnotationError
+from mzseek.core.text import visible
 from mzseek.spectra import Spectrum
-from mzseek.spectra.numbers import parse_time, time_in_seconds, with_time_unit
+from mzseek.spectra.parsing import (
+    looks_like_profile,
+    merge_duplicates,
+    parse_time,
+    time_in_seconds,
+    with_time_unit,
+)
+from mzseek.spectra.records import SKIPPED_PEAKS
+
+_TEXT = re.compile(r"\s*([0-9.eE+-]+)\s*(ppm|da|mda|)\s*", re.IGNORECASE)
+_MOST_PPM, _MOST_MZ = 1000.0, 5.0
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """A tolerance, the larger of two: one that grows with m/z, and one that does not.
+
+    Attributes
+    ----------
+    ppm : float
+    least : float
+        In m/z.
+    strict : bool
+        The user's own: not widened where a precursor is known less well.
+    """
+
+    ppm: float = 10.0
+    least: float = 0.0
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what no instrument has."""
+        if not (0 <= self.ppm <= _MOST_PPM and 0 <= self.least <= _MOST_MZ):
+            raise AnnotationError(
+                f"a tolerance of {self.ppm:g} ppm or {self.least:g} Da, expected 0 to "
+                f"{_MOST_PPM:g} ppm or to {_MOST_MZ:g} Da"
+            )
+        if self.ppm == 0 and self.least == 0:
+            raise AnnotationError("a tolerance of 0: nothing would be found")
+
+    @classmethod
+    def parse(cls, text: "str | float | Tolerance") -> "Tolerance":
+        """Of a text: ``10``, ``10 ppm``, ``0.01 Da`` or ``5 mDa``; a number alone is in ppm.
+
+        What a user has written is strict.
+
+        Examples
+        --------
+        >>> Tolerance.parse("5 mDa")
+        Tolerance(ppm=0.0, least=0.005, strict=True)
+        >>> Tolerance.parse(7).of(100.0)
+        0.0007
+        """
+        if isinstance(text, Tolerance):
+            return text
+        match = _TEXT.fullmatch(str(text))
+        try:
+            value = float(match[1]) if match else float("nan")
+        except ValueError:
+            value = float("nan")
+        if match is None or value != value:
+            raise AnnotationError(
+                f"tolerance {str(text)[:40]!r}: expected a number with ppm, Da or mDa"
+            )
+        unit = match[2].lower()
+        if unit in ("", "ppm"):
+            return cls(ppm=value, strict=True)
+        return cls(ppm=0.0, least=value * (1e-3 if unit == "mda" else 1.0), strict=True)
+
+    def of(self, mz: float) -> float:
+        """Half of the window around an m/z."""
+        return max(mz * self.ppm * 1e-6, self.least)
+
+    def __str__(self) -> str:
+        said = [f"{self.ppm:g} ppm"] if self.ppm else []
+        return " or ".join([*said, f"{self.least:g} Da"] if self.least else said)
+
 
 # Fields that name a feature, the first that a record has. What a record states as its identifier
 # comes after the first of them; a title is often only the name of a file.
@@ -19,6 +98,8 @@ _LEVEL = re.compile(r"(?:MS)?\W*(\d{1,2})\b.*", re.IGNORECASE)
 # What readers call a record that names itself in no way.
 _BY_PLACE = re.compile(r"(?:record|line) \d+(?: #\d+)?")
 _TIME = "retention_time"
+_TELLING_PEAKS = 3  # no two measurements have so many peaks of the same intensities
+_SAME_PRECURSOR, _SAME_SHARE = 1e-5, 1e-6  # of spectra that are copies, as shares of the numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +116,35 @@ class Feature:
         At least one.
     where : str
         The file.
+    id : str
+        As the file has it; another one than `name` where several features have it.
+    names : tuple of str
+        What tables of the user may call it, by precedence: its name, ``file:id``, and its id if no
+        other file has that.
+    repeated : int
+        Further spectra that were identical with one of these, and were skipped.
+    notes : tuple of str
+        What was done to its spectra and its name.
     """
 
     name: str
     named_by: str
     spectra: tuple[Spectrum, ...]
     where: str = ""
+    id: str = ""
+    names: tuple[str, ...] = ()
+    repeated: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def records(self) -> int:
+        """Spectra that were read for it, the repeated ones included."""
+        return len(self.spectra) + self.repeated
+
+    @property
+    def table_names(self) -> tuple[str, ...]:
+        """What tables of the user may call it."""
+        return self.names or (self.name,)
 
     @property
     def precursor_mz(self) -> float:
@@ -100,6 +204,104 @@ def time_notes(feature: Feature) -> list[str]:
     return [f"its retention time {text} has no unit, and is not used: give it with --rt-unit"]
 
 
+def plain_name(text: str) -> str:
+    r"""Return the name of a feature as files and tables are compared: on one line, all visible.
+
+    Examples
+    --------
+    >>> plain_name(" run 1\t#7\x1b ")
+    'run 1 #7�'
+    """
+    return visible(" ".join(text.split()))
+
+
+def is_profile(spectrum: Spectrum) -> bool:
+    """Return whether a spectrum is in profile mode: as its file states, or else as it looks."""
+    stated = spectrum.metadata.get("centroided", "").strip().lower()
+    if stated in ("yes", "no"):
+        return stated == "no"
+    return looks_like_profile(spectrum.mz, spectrum.intensities)
+
+
+def distinct_spectra(spectra: Iterable[Spectrum]) -> tuple[tuple[Spectrum, ...], int, list[str]]:
+    """Return the spectra of a feature with each peak once and each spectrum once.
+
+    Peaks of the same m/z are merged (`merge_duplicates`). A spectrum is a copy
+    if another one has its ion, its precursor and its peaks, the intensities in any unit: it is no
+    further evidence. Two measurements may have the same one or two peaks: such spectra are copies
+    only if no collision energy or retention time tells them apart.
+
+    Returns
+    -------
+    spectra : tuple of Spectrum
+        In an order that does not depend on that of the file.
+    repeated : int
+        Copies that were skipped.
+    notes : list of str
+        What was done, and spectra in profile mode.
+    """
+    merged, unmeasurable, duplicates = [], 0, 0
+    for spectrum in spectra:
+        mz, intensities = merge_duplicates(spectrum.mz, spectrum.intensities)
+        unmeasurable += _skipped_peaks(spectrum)
+        if len(mz) < len(spectrum):
+            duplicates += len(spectrum) - len(mz)
+            spectrum = replace(spectrum, mz=mz, intensities=intensities)
+        merged.append(spectrum)
+    kept: list[Spectrum] = []
+    by_peaks: dict[tuple[str | None, int | None, bytes], list[Spectrum]] = {}
+    for spectrum in sorted(merged, key=_order):
+        same = by_peaks.setdefault((spectrum.adduct, spectrum.charge, spectrum.mz.tobytes()), [])
+        if not any(_is_copy(spectrum, other) for other in same):
+            same.append(spectrum)
+            kept.append(spectrum)
+    repeated, profiles = len(merged) - len(kept), sum(map(is_profile, kept))
+    notes = [
+        f"{_counted(number, *words)}"
+        for number, words in (
+            (unmeasurable, ("peak was skipped: no instrument measures its m/z or intensity",
+                            "peaks were skipped: no instrument measures their m/z or intensity")),
+            (duplicates, ("peak was merged with another of the same m/z",
+                          "peaks were merged with others of the same m/z")),
+            (repeated, ("spectrum was skipped: it repeats another one",
+                        "spectra were skipped: they repeat others")),
+            (profiles, ("spectrum is in profile mode: centroid it first, its peaks are unsure",
+                        "spectra are in profile mode: centroid them first, their peaks are "
+                        "unsure")),
+        )
+        if number
+    ]  # fmt: skip
+    return tuple(kept), repeated, notes
+
+
+def _skipped_peaks(spectrum: Spectrum) -> int:
+    stated = spectrum.metadata.get(SKIPPED_PEAKS, "")
+    return int(stated) if stated.isdecimal() else 0
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number:,} {one if number == 1 else several}"
+
+
+def _order(spectrum: Spectrum) -> tuple[float, int, bytes, str, str, str]:
+    peaks = spectrum.mz.tobytes() + spectrum.intensities.tobytes()
+    metadata = repr(sorted(spectrum.metadata.items()))
+    ion = f"{spectrum.adduct} {spectrum.charge}"
+    return spectrum.precursor_mz, len(spectrum), peaks, ion, metadata, spectrum.identifier
+
+
+def _is_copy(one: Spectrum, other: Spectrum) -> bool:
+    """Whether spectra of one ion and of the same m/z are the same but for the unit of intensity."""
+    if abs(one.precursor_mz - other.precursor_mz) > _SAME_PRECURSOR * one.precursor_mz:
+        return False
+    if len(one) < _TELLING_PEAKS and any(
+        one.metadata.get(key) != other.metadata.get(key) for key in ("collision_energy", _TIME)
+    ):
+        return False
+    shares, others = (each.intensities / each.intensities.max() for each in (one, other))
+    return bool(np.allclose(shares, others, rtol=_SAME_SHARE, atol=0.0))
+
+
 def feature_id(spectrum: Spectrum) -> str:
     """The id that a file gives to a spectrum's feature; empty for none.
 
@@ -148,15 +350,15 @@ def name_of(spectrum: Spectrum, place: int) -> tuple[str, str]:
     >>> name_of(one, 1)
     ('17', 'scans')
     """
-    if own_id := feature_id(spectrum):
+    if own_id := plain_name(feature_id(spectrum)):
         return own_id, FEATURE_ID
     named = {
         field: text
         for field in NAMED_BY
-        if (text := spectrum.metadata.get(field, "").strip()) not in _NOTHING
+        if (text := plain_name(spectrum.metadata.get(field, ""))) not in _NOTHING
     }
     # Readers take a title or a scan for an identifier where a record states none.
-    own = spectrum.identifier
+    own = plain_name(spectrum.identifier)
     if own and not _BY_PLACE.fullmatch(own) and not any(map(own.startswith, named.values())):
         return own, IDENTIFIER
     for field, text in named.items():

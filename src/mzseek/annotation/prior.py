@@ -1,24 +1,173 @@
-"""A prior that answers count in: learned by the model, or weights of the user's own.
+"""Priors that an annotation applies: learned by the model, or a table of weights."""
 
-A prior knows nothing of the spectrum. It is off unless it is asked for, has a column of its own,
-and every answer that counts it in says so.
-"""
-
+import math
+import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.annotation.asking.ask import Asked
-from mzseek.annotation.bundle import Bundle
-from mzseek.annotation.bundle.prior import LearnedPrior
-from mzseek.annotation.candidates.weights import Weights, read_weights
-from mzseek.errors import BundleError
-from mzseek.evidence.molecules import Molecules
+from mzseek.annotation.query import FeatureQuery
+from mzseek.bundle import Bundle
+from mzseek.bundle.bundle import LearnedPrior
+from mzseek.chem.molecules import BLOCK_LENGTH, describe_structure
+from mzseek.core.errors import BundleError, InputError, MoleculeError
+from mzseek.database.formats.tables import find_columns, holds_molecules, record_of
+from mzseek.evidence.queries import Molecules
+from mzseek.io import StrPath, content_hash, open_source
+from mzseek.io.skipped import Rejects, reporter
+from mzseek.io.text_tables import (
+    first_line,
+    header_names,
+    open_table,
+    require_text,
+    shown_names,
+    sole_column,
+)
 
 Floats = npt.NDArray[np.float64]
+_WEIGHT = ("weight",)
+# "key" is what `mzseek database export` calls it.
+_KEY = ("inchikey", "standardinchikey", "stdinchikey", "inchikey2d", "inchikeyfirstblock", "key")
+_BLOCK = re.compile(rf"[A-Z]{{{BLOCK_LENGTH}}}(-[A-Z]{{10}}(-[A-Z])?)?")
+_EXPECTED = "expected a table with a column weight and one of SMILES, InChI or InChIKey"
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Weights of molecules.
+
+    Attributes
+    ----------
+    name : str
+        Of the file.
+    logs : mapping of str to float
+        Logarithm of the weight of each molecule, by the first block of its InChIKey.
+    least : float
+        Logarithm of the smallest weight of the file: that of all other molecules.
+    facts : mapping
+        What a run folder says of the file.
+    """
+
+    name: str
+    logs: Mapping[str, float]
+    least: float
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, keys: Sequence[str]) -> tuple[Floats, int]:
+        """Log-weights of candidates, and how many of them are in the file.
+
+        Examples
+        --------
+        >>> weights = Weights("a.csv", {"LFQSCWFLJHTTHZ": 2.0}, -1.0)
+        >>> values, number = weights.of(["LFQSCWFLJHTTHZ", "LCGLNKUTAGEVQW"])
+        >>> values.tolist(), number
+        ([2.0, -1.0], 1)
+        """
+        values = np.array([self.logs.get(key, self.least) for key in keys], np.float64)
+        return values, sum(key in self.logs for key in keys)
+
+
+def read_weights(path: StrPath, rejects: Rejects) -> Weights:
+    """Weights of a table (tabs, commas or semicolons; plain or packed).
+
+    Molecules are told by the first block of their InChIKey: of the column of InChIKeys where a row
+    has one, else of the SMILES or InChI in standard form. Weights of rows of one molecule add up.
+
+    Parameters
+    ----------
+    path : Path
+    rejects : list or callable of (where, reason)
+        Gets each row that has no molecule, or no weight above 0.
+
+    Raises
+    ------
+    InputError
+        It is missing, lacks a column, or none of its rows can be used.
+    """
+    path, report = Path(path), reporter(rejects)
+    source = open_source(path)
+    require_text(source, _EXPECTED)
+    table = open_table(source, lambda names: _columns(path, names) is not None)
+    columns = _columns(path, table.names) if table else None
+    if table is None or columns is None:
+        names = header_names(first_line(source) or "")
+        raise InputError(path, f"{_EXPECTED}; it has {shown_names(names)}")
+    width, found = len(table.names), dict[str, list[float]]()
+    refused: list[str] = []
+
+    def set_aside(number: int, reason: str) -> None:
+        refused.append(reason)
+        report(f"{path.name}: line {number}", reason)
+
+    for number, cells in table.rows(set_aside):
+        if len(cells) != width and any(cells[width:] or ["short"]):
+            set_aside(number, f"has {len(cells)} columns, expected {width}")
+            continue
+        try:
+            key, weight = _key(cells, columns), _weight(cells[columns["weight"]])
+        except MoleculeError as error:
+            set_aside(number, str(error))
+        else:
+            found.setdefault(key, []).append(math.log(weight))
+    if not found:
+        first = f"; the first {refused[0]}" if refused else ""
+        raise InputError(path, f"no row has a molecule and a weight above 0{first}")
+    # Sorted before they are added: no order of rows shows.
+    logs = {key: float(np.logaddexp.reduce(sorted(own))) for key, own in sorted(found.items())}
+    facts = {
+        "path": str(path.resolve()),
+        "sha256": content_hash(path),
+        "molecules": len(logs),
+        "set_aside": len(refused),
+    }
+    return Weights(path.name, logs, min(min(own) for own in found.values()), facts)
+
+
+def _columns(path: Path, names: Sequence[str]) -> dict[str, int] | None:
+    """Places of columns by meaning; None where there is no weight, or no molecule."""
+    weight = sole_column(path, names, _WEIGHT)
+    key = sole_column(path, names, _KEY)
+    places = find_columns(path, names, {})
+    if weight is None or (key is None and not holds_molecules(places)):
+        return None
+    return {**places, "weight": weight, **({} if key is None else {"key": key})}
+
+
+def _key(cells: Sequence[str], columns: Mapping[str, int]) -> str:
+    """First InChIKey block of a row's molecule; raises `MoleculeError`."""
+    given = cells[columns["key"]].strip() if "key" in columns else ""
+    if _BLOCK.fullmatch(given.upper()):
+        return given.upper()[:BLOCK_LENGTH]
+    record = record_of("", cells, columns, "")
+    if record is None:
+        raise MoleculeError(f"InChIKey {given[:40]!r} is none" if given else "has no molecule")
+    return _block(record.text)
+
+
+@lru_cache(maxsize=4096)
+def _block(text: str) -> str:
+    described = describe_structure(text)
+    if not described.block:
+        raise MoleculeError(f"{text[:40]!r} has no InChIKey")
+    return described.block
+
+
+def _weight(cell: str) -> float:
+    try:
+        weight = float(cell)
+    except ValueError:
+        weight = math.nan
+    if not 0 < weight < math.inf:
+        raise MoleculeError(f"weight {cell.strip()[:40]!r} is no number above 0")
+    return weight
+
+
 LEARNED = "learned"
 CAUTION = (
     "probabilities do not rest on the spectrum alone, and sets and calibration were fitted "
@@ -28,7 +177,7 @@ _LISTED = 100  # rows set aside that a run folder names
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class PriorScores:
     """What a prior says of a feature's candidates.
 
     Attributes
@@ -46,7 +195,7 @@ class Told:
     note: str
 
 
-class CountedPrior(ABC):
+class Prior(ABC):
     """A prior, opened.
 
     Attributes
@@ -62,13 +211,13 @@ class CountedPrior(ABC):
 
     @abstractmethod
     def of(
-        self, asked: Asked, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
-    ) -> Told:
+        self, asked: FeatureQuery, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
+    ) -> PriorScores:
         """What it says of the candidates of a feature.
 
         Parameters
         ----------
-        asked : Asked
+        asked : FeatureQuery
         molecules : Molecules
         rows : int64 array, shape (candidates,)
             Their places in the table.
@@ -81,7 +230,7 @@ class CountedPrior(ABC):
         """What a run folder says of it."""
 
 
-class PriorOfModel(CountedPrior):
+class PriorOfModel(Prior):
     """The learned one of a bundle."""
 
     label = "prior"
@@ -91,10 +240,10 @@ class PriorOfModel(CountedPrior):
         self._prior = prior
 
     def of(
-        self, asked: Asked, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
-    ) -> Told:
+        self, asked: FeatureQuery, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
+    ) -> PriorScores:
         """Weighted log-odds."""
-        return Told(self.label, self._prior.nats(molecules, rows, mode), _note(self.words))
+        return PriorScores(self.label, self._prior.nats(molecules, rows, mode), _note(self.words))
 
     def facts(self) -> dict[str, Any]:
         """What a run folder says of it."""
@@ -105,7 +254,7 @@ class PriorOfModel(CountedPrior):
         }
 
 
-class PriorOfFile(CountedPrior):
+class PriorOfFile(Prior):
     """Weights of the user's own."""
 
     label = "weights"
@@ -115,13 +264,13 @@ class PriorOfFile(CountedPrior):
         self.words = f"weights of {weights.name}, {len(weights.logs):,} molecules"
 
     def of(
-        self, asked: Asked, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
-    ) -> Told:
+        self, asked: FeatureQuery, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
+    ) -> PriorScores:
         """Log-weights."""
         keys = [molecule.key for own in asked.molecules for molecule in own]
         values, inside = self._weights.of(keys)
         words = f"weights of {self._weights.name}, which has {inside:,} of {len(keys):,} candidates"
-        return Told(self.label, values - values.mean(), _note(words))
+        return PriorScores(self.label, values - values.mean(), _note(words))
 
     def facts(self) -> dict[str, Any]:
         """What a run folder says of it."""
@@ -133,9 +282,7 @@ class PriorOfFile(CountedPrior):
         }
 
 
-def open_counted(
-    name: str | None, bundle: Bundle, rejects: list[tuple[str, str]]
-) -> CountedPrior | None:
+def open_counted(name: str | None, bundle: Bundle, rejects: list[tuple[str, str]]) -> Prior | None:
     """The prior that was asked for.
 
     Parameters

@@ -2,30 +2,34 @@
 
 import dataclasses
 import math
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mzseek.annotation.asking.ions import is_mode_known
-from mzseek.annotation.asking.tolerance import Tolerance
 from mzseek.annotation.features import (
     GIVEN,
     Feature,
+    Tolerance,
+    distinct_spectra,
     fault_of,
     feature_id,
+    is_profile,
     lacks_time_unit,
     name_of,
     retention_seconds,
     with_rt_unit,
 )
-from mzseek.errors import AnnotationError, InputError
-from mzseek.files import StrPath
-from mzseek.registry import check_name
-from mzseek.rejects import Rejects, reporter
+from mzseek.annotation.hypotheses import is_mode_known
+from mzseek.core.errors import AnnotationError, InputError
+from mzseek.core.registry import check_name
+from mzseek.core.text import tell_apart
+from mzseek.io import StrPath
+from mzseek.io.skipped import Rejects, reporter
 from mzseek.spectra import Spectrum, read_spectra
-from mzseek.spectra.numbers import TIME_UNITS
-from mzseek.spectra.record import POLARITY_CONFLICT, Names
+from mzseek.spectra.parsing import TIME_UNITS
+from mzseek.spectra.records import POLARITY_CONFLICT, Names
 
 # How spectra become features: by the id that the file gives them, by precursor and retention time,
 # or each by itself.
@@ -80,6 +84,7 @@ are negative, say --adduct '[M-H]-')"]
         self._grouping = grouping
         self._conflicts: dict[str, tuple[int, str]] = {}  # by file: number, the first
         self._without_unit: Counter[str] = Counter()
+        self._profiles: Counter[str] = Counter()
         self._is_polarity_known = bytearray()  # of each spectrum
 
     def add(self, file: str, spectrum: Spectrum) -> None:
@@ -88,6 +93,7 @@ are negative, say --adduct '[M-H]-')"]
             count, first = self._conflicts.get(file, (0, f"{spectrum.identifier}, {conflict}"))
             self._conflicts[file] = count + 1, first
         self._without_unit[file] += lacks_time_unit(spectrum)
+        self._profiles[file] += is_profile(spectrum)
         self._is_polarity_known.append(is_mode_known(Feature("", "", (spectrum,))))
 
     def lines(self, features: Sequence[int]) -> list[str]:
@@ -107,6 +113,12 @@ are negative, say --adduct '[M-H]-')"]
             if self._grouping.by == "precursor":
                 line += ", also not to group spectra by precursor and retention time"
             said.append(f"{line} (give --rt-unit min or --rt-unit s)")
+        said += [
+            f"{_counted(count, 'record')} of {file} {'is' if count == 1 else 'are'} in profile "
+            "mode: peaks are taken as they are, and answers are unsure; centroid them first"
+            for file, count in self._profiles.items()
+            if count
+        ]
         known = {
             n for n, is_known in zip(features, self._is_polarity_known, strict=True) if is_known
         }
@@ -159,7 +171,11 @@ class FeatureFiles:
             report(where, reason)
 
         self._warnings = InputWarnings(self.grouping)
+        self._files: dict[str, int] = {}
+        self._file_of, self._name_of = array("q"), array("q")  # of each spectrum; hashes of names
         self._keys = list(_feature_keys(self._first_reading(counted), self.grouping))
+        self._labels = tell_apart([Path(file) for file in self._files])
+        self._shared = self._shared_names()
         self.records = len(self._keys)
         self._left = Counter(self._keys)
 
@@ -174,11 +190,32 @@ class FeatureFiles:
         names = Names()
         left, held = Counter(self._left), {}  # type: ignore[var-annotated]
         for place, (path, _, spectrum) in enumerate(self._spectra(lambda where, reason: None)):
+            if place >= len(self._keys):
+                break
             key = self._keys[place]
             held.setdefault(key, []).append((place, path, spectrum))
             left[key] -= 1
             if not left[key]:
-                yield _feature(held.pop(key), names)
+                file = self._labels[self._file_of[key]]
+                is_shared = self._name_of[key] in self._shared
+                yield _feature(held.pop(key), names, file, is_shared=is_shared)
+        else:
+            if not held and not any(left.values()):
+                return
+        raise InputError(
+            " and ".join(map(str, self.paths)), "has changed while it was read; run it again"
+        )
+
+    def _shared_names(self) -> set[int]:
+        """Hashes of names that features of several files have."""
+        first_file: dict[int, int] = {}
+        shared = set()
+        for place, key in enumerate(self._keys):
+            if place == key:  # a feature is named by its first spectrum
+                file, name = self._file_of[place], self._name_of[place]
+                if first_file.setdefault(name, file) != file:
+                    shared.add(name)
+        return shared
 
     def _spectra(self, rejects: Rejects) -> Iterator[tuple[Path, str, Spectrum]]:
         """Each spectrum with the path that was given, and the file in it (of a folder or zip)."""
@@ -190,7 +227,7 @@ class FeatureFiles:
             file = name
 
         for path in self.paths:
-            for spectrum in read_spectra(path, rejects, opened=opened):
+            for spectrum in read_spectra(path, rejects, skip_bad_peaks=True, opened=opened):
                 fault = fault_of(spectrum)
                 if fault is None:
                     yield path, file, with_rt_unit(spectrum, self.grouping.rt_unit)
@@ -199,8 +236,10 @@ class FeatureFiles:
 
     def _first_reading(self, rejects: Rejects) -> Iterator[tuple[str, str, Spectrum]]:
         """Yield each spectrum with its path and file, noting what is doubtful."""
-        for path, file, spectrum in self._spectra(rejects):
+        for place, (path, file, spectrum) in enumerate(self._spectra(rejects)):
             self._warnings.add(str(path), spectrum)
+            self._file_of.append(self._files.setdefault(file, len(self._files)))
+            self._name_of.append(hash(name_of(spectrum, place + 1)[0]))
             yield str(path), file, spectrum
 
 
@@ -237,8 +276,8 @@ def features_of(spectra: Iterable[Spectrum], grouping: Grouping | None = None) -
     --------
     >>> import numpy as np
     >>> one = Spectrum(np.array([50.0]), np.ones(1), 100.0, None, None, "a", {"feature_id": "7"})
-    >>> [(each.name, len(each.spectra)) for each in features_of([one, one])]
-    [('7', 2)]
+    >>> [(each.name, len(each.spectra), each.records) for each in features_of([one, one])]
+    [('7', 1, 2)]
     """
     how = grouping or Grouping()
     read = [with_rt_unit(spectrum, how.rt_unit) for spectrum in spectra]
@@ -260,17 +299,34 @@ def warnings_of(features: Sequence[Feature], grouping: Grouping) -> list[str]:
     return warnings.lines(numbers)
 
 
-def _feature(members: Sequence[tuple[int, Path, Spectrum]], names: Names) -> Feature:
+def _feature(
+    members: Sequence[tuple[int, Path, Spectrum]],
+    names: Names,
+    file: str = "",
+    *,
+    is_shared: bool = False,
+) -> Feature:
+    """Return the feature of some spectra, each with its place and path.
+
+    Parameters
+    ----------
+    members : sequence of (int, Path, Spectrum)
+    names : Names
+        Those that are taken.
+    file : str
+        What tables may call the file.
+    is_shared : bool
+        Whether features of other files have the same id: then it is called ``file:id``.
+    """
     place, path, first = members[0]
-    name, named_by = name_of(first, place + 1)
-    # In an order of their own: a feature is the same in whatever order its spectra come.
-    spectra = sorted((spectrum for _, _, spectrum in members), key=_order)
-    return Feature(names.take(name), named_by, tuple(spectra), str(path))
-
-
-def _order(spectrum: Spectrum) -> tuple[float, int, bytes, str]:
-    peaks = spectrum.mz.tobytes() + spectrum.intensities.tobytes()
-    return spectrum.precursor_mz, len(spectrum), peaks, spectrum.identifier
+    id_, named_by = name_of(first, place + 1)
+    with_file = f"{file}:{id_}" if file else id_
+    name = names.take(with_file if is_shared else id_)
+    spectra, repeated, notes = distinct_spectra(spectrum for _, _, spectrum in members)
+    if name != id_:
+        notes.append(f"other features have the id {id_}, too: this one is called {name}")
+    known_as = dict.fromkeys((name, with_file, with_file if is_shared else id_))
+    return Feature(name, named_by, spectra, str(path), id_, tuple(known_as), repeated, tuple(notes))
 
 
 def _by_precursor(

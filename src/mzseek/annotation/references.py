@@ -1,4 +1,4 @@
-"""Reference spectra behind an answer: those that match, and those that lend their likeness."""
+"""Reference spectra behind an annotation: matches, analogs, levels they support."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,23 +8,176 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.annotation.answers import Reference
-from mzseek.annotation.asking.ask import Asked
-from mzseek.annotation.asking.ions import with_ion
-from mzseek.annotation.asking.tolerance import Tolerance
-from mzseek.annotation.levels import LEAST_SIMILARITY, is_good_match
-from mzseek.annotation.matching import library_without_precursors, without_precursor
-from mzseek.chem import fingerprints
-from mzseek.chem.describe import BLOCK_LENGTH
-from mzseek.fragments.match import AT_PRECURSOR
+from mzseek.annotation.annotation import Candidate, Level, Reference
+from mzseek.annotation.candidates import Molecule, is_formula
+from mzseek.annotation.confidence import library_without_precursors, without_precursor
+from mzseek.annotation.features import Tolerance
+from mzseek.annotation.hypotheses import Hypothesis, with_ion
+from mzseek.annotation.query import FeatureQuery, can_be
+from mzseek.chem import fingerprints, inchikey_block
+from mzseek.chem.molecules import BLOCK_LENGTH
+from mzseek.core.errors import MoleculeError
+from mzseek.fragments.matching import AT_PRECURSOR
 from mzseek.library import Library
-from mzseek.library.found import Matches
-from mzseek.library.store import TOLERANCE
+from mzseek.library.library import TOLERANCE, Matches
 from mzseek.similarity.packed import Words, pack_words, packed_tanimoto
 from mzseek.spectra import Spectrum
 
+LEAST_SIMILARITY = 0.7
+LEAST_PEAKS = 6
+LEAST_MATCHED = 0.5
+MARGIN = 0.05
+PLAUSIBLE = 0.2
+HALF = 0.5
+
+
+@dataclass(frozen=True)
+class LevelEvidence:
+    """What a level rests on besides the candidates.
+
+    Attributes
+    ----------
+    scored : int
+        Candidates that were compared.
+    p_in_database : float or None
+        Probability that the molecule is among the candidates; None where it is not known.
+    similar : mapping of str to float
+        By InChIKey (first block), similarity of the best library spectrum of every molecule that
+        the library has at this precursor m/z.
+    unlisted : Reference or None
+        A matching reference spectrum whose molecule is no candidate.
+    formulas : mapping of str to float
+        Posterior probability of each formula among the candidates.
+    is_reached : bool
+        Whether the best score is as far ahead of wrong molecules as that of true molecules.
+    least_explained : float
+        Share of the intensity that true molecules explain at least.
+    """
+
+    scored: int = 0
+    p_in_database: float | None = None
+    similar: Mapping[str, float] = field(default_factory=dict)
+    unlisted: Reference | None = None
+    formulas: Mapping[str, float] = field(default_factory=dict)
+    is_reached: bool = True
+    least_explained: float = 0.0
+
+
+def is_good_match(match: Reference) -> bool:
+    """Return whether a reference spectrum passes the bounds of a library match."""
+    return (
+        match.similarity >= LEAST_SIMILARITY
+        and match.peaks >= LEAST_PEAKS
+        and match.matched_intensity >= LEAST_MATCHED
+    )
+
+
+def level_of(candidates: Sequence[Candidate], grounds: LevelEvidence) -> Level:
+    """Return the level of an annotation, with its reason.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+        The best first.
+    grounds : LevelEvidence
+
+    Examples
+    --------
+    >>> level_of([], LevelEvidence())
+    Level(number='5', reason='exact mass only: no candidate has it')
+    """
+    if not candidates:
+        return Level("5", "exact mass only: no candidate has it")
+    best = candidates[0]
+    p_in_database = 1.0 if grounds.p_in_database is None else grounds.p_in_database
+    confidence = best.probability * p_in_database
+    if best.match is not None:
+        fault = _fault_of_match(best, best.match, confidence, grounds)
+        if fault is None:
+            return Level("2a", f"library match: {_shown(best.match)} is of this molecule")
+        level = _without_match(best, confidence, p_in_database, grounds)
+        return Level(level.number, f"{level.reason}; {fault}")
+    return _without_match(best, confidence, p_in_database, grounds)
+
+
+def _without_match(
+    best: Candidate, confidence: float, p_in_database: float, grounds: LevelEvidence
+) -> Level:
+    """Return the level by the evidence of the candidates."""
+    if grounds.unlisted is not None:
+        name = grounds.unlisted.name or grounds.unlisted.smiles
+        return _five(f"a reference spectrum of {name[:80]}, which is no candidate, matches")
+    if grounds.scored < 2:
+        return _five("it is the only candidate, and no library spectrum of it matches")
+    if best.explained < max(grounds.least_explained, 1e-9):
+        return _five(
+            f"fragments of the best candidate explain {best.explained:.0%} of the intensity, "
+            f"and {grounds.least_explained:.0%} is the least of true molecules"
+        )
+    if not grounds.is_reached:
+        return _five("the best candidate is less far ahead of wrong molecules than true ones are")
+    if confidence >= HALF:
+        return Level(
+            "3", f"tentative structure: the best candidate has confidence {confidence:.2f}"
+        )
+    formula = max(grounds.formulas, key=lambda name: grounds.formulas[name], default="")
+    likely = grounds.formulas.get(formula, 0.0) * p_in_database
+    if formula and len(grounds.formulas) > 1 and likely >= HALF:
+        return Level("4", f"formula: {formula} has probability {likely:.2f}")
+    if p_in_database < HALF:
+        missing = 1 - p_in_database
+        return _five(f"with probability {missing:.2f} no candidate is the molecule")
+    return _five(f"the best candidate has confidence {confidence:.2f}")
+
+
+def _five(reason: str) -> Level:
+    return Level("5", f"exact mass only: {reason}")
+
+
+def _fault_of_match(
+    best: Candidate, match: Reference, confidence: float, grounds: LevelEvidence
+) -> str | None:
+    """Return why the best candidate's library match is no level 2a; None if it is."""
+    if match.peaks < LEAST_PEAKS:
+        many = "1 peak" if match.peaks == 1 else f"{match.peaks:,} peaks"
+        return f"its library match has {many}, and {LEAST_PEAKS} are asked for"
+    if match.similarity < LEAST_SIMILARITY:
+        return f"its library match has similarity {match.similarity:.2f}, not {LEAST_SIMILARITY:g}"
+    if match.matched_intensity < LEAST_MATCHED:
+        return (
+            f"its library match shares {match.matched_intensity:.0%} of the intensity, and "
+            f"{LEAST_MATCHED:.0%} is asked for"
+        )
+    # The database may hold the library's molecule in another form.
+    own = {best.key, _key(match.smiles)}
+    rival = max((value for key, value in grounds.similar.items() if key not in own), default=0.0)
+    if rival > match.similarity - MARGIN:
+        return (
+            f"its library match has similarity {match.similarity:.2f}, and one of another "
+            f"molecule {rival:.2f}"
+        )
+    if confidence < PLAUSIBLE:
+        return f"it has a library match, but a confidence of {confidence:.2f}"
+    return None
+
+
+def _key(smiles: str) -> str | None:
+    try:
+        return inchikey_block(smiles)
+    except MoleculeError:
+        return None
+
+
+def _shown(match: Reference) -> str:
+    return (
+        f"a reference spectrum with similarity {match.similarity:.2f} and {match.peaks:,} matching "
+        "peaks"
+    )
+
+
 _MATCHES, _ANALOGS = 500, 10  # records
 _KIND = "morgan2"
+_WIDER = 1e6 * (1 + 1e-12)  # m/z to ppm, rounded up
 _Keyed = tuple[str, Reference]
 Floats = npt.NDArray[np.float64]
 
@@ -55,7 +208,7 @@ class Neighbours:
 
 
 def neighbours(
-    asked: Sequence[Asked],
+    asked: Sequence[FeatureQuery],
     libraries: Sequence[tuple[str, Library]],
     tolerance: Tolerance,
     names: Mapping[str, str] | None = None,
@@ -64,7 +217,7 @@ def neighbours(
 
     Parameters
     ----------
-    asked : sequence of Asked
+    asked : sequence of FeatureQuery
     libraries : sequence of (label, Library)
     tolerance : Tolerance
         Of precursors, for what is to match.
@@ -86,15 +239,19 @@ def neighbours(
         if not len(library) or not spectra:
             continue
         widths = np.array([tolerance.of(spectrum.precursor_mz) for spectrum in spectra])
-        widest = max(w / s.precursor_mz * 1e6 for w, s in zip(widths, spectra, strict=True))
+        precursors = np.array([spectrum.precursor_mz for spectrum in spectra])
         same = bare_of(library).search(
-            bare, "cosine", min(_MATCHES, len(library)), precursor_ppm=widest, threads=1
+            bare,
+            "cosine",
+            min(_MATCHES, len(library)),
+            precursor_ppm=_WIDER * widths / precursors,
+            threads=1,
         )
         keys = [text[:BLOCK_LENGTH] for text in library.molecules["inchikey"].to_pylist()]
         for place, spectrum in enumerate(spectra):
             for molecule in _of_precursor(library, spectrum, widths[place]):
                 similar[owner[place]].setdefault(keys[molecule], 0.0)
-        # The search takes the widest tolerance of the batch; each spectrum has its own.
+        # The search takes a tolerance in ppm, which is rounded; this one is exact.
         is_near = np.abs(same.mass_differences) <= widths[same.queries]
         for query, molecule, score in zip(
             same.queries[is_near], same.molecules[is_near], same.scores[is_near], strict=True
@@ -246,3 +403,100 @@ def _best(references: list[_Keyed]) -> dict[str, Reference]:
         kept.setdefault(key, each)
     ranked = sorted(kept.items(), key=lambda one: (-one[1].similarity, one[1].record))
     return dict(ranked)
+
+
+LIBRARY_SOURCE = "library"  # the source of a candidate that a reference spectrum brought in
+LEAST_PEAKS_TO_JOIN = 3  # matching peaks of a reference spectrum whose molecule is reported
+_NAME_LENGTH = 80
+
+
+def joins_candidates(match: Reference) -> bool:
+    """Return whether a reference spectrum matches well enough to make its molecule a candidate."""
+    return (
+        match.similarity >= LEAST_SIMILARITY
+        and match.peaks >= LEAST_PEAKS_TO_JOIN
+        and match.matched_intensity >= LEAST_MATCHED
+    )
+
+
+def add_library_candidates(query: FeatureQuery, near: Neighbours) -> FeatureQuery:
+    """Add the molecules of matching reference spectra that the database did not return.
+
+    Parameters
+    ----------
+    query : FeatureQuery
+    near : Neighbours
+        Reference spectra of the same precursor m/z.
+
+    Returns
+    -------
+    FeatureQuery
+        The same object if there is nothing to add. Added molecules have the source ``library``.
+    """
+    known = {molecule.key for own in query.molecules for molecule in own}
+    extra: dict[Hypothesis, list[Molecule]] = {}
+    for key, match in near.matches.items():
+        if key in known or not joins_candidates(match):
+            continue
+        if query.formula and not is_formula(match.formula, query.formula):
+            continue
+        molecule = Molecule(
+            match.smiles, key, match.formula, match.mass, match.name, (LIBRARY_SOURCE,)
+        )
+        reading = next((each for each in query.hypotheses if can_be(molecule, each)), None)
+        if reading is not None:
+            extra.setdefault(reading, []).append(molecule)
+    if not extra:
+        return query
+    found = dict(zip(query.readings, query.molecules, strict=False))
+    readings = [reading for reading in query.hypotheses if found.get(reading) or reading in extra]
+    lists = [
+        sorted([*found.get(reading, ()), *extra.get(reading, ())], key=lambda m: m.key)
+        for reading in readings
+    ]
+    total = sum(map(len, extra.values()))
+    note = (
+        f"{_named(next(iter(extra.values()))[0])} is a candidate because a reference spectrum of "
+        "it matches; the database does not hold it"
+        if total == 1
+        else f"{total} candidates come from matching reference spectra; the database does not "
+        "hold them"
+    )
+    return replace(
+        query, readings=tuple(readings), molecules=tuple(lists), found=query.found + total,
+        notes=(*query.notes, note),
+    )  # fmt: skip
+
+
+def unlisted_match(query: FeatureQuery, near: Neighbours) -> Reference | None:
+    """Return the best matching reference spectrum whose molecule is no candidate, if any.
+
+    Its molecule must be able to form an ion that was tried, and it must be more similar than the
+    reference spectra of all candidates.
+    """
+    known = {molecule.key for own in query.molecules for molecule in own}
+    own = max((near.similar.get(key, 0.0) for key in known), default=0.0)
+    for key, match in near.matches.items():
+        if key in known or not joins_candidates(match) or match.similarity <= own:
+            continue
+        molecule = Molecule(match.smiles, key, match.formula, match.mass)
+        if any(can_be(molecule, reading) for reading in query.hypotheses):
+            return match
+    return None
+
+
+def unlisted_note(match: Reference) -> str:
+    """Say that a reference spectrum of a molecule outside the list matches."""
+    name = _named_reference(match)
+    return (
+        f"a reference spectrum of {name} matches at {match.similarity:.2f}; {name} is not in "
+        "your list"
+    )
+
+
+def _named(molecule: Molecule) -> str:
+    return (molecule.name or molecule.smiles)[:_NAME_LENGTH]
+
+
+def _named_reference(match: Reference) -> str:
+    return (match.name or match.smiles)[:_NAME_LENGTH]

@@ -1,24 +1,25 @@
-"""Features and candidates to scores: all channels asked, all spectra of a feature added up."""
+"""Score the candidates of features with all channels, beside a background of bundled molecules."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from mzseek.annotation.asking.ask import Asked
-from mzseek.annotation.asking.ions import with_ion
-from mzseek.annotation.confidence import Confidence
+from mzseek.annotation.candidates import Molecule
+from mzseek.annotation.confidence import CHANNELS, Confidence, ListEvidence
 from mzseek.annotation.features import Feature
-from mzseek.annotation.in_database import CHANNELS, ListEvidence
+from mzseek.annotation.hypotheses import Hypothesis, with_ion
+from mzseek.annotation.query import FeatureQuery, can_form
+from mzseek.annotation.sources import molecules_of_table
 from mzseek.chem.ions import net_charge, takes_charged
+from mzseek.core.ragged import Ragged, pointers
 from mzseek.evidence.channel import read_once
 from mzseek.evidence.fitted import Fitted
-from mzseek.evidence.lists import Lists
-from mzseek.evidence.molecules import Index, Indexed, Molecules
+from mzseek.evidence.queries import Index, Indexed, Lists, Molecules, NotAnalogs
 from mzseek.fragments import explained_pairs, ion_forms, peak_table
-from mzseek.ragged import Ragged, pointers
 from mzseek.spectra import Spectrum
 
 Floats = npt.NDArray[np.float64]
@@ -72,11 +73,12 @@ class _Layout:
 
 
 def score(
-    asked: Sequence[Asked],
+    asked: Sequence[FeatureQuery],
     fitted: Fitted,
     confidence: Confidence,
     fingerprint: str,
     index: Index | None = None,
+    not_analogs: Sequence[NotAnalogs] | None = None,
 ) -> tuple[list[Scored], Molecules]:
     """Scores of the candidates of features; each must have some.
 
@@ -84,7 +86,7 @@ def score(
 
     Parameters
     ----------
-    asked : sequence of Asked
+    asked : sequence of FeatureQuery
     fitted : Fitted
     confidence : Confidence
         For how far spectra of a feature are dependent, and how common ions are.
@@ -92,12 +94,15 @@ def score(
         Kind that the model reads of candidates.
     index : Index, optional
         What was read before of the store that all candidates are from.
+    not_analogs : sequence of NotAnalogs, optional
+        For each query, molecules whose reference spectra must not serve as analogs; by default
+        its candidates, those of each adduct hypothesis apart.
 
     Returns
     -------
     list of Scored, and the Molecules that `Scored.rows` are places in
     """
-    layout = _laid_out(asked, fingerprint, index)
+    layout = _laid_out(asked, fingerprint, index, not_analogs)
     lists, union = layout.lists, layout.union
     read_once(fitted.channels, lists.molecules)
     features = [
@@ -106,7 +111,7 @@ def score(
     ]
     # Lists of one spectrum lie side by side, so that all of its readings can be ranked as one.
     modes = np.repeat(
-        [_mode(each) for each in asked], [len(each.feature.spectra) for each in asked]
+        [mode_of(each) for each in asked], [len(each.feature.spectra) for each in asked]
     )
     parts = fitted.ranker.parts(features, modes, union).astype(np.float64)
     absolute = fitted.ranker.parts(features, modes, union, centred=False).astype(np.float64)
@@ -116,7 +121,7 @@ def score(
         size = int(union[first])
         shape = (int(number), size)
         own = slice(start, start + size * int(number))
-        factor = confidence.of(_mode(each)).pooling.factor([number])[0]
+        factor = confidence.of(mode_of(each)).pooling.factor([number])[0]
         # Sorted before they are added: no order of spectra shows, to the last bit.
         sums, sums_absolute = (
             np.sort(values[own].reshape(*shape, -1), axis=0).sum(0) * factor
@@ -137,7 +142,12 @@ def score(
     return found, lists.molecules
 
 
-def _laid_out(asked: Sequence[Asked], fingerprint: str, index: Index | None) -> _Layout:
+def _laid_out(
+    asked: Sequence[FeatureQuery],
+    fingerprint: str,
+    index: Index | None,
+    not_analogs: Sequence[NotAnalogs] | None,
+) -> _Layout:
     # Molecules that an index has read come first in the table, the others after them.
     row_of = {m.smiles: m.row for each in asked for own in each.molecules for m in own}
     table_order = sorted(row_of, key=lambda smiles: row_of[smiles] < 0)
@@ -169,24 +179,32 @@ def _laid_out(asked: Sequence[Asked], fingerprint: str, index: Index | None) -> 
         pointers(sizes),
         np.array(members, np.int64),
         table,
-        known_are_matches=True,
     )
+    if not_analogs is None:
+        members_of = np.split(lists.members, lists.pointers[1:-1])
+        excluded = [NotAnalogs(table, rows) for rows in members_of]
+    else:
+        excluded = [
+            each for each, query in zip(not_analogs, asked, strict=True) for _ in query.molecules
+        ]
+    lists = replace(lists, not_analogs=excluded)
     numbers = np.array([len(each.feature.spectra) for each in asked], np.int64)
     return _Layout(lists, np.array(union, np.int64), numbers)
 
 
-def _mode(asked: Asked) -> int:
+def mode_of(asked: FeatureQuery) -> int:
+    """Return 1 for a query of positive, −1 for one of negative mode."""
     return -1 if asked.readings[0].adduct.endswith("-") else 1
 
 
-def _ion_priors(asked: Asked, confidence: Confidence) -> Floats:
+def _ion_priors(asked: FeatureQuery, confidence: Confidence) -> Floats:
     """Log of how common each candidate's ion is; nothing where only one was tried.
 
     A molecule with a permanent charge can be no other ion than the one that it is.
     """
     if len(asked.tried) == 1:
         return np.zeros(asked.kept)
-    own = confidence.of(_mode(asked))
+    own = confidence.of(mode_of(asked))
     shares = {adduct: own.ion_prior(adduct) for adduct in asked.tried}
     total = sum(shares.values())
     return np.array(
@@ -219,7 +237,153 @@ def _explained(lists: Lists, fitted: Fitted) -> tuple[Floats, Ints]:
     return np.asarray(explained, np.float64), np.bincount(pairs.row, minlength=rows)
 
 
-def best_ion(query: Asked, scored: Scored) -> tuple[int, Ints]:
+def tolerance_of(fitted: Fitted) -> dict[str, Any]:
+    """Tolerances of peaks, as the channel of fragments has them."""
+    for channel in fitted.channels:
+        if channel.name == _PIECES:
+            return {"ppm": channel.options.ppm, "least": channel.options.least}
+    return {}
+
+
+BACKGROUND = 32  # molecules that a short list is compared with, its own candidates included
+
+
+class MoleculesByMass(Protocol):
+    """The bundled molecules, sorted by mass."""
+
+    @property
+    def masses(self) -> npt.NDArray[np.float64]:
+        """Rising."""
+
+    def rows(self, rows: npt.NDArray[np.integer]) -> pa.Table:
+        """Return the molecules at these places."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredList:
+    """Scores of a query's candidates, with and without a background.
+
+    Attributes
+    ----------
+    scored : Scored
+        Of all candidates, among themselves.
+    evidence : ListEvidence
+        Of the candidates of the best ion, against the background.
+    """
+
+    scored: Scored
+    evidence: ListEvidence
+
+
+def score_with_background(
+    queries: Sequence[FeatureQuery],
+    nearest: Sequence[float],
+    fitted: Fitted,
+    confidence: Confidence,
+    fingerprint: str,
+    store: MoleculesByMass,
+    *,
+    index: Index | None = None,
+    without: Sequence[Collection[str]] | None = None,
+) -> tuple[list[ScoredList], Molecules]:
+    """Score the candidates of queries, and bundled molecules that they are compared with.
+
+    Background molecules are scored in lists of their own, so that they do not change the ranking.
+    Both have the same analogs: a known molecule among the candidates is no analog of either.
+
+    Parameters
+    ----------
+    queries : sequence of FeatureQuery
+        Each with at least one candidate.
+    nearest : sequence of float
+        Similarity of the nearest reference spectrum of each query.
+    fitted, confidence, fingerprint, index
+        As in `score`.
+    store : MoleculesByMass
+        The bundled molecules.
+    without : sequence of collections of str, optional
+        For each query, InChIKeys (first block) that its background must not hold.
+
+    Returns
+    -------
+    list of ScoredList, and the Molecules that `Scored.rows` are places in
+    """
+    excluded = without if without is not None else [()] * len(queries)
+    scored, molecules = score(queries, fitted, confidence, fingerprint, index)
+    ions = [_best_ion(query, own) for query, own in zip(queries, scored, strict=True)]
+    backgrounds = [
+        background_of(query, store, hypothesis, without=keys)
+        for query, (hypothesis, _), keys in zip(queries, ions, excluded, strict=True)
+    ]
+    full = [place for place, background in enumerate(backgrounds) if background is not None]
+    compared, _ = score(
+        [background for background in backgrounds if background is not None],
+        fitted, confidence, fingerprint,
+        not_analogs=[NotAnalogs(molecules, scored[at].rows[ions[at][1]]) for at in full],
+    )  # fmt: skip
+    background_scores = dict(zip(full, compared, strict=True))
+    labels = [channel.label for channel in fitted.channels]
+    lists = [
+        ScoredList(
+            scored[at],
+            _list_evidence(
+                query.feature, scored[at], ions[at][1], background_scores.get(at), labels,
+                nearest[at], _count_same_mass(backgrounds[at]),
+            ),
+        )
+        for at, query in enumerate(queries)
+    ]  # fmt: skip
+    return lists, molecules
+
+
+def background_of(
+    query: FeatureQuery,
+    store: MoleculesByMass,
+    place: int = 0,
+    *,
+    without: Collection[str] = (),
+) -> FeatureQuery | None:
+    """Return bundled molecules to compare the scores of the candidates of one ion with.
+
+    A list of one candidate says nothing about how well a wrong molecule would score. The
+    background holds the bundled molecules of the same mass that are no candidates, so that one
+    which fits better shows, and fills short lists up to `BACKGROUND` with those nearest in mass.
+
+    Parameters
+    ----------
+    query : FeatureQuery
+    store : MoleculesByMass
+    place : int
+        Of the adduct hypothesis among the readings of the query.
+    without : collection of str
+        InChIKeys (first block) of molecules to leave out.
+
+    Returns
+    -------
+    FeatureQuery or None
+        The same feature with background molecules in the place of its candidates; None where
+        there are none.
+    """
+    if not len(store.masses):
+        return None
+    known = {molecule.key for own in query.molecules for molecule in own}.union(without)
+    reading = query.readings[place]
+    number = max(BACKGROUND - len(query.molecules[place]), 0)
+    molecules = _nearest(store, reading, number, known)
+    if not molecules:
+        return None
+    return replace(query, readings=(reading,), molecules=(molecules,), found=len(molecules))
+
+
+def _count_same_mass(background: FeatureQuery | None) -> int:
+    """Return how many molecules of a background have the mass of the candidates."""
+    if background is None:
+        return 0
+    [reading], [molecules] = background.readings, background.molecules
+    return sum(abs(each.mass - reading.mass) <= reading.reach for each in molecules)
+
+
+def _best_ion(query: FeatureQuery, scored: Scored) -> tuple[int, Ints]:
     """Return the adduct hypothesis of the best candidate, and the rows of its candidates.
 
     Whether the molecule is in the database is judged among the candidates of one ion: those of
@@ -230,7 +394,7 @@ def best_ion(query: Asked, scored: Scored) -> tuple[int, Ints]:
     return best, np.flatnonzero(reading == best)
 
 
-def list_evidence(
+def _list_evidence(
     feature: Feature,
     scored: Scored,
     rows: Ints,
@@ -273,9 +437,21 @@ def list_evidence(
     )
 
 
-def tolerance_of(fitted: Fitted) -> dict[str, Any]:
-    """Tolerances of peaks, as the channel of fragments has them."""
-    for channel in fitted.channels:
-        if channel.name == _PIECES:
-            return {"ppm": channel.options.ppm, "least": channel.options.least}
-    return {}
+def _nearest(
+    store: MoleculesByMass, reading: Hypothesis, number: int, known: set[str]
+) -> list[Molecule]:
+    """Return the molecules of a mass, and of the nearest masses up to a number, not the known."""
+    mass, masses = reading.mass, store.masses
+    low, high = np.searchsorted(masses, [mass - reading.reach, mass + reading.reach])
+    around = number + len(known) if number else 0
+    rows = np.arange(max(low - around, 0), min(high + around, len(masses)))
+    away = np.abs(masses[rows] - mass)
+    order = np.argsort(away, kind="stable")
+    found: dict[str, Molecule] = {}
+    for molecule in molecules_of_table(store.rows(rows[order])):
+        is_same_mass = abs(molecule.mass - mass) <= reading.reach
+        if len(found) >= (BACKGROUND if is_same_mass else number):
+            break
+        if molecule.key not in known and can_form(molecule, reading):
+            found.setdefault(molecule.key, replace(molecule, row=-1))
+    return list(found.values())

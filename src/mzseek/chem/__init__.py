@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from mzseek.registry import lazy_room
+from mzseek.core.registry import lazy_room
 
 if TYPE_CHECKING:
     from mzseek.chem.public import *  # noqa: F403

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from rdkit import Chem
 
-from mzseek.adducts import ELECTRON_MASS
-from mzseek.errors import MoleculeError
+from mzseek.chem.adducts import ELECTRON_MASS
+from mzseek.core.errors import MoleculeError
 
 _ELEMENTS = frozenset(Chem.GetPeriodicTable().GetElementSymbol(n) for n in range(1, 119))
 # Up to uranium: what comes behind it is in no collection of molecules, so that the "no" of
@@ -85,7 +85,8 @@ def parse_formula(text: str) -> Formula:
     >>> parse_formula("co")
     Traceback (most recent call last):
     ...
-    mzseek.errors.MoleculeError: formula 'co' can be read as CO or Co; write capitals as they are
+    mzseek.core.errors.MoleculeError: formula 'co' can be read as CO or Co; write capitals as they \
+are
     """
     plain = "".join(str(text).translate(_SMALL).split())
     shown = repr(plain if len(plain) <= 40 else plain[:39] + "…")

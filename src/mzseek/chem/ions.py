@@ -13,9 +13,9 @@ from functools import lru_cache
 
 from rdkit import Chem
 
-from mzseek.adducts import ELECTRON_MASS, atoms_of, parse_adduct, parts_charge, parts_of
-from mzseek.chem.molecule import parse_molecule
-from mzseek.errors import MoleculeError
+from mzseek.chem.adducts import ELECTRON_MASS, atoms_of, parse_adduct, parts_charge, parts_of
+from mzseek.chem.molecules import parse_molecule
+from mzseek.core.errors import MoleculeError
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,20 @@
 """All that `mzseek.chem` offers."""
 
-from mzseek.adducts import Adduct, known_adducts, neutral_mass, parse_adduct, precursor_mz
-from mzseek.chem.describe import DescribedMolecule, describe_molecule, describe_structure
-from mzseek.chem.fingerprinting import FINGERPRINTS, fingerprints, pack_rows, unpack_rows
-from mzseek.chem.molecule import (
+from mzseek.chem.adducts import Adduct, known_adducts, neutral_mass, parse_adduct, precursor_mz
+from mzseek.chem.fingerprinting import FINGERPRINTS, fingerprints
+from mzseek.chem.molecules import (
+    DescribedMolecule,
     canonical_smiles,
+    describe_molecule,
+    describe_structure,
     exact_mass,
     formula,
     inchi_text,
     inchikey_block,
     parse_inchi,
     parse_molecule,
+    standardise,
 )
-from mzseek.chem.standard import standardise
 
 __all__ = [
     "FINGERPRINTS",
@@ -28,11 +30,9 @@ __all__ = [
     "inchikey_block",
     "known_adducts",
     "neutral_mass",
-    "pack_rows",
     "parse_adduct",
     "parse_inchi",
     "parse_molecule",
     "precursor_mz",
     "standardise",
-    "unpack_rows",
 ]

@@ -12,7 +12,7 @@ from mzseek.cli.early import EarlyCommand
 from mzseek.version import __version__
 
 # The first line of each command's help; `mzseek.cli.commands.NAME` has a function NAME, or a group
-# NAME_app. Those that belong together lie in a folder of their own.
+# NAME_app. `_MODULES` names the modules that hold several commands.
 COMMANDS = {
     "annotate": "Find the molecules behind spectra: ranked, with reasons and a confidence.",
     "show": "What is in a file of spectra: counts, ions, masses, structures, what is set aside.",
@@ -34,14 +34,7 @@ COMMANDS = {
     "demo": "Annotate real spectra with what comes with mzseek, then train on some of them.",
 }
 
-_FOLDERS = {
-    "annotate": "annotation",
-    "fit": "evidence",
-    "library": "references",
-    "model": "annotation",
-    "reproduce": "experiments",
-    "tune": "experiments",
-}
+_MODULES = {"reproduce": "experiments", "tune": "experiments"}
 
 
 class Group(TyperGroup):
@@ -69,8 +62,7 @@ class Group(TyperGroup):
 @cache
 def loaded(name: str) -> Any:
     """The command of that name, as click has it."""
-    place = ".".join(filter(None, ("mzseek.cli.commands", _FOLDERS.get(name), name)))
-    module = importlib.import_module(place)
+    module = importlib.import_module(f"mzseek.cli.commands.{_MODULES.get(name, name)}")
     # Plain text: markup would take `mzseek[extras]` for a style, and boxes take time to draw.
     holder = typer.Typer(add_completion=False, rich_markup_mode=None)
     holder.callback()(lambda: None)

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from typer.core import TyperCommand
 
-from mzseek.chem.fingerprinting.registry import FINGERPRINTS
-from mzseek.errors import (
+from mzseek.chem.fingerprinting import FINGERPRINTS
+from mzseek.core.errors import (
     BundleError,
     CacheError,
     DatabaseError,
@@ -20,7 +20,7 @@ from mzseek.errors import (
     MoleculeError,
     RunError,
 )
-from mzseek.registry import check_name
+from mzseek.core.registry import check_name
 
 Function = TypeVar("Function", bound=Callable[..., None])
 Look = Callable[[Path], None]
@@ -85,7 +85,7 @@ def look_for_bundle(folder: Path) -> None:
 def _look_for(folder: Path, kind: str, name: str, error: type[Exception]) -> None:
     if not folder.exists():  # the usual slip, told without a look at how files are read
         raise error(f"{folder}: is no {kind} (there is no such folder)")
-    from mzseek.files.manifest import kind_of, why_not
+    from mzseek.io.manifest import kind_of, why_not
 
     if not (folder / name).is_file() or (kind_of(folder) or kind) != kind:
         raise error(f"{folder}: {why_not(folder, kind)}")

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from mzseek.chem.fingerprinting.registry import FINGERPRINTS
-from mzseek.choices import FOLDS, IDENTITIES, RANKED_BY, TIES
+from mzseek.chem.fingerprinting import FINGERPRINTS
 from mzseek.cli.output import only_json
-from mzseek.work.engines import ENGINES
+from mzseek.core.registry import FOLDS, IDENTITIES, RANKED_BY, TIES
+from mzseek.parallel.ray import ENGINES
 
 
 def _keep_stdout(context: typer.Context, wanted: bool) -> bool:

@@ -1,7 +1,4 @@
-"""What people see: progress while they wait, tables when it is done.
-
-Rich is loaded when there is something to show: not for help, and not to refuse.
-"""
+"""Progress and tables in the terminal."""
 
 import contextlib
 import json
@@ -16,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from mzseek.names import visible
-from mzseek.rejects import Groups
+from mzseek.core.text import visible
+from mzseek.io.skipped import Groups
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,7 +22,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from mzseek.datasets.check import CheckReport, Finding
-    from mzseek.work.progress import Progress as ProgressCallback
+    from mzseek.parallel.engine import Progress as ProgressCallback
+
 
 # What markup is made of, and what stands for it between `plain` and the console: characters that
 # Unicode has set apart for such a use. Rich's own way of escaping depends on what comes after.
@@ -282,3 +280,28 @@ def plain(text: object, limit: int = 1000) -> str:
     """
     shown = clean(text)
     return (shown if len(shown) <= limit else shown[: limit - 1] + "…").translate(_MARKUP)
+
+
+def show_tradeoff(shown: list[Any]) -> None:
+    """One row for each run, the controls last and in grey, and chance."""
+    from mzseek.export.run_pages import LABELS, missing_fingerprints, tradeoff_rows
+
+    how, rows = shown[0].evaluation.how, tradeoff_rows(shown)
+    metrics = [metric for metric in LABELS if metric in rows[0].values]
+    table = new_table()
+    table.add_column(f"%, {how.fold} fold, {plain(how.candidates)} candidates")
+    for metric in metrics:
+        table.add_column(LABELS[metric], justify="right")
+    for row in rows:
+        cells = [row.values[metric] for metric in metrics]
+        texts = ["–" if value is None else f"{100 * value:.1f}" for value in cells]
+        table.add_row(plain(row.name), *texts, style="dim" if row.control else None)
+    show(table)
+    decoded = (
+        "Decoded: each model's probabilities for the candidates, and the fingerprint of highest "
+        "expected Tanimoto. "
+    )
+    said = decoded if any(each.beliefs is not None for each in shown) else ""
+    say(f"[dim]{said}Grey rows have not seen the spectrum.[/dim]")
+    for reason in missing_fingerprints(shown):
+        say(f"[dim]No Tanimoto of a predicted fingerprint: {plain(reason)}.[/dim]")

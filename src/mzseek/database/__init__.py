@@ -1,15 +1,13 @@
 """The molecule database: from any list of molecules, by mass, formula, key or likeness."""
 
 from mzseek.database.build import add_molecules, build_database
-from mzseek.database.found import Found, ManyFound
-from mzseek.database.record import MoleculeRecord, Sources
+from mzseek.database.records import MoleculeRecord, Sources
 from mzseek.database.sources import file_sources
-from mzseek.database.store import Database
+from mzseek.database.store import Database, Found
 
 __all__ = [
     "Database",
     "Found",
-    "ManyFound",
     "MoleculeRecord",
     "Sources",
     "add_molecules",

@@ -1,42 +1,372 @@
-"""Building a store, and adding to one."""
+"""Build a database: describe molecules in parts, sort, merge, write."""
 
+import hashlib
+import json
 import shutil
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from rdkit import rdBase
 
-from mzseek.chem.fingerprinting import fingerprint_kind
-from mzseek.chem.fingerprinting.registry import kept_version
-from mzseek.database.folder import (
+from mzseek.chem.fingerprinting import fingerprint_kind, kept_version
+from mzseek.core.errors import DatabaseError, InputError, WriteError
+from mzseek.core.ragged import pointers
+from mzseek.database.nearest import build_index
+from mzseek.database.records import (
+    DescribedBatch,
+    MoleculeRecord,
+    RecordsAt,
+    Sources,
+    describe_records,
+    part_schema,
+)
+from mzseek.database.store import (
     COLUMNS,
     KIND,
     MANIFEST,
     MASSES,
     MOLECULES,
     REJECTS,
+    Database,
+    build_places,
 )
-from mzseek.database.merge import MergedPart, merge_parts
-from mzseek.database.nearest import build_index
-from mzseek.database.parts import Parts, describe_all
-from mzseek.database.places import build_places
-from mzseek.database.record import Sources
-from mzseek.database.rows import part_schema
-from mzseek.database.store import Database
-from mzseek.errors import DatabaseError, InputError, WriteError
-from mzseek.files import StrPath, atomic_directory, sole_writer
-from mzseek.files.arrays import save_array
-from mzseek.files.fault import naming_output
-from mzseek.files.owned import ensure_replaceable
-from mzseek.files.steady import SteadySources
-from mzseek.files.streams.cells import free_cell
+from mzseek.io import StrPath, atomic_directory, atomic_file, content_hash, read_object, sole_writer
+from mzseek.io.arrays import save_array
+from mzseek.io.manifest import SteadySources, check_fields, ensure_replaceable
+from mzseek.io.text_tables import free_cell
+from mzseek.io.writing import naming_output
+from mzseek.parallel import Engine, LocalEngine, Progress, silent
 from mzseek.version import __version__
-from mzseek.work import Engine, LocalEngine, Progress, silent
+
+BATCH = 1_000
+CHUNK = 20 * BATCH
+ROWS = 512  # that are read at a time when chunks are merged
+_PLAN = "plan.json"
+_FACTS = {
+    "plan": str, "chunk": int, "records": int, "molecules": int, "sha256": str, "rejects": [[str]],
+}  # fmt: skip
+
+
+class ArrowPart:
+    """A described chunk on disk; what is read of it is let go of again.
+
+    Parameters
+    ----------
+    path : Path
+    plan : str
+        Key of the plan that it must be of.
+    chunk : int
+        The place that it must have in it.
+    """
+
+    def __init__(self, path: Path, plan: str, chunk: int) -> None:
+        self.path = path
+        self._label = _label(plan, chunk)
+
+    @property
+    def masses(self) -> npt.NDArray[np.float64]:
+        """Their masses, rising.
+
+        Raises
+        ------
+        DatabaseError
+            It is damaged, or a part of something else.
+        """
+        schema = self._open().schema
+        if any((schema.metadata or {}).get(name) != v for name, v in self._label.items()):
+            raise DatabaseError(f"{self.path}: is a part of another build; build it again")
+        place = schema.get_field_index("mass")
+        wanted = pa.ipc.IpcReadOptions(included_fields=[place])
+        return np.asarray(self._open(wanted).read_all()["mass"].to_numpy())
+
+    def rows(self, start: int, end: int) -> pa.Table:
+        """Molecules from one place to another."""
+        file = self._open()
+        first, last = start // ROWS, max(-(-end // ROWS), start // ROWS)
+        try:
+            batches = [file.get_batch(number) for number in range(first, last)]
+        except (OSError, pa.ArrowInvalid) as error:
+            raise DatabaseError(f"{self.path}: cannot be read ({error})") from error
+        table = pa.Table.from_batches(batches, file.schema).replace_schema_metadata(None)
+        return table.slice(start - first * ROWS, end - start)
+
+    def _open(self, options: Any = None) -> Any:
+        try:
+            # Not memory-mapped: pages that were read would count as this process's own.
+            return pa.ipc.open_file(pa.OSFile(str(self.path), "rb"), options=options)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise DatabaseError(f"{self.path}: cannot be read ({error})") from error
+
+
+class Parts:
+    """The folder of a build that goes on.
+
+    Parameters
+    ----------
+    folder : Path
+    plan : dict
+        Sources, options and versions: parts of another plan are thrown away.
+    """
+
+    def __init__(self, folder: Path, plan: dict[str, Any]) -> None:
+        self.folder = folder
+        self.key = hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
+        path = folder / _PLAN
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if _plan_in(path) != plan:
+                for old in folder.iterdir():
+                    shutil.rmtree(old) if old.is_dir() else old.unlink()
+                with atomic_file(path) as written:
+                    written.write_text(json.dumps(plan), encoding="utf-8")
+        except OSError as error:
+            raise WriteError(folder, f"cannot be made ({error.strerror})") from error
+
+    def arrow(self, chunk: int) -> Path:
+        """File of a chunk's molecules."""
+        return self.folder / f"part-{chunk:06d}.arrow"
+
+    def rejects(self, chunk: int) -> Path:
+        """File of what was set aside in a chunk, and of what the other file must be."""
+        return self.folder / f"part-{chunk:06d}.rejects.json"
+
+    def done(self, chunk: int, records: int) -> bool:
+        """Whether a chunk of so many records has been described, and is there as it was written."""
+        try:
+            facts = self._facts(chunk)
+        except DatabaseError:  # a kill while parts were being removed may have left either file
+            return False
+        counted = facts["molecules"] + len(facts["rejects"])
+        return (
+            facts["records"] == counted == records
+            and self.arrow(chunk).is_file()
+            and content_hash(self.arrow(chunk)) == facts["sha256"]
+        )
+
+    def write(self, chunk: int, batches: list[DescribedBatch]) -> None:
+        """Keep a chunk."""
+        table = pa.concat_tables([batch.table for batch in batches]).combine_chunks()
+        table = table.take(pc.sort_indices(table, [("mass", "ascending"), ("place", "ascending")]))
+        table = table.replace_schema_metadata(_label(self.key, chunk))
+        rejects = [list(reject) for batch in batches for reject in batch.rejects]
+        with atomic_file(self.arrow(chunk)) as path:
+            with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+                writer.write_table(table, max_chunksize=ROWS)
+            facts = {
+                "plan": self.key,
+                "chunk": chunk,
+                "records": table.num_rows + len(rejects),
+                "molecules": table.num_rows,
+                "sha256": content_hash(path),
+                "rejects": rejects,
+            }
+            with atomic_file(self.rejects(chunk)) as beside:
+                beside.write_text(json.dumps(facts), encoding="utf-8")
+
+    def read(self, chunk: int) -> "ArrowPart":
+        """A chunk's molecules."""
+        return ArrowPart(self.arrow(chunk), self.key, chunk)
+
+    def read_rejects(self, chunks: int) -> Iterator[tuple[str, str]]:
+        """What was set aside, in the order of the sources."""
+        for chunk in range(chunks):
+            yield from ((where, reason) for where, reason in self._facts(chunk)["rejects"])
+
+    def _facts(self, chunk: int) -> dict[str, Any]:
+        path, again = self.rejects(chunk), "build it again"
+        facts = read_object(path, DatabaseError, again)
+        check_fields(facts, _FACTS, path, DatabaseError, again)
+        if (facts["plan"], facts["chunk"]) != (self.key, chunk):
+            raise DatabaseError(f"{path}: is a part of another build; {again}")
+        if any(len(pair) != 2 for pair in facts["rejects"]):
+            raise DatabaseError(f"{path}: is damaged (rejects without a reason); {again}")
+        return facts
+
+
+def _plan_in(path: Path) -> dict[str, Any] | None:
+    try:
+        return read_object(path, DatabaseError)
+    except DatabaseError:
+        return None
+
+
+def _label(plan: str, chunk: int) -> dict[bytes, bytes]:
+    """What an Arrow file says of itself."""
+    return {b"plan": plan.encode(), b"chunk": str(chunk).encode()}
+
+
+def describe_all(
+    records: Iterable[MoleculeRecord],
+    kind: str,
+    parts: Parts,
+    engine: Engine,
+    progress: Progress,
+    total: int | None = None,
+    *,
+    keep_stereo: bool = False,
+    before_writing: Callable[[], None] = lambda: None,
+) -> tuple[int, int]:
+    """Describe every record into parts; returns how many chunks there are, and how many records.
+
+    Chunks that an earlier, interrupted build has described are read past.
+    """
+    on_their_way: deque[tuple[int, bool]] = deque()  # chunk of each batch, and if it is the last
+    chunks = done = read = 0
+
+    def batches() -> Iterator[RecordsAt]:
+        nonlocal chunks, done, read
+        for chunk, chunk_records in enumerate(_chunks(iter(records))):
+            chunks, read = chunk + 1, read + len(chunk_records)
+            if parts.done(chunk, len(chunk_records)):
+                done += len(chunk_records)
+                continue
+            for start in range(0, len(chunk_records), BATCH):
+                on_their_way.append((chunk, start + BATCH >= len(chunk_records)))
+                yield RecordsAt(chunk_records[start : start + BATCH], chunk * CHUNK + start)
+
+    gathered: list[DescribedBatch] = []
+    work = partial(describe_records, kind=kind, keep_stereo=keep_stereo)
+    for result in engine.results(work, batches()):
+        chunk, is_last = on_their_way.popleft()
+        gathered.append(result)
+        done += result.table.num_rows + len(result.rejects)
+        progress("molecules", done, total)
+        if is_last:
+            before_writing()
+            parts.write(chunk, gathered)
+            gathered = []
+    return chunks, read
+
+
+def _chunks(stream: Iterator[MoleculeRecord]) -> Iterator[list[MoleculeRecord]]:
+    while chunk := list(islice(stream, CHUNK)):
+        yield chunk
+
+
+ROW_GROUP = 4_096
+_SLICE = 50_000  # rows that are sorted and merged at a time
+_SAMPLE = 512
+Floats = npt.NDArray[np.float64]
+_LISTS = ("sources", "identifiers", "names")
+
+
+class MergedPart(Protocol):
+    """Described molecules, sorted by mass, of which any run can be read."""
+
+    @property
+    def masses(self) -> Floats:
+        """Their masses, rising."""
+
+    def rows(self, start: int, end: int) -> pa.Table:
+        """Molecules from one place to another."""
+
+
+def merge_parts(
+    parts: Sequence[MergedPart], schema: pa.Schema, path: Path, progress: Progress
+) -> Floats:
+    """Write the molecules of all parts into one file; returns their masses.
+
+    Molecules with the same key and mass are one, described as by the record that came first, with
+    the sources, identifiers and names of all.
+
+    Parameters
+    ----------
+    parts : sequence of MergedPart
+    schema : pyarrow.Schema
+        Of the parts.
+    path : Path
+        The Parquet file to make.
+    progress : callable of (stage, done, total)
+    """
+    schema = schema.remove(schema.get_field_index("place"))
+    masses = [part.masses for part in parts]
+    total, seen = sum(map(len, masses)), 0
+    written: list[Floats] = []
+    waiting = schema.empty_table()
+    with pq.ParquetWriter(
+        path, schema, compression="zstd", compression_level=6, write_page_index=True,
+        use_dictionary=["formula", "sources.list.element"],
+        write_statistics=["mass", "formula", "key"],
+    ) as writer:  # fmt: skip
+        for low, high in _slices(masses, total):
+            runs = [np.searchsorted(of_part, [low, high]).tolist() for of_part in masses]
+            rows = [part.rows(*run) for part, run in zip(parts, runs, strict=True)]
+            piece = merge_equal(pa.concat_tables(rows)).drop_columns(["place"])
+            written.append(piece["mass"].to_numpy())
+            waiting = pa.concat_tables([waiting, piece]).combine_chunks()
+            whole = waiting.num_rows - waiting.num_rows % ROW_GROUP
+            if whole:
+                writer.write_table(waiting.slice(0, whole), row_group_size=ROW_GROUP)
+                waiting = waiting.slice(whole).combine_chunks()
+            seen += sum(end - start for start, end in runs)
+            progress("merging", seen, total)
+        if waiting.num_rows:
+            writer.write_table(waiting, row_group_size=ROW_GROUP)
+    if seen != total:  # masses that do not rise, or are no numbers, fall between the slices
+        raise DatabaseError(
+            f"{seen:,} of {total:,} described molecules were merged; build it again"
+        )
+    return np.concatenate([np.empty(0), *written])
+
+
+def merge_equal(table: pa.Table) -> pa.Table:
+    """Rows sorted by mass, key and place, with those of one key and mass merged."""
+    order = [("mass", "ascending"), ("key", "ascending"), ("place", "ascending")]
+    table = table.take(pc.sort_indices(table, order)).combine_chunks()
+    if table.num_rows < 2:
+        return table
+    mass = table["mass"].to_numpy()
+    key = table["key"].combine_chunks()
+    same_key = pc.equal(key[1:], key[:-1]).to_numpy(zero_copy_only=False)
+    starts = np.flatnonzero(np.concatenate([[True], ~same_key | (np.diff(mass) != 0)]))
+    if len(starts) == table.num_rows:
+        return table
+    first = table.take(starts).combine_chunks()
+    borders = np.append(starts, table.num_rows)
+    for name in _LISTS:
+        lists = _joined(table[name].combine_chunks(), borders)
+        first = first.set_column(
+            first.schema.get_field_index(name), first.schema.field(name), lists
+        )
+    return first
+
+
+def _joined(lists: pa.ListArray, borders: npt.NDArray[np.int64]) -> pa.ListArray:
+    """The lists of each run of rows strung together, no value twice."""
+    offsets = lists.offsets.to_numpy()[borders].astype(np.int64)
+    values = lists.values
+    several = np.flatnonzero((np.diff(borders) > 1) & (np.diff(offsets) > 1))
+    if len(several):
+        keep = np.ones(len(values), bool)
+        for run in several:
+            low, high = int(offsets[run]), int(offsets[run + 1])
+            seen: set[str] = set()
+            for place, value in enumerate(values[low:high].to_pylist(), low):
+                keep[place] = value not in seen
+                seen.add(value)
+        kept_before = pointers(keep)
+        offsets, values = kept_before[offsets], values.filter(pa.array(keep))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
+
+
+def _slices(masses: Sequence[Floats], total: int) -> Iterator[tuple[float, float]]:
+    """Ranges of mass that hold about the same number of rows; equal masses are never parted."""
+    sample = np.sort(np.concatenate([np.empty(0), *(of_part[::_SAMPLE] for of_part in masses)]))
+    pieces = max(1, -(-total // _SLICE))
+    cuts: list[float] = []
+    if len(sample):
+        cuts = np.unique(sample[(np.arange(1, pieces) * len(sample)) // pieces]).tolist()
+    yield from pairwise([-np.inf, *cuts, np.inf])
 
 
 def build_database(

@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
-from mzseek.errors import DatabaseError
-from mzseek.files.arrays import check_range, load_array, save_array
+from mzseek.core.errors import DatabaseError
+from mzseek.io.arrays import check_range, load_array, save_array
+from mzseek.parallel import Progress
 from mzseek.similarity import tanimoto_of
-from mzseek.work import Progress
 
 BLOCK = 65_536
 _SMALL = 2_048  # comparisons that are made in one go

@@ -9,13 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from mzseek.choices import EQUAL_IN, MINED
-from mzseek.database.folder import MOLECULES
-from mzseek.database.places import SAME_MASS
-from mzseek.database.store import Database
-from mzseek.errors import DatabaseError
-from mzseek.registry import check_name
-from mzseek.work import Engine, LocalEngine, Progress, WithOpened, silent
+from mzseek.core.errors import DatabaseError
+from mzseek.core.registry import EQUAL_IN, MINED, check_name
+from mzseek.database.store import MOLECULES, SAME_MASS, Database
+from mzseek.parallel import Engine, LocalEngine, Progress, WithOpened, silent
 
 _AT_A_TIME = 64
 _TOGETHER = 16

@@ -1,18 +1,10 @@
-"""The store: a folder with one Parquet file, sorted by mass, and a manifest.
+"""An opened molecule database: look-up by mass, formula and key."""
 
-==================  ============================================================================
-``manifest.json``   version, sources with their hashes, options, counts, checksums
-``molecules.parquet``  key, smiles, formula, mass, bits, fingerprint, sources, identifiers, names
-``masses.npy``      the masses alone: a look-up by mass is two searches in it, and a range of rows
-``keys.npy``        where the molecules of a key are
-``labelled.npy``    where those are that weigh something else than their formula: isotopes
-``nearest.*``       fingerprints word by word, for nearest neighbours and mining
-``rejects.tsv``     what was set aside, and why
-==================  ============================================================================
-"""
-
-from collections.abc import Sequence
-from dataclasses import replace
+import os
+import weakref
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -21,21 +13,453 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from mzseek.adducts import parse_adduct
-from mzseek.chem.describe import BLOCK_LENGTH
-from mzseek.chem.fingerprinting import molecule_rows
+from mzseek.chem.adducts import parse_adduct
+from mzseek.chem.fingerprinting import check_version, fingerprint_kind, molecule_rows
 from mzseek.chem.formulas import parse_formula
-from mzseek.chem.molecule import parse_molecule
-from mzseek.chem.standard import standardise
-from mzseek.database.folder import AGAIN, MANIFEST, MASSES, MOLECULES, StoreFolder, read_manifest
-from mzseek.database.found import Found, ManyFound, capped
-from mzseek.database.places import KEYS, LABELLED, SAME_MASS, Entries, has_checksum, rows_of
-from mzseek.database.rows import packed
-from mzseek.errors import DatabaseError, MoleculeError
-from mzseek.extras import require
-from mzseek.files import StrPath
-from mzseek.ragged import spans
+from mzseek.chem.molecules import BLOCK_LENGTH, parse_molecule, standardise
+from mzseek.core.errors import DatabaseError, MoleculeError, require
+from mzseek.core.ragged import spans
+from mzseek.core.tables import Table, Tabular
+from mzseek.database.nearest import FILES as NEAREST
+from mzseek.database.nearest import Nearest
+from mzseek.database.records import fingerprint_bytes, packed, part_schema
+from mzseek.io import StrPath, content_hash
+from mzseek.io.arrays import load_array, save_array
+from mzseek.io.manifest import Manifest, changed_file
+from mzseek.parallel import Progress
+
+# Columns that mean something to the store alone.
+_INNER = frozenset({"row", "bits", "fingerprint"})
+
+
+@dataclass(frozen=True)
+class Found(Tabular):
+    """Molecules that a look-up has found.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        Columns ``row`` (place in the store), those of `COLUMNS`, and ``similarity`` where it was a
+        search for the nearest.
+    total : int
+        How many there were before a cap.
+    """
+
+    table: pa.Table
+    total: int
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def to_table(self) -> Table:
+        """One row for each molecule."""
+        names = [name for name in self.table.column_names if name not in _INNER]
+        left_out = f"{len(self):,} of {self.total:,}" if self.capped else f"{len(self):,}"
+        columns = {name: [_shown(v) for v in self.table[name].to_pylist()] for name in names}
+        return Table(columns, f"{left_out} molecule{'s' if self.total != 1 else ''}")
+
+    @property
+    def capped(self) -> bool:
+        """Whether some were left out."""
+        return self.total > len(self)
+
+
+@dataclass(frozen=True)
+class ManyFound:
+    """Rows that many look-ups have found.
+
+    Attributes
+    ----------
+    indptr : int64 array, shape (look-ups + 1,)
+        Look-up i has found ``rows[indptr[i]:indptr[i + 1]]``.
+    rows : int64 array
+        Places in the store; `Database.rows` fetches them.
+    """
+
+    indptr: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+
+    def of(self, look_up: int) -> npt.NDArray[np.int64]:
+        """Rows of one look-up."""
+        return self.rows[self.indptr[look_up] : self.indptr[look_up + 1]]
+
+
+def _shown(value: Any) -> Any:
+    """Lists of names as one text."""
+    return "; ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def capped(
+    table: pa.Table,
+    cap: int | None = None,
+    priorities: Sequence[str] = (),
+    mass: float | None = None,
+) -> Found:
+    """The first so many of `cascade`, in the order of the table; all without a cap."""
+    total = table.num_rows
+    if cap is not None and total > cap:
+        table = table.take(np.sort(cascade(table, priorities, mass)[:cap]))
+    return Found(table, total)
+
+
+def cascade(
+    table: pa.Table, priorities: Sequence[str], mass: float | None = None
+) -> npt.NDArray[np.int64]:
+    """Rows in the order in which a capped list takes them.
+
+    Those of wanted sources first, then, where a mass was asked for, the nearest by mass, and equal
+    ones by key.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        With ``sources``, ``mass`` and ``key``.
+    priorities : sequence of str
+        Names of sources, the most wanted first.
+    mass : float, optional
+    """
+    ranks = source_ranks(table, priorities)
+    away = np.zeros(len(ranks))
+    if mass is not None:
+        away = np.abs(table["mass"].to_numpy() - mass)
+    # Keys are hashes already: their order is fixed and tells nothing.
+    return np.lexsort((np.array(table["key"].to_pylist()), away, ranks))
+
+
+def source_ranks(table: pa.Table, priorities: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Place of the most wanted source of each molecule among the priorities; past them for none."""
+    rank = {name: place for place, name in enumerate(priorities)}
+    last = len(rank)
+    ranks = [min((rank.get(s, last) for s in sources), default=last)
+             for sources in table["sources"].to_pylist()]  # fmt: skip
+    return np.array(ranks, np.int64)
+
+
+KEYS, LABELLED = "keys.npy", "labelled.npy"
+FILES = (KEYS, LABELLED)
+# Further from the mass of its formula than this no unlabelled molecule is: masses are rounded to
+# six digits, and the lightest label weighs a thousand times as much.
+SAME_MASS = 1e-4
+_ROW_BITS = np.uint64(32)
+_ROWS = np.uint64((1 << 32) - 1)
+Entries = npt.NDArray[np.uint64]
+
+
+def build_places(molecules: Path, folder: Path, progress: Progress) -> None:
+    """Write the entries of a Parquet file of molecules: 8 bytes a molecule in memory, and on disk.
+
+    Parameters
+    ----------
+    molecules : Path
+        With the columns ``key``, ``formula`` and ``mass``.
+    folder : Path
+        Where the two files go.
+    progress : callable of (stage, done, total)
+    """
+    file = pq.ParquetFile(molecules)
+    total = file.metadata.num_rows
+    keys = np.empty(total, np.uint64)
+    labelled: list[Entries] = []
+    done = 0
+    for batch in file.iter_batches(8_192, columns=["key", "formula", "mass"]):
+        rows = np.arange(done, done + batch.num_rows)
+        done += batch.num_rows
+        keys[rows] = entries(batch["key"].to_pylist(), rows)
+        formulas = batch["formula"].to_pylist()
+        weights = {formula: _mass(formula) for formula in set(formulas)}
+        away = batch["mass"].to_numpy() - np.array([weights[formula] for formula in formulas])
+        other = np.flatnonzero(~(np.abs(away) <= SAME_MASS))
+        labelled.append(entries([formulas[place] for place in other], rows[other]))
+        progress("keys", done, total)
+    keys.sort()
+    save_array(folder / KEYS, keys)
+    save_array(folder / LABELLED, np.sort(np.concatenate([np.empty(0, np.uint64), *labelled])))
+
+
+def entries(texts: Sequence[str], rows: npt.NDArray[np.integer]) -> Entries:
+    """Entries of texts and their rows, in the order given."""
+    sums = np.array([zlib.crc32(text.encode()) for text in texts], np.uint64)
+    return (sums << _ROW_BITS) | rows.astype(np.uint64)
+
+
+def rows_of(text: str, index: Entries) -> npt.NDArray[np.int64]:
+    """Rows, rising, of all texts with the checksum of this one."""
+    first = np.uint64(zlib.crc32(text.encode())) << _ROW_BITS
+    start = np.searchsorted(index, first, side="left")
+    end = np.searchsorted(index, first | _ROWS, side="right")
+    return (index[start:end] & _ROWS).astype(np.int64)
+
+
+def has_checksum(texts: Sequence[str], text: str) -> bool:
+    """Whether texts that an index has led to have the checksum of the one that was looked up."""
+    wanted = zlib.crc32(text.encode())
+    return all(zlib.crc32(of_row.encode()) == wanted for of_row in texts)
+
+
+def check_entries(index: Entries, molecules: int, where: object, remedy: str) -> None:
+    """Make sure that entries rise and point into a store of so many molecules.
+
+    Raises
+    ------
+    DatabaseError
+        They do not: a look-up would miss molecules, or find what is not there.
+    """
+    if not len(index):
+        return
+    rises = bool((index[1:] > index[:-1]).all())
+    if not rises or int((index & _ROWS).max()) >= molecules:
+        raise DatabaseError(f"{where}: is damaged (places that do not rise); {remedy}")
+
+
+def _mass(formula: str) -> float:
+    """Mass of a formula; no number for one that `parse_formula` does not read."""
+    try:
+        return parse_formula(formula).mass
+    except MoleculeError:
+        return float("nan")
+
+
+KIND = "molecule database"
+AGAIN = "build it again"
+_FIELDS = {
+    "options": {
+        "fingerprint": str, "fingerprint_bits": int, "nearest": bool, "keep_stereo": bool,
+    },
+    "sources": [{"name": str, "sha256": str}],
+    "counts": {"molecules": int, "records": int, "merged": int, "rejects": int},
+}  # fmt: skip
+# The second format has the places of keys and of labelled molecules.
+MANIFEST = Manifest(KIND, DatabaseError, AGAIN, _FIELDS, versions=(2,))
+MOLECULES, MASSES, REJECTS = "molecules.parquet", "masses.npy", "rejects.tsv"
+_KEPT, _FEW = 4, 2  # answers that are kept, and groups in each
+COLUMNS = ("key", "smiles", "formula", "mass", "sources", "identifiers", "names")
+
+
+class StoreFolder:
+    """A store's folder, its files held open, each verified by its checksum when it is first used.
+
+    Parameters
+    ----------
+    folder : Path
+    manifest : dict
+        Checked by `read_manifest`.
+    """
+
+    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
+        self.folder, self.manifest = folder, manifest
+        self._last: dict[tuple[tuple[int, ...], tuple[str, ...]], pa.Table] = {}
+        # Held open: when another store takes the place of this one, this one can still be read.
+        self._held: dict[str, int] = {}
+        weakref.finalize(self, _close, self._held)
+        for name in manifest["files"]:
+            self._held[name] = os.open(folder / name, os.O_RDONLY)
+
+    def _path(self, name: str) -> Path:
+        held = Path("/dev/fd", str(self._held[name]))
+        return held if held.parent.is_dir() else self.folder / name
+
+    def _as_written(self, name: str) -> Path:
+        """Path of a file whose checksum was compared: now, or before it last changed."""
+        path = self._path(name)
+        if changed_file({path: self.manifest["files"][name]["sha256"]}):
+            raise DatabaseError(f"{self.folder}: {name} has changed; {AGAIN}")
+        return path
+
+    def check(self, names: Sequence[str] | None = None) -> None:
+        """Read every file, or those named, and compare its checksum, whatever was compared before.
+
+        Raises
+        ------
+        DatabaseError
+            A byte has changed.
+        """
+        for name, facts in self.manifest["files"].items():
+            if names is not None and name not in names:
+                continue
+            if content_hash(self._path(name)) != facts["sha256"]:
+                raise DatabaseError(f"{self.folder}: {name} has changed; {AGAIN}")
+
+    def check_form(self) -> None:
+        """Make sure that table, masses and index have the form that the manifest says."""
+        if self._parquet.metadata.num_rows != len(self.masses):
+            raise DatabaseError(f"{self.folder}: {MASSES} and {MOLECULES} differ; {AGAIN}")
+        _ = self.keys, self.labelled
+        if self.manifest["options"]["nearest"]:
+            _ = self.nearest
+
+    def rejects_text(self) -> str:
+        """What was set aside, as it stands in the file."""
+        try:
+            return self._path(REJECTS).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise DatabaseError(f"{self.folder / REJECTS}: cannot be read ({error})") from error
+
+    def __len__(self) -> int:
+        return int(self.manifest["counts"]["molecules"])
+
+    @property
+    def fingerprint(self) -> str:
+        """Kind of the fingerprints."""
+        return str(self.manifest["options"]["fingerprint"])
+
+    @property
+    def keep_stereo(self) -> bool:
+        """Whether SMILES have stereo."""
+        return bool(self.manifest["options"]["keep_stereo"])
+
+    @cached_property
+    def keys(self) -> Entries:
+        """Places of all molecules by their keys, memory-mapped."""
+        return self._entries(KEYS, len(self))
+
+    @cached_property
+    def labelled(self) -> Entries:
+        """Places of molecules with isotope labels by their formulas, memory-mapped."""
+        return self._entries(LABELLED, None)
+
+    def _entries(self, name: str, length: int | None) -> Entries:
+        where = self.folder / name
+        entries = load_array(
+            self._as_written(name), np.uint64, [length], DatabaseError, AGAIN, where
+        )
+        check_entries(entries, len(self), where, AGAIN)
+        return entries
+
+    @cached_property
+    def masses(self) -> npt.NDArray[np.float64]:
+        """Mass of every molecule, rising, memory-mapped."""
+        where = self.folder / MASSES
+        path = self._as_written(MASSES)
+        return load_array(path, np.float64, [len(self)], DatabaseError, AGAIN, where)
+
+    def check_order(self) -> None:
+        """Make sure, once, that masses rise: what searches in them rests on."""
+        if not self._rises:
+            raise DatabaseError(f"{self.folder}: {MASSES} does not rise; {AGAIN}")
+
+    @cached_property
+    def _rises(self) -> bool:
+        return bool((self.masses[1:] >= self.masses[:-1]).all())
+
+    @cached_property
+    def _parquet(self) -> pq.ParquetFile:
+        where = self.folder / MOLECULES
+        file: pq.ParquetFile = self._read(
+            pq.ParquetFile, self._as_written(MOLECULES), memory_map=True
+        )
+        expected = part_schema(self.fingerprint)
+        expected = expected.remove(expected.get_field_index("place"))
+        if not file.schema_arrow.equals(expected):
+            raise DatabaseError(f"{where}: has other columns than expected; {AGAIN}")
+        rows, groups = file.metadata.num_rows, file.metadata.num_row_groups
+        size = file.metadata.row_group(0).num_rows if groups else 0
+        # Where a row is found rests on groups of one size, but for the last.
+        if rows != len(self) or groups != -(-rows // max(size, 1)):
+            raise DatabaseError(
+                f"{where}: has {rows:,} rows, expected {len(self):,} in groups of one size; {AGAIN}"
+            )
+        return file
+
+    @cached_property
+    def nearest(self) -> Nearest:
+        """The index for nearest neighbours."""
+        if not self.manifest["options"]["nearest"]:
+            raise DatabaseError(
+                f"{self.folder}: was built without the index for nearest neighbours"
+            )
+        words = fingerprint_bytes(self.fingerprint) // 8
+        return Nearest(self.folder, self._as_written, molecules=len(self), words=words)
+
+    def rows(self, rows: npt.NDArray[np.integer], columns: Sequence[str] = COLUMNS) -> pa.Table:
+        """Molecules at these places, in this order."""
+        wanted = np.asarray(rows, np.int64)
+        unique, place = np.unique(wanted, return_inverse=True)
+        size = self._parquet.metadata.row_group(0).num_rows if len(self) else 1
+        groups = np.unique(unique // size)
+        if not len(unique):
+            table = self._parquet.schema_arrow.empty_table().select(list(columns))
+        else:
+            table = self._groups(groups.tolist(), columns)
+            inside = (
+                unique - (unique // size) * size + np.searchsorted(groups, unique // size) * size
+            )
+            table = self._sound(table.take, inside[place])
+        return table.add_column(0, "row", pa.array(wanted))
+
+    def range(self, start: int, end: int, columns: Sequence[str] = COLUMNS) -> pa.Table:
+        """Molecules from one place to another."""
+        if end <= start:
+            return self._parquet.schema_arrow.empty_table().select(list(columns))
+        size = self._parquet.metadata.row_group(0).num_rows
+        first = start // size
+        groups = list(range(first, max(-(-end // size), first + 1)))
+        table = self._groups(groups, columns)
+        return self._sound(table.slice, start - first * size, end - start)
+
+    def batches(self, columns: Sequence[str] = COLUMNS, size: int = 16_384) -> Iterator[pa.Table]:
+        """All molecules, so many at a time."""
+        batches = self._parquet.iter_batches(size, columns=list(columns))
+        while (batch := self._read(lambda: next(batches, None))) is not None:
+            yield self._sound(pa.Table.from_batches, [batch])
+
+    def _groups(self, groups: list[int], columns: Sequence[str]) -> pa.Table:
+        """Groups of rows; the last ones are kept, for who asks for neighbouring masses in turn."""
+        asked = (tuple(groups), tuple(columns))
+        if asked in self._last:
+            return self._last[asked]
+        table = self._read(self._parquet.read_row_groups, groups, columns=list(columns))
+        if len(groups) <= _FEW:
+            while len(self._last) >= _KEPT:
+                self._last.pop(next(iter(self._last)))
+            self._last[asked] = table
+        return table
+
+    def _sound(self, make: Callable[..., pa.Table], *what: Any) -> pa.Table:
+        """A table whose texts are text: Arrow takes the bytes of a file for what they should be."""
+
+        def checked() -> pa.Table:
+            table = make(*what)
+            table.validate(full=True)
+            if any(column.null_count for column in table.columns):
+                raise pa.ArrowInvalid("values are missing")
+            return table
+
+        return self._read(checked)
+
+    def _read(self, read: Callable[..., Any], *what: Any, **how: Any) -> Any:
+        try:
+            return read(*what, **how)
+        except (OSError, pa.ArrowException, ValueError, IndexError) as error:
+            path = self.folder / MOLECULES
+            raise DatabaseError(f"{path}: is damaged ({_reason(error)}); {AGAIN}") from error
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Manifest of a store, checked for its version and its fields."""
+    manifest, path = MANIFEST.read(folder), folder / MANIFEST.name
+    options = manifest["options"]
+    bits, wanted = options["fingerprint_bits"], fingerprint_kind(options["fingerprint"]).bits
+    if bits != wanted:
+        raise DatabaseError(
+            f"{path}: options.fingerprint_bits is {bits}, expected {wanted}; {AGAIN}"
+        )
+    check_version(options["fingerprint"], manifest, folder, DatabaseError, AGAIN)
+    for name in (MOLECULES, MASSES, REJECTS, *FILES, *(NEAREST if options["nearest"] else ())):
+        if name not in manifest["files"]:
+            raise DatabaseError(f"{path}: lacks {f'files.{name}'!r}; {AGAIN}")
+    return manifest
+
+
+def _close(held: dict[str, int]) -> None:
+    for descriptor in held.values():
+        os.close(descriptor)
+
+
+def _reason(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
 
 _SHOWN_SOURCES = 12
 _AT_ONCE = 1 << 18  # molecules whose sources are looked at together
@@ -57,6 +481,8 @@ class Database(StoreFolder):
     @classmethod
     def open(cls, folder: StrPath) -> Self:
         """Open a store; its files must be there, with the sizes that they had.
+
+        The checksum of a file is compared when it is first used, once as long as it stays as it is.
 
         Raises
         ------
@@ -207,7 +633,7 @@ class Database(StoreFolder):
         import duckdb
 
         connection = duckdb.connect()
-        path = str(self._path(MOLECULES)).replace("'", "''")
+        path = str(self._as_written(MOLECULES)).replace("'", "''")
         connection.sql("SET parquet_metadata_cache = true")
         connection.sql(
             f"CREATE VIEW molecules AS SELECT * FROM read_parquet('{path}', file_row_number = true)"

@@ -1,7 +1,10 @@
-"""`data build`: a data set in MassSpecGym's form from any library of annotated spectra."""
+"""Build a data set from annotated spectra: select, split, draw candidates."""
 
 import contextlib
+import dataclasses
+import shlex
 import shutil
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -9,18 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
-from mzseek.chem.describe import DescribedMolecule
+from mzseek.chem.adducts import fitting_adducts, parse_adduct
 from mzseek.chem.fingerprinting import molecule_rows, rows_to_csr
-from mzseek.chem.molecule import parse_molecule
-from mzseek.choices import EQUAL_IN
+from mzseek.chem.ions import mass_of_atoms
+from mzseek.chem.molecules import NO_STRUCTURE, DescribedMolecule, describe_first, parse_molecule
+from mzseek.core.errors import AdductError, DatasetError
+from mzseek.core.registry import EQUAL_IN
 from mzseek.database import Database, build_database
-from mzseek.database.folder import MOLECULES, REJECTS
 from mzseek.database.sources import file_sources
-from mzseek.datasets.annotated import Annotated, Entry, read_annotated, why_nothing
-from mzseek.datasets.draw import DrawOptions, check_drawable, draw_candidates
-from mzseek.datasets.split import assign_folds, join_clusters, structure_clusters
-from mzseek.datasets.table import (
+from mzseek.database.store import MOLECULES, REJECTS, source_ranks
+from mzseek.datasets.files import (
     KIND,
     MANIFEST,
     read_rejects,
@@ -28,15 +33,375 @@ from mzseek.datasets.table import (
     write_rejects,
     write_table,
 )
-from mzseek.errors import DatasetError
-from mzseek.files import StrPath, atomic_directory, sole_writer
-from mzseek.files.fault import naming_output
-from mzseek.files.owned import ensure_replaceable
-from mzseek.files.steady import SteadySources
-from mzseek.rejects import Report
+from mzseek.io import StrPath, atomic_directory, sole_writer
+from mzseek.io.manifest import SteadySources, ensure_replaceable
+from mzseek.io.skipped import Report, grouped
+from mzseek.io.writing import naming_output
+from mzseek.parallel import LocalEngine
+from mzseek.parallel.engine import Progress, silent
+from mzseek.similarity import tanimoto_blocks
+from mzseek.spectra import Spectrum, read_spectra
+from mzseek.spectra.records import Names
 from mzseek.version import __version__
-from mzseek.work import LocalEngine
-from mzseek.work.progress import Progress, silent
+
+# What `metadata["adduct_from"]` says of an adduct that no file has stated.
+INFERRED = "precursor and mass"
+
+
+@dataclass
+class Entry:
+    """A usable spectrum and the molecule it belongs to."""
+
+    spectrum: Spectrum
+    molecule: int
+
+    @property
+    def is_inferred(self) -> bool:
+        """Whether its adduct follows from precursor and mass, and was not stated."""
+        return self.spectrum.metadata.get("adduct_from") == INFERRED
+
+
+@dataclass
+class Annotated:
+    """Usable spectra of some libraries.
+
+    Attributes
+    ----------
+    entries : list of Entry
+        In the order of the files.
+    molecules : list of DescribedMolecule
+        Their molecules, each once, in standard form.
+    read, without_structure : int
+        Spectra in the libraries, and those of them that state none.
+    """
+
+    entries: list[Entry] = field(default_factory=list)
+    molecules: list[DescribedMolecule] = field(default_factory=list)
+    read: int = 0
+    without_structure: int = 0
+
+
+def read_annotated(
+    libraries: Sequence[Path],
+    report: Report,
+    *,
+    precursor_ppm: float = 20.0,
+    keep_stereo: bool = False,
+    progress: Progress = silent,
+) -> Annotated:
+    """Spectra whose structure and adduct agree with their precursor; duplicates are left out.
+
+    A structure is taken from the fields for SMILES and for InChI, whichever of the two stands in
+    which; an InChI may lack its prefix. Where no adduct is stated, it is inferred if exactly one of
+    the usual ones fits the precursor and the molecule's mass.
+    """
+    annotated = Annotated()
+    place_of: dict[tuple[str, float], int] = {}
+    names = Names()
+    seen: dict[tuple[object, ...], str] = {}
+    described: dict[tuple[str, str], DescribedMolecule | str] = {}
+    for library in libraries:
+        for spectrum in read_spectra(library, report):
+            annotated.read += 1
+            where = f"{library}: {spectrum.identifier}"
+            fields = (spectrum.metadata.get("smiles", ""), spectrum.metadata.get("inchi", ""))
+            if fields not in described:
+                described[fields] = describe_first(fields, keep_stereo)
+            molecule = described[fields]
+            if isinstance(molecule, str):
+                annotated.without_structure += molecule == NO_STRUCTURE
+                report(where, molecule)
+                continue
+            agreed = _agreed(spectrum, molecule, precursor_ppm)
+            if isinstance(agreed, str):
+                report(where, agreed)
+                continue
+            key = _duplicate_key(agreed, molecule)
+            if key in seen:
+                report(where, f"is a duplicate (of {seen[key]})")
+                continue
+            # Scan numbers and titles are unique in a file only.
+            name = spectrum.identifier
+            name = names.take(f"{library.stem} {name}" if name in names else name)
+            seen[key] = name
+            if molecule.identity not in place_of:
+                place_of[molecule.identity] = len(annotated.molecules)
+                annotated.molecules.append(molecule)
+            named = dataclasses.replace(agreed, identifier=name)
+            annotated.entries.append(Entry(named, place_of[molecule.identity]))
+            if len(annotated.entries) % 500 == 0:
+                progress("spectra", len(annotated.entries))
+    progress("spectra", len(annotated.entries))
+    return annotated
+
+
+def why_nothing(
+    libraries: Sequence[Path], annotated: Annotated, rejects: Sequence[tuple[str, str]]
+) -> str:
+    """One line for libraries without a usable spectrum; what to do if they have no structures."""
+    if annotated.without_structure and annotated.without_structure == annotated.read:
+        look = shlex.join(["mzseek", "show", str(libraries[0])])
+        return (
+            f"{', '.join(map(str, libraries))}: {annotated.read:,} spectra, none with a structure, "
+            "and a data set is made of those: give a library with SMILES or InChI. "
+            f"`{look}` shows what is in a file; naming unknown molecules is not built yet"
+        )
+    reasons = "; ".join(f"{g.count} × {g.kind}" for g in grouped(rejects)[:3])
+    return f"no usable annotated spectrum in the libraries ({reasons})"
+
+
+def _agreed(spectrum: Spectrum, molecule: DescribedMolecule, ppm: float) -> Spectrum | str:
+    """The spectrum with an adduct that structure and precursor agree with, or why there is none."""
+    if spectrum.adduct is None:
+        return _with_inferred_adduct(spectrum, molecule, ppm)
+    try:
+        mass = mass_of_atoms(molecule.smiles, molecule.mass)
+        expected = parse_adduct(spectrum.adduct).precursor_mz(mass)
+    except AdductError as error:
+        return str(error)
+    off = abs(spectrum.precursor_mz - expected) / expected * 1e6
+    if off > ppm:
+        return (
+            f"precursor disagrees with structure and adduct ({spectrum.precursor_mz:.4f}, expected "
+            f"{expected:.4f} as {spectrum.adduct}: {off:.0f} ppm off)"
+        )
+    return spectrum
+
+
+def _with_inferred_adduct(
+    spectrum: Spectrum, molecule: DescribedMolecule, ppm: float
+) -> Spectrum | str:
+    given = spectrum.metadata.get("adduct_as_given", "")
+    if given and "?" not in given:
+        return f"has no single adduct ({given})"
+    mode = spectrum.metadata.get("ionmode")
+    mode = mode if mode in {"positive", "negative"} else None
+    fitting = fitting_adducts(spectrum.precursor_mz, molecule.mass, ppm, spectrum.charge, mode)
+    if len(fitting) == 1:
+        metadata = spectrum.metadata | {"adduct_from": INFERRED}
+        adduct = fitting[0]
+        return dataclasses.replace(
+            spectrum, adduct=adduct.name, charge=adduct.charge, metadata=metadata
+        )
+    if fitting:
+        names = " and ".join(adduct.name for adduct in fitting)
+        return f"has no adduct, and more than one of the usual ones fits ({names})"
+    return (
+        "has no adduct, and none of the usual ones fits "
+        f"(precursor {spectrum.precursor_mz:.4f}, molecule {molecule.mass:.4f})"
+    )
+
+
+def _duplicate_key(spectrum: Spectrum, molecule: DescribedMolecule) -> tuple[object, ...]:
+    """Equal for spectra of one measurement, entered twice or rescaled."""
+    relative = np.round(spectrum.intensities / spectrum.intensities.max(), 2)
+    strong = relative > 0
+    return (
+        molecule.identity,
+        spectrum.adduct,
+        spectrum.metadata.get("collision_energy"),
+        np.round(spectrum.mz[strong], 2).tobytes(),
+        relative[strong].tobytes(),
+    )
+
+
+def nearest_similarity(rows: csr_array, others: csr_array) -> npt.NDArray[np.float32]:
+    """Largest Tanimoto similarity of each row to any of the others (0 where there are none)."""
+    nearest = np.zeros(rows.shape[0], dtype=np.float32)
+    if others.shape[0]:
+        for start, block in tanimoto_blocks(rows, others):
+            nearest[start : start + len(block)] = block.max(axis=1)
+    return nearest
+
+
+def structure_clusters(rows: csr_array, threshold: float = 0.6) -> npt.NDArray[np.int64]:
+    """Single-linkage clusters: molecules at least ``threshold`` similar are in one cluster.
+
+    Parameters
+    ----------
+    rows : CSR of 0/1, shape (molecules, bits)
+    threshold : float
+        Tanimoto similarity.
+
+    Returns
+    -------
+    int64 array, shape (molecules,)
+        Cluster numbers, in the order in which clusters are first met.
+    """
+    linked_rows, linked_columns = [], []
+    for start, block in tanimoto_blocks(rows, rows):
+        row, column = np.nonzero(block >= threshold)
+        linked_rows.append(row + start)
+        linked_columns.append(column)
+    size = rows.shape[0]
+    if size == 0:
+        return np.empty(0, np.int64)
+    row, column = np.concatenate(linked_rows), np.concatenate(linked_columns)
+    graph = csr_array((np.ones(len(row), np.int8), (row, column)), shape=(size, size))
+    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+
+
+def join_clusters(
+    clusters: npt.NDArray[np.int64], labels: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Clusters united wherever they share a label (a formula, say).
+
+    Examples
+    --------
+    >>> join_clusters(np.array([0, 0, 1, 2]), np.array([5, 6, 6, 7])).tolist()
+    [0, 0, 0, 1]
+    """
+    size = len(clusters)
+    if size == 0:
+        return clusters
+    first = np.unique(clusters, return_inverse=True)[1]
+    second = np.unique(labels, return_inverse=True)[1] + first.max() + 1
+    nodes = int(second.max()) + 1
+    graph = csr_array((np.ones(size, np.int8), (first, second)), shape=(nodes, nodes))
+    component = connected_components(graph, directed=False)[1]
+    return np.unique(component[first], return_inverse=True)[1].astype(np.int64)
+
+
+def assign_folds(
+    clusters: npt.NDArray[np.int64], fractions: Mapping[str, float], seed: int = 0
+) -> list[str]:
+    """A fold for each molecule, whole clusters at a time.
+
+    Clusters are taken from the largest to the smallest (equal ones in an order drawn from the
+    seed), each by the fold that lacks most of its share.
+
+    Examples
+    --------
+    >>> assign_folds(np.array([0, 0, 0, 1, 2]), {"train": 0.6, "val": 0.2, "test": 0.2}, seed=1)
+    ['train', 'train', 'train', 'val', 'test']
+    """
+    names = list(fractions)
+    sizes = np.bincount(clusters)
+    shuffled = np.random.default_rng(seed).permutation(len(sizes))
+    order = shuffled[np.argsort(-sizes[shuffled], kind="stable")]
+    lacking = np.array([fractions[name] for name in names]) * len(clusters)
+    fold_of = np.zeros(len(sizes), dtype=np.int64)
+    for cluster in order:
+        fold_of[cluster] = int(np.argmax(lacking))
+        lacking[fold_of[cluster]] -= sizes[cluster]
+    return [names[fold_of[cluster]] for cluster in clusters]
+
+
+@dataclass(frozen=True)
+class DrawOptions:
+    """How candidate lists are drawn.
+
+    Attributes
+    ----------
+    seed : int
+    ppm : float
+        Window of the lists by mass.
+    most : int
+        Candidates in a list, the truth included.
+    keep_stereo : bool
+        Whether the truths have stereo: the database must have it, or lack it, as they do.
+    priorities : tuple of str
+        Sources that lists are filled from first.
+    """
+
+    seed: int = 0
+    ppm: float = 10.0
+    most: int = 256
+    keep_stereo: bool = False
+    priorities: tuple[str, ...] = ()
+
+
+def draw_candidates(
+    truths: Sequence[DescribedMolecule],
+    database: Database,
+    setting: str,
+    options: DrawOptions,
+    progress: Progress = silent,
+) -> Iterator[tuple[str, list[str]]]:
+    """Candidate lists of one setting, one at a time, each with its truth's SMILES.
+
+    A list is a random draw from all molecules of the database that have the truth's mass or
+    formula, those of wanted sources first, none with the truth's key, no key twice. It depends on
+    the seed, the truth and what the database has of that mass or formula, and on nothing else.
+
+    Parameters
+    ----------
+    truths : sequence of DescribedMolecule
+        In the standard form in which the database has its own.
+    database : Database
+    setting : "mass" or "formula"
+    options : DrawOptions
+    progress : callable of (stage, done, total)
+    """
+    for done, truth in enumerate(truths, 1):
+        yield truth.smiles, _draw(truth, database, setting, options)
+        progress(f"{setting} candidates", done, len(truths))
+
+
+def check_drawable(database: Database, options: DrawOptions) -> None:
+    """Refuse a database whose molecules would tell the truth by their form, or lack a source.
+
+    Raises
+    ------
+    DatasetError
+        It has stereo in its SMILES and the data set has not, or the other way round.
+    DatabaseError
+        No molecule comes from one of the sources to be preferred.
+    """
+    if database.keep_stereo and not options.keep_stereo:
+        raise DatasetError(
+            f"{database.folder}: has stereo in its SMILES, which truths without it would be known "
+            "by; give --keep-stereo, too, or a database built without it"
+        )
+    if options.keep_stereo and not database.keep_stereo:
+        raise DatasetError(
+            f"{database.folder}: has no stereo in its SMILES, and truths with it would be known by "
+            "it; build the database with --keep-stereo, too"
+        )
+    database.require_sources(options.priorities)
+
+
+def _draw(
+    truth: DescribedMolecule, database: Database, setting: str, options: DrawOptions
+) -> list[str]:
+    """The candidates of one truth, the truth somewhere among them."""
+    rng = np.random.default_rng([options.seed, _number_of(truth, setting)])
+    rows = (
+        database.rows_by_formula(truth.formula)
+        if setting == "formula"
+        else database.rows_by_mass(truth.mass, options.ppm)
+    )
+    keys, smiles, order = _shuffled(rows, database, options.priorities, rng)
+    seen = {truth.key}
+    chosen: list[str] = []
+    for place in order:
+        if len(chosen) == options.most - 1:
+            break
+        if keys[place] not in seen:
+            seen.add(keys[place])
+            chosen.append(smiles[place])
+    position = int(rng.integers(len(chosen) + 1))
+    return [*chosen[:position], truth.smiles, *chosen[position:]]
+
+
+def _number_of(truth: DescribedMolecule, setting: str) -> int:
+    """A number that tells lists apart: molecules of one set must not share their draws."""
+    return zlib.crc32(f"{(truth.block, round(truth.mass, 3))}{setting}".encode())
+
+
+def _shuffled(
+    rows: npt.NDArray[np.int64],
+    database: Database,
+    priorities: Sequence[str],
+    rng: np.random.Generator,
+) -> tuple[list[str], list[str], npt.NDArray[np.int64]]:
+    """Keys and SMILES of rows, and the order to take them in: at random, wanted sources first."""
+    columns = ["key", "smiles", "sources"] if priorities else ["key", "smiles"]
+    table = database.rows(rows, columns)
+    order = rng.permutation(len(rows))
+    if priorities:
+        order = order[np.argsort(source_ranks(table, priorities)[order], kind="stable")]
+    return table["key"].to_pylist(), table["smiles"].to_pylist(), order
 
 
 @dataclass(frozen=True)
@@ -70,7 +435,7 @@ def build_dataset(
 
     Spectra need a structure and an adduct that agree with their precursor; an adduct that is not
     stated is inferred where exactly one fits. Molecules are standardised, and one by the identity
-    rule of `mzseek.chem.describe`. Candidates come from a database, whose molecules are
+    rule of `mzseek.chem.molecules`. Candidates come from a database, whose molecules are
     standardised alike, lest their form give the truth away; the truth is always among them, at a
     place drawn from the seed.
 

@@ -12,17 +12,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.adducts import parse_adduct
-from mzseek.choices import FOLDS
-from mzseek.datasets.candidates import EMPTY_LIST
-from mzseek.datasets.collect import Collected, RawLists, collect
-from mzseek.datasets.molecules import MoleculeTable, build_molecule_table
-from mzseek.datasets.resolve import ResolvedLists, resolve
-from mzseek.datasets.split import nearest_similarity
-from mzseek.datasets.table import DatasetFiles
-from mzseek.errors import DatasetError
-from mzseek.rejects import code_of
-from mzseek.work.progress import Progress, silent
+from mzseek.chem.adducts import parse_adduct
+from mzseek.core.errors import DatasetError
+from mzseek.core.registry import FOLDS
+from mzseek.datasets.build import nearest_similarity
+from mzseek.datasets.files import EMPTY_LIST, DatasetFiles
+from mzseek.datasets.molecules import (
+    Collected,
+    MoleculeTable,
+    RawLists,
+    ResolvedLists,
+    build_molecule_table,
+    collect,
+    resolve,
+)
+from mzseek.io.skipped import code_of
+from mzseek.parallel.engine import Progress, silent
 
 PRECURSOR_PPM = 20.0
 CANDIDATE_PPM = 10.0

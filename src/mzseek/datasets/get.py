@@ -6,12 +6,12 @@ from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote
 
-from mzseek.datasets.table import DatasetFiles
-from mzseek.errors import DatasetError
-from mzseek.files import StrPath, sole_writer
-from mzseek.files.download import download
-from mzseek.registry import check_name
-from mzseek.work.progress import Progress, silent
+from mzseek.core.errors import DatasetError
+from mzseek.core.registry import check_name
+from mzseek.datasets.files import DatasetFiles
+from mzseek.io import StrPath, sole_writer
+from mzseek.io.download import download
+from mzseek.parallel.engine import Progress, silent
 
 HUB = "https://huggingface.co"
 REPOSITORY = "roman-bushuiev/MassSpecGym"

@@ -1,23 +1,31 @@
-"""One table of unique molecules, described once, in parallel."""
+"""Collect the spectra and lists of a data set, and describe each molecule once."""
+
+from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import math
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from hashlib import blake2b
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from rdkit.Chem import Mol
 from scipy.sparse import csr_array
 
-from mzseek.chem.describe import DescribedMolecule, describe_molecules
 from mzseek.chem.fingerprinting import fingerprint_kind, molecule_rows
-from mzseek.chem.molecule import parse_molecule
-from mzseek.errors import MoleculeError
-from mzseek.ragged import pointers
-from mzseek.work.batches import in_batches
-from mzseek.work.progress import Progress, silent
+from mzseek.chem.molecules import DescribedMolecule, describe_molecules, parse_molecule
+from mzseek.core.errors import DatasetError, MoleculeError
+from mzseek.core.ragged import Ragged, pointers
+from mzseek.core.registry import FOLDS
+from mzseek.datasets.files import read_candidates, read_table
+from mzseek.parallel.engine import Progress, silent
+from mzseek.parallel.processes import in_batches
+from mzseek.spectra.binning import HIGH, LOW
+from mzseek.spectra.parsing import leading_number
 
 _BATCH = 1_000
 
@@ -85,7 +93,7 @@ class MoleculeTable:
 
     Two SMILES stand for one structure when their canonical SMILES are equal: fingerprints are of
     structures as they are written. Tautomers and stereo isomers are rows of their own, and one
-    molecule by the identity rule of `mzseek.chem.describe`.
+    molecule by the identity rule of `mzseek.chem.molecules`.
 
     Attributes
     ----------
@@ -188,3 +196,181 @@ def row_classes(
         for start, end in itertools.pairwise(bounds)
     )
     return np.unique(np.frombuffer(digests, dtype="V16"), return_inverse=True)[1].astype(np.int64)
+
+
+@dataclass
+class RawLists:
+    """Lists of one setting: SMILES numbers of the keys, list lengths, SMILES numbers in them."""
+
+    source: str
+    keys: array[int] = field(default_factory=lambda: array("i"))
+    counts: array[int] = field(default_factory=lambda: array("i"))
+    members: array[int] = field(default_factory=lambda: array("i"))
+
+
+@dataclass
+class Collected:
+    """What was read, before any molecule was parsed; one entry for each spectrum where not said.
+
+    Attributes
+    ----------
+    smiles : dict of str to int
+        Each distinct SMILES of the data set, and its number.
+    spectrum_smiles : int32
+        Number of each spectrum's SMILES.
+    stated_formulas, stated_masses, stated_blocks
+        What the table itself says of the molecule (empty or NaN where it says nothing).
+    lists : dict of str to RawLists
+        Candidate lists of each retrieval setting.
+    rejects : list of (where, reason)
+    """
+
+    smiles: dict[str, int] = field(default_factory=dict)
+    identifiers: list[str] = field(default_factory=list)
+    spectrum_smiles: array[int] = field(default_factory=lambda: array("i"))
+    folds: array[int] = field(default_factory=lambda: array("b"))
+    precursors: array[float] = field(default_factory=lambda: array("d"))
+    energies: array[float] = field(default_factory=lambda: array("f"))
+    adducts: list[str] = field(default_factory=list)
+    adduct_codes: array[int] = field(default_factory=lambda: array("h"))
+    peak_counts: array[int] = field(default_factory=lambda: array("i"))
+    mz: array[float] = field(default_factory=lambda: array("d"))
+    intensities: array[float] = field(default_factory=lambda: array("f"))
+    stated_formulas: list[str] = field(default_factory=list)
+    stated_masses: array[float] = field(default_factory=lambda: array("d"))
+    stated_blocks: list[str] = field(default_factory=list)
+    lists: dict[str, RawLists] = field(default_factory=dict)
+    rejects: list[tuple[str, str]] = field(default_factory=list)
+
+    def number(self, smiles: str) -> int:
+        """Number of a SMILES, new or known."""
+        return self.smiles.setdefault(smiles, len(self.smiles))
+
+    def set_aside(self, where: str, reason: str) -> None:
+        """Note something that cannot be used."""
+        self.rejects.append((where, reason))
+
+
+def collect(
+    spectra: Path,
+    candidates: Mapping[str, Path],
+    *,
+    low: float = LOW,
+    high: float = HIGH,
+    intensity_floor: float = 0.0,
+    progress: Progress = silent,
+) -> Collected:
+    """Read a data set's files; whatever cannot be used is set aside.
+
+    A spectrum needs a peak between ``low`` and ``high``.
+    """
+    collected = Collected()
+    _collect_spectra(collected, spectra, low, high, intensity_floor, progress)
+    if not collected.identifiers:
+        first = f" (the first: {collected.rejects[0][1]})" if collected.rejects else ""
+        raise DatasetError(f"{spectra}: no spectrum could be used{first}")
+    for name, path in candidates.items():
+        lists = collected.lists[name] = RawLists(str(path))
+        for key, members in read_candidates(path, collected.set_aside):
+            lists.keys.append(collected.number(key))
+            lists.counts.append(len(members))
+            lists.members.extend([collected.number(member) for member in members])
+            if len(lists.keys) % 500 == 0:
+                progress(f"{name} candidates", len(lists.keys))
+        progress(f"{name} candidates", len(lists.keys))
+    return collected
+
+
+def _collect_spectra(
+    collected: Collected,
+    path: Path,
+    low: float,
+    high: float,
+    intensity_floor: float,
+    progress: Progress,
+) -> None:
+    adduct_code: dict[str, int] = {}
+    for spectrum in read_table(path, collected.set_aside, intensity_floor):
+        if not ((spectrum.mz >= low) & (spectrum.mz <= high)).any():
+            reason = f"has no peak between m/z {low:g} and {high:g}"
+            collected.set_aside(f"{path}: {spectrum.identifier}", reason)
+            continue
+        stated = spectrum.metadata
+        fold = stated.get("fold")
+        adduct = spectrum.adduct
+        collected.identifiers.append(spectrum.identifier)
+        collected.spectrum_smiles.append(collected.number(stated["smiles"]))
+        collected.folds.append(FOLDS.index(fold) if fold in FOLDS else -1)
+        collected.precursors.append(spectrum.precursor_mz)
+        collected.energies.append(_number(stated.get("collision_energy", "")))
+        collected.adduct_codes.append(
+            -1 if adduct is None else adduct_code.setdefault(adduct, len(adduct_code))
+        )
+        collected.stated_formulas.append(stated.get("formula", ""))
+        collected.stated_masses.append(_number(stated.get("parent_mass", "")))
+        collected.stated_blocks.append(stated.get("inchikey", "")[:14])
+        collected.peak_counts.append(len(spectrum))
+        collected.mz.frombytes(spectrum.mz.tobytes())
+        collected.intensities.frombytes(spectrum.intensities.astype(np.float32).tobytes())
+        if len(collected.identifiers) % 1000 == 0:
+            progress("spectra", len(collected.identifiers))
+    collected.adducts = list(adduct_code)
+    progress("spectra", len(collected.identifiers))
+
+
+def _number(text: str) -> float:
+    """Number that a field begins with (``30 eV``, ``35 % (nominal)``), else NaN."""
+    value = leading_number(text)
+    return float("nan") if value is None or math.isinf(value) else value
+
+
+@dataclass(frozen=True)
+class ResolvedLists:
+    """Candidates whose SMILES, and whose list's key, could be parsed; in the file's order.
+
+    Attributes
+    ----------
+    truth : int64, one a list
+        The molecule that the key stands for, or -1.
+    owner, member, target : int64, one a candidate
+        Its list, its molecule, and its list's truth.
+    same_fingerprint, same_block : bool, one a candidate
+        Whether it is, in that sense, the truth.
+    """
+
+    truth: npt.NDArray[np.int64]
+    owner: npt.NDArray[np.int64]
+    member: npt.NDArray[np.int64]
+    target: npt.NDArray[np.int64]
+    same_fingerprint: npt.NDArray[np.bool_]
+    same_block: npt.NDArray[np.bool_]
+
+    @property
+    def has_truth(self) -> npt.NDArray[np.bool_]:
+        """Whether each list holds its truth, in one sense or the other."""
+        has = np.zeros(len(self.truth), dtype=bool)
+        has[self.owner[self.same_fingerprint | self.same_block]] = True
+        return has
+
+    def is_first(self, molecules: int) -> npt.NDArray[np.bool_]:
+        """Whether each candidate stands in its list for the first time."""
+        first = np.zeros(len(self.member), dtype=bool)
+        first[np.unique(self.owner * molecules + self.member, return_index=True)[1]] = True
+        return first
+
+
+def resolve(lists: RawLists, table: MoleculeTable) -> ResolvedLists:
+    """Look the lists' SMILES up in the table."""
+    truth = table.index[np.frombuffer(lists.keys, dtype=np.int32)].astype(np.int64)
+    counts = np.frombuffer(lists.counts, dtype=np.int32)
+    owner = Ragged(counts.astype(np.int64)).owner
+    member = table.index[np.frombuffer(lists.members, dtype=np.int32)].astype(np.int64)
+    valid = (member >= 0) & (truth[owner] >= 0)
+    owner, member = owner[valid], member[valid]
+    target = truth[owner]
+    prints, blocks = table.fingerprint_classes, table.block_classes
+    return ResolvedLists(
+        truth, owner, member, target,
+        prints[member] == prints[target],
+        blocks[member] == blocks[target],
+    )  # fmt: skip

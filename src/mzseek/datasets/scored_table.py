@@ -10,11 +10,11 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from mzseek.chem import fingerprints
-from mzseek.database.formats.columns import KNOWN
+from mzseek.core.errors import InputError, MoleculeError
+from mzseek.database.formats.tables import KNOWN
 from mzseek.decision import posterior
-from mzseek.errors import InputError, MoleculeError
-from mzseek.files import StrPath, open_source
-from mzseek.files.streams.table import (
+from mzseek.io import StrPath, open_source
+from mzseek.io.text_tables import (
     TextTable,
     first_line,
     header_names,

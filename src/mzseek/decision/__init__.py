@@ -6,7 +6,7 @@ are 1-D arrays over all candidates of all queries, with counts.
 
 from typing import TYPE_CHECKING
 
-from mzseek.registry import lazy_room
+from mzseek.core.registry import lazy_room
 
 if TYPE_CHECKING:
     from mzseek.decision.public import *  # noqa: F403

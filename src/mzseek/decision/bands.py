@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from mzseek.core.errors import DecisionError
+from mzseek.core.ragged import places, pointers
+from mzseek.core.registry import check_name
+from mzseek.core.tables import Table, Tabular
 from mzseek.decision.distributions import Distribution, Floats, Ints, binary_rows
-from mzseek.decision.registry import BAND_SIMILARITIES, UTILITIES
-from mzseek.errors import DecisionError
-from mzseek.ragged import places, pointers
-from mzseek.registry import check_name
-from mzseek.tables import Table, Tabular
+from mzseek.decision.utilities import BAND_SIMILARITIES, UTILITIES
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mzseek.core.errors import DecisionError
+from mzseek.core.registry import check_name
 from mzseek.decision.distributions import Distribution, distribution
-from mzseek.decision.registry import utility_named
 from mzseek.decision.utilities import (
+    WITHIN,
+    Within,
     checked_prediction,
     expected,
     expected_of_candidates,
+    utility_named,
 )
-from mzseek.decision.utility import WITHIN, Within
-from mzseek.errors import DecisionError
-from mzseek.registry import check_name
 from mzseek.similarity import checked_rows
 
 

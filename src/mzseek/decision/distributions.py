@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, issparse
 
-from mzseek.errors import DecisionError, SimilarityError
-from mzseek.ragged import places, pointers
+from mzseek.core.errors import DecisionError, SimilarityError
+from mzseek.core.ragged import places, pointers
 from mzseek.similarity import checked_rows
 
 Floats = npt.NDArray[np.float64]

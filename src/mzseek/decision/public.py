@@ -1,21 +1,18 @@
 """All that `mzseek.decision` offers."""
 
-from mzseek.decision.bands import (
-    Band,
-    Bands,
-    bands_of_lists,
-    similarity_band,
-)
+from mzseek.decision.bands import Band, Bands, bands_of_lists, similarity_band
 from mzseek.decision.bounds import (
     Bounds,
+    WorstCase,
     agreement_guaranteed,
     bound_hit_under_similarity,
     bound_similarity_under_hit,
     regret_bounds,
     regrets_from_similarities,
     tight_similarities,
+    worst_case,
 )
-from mzseek.decision.confidence.calibration import (
+from mzseek.decision.calibration import (
     BINS,
     FULL_BIN,
     Calibration,
@@ -27,28 +24,33 @@ from mzseek.decision.confidence.calibration import (
     posterior,
     reliability,
 )
-from mzseek.decision.confidence.combining import Combination, fit_combination
-from mzseek.decision.confidence.pooling import Pooled, Pooling, fit_pooling, pool_scores
-from mzseek.decision.confidence.selective import RiskCoverage, abstention_threshold, risk_coverage
-from mzseek.decision.confidence.sets import (
+from mzseek.decision.decide import Decision, Decomposition, bayes_decision, decompose, regret, top_k
+from mzseek.decision.distributions import Distribution, distribution
+from mzseek.decision.pooling import (
+    Combination,
+    Pooled,
+    Pooling,
+    fit_combination,
+    fit_pooling,
+    pool_scores,
+)
+from mzseek.decision.prediction_sets import (
+    RiskCoverage,
+    abstention_threshold,
     coverage_range,
     fit_set_threshold,
     molecules_needed,
     prediction_sets,
+    risk_coverage,
 )
-from mzseek.decision.decide import (
-    Decision,
-    Decomposition,
-    bayes_decision,
-    decompose,
-    regret,
-    top_k,
+from mzseek.decision.utilities import (
+    BAND_SIMILARITIES,
+    UTILITIES,
+    WITHIN,
+    Utility,
+    expected_utility,
+    utility_named,
 )
-from mzseek.decision.distributions import Distribution, distribution
-from mzseek.decision.registry import BAND_SIMILARITIES, UTILITIES, utility_named
-from mzseek.decision.utilities import expected_utility
-from mzseek.decision.utility import WITHIN, Utility
-from mzseek.decision.worst import WorstCase, worst_case
 
 __all__ = [
     "BAND_SIMILARITIES",

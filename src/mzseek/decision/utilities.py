@@ -1,23 +1,78 @@
-"""Utilities: what a decision is worth when the truth is known.
+"""Utilities: what a decision is worth when the truth is known."""
 
-Each is computed from the bits that decision and truth have in common and from the bits of each, by
-the formulas of `mzseek.similarity`. The zero vector is worth 1 against itself and 0 against any
-other, for Tanimoto, cosine and F1 alike.
-"""
-
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.decision.distributions import (
-    Distribution,
-    Floats,
-    binary_rows,
-    distribution,
-)
-from mzseek.decision.registry import utility_named
-from mzseek.errors import DecisionError
+from mzseek.core.errors import DecisionError
+from mzseek.core.registry import choose, load
+from mzseek.decision.distributions import Distribution, Floats, binary_rows, distribution
+
+if TYPE_CHECKING:
+    from mzseek.decision.decoders import Answer, Rules
+
+
+Within = Literal["candidates", "all"]
+WITHIN: tuple[Within, ...] = ("candidates", "all")
+
+
+@dataclass(frozen=True)
+class Utility:
+    """A utility, with the facts that others read.
+
+    Attributes
+    ----------
+    name, label : str
+        In code, and for people.
+    code : str
+        ``module:name`` of its `Rules`; it is loaded when they are first asked for.
+    vectorwise : bool
+        Whether it is a similarity of vectors in the sense of the paper's theorems: in [0, 1], the
+        same both ways, and 1 of equal vectors. Bit accuracy is one, too (its section 4.2).
+    """
+
+    name: str
+    label: str
+    code: str
+    vectorwise: bool = False
+
+    @cached_property
+    def rules(self) -> "Rules":
+        """How it is computed and decided for."""
+        rules: Rules = load(self.code)
+        return rules
+
+    @property
+    def of(self) -> Callable[[Any, Any, Any, int], Any]:
+        """Its value, of common bits, bits of the one, bits of the other, and the width."""
+        return self.rules.of
+
+    @property
+    def decode(self) -> "Callable[..., Answer]":
+        """The decision for it over all fingerprints, under a `Distribution`."""
+        return self.rules.decode
+
+
+UTILITIES: dict[str, Utility] = {
+    utility.name: utility
+    for utility in (
+        Utility("hit", "HR@1", "mzseek.decision.decoders:HIT_RULES"),
+        Utility("bits", "bit accuracy", "mzseek.decision.decoders:BITS_RULES", vectorwise=True),
+        Utility("tanimoto", "Tanimoto", "mzseek.decision.decoders:TANIMOTO_RULES", vectorwise=True),
+        Utility("cosine", "cosine", "mzseek.decision.decoders:COSINE_RULES", vectorwise=True),
+        Utility("f1", "F1", "mzseek.decision.decoders:F1_RULES", vectorwise=True),
+    )
+}
+BAND_SIMILARITIES = tuple(name for name, each in UTILITIES.items() if each.vectorwise)
+
+
+def utility_named(name: str) -> Utility:
+    """Utility of that name; an unknown one is refused with the list of those there are."""
+    return choose(UTILITIES, name, "utility", DecisionError)
 
 
 def expected_utility(
@@ -63,9 +118,9 @@ def expected_of_candidates(utility: str, candidates: Distribution) -> Floats:
     if rules.of_candidates is not None:
         return rules.of_candidates(candidates)
     p, sizes = candidates.probabilities, candidates.sizes
-    return np.asarray(
-        rules.of(candidates.overlaps, sizes[:, None], sizes[None, :], candidates.width) @ p
-    )
+    utilities = rules.of(candidates.overlaps, sizes[:, None], sizes[None, :], candidates.width)
+    # Not `@`: the order in which a matrix product adds depends on the number of threads.
+    return np.asarray(np.einsum("ij,j->i", utilities, p))
 
 
 def checked_prediction(prediction: Any, width: int) -> npt.NDArray[np.uint8]:

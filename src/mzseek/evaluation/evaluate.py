@@ -10,20 +10,25 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from mzseek.errors import RunError
+from mzseek.core.errors import RunError
+from mzseek.core.ragged import Ragged
+from mzseek.core.tables import Table, Tabular
 from mzseek.evaluation.scored import (
+    HITS,
     Scoring,
     best_metric,
     best_step,
+    hit_metric,
+    hit_rates,
     measurable,
     predictions_of,
     predicts_fingerprint,
     ranking,
+    ranks_by,
     scored_lists,
     why_no_fingerprint,
 )
-from mzseek.evaluation.validation import HITS, hit_metric, hit_rates, ranks_by
-from mzseek.files import StrPath
+from mzseek.io import StrPath
 from mzseek.metrics import (
     METRICS,
     Interval,
@@ -36,12 +41,10 @@ from mzseek.metrics import (
     soft_tanimoto,
     tanimoto,
 )
+from mzseek.parallel.engine import Progress, silent
 from mzseek.prepared.reader import Prepared
-from mzseek.ragged import Ragged
 from mzseek.runs.predictions import ListScores
 from mzseek.runs.run import Run
-from mzseek.tables import Table, Tabular
-from mzseek.work.progress import Progress, silent
 
 _ROWS = 512
 _Values = npt.NDArray[np.float64]
@@ -91,7 +94,7 @@ class Evaluation(Tabular):
     def own_checkpoints(self) -> bool:
         """Whether hit rates by a similarity come from the weights that were best by that ranking.
 
-        Not so in a run that has kept none: of an earlier version, or told not to.
+        Not so in a run that was told to keep none.
         """
         return all(
             ranks_by(self.chosen_by[name]) == self.ranking
@@ -188,7 +191,7 @@ def evaluate(
         The run has no checkpoint yet, the data have changed, or the model has no fingerprint to
         compare.
     """
-    how = how or Scoring(candidates=run.measured_on(data))
+    how = how or Scoring(candidates=run.measured_on)
     prepared = measurable(run, how, data)
 
     @cache
@@ -282,7 +285,7 @@ def mces_of_best(
     molecule : int array
         The true molecule of each.
     """
-    how = how or Scoring(candidates=run.measured_on(data))
+    how = how or Scoring(candidates=run.measured_on)
     how.check()
     prepared = run.open_data(data)
     step = best_step(run, hit_metric(1, how.candidates, ranking(run, how)))

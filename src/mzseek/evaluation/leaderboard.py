@@ -6,16 +6,15 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.errors import RunError
+from mzseek.core.errors import RunError
 from mzseek.evaluation.evaluate import Evaluation, evaluate, mces_of_best
-from mzseek.evaluation.scored import Scoring
-from mzseek.evaluation.validation import HITS
-from mzseek.files import StrPath, atomic_file
-from mzseek.files.limits import MAX_ROW
+from mzseek.evaluation.scored import HITS, Scoring
+from mzseek.io import StrPath, atomic_file
+from mzseek.io.sources import MAX_ROW
 from mzseek.metrics import bootstrap
+from mzseek.parallel.engine import Progress, silent
 from mzseek.runs.run import Run
 from mzseek.version import __version__
-from mzseek.work.progress import Progress, silent
 
 # Its standard challenge has candidates of equal mass, its bonus challenge of equal formula; their
 # tables are retrieval.csv and retrieval_bonus.csv.

@@ -1,22 +1,38 @@
-"""Calibrated probabilities of a run's candidates."""
+"""Calibrated posteriors of a run, prediction sets and abstention."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.decision import Calibration, Pooling, fit_calibration, fit_temperature, posterior
-from mzseek.decision.confidence.lists import merge_answers
+from mzseek.core.errors import RunError
+from mzseek.core.ragged import Ragged
+from mzseek.decision import (
+    Calibration,
+    Pooling,
+    abstention_threshold,
+    calibration_error,
+    coverage_range,
+    first_places,
+    fit_calibration,
+    fit_set_threshold,
+    fit_temperature,
+    molecules_needed,
+    posterior,
+    prediction_sets,
+    risk_coverage,
+)
+from mzseek.decision.calibration import merge_answers
 from mzseek.decision.distributions import row_keys
-from mzseek.errors import RunError
 from mzseek.evaluation.scored import Scoring, kept_steps, measurable, scored_lists
-from mzseek.files import StrPath
-from mzseek.prepared.reader import Prepared
-from mzseek.prepared.slices import IDENTITIES
-from mzseek.ragged import Ragged
+from mzseek.io import StrPath
+from mzseek.metrics import Interval, bootstrap
+from mzseek.parallel.engine import Progress, silent
+from mzseek.prepared.reader import IDENTITY_BITS, Prepared
 from mzseek.runs.predictions import CROSSFITTED_TRAIN, ListScores, Predictions, label_of
 from mzseek.runs.run import Run
-from mzseek.work.progress import Progress, silent
 
 Floats = npt.NDArray[np.float64]
 
@@ -174,7 +190,7 @@ def chosen_lists(
     validation (at its best temperature, on average over spectra) is taken. Parameters and errors
     are those of `calibrate`.
     """
-    how = how or Scoring(candidates=run.measured_on(data))
+    how = how or Scoring(candidates=run.measured_on)
     prepared = measurable(run, how, data)
     if not len(prepared.in_fold("val")):
         raise RunError(f"{prepared.folder}: has no val spectra to calibrate on")
@@ -261,7 +277,7 @@ def _usable(lists: ListScores, prepared: Prepared, how: Scoring) -> ListScores:
 
 def labels_of(lists: ListScores, how: Scoring) -> npt.NDArray[np.bool_]:
     """Candidates that are the truth, in the sense of ``how.identity``."""
-    found: npt.NDArray[np.bool_] = (np.asarray(lists.identity) & IDENTITIES[how.identity]) > 0
+    found: npt.NDArray[np.bool_] = (np.asarray(lists.identity) & IDENTITY_BITS[how.identity]) > 0
     return found
 
 
@@ -290,3 +306,166 @@ def _answers(lists: ListScores, prepared: Prepared, how: Scoring) -> npt.NDArray
     rows = prepared.fingerprint_rows(molecules)
     keys = row_keys(rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.shape[1])
     return keys[place]
+
+
+COVERAGES = (0.8, 0.9, 0.95)
+ERROR_RATES = (0.5, 0.3, 0.1)
+
+
+@dataclass(frozen=True)
+class SetResult:
+    """Prediction sets that were to contain the truth with a stated probability.
+
+    Attributes
+    ----------
+    stated : float
+    covered : Interval
+        Share of the sets that do, averaged within molecules; the interval is over molecules.
+    threshold : float
+    mean_size, median_size : float
+        Distinct answers in a set.
+    mean_list : float
+        Distinct answers in a list.
+    fitted_on : int
+        Molecules of the validation fold that the threshold was fitted on.
+    """
+
+    stated: float
+    covered: Interval
+    threshold: float
+    mean_size: float
+    median_size: float
+    mean_list: float
+    fitted_on: int
+
+    @property
+    def falls_short(self) -> bool:
+        """Whether the promise is broken: all of the interval lies below it."""
+        return self.covered.high < self.stated
+
+    @property
+    def everything(self) -> bool:
+        """Whether every candidate is in, for want of molecules to fit on."""
+        return self.fitted_on < molecules_needed(self.stated)
+
+    @property
+    def by_chance(self) -> tuple[float, float]:
+        """What a fit on so many molecules may cover where the promise holds, in 19 of 20 fits."""
+        return coverage_range(self.fitted_on, self.stated)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "stated": self.stated,
+            "covered": self.covered.mean,
+            "interval": [self.covered.low, self.covered.high],
+            "falls_short": self.falls_short,
+            "fitted_on_molecules": self.fitted_on,
+            "range_by_chance": list(self.by_chance),
+            "everything_in": self.everything,
+            "threshold": self.threshold,
+            "mean_size": self.mean_size,
+            "median_size": self.median_size,
+            "mean_list": self.mean_list,
+        }
+
+
+@dataclass(frozen=True)
+class Abstention:
+    """Answering only above a confidence that was chosen on validation for a wanted error rate.
+
+    Attributes
+    ----------
+    wanted : float
+        Share of wrong answers that was to be accepted.
+    threshold : float
+        Infinite where no confidence promises it.
+    answered, wrong : float
+        Share of the spectra answered, and of the answers that are wrong (NaN if there are none).
+    low, high : float
+        95 % interval of ``wrong`` over molecules (NaN if there are none).
+    """
+
+    wanted: float
+    threshold: float
+    answered: float
+    wrong: float
+    low: float = float("nan")
+    high: float = float("nan")
+
+    @property
+    def falls_short(self) -> bool:
+        """Whether more answers are wrong than was wanted: all of the interval lies above it."""
+        return self.low > self.wanted
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; None where there is no number, since JSON knows neither NaN nor infinity."""
+        found = {name: value if np.isfinite(value) else None for name, value in vars(self).items()}
+        low, high = found.pop("low"), found.pop("high")
+        interval = None if low is None else [low, high]
+        return {**found, "interval": interval, "falls_short": self.falls_short}
+
+
+def set_results(found: Calibrated, coverages: Sequence[float] = COVERAGES) -> list[SetResult]:
+    """Prediction sets fitted on validation, measured on the other fold."""
+    val, test = found.val.answers(), found.asked.answers()
+    p, counts, labels = test
+    lists = Ragged(counts)
+    fitted_on = len(np.unique(found.val.molecule))
+    results = []
+    for stated in coverages:
+        threshold = fit_set_threshold(*val, stated, groups=found.val.molecule)
+        inside = prediction_sets(p, counts, threshold)
+        hit = lists.any(inside & labels)
+        sizes = lists.sum(inside.astype(np.int64))
+        results.append(
+            SetResult(
+                stated,
+                bootstrap(by_molecule(hit, found.asked.molecule)),
+                threshold,
+                float(sizes.mean()),
+                float(np.median(sizes)),
+                float(counts.mean()),
+                fitted_on,
+            )
+        )
+    return results
+
+
+def calibration_errors(found: Calibrated) -> dict[str, float]:
+    """Expected calibration error of the first answer, before and after calibration."""
+    return {
+        "before": calibration_error(*found.uncalibrated.answers()),
+        "after": calibration_error(*found.asked.answers()),
+    }
+
+
+def abstentions(found: Calibrated, wanted: Sequence[float] = ERROR_RATES) -> list[Abstention]:
+    """Thresholds of confidence chosen on validation, measured on the other fold."""
+    sure, right = first_places(*found.val.answers())
+    test_sure, test_right = first_places(*found.asked.answers())
+    results = []
+    for rate in wanted:
+        threshold = abstention_threshold(sure, right, rate, found.val.molecule)
+        answered = test_sure >= threshold
+        if not answered.any():
+            results.append(Abstention(rate, threshold, 0.0, float("nan")))
+            continue
+        wrong = bootstrap(1 - test_right[answered], found.asked.molecule[answered])
+        share = float(answered.mean())
+        results.append(Abstention(rate, threshold, share, wrong.mean, wrong.low, wrong.high))
+    return results
+
+
+def risk_area(found: Calibrated) -> float:
+    """Area under risk over coverage on the fold: the mean error over all shares answered."""
+    return risk_coverage(*first_places(*found.asked.answers())).area
+
+
+def by_molecule(
+    values: npt.NDArray[np.generic], molecule: npt.NDArray[np.integer]
+) -> npt.NDArray[np.float64]:
+    """Means within molecules, one value for each molecule."""
+    _, place = np.unique(molecule, return_inverse=True)
+    sums = np.bincount(place, weights=values.astype(np.float64))
+    return np.asarray(sums / np.bincount(place), np.float64)

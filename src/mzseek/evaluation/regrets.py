@@ -8,19 +8,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mzseek.core.errors import RunError
+from mzseek.core.registry import check_name
 from mzseek.decision.bounds import bounds_under
 from mzseek.decision.distributions import Distribution
-from mzseek.decision.registry import BAND_SIMILARITIES
-from mzseek.decision.utilities import expected_of_candidates
-from mzseek.errors import RunError
-from mzseek.evaluation.decoding import distributions, engine_for, in_parts, opened
+from mzseek.decision.utilities import BAND_SIMILARITIES, expected_of_candidates
+from mzseek.evaluation.posterior_report import distributions, engine_for, in_parts, opened
 from mzseek.evaluation.posteriors import Posterior, calibrate
 from mzseek.evaluation.scored import Scoring
-from mzseek.files import StrPath
+from mzseek.io import StrPath
+from mzseek.parallel import Progress, WithOpened, silent
 from mzseek.prepared.reader import Prepared
-from mzseek.registry import check_name
 from mzseek.runs.run import Run
-from mzseek.work import Progress, WithOpened, silent
 
 Floats = npt.NDArray[np.float64]
 TOLERANCE = 1e-9  # of sums over a few hundred candidates, in double precision

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.errors import EvidenceError
-from mzseek.evidence.channel import Channel, Learned, read_once
-from mzseek.evidence.lists import Lists
+from mzseek.core.errors import EvidenceError
+from mzseek.evidence.channel import FOLDER, Channel, ChannelState, open_states, read_once
+from mzseek.evidence.queries import Lists
 from mzseek.evidence.ranker import Ranker
 from mzseek.evidence.registry import channel_from
-from mzseek.evidence.states import FOLDER, open_states
-from mzseek.files import StrPath
+from mzseek.io import StrPath
 from mzseek.runs.run import Run
 
 
@@ -24,13 +23,13 @@ class Fitted:
     Attributes
     ----------
     channels : sequence of Channel
-    learned : sequence of Learned
+    learned : sequence of ChannelState
         What each of them has.
     ranker : Ranker
     """
 
     channels: Sequence[Channel]
-    learned: Sequence[Learned]
+    learned: Sequence[ChannelState]
     ranker: Ranker
 
     @classmethod

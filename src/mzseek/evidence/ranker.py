@@ -1,9 +1,4 @@
-"""The ranker: features of all channels to one score, by weights that can be read.
-
-The score of a candidate is its log-odds, in nats, against the average candidate of its list: the
-sum of what each channel says of it. Weights are those of a conditional logit, for features in units
-of their spread within lists.
-"""
+"""Rank candidates by channel features with a conditional logit."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,16 +6,104 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import minimize
 
-from mzseek.errors import EvidenceError
-from mzseek.evidence.known import Questions
-from mzseek.evidence.lists import MODES
-from mzseek.evidence.logit import fit_logit
-from mzseek.files.json_file import check_fields
-from mzseek.ragged import Ragged
-from mzseek.tables import Table, Tabular
+from mzseek.core.errors import EvidenceError
+from mzseek.core.ragged import Ragged, Words, read_labels
+from mzseek.core.tables import Table, Tabular
+from mzseek.evidence.queries import MODES, LabelledQueries
+from mzseek.io.manifest import check_fields
 
 Floats = npt.NDArray[np.float64]
+_WORDS = Words(EvidenceError)
+_MOST_STEPS = 500
+
+
+def fit_logit(
+    features: Any,
+    counts: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    weights: npt.ArrayLike | None = None,
+    l2: float = 1e-3,
+) -> Floats:
+    """Weights under which the labelled candidates are most probable.
+
+    Minimises the mean of ``−log Σ_labelled p`` over lists, plus ``l2 / 2 · Σ weights²``.
+
+    Parameters
+    ----------
+    features : array or CSR, shape (candidates of all lists, features)
+    counts : int array, shape (lists,)
+        Candidates in each list, at least 1.
+    labels : bool array
+        Candidates that are the truth, one a list at least: identical ones share its probability.
+    weights : array, shape (lists,), optional
+        What each list counts; all alike by default.
+    l2 : float
+        0 or more.
+
+    Returns
+    -------
+    float64 array, shape (features,)
+
+    Raises
+    ------
+    EvidenceError
+        Lengths that do not fit, or a list without a label.
+
+    Examples
+    --------
+    >>> features = np.array([[1.0], [0.0]] * 4)
+    >>> right = [1, 0, 1, 0, 1, 0, 0, 1]  # the first of the two in 3 of 4 lists
+    >>> fit_logit(features, [2] * 4, right, l2=0).round(3).tolist()  # log 3
+    [1.099]
+    """
+    lists = Ragged(np.asarray(counts, np.int64))
+    if (lists.counts < 1).any() or lists.total != features.shape[0]:
+        raise EvidenceError(
+            f"counts add up to {lists.total}, but there are {features.shape[0]} candidates"
+        )
+    truth = read_labels(labels, lists, _WORDS)
+    share = np.ones(len(lists)) if weights is None else np.asarray(weights, np.float64)
+    if share.shape != (len(lists),) or not share.sum() > 0:
+        raise EvidenceError(f"{len(share)} weights for {len(lists)} lists, expected one each")
+    found = minimize(
+        _loss, np.zeros(features.shape[1]), (features, lists, truth, share / share.sum(), l2),
+        jac=True, method="L-BFGS-B",
+        options={"maxiter": _MOST_STEPS, "ftol": 1e-12, "gtol": 1e-7, "maxcor": 20},
+    )  # fmt: skip
+    return np.asarray(found.x, np.float64)
+
+
+def _loss(
+    at: Floats,
+    features: Any,
+    lists: Ragged,
+    truth: npt.NDArray[np.bool_],
+    share: Floats,
+    l2: float,
+) -> tuple[float, Floats]:
+    """What is minimised, and its slope."""
+    slope, log_p = truth_slope(features @ at, lists, truth)
+    value = -share @ log_p + 0.5 * l2 * at @ at
+    return float(value), features.T @ (lists.spread(share) * slope) + l2 * at
+
+
+def truth_slope(
+    scores: Floats, lists: Ragged, truth: npt.NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
+    """The slope of −log p of each list's truth along its scores, and log p itself.
+
+    p = softmax(scores); several candidates that are the truth share its probability.
+    """
+    weight = np.exp(scores - lists.spread(lists.max(scores)))
+    p = weight / lists.spread(lists.sum(weight))
+    of_truth = np.where(truth, p, 0.0)
+    # A truth may be out of reach of the floats: its slope is then that of the least of them.
+    mass = np.maximum(lists.sum(of_truth), np.finfo(np.float64).tiny)
+    return p - of_truth / lists.spread(mass), np.log(mass)
+
+
 FEW = 100  # molecules: with fewer, an ion mode has the weights of both
 _FIELDS = {
     "name": str,
@@ -87,10 +170,12 @@ class Ranker(Tabular):
         for place, own in enumerate(features):
             here = slice(start, start + own.shape[1])
             raw = _centred(own, lists) if centred else np.asarray(own, np.float64)
-            values = raw / self.spread[here]
-            for name, sign in MODES.items():
-                rows = negative if sign < 0 else ~negative
-                found[rows, place] = values[rows] @ self.weights[name][here]
+            by_mode = [self.weights[name][here] / self.spread[here] for name in MODES]
+            total = np.zeros(lists.total)
+            # Feature by feature: a matrix product adds in an order that depends on its shape.
+            for column, positive, other in zip(raw.T, *by_mode, strict=True):
+                total += column * np.where(negative, other, positive)
+            found[:, place] = total
             start += own.shape[1]
         return found
 
@@ -125,7 +210,10 @@ class Ranker(Tabular):
             if set(facts[name]) != set(MODES):
                 raise EvidenceError(f"{where}: {name} are not of {' and '.join(MODES)} mode")
         weights = {mode: flat(facts["weights"][mode]) for mode in MODES}
-        return cls(features, flat(facts["spread"]), weights, facts["molecules"], facts["own"])
+        spread = flat(facts["spread"])
+        if not (spread > 0).all():
+            raise EvidenceError(f"{where}: has a spread that is not above 0")
+        return cls(features, spread, weights, facts["molecules"], facts["own"])
 
     def _named(self, values: Floats) -> dict[str, dict[str, float]]:
         left = iter(values.tolist())
@@ -152,7 +240,7 @@ def fit_ranker(
     labels: Sequence[str],
     names: Sequence[Sequence[str]],
     features: Sequence[npt.NDArray[np.floating]],
-    asked: Questions,
+    asked: LabelledQueries,
     *,
     l2: float = 1e-3,
     by_molecule: bool = True,
@@ -164,7 +252,7 @@ def fit_ranker(
     ----------
     labels, names, features : sequences, one entry for each channel
         What tables call it, names of its features, and their values, shape (rows, features).
-    asked : Questions
+    asked : LabelledQueries
         Of which no channel has learned.
     l2 : float
         Penalty on the squares of weights.

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mzseek.errors import EvidenceError
-from mzseek.registry import LazyRegistry, check_name, choose, option_from_text, options_from
+from mzseek.core.errors import EvidenceError
+from mzseek.core.registry import LazyRegistry, check_name, choose, option_from_text, options_from
 
 if TYPE_CHECKING:
     from mzseek.evidence.channel import Channel

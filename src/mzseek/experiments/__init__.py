@@ -1,7 +1,16 @@
 """The paper's tables and figures as data files, and what runs them."""
 
-from mzseek.experiments.experiment import Claim, Column, Experiment, Row, Scale
-from mzseek.experiments.reading import experiment_named, names, read_experiment, scale_named
+from mzseek.experiments.experiment import (
+    Claim,
+    Column,
+    Experiment,
+    Row,
+    Scale,
+    experiment_named,
+    names,
+    read_experiment,
+    scale_named,
+)
 
 __all__ = [
     "Claim",

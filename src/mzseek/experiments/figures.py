@@ -9,12 +9,12 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from mzseek.decision.registry import UTILITIES
-from mzseek.errors import ExperimentError
+from mzseek.core.errors import ExperimentError
+from mzseek.core.registry import choose
+from mzseek.decision.utilities import UTILITIES
 from mzseek.experiments.experiment import Column, Row
 from mzseek.experiments.results import Results, in_units
-from mzseek.registry import choose
-from mzseek.report.figures import BLUE, INK, MUTED, ORANGE, STYLE, blank
+from mzseek.export.figures import BLUE, INK, MUTED, ORANGE, STYLE, blank
 
 RED = "#b0413e"
 COLOURS = (BLUE, ORANGE, "#3d8f6b", "#8a5fb0", RED, MUTED)

@@ -1,4 +1,4 @@
-"""Experiments from their files to their tables."""
+"""Run experiments from their data files to their tables."""
 
 import json
 import time
@@ -7,16 +7,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mzseek.experiments.claims import Verdict, verdicts
+from markupsafe import Markup
+
+from mzseek.core.errors import ExperimentError
 from mzseek.experiments.experiment import Experiment, Scale
-from mzseek.experiments.registry import kind_named
-from mzseek.experiments.results import Results
-from mzseek.experiments.site import Site
-from mzseek.experiments.sweep import Ended, Job, jobs_of, run_jobs
-from mzseek.experiments.tables import as_rows, comma_separated, latex, markdown
-from mzseek.files import StrPath, atomic_directory
+from mzseek.experiments.kinds import kind_named
+from mzseek.experiments.results import (
+    FAILS,
+    HOLDS,
+    UNTESTED,
+    Results,
+    Verdict,
+    as_rows,
+    comma_separated,
+    latex,
+    markdown,
+    verdicts,
+)
+from mzseek.experiments.sweep import Ended, Job, Site, jobs_of, run_jobs
+from mzseek.export.page import write_page as fill
+from mzseek.io import StrPath, atomic_directory
+from mzseek.io.manifest import read_object
+from mzseek.parallel import Engine, Progress, Say, silent, unheard
 from mzseek.version import __version__
-from mzseek.work import Engine, Progress, Say, silent, unheard
 
 RESULTS = "results.json"
 FIGURE = "figure.svg"
@@ -147,3 +160,63 @@ def _written(results: Results, said: list[Verdict], folder: Path) -> Reproduced:
         (partial / RESULTS).write_text(json.dumps(numbers, indent=1) + "\n", "utf-8")
         draw(results, partial)
     return Reproduced(results, said, folder)
+
+
+INDEX = "index.html"
+
+
+def write_page(out: Path) -> Path:
+    """Write ``index.html`` from all results below a folder.
+
+    Parameters
+    ----------
+    out : Path
+        As `mzseek.experiments.sweep.Site` has it.
+
+    Returns
+    -------
+    Path
+    """
+    found = [_section(path.parent) for path in sorted((out / "results").glob(f"*/*/{RESULTS}"))]
+    sections = sorted(found, key=lambda section: (section["order"], section["key"]))
+    claims = [claim for section in sections for claim in section["claims"]]
+    return fill(
+        "experiments.html",
+        out / INDEX,
+        {
+            "sections": sections,
+            "simulated": any(section["simulated"] for section in sections),
+            "counts": {
+                state: sum(claim["here"] == state for claim in claims)
+                for state in (HOLDS, FAILS, UNTESTED)
+            },
+        },
+    )
+
+
+def _section(folder: Path) -> dict[str, Any]:
+    facts = read_object(folder / RESULTS, ExperimentError, "run the experiment again")
+    figure = folder / FIGURE
+    return {
+        **{name: facts.get(name) for name in ("title", "about", "paper", "reduced", "footnotes")},
+        "key": f"{facts['scale']}-{facts['experiment']}",
+        "name": facts["experiment"],
+        "scale": facts["scale"],
+        "fold": facts["fold"],
+        "order": facts.get("order", 0),
+        "spectra": facts.get("spectra"),
+        "simulated": bool(facts.get("simulated")),
+        "seconds": facts.get("seconds", 0.0),
+        "trials": facts.get("trials", 0),
+        "failed": facts["failed"],
+        "claims": facts["claims"],
+        "table": facts["table"],
+        # Its own file of ours, made by matplotlib: text in it is escaped there.
+        "figure": Markup(_inline(figure)) if figure.exists() else None,
+    }
+
+
+def _inline(path: Path) -> str:
+    """An SVG file as a part of a page: without what must stand at the beginning of a file."""
+    text = path.read_text("utf-8")
+    return text[text.index("<svg") :]

@@ -1,12 +1,97 @@
-"""What an experiment has given: a number, or several of as many seeds, for each cell."""
+"""Results of an experiment, its claims, and its table as Markdown, LaTeX and CSV."""
 
+import csv
+import io
+import json
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from mzseek.experiments.experiment import Column, Experiment, Number
+from scipy.stats import spearmanr
+
+from mzseek.core.errors import ExperimentError
+from mzseek.core.registry import choose
+from mzseek.core.text import visible
+from mzseek.evaluation.evaluate import evaluate
+from mzseek.evaluation.posterior_report import beliefs_of
+from mzseek.evaluation.scored import Scoring
+from mzseek.experiments.experiment import Claim, Column, Experiment, Number, Row
+from mzseek.io import atomic_file
+from mzseek.io.manifest import read_object
+from mzseek.runs.run import CHECKPOINTS, Run
+
+DECODED = "decoded "  # before the name of a utility: the posterior decided for it, judged by it
+CHANCE = "chance "  # before the name of a metric: what an order at random reaches
+
+
+def kept_values(file: Path, run: Run) -> dict[str, Any] | None:
+    """What a file holds of a run; None if there is none, or the run was made anew meanwhile."""
+    if not file.exists():
+        return None
+    kept = read_object(file, ExperimentError, "delete it, and it is measured again")
+    return dict(kept["values"]) if kept.get("run") == run.identity else None
+
+
+def keep_values(file: Path, run: Run, values: Mapping[str, Any]) -> None:
+    """Keep what was measured of a run."""
+    facts = {"run": run.identity, "values": values}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(file) as partial:
+        partial.write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n", "utf-8")
+
+
+class Measured:
+    """Numbers of one run.
+
+    Parameters
+    ----------
+    run : Run
+    file : Path
+        Where they are kept.
+    """
+
+    def __init__(self, run: Run, file: Path) -> None:
+        self._run, self._file = run, file
+        self._values: dict[str, float | None] = kept_values(file, run) or {}
+
+    def value(
+        self, metric: str, candidates: str, fold: str, similarity: str | None = None
+    ) -> float | None:
+        """A metric's mean over a fold, from the checkpoint that was best by it on validation.
+
+        None where the model has no such number.
+        """
+        key = "|".join((metric, candidates, fold, similarity or ""))
+        if key not in self._values:
+            self._measure(metric, candidates, fold, similarity)
+            self._values.setdefault(key, None)  # also that there is no such number
+            keep_values(self._file, self._run, self._values)
+        return self._values[key]
+
+    def _measure(self, metric: str, candidates: str, fold: str, similarity: str | None) -> None:
+        if self._run.baseline is None and not (self._run.folder / CHECKPOINTS).is_dir():
+            raise ExperimentError(
+                f"{self._run.folder}: {metric} was not measured before its weights were dropped; "
+                "delete the folder, and it is trained again"
+            )
+        how = Scoring(fold, candidates, similarity)
+        if metric.startswith(DECODED):
+            utility = metric.removeprefix(DECODED)
+            beliefs = beliefs_of(self._run, how)
+            # One look at the posterior gives all utilities, and those of who has not seen it.
+            values = {
+                f"{DECODED}{name}": beliefs.decoded.interval(name, name).mean
+                for name in dict.fromkeys((utility, "tanimoto", "cosine"))
+            }
+        else:
+            scored = evaluate(self._run, how)
+            values = {name: float(found.mean()) for name, found in scored.values.items()}
+            values |= {f"{CHANCE}{name}": value for name, value in scored.chance.items()}
+        tail = "|".join((candidates, fold, similarity or ""))
+        self._values |= {f"{name}|{tail}": value for name, value in values.items()}
 
 
 @dataclass(frozen=True)
@@ -108,19 +193,6 @@ class Results:
         }
 
 
-def as_published(experiment: Experiment) -> Results:
-    """The table as the paper prints it, in the same form."""
-    cells: dict[str, dict[str, Cell]] = {}
-    for row, values in experiment.published.items():
-        cells[row] = {}
-        for key, (mean, _) in values.items():
-            percent = experiment.column(key).unit == "%"
-            cells[row][key] = Cell((mean / 100 if percent else mean,))
-    for row, said in experiment.texts.items():
-        cells.setdefault(row, {}).update({key: Cell(text=text) for key, text in said.items()})
-    return Results(experiment, "published", cells)
-
-
 def in_units(value: float | None, column: Column) -> float | None:
     """A value as its column is read."""
     return value if value is None or column.unit != "%" else 100 * value
@@ -133,3 +205,403 @@ def shown_number(mean: float | None, sd: float | None, column: Column) -> str:
     digits = 2 if column.unit == "%" else 1 if abs(mean) >= 10 else 3
     spread = "" if sd is None else f" ± {sd:.{digits}f}"
     return f"{mean:.{digits}f}{spread}"
+
+
+HOLDS, FAILS, UNTESTED = "holds here", "does not hold here", "not tested"
+Others = Mapping[str, Results]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What numbers say of a claim.
+
+    Attributes
+    ----------
+    claim : Claim
+    state : str
+        `HOLDS`, `FAILS` or `UNTESTED`.
+    because : str
+        The numbers that decided it.
+    """
+
+    claim: Claim
+    state: str
+    because: str
+
+
+class Untested(Exception):
+    """A number that a claim is about is not there."""
+
+
+def verdicts(
+    results: Results, others: Others | None = None, *, tested: bool = True
+) -> list[Verdict]:
+    """What these results say of the experiment's claims.
+
+    Parameters
+    ----------
+    results : Results
+    others : mapping of str to Results, optional
+        Other experiments, which claims across tables need.
+    tested : bool
+        Whether the numbers mean something; else no claim is said to hold or not.
+    """
+    found = []
+    for claim in results.experiment.claims:
+        check = choose(CHECKS, claim.kind, f"{results.experiment.name}: claim", ExperimentError)
+        try:
+            holds, because = check(results, others or {}, **claim.details)
+        except Untested as missing:
+            found.append(Verdict(claim, UNTESTED, str(missing)))
+        except TypeError as error:
+            raise ExperimentError(
+                f"{results.experiment.name}: claim {claim.says!r}: {error}"
+            ) from error
+        else:
+            state = (HOLDS if holds else FAILS) if tested else UNTESTED
+            note = "" if tested else f"; at scale {results.scale} it says nothing"
+            found.append(Verdict(claim, state, because + note))
+    return found
+
+
+def _best(
+    results: Results, _: Others, *, column: str, row: Any, among: Sequence[Any] | None = None,
+    lowest: bool = False,
+) -> tuple[bool, str]:  # fmt: skip
+    """A row, or one of several, has the highest mean of a column, or the lowest."""
+    winners = [str(one) for one in (row if isinstance(row, list) else [row])]
+    rows = among or [
+        other.key
+        for other in results.experiment.rows
+        if not other.is_control and not other.is_literature and results.cell(other.key, column)
+    ]
+    means = {str(one): _mean(results, str(one), column) for one in rows}
+    for winner in winners:
+        means.setdefault(winner, _mean(results, winner, column))
+    if len(means) < 2:
+        raise Untested("there is nothing to compare with")
+    order = sorted(means, key=lambda one: means[one] if lowest else -means[one])
+    if means[order[0]] == means[order[1]]:
+        raise Untested(f"{order[0]} and {order[1]} are equal")
+    shown = ", ".join(f"{one} {_text(results, column, means[one])}" for one in order[:3])
+    return order[0] in winners, shown
+
+
+def _above(results: Results, _: Others, *, column: str, row: Any, than: Any) -> tuple[bool, str]:
+    """One or several rows are above others in a column."""
+    rows = [str(one) for one in (row if isinstance(row, list) else [row])]
+    lower = [str(one) for one in (than if isinstance(than, list) else [than])]
+    high = {one: _mean(results, one, column) for one in rows}
+    low = {one: _mean(results, one, column) for one in lower}
+    worst, best = min(high, key=lambda k: high[k]), max(low, key=lambda k: low[k])
+    shown = (
+        f"{worst} {_text(results, column, high[worst])}, {best} {_text(results, column, low[best])}"
+    )
+    return high[worst] > low[best], shown
+
+
+def _opposed(
+    results: Results, _: Others, *, columns: Sequence[str], rows: Sequence[Any] | None = None
+) -> tuple[bool, str]:
+    """Over rows, the one column falls as the other rises."""
+    x, y = columns
+    keys = [
+        str(row)
+        for row in rows or [r.key for r in results.experiment.rows if not r.is_control]
+        if results.cell(str(row), x) and results.cell(str(row), y)
+    ]
+    return _correlation(
+        [_mean(results, k, x) for k in keys], [_mean(results, k, y) for k in keys], -1
+    )
+
+
+def _rising(results: Results, _: Others, *, column: str, rows: Sequence[Any]) -> tuple[bool, str]:
+    """A column rises along rows."""
+    keys = [str(row) for row in rows if results.cell(str(row), column)]
+    values = [_mean(results, key, column) for key in keys]
+    holds, shown = _correlation(list(range(len(keys))), values, 1)
+    return holds, f"{', '.join(_text(results, column, value) for value in values)}; {shown}"
+
+
+def _related(
+    results: Results, others: Others, *, x: Any, y: Any, sign: int, rows: Sequence[Any]
+) -> tuple[bool, str]:
+    """Over rows, one quantity goes with another; either may be a difference or another table's."""
+    pairs = []
+    for row in rows:
+        try:
+            pairs.append((_quantity(results, others, x, row), _quantity(results, others, y, row)))
+        except Untested:
+            continue
+    return _correlation([a for a, _ in pairs], [b for _, b in pairs], sign)
+
+
+def _equal(results: Results, _: Others, *, column: str) -> tuple[bool, str]:
+    """Every row has what the paper prints."""
+    wrong = []
+    for row, texts in results.experiment.texts.items():
+        if column not in texts:
+            continue
+        cell = results.cell(row, column)
+        if cell is None:
+            raise Untested(f"{row} was not measured")
+        if cell.text != texts[column]:
+            wrong.append(f"{row}: {cell.text}, published {texts[column]}")
+    for row, values in results.experiment.published.items():
+        if column not in values:
+            continue
+        cell = results.cell(row, column)
+        if cell is None:
+            raise Untested(f"{row} was not measured")
+        here = in_units(cell.mean, results.experiment.column(column))
+        if abs((here or 0.0) - values[column][0]) > 1e-9:
+            wrong.append(f"{row}: {here:g}, published {values[column][0]:g}")
+    return not wrong, "; ".join(wrong) or "all are equal"
+
+
+def _never_exceeds(results: Results, _: Others, *, column: str, bound: str) -> tuple[bool, str]:
+    """In every row, a column is at most another one."""
+    pairs = {
+        row.key: (_mean(results, row.key, column), _mean(results, row.key, bound))
+        for row in results.experiment.rows
+        if results.cell(row.key, column) and results.cell(row.key, bound)
+    }
+    if not pairs:
+        raise Untested(f"{column} was not measured")
+    tight = max(pairs, key=lambda key: pairs[key][0] - pairs[key][1])
+    value, most = pairs[tight]
+    shown = (
+        f"closest in {tight}: {_text(results, column, value)}, bound {_text(results, bound, most)}"
+    )
+    return value <= most + 1e-9, shown
+
+
+def _within(
+    results: Results, _: Others, *, column: str, least: float | None = None,
+    most: float | None = None, rows: Sequence[Any] | None = None,
+) -> tuple[bool, str]:  # fmt: skip
+    """In every row, or in those named, a column is at least and at most so much."""
+    keys = [str(row) for row in rows or [row.key for row in results.experiment.rows]]
+    means = {key: _mean(results, key, column) for key in keys if results.cell(key, column)}
+    if not means:
+        raise Untested(f"{column} was not measured")
+    low, high = (pick(means, key=lambda key: means[key]) for pick in (min, max))
+    shown = f"from {_text(results, column, means[low])} ({low})"
+    shown += f" to {_text(results, column, means[high])} ({high})"
+    holds = (least is None or means[low] >= least) and (most is None or means[high] <= most)
+    return holds, shown
+
+
+def _beside(
+    results: Results, _: Others, *, rows: Mapping[Any, Any], by: float, at_least: bool = False
+) -> tuple[bool, str]:
+    """In every column, rows have the values of others, or at least these."""
+    worst, shown = -1.0, ""
+    for row, other in rows.items():
+        for column in results.experiment.columns:
+            here = _mean(results, str(row), column.key)
+            there = _mean(results, str(other), column.key)
+            away = there - here if at_least else abs(there - here)
+            if away > worst:
+                worst = away
+                shown = f"{row}, {column.label}: {here:.6g}, {other} {there:.6g}"
+    return worst <= by, f"farthest in {shown}"
+
+
+def _differ(results: Results, _: Others, *, columns: Sequence[str]) -> tuple[bool, str]:
+    """In some row, two columns are not the same."""
+    x, y = columns
+    pairs = {
+        row.key: (_mean(results, row.key, x), _mean(results, row.key, y))
+        for row in results.experiment.rows
+        if results.cell(row.key, x) and results.cell(row.key, y)
+    }
+    if not pairs:
+        raise Untested(f"{x} and {y} were not measured")
+    shown = ", ".join(
+        f"{row}: {_text(results, x, a)} and {_text(results, y, b)}" for row, (a, b) in pairs.items()
+    )
+    return any(a != b for a, b in pairs.values()), shown
+
+
+CHECKS: dict[str, Callable[..., tuple[bool, str]]] = {
+    "best": _best,
+    "above": _above,
+    "opposed": _opposed,
+    "rising": _rising,
+    "related": _related,
+    "equal": _equal,
+    "never_exceeds": _never_exceeds,
+    "within": _within,
+    "beside": _beside,
+    "differ": _differ,
+}
+
+
+def _quantity(results: Results, others: Others, what: Any, row: Any) -> float:
+    if isinstance(what, str):
+        return _mean(results, str(row), what)
+    if "minus" in what:
+        first, second = what["minus"]
+        return _mean(results, str(row), first) - _mean(results, str(row), second)
+    other = others.get(what["experiment"])
+    if other is None:
+        raise Untested(f"{what['experiment']} was not run")
+    return _mean(other, str(row), what["column"])
+
+
+def _correlation(x: Sequence[float], y: Sequence[float], sign: int) -> tuple[bool, str]:
+    if len(x) < 3:
+        raise Untested(f"{len(x)} points, expected at least 3")
+    if len(set(x)) < 2 or len(set(y)) < 2:
+        raise Untested("all are equal")
+    found = float(spearmanr(x, y).statistic)
+    return sign * found > 0, f"rank correlation {found:+.2f} over {len(x)}"
+
+
+def _mean(results: Results, row: str, column: str) -> float:
+    cell = results.cell(row, column)
+    if cell is None:
+        raise Untested(f"{row} has no {column} here")
+    return cell.mean
+
+
+def _text(results: Results, column: str, value: float) -> str:
+    shown = in_units(value, results.experiment.column(column)) or 0.0
+    return f"{shown:.1f}" if results.experiment.column(column).unit == "%" else f"{shown:.3g}"
+
+
+_TEX = str.maketrans({
+    "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}",
+    "τ": r"$\tau$", "γ": r"$\gamma$", "λ": r"$\lambda$", "σ": r"$\sigma$", "±": r"$\pm$",
+    "–": "--", "−": "$-$", "√": r"$\surd$", "ε": r"$\varepsilon$", "…": r"\ldots{}",
+})  # fmt: skip
+
+
+def markdown(results: Results, verdicts: list[Verdict]) -> str:
+    """The table with published numbers in brackets, footnotes, and what became of the claims."""
+    experiment = results.experiment
+    lines = [f"# {visible(experiment.title)}", "", *_about(results), ""]
+    heads = [_head(column) for column in experiment.columns]
+    lines += [_line(["", *heads]), _line(["---", *("---:" for _ in heads)])]
+    for row in experiment.rows:
+        cells = [_both(results, row, column) for column in experiment.columns]
+        lines.append(_line([_name(row), *cells]))
+    lines += ["", *(f"{note}  " for note in experiment.footnotes)]
+    if verdicts:
+        lines += ["", "| the paper says | here | because |", "|---|---|---|"]
+        lines += [_line([v.claim.says, v.state, v.because]) for v in verdicts]
+    if results.failed:
+        lines += ["", f"{len(results.failed)} trials failed:", ""]
+        lines += [f"- {visible(name)}: {visible(why)}" for name, why in results.failed.items()]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def latex(results: Results) -> str:
+    """The measured table in booktabs' form, the published numbers in brackets."""
+    experiment = results.experiment
+    columns = experiment.columns
+    heads = " & ".join(tex(_head(column)) for column in columns)
+    lines = [
+        f"% {experiment.name}: {experiment.paper}; scale {results.scale}",
+        rf"\begin{{tabular}}{{l{'c' * len(columns)}}}", r"\toprule", rf" & {heads} \\", r"\midrule",
+    ]  # fmt: skip
+    for row in experiment.rows:
+        cells = [tex(_both(results, row, column)) for column in columns]
+        lines.append(" & ".join([tex(_name(row)), *cells]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def comma_separated(results: Results) -> str:
+    """One line for each cell, in the units of the paper."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(
+        ["experiment", "scale", "row", "column", "metric", "candidates", "fold", "unit", "mean",
+         "sd", "seeds", "chosen", "published_mean", "published_sd"]
+    )  # fmt: skip
+    experiment = results.experiment
+    for row in experiment.rows:
+        for column in experiment.columns:
+            cell, number = (
+                results.cell(row.key, column.key),
+                results.published(row.key, column.key),
+            )
+            said = experiment.texts.get(row.key, {}).get(column.key)
+            if cell is None and number is None and said is None:
+                continue
+            mean = None if cell is None else cell.text or in_units(cell.mean, column)
+            sd = None if cell is None else in_units(cell.sd, column)
+            chosen = "" if cell is None else " ".join(f"{k}={v:g}" for k, v in cell.chosen.items())
+            writer.writerow(
+                [experiment.name, results.scale, row.key, column.key, column.metric,
+                 column.candidates or "", experiment.fold, column.unit, _plain(mean), _plain(sd),
+                 0 if cell is None else len(cell.values), chosen, *(number or (said, None))]
+            )  # fmt: skip
+    return text.getvalue()
+
+
+def as_rows(results: Results) -> dict[str, Any]:
+    """The table as texts, for a page."""
+    experiment = results.experiment
+    rows = []
+    for row in experiment.rows:
+        cells = []
+        for column in experiment.columns:
+            cell = results.cell(row.key, column.key)
+            here = "" if cell is None else cell.shown(column)
+            cells.append({"here": here, "published": results.printed(row.key, column.key)})
+        rows.append({"name": row.label, "control": row.is_control, "cells": cells})
+    return {"heads": [_head(column) for column in experiment.columns], "rows": rows}
+
+
+def tex(text: str) -> str:
+    r"""A text as LaTeX shows it.
+
+    Examples
+    --------
+    >>> print(tex("50 % ± 1_2"))
+    50 \% $\pm$ 1\_2
+    """
+    return text.translate(_TEX)
+
+
+def _about(results: Results) -> list[str]:
+    experiment, facts = results.experiment, results.facts
+    said = [visible(experiment.about)] if experiment.about else []
+    where = "simulated data" if facts.get("simulated") else facts.get("spectra", "no data")
+    said.append(
+        f"The paper's {experiment.paper}. Measured on {visible(str(where))}, {experiment.fold} "
+        f"fold, scale {results.scale}; in brackets the paper's numbers on MassSpecGym."
+        if facts.get("spectra")
+        else f"The paper's {experiment.paper}; in brackets as published."
+    )
+    if results.reduced:
+        said.append(f"Reduced: {'; '.join(results.reduced)}.")
+    return [line for paragraph in said for line in (paragraph, "")][:-1]
+
+
+def _head(column: Column) -> str:
+    unit = ", %" if column.unit == "%" else ""
+    return f"{column.group + ' ' if column.group else ''}{column.label}{unit}"
+
+
+def _name(row: Row) -> str:
+    return f"control: {row.label}" if row.is_control else row.label
+
+
+def _both(results: Results, row: Row, column: Column) -> str:
+    """The measured number, and the published one in brackets."""
+    cell, printed = results.cell(row.key, column.key), results.printed(row.key, column.key)
+    here = cell.shown(column) if cell is not None else ""
+    there = f"({printed})" if printed else ""
+    return " ".join(filter(None, (here, there))) or "–"
+
+
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(visible(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _plain(value: object) -> str:
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,17 +1,19 @@
 """Fragments: the pieces of a molecule, and the peaks that they explain."""
 
-from mzseek.fragments.breaking import Pieces, pieces
-from mzseek.fragments.explaining import Explanation, Explanations, explain
-from mzseek.fragments.ions import IonForms, ion_forms
-from mzseek.fragments.match import (
+from mzseek.fragments.annotation import Explanation, Explanations, explain
+from mzseek.fragments.fragmentation import Pieces, pieces
+from mzseek.fragments.matching import (
     KINDS,
+    ExplainedPairs,
+    IonForms,
     PeakTable,
+    explained_pairs,
+    ion_forms,
     kind_lists,
     peak_table,
     plausible,
     score_lists,
 )
-from mzseek.fragments.pairs import ExplainedPairs, explained_pairs
 from mzseek.fragments.table import PieceTable, join_tables, piece_table, table_of
 
 __all__ = [

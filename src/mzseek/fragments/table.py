@@ -1,20 +1,36 @@
-"""The pieces of many molecules, one after the other in arrays."""
+"""Fragments of many molecules as one table, and an index by mass."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from rdkit.Chem import Mol
 
-from mzseek.errors import MoleculeError
-from mzseek.fragments.breaking import MOST_BREAKS, Pieces, pieces, pieces_of_graph
-from mzseek.fragments.graph import graph_of
-from mzseek.ragged import pointers
-from mzseek.rejects import Rejects, reporter
-from mzseek.work.batches import in_batches
-from mzseek.work.progress import Progress, silent
+from mzseek.core.errors import MoleculeError
+from mzseek.core.ragged import places, pointers
+from mzseek.fragments.fragmentation import (
+    BONDS,
+    MOST_BREAKS,
+    Pieces,
+    graph_of,
+    pieces,
+    pieces_of_graph,
+)
+from mzseek.io.arrays import (
+    GrowingArray,
+    check_pointers,
+    check_range,
+    growing_arrays,
+    let_go,
+    load_array,
+)
+from mzseek.io.skipped import Rejects, reporter
+from mzseek.parallel.engine import Progress, silent
+from mzseek.parallel.processes import in_batches
 
 _BATCH = 500
 _ASIDE = -1
@@ -155,3 +171,99 @@ def _batch(smiles: Sequence[str], breaks: int) -> list[Pieces | str]:
         except MoleculeError as error:
             found.append(str(error))
     return found
+
+
+STARTS, BREAKS = "pieces.starts.npy", "pieces.breaks.npy"
+MASSES, CODES = "pieces.masses.npy", "pieces.codes.npy"
+HYDROGENS, ELECTRONS = "pieces.hydrogens.npy", "pieces.electrons.npy"
+_OF_MOLECULES = ((STARTS, np.int64, ()), (BREAKS, np.int8, ()))
+# Narrower than in memory: thirteen bytes a piece.
+_OF_PIECES = (
+    (MASSES, np.float64, ()), (CODES, np.int8, ()), (HYDROGENS, np.uint16, ()),
+    (ELECTRONS, np.uint16, ()),
+)  # fmt: skip
+FILES = tuple(name for name, _, _ in (*_OF_MOLECULES, *_OF_PIECES))
+
+
+class PieceWriter:
+    """Adds the pieces of molecules to an index that is being made."""
+
+    def __init__(self, arrays: list[GrowingArray]) -> None:
+        self._starts, self._breaks, *self._pieces = arrays
+        self._starts.append(np.zeros(1, np.int64))
+
+    def add(self, table: PieceTable) -> None:
+        """Append the molecules of a table."""
+        begin = self._pieces[0].length
+        self._starts.append(begin + table.starts[1:])
+        self._breaks.append(table.breaks)
+        masses, codes, hydrogens, electrons = self._pieces
+        masses.append(table.masses)
+        codes.append(table.codes)
+        hydrogens.append(table.hydrogens)
+        electrons.append(table.electrons)
+
+
+@contextmanager
+def piece_writer(folder: Path) -> Iterator[PieceWriter]:
+    """The files of an index in a folder that is being made."""
+    with growing_arrays(folder, (*_OF_MOLECULES, *_OF_PIECES)) as arrays:
+        yield PieceWriter(arrays)
+
+
+class PieceIndex:
+    """The pieces of a list of molecules, by their places in it.
+
+    Parameters
+    ----------
+    folder : Path
+    molecules : int
+        How many there must be.
+    error : type of exception
+        What is raised, in the words of the room that the folder belongs to.
+    again : str
+        What to do about a damaged one.
+
+    Raises
+    ------
+    error
+        A file is missing, damaged, or of another form.
+    """
+
+    def __init__(self, folder: Path, molecules: int, error: type[Exception], again: str) -> None:
+        self._folder, self._error, self._again = folder, error, again
+        self._starts = load_array(folder / STARTS, np.int64, [molecules + 1], error, again)
+        self._breaks = load_array(folder / BREAKS, np.int8, [molecules], error, again)
+        number = int(self._starts[-1])
+        check_pointers(self._starts, number, folder / STARTS, error, again)
+        self._pieces = [
+            load_array(folder / name, dtype, [number], error, again)
+            for name, dtype, _ in _OF_PIECES
+        ]
+
+    def __len__(self) -> int:
+        return len(self._breaks)
+
+    def arrays(self, first: int, end: int) -> list[npt.NDArray[np.generic]]:
+        """All that is kept of the molecules from one place to another."""
+        pieces = slice(int(self._starts[first]), int(self._starts[end]))
+        own = [self._starts[first : end + 1], self._breaks[first:end]]
+        return [*own, *(array[pieces] for array in self._pieces)]
+
+    def table(self, wanted: npt.NDArray[np.integer]) -> PieceTable:
+        """Pieces of the molecules at these places, in this order."""
+        rows = np.asarray(wanted, np.int64)
+        starts, inside = places(self._starts, rows)
+        masses, codes, hydrogens, electrons = (array[inside] for array in self._pieces)
+        check_range(codes, 0, len(BONDS), self._folder / CODES, self._error, self._again)
+        for array in self._pieces:
+            let_go(array)
+        return PieceTable(
+            starts,
+            np.asarray(masses),
+            np.asarray(codes),
+            hydrogens.astype(np.int32),
+            electrons.astype(np.int32),
+            np.asarray(self._breaks[rows]),
+            MOST_BREAKS,
+        )

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from rdkit import rdBase
 
-from mzseek.chem.describe import DescribedMolecule, describe_first
-from mzseek.errors import LibraryError
-from mzseek.files import StrPath, atomic_directory, sole_writer
-from mzseek.files.arrays import save_array
-from mzseek.files.owned import ensure_replaceable
-from mzseek.files.steady import SteadySources
-from mzseek.files.streams.cells import free_cell
-from mzseek.library.folder import (
+from mzseek.chem.molecules import DescribedMolecule, describe_first
+from mzseek.core.errors import LibraryError
+from mzseek.core.ragged import pointers
+from mzseek.io import StrPath, atomic_directory, sole_writer
+from mzseek.io.arrays import save_array
+from mzseek.io.manifest import SteadySources, ensure_replaceable
+from mzseek.io.text_tables import free_cell
+from mzseek.library.library import (
     INTENSITIES,
     KIND,
     MANIFEST,
@@ -33,14 +33,13 @@ from mzseek.library.folder import (
     RECORD_SCHEMA,
     RECORDS,
     REJECTS,
+    Library,
 )
-from mzseek.library.lists import mode_of
-from mzseek.library.store import Library
-from mzseek.ragged import pointers
+from mzseek.library.similarity import mode_of
+from mzseek.parallel import Progress, silent
 from mzseek.spectra import Spectrum, read_spectra
-from mzseek.spectra.record import Names
+from mzseek.spectra.records import Names
 from mzseek.version import __version__
-from mzseek.work import Progress, silent
 
 Floats = npt.NDArray[np.float64]
 

@@ -5,25 +5,28 @@ Each is a pure function. ``target`` is a 0/1 tensor of shape (batch, bits) or th
 concatenated, and ``counts`` says how many each query has.
 """
 
-from mzseek.losses.kinds.bce import bce
-from mzseek.losses.kinds.combined import combined
-from mzseek.losses.kinds.contrastive import contrastive
-from mzseek.losses.kinds.cosine import cosine
-from mzseek.losses.kinds.focal import focal
-from mzseek.losses.kinds.iou import iou
-from mzseek.losses.kinds.pairwise import pairwise
-from mzseek.losses.loss import Loss
-from mzseek.losses.registry import LOSSES, loss_named
+from typing import TYPE_CHECKING, Any
+
+from mzseek.core.registry import load
+from mzseek.losses.registry import LOSSES, Loss, loss_named
+
+if TYPE_CHECKING:
+    from mzseek.losses.fingerprint import bce, cosine, focal, iou
+    from mzseek.losses.ranking import combined, contrastive, pairwise
 
 __all__ = [
-    "LOSSES",
-    "Loss",
-    "bce",
-    "combined",
-    "contrastive",
-    "cosine",
-    "focal",
-    "iou",
-    "loss_named",
+    "LOSSES", "Loss", "bce", "combined", "contrastive", "cosine", "focal", "iou", "loss_named",
     "pairwise",
-]
+]  # fmt: skip
+
+_FUNCTIONS = {
+    **dict.fromkeys(("bce", "cosine", "focal", "iou"), "mzseek.losses.fingerprint"),
+    **dict.fromkeys(("combined", "contrastive", "pairwise"), "mzseek.losses.ranking"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load the functions, which need torch, when they are first used."""
+    if name in _FUNCTIONS:
+        return load(f"{_FUNCTIONS[name]}:{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,23 +3,14 @@
 Each returns one value for each query, so that means, intervals and paired comparisons come after.
 """
 
-from mzseek.choices import Ties
-from mzseek.metrics.facts import METRICS, Metric, metric
-from mzseek.metrics.fingerprint import (
-    binarise,
-    bit_accuracy,
-    cosine,
-    f1,
-    soft_tanimoto,
-    tanimoto,
-)
+from mzseek.metrics.definitions import METRICS, Metric, metric
+from mzseek.metrics.fingerprint import binarise, bit_accuracy, cosine, f1, soft_tanimoto, tanimoto
 from mzseek.metrics.hits import (
     RankCounts,
     expected_rank,
     hit_rate,
     hit_rate_from_counts,
     rank_counts,
-    tie_share,
 )
 from mzseek.metrics.intervals import Interval, bootstrap, bootstrap_difference
 from mzseek.metrics.mces import mces_at_1
@@ -29,7 +20,6 @@ __all__ = [
     "Interval",
     "Metric",
     "RankCounts",
-    "Ties",
     "binarise",
     "bit_accuracy",
     "bootstrap",
@@ -44,5 +34,4 @@ __all__ = [
     "rank_counts",
     "soft_tanimoto",
     "tanimoto",
-    "tie_share",
 ]

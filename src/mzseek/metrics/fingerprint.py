@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 
 from mzseek import similarity
-from mzseek.errors import MetricError
+from mzseek.core.errors import MetricError
 from mzseek.similarity import bit_agreement_of, checked_rows, cosine, overlap, soft_tanimoto
 from mzseek.similarity.rows import Rows
 
@@ -73,8 +73,8 @@ def tanimoto(predicted_bits: Rows, true_bits: Rows) -> Values:
     >>> tanimoto([[0.9, 0.8, 0.1]], [[0, 1, 1]])
     Traceback (most recent call last):
     ...
-    mzseek.errors.MetricError: predicted bits hold 0.9 in row 0, expected 0 and 1: binarise them \
-first
+    mzseek.core.errors.MetricError: predicted bits hold 0.9 in row 0, expected 0 and 1: binarise \
+them first
     """
     return similarity.tanimoto(
         _bits(predicted_bits, "predicted bits"), _bits(true_bits, "true bits")

@@ -16,10 +16,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.choices import TIES, Ties
-from mzseek.errors import MetricError
-from mzseek.ragged import Words, read_labels, read_values
-from mzseek.registry import check_name
+from mzseek.core.errors import MetricError
+from mzseek.core.ragged import Words, read_labels, read_values
+from mzseek.core.registry import TIES, Ties, check_name
 
 Values = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -148,25 +147,6 @@ def expected_rank(scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.Arra
     """
     better, tied, tied_labelled = rank_counts(scores, counts, labels)
     return better + (tied + 1) / (tied_labelled + 1)
-
-
-def tie_share(scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-    """Share of queries whose best labelled candidate is tied with one that is not labelled.
-
-    Where it is not small, the tie rule decides the hit rate. Parameters are those of `hit_rate`.
-
-    Returns
-    -------
-    float
-        In [0, 1]; 0 where there are no queries.
-
-    Examples
-    --------
-    >>> tie_share([0.9, 0.5, 0.7, 0.7], [2, 2], [False, True, True, False])
-    0.5
-    """
-    _, tied, tied_labelled = rank_counts(scores, counts, labels)
-    return float(np.mean(tied > tied_labelled)) if len(tied) else 0.0
 
 
 def rank_counts(scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayLike) -> RankCounts:

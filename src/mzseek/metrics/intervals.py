@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.errors import MetricError
+from mzseek.core.errors import MetricError
 
 Values = npt.NDArray[np.float64]
 

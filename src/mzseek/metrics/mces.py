@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.chem.molecule import canonical_smiles
-from mzseek.errors import MetricError, MoleculeError
-from mzseek.work.local import LocalEngine
+from mzseek.chem.molecules import canonical_smiles
+from mzseek.core.errors import MetricError, MoleculeError
+from mzseek.parallel.processes import LocalEngine
 
 # The solver that comes with the package, in its two guises, before others that may be installed.
 _SOLVERS = ("COIN_CMD", "PULP_CBC_CMD")

@@ -6,37 +6,40 @@ first asked for.
 
 from typing import TYPE_CHECKING, Any
 
-from mzseek.models.encoders import ENCODERS, EncoderKind, encoder_named
-from mzseek.models.scorers import SCORERS, ScorerKind, scorer_named
-from mzseek.models.spec import BASELINES, ModelSpec, build, encoder_part, scorer_part
-from mzseek.registry import load
+from mzseek.core.registry import load
+from mzseek.models.configs import (
+    BASELINES,
+    ENCODERS,
+    SCORERS,
+    ModelSpec,
+    build,
+    encoder_named,
+    encoder_part,
+    scorer_named,
+    scorer_part,
+)
 
 if TYPE_CHECKING:
-    from mzseek.models.encoders.base import Encoder
-    from mzseek.models.head import FingerprintHead
+    from mzseek.models.layers import FingerprintHead
     from mzseek.models.model import Output, Retriever
-    from mzseek.models.scorers.base import Scorer
+    from mzseek.models.scorers import Scorer
 
 _NETWORKS = {
-    "Encoder": "mzseek.models.encoders.base:Encoder",
-    "FingerprintHead": "mzseek.models.head:FingerprintHead",
+    "FingerprintHead": "mzseek.models.layers:FingerprintHead",
     "Output": "mzseek.models.model:Output",
     "Retriever": "mzseek.models.model:Retriever",
-    "Scorer": "mzseek.models.scorers.base:Scorer",
+    "Scorer": "mzseek.models.scorers:Scorer",
 }
 
 __all__ = [
     "BASELINES",
     "ENCODERS",
     "SCORERS",
-    "Encoder",
-    "EncoderKind",
     "FingerprintHead",
     "ModelSpec",
     "Output",
     "Retriever",
     "Scorer",
-    "ScorerKind",
     "build",
     "encoder_named",
     "encoder_part",

@@ -1,14 +1,22 @@
-"""The model: an encoder, perhaps a fingerprint head, and a scorer."""
+"""The model: encoder, fingerprint head and scorer, trained or applied."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
+from scipy.sparse import csr_array
 from torch import Tensor, nn
 
-from mzseek.models.encoders.base import Encoder, SpectrumInput
-from mzseek.models.head import FingerprintHead
-from mzseek.models.scorers.base import Scorer
-from mzseek.tensors import SparseRows
+from mzseek.core.errors import ModelError
+from mzseek.models.configs import ModelSpec, build
+from mzseek.models.encoders import Encoder, SpectrumInput
+from mzseek.models.layers import FingerprintHead
+from mzseek.models.scorers import Scorer
+from mzseek.tensors import PeakLists, SparseRows
 
 
 @dataclass(frozen=True)
@@ -69,3 +77,136 @@ class Retriever(nn.Module):
         if candidates is None or counts is None:
             return output
         return replace(output, scores=self.scorer(output.read, candidates, counts))
+
+
+Arrays = dict[str, npt.NDArray[Any]]
+Floats = npt.NDArray[np.float32]
+
+
+class TorchNetwork:
+    """A model that is asked, and not trained: no dropout, no gradients.
+
+    Parameters
+    ----------
+    model : Retriever
+        It is left in training if it is in training.
+    device : str or torch.device
+        Where the model is.
+    """
+
+    made_with = f"torch {torch.__version__}"
+
+    def __init__(self, model: Retriever, device: torch.device | str = "cpu") -> None:
+        self.model = model
+        self.device = device
+
+    @property
+    def reads(self) -> str:
+        """``bins`` or ``peaks``: what a batch must carry for it."""
+        return self.model.encoder.kind.reads
+
+    @property
+    def predicts_fingerprint(self) -> bool:
+        """Whether it reads a fingerprint off a spectrum, or an embedding."""
+        return self.model.head is not None
+
+    def read(self, spectra: Any) -> Floats:
+        """What the scorer reads: predicted fingerprints within [0, 1], or embeddings.
+
+        Parameters
+        ----------
+        spectra : CSR matrix, shape (batch, bins), or arrays of peaks
+            As `reads` says.
+
+        Returns
+        -------
+        float32 array, shape (batch, bits or width)
+        """
+        if self.reads == "bins":
+            given: SparseRows | PeakLists = SparseRows.from_csr(spectra)
+        else:
+            given = PeakLists(
+                torch.from_numpy(spectra.mz),
+                torch.from_numpy(spectra.intensities),
+                torch.from_numpy(spectra.real),
+                torch.from_numpy(spectra.precursor_mz),
+            )
+        with _asked(self.model):
+            return _array(self.model(given.to(self.device)).read)
+
+    def scores(self, read: Floats, candidates: csr_array, counts: npt.NDArray[np.int64]) -> Floats:
+        """Scores of the candidates of each spectrum, shape (candidates,).
+
+        Parameters
+        ----------
+        read : float32 array, shape (batch, bits or width)
+            What `read` returned.
+        candidates : CSR matrix of ones, shape (candidates, bits)
+            Of all spectra, concatenated.
+        counts : int64 array, shape (batch,)
+            Candidates of each spectrum.
+        """
+        rows = SparseRows.from_csr(candidates, binary=True).to(self.device)
+        lengths = torch.from_numpy(counts).to(self.device)
+        with _asked(self.model):
+            return _array(self.model.scorer(torch.from_numpy(read).to(self.device), rows, lengths))
+
+
+@contextmanager
+def _asked(model: Retriever) -> Iterator[None]:
+    was_training = model.training
+    if was_training:
+        model.eval()
+    with torch.inference_mode():
+        yield
+    if was_training:
+        model.train()
+
+
+def _array(tensor: Tensor) -> Floats:
+    result: Floats = tensor.float().cpu().numpy()
+    return result
+
+
+def arrays_of(model: Retriever) -> Arrays:
+    """All weights of a model by name, as arrays."""
+    return as_arrays(model.state_dict())
+
+
+def as_arrays(tensors: Mapping[str, Tensor]) -> Arrays:
+    """Tensors as arrays, which share their memory where that is possible."""
+    return {name: value.detach().cpu().contiguous().numpy() for name, value in tensors.items()}
+
+
+def model_of(spec: ModelSpec, arrays: Mapping[str, npt.NDArray[Any]]) -> Retriever:
+    """A model with these weights, at rest.
+
+    Raises
+    ------
+    ModelError
+        The weights are not those of such a model.
+    """
+    _check_shapes(spec, arrays)
+    model = build(spec, seed=0)  # whoever calls finds its random numbers where they were
+    model.load_state_dict({name: torch.from_numpy(value) for name, value in arrays.items()})
+    return model.eval()
+
+
+def _check_shapes(spec: ModelSpec, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Refuse weights of other shapes than described, before room is made for what is described."""
+    if spec.repeats > len(arrays):
+        raise ModelError(f"{spec.repeats:,} {spec.encoder_kind.repeats}")
+    try:
+        with torch.device("meta"):
+            expected = build(spec).state_dict()
+    except (RuntimeError, TypeError, ValueError, OverflowError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ModelError(f"its description cannot be read: {reason}") from error
+    for name in {**expected, **arrays}:
+        if name not in expected or name not in arrays:
+            raise ModelError(f"it {'lacks' if name in expected else 'holds'} {name}")
+        array, wanted = arrays[name], tuple(expected[name].shape)
+        if array.shape != wanted or array.dtype.kind != "f":
+            raise ModelError(
+                f"{name} is {array.dtype} of {array.shape}, expected numbers of {wanted}"
+            )

@@ -1,26 +1,43 @@
-"""Results of `mz.annotate`: one `Annotation` a feature, all of them as `Annotations`."""
+"""Annotate in a notebook, and show, plot and save the results."""
 
+import csv
+import math
+import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from mzseek.annotation.answers import Answer, Candidate, Floats, Reference
-from mzseek.annotation.writing import Output, Settings, ranked
-from mzseek.annotation.writing.links import links
-from mzseek.annotation.writing.lookup import same_feature
-from mzseek.annotation.writing.tables.candidates import CHANNEL
-from mzseek.annotation.writing.tables.cells import several
-from mzseek.annotation.writing.tables.peaks import FragmentSmiles, explained_peaks
-from mzseek.annotation.writing.tables.summary import summary_cells
-from mzseek.errors import AnnotationError
-from mzseek.files import StrPath
+from mzseek.annotation.annotation import Answer, Candidate, Floats, Reference
+from mzseek.annotation.annotator import Annotator, SkippedFeature, answered, answers
+from mzseek.annotation.answering import Wanted
+from mzseek.annotation.candidates import read_formulas
+from mzseek.annotation.features import fault_of, plain_name
+from mzseek.annotation.hypotheses import Ions, stated_tolerances, tolerances
+from mzseek.annotation.reading import FeatureFiles, Grouping, features_of, warnings_of
+from mzseek.annotation.scoring import tolerance_of
+from mzseek.annotation.setup import Setup, setup_of
+from mzseek.chem.identifiers import links
+from mzseek.core.errors import AnnotationError, InputError, SpectrumError
+from mzseek.core.registry import check_name
+from mzseek.core.tables import Table, Tabular
+from mzseek.decision import UTILITIES
+from mzseek.export.feature_tables import same_feature
+from mzseek.export.job import FEW, SkippedCandidates, more_facts, paths_read, remarks, run_options
+from mzseek.export.output import Output
+from mzseek.export.report import report_writers
+from mzseek.export.report_data import shown_spectrum
+from mzseek.export.spectrum_plot import Stick, plot_sticks
+from mzseek.export.tables import CHANNEL, FragmentSmiles, explained_peaks, several, summary_cells
+from mzseek.export.writer import Settings, ranked
 from mzseek.fragments import Explanation
-from mzseek.report.annotations import report_writers
-from mzseek.report.annotations.peaks import shown_spectrum
-from mzseek.report.annotations.plot import Stick, plot_sticks
-from mzseek.spectra import Spectrum
-from mzseek.tables import Table, Tabular
+from mzseek.io import StrPath
+from mzseek.parallel import LocalEngine
+from mzseek.spectra import Spectrum, as_spectra
+from mzseek.spectra.convert import is_spectrum
 
 # Columns of the summary that stay text, though they may look like numbers: names, levels.
 _TEXTS = frozenset({"feature", "name", "level", "file", "notes"})
@@ -31,7 +48,7 @@ _SHOWN_NAMES = 5
 class Annotation(Answer):
     """The answer for one feature, with its peaks as a data frame and as a plot.
 
-    It has all that `mzseek.annotation.answers.Answer` has: ``best``, ``confidence``, ``level``,
+    It has all that `mzseek.annotation.annotation.Answer` has: ``best``, ``confidence``, ``level``,
     ``candidates``, ``present``, ``notes`` and the others.
 
     Attributes
@@ -258,17 +275,29 @@ class Annotations(Tabular, Sequence[Annotation]):
         """Return one row a feature: the columns of ``summary.tsv``."""
         return _table(map(summary_cells, self.answers))
 
-    def save(self, path: StrPath) -> Path:
+    def save(self, path: StrPath, *, force: bool = False) -> Path:
         """Write the answers: a folder, or a file by its suffix (.tsv .json .html .mztab .graphml).
 
         Peaks are explained with the tolerance that candidates were scored with.
 
+        Parameters
+        ----------
+        path : path
+        force : bool
+            Replace what is there even if annotate has not written it, or it was changed since.
+
         Returns
         -------
         Path
+
+        Raises
+        ------
+        RunError
+            What is there would be lost, or was read to make these answers.
         """
         target = Path(path)
-        with Output(target, self._settings, more=report_writers(self.facts)) as output:
+        more = report_writers(self.facts)
+        with Output(target, self._settings, more=more, force=force) as output:
             for where, reason in self.set_aside:
                 output.set_aside(where, reason)
             for answer in self.answers:
@@ -354,3 +383,268 @@ def _column(name: str, cells: list[str]) -> list[Any]:
         return [None if not cell else float(cell) for cell in cells]
     except ValueError:
         return cells
+
+
+# What messages and results call candidates that were given as objects.
+GIVEN = "the candidates given"
+
+
+def annotate(
+    spectra: "StrPath | Spectrum | Iterable[Any]",
+    database: "StrPath | Iterable[str] | Any | None" = None,
+    library: StrPath | Sequence[StrPath] | None = None,
+    model: StrPath | None = None,
+    objective: str = "hit",
+    *,
+    adduct: str | Sequence[str] = (),
+    ppm: float | str | None = None,
+    peak_ppm: float | str | None = None,
+    instrument: str | None = None,
+    coverage: float = 0.9,
+    known: float | None = None,
+    strict: bool | None = None,
+    formulas: StrPath | Mapping[str, str] | None = None,
+    keep_mass_mismatches: bool = False,
+    prior: StrPath | None = None,
+    group: str = "id",
+    rt_window: float = 10.0,
+    rt_unit: str | None = None,
+    most: int = 5_000,
+    top: int = 100,
+    jobs: int | None = None,
+    smiles_column: str | None = None,
+    name_column: str | None = None,
+) -> Annotations:
+    """Find the molecules behind spectra: ranked, with reasons and a confidence.
+
+    Parameters
+    ----------
+    spectra : path, paths, Spectrum, matchms spectrum, or iterable of spectra
+    database : path, Database, pandas.DataFrame or iterable of str, optional
+        A database, a file of candidates, or ``"library"``; a data frame with the columns of such a
+        file (with a column ``feature``: a list for each feature); or SMILES. The small database of
+        the bundle by default.
+    library, model : paths, optional
+        Reference spectra in addition to the bundle's, and a bundle; that of mzseek by default.
+    objective : str
+        "hit", "tanimoto", "cosine", "bits" or "f1": what the first candidate is decided for.
+    adduct : str or sequence of str
+        Ions that are tried, and no others; with a + before it, beside those of the file.
+    ppm, peak_ppm : float or str, optional
+        Tolerances of precursors (10 ppm, or as wide as one is coarse) and of peaks (the model's).
+    instrument : str, optional
+        "orbitrap", "qtof", "fticr" or "ion-trap": tolerances that are not given are its own. By
+        default "qtof" where files state such an instrument.
+    coverage : float
+        Of prediction sets.
+    known : float, optional
+        Share of features whose molecule is expected in the database; by default that of the kind
+        of database.
+    strict : bool, optional
+        Only molecules of the database are candidates, whatever the library matches. By default
+        for lists of single features.
+    formulas : path or mapping of str to str, optional
+        Formulas that are known, by feature (``file:id`` where several files have the id).
+    keep_mass_mismatches : bool
+        Keep candidates listed for a feature whose mass contradicts its precursor under every ion
+        that is tried; by default they are skipped and counted.
+    prior : path, optional
+        "learned", or a table of SMILES or InChIKey and weight, to be counted in.
+    group : str
+        "id", "precursor" or "none": which spectra are one feature.
+    rt_window : float
+        Seconds, for ``group="precursor"``.
+    rt_unit : str, optional
+        "min" or "s": of retention times whose unit the file does not tell.
+    most, top, jobs : int
+        Candidates of a feature that are scored, and that are kept; processes.
+    smiles_column, name_column : str, optional
+        Columns of a list of candidates, where they are not the usual ones.
+
+    Returns
+    -------
+    Annotations
+
+    Raises
+    ------
+    MzseekError
+        Something is missing, damaged or unknown. A spectrum that cannot be used is skipped, and
+        listed in the result.
+
+    Examples
+    --------
+    >>> found = annotate("mine.mgf", database=["CCO", "COC"])  # doctest: +SKIP
+    >>> found["17"].peaks()  # doctest: +SKIP
+    """
+    lines: tuple[str, ...] = ()
+    given = _paths_or_spectra(spectra)
+    if instrument is ppm is peak_ppm is None:
+        paths = [each for each in given if isinstance(each, Path)]
+        instrument, tolerance, peaks, lines = stated_tolerances(paths)
+    else:
+        tolerance, peaks = tolerances(instrument, ppm, peak_ppm)
+    with _opened(database) as candidates:
+        setup = setup_of(
+            model=model, database=candidates, library=_folders(library), prior=prior,
+            precursor=tolerance, most=most, peaks=peaks, instrument=instrument,
+            smiles_column=smiles_column, name_column=name_column, remarks=lines, strict=strict,
+            keep_mass_mismatches=keep_mass_mismatches,
+            ions=Ions.parse([adduct] if isinstance(adduct, str) else adduct),
+            formulas=_known_formulas(formulas), wanted=_wanted(objective, coverage, top, known),
+        )  # fmt: skip
+        grouping = Grouping(group, tolerance, rt_window, rt_unit)
+        table = isinstance(formulas, str | os.PathLike)
+        read = (Path(formulas),) if table else ()  # type: ignore[arg-type]
+        try:
+            return _annotated(given, setup, grouping, read, jobs)
+        except InputError as error:
+            if candidates is not database and error.where.endswith(GIVEN):
+                raise AnnotationError(f"{GIVEN}: {error.reason}") from error
+            raise
+
+
+def _wanted(objective: str, *numbers: Any) -> Wanted:
+    check_name(UTILITIES, objective, "objective", AnnotationError)
+    return Wanted(objective, *numbers)
+
+
+def _annotated(
+    given: list[Any],
+    setup: Setup,
+    grouping: Grouping,
+    read: tuple[Path, ...],
+    jobs: int | None,
+) -> Annotations:
+    rejects: list[tuple[str, str]] = []
+    annotator = Annotator(setup)
+    if annotator.source.label == GIVEN:  # no path of a file that will be gone
+        folder = f"{Path(setup.database or '').parent}{os.sep}"
+        annotator.rejects[:] = [(w.replace(folder, ""), r) for w, r in annotator.rejects]
+    named = annotator.named()
+    paths = [each for each in given if isinstance(each, Path)]
+    if paths:
+        files = FeatureFiles(paths, grouping, rejects)
+        features, number, doubts = iter(files), len(files), files.warnings()
+    else:
+        listed = features_of(_usable(given, rejects), grouping)
+        features, number, doubts = iter(listed), len(listed), warnings_of(listed, grouping)
+    features = named.meet(features)
+    if number > FEW:
+        results = answers(features, setup, engine=LocalEngine(jobs), annotator=annotator)
+    else:
+        results = (one for feature in features for one in answered(annotator, [feature]))
+    found = []
+    for result in results:
+        if isinstance(result, SkippedFeature):
+            rejects.append((result.where, result.reason))
+        else:
+            found.append(result)
+    facts, options = annotator.facts(), run_options(setup, grouping)
+    if annotator.source.label == GIVEN:  # whose file is gone by now
+        facts["database"]["path"] = options["database"] = GIVEN
+    settings = Settings(
+        title="annotations", inputs=tuple(map(str, paths)), database=annotator.source.label,
+        options=options, read=paths_read(paths, setup, Settings(read=read)),
+        **tolerance_of(annotator.fitted),
+    )  # fmt: skip
+    explained = [answer.best.explained for answer in found if answer.best]
+    skipped = SkippedCandidates()
+    for answer in found:
+        skipped.add(answer)
+    for line in [*doubts, *skipped.lines(setup.keep_mass_mismatches), *named.lines()]:
+        warnings.warn(line, stacklevel=3)
+    notes = [*doubts, *remarks(annotator, named, explained, skipped)]
+    return Annotations(found, rejects, facts, settings, notes, more_facts(facts, named, skipped))
+
+
+def _known_formulas(
+    formulas: StrPath | Mapping[str, str] | None,
+) -> tuple[tuple[str, str], ...]:
+    if formulas is None or isinstance(formulas, Mapping):
+        return tuple((plain_name(str(name)), text) for name, text in (formulas or {}).items())
+    return tuple(read_formulas(formulas).items())
+
+
+def _paths_or_spectra(given: Any) -> list[Any]:
+    """Return paths, or spectra, as a list; paths as `Path`."""
+    if isinstance(given, str | os.PathLike):
+        return [Path(given)]
+    if is_spectrum(given) or not isinstance(given, Iterable):
+        return [given]
+    listed = [Path(each) if isinstance(each, str | os.PathLike) else each for each in given]
+    if len({isinstance(each, Path) for each in listed}) > 1:
+        raise AnnotationError("paths and spectra were given together, expected one kind")
+    return listed
+
+
+def _usable(given: list[Any], rejects: list[tuple[str, str]]) -> Iterator[Spectrum]:
+    """Yield spectra that a molecule can be looked for; the others are noted."""
+    try:
+        for number, spectrum in enumerate(as_spectra(given, rejects, skip_bad_peaks=True), 1):
+            fault = fault_of(spectrum)
+            if fault is None:
+                yield spectrum
+            else:
+                rejects.append((f"spectrum {number}: {spectrum.identifier}", fault))
+    except SpectrumError as error:
+        raise AnnotationError(f"{error}, or a path") from error
+
+
+def _folders(library: Any) -> Any:
+    """Return paths of libraries; an opened one stands for its folder."""
+    if library is None or isinstance(library, str | os.PathLike):
+        return library
+    several = library if isinstance(library, list | tuple) else [library]
+    return [getattr(each, "folder", each) for each in several]
+
+
+@contextmanager
+def _opened(database: Any) -> Iterator[StrPath | None]:
+    """Path of a database; candidates in memory become a file for as long as they are needed.
+
+    So that columns, features and unreadable molecules are dealt with as those of a file.
+    """
+    if database is None or isinstance(database, str | os.PathLike):
+        yield database
+    elif hasattr(database, "by_mass"):  # an opened Database
+        yield database.folder
+    else:
+        with TemporaryDirectory(prefix="mzseek-") as folder:
+            path = Path(folder, GIVEN)
+            with path.open("w", encoding="utf-8", newline="") as file:
+                writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+                writer.writerows([_cell(value) for value in row] for row in _rows(database))
+            yield path
+
+
+def _rows(database: Any) -> Iterator[Sequence[Any]]:
+    """Header and rows of a data frame, or of SMILES."""
+    if hasattr(database, "columns") and hasattr(database, "itertuples"):
+        index = database.index.name
+        is_named = index is not None and index not in database.columns
+        frame = database.reset_index() if is_named else database
+        yield list(frame.columns)
+        yield from frame.itertuples(index=False, name=None)
+        return
+    if not isinstance(database, Iterable) or isinstance(database, bytes | Mapping):
+        raise AnnotationError(
+            f"database is a {type(database).__name__}, expected a path, a Database, a data frame "
+            "or a list of SMILES"
+        )
+    yield ["smiles", "id"]
+    for number, smiles in enumerate(database, 1):
+        if smiles is not None and not isinstance(smiles, str):
+            raise AnnotationError(
+                f"database: item {number} is a {type(smiles).__name__}, expected a SMILES"
+            )
+        yield [smiles, ""]
+
+
+def _cell(value: Any) -> str:
+    """Text of a value on one line; whole numbers without a point, nothing for NaN and None."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.0f}" if value.is_integer() else str(value)
+    text = " ".join(str(value).split())
+    return "" if text in ("<NA>", "NaT") else text

@@ -1,20 +1,59 @@
-"""Runs in a notebook: trained, measured and reported on."""
+"""Train, evaluate and report runs in a notebook."""
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mzseek.evaluation.beliefs import Beliefs, beliefs_of
+from mzseek.core.errors import require
+from mzseek.core.tables import Table, Tabular
 from mzseek.evaluation.evaluate import Evaluation, evaluate
+from mzseek.evaluation.posterior_report import PosteriorReport, beliefs_of
 from mzseek.evaluation.scored import Scoring
-from mzseek.extras import require
-from mzseek.files import StrPath
-from mzseek.notebook.shown import told
+from mzseek.io import StrPath
+from mzseek.parallel.engine import Progress, silent
 from mzseek.prepared import Prepared
 from mzseek.runs import run as folders
-from mzseek.tables import Table, Tabular
 
 if TYPE_CHECKING:
-    from mzseek.report.runs_report import Report
+    from mzseek.export.run_pages import Report
+
+
+_APART = 0.5  # seconds between two states of the line
+_WIDTH = 78
+
+
+@contextlib.contextmanager
+def told(watch: bool) -> Iterator[Progress]:
+    """A callable of (stage, done, total) that keeps one line on standard error up to date.
+
+    The line is written over itself, which notebooks and terminals show as one, and is wiped in the
+    end. Nothing is written for work that takes less than half a second.
+    """
+    if not watch:
+        yield silent
+        return
+    last = time.monotonic()
+    is_there = False
+
+    def tell(stage: str, done: int, total: int | None = None) -> None:
+        nonlocal last, is_there
+        now = time.monotonic()
+        if now - last < _APART:
+            return
+        last, is_there = now, True
+        of = f" of {total:,}" if total else ""
+        line = f"{stage}: {done:,}{of}"[:_WIDTH]
+        sys.stderr.write(f"\r{line:<{_WIDTH}}")
+        sys.stderr.flush()
+
+    try:
+        yield tell
+    finally:
+        if is_there:
+            sys.stderr.write("\r" + " " * _WIDTH + "\r")
+            sys.stderr.flush()
 
 
 class Run(folders.Run, Tabular):
@@ -68,7 +107,7 @@ class Run(folders.Run, Tabular):
         identity: str = "fingerprint",
         data: StrPath | None = None,
         watch: bool = True,
-    ) -> Beliefs:
+    ) -> PosteriorReport:
         """Its scores as calibrated probabilities, decoded for each metric.
 
         Parameters are as in `evaluate`.
@@ -102,7 +141,7 @@ class Run(folders.Run, Tabular):
             Also calibrate and decode.
         """
         require("matplotlib", "a report")
-        from mzseek.report.runs_report import report_runs
+        from mzseek.export.run_pages import report_runs
 
         others = [run if isinstance(run, folders.Run) else Run.open(run) for run in beside]
         how = self._how(fold, candidates, None, "expected", "fingerprint", data)
@@ -133,7 +172,7 @@ class Run(folders.Run, Tabular):
         identity: str,
         data: StrPath | None,
     ) -> Scoring:
-        setting = candidates or self.measured_on(data)
+        setting = candidates or self.measured_on
         return Scoring(fold, setting, similarity, ties, identity)  # type: ignore[arg-type]
 
 
@@ -169,7 +208,7 @@ def train(
     watch : bool
         Show how far it is, and what it says on the way.
     **options
-        Fields of `mzseek.training.plan.options.TrainingOptions`, such as ``epochs=10``.
+        Fields of `mzseek.training.options.TrainingOptions`, such as ``epochs=10``.
 
     Returns
     -------
@@ -177,8 +216,10 @@ def train(
     """
     require("torch", "training")
     from mzseek.training import train as training
-    from mzseek.training.plan.options import Options  # torch takes a second to load
-    from mzseek.training.plan.protocol import with_protocol
+    from mzseek.training.options import (
+        Options,  # torch takes a second to load
+        with_protocol,
+    )
 
     opened = prepared if isinstance(prepared, Prepared) else Prepared.open(prepared)
     wanted = with_protocol(Options.of(loss, model, parts, **options), protocol)

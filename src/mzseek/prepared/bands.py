@@ -8,14 +8,13 @@ from scipy.sparse import csr_array, vstack
 
 from mzseek.chem import fingerprints
 from mzseek.chem.fingerprinting import fingerprint_kind
-from mzseek.choices import FOLDS
+from mzseek.core.errors import DatasetError
+from mzseek.core.registry import FOLDS, check_name
 from mzseek.decision import Bands, bands_of_lists
-from mzseek.errors import DatasetError
+from mzseek.parallel.engine import Progress, silent
+from mzseek.parallel.processes import in_batches
 from mzseek.prepared.layout import SAME_BLOCK
 from mzseek.prepared.reader import Prepared
-from mzseek.registry import check_name
-from mzseek.work.batches import in_batches
-from mzseek.work.progress import Progress, silent
 
 _BATCH = 1000
 REFERENCES = ("truth", "pairs")

@@ -7,8 +7,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from mzseek.prepared.reader import Prepared
-from mzseek.prepared.slices import ListSlices, RowSlices, Slices
+from mzseek.prepared.reader import ListSlices, Prepared, RowSlices, Slices
 from mzseek.tensors import PeakLists, SparseRows
 
 
@@ -79,7 +78,7 @@ class BatchMaker:
     reads : str
         ``bins`` or ``peaks``: what the encoder reads.
     settings, queries, identity
-        As in `mzseek.prepared.slices.Slices`.
+        As in `mzseek.prepared.reader.Slices`.
     backward : bool
         Make spectra ready for a backward pass.
     backward_lists : bool

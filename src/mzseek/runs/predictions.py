@@ -3,21 +3,22 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.errors import RunError
-from mzseek.files import StrPath, atomic_directory
-from mzseek.files.arrays import check_range, load_array, save_array
-from mzseek.files.manifest import Manifest
-from mzseek.prepared.reader import Prepared
-from mzseek.prepared.slices import Slices
-from mzseek.ragged import gather
-from mzseek.runs.network import Applied
+from mzseek.core.errors import RunError
+from mzseek.core.ragged import gather
+from mzseek.io import StrPath, atomic_directory
+from mzseek.io.arrays import check_range, load_array, save_array
+from mzseek.io.manifest import Manifest
+from mzseek.prepared.reader import Prepared, Slices
 from mzseek.runs.run import Run
 from mzseek.similarity.lists import list_similarities
+
+if TYPE_CHECKING:
+    from mzseek.models.model import TorchNetwork
 
 _BATCH = 64
 KIND = "predictions"
@@ -127,13 +128,11 @@ class Predictions:
             A file is missing, cannot be read or has changed, or they are of something else.
         """
         folder = Path(folder)
-        manifest: dict[str, Any] = {}
-        if (folder / MANIFEST.name).exists():  # not in those of earlier versions
-            manifest = MANIFEST.read(folder)
-            for name in (*label, "similarity") if label else ():
-                if manifest.get(name) != (label or {}).get(name):
-                    raise RunError(f"{folder}: is of another {name}; {_AGAIN}")
-            MANIFEST.check_files(folder, manifest, checksums=True)
+        manifest = MANIFEST.read(folder)
+        for name in (*label, "similarity") if label else ():
+            if manifest.get(name) != (label or {}).get(name):
+                raise RunError(f"{folder}: is of another {name}; {_AGAIN}")
+        MANIFEST.check_files(folder, manifest, checksums=True)
         fingerprints = folder / "fingerprints.npy"
         names = sorted(
             path.name.removesuffix(".scores.npy") for path in folder.glob("*.scores.npy")
@@ -199,7 +198,7 @@ def label_of(run: Run, step: int, fold: str, similarity: str | None = None) -> d
 
 
 def predict(
-    network: Applied,
+    network: "TorchNetwork",
     slices: Slices,
     queries: npt.NDArray[np.int64],
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -209,7 +208,7 @@ def predict(
 
     Parameters
     ----------
-    network : Applied
+    network : TorchNetwork
     slices : Slices
     queries : int64 array
     progress : callable of (spectra done, spectra in all)
@@ -322,7 +321,7 @@ def _open_lists(folder: Path, name: str) -> ListScores:
 
 
 def predict_fold(
-    network: Applied,
+    network: "TorchNetwork",
     prepared: Prepared,
     fold: str,
     progress: Any = lambda done, total: None,

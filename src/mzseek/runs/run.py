@@ -1,15 +1,4 @@
-"""The run folder: what made it, how it went, its checkpoints and predictions.
-
-==============================  =======================================================
-``run.json``                    model, loss, options, versions, data, how it ended
-``history.csv``                 one row for each validation: step, epoch, loss, metrics
-``checkpoints/METRIC.safetensors``  weights when that metric was best on validation
-``predictions/step-N/FOLD/``    what the checkpoint of that step says about a fold
-``evidence/``                   what channels have learned, in a run that was fitted
-``…/FOLD.SIMILARITY/``          the same lists, ranked by a similarity of the fingerprint
-``state/``                      all that ``--resume`` needs; gone when a run has ended
-==============================  =======================================================
-"""
+"""The run folder: configuration, history, checkpoints, predictions."""
 
 import csv
 import hashlib
@@ -17,23 +6,206 @@ import json
 import os
 import platform
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
-from mzseek.errors import InputError, MzseekError, RunError
-from mzseek.files import StrPath, atomic_file
-from mzseek.files.limits import MAX_ROW
-from mzseek.files.manifest import RUN, Manifest
-from mzseek.files.streams.table import sole_column, split_row
-from mzseek.models import ModelSpec
+from mzseek.core.errors import InputError, ModelError, MzseekError, RunError
+from mzseek.core.registry import ComponentConfig, check_name, part_from
+from mzseek.io import StrPath, atomic_file
+from mzseek.io.manifest import RUN, Manifest, check_fields, parse_object
+from mzseek.io.sources import MAX_ROW
+from mzseek.io.text_tables import sole_column, split_row
+from mzseek.losses import LOSSES, loss_named
+from mzseek.models import BASELINES, ENCODERS, SCORERS, ModelSpec, encoder_named, scorer_named
 from mzseek.prepared.reader import Prepared
-from mzseek.registry import Part
-from mzseek.runs import earlier
-from mzseek.runs.description import Description, model_in
 from mzseek.version import __version__
+
+_MODEL = {"encoder": dict, "scorer": dict, "bins": int, "bits": int}
+_CHANNEL = {"name": str, "label": str, "options": dict, "sees_spectrum": bool}
+_FITTED = {"ranker": {"name": str}, "channels": [_CHANNEL]}
+_OPTIONS = {"candidates": str, "seed": int}
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """A ranker over channels, as plain data; `mzseek.evidence` knows what they are.
+
+    Attributes
+    ----------
+    ranker : mapping
+    channels : tuple of mappings
+        Name, label, options, and whether it sees the spectrum.
+    """
+
+    ranker: Mapping[str, Any]
+    channels: tuple[Mapping[str, Any], ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What tables call the channels."""
+        return tuple(str(channel["label"]) for channel in self.channels)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"ranker": dict(self.ranker), "channels": [dict(each) for each in self.channels]}
+
+    @classmethod
+    def from_dict(cls, model: Mapping[str, Any]) -> "FittedModel":
+        """From plain data."""
+        check_fields(model, _FITTED, "its model", RunError)
+        return cls(model["ranker"], tuple(model["channels"]))
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a run was asked to make.
+
+    Attributes
+    ----------
+    loss, scorer : ComponentConfig or None
+        None for what was fitted.
+    encoder : ComponentConfig or None
+        None for a baseline, and for what was fitted.
+    baseline : str or None
+        What scores without a model.
+    bins, bits : int or None
+        Sizes of what the model reads; None where there is no encoder.
+    options : dict of str to plain data
+        Of training, or of fitting.
+    fitted : FittedModel or None
+        The ranker and its channels, where no network was trained but these were fitted.
+    """
+
+    loss: ComponentConfig | None
+    scorer: ComponentConfig | None
+    encoder: ComponentConfig | None
+    baseline: str | None
+    bins: int | None
+    bits: int | None
+    options: Mapping[str, Any]
+    fitted: FittedModel | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, for ``run.json``."""
+        if self.loss is None or self.scorer is None:
+            model = self.fitted.to_dict() if self.fitted else {}
+            return {"model": model, "loss": None, "options": dict(self.options)}
+        model = {"baseline": self.baseline, "scorer": self.scorer.to_dict()}
+        if self.encoder is not None:
+            model = {
+                "encoder": self.encoder.to_dict(),
+                "scorer": self.scorer.to_dict(),
+                "bins": self.bins,
+                "bits": self.bits,
+            }
+        return {"model": model, "loss": self.loss.to_dict(), "options": dict(self.options)}
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> "Description":
+        """From plain data.
+
+        Raises
+        ------
+        RunError
+            A field is missing, or of another type.
+        LossError, ModelError
+            A name or an option is unknown, or a value does not fit.
+        """
+        model = description.get("model")
+        if isinstance(model, Mapping) and "ranker" in model:
+            return cls.of_fitted(description)
+        shape = {"model": dict, "loss": dict, "options": _OPTIONS}
+        check_fields(description, shape, "its description", RunError)
+        model, baseline = description["model"], None
+        if "baseline" in model:
+            baseline = model["baseline"]
+            check_name(BASELINES, baseline, "model", RunError)
+        else:
+            check_fields(model, _MODEL, "its model", RunError)
+        encoder = model.get("encoder")
+        return cls(
+            loss=part_from(LOSSES, description["loss"], "loss", RunError),
+            scorer=part_from(SCORERS, model.get("scorer"), "scorer", RunError),
+            encoder=None if baseline else part_from(ENCODERS, encoder, "encoder", RunError),
+            baseline=baseline,
+            bins=model.get("bins"),
+            bits=model.get("bits"),
+            options=description["options"],
+        )
+
+    @classmethod
+    def of_fitted(cls, description: Mapping[str, Any]) -> "Description":
+        """Of a ranker over channels, from plain data."""
+        shape = {"model": dict, "options": _OPTIONS}
+        check_fields(description, shape, "its description", RunError)
+        fitted = FittedModel.from_dict(description["model"])
+        return cls(None, None, None, None, None, None, description["options"], fitted)
+
+    @property
+    def name(self) -> str:
+        """What it was made by: the baseline, the loss, or the channels."""
+        if self.fitted is not None:
+            return " + ".join(self.fitted.labels)
+        return self.baseline or (self.loss.name if self.loss else "")
+
+    @property
+    def model_name(self) -> str:
+        """Name of the encoder, of the baseline, or of the ranker."""
+        if self.fitted is not None:
+            return str(self.fitted.ranker["name"])
+        return self.baseline or (self.encoder.name if self.encoder else "")
+
+    @property
+    def temperature(self) -> float:
+        """What its scores are to be divided by to be log-probabilities, by its loss."""
+        return float(getattr(self.loss.options, "temperature", 1.0)) if self.loss else 1.0
+
+    @property
+    def predicts_fingerprint(self) -> bool:
+        """Whether there is a model, and it predicts a fingerprint."""
+        if self.encoder is None or self.scorer is None:
+            return False
+        return scorer_named(self.scorer.name).reads_fingerprint
+
+    @property
+    def reports_fingerprint(self) -> bool:
+        """Whether what it predicts can be read as the molecule's fingerprint."""
+        if self.loss is None:
+            return False
+        return self.predicts_fingerprint and loss_named(self.loss.name).reports_fingerprint
+
+    @property
+    def sees_spectrum(self) -> bool:
+        """Whether there is a model, and it sees the peaks: controls do not."""
+        if self.fitted is not None:
+            return any(channel["sees_spectrum"] for channel in self.fitted.channels)
+        return self.encoder is not None and encoder_named(self.encoder.name).sees_spectrum
+
+    @property
+    def scores_by(self) -> str | None:
+        """The similarity of fingerprints that a score is, where it is one."""
+        if self.scorer is None or not self.predicts_fingerprint:
+            return None
+        return scorer_named(self.scorer.name).similarity
+
+
+def model_from_text(text: str, where: str) -> ModelSpec:
+    """A model from the JSON that a file of weights carries; ``where`` names it in messages."""
+    description = parse_object(text, where, ModelError)
+    try:
+        return ModelSpec.from_dict(description)
+    except ModelError as error:
+        raise ModelError(f"{where} cannot be read ({error})") from error
+
+
+def model_as_text(spec: ModelSpec) -> str:
+    """What `model_from_text` reads."""
+    return json.dumps(spec.to_dict())
+
 
 KIND = "run folder"
 FORMAT_VERSION = 2
@@ -42,19 +214,20 @@ CHECKPOINTS, PREDICTIONS = "checkpoints", "predictions"  # folders in it
 BEST = {...: {"step": int, "value": float, "spread?": float}}
 _FIELDS = {
     "options": dict,
-    "data": {"folder": str, "key": str, "measured_on?": str, "negatives?": dict},
+    "data": {"folder": str, "key": str, "measured_on": str, "negatives": dict},
     "status": str,
     "best": BEST,
     "warnings": [str],
     "steps?": int,
     "seconds?": float,
-    "checkpoints?": {...: str},
+    "checkpoints": {...: str},
 }
 MANIFEST = Manifest(
     KIND,
     RunError,
-    fields=_FIELDS,
-    versions=(earlier.FORMAT, FORMAT_VERSION),
+    "run `mzseek train` or `mzseek fit` again",
+    _FIELDS,
+    versions=(FORMAT_VERSION,),
     name=RUN,
     has_files=False,
 )
@@ -152,13 +325,10 @@ class Run:
     @cached_property
     def made(self) -> Description:
         """What it was asked to make, defaults filled in."""
-        facts = self.facts
-        if facts["format_version"] == earlier.FORMAT:
-            facts = earlier.as_now(facts["options"], "its description")
-        return Description.from_dict(facts)
+        return Description.from_dict(self.facts)
 
     @property
-    def loss(self) -> Part:
+    def loss(self) -> ComponentConfig:
         """The loss that it was trained with.
 
         Raises
@@ -169,16 +339,16 @@ class Run:
         return self._trained(self.made.loss)
 
     @property
-    def encoder(self) -> Part | None:
+    def encoder(self) -> ComponentConfig | None:
         """The encoder of its model; None for a baseline, and for what was fitted."""
         return self.made.encoder
 
     @property
-    def scorer(self) -> Part:
+    def scorer(self) -> ComponentConfig:
         """The scorer of its model; a run that was fitted has none, and raises as `loss` does."""
         return self._trained(self.made.scorer)
 
-    def _trained(self, part: Part | None) -> Part:
+    def _trained(self, part: ComponentConfig | None) -> ComponentConfig:
         if part is None:
             raise RunError(f"{self.folder}: was fitted ({self.made.name}), expected a trained run")
         return part
@@ -205,27 +375,19 @@ class Run:
         Raises
         ------
         RunError
-            It is a baseline or was fitted, or is a run of an earlier version that has no checkpoint
-            yet: there, the sizes of a model stand beside its weights alone.
+            It is a baseline or was fitted.
         """
         made = self.made
-        if made.encoder is None or made.scorer is None:
+        if made.encoder is None or made.scorer is None or made.bins is None or made.bits is None:
             raise RunError(f"{self.folder}: {made.name} has no model")
-        bins, bits = made.bins, made.bits
-        if bins is None or bits is None:
-            if not self.best:
-                raise RunError(f"{self.folder}: has no checkpoint yet; train it first")
-            kept = model_in(self.checkpoint(next(iter(self.best))))
-            bins, bits = kept.bins, kept.bits
-        return ModelSpec(made.encoder, made.scorer, bins, bits)
+        return ModelSpec(made.encoder, made.scorer, made.bins, made.bits)
 
     @property
     def identity(self) -> str:
         """Key of what makes a run: its options and its data. Equal keys give equal weights."""
-        own = ("options",) if self.facts["format_version"] == earlier.FORMAT else _MADE
         data = self.facts["data"]
-        made_by = [*(self.facts[name] for name in own), data["key"]]
-        if data.get("negatives"):  # lists that were drawn, and can be drawn anew, after preparing
+        made_by = [*(self.facts[name] for name in _MADE), data["key"]]
+        if data["negatives"]:  # lists that were drawn, and can be drawn anew, after preparing
             made_by.append(data["negatives"])
         return hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()
 
@@ -279,17 +441,10 @@ class Run:
         except (OSError, ValueError, TypeError, csv.Error) as error:
             raise RunError(f"{path}: cannot be read ({error})") from error
 
-    def measured_on(self, folder: StrPath | None = None) -> str:
-        """The candidate lists that it is measured on, unless others are asked for.
-
-        A run made before runs noted it asks its data, which are in ``folder`` if no longer where
-        they were.
-        """
-        noted = self.facts["data"].get("measured_on")
-        if noted is not None:
-            return str(noted)
-        data = Prepared.open(folder or self.facts["data"]["folder"])
-        return data.measured_on(self.candidates)
+    @property
+    def measured_on(self) -> str:
+        """The candidate lists that it is measured on, unless others are asked for."""
+        return str(self.facts["data"]["measured_on"])
 
     def open_data(self, folder: StrPath | None = None) -> Prepared:
         """The prepared folder that it was trained on, found again, verified and compared.

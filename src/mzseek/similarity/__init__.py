@@ -4,30 +4,26 @@
 similarity once, over what both count.
 """
 
-from mzseek.similarity.blocks import tanimoto_blocks
-from mzseek.similarity.formulas import (
-    bit_agreement_of,
-    cosine_of,
-    f1_of,
-    minmax_of,
-    tanimoto_of,
-)
+from mzseek.similarity.packed import tanimoto_blocks
 from mzseek.similarity.rows import (
     SIMILARITIES,
-    Overlap,
+    bit_agreement_of,
     checked_rows,
     cosine,
+    cosine_of,
     f1,
+    f1_of,
+    minmax_of,
     minmax_tanimoto,
     overlap,
     similarity,
     soft_tanimoto,
     tanimoto,
+    tanimoto_of,
 )
 
 __all__ = [
     "SIMILARITIES",
-    "Overlap",
     "bit_agreement_of",
     "checked_rows",
     "cosine",

@@ -10,37 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from mzseek.errors import SimilarityError
-from mzseek.registry import choose
-from mzseek.similarity.formulas import cosine_of, tanimoto_of
+from mzseek.core.errors import SimilarityError
+from mzseek.core.registry import choose
+from mzseek.similarity.rows import cosine_of, tanimoto_of
 
 Floats = npt.NDArray[np.float32]
 Counts = npt.NDArray[np.integer]
-
-
-def list_dots(prediction: Floats, candidates: csr_array, counts: Counts) -> Floats:
-    """For each candidate, the sum of its list's prediction over the bits that it has.
-
-    Parameters
-    ----------
-    prediction : float32 array, shape (lists, bits)
-    candidates : CSR matrix of ones, shape (candidates, bits)
-        Of all lists, concatenated.
-    counts : int array, shape (lists,)
-        Candidates in each list.
-
-    Returns
-    -------
-    float32 array, shape (candidates,)
-
-    Examples
-    --------
-    >>> rows = csr_array(np.array([[1, 0, 1], [0, 1, 0]], np.float32))
-    >>> list_dots(np.array([[0.5, 0.25, 1.0]], np.float32), rows, np.array([2])).tolist()
-    [1.5, 0.25]
-    """
-    result: Floats = _end_to_end(prediction.shape, candidates, counts) @ prediction.reshape(-1)
-    return result
 
 
 def _end_to_end(shape: tuple[int, ...], candidates: csr_array, counts: Counts) -> csr_array:
@@ -109,34 +84,26 @@ def ranking_of(kind: str) -> str:
     return next(name for name, each in LIST_SIMILARITIES.items() if each is found)
 
 
-def list_similarity(
-    prediction: Floats, candidates: csr_array, counts: Counts, kind: str = "cosine"
-) -> Floats:
-    """Similarity of each predicted fingerprint with each candidate of its own list.
+def list_similarities(
+    prediction: Floats, candidates: csr_array, counts: Counts, kinds: Iterable[str]
+) -> dict[str, Floats]:
+    """Similarities of each predicted fingerprint with each candidate of its own list, by name.
 
     Parameters
     ----------
     prediction : float32 array, shape (lists, bits)
         Within [0, 1].
     candidates : CSR matrix of ones, shape (candidates, bits)
+        Of all lists, concatenated.
     counts : int array, shape (lists,)
-    kind : str
+        Candidates in each list.
+    kinds : iterable of str
         ``cosine``, ``tanimoto`` (the prediction thresholded at > 0.5), ``soft-tanimoto`` (the
         product form) or ``minmax-tanimoto`` (Σmin/Σmax).
 
     Returns
     -------
-    float32 array, shape (candidates,)
-    """
-    return list_similarities(prediction, candidates, counts, (kind,))[kind]
-
-
-def list_similarities(
-    prediction: Floats, candidates: csr_array, counts: Counts, kinds: Iterable[str]
-) -> dict[str, Floats]:
-    """Several similarities at once, by name: what they have in common is computed once.
-
-    Parameters and shapes are those of `list_similarity`.
+    dict of str to float32 array, shape (candidates,)
 
     Examples
     --------

@@ -1,11 +1,10 @@
 """Spectra: reading what users have, cleaning it, and binning it to sparse rows."""
 
 from mzseek.spectra.binning import BINS, bin_peaks, bin_spectra
-from mzseek.spectra.convert import as_spectra
-from mzseek.spectra.peaks import clean_peaks
+from mzseek.spectra.convert import as_spectra, write_mgf
+from mzseek.spectra.parsing import clean_peaks
 from mzseek.spectra.read import known_formats, read_spectra
 from mzseek.spectra.spectrum import Spectrum
-from mzseek.spectra.write import write_mgf
 
 __all__ = [
     "BINS",

@@ -8,13 +8,13 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from mzseek.errors import InputError, SpectrumError
-from mzseek.files import Source, StrPath, open_source, zip_sources
-from mzseek.files.limits import MAX_FAULTS
-from mzseek.rejects import Rejects, Report, reporter
+from mzseek.core.errors import InputError, SpectrumError
+from mzseek.io import Source, StrPath, open_source, zip_sources
+from mzseek.io.skipped import Rejects, Report, reporter
+from mzseek.io.sources import MAX_FAULTS, paths_below
 from mzseek.spectra.formats import FORMATS, SpectrumFormat
-from mzseek.spectra.numbers import shorten
-from mzseek.spectra.record import Names, Record, identifier_of, to_spectrum
+from mzseek.spectra.parsing import shorten
+from mzseek.spectra.records import Names, Record, identifier_of, to_spectrum
 from mzseek.spectra.spectrum import Spectrum
 
 Opened = Callable[[str, str], object]
@@ -30,6 +30,7 @@ def read_spectra(
     rejects: Rejects | None = None,
     *,
     intensity_floor: float = 0.0,
+    skip_bad_peaks: bool = False,
     opened: Opened | None = None,
 ) -> Iterator[Spectrum]:
     """Tandem spectra of a file, a folder, or a zip archive.
@@ -47,6 +48,9 @@ def read_spectra(
         arguments of a call. With None a warning at the end tells how many there were.
     intensity_floor : float
         Peaks below this fraction of a spectrum's largest are left out.
+    skip_bad_peaks : bool
+        Skip single peaks whose m/z or intensity is NaN, infinite, negative or beyond all bounds,
+        and count them in the metadata (``skipped_peaks``). By default their record is skipped.
     opened : callable, optional
         Gets the name and the format's label of each file when its records begin.
 
@@ -74,9 +78,12 @@ def read_spectra(
     else:
         source = open_source(path)
         files = iter([_read_one(source, recognise(source), opened)])
+    judge = functools.partial(
+        to_spectrum, intensity_floor=intensity_floor, skip_bad_peaks=skip_bad_peaks
+    )
     if rejects is None:
-        return _warn_at_end(files, path, intensity_floor)
-    return _judge(files, reporter(rejects), intensity_floor)
+        return _warn_at_end(files, path, judge)
+    return _judge(files, reporter(rejects), judge)
 
 
 def recognise(source: Source) -> SpectrumFormat:
@@ -104,25 +111,10 @@ def _decode_head(head: bytes) -> str:
 
 
 def _folder_sources(folder: Path) -> Iterator[Source | InputError]:
-    files = sorted(_walk(folder, set()))
+    files = sorted(paths_below(folder))
     if not files:
         raise InputError(folder, "the folder holds no files")
     return _open_each(functools.partial(open_source, file) for file in files)
-
-
-def _walk(folder: Path, seen: set[Path]) -> Iterator[Path]:
-    """Files below a folder, hidden ones left out, links followed but never in circles."""
-    real = folder.resolve()
-    if real in seen:
-        return
-    seen.add(real)
-    for entry in folder.iterdir():
-        if entry.name.startswith("."):
-            continue
-        if entry.is_dir():
-            yield from _walk(entry, seen)
-        else:
-            yield entry
 
 
 def _open_each(openers: Iterable[Callable[[], Source]]) -> Iterator[Source | InputError]:
@@ -164,14 +156,14 @@ def _fault(error: InputError) -> Record:
 
 
 def _judge(
-    files: Iterator[Iterator[Record]], report: Report, intensity_floor: float
+    files: Iterator[Iterator[Record]], report: Report, judge: Callable[[Record], Spectrum]
 ) -> Iterator[Spectrum]:
     names = Names()
     for records in files:
         faults = 0  # in a row
         for record in records:
             try:
-                spectrum = to_spectrum(record, intensity_floor)
+                spectrum = judge(record)
                 name, is_stated = identifier_of(record)
                 if is_stated and name in names:
                     reason = f"identifier {shorten(name)!r} was used by an earlier record"
@@ -190,7 +182,7 @@ def _judge(
 
 
 def _warn_at_end(
-    files: Iterator[Iterator[Record]], path: Path, intensity_floor: float
+    files: Iterator[Iterator[Record]], path: Path, judge: Callable[[Record], Spectrum]
 ) -> Iterator[Spectrum]:
     count = 0
     first = ""
@@ -200,7 +192,7 @@ def _warn_at_end(
         count += 1
         first = first or f"{where}: {reason}"
 
-    yield from _judge(files, report, intensity_floor)
+    yield from _judge(files, report, judge)
     if count:
         warnings.warn(
             f"{path}: {count} record{'s' if count > 1 else ''} set aside, the first: {first}",

@@ -1,4 +1,4 @@
-"""Sparse rows times a dense matrix, with a gradient that is as sparse as the rows."""
+"""Products of sparse rows with dense weights, with sparse gradients."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mzseek.tensors.deferral import Deferred, accepts_deferred, defer
-from mzseek.tensors.rows import SparseRows
+from mzseek.tensors.rows import SparseRows, query_index
 
 
 class _Product(torch.autograd.Function):
@@ -73,3 +73,162 @@ def _bags(table: Tensor, indices: Tensor, starts: Tensor, values: Tensor | None)
     if values is not None:
         values = values.to(table.dtype)
     return F.embedding_bag(indices, table, starts, mode="sum", per_sample_weights=values)
+
+
+class _GatherDot(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, dense: Tensor, rows: SparseRows, counts: Tensor) -> Tensor:
+        places = entry_places(rows, counts, dense.shape[1])
+        ctx.rows, ctx.places, ctx.shape = rows, places, dense.shape
+        flat = dense.reshape(-1, 1)
+        return F.embedding_bag(places, flat, rows.starts, mode="sum").squeeze(1)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        gradient = gradients[0]
+        back = gradient.new_zeros(ctx.shape[0] * ctx.shape[1])
+        back.index_add_(0, ctx.places, torch.repeat_interleave(gradient, ctx.rows.sizes))
+        return back.view(ctx.shape), None, None
+
+
+def gather_dot(dense: Tensor, rows: SparseRows, counts: Tensor) -> Tensor:
+    """For each sparse row, the sum of its list's dense row over the sparse row's entries.
+
+    Parameters
+    ----------
+    dense : float tensor, shape (lists, width)
+        One row for each list: a predicted fingerprint.
+    rows : SparseRows of ones, shape (candidates, width)
+        Candidates of all lists, concatenated.
+    counts : int tensor, shape (lists,)
+        Candidates in each list.
+
+    Returns
+    -------
+    tensor, shape (candidates,)
+        ``dense[list of i] · rows[i]``, with a gradient for ``dense``.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> rows = SparseRows.from_csr(csr_array([[1, 0, 1], [0, 1, 0]]), binary=True)
+    >>> gather_dot(torch.tensor([[0.5, 0.25, 1.0]]), rows, torch.tensor([2])).tolist()
+    [1.5, 0.25]
+    """
+    result: Tensor = _GatherDot.apply(dense, rows, counts)  # type: ignore[no-untyped-call]
+    return result
+
+
+def entry_places(rows: SparseRows, counts: Tensor, width: int) -> Tensor:
+    """Where each entry of the rows is in the flattened dense matrix."""
+    first = query_index(counts).to(rows.indices.dtype) * width  # of each candidate
+    return rows.indices + torch.repeat_interleave(first, rows.sizes)
+
+
+class _WeightedProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, dense: Tensor, rows: SparseRows, counts: Tensor, weight: Tensor
+    ) -> Tensor:
+        places = entry_places(rows, counts, dense.shape[1])
+        values = dense.reshape(-1)[places]
+        ctx.rows, ctx.shape = rows, dense.shape
+        ctx.save_for_backward(places, counts, weight, dense)
+        return F.embedding_bag(
+            rows.indices, weight, rows.starts, mode="sum", per_sample_weights=values
+        )
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, None, None, Tensor | None]:
+        places, counts, weight, dense = ctx.saved_tensors
+        gradient = gradients[0].contiguous()
+        for_dense = for_weight = None
+        if ctx.needs_input_grad[0]:
+            of_row = query_index(ctx.rows.sizes).int()
+            # The dot product of each row's gradient with the matrix row of each of its entries.
+            of_entry = torch.ops.aten._embedding_bag_per_sample_weights_backward(
+                gradient, weight, ctx.rows.indices, ctx.rows.starts, of_row, 0
+            )
+            flat = gradient.new_zeros(ctx.shape[0] * ctx.shape[1])
+            for_dense = flat.index_add_(0, places, of_entry).view(ctx.shape)
+        if ctx.needs_input_grad[3]:
+            turned = ctx.rows.ready().transposed
+            column = torch.repeat_interleave(
+                turned.columns, _lengths(turned.starts, len(turned.indices))
+            )
+            values = dense.reshape(-1)[query_index(counts)[turned.indices] * ctx.shape[1] + column]
+            touched = F.embedding_bag(
+                turned.indices, gradient, turned.starts, mode="sum", per_sample_weights=values
+            )
+            for_weight = torch.zeros_like(weight).index_copy_(0, turned.columns, touched)
+        return for_dense, None, None, for_weight
+
+
+def weighted_product(dense: Tensor, rows: SparseRows, counts: Tensor, weight: Tensor) -> Tensor:
+    """``(dense[list of i] ⊙ rows[i]) @ weight`` for each candidate i.
+
+    Parameters
+    ----------
+    dense : float tensor, shape (lists, width)
+    rows : SparseRows of ones, shape (candidates, width)
+    counts : int tensor, shape (lists,)
+    weight : float tensor, shape (width, d)
+
+    Returns
+    -------
+    tensor, shape (candidates, d), with gradients for ``dense`` and ``weight``
+    """
+    result: Tensor = _WeightedProduct.apply(dense, rows, counts, weight)  # type: ignore[no-untyped-call]
+    return result
+
+
+def _lengths(starts: Tensor, total: int) -> Tensor:
+    ends = torch.cat([starts[1:], starts.new_tensor([total])])
+    return ends - starts
+
+
+class _MappedNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, bias: Tensor, rows: SparseRows) -> Tensor:
+        mapped = F.embedding_bag(rows.indices, weight, rows.starts, mode="sum").add_(bias)
+        norm: Tensor = torch.linalg.vector_norm(mapped, dim=1)
+        if any(ctx.needs_input_grad):
+            ctx.rows, ctx.height = rows, len(weight)
+            ctx.save_for_backward(mapped, norm)
+        return norm
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        mapped, norm = ctx.saved_tensors
+        turned = ctx.rows.ready().transposed
+        # d‖v‖ = v/‖v‖, and none where v is zero. As a weight of the bags it costs no pass over v.
+        share = torch.where(norm > 0, gradients[0] / norm, torch.zeros_like(norm))
+        touched = F.embedding_bag(
+            turned.indices, mapped, turned.starts, mode="sum",
+            per_sample_weights=share[turned.indices],
+        )  # fmt: skip
+        for_bias = share @ mapped
+        if len(turned.columns) == ctx.height:
+            return touched, for_bias, None
+        full = mapped.new_zeros((ctx.height, mapped.shape[1]))
+        return full.index_copy_(0, turned.columns, touched), for_bias, None
+
+
+def mapped_norm(rows: SparseRows, weight: Tensor, bias: Tensor) -> Tensor:
+    """``‖row W + b‖`` of each row of ones, shape (rows,), with gradients for W and b.
+
+    Parameters
+    ----------
+    rows : SparseRows of ones, shape (n, width)
+    weight : float tensor, shape (width, d)
+    bias : float tensor, shape (d,)
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> rows = SparseRows.from_csr(csr_array([[1, 1], [0, 0]]), binary=True)
+    >>> mapped_norm(rows, torch.tensor([[3.0, 0.0], [0.0, 4.0]]), torch.zeros(2)).tolist()
+    [5.0, 0.0]
+    """
+    result: Tensor = _MappedNorm.apply(weight, bias, rows)  # type: ignore[no-untyped-call]
+    return result

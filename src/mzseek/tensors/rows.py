@@ -1,10 +1,12 @@
-"""Rows of which few entries are set, as tensors."""
+"""Sparse rows and peak lists as tensors."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+import torch.nn.functional as F
 from scipy.sparse import csr_array
 from torch import Tensor
 
@@ -180,3 +182,75 @@ def _transpose(
         indices=torch.from_numpy(turned.indices.astype(np.int32, copy=False)),
         values=None if values is None else torch.from_numpy(turned.data),
     )
+
+
+@dataclass(frozen=True)
+class PeakLists:
+    """The peaks of a batch of spectra, padded to the longest.
+
+    Attributes
+    ----------
+    mz : float32 tensor, shape (batch, peaks)
+    intensities : float32 tensor, shape (batch, peaks)
+        Divided by the spectrum's largest.
+    real : bool tensor, shape (batch, peaks)
+        False where a shorter list is padded.
+    precursor_mz : float32 tensor, shape (batch,)
+    """
+
+    mz: Tensor
+    intensities: Tensor
+    real: Tensor
+    precursor_mz: Tensor
+
+    def to(self, device: torch.device | str) -> "PeakLists":
+        """The same on another device."""
+        return PeakLists(
+            self.mz.to(device),
+            self.intensities.to(device),
+            self.real.to(device),
+            self.precursor_mz.to(device),
+        )
+
+
+class _Spread(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, counts: Tensor) -> Tensor:
+        ctx.counts = counts
+        return torch.repeat_interleave(values, counts, dim=0)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        gradient = gradients[0].contiguous()
+        if not gradient.numel():
+            return gradient.new_zeros((len(ctx.counts), *gradient.shape[1:])), None
+        starts = torch.cumsum(ctx.counts, 0) - ctx.counts
+        rows = gradient.reshape(len(gradient), -1)
+        places = torch.arange(len(rows), device=rows.device)
+        total = F.embedding_bag(places, rows, starts, mode="sum")
+        return total.view(len(ctx.counts), *gradient.shape[1:]), None
+
+
+def spread(values: Tensor, counts: Tensor) -> Tensor:
+    """Each list's value (a number or a row) once for every candidate of the list.
+
+    The gradient of a list is summed in the order of its candidates. Indexing would do the same
+    forwards, but torch sums the gradient of indexing in whatever order its threads come by, and
+    two runs would differ in the last digits.
+
+    Parameters
+    ----------
+    values : tensor, shape (lists,) or (lists, d)
+    counts : int64 tensor, shape (lists,)
+
+    Returns
+    -------
+    tensor, shape (candidates,) or (candidates, d)
+
+    Examples
+    --------
+    >>> spread(torch.tensor([1.0, 5.0]), torch.tensor([2, 1])).tolist()
+    [1.0, 1.0, 5.0]
+    """
+    result: Tensor = _Spread.apply(values, counts)  # type: ignore[no-untyped-call]
+    return result

@@ -1,24 +1,24 @@
-"""Training a run from a prepared folder."""
+"""Train one or several runs from a prepared folder."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mzseek.errors import RunError
-from mzseek.evaluation.validation import ranks_by, validation_means
-from mzseek.files import StrPath, sole_writer
-from mzseek.files.manifest import RUN
-from mzseek.models.device import machine, threads_set
+from mzseek.core.errors import RunError
+from mzseek.evaluation.scored import ranks_by, validation_means
+from mzseek.io import StrPath, sole_writer
+from mzseek.io.manifest import RUN
+from mzseek.models.layers import machine, threads_set
+from mzseek.parallel import Channel, Engine, LocalEngine
+from mzseek.parallel.engine import Progress, Say, keep_freed_memory, silent, unheard
 from mzseek.prepared.reader import Prepared
-from mzseek.runs.kept import kept_model
+from mzseek.runs.checkpoints import kept_model
 from mzseek.runs.predictions import label_of, predict_fold, random_fold
 from mzseek.runs.run import Run
-from mzseek.training.beginning import check_run
 from mzseek.training.loop import check_tensorboard, fit
-from mzseek.training.plan.limits import check_threads
-from mzseek.training.plan.options import Options
-from mzseek.training.plan.protocol import as_begun, for_steps, told
-from mzseek.work.progress import Progress, Say, silent, unheard
+from mzseek.training.options import Options, as_begun, check_threads, for_steps, told
+from mzseek.training.state import check_run
 
 PREDICTED = ("val", "test")
 
@@ -112,8 +112,7 @@ def _reopened(out: Path, options: Options, prepared: Prepared) -> Run | None:
         )
     if run.facts["data"]["key"] != prepared.manifest["key"]:
         raise RunError(f"{out}: was begun on other data than {prepared.folder} holds now")
-    negatives = run.facts["data"].get("negatives")  # runs of earlier versions did not note them
-    if negatives is not None and negatives != prepared.drawn_by(options.candidates):
+    if run.facts["data"]["negatives"] != prepared.drawn_by(options.candidates):
         raise RunError(
             f"{out}: was begun with other {options.candidates} lists than {prepared.folder} holds "
             "now: they were drawn anew; name another --out"
@@ -165,3 +164,91 @@ def _guess(run: Run, prepared: Prepared) -> None:
             best = {name: {"step": 0, "value": value} for name, value in means.items()}
             run.write_history([{"step": 0, "epoch": 0.0, **means}])
     run.facts |= {"best": best, "steps": 0, "seconds": 0.0}
+
+
+Job = tuple[Path, Options, Path, str]  # prepared folder, options, run folder, name
+
+
+def train_several(
+    data: StrPath,
+    wanted: dict[str, Options],
+    out: StrPath,
+    *,
+    processes: int | None = None,
+    engine: Engine | None = None,
+    progress: Progress = silent,
+    say: Say = unheard,
+) -> dict[str, Run]:
+    """Train runs side by side, one thread each.
+
+    On a few cores that takes less time than one run after the other with all of them, since no
+    thread waits for another.
+
+    Parameters
+    ----------
+    data : Path
+        Prepared folder.
+    wanted : dict of str to Options
+        By name; each run goes into a folder of its name, and no two into one.
+    out : Path
+        Folder of the runs. Runs that have ended with the same options are left as they are.
+    processes : int, optional
+        Runs at a time, on this machine; by default as many as there are cores.
+    engine : Engine, optional
+        Train elsewhere, such as on a Ray cluster whose machines see both folders. A run whose
+        worker dies goes on from its last validation on another.
+    progress : callable of (run's name, step, steps)
+    say : callable of str
+        Gets the warnings of each run.
+
+    Returns
+    -------
+    dict of str to Run
+
+    Raises
+    ------
+    RunError
+        Two names are one folder.
+    MzseekError
+        A run has failed, or its process was killed. Runs at work are ended; each goes on from its
+        last validation when it is asked for again.
+    """
+    data = Path(data)
+    out = Path(out)
+    _check_folders(wanted, out)
+    data, out = data.resolve(), out.resolve()
+    jobs = [
+        (data, replace(options, threads=1), out / name, name) for name, options in wanted.items()
+    ]
+    engine = engine or LocalEngine(processes)
+    for _ in engine.long_results(train_one, jobs, progress=progress, say=say):
+        pass
+    return {name: Run.open(out / name) for name in wanted}
+
+
+def train_one(job: Job, channel: Channel) -> None:
+    """Train a run, or go on with it, and tell of its steps and warnings by its name."""
+    from mzseek.prepared.reader import Prepared
+
+    if channel.is_elsewhere:
+        keep_freed_memory()
+    data, options, out, name = job
+
+    def note(stage: str, done: int, total: int | None = None) -> None:
+        if stage == "training":
+            channel.progress(name, done, total)
+
+    def say(line: str) -> None:
+        if line.startswith("warning"):
+            channel.say(f"{name}: {line}")
+
+    train(Prepared.open(data), options, out, resume=True, progress=note, say=say)
+
+
+def _check_folders(wanted: dict[str, Options], out: Path) -> None:
+    """Refuse names that are one folder: one run would be trained over the other."""
+    owners: dict[Path, str] = {}
+    for name in wanted:
+        owner = owners.setdefault((out / name).resolve(), name)
+        if owner != name:
+            raise RunError(f"{out / name}: is the folder of two runs, {owner!r} and {name!r}")

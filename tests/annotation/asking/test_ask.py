@@ -1,14 +1,16 @@
 """Questions: molecules of each reading, capped and formula lists, and what is noted."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from mzseek.annotation.asking.ask import ask, error_ppm
-from mzseek.annotation.asking.ions import Ions
-from mzseek.annotation.asking.tolerance import Tolerance
-from mzseek.annotation.candidates.listed import ListedSource
-from mzseek.annotation.candidates.source import Molecule
-from mzseek.annotation.features import Feature
+from mzseek.annotation.candidates import Molecule
+from mzseek.annotation.features import Feature, Tolerance
+from mzseek.annotation.hypotheses import Ions
+from mzseek.annotation.query import ask, error_ppm
+from mzseek.annotation.sources import ListedSource
+from mzseek.core.errors import AnnotationError
 from mzseek.spectra import Spectrum
 
 MASS = 194.080376
@@ -66,9 +68,49 @@ def test_formulas_that_are_known():
     assert keys(asked(formulas={"g": "C9H10O5"})) == [["A", "B"]]
 
 
-def test_lists_of_features_are_taken_whole_whatever_their_mass():
+def test_formulas_in_any_order_of_elements():
+    assert keys(asked(formulas={"f": "O5H10C9"})) == [["B"]]
+    with pytest.raises(AnnotationError, match="formula 'Xx'"):
+        asked(formulas={"f": "Xx"})
+
+
+def test_listed_candidates_of_another_mass_are_skipped_and_counted():
     question = asked(lists={"f": [0, 2]})
-    assert keys(question) == [["A", "C"]]
+    assert keys(question) == [["A"]]
+    assert question.mass_mismatches == 1
+    assert question.notes == (
+        "1 listed candidate was skipped: the mass contradicts the precursor under every ion tried",
+    )
+    kept = asked(lists={"f": [0, 2]}, keep_mass_mismatches=True)
+    assert keys(kept) == [["A", "C"]]
+    assert kept.notes == ("1 listed candidate contradicts the mass of the precursor",)
+
+
+def test_formulas_narrow_lists_of_features():
+    question = asked(lists={"f": [0, 1]}, formulas={"f": "C9H10O5"})
+    assert keys(question) == [["B"]]
+    assert question.notes == ("only molecules of C9H10O5",)
+    none = asked(lists={"f": [0]}, formulas={"f": "C9H10O5"})
+    assert none.kept == 0
+    assert none.notes[-1] == "no candidate that mine lists for it has the formula C9H10O5"
+
+
+def test_tables_name_features_by_file_and_id():
+    shared = replace(feature(name="a.mgf:7"), id="7", names=("a.mgf:7",))
+    lists, formulas = {"7": [0], "a.mgf:7": [1]}, {"7": "C8H10N4O2"}
+    assert keys(asked(shared, lists=lists, formulas=formulas)) == [["B"]]
+    sole = replace(feature(name="7"), id="7", names=("7", "a.mgf:7"))
+    assert keys(asked(sole, lists=lists)) == [["A"]]
+    assert keys(asked(sole, lists={"a.mgf:7": [1]})) == [["B"]]
+
+
+def test_long_lists_of_features_are_cut_as_others_are():
+    question = asked(lists={"f": [0, 1]}, most=1)
+    assert keys(question) == [["A"]]
+    assert question.notes[-1].startswith("2 candidates, of which the 1 nearest")
+
+
+def test_lists_of_features_are_read_as_every_ion():
     two = asked(feature(adduct=None), lists={"f": [0, 2]})
     assert {r.adduct: [m.key for m in own]
             for r, own in zip(two.readings, two.molecules, strict=True)} == {
@@ -148,4 +190,49 @@ def test_listed_molecules_are_tried_as_ions_that_they_can_form():
     ethane = Molecule("CC", "OTMSDBZUPAUEDD", "C2H6", 30.04695)
     question = candidates(feature(None, 104.1070), CHOLINE, AMINE, ethane, lists={"f": [0, 1, 2]})
     assert keys(question) == [[AMINE.key], [CHOLINE.key]]
-    assert sum(question.removed.values()) == 1
+    assert (question.mass_mismatches, question.removed) == (1, {})
+    kept = candidates(feature(None, 104.1070), CHOLINE, AMINE, ethane, lists={"f": [0, 1, 2]},
+                      keep_mass_mismatches=True)  # fmt: skip
+    assert sum(kept.removed.values()) == 1  # ethane takes up no proton
+
+
+BERBERINE = Molecule(
+    "COc1ccc2cc3[n+](cc2c1OC)CCc1cc2c(cc1-3)OCO2", "YBHILYKTIRIUTE", "C20H18NO4+", 336.123035
+)
+NAPHTHALENE = Molecule("c1ccc2ccccc2c1", "UFWIBTONFRDIAS", "C10H8", 128.0626)
+
+
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize(("molecule", "adduct", "mz", "kept"), [
+    (CHOLINE, "[M]+", 104.10699, 1),
+    (CHOLINE, None, 104.10699, 1),
+    (CHOLINE, "[M+H]+", 104.10699, 0),  # of the cation's m/z
+    (CHOLINE, "[M+H]+", 105.11427, 0),  # of the m/z that arithmetic would have
+    (CHOLINE, None, 105.11427, 0),
+    (CHOLINE, None, 249.09, 0),
+    (CHOLINE, "[M]+", 104.10644, 0),  # an electron too many
+    (BERBERINE, "[M]+", 336.12304, 1),
+    (BERBERINE, None, 336.12304, 1),
+    (BERBERINE, "[M+H]+", 337.13031, 0),
+    (BERBERINE, "[M+Na]+", 359.11225, 0),
+    (NAPHTHALENE, "[M]+", 128.06205, 1),
+    (NAPHTHALENE, None, 128.06205, 0),
+    (NAPHTHALENE, "[M]+", 128.0626, 0),  # without the electron's mass
+])  # fmt: skip
+def test_permanent_charges_are_judged_alike_in_lists_and_databases(
+    listed, molecule, adduct, mz, kept
+):
+    lists = {"f": [0]} if listed else None
+    question = candidates(feature(adduct, mz), molecule, lists=lists, tolerance=Tolerance(3.0))
+    assert question.kept == kept
+    if kept:
+        assert question.readings[0].adduct == "[M]+"
+
+
+def test_a_known_formula_need_not_state_the_charge():
+    for lists in (None, {"f": [0, 1]}):
+        for formula in ("C5H14NO", "C5H14NO+"):
+            question = candidates(
+                feature(None, 104.10699), CHOLINE, AMINE, lists=lists, formulas={"f": formula}
+            )
+            assert keys(question) == [[CHOLINE.key]]

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.annotation.asking.instruments import (
+from mzseek.annotation.features import Tolerance
+from mzseek.annotation.hypotheses import (
     DEFAULT,
     INSTRUMENTS,
     check_instrument,
@@ -13,8 +14,7 @@ from mzseek.annotation.asking.instruments import (
     tolerances,
     unexplained_remark,
 )
-from mzseek.annotation.asking.tolerance import Tolerance
-from mzseek.errors import AnnotationError
+from mzseek.core.errors import AnnotationError
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mzseek.adducts import parse_adduct
-from mzseek.annotation.asking.ions import (
+from mzseek.annotation.features import Feature, Tolerance
+from mzseek.annotation.hypotheses import (
     USUAL,
     Ions,
     hypotheses,
@@ -12,9 +12,8 @@ from mzseek.annotation.asking.ions import (
     uncalibrated,
     with_ion,
 )
-from mzseek.annotation.asking.tolerance import Tolerance
-from mzseek.annotation.features import Feature
-from mzseek.errors import AnnotationError
+from mzseek.chem.adducts import parse_adduct
+from mzseek.core.errors import AnnotationError
 from mzseek.spectra import Spectrum
 
 MASS = 194.080376  # caffeine

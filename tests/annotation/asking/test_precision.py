@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from mzseek.annotation.asking.precision import as_known
-from mzseek.annotation.asking.tolerance import Tolerance
-from mzseek.annotation.features import Feature
+from mzseek.annotation.features import Feature, Tolerance
+from mzseek.annotation.hypotheses import as_known
 from mzseek.spectra import Spectrum
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mzseek.annotation.asking.tolerance import Tolerance
-from mzseek.errors import AnnotationError
+from mzseek.annotation.features import Tolerance
+from mzseek.core.errors import AnnotationError
 
 
 @pytest.mark.parametrize(

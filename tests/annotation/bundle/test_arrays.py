@@ -1,6 +1,8 @@
 """Arrays in one file."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from mzseek.annotation.bundle.arrays import Arrays, write_arrays
-from mzseek.errors import BundleError
+from mzseek.bundle.arrays import Arrays, write_arrays
+from mzseek.core.errors import BundleError
 
 TYPES = st.sampled_from(["i1", "u1", "i4", "u2", "i8", "f4", "f8", "?", "S5"])
 
@@ -84,3 +86,44 @@ def test_a_header_that_promises_too_much_is_refused(written: Path) -> None:
     written.write_bytes(whole.replace(b'"shape":[2000]', b'"shape":[9000]'))
     with pytest.raises(BundleError, match="mz is damaged"):
         Arrays(written)["a/mz"]
+
+
+def with_entry(path: Path, name: str, **changes: Any) -> Path:
+    """The file with other facts about an array in its header."""
+    data = path.read_bytes()
+    first = data.index(b"\n") + 1
+    length = int.from_bytes(data[first : first + 8], "little")
+    header = json.loads(data[first + 8 : first + 8 + length])
+    header[name] |= changes
+    text = json.dumps(header).encode()
+    path.write_bytes(
+        data[:first] + len(text).to_bytes(8, "little") + text + data[first + 8 + length :]
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"units": 0}, "units of 0, expected one of"),
+        ({"units": 7}, "units of 7, expected one of"),
+        ({"shape": [2**40]}, "it is too large"),
+        ({"shape": [2**62, 4]}, "it is too large"),
+        ({"shape": [2]}, "lengths that do not fit"),
+        ({"width": 9}, "it is too large"),
+        ({"dtype": "O"}, "type object"),
+        ({"bytes": 0}, "is damaged"),
+    ],
+)
+def test_headers_of_impossible_arrays_are_refused(tmp_path: Path, changes, reason: str) -> None:
+    write_arrays(tmp_path / "a.bin", {"mz": np.array([50.25, 60.5, 70.75])})
+    opened = Arrays(with_entry(tmp_path / "a.bin", "mz", **changes))
+    with pytest.raises(BundleError, match=reason):
+        _ = opened["mz"]
+
+
+def test_one_frame_that_is_said_to_be_two_arrays_is_read_as_both(tmp_path: Path) -> None:
+    same = np.array([1.0, 2.0, 3.0, 4.0])
+    write_arrays(tmp_path / "a.bin", {"one": same, "two": same})
+    opened = Arrays(with_entry(tmp_path / "a.bin", "two", shape=[2, 2]))
+    assert (opened["one"].shape, opened["two"].shape) == ((4,), (2, 2))

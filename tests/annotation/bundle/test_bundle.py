@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from mzseek.annotation.bundle import Bundle
-from mzseek.annotation.bundle import bundle as module
-from mzseek.annotation.bundle.layout import MANIFEST
-from mzseek.errors import BundleError
+from mzseek.bundle import Bundle
+from mzseek.bundle import bundle as module
+from mzseek.bundle.arrays import write_arrays
+from mzseek.bundle.bundle import MANIFEST, shipped
+from mzseek.core.errors import BundleError
 from mzseek.evidence.fitted import Fitted
-from mzseek.evidence.lists import Lists
+from mzseek.evidence.queries import Lists
 from mzseek.library import Library
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
@@ -167,3 +168,105 @@ def test_without_a_shipped_one_it_says_what_to_do(
         Bundle.open()
     shutil.copytree(bundle_folder, tmp_path / "bundle")
     assert Bundle.open().folder == tmp_path / "bundle"
+
+
+def rewritten(copied: Path, name: str, change) -> Path:
+    """The bundle with another JSON file in it, signed as if it had been written so."""
+    facts = json.loads((copied / name).read_text())
+    change(facts)
+    (copied / name).write_text(json.dumps(facts))
+    sign(copied)
+    return copied
+
+
+@pytest.mark.parametrize("name", ["arrays.bin", "manifest.json"])
+def test_a_link_in_the_place_of_a_file_is_refused(copied: Path, tmp_path: Path, name: str) -> None:
+    (copied / name).rename(tmp_path / "elsewhere")
+    (copied / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BundleError, match=f"{name} is a link, expected a file; copy what it"):
+        Bundle.open(copied)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_numbers_that_are_none_are_refused(copied: Path, value: float) -> None:
+    rewritten(copied, "confidence.json", lambda facts: facts["positive"].update(dependence=value))
+    with pytest.raises(BundleError, match=r"confidence\.json: holds .*, expected finite numbers"):
+        _ = Bundle.open(copied).confidence
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400)])
+def test_whole_numbers_without_end_are_refused(copied: Path, value: int) -> None:
+    rewritten(copied, "confidence.json", lambda facts: facts["positive"].update(floor=value))
+    with pytest.raises(BundleError, match=r"positive mode: floor is .*, expected a number"):
+        _ = Bundle.open(copied).confidence
+
+
+@pytest.mark.parametrize("value", [0, -1.0])
+def test_spreads_that_are_not_above_0_are_refused(copied: Path, value: float) -> None:
+    def change(facts) -> None:
+        channel = next(iter(facts["ranker"]["spread"].values()))
+        channel[next(iter(channel))] = value
+
+    rewritten(copied, "model.json", change)
+    with pytest.raises(BundleError, match=r"model\.json: has a spread that is not above 0"):
+        _ = Bundle.open(copied).fitted
+
+
+@pytest.mark.parametrize("kind", ["unheard of", 3])
+def test_an_unknown_fingerprint_is_refused(copied: Path, kind: object) -> None:
+    rewritten(copied, "model.json", lambda facts: facts.update(fingerprint=kind))
+    with pytest.raises(BundleError, match=r"model\.json: fingerprint is .*, expected one of"):
+        _ = Bundle.open(copied).fingerprint
+
+
+@pytest.mark.parametrize("most", [0, -5, "many", None])
+def test_a_wrong_number_of_peaks_is_refused(copied: Path, most: object) -> None:
+    rewritten(copied, "card.json", lambda facts: facts["library"].update(most_peaks=most))
+    with pytest.raises(BundleError, match=r"library\.most_peaks is .*, expected 1 or more"):
+        _ = Bundle.open(copied).most_peaks
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "reason"),
+    [
+        ("channels/0/positive.first", None, "positive.first is missing"),
+        ("channels/0/positive.worth", lambda own: own[:-1], r"shape \(5, 2, 9\), expected \(6,"),
+        ("channels/0/negative.totals", lambda own: own[:-1], r"shape \(2,\), expected \(3,\)"),
+        ("channels/1/mz", None, "mz is missing"),
+        ("channels/1/heights", lambda own: own[:-1], "has an array of shape"),
+        ("channels/1/pointers", lambda own: own[::-1], "row pointers that do not rise"),
+        ("channels/1/molecule_of", lambda own: own + 2**20, "is damaged"),
+        ("channels/1/bits.morgan2", lambda own: own + 2**20, "is damaged"),
+        ("channels/1/bits.morgan2", None, "bits.morgan2 is missing"),
+        ("channels/0/positive.last", lambda own: own * np.nan, "holds what is no number"),
+    ],
+)
+def test_learned_arrays_that_do_not_fit_are_refused(
+    copied: Path, name: str, change, reason: str
+) -> None:
+    arrays = {key: np.array(own) for key, own in Bundle.open(copied).arrays.items()}
+    if change is None:
+        del arrays[name]
+    else:
+        arrays[name] = change(arrays[name])
+    write_arrays(copied / "arrays.bin", arrays)
+    sign(copied)
+    with pytest.raises(BundleError, match=reason):
+        _ = Bundle.open(copied).fitted
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("name", ["library/mz", "molecules/masses"])
+def test_numbers_without_end_in_arrays_are_refused(copied: Path, name: str, value: float) -> None:
+    arrays = {key: np.array(own) for key, own in Bundle.open(copied).arrays.items()}
+    arrays[name][-1] = value
+    write_arrays(copied / "arrays.bin", arrays)
+    sign(copied)
+    with pytest.raises(BundleError, match=r"is damaged|numbers without end"):
+        Bundle.open(copied).verify()
+
+
+def test_only_the_shipped_bundle_is_called_so(bundle_folder: Path) -> None:
+    assert not Bundle.open(bundle_folder).is_shipped
+    assert Bundle.open().is_shipped
+    assert Bundle.open(shipped()).is_shipped

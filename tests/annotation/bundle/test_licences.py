@@ -2,7 +2,7 @@
 
 import pytest
 
-from mzseek.annotation.bundle.licences import is_allowed, licence_family, licence_text
+from mzseek.bundle.write import is_allowed, licence_family, licence_text
 
 
 @pytest.mark.parametrize(

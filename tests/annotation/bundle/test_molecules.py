@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mzseek.annotation.bundle.molecules import BoxedMolecules, molecule_table
-from mzseek.errors import BundleError
+from mzseek.bundle.molecules import BundledMolecules, molecule_table
+from mzseek.core.errors import BundleError
 
 
 def row(key: str, mass: float, source: str = "a", name: str = "") -> dict[str, object]:
@@ -16,12 +16,12 @@ def row(key: str, mass: float, source: str = "a", name: str = "") -> dict[str, o
 
 
 @pytest.fixture
-def box() -> BoxedMolecules:
+def box() -> BundledMolecules:
     rows = [row("B" * 14, 20.0), row("A" * 14, 10.0, "a"), row("A" * 14, 10.0000001, "b", "ten")]
-    return BoxedMolecules(molecule_table([*rows, row("C" * 14, 20.0001)]))
+    return BundledMolecules(molecule_table([*rows, row("C" * 14, 20.0001)]))
 
 
-def test_equal_molecules_are_one_with_the_sources_of_all(box: BoxedMolecules) -> None:
+def test_equal_molecules_are_one_with_the_sources_of_all(box: BundledMolecules) -> None:
     assert len(box) == 3
     assert box.table["key"].to_pylist() == ["A" * 14, "B" * 14, "C" * 14]
     assert box.table["sources"].to_pylist()[0] == ["a", "b"]
@@ -29,7 +29,7 @@ def test_equal_molecules_are_one_with_the_sources_of_all(box: BoxedMolecules) ->
     assert box.collections() == ["a", "b"]
 
 
-def test_look_ups_by_mass(box: BoxedMolecules) -> None:
+def test_look_ups_by_mass(box: BundledMolecules) -> None:
     found = box.many_by_mass([20.0, 10.0, 15.0], ppm=10)
     assert found.of(0).tolist() == [1, 2]
     assert found.of(1).tolist() == [0]
@@ -40,7 +40,7 @@ def test_look_ups_by_mass(box: BoxedMolecules) -> None:
     assert box.smiles[0] == "C" * 10
 
 
-def test_look_ups_by_key_and_formula(box: BoxedMolecules) -> None:
+def test_look_ups_by_key_and_formula(box: BundledMolecules) -> None:
     assert box.by_key("a" * 14 + "-UHFFFAOYSA-N").table["row"].to_pylist() == [0]
     assert len(box.by_key("X" * 14)) == 0
     assert box.by_formula("C20").table["row"].to_pylist() == [1, 2]
@@ -50,14 +50,14 @@ def test_look_ups_by_key_and_formula(box: BoxedMolecules) -> None:
     ("masses", "ppm"), [([0.0], 10), ([np.nan], 10), ([5.0], -1), ([5.0], 1e6)]
 )
 def test_what_is_no_question_is_refused(
-    box: BoxedMolecules, masses: list[float], ppm: float
+    box: BundledMolecules, masses: list[float], ppm: float
 ) -> None:
     with pytest.raises(BundleError, match=r"expected|no positive number"):
         box.many_by_mass(masses, ppm)
 
 
-def test_a_table_of_another_form_is_refused(box: BoxedMolecules) -> None:
+def test_a_table_of_another_form_is_refused(box: BundledMolecules) -> None:
     with pytest.raises(BundleError, match="other columns"):
-        BoxedMolecules(pa.table({"key": ["a"]}))
+        BundledMolecules(pa.table({"key": ["a"]}))
     with pytest.raises(BundleError, match="not sorted by mass"):
-        BoxedMolecules(box.table.take([1, 0]))
+        BundledMolecules(box.table.take([1, 0]))

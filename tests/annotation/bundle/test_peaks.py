@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from mzseek.annotation.bundle.peaks import compact_ions, compact_peaks, compact_spectrum
-from mzseek.library.lists import Ions, Lists
-from mzseek.ragged import pointers
+from mzseek.bundle.bundle import compact_ions, compact_peaks, compact_spectrum
+from mzseek.core.ragged import pointers
+from mzseek.library.similarity import Ions, Lists
 
 
 @pytest.fixture

@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.annotation.bundle import Bundle
-from mzseek.annotation.bundle.arrays import Arrays, write_arrays
-from mzseek.annotation.bundle.layout import MANIFEST, PRIOR
-from mzseek.annotation.bundle.prior import LearnedPrior, open_prior, pack_prior
-from mzseek.errors import BundleError
-from mzseek.evidence.molecules import Molecules
+from mzseek.bundle import Bundle
+from mzseek.bundle.arrays import Arrays, write_arrays
+from mzseek.bundle.bundle import MANIFEST, PRIOR, LearnedPrior, open_prior, pack_prior
+from mzseek.core.errors import BundleError
+from mzseek.evidence.queries import Molecules
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.annotation.bundle import Bundle
-from mzseek.annotation.bundle.layout import MOLECULES
-from mzseek.annotation.writing.links import canonical, link
+from mzseek.bundle import Bundle
+from mzseek.bundle.bundle import MOLECULES
 from mzseek.chem import exact_mass, inchikey_block
+from mzseek.chem.identifiers import canonical, link
 
 COMMON = Path(__file__).parents[3] / "benchmarks" / "common_metabolites.tsv"
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.annotation.bundle.arrays import Arrays, write_arrays
-from mzseek.annotation.bundle.states import open_states, pack_states
-from mzseek.errors import BundleError
-from mzseek.evidence.channel import Learned
+from mzseek.bundle.arrays import Arrays, write_arrays
+from mzseek.bundle.bundle import open_states, pack_states
+from mzseek.core.errors import BundleError
+from mzseek.evidence.channel import ChannelState
 from mzseek.evidence.fitted import Fitted
 from mzseek.runs.run import Run
 
@@ -33,10 +33,10 @@ def test_all_but_peaks_comes_back_as_it_was(fitted: Fitted, tmp_path: Path) -> N
 
 
 def test_the_place_of_a_run_is_not_told(fitted: Fitted) -> None:
-    from mzseek.evidence.channels.network import Network, NetworkOptions
+    from mzseek.evidence.network_scores import Network, NetworkOptions
 
     channel = Network(NetworkOptions(path="/home/me/runs/emb-cos"))
-    learned = Learned({}, {}, np.array([b"A" * 14]))
+    learned = ChannelState({}, {}, np.array([b"A" * 14]))
     facts, _ = pack_states(Fitted([channel], [learned], fitted.ranker))
     assert facts["channels"][0]["options"]["path"] == "emb-cos"
     assert facts["channels"][0]["label"] == channel.label == "run:emb-cos"

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from mzseek.annotation.bundle.subset import write_subset
-from mzseek.datasets.table import read_table
-from mzseek.errors import BundleError
+from mzseek.bundle.subset import write_subset
+from mzseek.core.errors import BundleError
+from mzseek.datasets.files import read_table
 
 
 @pytest.fixture
@@ -54,6 +54,6 @@ def test_the_same_seed_makes_the_same_bytes(files, bundle, tmp_path):
 
 
 def test_a_bundle_without_positive_spectra(bundle, tmp_path, monkeypatch):
-    monkeypatch.setattr("mzseek.annotation.bundle.subset._chosen", lambda *_: [])
+    monkeypatch.setattr("mzseek.bundle.subset._chosen", lambda *_: [])
     with pytest.raises(BundleError, match="no spectra of positive mode"):
         write_subset(bundle, tmp_path / "set")

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.annotation.bundle import Bundle, write
-from mzseek.annotation.bundle.making.export import Extras, export_run
-from mzseek.annotation.bundle.molecules import BoxedMolecules
-from mzseek.errors import BundleError, DatasetError
+from mzseek.bundle import Bundle, write
+from mzseek.bundle.export import Extras, export_run
+from mzseek.bundle.molecules import BundledMolecules
+from mzseek.core.errors import BundleError, DatasetError
 from mzseek.runs.run import Run
 
 
@@ -41,6 +41,6 @@ def test_one_that_is_too_large_is_refused_and_not_written(
 
 
 def test_a_molecule_that_is_missing_is_told(bundle: Bundle) -> None:
-    none = BoxedMolecules(bundle.molecules.table.slice(0, 0))
+    none = BundledMolecules(bundle.molecules.table.slice(0, 0))
     with pytest.raises(BundleError, match="AAAA: a molecule of the library is not among"):
         write._rows([("AAAA", 1.0)], none)

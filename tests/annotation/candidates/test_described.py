@@ -2,9 +2,8 @@
 
 import pytest
 
-from mzseek.annotation.candidates.described import open_described, save_described
-from mzseek.annotation.candidates.listed import ListedSource, file_source
-from mzseek.annotation.candidates.source import Molecule
+from mzseek.annotation.candidates import Molecule
+from mzseek.annotation.sources import ListedSource, file_source, open_described, save_described
 
 
 @pytest.mark.parametrize(

@@ -1,26 +1,26 @@
-"""Candidates from library matches, and background molecules."""
+"""Candidates from library matches."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from mzseek.annotation.asking.ask import Asked
-from mzseek.annotation.asking.ions import Hypothesis
-from mzseek.annotation.bundle.molecules import BoxedMolecules, molecule_table
-from mzseek.annotation.candidates.extra import (
-    BACKGROUND,
+from mzseek.annotation.candidates import Molecule
+from mzseek.annotation.hypotheses import Hypothesis
+from mzseek.annotation.query import FeatureQuery
+from mzseek.annotation.references import (
+    LEAST_MATCHED,
+    LEAST_SIMILARITY,
     LIBRARY_SOURCE,
+    Neighbours,
     add_library_candidates,
-    background_of,
     joins_candidates,
+    matched_intensity,
     unlisted_match,
     unlisted_note,
 )
-from mzseek.annotation.candidates.source import Molecule
-from mzseek.annotation.levels import LEAST_MATCHED, LEAST_SIMILARITY
-from mzseek.annotation.references import Neighbours, matched_intensity
-from mzseek.chem.describe import describe_structure
+from mzseek.bundle.molecules import BundledMolecules, molecule_table
+from mzseek.chem.molecules import describe_structure
 
 CAFFEINE, THEOBROMINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O", "Cn1cnc2c1c(=O)[nH]c(=O)n2C"
 ISOMER = "CCn1c(=O)[nH]c2ncn(C)c2c1=O"
@@ -32,19 +32,19 @@ def molecule(smiles: str) -> Molecule:
     return Molecule(own.smiles, own.key[:14], own.formula, own.mass)
 
 
-def store(*smiles: str) -> BoxedMolecules:
+def store(*smiles: str) -> BundledMolecules:
     rows = [
         {"key": m.key, "smiles": m.smiles, "formula": m.formula, "mass": m.mass, "sources": [],
          "identifiers": [], "names": []}
         for m in map(molecule, smiles)
     ]  # fmt: skip
-    return BoxedMolecules(molecule_table(rows))
+    return BundledMolecules(molecule_table(rows))
 
 
 @pytest.fixture
 def query(make_feature):
     reading = Hypothesis("[M+H]+", ("[M+H]+",), MASS, 0.002)
-    return Asked(
+    return FeatureQuery(
         make_feature(), (reading,), ([molecule(ISOMER)],), ("[M+H]+",), 1, hypotheses=(reading,)
     )
 
@@ -100,34 +100,6 @@ def test_a_strict_list_reports_the_match_outside_it(query, near):
     assert unlisted_note(match) == (
         "a reference spectrum of Caffeine matches at 0.99; Caffeine is not in your list"
     )
-
-
-def test_the_background_holds_molecules_of_the_mass_first_and_no_candidates(query):
-    bundled = store(CAFFEINE, ISOMER, THEOBROMINE, "CCO")
-    background = background_of(query, bundled)
-    assert background is not None
-    smiles = [m.smiles for m in background.molecules[0]]
-    assert smiles == [molecule(text).smiles for text in (CAFFEINE, THEOBROMINE, "CCO")]
-    assert {m.row for m in background.molecules[0]} == {-1}
-    without = background_of(query, bundled, without=molecule(CAFFEINE).key)
-    assert without is not None
-    assert molecule(CAFFEINE).key not in {m.key for m in without.molecules[0]}
-
-
-def test_a_long_list_is_compared_with_molecules_of_its_mass_only(query):
-    long = replace(query, molecules=([replace(molecule(ISOMER), key=f"K{n}")
-                                      for n in range(BACKGROUND)],))  # fmt: skip
-    assert background_of(long, store(THEOBROMINE, "CCO")) is None
-    background = background_of(long, store(CAFFEINE, THEOBROMINE, "CCO"))
-    assert background is not None
-    assert [m.smiles for m in background.molecules[0]] == [molecule(CAFFEINE).smiles]
-    more = background_of(long, store(CAFFEINE, THEOBROMINE), most=2 * BACKGROUND)
-    assert more is not None
-    assert len(more.molecules[0]) == 2
-
-
-def test_without_bundled_molecules_there_is_no_background(query):
-    assert background_of(query, store()) is None
 
 
 def test_matched_intensity_is_the_lower_share_without_precursors(make_peaks, make_reference):

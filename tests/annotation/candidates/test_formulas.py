@@ -2,8 +2,8 @@
 
 import pytest
 
-from mzseek.annotation.candidates.formulas import read_formulas
-from mzseek.errors import InputError
+from mzseek.annotation.candidates import read_formulas
+from mzseek.core.errors import InputError
 
 
 def written(tmp_path, text):

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.annotation.candidates.index import MoleculeIndex, build_index, index_path
-from mzseek.annotation.candidates.store import StoreSource, index_store
+from mzseek.annotation.candidates import MoleculeIndex, build_index, index_path
+from mzseek.annotation.sources import StoreSource, index_store
+from mzseek.core.errors import DatabaseError
 from mzseek.database import Database, build_database, file_sources
-from mzseek.errors import AnnotationError
-from mzseek.evidence.molecules import Indexed, Molecules
+from mzseek.evidence.queries import Indexed, Molecules
 
 SMILES = ["CCO", "COC", "CCC", "c1ccccc1O", "CC(=O)Oc1ccccc1C(=O)O"]
 KINDS = ("morgan2", "rdkit")
@@ -42,7 +42,7 @@ def test_all_that_is_read_is_what_would_be_computed(store: Path) -> None:
 
 def test_nothing_is_parsed_that_is_kept(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = StoreSource.open(store)
-    monkeypatch.setattr("mzseek.evidence.molecules.parse_molecule", lambda text: 1 / 0)
+    monkeypatch.setattr("mzseek.evidence.queries.parse_molecule", lambda text: 1 / 0)
     table = Molecules(["never read"], jobs=1, indexed=Indexed(source.index, np.array([0])))
     table.read(KINDS, pieces=True)
     assert len(table.pieces) == 1
@@ -63,7 +63,7 @@ def test_the_index_of_other_molecules_is_refused(store: Path, tmp_path: Path) ->
     (tmp_path / "other.smi").write_text("CCCC\n")
     build_database(file_sources([tmp_path / "other.smi"]), tmp_path / "other")
     shutil.copytree(index_path(store), tmp_path / "other.index")
-    with pytest.raises(AnnotationError, match=r"other\.index: is the index of other molecules"):
+    with pytest.raises(DatabaseError, match=r"other\.index: is the index of other molecules"):
         StoreSource.open(tmp_path / "other")
 
 
@@ -72,8 +72,56 @@ def test_damage_and_other_folders_are_refused(store: Path, tmp_path: Path) -> No
     assert made.kinds == KINDS
     file = tmp_path / "kept" / "words.rdkit.npy"
     file.write_bytes(file.read_bytes()[:-8])
-    with pytest.raises(AnnotationError, match=r"words\.rdkit\.npy"):
+    with pytest.raises(DatabaseError, match=r"words\.rdkit\.npy"):
         MoleculeIndex.open(tmp_path / "kept", "a list", 5)
     (tmp_path / "kept" / "manifest.json").write_text(json.dumps({"kind": "something"}))
-    with pytest.raises(AnnotationError):
+    with pytest.raises(DatabaseError):
         MoleculeIndex.open(tmp_path / "kept", "a list", 5)
+
+
+def changed(folder: Path, name: str, place: int) -> None:
+    """Change a number of an array by as little as a trial of hostile changes did."""
+    array = np.load(folder / name)
+    array.reshape(-1)[place] += array.dtype.type(1)
+    np.save(folder / name, array)
+
+
+@pytest.mark.parametrize("name", ["pieces.masses.npy", "pieces.codes.npy", "pieces.breaks.npy"])
+def test_changed_pieces_are_refused_when_they_are_read(tmp_path: Path, name: str) -> None:
+    many = ["C" * length for length in range(1, 81)]
+    build_index([many], 80, tmp_path / "kept", "a list", KINDS, jobs=1)
+    changed(tmp_path / "kept", name, -1)
+    index = MoleculeIndex.open(tmp_path / "kept", "a list", 80)
+    assert len(index.pieces(np.array([0, 63]))) == 2  # another block, which is as it was
+    said = r"kept: pieces\.\*\.npy has changed; make it again with `mzseek database index`"
+    with pytest.raises(DatabaseError, match=said):
+        index.pieces(np.array([0, 79]))
+
+
+def test_changed_fingerprints_and_sums_are_refused(tmp_path: Path) -> None:
+    build_index([SMILES], 5, tmp_path / "kept", "a list", KINDS, jobs=1)
+    changed(tmp_path / "kept", "words.rdkit.npy", 0)
+    index = MoleculeIndex.open(tmp_path / "kept", "a list", 5)
+    assert len(index.words("morgan2", np.array([0]))) == 1
+    with pytest.raises(DatabaseError, match=r"words\.rdkit\.npy has changed; make it again"):
+        index.words("rdkit", np.array([3]))
+    changed(tmp_path / "kept", "sums.npy", 0)
+    with pytest.raises(DatabaseError, match=r"sums\.npy has changed; make it again"):
+        MoleculeIndex.open(tmp_path / "kept", "a list", 5)
+
+
+def test_an_index_without_sums_of_blocks_is_read_whole(tmp_path: Path, resign) -> None:
+    folder = tmp_path / "kept"
+    build_index([SMILES], 5, folder, "a list", KINDS, jobs=1)
+    (folder / "sums.npy").unlink()
+    facts = json.loads((folder / "manifest.json").read_text())
+    del facts["files"]["sums.npy"]
+    (folder / "manifest.json").write_text(json.dumps(facts))
+    assert len(MoleculeIndex.open(folder, "a list", 5).pieces(np.array([4]))) == 1
+    changed(folder, "pieces.masses.npy", 0)
+    with pytest.raises(DatabaseError, match=r"pieces\.masses\.npy has changed; make it again"):
+        MoleculeIndex.open(folder, "a list", 5)
+    np.save(folder / "pieces.codes.npy", np.full_like(np.load(folder / "pieces.codes.npy"), 77))
+    index = MoleculeIndex.open(resign(folder), "a list", 5)
+    with pytest.raises(DatabaseError, match=r"pieces\.codes\.npy: is damaged .*holds 77.*index"):
+        index.pieces(np.array([0]))

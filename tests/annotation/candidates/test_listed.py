@@ -5,9 +5,9 @@ import pyarrow.parquet as pq
 import pytest
 from rdkit import Chem
 
-from mzseek.annotation.candidates.listed import file_source
-from mzseek.annotation.candidates.source import Molecule, distinct
-from mzseek.errors import AnnotationError, InputError
+from mzseek.annotation.candidates import Molecule, distinct
+from mzseek.annotation.sources import file_source
+from mzseek.core.errors import AnnotationError, InputError
 
 ETHANOL = 46.041865
 
@@ -78,13 +78,6 @@ def test_columns_that_the_user_names(tmp_path):
         file_source(path, [])
     source = file_source(path, [], {"smiles": "Struktur", "name": "Bezeichnung"})
     assert [each.name for each in source.within(ETHANOL, 0.001)] == ["Weingeist"]
-
-
-def test_by_formula_in_any_order(tmp_path):
-    source = file_source(written(tmp_path, "smiles\nCCO\nCCC\n"), [])
-    assert [m.smiles for m in source.of_formula("OC2H6", ETHANOL, 0.001)] == ["CCO"]
-    with pytest.raises(AnnotationError, match="formula 'Xx'"):
-        source.of_formula("Xx", ETHANOL, 0.001)
 
 
 def test_facts_name_the_file_and_its_checksum(tmp_path):

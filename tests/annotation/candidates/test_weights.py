@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from mzseek.annotation.candidates.weights import read_weights
-from mzseek.errors import InputError
+from mzseek.annotation.prior import read_weights
+from mzseek.core.errors import InputError
 
 CAFFEINE = "RYYVLZVUVIJVGH"
 ETHANOL = "LFQSCWFLJHTTHZ"

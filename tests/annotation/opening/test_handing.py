@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from mzseek.annotation.candidates.listed import file_source
-from mzseek.annotation.opening.handing import Handed
-from mzseek.annotation.opening.lending import lend
+from mzseek.annotation.annotator import SharedState, lend
+from mzseek.annotation.sources import file_source
 from mzseek.library import Library
 
 
@@ -19,7 +18,7 @@ def source(tmp_path):
 def test_states_and_candidates_come_back_bit_by_bit(bundle, make_library, source, tmp_path):
     row = ("CCOC(=O)c1ccc(N)cc1OCCCl", "[M+H]+", [60.05, 77.0386], [0.2, 1.0])
     fitted, added = lend(bundle.fitted, [Library.open(make_library([row]))])
-    handed = Handed(tmp_path)
+    handed = SharedState(tmp_path)
     handed.put(source, fitted, added)
     again, said = handed.lent(bundle.fitted)
     assert said == added
@@ -32,7 +31,7 @@ def test_states_and_candidates_come_back_bit_by_bit(bundle, make_library, source
 
 
 def test_nothing_is_handed_where_there_is_nothing(bundle, tmp_path):
-    handed = Handed(tmp_path)
+    handed = SharedState(tmp_path)
     handed.put(None, bundle.fitted, {})
     assert list(tmp_path.iterdir()) == []
     assert handed.lent(bundle.fitted) == (bundle.fitted, {})

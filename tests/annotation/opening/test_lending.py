@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from mzseek.annotation.bundle import Bundle
-from mzseek.annotation.opening.lending import lend, lending_lines, measured
+from mzseek.annotation.annotator import lend, lending_lines, measured
+from mzseek.bundle import Bundle
 from mzseek.library import Library
 
 NEW = "CCOC(=O)c1ccc(N)cc1OCCCl"

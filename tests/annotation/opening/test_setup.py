@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.annotation.opening.setup import LIBRARY, Setup, larger_databases, setup_of
-from mzseek.errors import AnnotationError
+from mzseek.annotation.setup import LIBRARY, Setup, larger_databases, setup_of
+from mzseek.core.errors import AnnotationError
 
 
 def test_nothing_named_is_what_comes_in_the_box() -> None:
@@ -58,6 +58,6 @@ def test_a_database_that_is_made_by_name_is_made_first(
 
 def test_larger_databases_can_be_had_from_pip_alone(monkeypatch) -> None:
     assert larger_databases()[0] == "mzseek database hmdb --out hmdb"
-    monkeypatch.setattr("mzseek.annotation.opening.setup.has", lambda package: False)
+    monkeypatch.setattr("mzseek.annotation.setup.has", lambda package: False)
     assert larger_databases()[0].startswith("pip install pyopenms && mzseek database hmdb")
     assert not any("pubchem" in command for command in larger_databases())

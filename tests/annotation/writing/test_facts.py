@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mzseek.annotation.writing.facts import checksums, run_facts, write_facts
+from mzseek.export.run_record import checksums, run_facts, write_facts
 from mzseek.version import __version__
 
 

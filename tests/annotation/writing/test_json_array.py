@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mzseek.annotation.writing.json_array import JsonArray
-from mzseek.annotation.writing.spool import Settings
+from mzseek.export.json_array import JsonArray
+from mzseek.export.writer import Settings
 
 
 def refuse(text: str) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mzseek.annotation.writing.links import canonical, home_of, link, links, source_of
+from mzseek.chem.identifiers import canonical, home_of, link, links, source_of
 
 
 @pytest.mark.parametrize(

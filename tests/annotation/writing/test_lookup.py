@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.annotation.writing.lookup import Lookup, keep, same_feature
-from mzseek.annotation.writing.spool import Spool
+from mzseek.export.feature_tables import Lookup, keep, same_feature
+from mzseek.export.writer import Spool
 
 
 def test_annotations_are_found_by_name(tmp_path: Path, make_answer) -> None:

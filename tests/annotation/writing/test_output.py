@@ -2,14 +2,18 @@
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from mzseek.annotation.writing import Output, Settings
-from mzseek.annotation.writing.spool import Writer
-from mzseek.annotation.writing.tables.peaks import Peaks
-from mzseek.errors import BusyError, InputError, RunError
+from mzseek.core.errors import BusyError, InputError, RunError
+from mzseek.export.output import Output
+from mzseek.export.report import report_writers
+from mzseek.export.tables import Peaks
+from mzseek.export.writer import Settings, Writer
 
 OWN = ["candidates.tsv", "peaks.tsv", "run.json", "set-aside.tsv", "summary.tsv"]
 SINGLE = ["out.tsv", "out.json", "out.mzTab", "out.graphml"]
@@ -55,6 +59,7 @@ def test_a_folder_is_there_when_it_is_complete(tmp_path: Path, make_answer) -> N
     facts = json.loads((target / "run.json").read_text())
     assert facts["counts"] == {
         "records": 2, "answered": 1, "set_aside": 1, "unaccounted": 0, "features": 1,
+        "with_candidates": 1,
     }  # fmt: skip
     assert facts["options"] == {"ppm": 10}
 
@@ -79,11 +84,11 @@ def test_a_killed_run_goes_on_to_the_same_end(
     whole, target = tmp_path / "whole" / name, tmp_path / name
     whole.parent.mkdir()
     write(whole, answers)
-    killed(target, answers[:finished], signature="s")
+    killed(target, answers[:finished], signature={"--ppm": "s"})
     assert not target.exists()
     assert (tmp_path / f"{name}.partial").is_dir()
-    killed(target, answers[: finished + 1], signature="s", resume=True)
-    output = write(target, answers, signature="s", resume=True)
+    killed(target, answers[: finished + 1], signature={"--ppm": "s"}, resume=True)
+    output = write(target, answers, signature={"--ppm": "s"}, resume=True)
     assert contents(target) == contents(whole)
     assert output.counts()["answered"] == 4
     assert names(tmp_path) == sorted([name, "whole"])
@@ -110,7 +115,7 @@ def test_what_a_kill_leaves_on_disk_is_gone_on_with(tmp_path: Path, make_answer,
 
 def test_another_set_of_files_is_not_gone_on_with(tmp_path: Path, make_answer) -> None:
     killed(tmp_path / "out", [make_answer("1")])
-    with pytest.raises(RunError, match="other spectra, options or versions"):
+    with pytest.raises(RunError, match="other values or contents of the files of --out"):
         write(tmp_path / "out", [], resume=True, more={"names.txt": Names})
 
 
@@ -122,10 +127,10 @@ def test_without_resume_it_begins_anew(tmp_path: Path, make_answer) -> None:
 
 
 def test_other_options_are_not_gone_on_with(tmp_path: Path, make_answer) -> None:
-    killed(tmp_path / "out", [make_answer("1")], signature="a")
-    with pytest.raises(RunError, match="other spectra, options or versions"):
-        write(tmp_path / "out", [], signature="b", resume=True)
-    write(tmp_path / "out", [make_answer("1")], signature="a", resume=True)
+    killed(tmp_path / "out", [make_answer("1")], signature={"--ppm": "a"})
+    with pytest.raises(RunError, match="contents of --ppm; give"):
+        write(tmp_path / "out", [], signature={"--ppm": "b"}, resume=True)
+    write(tmp_path / "out", [make_answer("1")], signature={"--ppm": "a"}, resume=True)
 
 
 def test_a_run_that_fails_before_any_answer_leaves_nothing(tmp_path: Path) -> None:
@@ -215,3 +220,296 @@ def test_a_full_disk_is_one_line(small_disk, make_answer) -> None:
         for name in range(2000):
             output.write(make_answer(str(name)))
     assert str(disk / "out") in str(error.value)
+
+
+def edited(own: str, old: str, new: str) -> str:
+    assert old in own
+    return own.replace(old, new, 1)
+
+
+# What a user's own file may look like that names mzseek, or was one of annotate's before.
+FOREIGN = {
+    "a word": ("out.tsv", lambda own: "results of mzseek\tfeature\trank\tsmiles\n17\t1\tCCO\n"),
+    "another column": ("out.tsv", lambda own: edited(own, "\tlinks\n", "\tlinks\tmy notes\n")),
+    "a column less": ("out.tsv", lambda own: edited(own, "feature\trank\t", "feature\t")),
+    "saved by a spreadsheet": ("out.tsv", lambda own: own.replace("\n", "\r\n")),
+    "a line before": ("out.tsv", lambda own: "# checked by me\n" + own),
+    "an object": ("out.json", lambda own: '{"tool": "mzseek", "named_by": "me"}'),
+    "indented": ("out.json", lambda own: json.dumps(json.loads(own), indent=1)),
+    "on one line": ("out.json", lambda own: json.dumps(json.loads(own))),
+    "another first": ("out.json", lambda own: edited(own, "[\n", '[\n{"mine": "mzseek"},\n')),
+    "a second tool": (
+        "out.mzTab",
+        lambda own: edited(
+            own, "MTD\tquantification_method", "MTD\tsoftware[2]\tMine\nMTD\tquantification_method"
+        ),
+    ),
+    "another tool": ("out.mzTab", lambda own: "COM\tmzseek\n" + own),
+    "saved by Cytoscape": (
+        "out.graphml",
+        lambda own: edited(own, "<!-- Written by mzseek annotate -->\n", ""),
+    ),
+    "a web page": ("out.html", lambda own: "<!doctype html>\n<title>mzseek</title>\n"),
+}
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_only_a_file_with_the_signature_is_replaced(tmp_path: Path, make_answer, case: str) -> None:
+    name, change = FOREIGN[case]
+    target, more = tmp_path / name, {".html": Names}
+    write(target, [make_answer("1"), make_answer("2")], more=more)
+    target.write_bytes(change(target.read_bytes().decode()).encode())
+    before = target.read_bytes()
+    with pytest.raises(RunError, match=r"no output of annotate; .* or replace it with --force$"):
+        write(target, [make_answer("3")], more=more)
+    assert target.read_bytes() == before
+    assert names(tmp_path) == [name]
+    write(target, [make_answer("3")], more=more, force=True)
+    assert target.read_bytes() != before
+
+
+@pytest.mark.parametrize("name", [*SINGLE, "out.HTML", "out.csv", "out.txt"])
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_file_of_its_own_is_replaced(tmp_path: Path, make_answer, name: str, number: int) -> None:
+    table = tmp_path / "quant.csv"
+    table.write_text("row ID,row m/z\n1,195.0877\n7,300.1\n")
+    more = report_writers(
+        {
+            "model": {"path": "bundle"}, "database": {"kind": "file", "molecules": 1},
+            "libraries": [], "added": {},
+        }
+    )  # fmt: skip
+    for _ in range(2):
+        with Output(tmp_path / name, Settings(features=table), more=more) as output:
+            for each in range(number):
+                output.write(make_answer(str(each)))
+            output.finish()
+    assert names(tmp_path) == sorted([name, "quant.csv"])
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_a_feature_table_is_recognised_by_the_end_of_its_header(
+    tmp_path: Path, make_answer, mark: str, end: str
+) -> None:
+    table, target = tmp_path / "quant.csv", tmp_path / "out.csv"
+    table.write_bytes(f"row ID{mark}row m/z{end}1{mark}195.0877{end}".encode())
+    for _ in range(2):
+        with Output(target, Settings(features=table)) as output:
+            output.write(make_answer("1"))
+            output.finish()
+    own = target.read_bytes()
+    target.write_bytes(own.replace(end.encode(), f"{mark}mine{end}".encode(), 1))
+    with pytest.raises(RunError, match="no output of annotate"):
+        Output(target, Settings(features=table)).__enter__()
+
+
+def test_an_empty_file_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "out.tsv").touch()
+    write(tmp_path / "out.tsv", [])
+    assert (tmp_path / "out.tsv").read_text().startswith("feature\trank")
+
+
+def test_a_folder_whose_table_was_edited_stays(tmp_path: Path, make_answer) -> None:
+    target = tmp_path / "out"
+    write(target, [make_answer("1")])
+    with (target / "summary.tsv").open("a") as file:
+        file.write("my notes\n")
+    before = contents(target)
+    with pytest.raises(
+        RunError, match=r"summary\.tsv was changed since annotate wrote it; .*--for"
+    ):
+        write(target, [make_answer("2")])
+    assert contents(target) == before
+    (target / "thesis.tex").write_text("x")
+    with pytest.raises(RunError, match=r"holds thesis\.tex, which is not its own; move it"):
+        write(target, [make_answer("2")], force=True)
+    (target / "thesis.tex").unlink()
+    write(target, [make_answer("2")], force=True)
+    assert "my notes" not in (target / "summary.tsv").read_text()
+
+
+@pytest.mark.parametrize("run", [None, "{", '{"kind": "run folder"}'])
+def test_a_folder_without_its_signature_needs_force(tmp_path: Path, make_answer, run) -> None:
+    target = tmp_path / "out"
+    write(target, [make_answer("1")])
+    (target / "run.json").unlink() if run is None else (target / "run.json").write_text(run)
+    with pytest.raises(RunError, match="out"):
+        write(target, [])
+    (target / "thesis.tex").write_text("x")
+    with pytest.raises(RunError, match=r"is no output of annotate; name another --out$"):
+        write(target, [], force=True)
+    (target / "thesis.tex").unlink()
+    write(target, [], force=True)
+    assert names(target) == OWN
+
+
+def test_what_is_edited_while_a_run_is_at_work_stays(tmp_path: Path, make_answer) -> None:
+    target, answers = tmp_path / "out", [make_answer("1"), make_answer("2")]
+    write(target, answers[:1])
+    with (
+        pytest.raises(RunError, match=r"peaks\.tsv was changed since"),
+        Output(target, Settings()) as output,
+    ):
+        for answer in answers:
+            output.write(answer)
+        (target / "peaks.tsv").write_text("mine")
+        output.finish()
+    assert (target / "peaks.tsv").read_text() == "mine"
+    target.rename(tmp_path / "mine")
+    with Output(target, Settings(), resume=True) as output:  # nothing has to be done again
+        assert output.resumed == 2
+        output.finish()
+    write(tmp_path / "whole", answers)
+    assert contents(target) == contents(tmp_path / "whole")
+
+
+def test_what_is_read_is_never_written_over(tmp_path: Path, make_answer) -> None:
+    write(tmp_path / "out", [make_answer("1")])
+    write(tmp_path / "a.tsv", [make_answer("1")])
+    (tmp_path / "spectra").mkdir()
+    (tmp_path / "link.tsv").symlink_to(tmp_path / "a.tsv")
+    for target, read, why in [
+        ("a.tsv", "a.tsv", "is read as well"),
+        ("a.tsv", "link.tsv", "is read as well"),
+        ("link.tsv", "a.tsv", "is read as well"),
+        ("out", "out/candidates.tsv", r"holds the source candidates\.tsv"),
+        ("out", "out.partial/candidates.tsv", r"out\.partial: holds the source"),
+        ("spectra/out", "spectra", "lies in the source"),
+        ("spectra/deep/a.tsv", "spectra", "lies in the source"),
+    ]:
+        settings = Settings(read=(tmp_path / read,))
+        with pytest.raises(RunError, match=why):
+            Output(tmp_path / target, settings, force=True).__enter__()
+    assert names(tmp_path) == ["a.tsv", "link.tsv", "out", "spectra"]
+    assert names(tmp_path / "spectra") == []
+
+
+def leave_empty(work: Path) -> None:
+    shutil.rmtree(work)
+    work.mkdir()
+
+
+def leave_result(work: Path) -> None:
+    """What is between the two last steps of publishing: complete, without a journal."""
+    shutil.rmtree(work)
+    shutil.copytree(work.with_name("whole") / "out", work)
+
+
+LEFT = {
+    "nothing": leave_empty,
+    "no journal": lambda work: (work / "journal.jsonl").unlink(),
+    "an empty journal": lambda work: (work / "journal.jsonl").write_bytes(b""),
+    "a damaged journal": lambda work: (work / "journal.jsonl").write_bytes(b"\0" * 4096),
+    "a whole result": leave_result,
+}
+
+
+@pytest.mark.parametrize("case", LEFT)
+@pytest.mark.parametrize("resume", [False, True])
+def test_work_without_a_journal_is_begun_anew(
+    tmp_path: Path, make_answer, case: str, resume: bool
+) -> None:
+    answers = [make_answer(each) for each in "123"]
+    write(tmp_path / "whole" / "out", answers)
+    killed(tmp_path / "out", answers[:2])
+    LEFT[case](tmp_path / "out.partial")
+    output = write(tmp_path / "out", answers, resume=resume)
+    assert output.counts()["features"] == 3
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole" / "out")
+    assert names(tmp_path) == ["out", "whole"]
+    said = f"Starting from the beginning: {tmp_path / 'out.partial'} has no journal of finished"
+    assert [note[: len(said)] for note in output.notes] == ([said] if resume else [])
+
+
+def test_nothing_to_resume_is_said(tmp_path: Path, make_answer) -> None:
+    output = write(tmp_path / "out", [make_answer("1")], resume=True)
+    assert output.notes == [
+        f"Starting from the beginning: {tmp_path / 'out.partial'} does not exist."
+    ]
+    assert names(tmp_path) == ["out"]
+
+
+def test_a_foreign_file_in_the_work_is_never_removed(tmp_path: Path, make_answer) -> None:
+    killed(tmp_path / "out", [make_answer("1")])
+    (tmp_path / "out.partial" / "thesis.tex").write_text("x")
+    for resume in (False, True):
+        with pytest.raises(RunError, match=r"is in the way \(thesis\.tex is not of annotate\)"):
+            write(tmp_path / "out", [], resume=resume, force=True)
+    assert (tmp_path / "out.partial" / "thesis.tex").read_text() == "x"
+
+
+@pytest.mark.parametrize("note", [b"[1]\n", b'["a", 1, {"peaks.tsv": 1}]\n', b"[]\n", b"{}\n"])
+def test_a_note_of_another_form_ends_what_is_resumed(tmp_path: Path, make_answer, note) -> None:
+    answers = [make_answer(each) for each in "123"]
+    write(tmp_path / "whole" / "out", answers)
+    killed(tmp_path / "out", answers[:1])
+    with (tmp_path / "out.partial" / "journal.jsonl").open("ab") as file:
+        file.write(note)
+    output = write(tmp_path / "out", answers, resume=True)
+    assert output.counts()["features"] == output.counts()["with_candidates"] == 3
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole" / "out")
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from mzseek.export import Output, Settings, output as module
+from mzseek.io import atomic
+
+target, step = Path(sys.argv[1]), sys.argv[2]
+
+def kill(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+rename = Path.rename
+def renamed(path, other):
+    rename(path, other)
+    if str(other).endswith("-old"):
+        kill()
+
+if step == "publish":
+    module.publish = kill
+elif step == "between":
+    atomic._exchange, Path.rename = (lambda one, other: False), renamed
+elif step == "discard":
+    atomic.discard = module.discard = kill
+with Output(target, Settings()) as output:
+    output.set_aside("new", "new")
+    output.finish()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "step", "there"),
+    [
+        ("out", "publish", "old"),
+        ("out", "between", None),
+        ("out", "discard", "new"),
+        ("out.tsv", "publish", "old"),
+        ("out.tsv", "discard", "new"),
+    ],
+)
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_kill_while_an_output_is_replaced_loses_no_result(
+    tmp_path: Path, make_answer, name: str, step: str, there: str | None, resume: bool
+) -> None:
+    target = tmp_path / name
+    write(target, [make_answer("old")])
+
+    def found() -> str | None:
+        if not target.exists():
+            return None
+        table = target / "summary.tsv" if target.is_dir() else target
+        return "old" if "\nold\t" in table.read_text() else "new"
+
+    ended = subprocess.run([sys.executable, "-c", _KILLED, target, step], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert found() == there
+    with pytest.raises(ZeroDivisionError), Output(target, Settings(), resume=resume):
+        assert found() == (there or "old")
+        raise ZeroDivisionError
+    assert found() == (there or "old")
+    write(target, [make_answer("old")], resume=resume)
+    assert found() == "old"
+    assert names(tmp_path) == [name]

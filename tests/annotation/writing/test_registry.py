@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.annotation.writing import FILES, SUFFIXES, Writer
-from mzseek.annotation.writing.registry import suffix_of
-from mzseek.annotation.writing.tables import candidates, peaks, summary
-from mzseek.errors import InputError
+from mzseek.core.errors import InputError
+from mzseek.export import tables as candidates
+from mzseek.export import tables as peaks
+from mzseek.export import tables as summary
+from mzseek.export.output import FILES, SUFFIXES, suffix_of
+from mzseek.export.writer import Writer
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "annotate-output.md"
 

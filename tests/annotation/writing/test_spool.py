@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mzseek.annotation.writing.spool import Spool, ranked
+from mzseek.export.writer import Spool, ranked
 
 
 def test_a_spool_goes_on_where_it_ended(tmp_path: Path) -> None:

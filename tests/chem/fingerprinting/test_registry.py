@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.chem.fingerprinting.registry import (
+from mzseek.chem.fingerprinting import (
     FINGERPRINTS,
     OF_THE_PAPER,
     check_version,
     fingerprint_kind,
     kept_version,
 )
-from mzseek.errors import MoleculeError
+from mzseek.core.errors import MoleculeError
 
 
 def test_every_name_is_that_of_its_kind() -> None:
@@ -31,7 +31,7 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
 def test_names_load_no_library() -> None:
     heavy = "{'numpy', 'rdkit'}"
     code = (
-        "import sys, mzseek.chem.fingerprinting.registry as r; list(r.FINGERPRINTS); "
+        "import sys, mzseek.chem.fingerprinting as r; list(r.FINGERPRINTS); "
         f"sys.exit(bool({heavy} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.chem.fingerprinting.registry import OF_THE_PAPER
+from mzseek.chem.fingerprinting import OF_THE_PAPER
 from mzseek.cli.commands.bands import _with_twins
 from mzseek.decision import BAND_SIMILARITIES, Bands
 from mzseek.prepared import Prepared

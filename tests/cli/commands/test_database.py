@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from conftest import CAFFEINE
 from mzseek.database import Database
-
-from ..conftest import CAFFEINE
 
 HEADER = ["smiles", "formula", "mass", "key", "sources", "identifiers", "names"]
 
@@ -181,7 +180,7 @@ def test_hmdb(mzseek, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "HMDB:HMDB0000108\tEthanol\t\tInChI=1S/C2H6O/c1-2-3/h3H,2H2,1H3\n"
         "EXTRA:EXTRA001\tNothing\t\t\n"
     )
-    monkeypatch.setattr("mzseek.database.sources.hmdb.hmdb_table", lambda: table)
+    monkeypatch.setattr("mzseek.database.sources.hmdb_table", lambda: table)
     status, out, _ = mzseek("database", "hmdb", "--out", tmp_path / "hmdb", "--jobs", 1)
     assert status == 0
     assert "2 molecules of 3 records" in out
@@ -223,6 +222,7 @@ def test_pubchem(mzseek, tmp_path: Path) -> None:
         (("check", "absent"), "absent: is no molecule database"),
         (("export", "store", "all.xlsx"), "all.xlsx: expected a name that ends in .tsv"),
         (("export", "store", "nowhere.tsv/all.tsv"), ""),
+        (("export", "store", "store/all.tsv"), "all.tsv: lies in the source"),
         (("search", "absent", "--mass", "1"), "absent: is no molecule database"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

@@ -7,19 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.cli.findings.beliefs import show_beliefs
+from conftest import sign
+from mzseek.cli.commands.evaluate import show_beliefs
+from mzseek.core.text import tell_apart
 from mzseek.decision import UTILITIES
-from mzseek.evaluation.beliefs import beliefs_in, beliefs_of
-from mzseek.evaluation.bits import bits_of
 from mzseek.evaluation.evaluate import evaluate
+from mzseek.evaluation.information_gain import bits_of
+from mzseek.evaluation.pooled import by_number, calibrate_together, evaluate_together
+from mzseek.evaluation.posterior_report import beliefs_in, beliefs_of
+from mzseek.evaluation.posteriors import Abstention
 from mzseek.evaluation.scored import Scoring
-from mzseek.evaluation.together import by_number, calibrate_together, evaluate_together
-from mzseek.evaluation.uncertainty import Abstention
 from mzseek.metrics import bootstrap
-from mzseek.names import tell_apart
 from mzseek.runs.run import Run
-
-from ...conftest import sign
 
 ODD_NAMES = [
     r"$\frac$", "_x^2", "back\\slash", "[red]", "<b>x", "two\nlines", "a\x1b[2Jb\x07\r", " ",
@@ -465,3 +464,12 @@ def test_the_mean_size_of_sets_is_said(mzseek, trained) -> None:
     _, text, _ = mzseek("evaluate", trained("emb-cos").folder)
     first = beliefs_of(trained("emb-cos")).sets[0]
     assert f"sets have {first.mean_size:.0f} and lists {first.mean_list:.0f} candidates" in text
+
+
+def test_a_table_is_not_written_over_the_run(mzseek, trained) -> None:
+    history = trained("bce").folder / "history.csv"
+    before = history.read_bytes()
+    status, _, err = mzseek("evaluate", history.parent, "--no-decode", "--table", history)
+    assert status == 2
+    assert "lies in the source" in err
+    assert history.read_bytes() == before

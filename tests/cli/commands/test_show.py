@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mzseek.cli.commands.show import OWN_FOLDERS
-from mzseek.database import folder as store_folder
+from mzseek.database import store as store_folder
 from mzseek.datasets import build
 from mzseek.datasets.demo import QUERIES
 from mzseek.prepared import layout

@@ -4,12 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from conftest import QUICK, commands
 from mzseek.prepared import Prepared
 from mzseek.runs.run import Run
-from mzseek.training.plan.options import Options
-from mzseek.training.plan.parts import list_settings
-
-from ..conftest import QUICK, commands
+from mzseek.training.options import Options, list_settings
 
 pytestmark = pytest.mark.usefixtures("threads_kept")
 

@@ -1,6 +1,7 @@
 import pytest
 
-from mzseek.database.formats.columns import (
+from mzseek.core.errors import InputError, MzseekError
+from mzseek.database.formats.tables import (
     KNOWN,
     check_named,
     find_columns,
@@ -10,8 +11,7 @@ from mzseek.database.formats.columns import (
     record_of,
     require_columns,
 )
-from mzseek.errors import InputError, MzseekError
-from mzseek.files.streams.table import plain_name
+from mzseek.io.text_tables import plain_name
 
 
 def test_names_are_written_as_they_are_compared() -> None:

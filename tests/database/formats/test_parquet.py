@@ -5,9 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mzseek.errors import InputError
-
-from ..conftest import read, read_as, shown
+from conftest import read, read_as, shown
+from mzseek.core.errors import InputError
 
 
 def test_parquet(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from rdkit import Chem
 
 from mzseek.database.formats import sdf
-from mzseek.database.record import MoleculeRecord
+from mzseek.database.records import MoleculeRecord
 from mzseek.database.sources import read_molecules
 
 

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mzseek.database.formats.columns import one_line
-from mzseek.database.rows import RecordsAt, describe_records
-from mzseek.errors import InputError, MzseekError
-
-from ..conftest import read, read_as, shown
+from conftest import read, read_as, shown
+from mzseek.core.errors import InputError, MzseekError
+from mzseek.database.formats.tables import one_line
+from mzseek.database.records import RecordsAt, describe_records
 
 
 def test_columns_by_preference(tmp_path: Path) -> None:

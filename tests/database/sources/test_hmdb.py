@@ -4,14 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.database.sources import (
-    hmdb_sources,
-    read_hmdb,
-)
-from mzseek.database.sources.hmdb import hmdb_table
-from mzseek.errors import MzseekError
-
-from ..conftest import Rejects, read_twice
+from conftest import Rejects, read_twice
+from mzseek.core.errors import MzseekError
+from mzseek.database.sources import hmdb_sources, hmdb_table, read_hmdb
 
 
 @pytest.mark.skipif(find_spec("pyopenms") is None, reason="pyopenms is not installed")
@@ -31,7 +26,7 @@ def test_hmdb() -> None:
 
 
 def test_hmdb_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mzseek.database.sources.hmdb.importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("mzseek.database.sources.importlib.util.find_spec", lambda _: None)
     with pytest.raises(MzseekError, match=r"is not installed: pip install 'mzseek\[hmdb\]'"):
         read_hmdb(print)
 
@@ -39,7 +34,7 @@ def test_hmdb_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_hmdb_is_the_table_of_the_package(monkeypatch, tmp_path: Path) -> None:
     table = tmp_path / "HMDB2StructMapping.tsv"
     table.write_text("HMDB:HMDB0000001\t1-Methylhistidine\tCn1cnc(CC(N)C(=O)O)c1\tInChI=x\n")
-    monkeypatch.setattr("mzseek.database.sources.hmdb.hmdb_table", lambda: table)
+    monkeypatch.setattr("mzseek.database.sources.hmdb_table", lambda: table)
     sources = hmdb_sources()
     assert sources.files == (table,)
     assert read_twice(sources) == [("Cn1cnc(CC(N)C(=O)O)c1", "HMDB0000001", "hmdb")]
@@ -52,6 +47,6 @@ def test_the_installed_package_has_the_table() -> None:
 
 
 def test_hmdb_without_the_package_says_so(monkeypatch) -> None:
-    monkeypatch.setattr("mzseek.database.sources.hmdb.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("mzseek.database.sources.importlib.util.find_spec", lambda name: None)
     with pytest.raises(MzseekError, match="pip install 'mzseek"):
         hmdb_sources()

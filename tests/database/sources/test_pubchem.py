@@ -3,14 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.database.record import MoleculeRecord
-from mzseek.database.sources import (
-    pubchem_sources,
-    read_pubchem,
-)
-from mzseek.errors import InputError
-
-from ..conftest import Rejects, read_twice, shown
+from conftest import Rejects, read_twice, shown
+from mzseek.core.errors import InputError
+from mzseek.database.records import MoleculeRecord
+from mzseek.database.sources import pubchem_sources, read_pubchem
 
 
 def test_pubchem_with_and_without_titles(tmp_path: Path) -> None:

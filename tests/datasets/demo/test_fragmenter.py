@@ -10,12 +10,7 @@ import pytest
 from rdkit import Chem
 from rdkit.Chem.rdMolDescriptors import CalcExactMolWt
 
-from mzseek.datasets.demo.fragmenter import (
-    ADDUCTS,
-    MAX_PEAKS,
-    Fragmenter,
-    simulate_spectrum,
-)
+from mzseek.datasets.demo.fragmenter import ADDUCTS, MAX_PEAKS, Fragmenter
 from mzseek.datasets.demo.molecules import demo_molecules
 
 PROTON, SODIUM = 1.007276467, 22.989218
@@ -149,18 +144,17 @@ def test_bulk_of_intensity_is_subformulas(
     ],
 )
 def test_textbook_fragments_appear(smiles: str, expected: float) -> None:
-    mz, intensities = simulate_spectrum(
-        Chem.MolFromSmiles(smiles), "[M+H]+", 20.0, np.random.default_rng(4)
-    )
+    fragmenter = Fragmenter(Chem.MolFromSmiles(smiles))
+    mz, intensities = fragmenter.spectrum("[M+H]+", 20.0, np.random.default_rng(4))
     near = np.abs(mz - expected) / expected < 20e-6
     assert intensities[near].sum() > 0.05
 
 
 def test_same_generator_state_same_spectrum() -> None:
     mol = Chem.MolFromSmiles(CAFFEINE)
-    first = simulate_spectrum(mol, "[M+H]+", 25.0, np.random.default_rng(5))
+    first = Fragmenter(mol).spectrum("[M+H]+", 25.0, np.random.default_rng(5))
     second = Fragmenter(mol).spectrum("[M+H]+", 25.0, np.random.default_rng(5))
-    other = simulate_spectrum(mol, "[M+H]+", 25.0, np.random.default_rng(6))
+    other = Fragmenter(mol).spectrum("[M+H]+", 25.0, np.random.default_rng(6))
     np.testing.assert_array_equal(first, second)
     assert len(first[0]) != len(other[0]) or not np.array_equal(first[0], other[0])
 

@@ -1,14 +1,9 @@
 import numpy as np
 import pytest
 
-from mzseek.decision.confidence.lists import (
-    checked_labels,
-    checked_lists,
-    list_weights,
-    merge_answers,
-)
-from mzseek.errors import DecisionError
-from mzseek.ragged import Ragged
+from mzseek.core.errors import DecisionError
+from mzseek.core.ragged import Ragged
+from mzseek.decision.calibration import checked_labels, checked_lists, list_weights, merge_answers
 
 
 def test_lists_start_where_the_one_before_ends() -> None:

@@ -3,6 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import unhurried
+from mzseek.core.errors import DecisionError
 from mzseek.decision import (
     Calibration,
     Pooling,
@@ -12,9 +14,6 @@ from mzseek.decision import (
     pool_scores,
     posterior,
 )
-from mzseek.errors import DecisionError
-
-from ..conftest import unhurried
 
 PLAIN = Calibration(1.0)
 

@@ -3,6 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import unhurried
+from mzseek.core.errors import DecisionError
 from mzseek.decision import (
     coverage_range,
     fit_calibration,
@@ -11,10 +13,7 @@ from mzseek.decision import (
     posterior,
     prediction_sets,
 )
-from mzseek.decision.confidence.sets import strength
-from mzseek.errors import DecisionError
-
-from ..conftest import unhurried
+from mzseek.decision.prediction_sets import strength
 
 weights = st.lists(st.integers(0, 5), min_size=1, max_size=6).filter(any)
 lists = st.lists(weights, min_size=1, max_size=5)

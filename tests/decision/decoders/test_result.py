@@ -1,6 +1,6 @@
 import numpy as np
 
-from mzseek.decision.decoders.result import exact
+from mzseek.decision.decoders import exact
 
 
 def test_an_exact_decision_is_its_own_bound() -> None:

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from conftest import candidate_sets, every, expected_by_hand, unhurried
 from mzseek.decision import distribution
-from mzseek.decision.decoders.tanimoto import (
+from mzseek.decision.decoders import (
     _after_flips,
     _reached,
     decode_tanimoto,
@@ -11,8 +12,6 @@ from mzseek.decision.decoders.tanimoto import (
     search_tanimoto,
     tanimoto_bound,
 )
-
-from ..conftest import candidate_sets, every, expected_by_hand, unhurried
 
 
 @unhurried

@@ -7,18 +7,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from conftest import lessons_of, questions_of
 from mzseek.chem import fingerprints
-from mzseek.errors import EvidenceError
-from mzseek.evidence.channels.analogs import AnalogOptions, Analogs
-from mzseek.evidence.known import Lessons, Measured, Questions
-from mzseek.evidence.lists import Lists
+from mzseek.core.errors import EvidenceError
+from mzseek.evidence.analogs import AnalogOptions, Analogs
+from mzseek.evidence.queries import (
+    LabelledQueries,
+    Lists,
+    Measured,
+    Molecules,
+    NotAnalogs,
+    TrainingSet,
+)
 from mzseek.library import Library
-from mzseek.library.folder import MOLECULE_SCHEMA, RECORD_SCHEMA
-from mzseek.library.lists import Ions, lists_of
+from mzseek.library.library import MOLECULE_SCHEMA, RECORD_SCHEMA
+from mzseek.library.similarity import Ions, lists_of
 from mzseek.similarity import tanimoto
 from mzseek.spectra import bin_spectra
-
-from ..conftest import lessons_of, questions_of
 
 
 def test_order_changes_nothing(in_two_orders) -> None:
@@ -26,7 +31,7 @@ def test_order_changes_nothing(in_two_orders) -> None:
     assert np.allclose(again, said, rtol=1e-3, atol=2e-4)
 
 
-def cosines(lessons: Lessons, spectrum) -> np.ndarray:
+def cosines(lessons: TrainingSet, spectrum) -> np.ndarray:
     """Mean cosine of peaks and losses in bins of 0.01, by dense arithmetic."""
     sides = (vectors([*lessons.spectra, spectrum], losses) for losses in (False, True))
     return sum(rows[:-1] @ rows[-1] for rows in sides) / 2
@@ -49,7 +54,7 @@ def vectors(spectra, losses: bool) -> np.ndarray:
     return dense / np.where(size > 0, size, 1)
 
 
-def regressed(lessons: Lessons, spectrum) -> np.ndarray:
+def regressed(lessons: TrainingSet, spectrum) -> np.ndarray:
     """Weights of the known molecules, by dense arithmetic on fourth roots of heights."""
     molecules = np.unique(lessons.molecule)
     known, asked = [], []
@@ -73,14 +78,23 @@ def others(alike, known, listed, kind):
     return np.where(is_listed, 0.0, alike)
 
 
+def with_matches(lists: Lists, of_list: bool) -> Lists:
+    """Return lists whose known candidates are no analogs of one another, if wanted."""
+    if not of_list:
+        return lists
+    members = np.split(lists.members, lists.pointers[1:-1])
+    excluded = [NotAnalogs(lists.molecules, rows) for rows in members]
+    return dataclasses.replace(lists, not_analogs=excluded)
+
+
 @pytest.mark.parametrize("of_list", [False, True])
 def test_features_are_those_of_a_plain_loop(
-    asked: Questions, lessons: Lessons, of_list: bool
+    asked: LabelledQueries, lessons: TrainingSet, of_list: bool
 ) -> None:
     channel = Analogs(AnalogOptions(top=5, likeness="morgan2, rdkit"))
     learned = channel.learn(lessons.without(asked.blocks[:2]))
     left = lessons.without(asked.blocks[:2])
-    lists = dataclasses.replace(asked.lists.only(np.array([0])), known_are_matches=of_list)
+    lists = with_matches(asked.lists.only(np.array([0])), of_list)
     near = cosines(left, lists.spectra[0])
     best = {m: near[left.molecule == m].max() for m in np.unique(left.molecule)}
     chosen = sorted(best, key=lambda m: -best[m])[:5]
@@ -107,7 +121,9 @@ def test_features_are_those_of_a_plain_loop(
         assert np.allclose(values, wanted, atol=2e-3)
 
 
-def test_a_spectrum_that_shares_nothing_says_nothing(asked: Questions, lessons: Lessons) -> None:
+def test_a_spectrum_that_shares_nothing_says_nothing(
+    asked: LabelledQueries, lessons: TrainingSet
+) -> None:
     from dataclasses import replace
 
     lists = asked.lists.only(np.array([0, 1]))
@@ -128,12 +144,12 @@ def test_an_unknown_fingerprint_is_refused() -> None:
         Analogs(AnalogOptions(likeness="morgan2,maps"))
 
 
-def measured(lessons: Lessons) -> Measured:
+def measured(lessons: TrainingSet) -> Measured:
     peaks, ions = lists_of(lessons.spectra)
     return Measured(peaks, ions, lessons.molecule, lessons.molecules.smiles, lessons.blocks)
 
 
-def test_taking_in_is_learning_from_all(asked: Questions, lessons: Lessons) -> None:
+def test_taking_in_is_learning_from_all(asked: LabelledQueries, lessons: TrainingSet) -> None:
     channel = Analogs()
     whole = channel.learn(lessons)
     left = lessons.without(lessons.blocks[::2])
@@ -149,17 +165,17 @@ def test_taking_in_is_learning_from_all(asked: Questions, lessons: Lessons) -> N
     assert (again.spectra, again.molecules) == (0, 0)
 
 
-def test_there_is_room_for_so_many(lessons: Lessons, monkeypatch) -> None:
+def test_there_is_room_for_so_many(lessons: TrainingSet, monkeypatch) -> None:
     part = Analogs().learn(lessons.without(lessons.blocks[::2]))
     known = len(part.arrays["bit_pointers.morgan2"]) - 1
-    monkeypatch.setattr("mzseek.evidence.channels.analogs._MOST", known + 3)
+    monkeypatch.setattr("mzseek.evidence.analogs._MOST", known + 3)
     made = Analogs().extended(part, measured(lessons))
     assert (made.molecules, made.left_out) == (3, len(lessons.blocks[::2]) - 3)
     new = np.sort(lessons.blocks[::2])[:3]
     assert np.array_equal(made.learned.blocks, np.union1d(part.blocks, new))
 
 
-def test_a_known_molecule_in_another_form_is_left_out(lessons: Lessons) -> None:
+def test_a_known_molecule_in_another_form_is_left_out(lessons: TrainingSet) -> None:
     """Of the block of a known one, with fingerprints of none: it would lend twice."""
     learned = Analogs().learn(lessons)
     more = measured(lessons)
@@ -170,6 +186,23 @@ def test_a_known_molecule_in_another_form_is_left_out(lessons: Lessons) -> None:
     assert made.spectra == int((lessons.molecule != 0).sum())
 
 
+def test_molecules_of_another_table_can_be_no_analogs(
+    asked: LabelledQueries, lessons: TrainingSet
+) -> None:
+    channel = Analogs()
+    learned = channel.learn(lessons)
+    lists = asked.lists.only(np.array([0]))
+    everyone = channel.features(learned, lists)
+    known = Molecules([lessons.molecules.smiles[m] for m in np.unique(lessons.molecule)], jobs=1)
+    none = NotAnalogs(known, np.zeros(0, np.int64))
+    lists_of_none = dataclasses.replace(lists, not_analogs=[none] * (len(lists.pointers) - 1))
+    assert np.array_equal(channel.features(learned, lists_of_none), everyone)
+    every = NotAnalogs(known, np.arange(len(known)))
+    lists_of_every = dataclasses.replace(lists, not_analogs=[every] * (len(lists.pointers) - 1))
+    assert not channel.features(learned, lists_of_every).any()
+    assert everyone.any()
+
+
 CHAINS = ["CCCCCCCCCCCCO", "CCCCCCCCCCCCCCO", "CCCCCCCCCCCCCC(C)O"]
 
 
@@ -178,7 +211,7 @@ def test_a_longer_chain_is_an_analog_and_no_match(of_list: bool) -> None:
     """No fingerprint tells the first from the second, which weighs more: it lends its likeness."""
     known = lessons_of(questions_of(CHAINS[1:], [CHAINS[1:]] * 2))
     asked = questions_of(CHAINS[:1], [[CHAINS[0], "CCCCCCOCCCCCC"]], each=1)
-    lists = dataclasses.replace(asked.lists, known_are_matches=of_list)
+    lists = with_matches(asked.lists, of_list)
     channel = Analogs()
     learned = channel.learn(known)
     said = channel.features(learned, lists)
@@ -187,16 +220,12 @@ def test_a_longer_chain_is_an_analog_and_no_match(of_list: bool) -> None:
     # The known molecule itself is a match, which lends nothing; not even where its mass is odd.
     itself = questions_of(CHAINS[1:2], [[CHAINS[1], "CCCCCCOCCCCCC"]], each=1).lists
     for spectra in (itself.spectra, lists.spectra):
-        of_known = dataclasses.replace(itself, spectra=spectra, known_are_matches=of_list)
+        of_known = with_matches(dataclasses.replace(itself, spectra=spectra), of_list)
         assert channel.features(learned, of_known)[0, 0] < said[0, 0]
-    # States of earlier versions have no masses: whatever looks the same is taken for a match.
-    arrays = {name: values for name, values in learned.arrays.items() if name != "masses"}
-    before = channel.features(dataclasses.replace(learned, arrays=arrays, ready={}), lists)
-    assert before[0, 0] < said[0, 0]
 
 
 def test_an_index_is_shared_with_a_library_of_the_same_spectra(
-    asked: Questions, lessons: Lessons
+    asked: LabelledQueries, lessons: TrainingSet
 ) -> None:
     channel, peaks_and_ions = Analogs(), lists_of(lessons.spectra)
     said = channel.features(channel.learn(lessons), asked.lists)
@@ -208,7 +237,7 @@ def test_an_index_is_shared_with_a_library_of_the_same_spectra(
         assert (learned.ready["index"] is library.index("analog")) == is_shared
 
 
-def library_of(lessons: Lessons, peaks_and_ions, moved: float) -> Library:
+def library_of(lessons: TrainingSet, peaks_and_ions, moved: float) -> Library:
     """The lessons as a library, all precursors moved."""
     peaks, ions = peaks_and_ions
     ions = Ions(ions.precursors + moved, ions.modes)

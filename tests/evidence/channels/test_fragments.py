@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from mzseek.evidence.channels.fragments import FragmentOptions, Fragments
-from mzseek.evidence.known import Lessons, Questions
-from mzseek.evidence.lists import Lists
-from mzseek.evidence.pairs.network import SHAPES
+from mzseek.evidence.fragments import SHAPES, FragmentOptions, Fragments
+from mzseek.evidence.queries import LabelledQueries, Lists, TrainingSet
 from mzseek.evidence.ranker import fit_ranker
 from mzseek.fragments import KINDS, explain
 from mzseek.metrics import hit_rate
@@ -27,7 +25,7 @@ def test_order_changes_nothing(in_two_orders) -> None:
 
 
 def test_it_tells_the_truth_from_others_of_the_same_mass(
-    asked: Questions, lessons: Lessons
+    asked: LabelledQueries, lessons: TrainingSet
 ) -> None:
     channel = Fragments()
     half = np.flatnonzero(np.isin(asked.blocks, lessons.blocks[::2]))
@@ -40,7 +38,9 @@ def test_it_tells_the_truth_from_others_of_the_same_mass(
     assert hit_rate(parts[:, 0], lists.lists.counts, lists.labels, 1).mean() > 0.4  # by chance 0.17
 
 
-def test_shares_are_those_that_explanations_have(asked: Questions, lessons: Lessons) -> None:
+def test_shares_are_those_that_explanations_have(
+    asked: LabelledQueries, lessons: TrainingSet
+) -> None:
     channel = Fragments()
     learned = channel.learn(lessons)
     lists = asked.lists.only(np.arange(3))
@@ -63,7 +63,7 @@ def test_shares_are_those_that_explanations_have(asked: Questions, lessons: Less
 
 
 def test_a_spectrum_without_an_adduct_is_read_as_protonated(
-    asked: Questions, lessons: Lessons
+    asked: LabelledQueries, lessons: TrainingSet
 ) -> None:
     from dataclasses import replace
 
@@ -74,7 +74,7 @@ def test_a_spectrum_without_an_adduct_is_read_as_protonated(
     assert np.array_equal(channel.features(learned, same), channel.features(learned, lists))
 
 
-def test_a_wider_tolerance_explains_no_less(asked: Questions, lessons: Lessons) -> None:
+def test_a_wider_tolerance_explains_no_less(asked: LabelledQueries, lessons: TrainingSet) -> None:
     lists = asked.lists.only(np.arange(10))
     learned = Fragments().learn(lessons)
     narrow, wide = (

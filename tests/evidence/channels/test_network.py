@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from mzseek.errors import EvidenceError, RunError
-from mzseek.evidence.asked import lists_from
-from mzseek.evidence.channels.network import Network, NetworkOptions
-from mzseek.evidence.known import Lessons
-from mzseek.evidence.lists import Lists
+from mzseek.core.errors import EvidenceError, RunError
+from mzseek.evidence.network_scores import Network, NetworkOptions
+from mzseek.evidence.queries import Lists, TrainingSet, lists_from
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.predictions import Predictions
 
@@ -16,7 +14,7 @@ from mzseek.runs.predictions import Predictions
     ("loss", "model"), [("emb-cos", "mlp"), ("fp-cos", "deepsets"), ("emb-mlp", "transformer")]
 )
 def test_its_score_is_what_the_run_predicts(
-    trained, small: Prepared, lessons: Lessons, loss: str, model: str
+    trained, small: Prepared, lessons: TrainingSet, loss: str, model: str
 ) -> None:
     run = trained(loss, model=model)
     channel = Network(NetworkOptions(str(run.folder)))

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from mzseek.chem import fingerprints
-from mzseek.errors import EvidenceError
-from mzseek.evidence.channels.substructures import SubstructureOptions, Substructures
-from mzseek.evidence.known import Lessons, Questions
-from mzseek.evidence.lists import Lists
+from mzseek.core.errors import EvidenceError
+from mzseek.evidence.queries import LabelledQueries, Lists, TrainingSet
+from mzseek.evidence.substructures import SubstructureOptions, Substructures
 
 
 def test_order_changes_nothing(in_two_orders) -> None:
@@ -27,7 +26,7 @@ def bins_of(spectrum, losses: bool) -> dict[int, float]:
     return found
 
 
-def test_features_are_those_of_a_plain_loop(asked: Questions, lessons: Lessons) -> None:
+def test_features_are_those_of_a_plain_loop(asked: LabelledQueries, lessons: TrainingSet) -> None:
     doubt = 3.0
     channel = Substructures(SubstructureOptions(doubt=doubt))
     left = lessons.without(asked.blocks[:2])
@@ -55,7 +54,7 @@ def test_features_are_those_of_a_plain_loop(asked: Questions, lessons: Lessons) 
         assert np.abs(total).max() > 0.1
 
 
-def test_modes_do_not_mix(asked: Questions, lessons: Lessons) -> None:
+def test_modes_do_not_mix(asked: LabelledQueries, lessons: TrainingSet) -> None:
     from dataclasses import replace
 
     channel = Substructures()
@@ -66,7 +65,7 @@ def test_modes_do_not_mix(asked: Questions, lessons: Lessons) -> None:
     assert (channel.features(learned, turned) == 0).all()
 
 
-def test_other_fingerprints_are_refused(asked: Questions, lessons: Lessons) -> None:
+def test_other_fingerprints_are_refused(asked: LabelledQueries, lessons: TrainingSet) -> None:
     channel = Substructures()
     other = Lists.of([asked.lists.spectra[0]], [["CCO"]], fingerprint="maccs")
     with pytest.raises(EvidenceError, match="substructures are morgan2 bits, and candidates maccs"):

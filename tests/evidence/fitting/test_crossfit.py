@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from mzseek.chem import fingerprints
-from mzseek.errors import EvidenceError
-from mzseek.evidence.channel import Channel, Learned
-from mzseek.evidence.fitting.crossfit import ALIKE, Groups, Taught, check_unseen
-from mzseek.evidence.known import Lessons, Questions
+from mzseek.core.errors import EvidenceError
+from mzseek.evidence.channel import Channel, ChannelState
+from mzseek.evidence.fitting import ALIKE, CrossFittedChannel, Groups, check_unseen
+from mzseek.evidence.queries import LabelledQueries, TrainingSet
 from mzseek.similarity import tanimoto_blocks
 
 
@@ -20,11 +20,11 @@ class Memory(Channel):
     name = "memory"
     feature_names: ClassVar[tuple[str, ...]] = ("seen",)
 
-    def learn(self, lessons: Lessons, progress=None) -> Learned:
+    def learn(self, lessons: TrainingSet, progress=None) -> ChannelState:
         shown = [lessons.molecules.smiles[m] for m in np.unique(lessons.molecule)]
-        return Learned({}, {"shown": shown}, lessons.learned_from)
+        return ChannelState({}, {"shown": shown}, lessons.learned_from)
 
-    def features(self, learned: Learned, lists) -> np.ndarray:
+    def features(self, learned: ChannelState, lists) -> np.ndarray:
         shown = set(learned.facts["shown"])
         named = [lists.molecules.smiles[c] in shown for c in lists.candidates]
         return np.array(named, np.float32)[:, None]
@@ -37,11 +37,11 @@ class Elsewhere(Memory):
 
 
 @pytest.fixture(scope="module")
-def groups(lessons: Lessons) -> Groups:
+def groups(lessons: TrainingSet) -> Groups:
     return Groups.of(lessons.blocks, fingerprints(list(lessons.molecules.smiles)), 4)
 
 
-def test_groups_hold_whole_clusters(lessons: Lessons, groups: Groups) -> None:
+def test_groups_hold_whole_clusters(lessons: TrainingSet, groups: Groups) -> None:
     rows = fingerprints(list(lessons.molecules.smiles))
     place = groups.places(lessons.blocks)
     assert len(np.unique(groups.group)) == 4
@@ -55,7 +55,9 @@ def test_groups_hold_whole_clusters(lessons: Lessons, groups: Groups) -> None:
         assert len(np.unique(groups.group[groups.cluster == cluster])) == 1
 
 
-def test_groups_do_not_depend_on_the_order_of_molecules(lessons: Lessons, groups: Groups) -> None:
+def test_groups_do_not_depend_on_the_order_of_molecules(
+    lessons: TrainingSet, groups: Groups
+) -> None:
     order = np.random.default_rng(0).permutation(len(lessons.blocks))
     rows = fingerprints(list(lessons.molecules.smiles))
     again = Groups.of(lessons.blocks[order], rows[order], 4)
@@ -70,9 +72,9 @@ def test_forms_of_one_skeleton_are_one_molecule() -> None:
 
 
 def test_what_is_learned_by_heart_helps_nothing(
-    asked: Questions, lessons: Lessons, groups: Groups
+    asked: LabelledQueries, lessons: TrainingSet, groups: Groups
 ) -> None:
-    taught = Taught(Memory(), lessons, groups)
+    taught = CrossFittedChannel(Memory(), lessons, groups)
     assert taught.channel.features(taught.whole, asked.lists)[asked.labels].all()
     crossed = taught.features(asked.lists, asked.blocks)
     assert not crossed[asked.labels].any()
@@ -80,10 +82,10 @@ def test_what_is_learned_by_heart_helps_nothing(
 
 
 def test_molecules_that_were_not_learned_from_are_asked_of_the_whole(
-    asked: Questions, lessons: Lessons, groups: Groups
+    asked: LabelledQueries, lessons: TrainingSet, groups: Groups
 ) -> None:
     gone = groups.blocks[groups.group == 0]
-    taught = Taught(Memory(), lessons.without(gone), groups)
+    taught = CrossFittedChannel(Memory(), lessons.without(gone), groups)
     own = np.flatnonzero(np.isin(asked.blocks, gone))
     some = asked.only(own)
     said = taught.features(some.lists, some.blocks)
@@ -91,12 +93,12 @@ def test_molecules_that_were_not_learned_from_are_asked_of_the_whole(
 
 
 def test_features_of_what_was_learned_from_are_refused(
-    asked: Questions, lessons: Lessons, groups: Groups
+    asked: LabelledQueries, lessons: TrainingSet, groups: Groups
 ) -> None:
     """Should a state learn from a molecule's cluster, the fitter must see it."""
     with pytest.raises(EvidenceError, match="memory has learned from 40 of the molecules that"):
-        Taught(Elsewhere(), lessons, groups).features(asked.lists, asked.blocks)
-    leaky = Taught(Memory(), lessons, groups)
+        CrossFittedChannel(Elsewhere(), lessons, groups).features(asked.lists, asked.blocks)
+    leaky = CrossFittedChannel(Memory(), lessons, groups)
     leaky._lessons = replace(lessons)
     object.__setattr__(leaky._lessons, "without", lambda blocks: lessons)
     with pytest.raises(EvidenceError, match="memory has learned from"):
@@ -106,7 +108,7 @@ def test_features_of_what_was_learned_from_are_refused(
 def test_a_molecule_like_one_that_was_learned_from_is_refused(groups: Groups) -> None:
     sizes = np.bincount(groups.cluster)
     first, second = np.flatnonzero(groups.cluster == sizes.argmax())[:2]
-    learned = Learned(blocks=groups.blocks[[first]])
+    learned = ChannelState(blocks=groups.blocks[[first]])
     with pytest.raises(EvidenceError, match=r"from 1 of the molecules .* or from their like"):
         check_unseen(Memory(), learned, groups.blocks[[second]], groups)
     other = groups.blocks[groups.cluster != groups.cluster[first]]
@@ -118,8 +120,8 @@ def test_a_molecule_of_no_group_is_refused(groups: Groups) -> None:
         groups.places(np.array([b"X" * 14]))
 
 
-def test_nothing_left_to_learn_from_is_said(asked: Questions, lessons: Lessons) -> None:
+def test_nothing_left_to_learn_from_is_said(asked: LabelledQueries, lessons: TrainingSet) -> None:
     rows = fingerprints(["CCO"] * len(lessons.blocks))
     one = Groups.of(lessons.blocks, rows, 2)
     with pytest.raises(EvidenceError, match=r"nothing to learn from: all molecules .* are alike"):
-        Taught(Memory(), lessons, one).features(asked.lists, asked.blocks)
+        CrossFittedChannel(Memory(), lessons, one).features(asked.lists, asked.blocks)

@@ -7,23 +7,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.errors import BusyError, CacheError, EvidenceError, RunError
-from mzseek.evaluation.beliefs import beliefs_of
-from mzseek.evaluation.decomposition import own_rule
+from conftest import sign
+from mzseek.core.errors import BusyError, CacheError, EvidenceError, RunError
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.leaderboard import leaderboard_row
+from mzseek.evaluation.posterior_report import beliefs_of
 from mzseek.evaluation.posteriors import calibrate, chosen_lists, fitted_on
 from mzseek.evaluation.scored import Scoring, sees_spectrum
-from mzseek.evidence.asked import lists_from
-from mzseek.evidence.fitted import Fitted
-from mzseek.evidence.fitting.fit import Combination, FitOptions, fit, fit_several
+from mzseek.evidence.fitting import FitOptions, Fitted, fit
+from mzseek.evidence.queries import lists_from
 from mzseek.evidence.registry import channels_from
-from mzseek.files import sole_writer
+from mzseek.io import sole_writer
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.predictions import CROSSFITTED_TRAIN, Predictions, label_of
 from mzseek.runs.run import Run
-
-from ...conftest import sign
 
 
 def test_a_fitted_run_is_a_run_like_any_other(fitted_run: Run, small: Prepared) -> None:
@@ -37,7 +34,6 @@ def test_a_fitted_run_is_a_run_like_any_other(fitted_run: Run, small: Prepared) 
         assert found.no_fingerprint == "fragments + analogs predicts none"
     beliefs = beliefs_of(fitted_run, Scoring("test", "mass"))
     assert beliefs.sets
-    assert own_rule(fitted_run) == ("rank", "hit")
     row = leaderboard_row(fitted_run, evaluate(fitted_run, Scoring("test", "mass")))
     assert "fragments + analogs fitted on mass candidates" in row["Comment"]
 
@@ -205,38 +201,25 @@ def test_nothing_of_train_is_kept_where_a_channel_cannot_do_without(
     assert not run.predictions(0, CROSSFITTED_TRAIN).exists()
 
 
-def test_several_runs_are_those_that_would_be_fitted_one_by_one(
+def test_the_control_is_fitted_alike_and_predicts_from_other_spectra(
     fitted_run: Run, small: Prepared, tmp_path: Path
 ) -> None:
-    channels = channels_from("fragments,analogs,prior")
-    both, alone, control = fit_several(
-        small, channels,
-        [
-            Combination(tmp_path / "both", (0, 1)),
-            Combination(tmp_path / "prior", (2,)),
-            Combination(tmp_path / "swapped", (0, 1), "swapped"),
-        ],
-        jobs=1,
-    )  # fmt: skip
-    assert both.identity == fitted_run.identity
-    assert alone.made.fitted.labels == ("prior",)
-    assert not sees_spectrum(alone)
-    assert control.made.fitted.ranker == both.made.fitted.ranker
+    channels, how = channels_from("fragments,analogs"), FitOptions(spectra="swapped")
+    control = fit(small, channels, tmp_path / "swapped", how, jobs=1)
+    assert control.made.fitted.ranker == fitted_run.made.fitted.ranker
     assert control.made.options["spectra"] == "swapped"
     for fold in ("val", "test", CROSSFITTED_TRAIN):
-        one, other, swapped = (
+        own, swapped = (
             Predictions.open(run.predictions(0, fold)).lists["mass"]
-            for run in (fitted_run, both, control)
+            for run in (fitted_run, control)
         )
-        assert np.array_equal(one.scores, other.scores)
-        assert np.array_equal(one.parts, other.parts)
-        assert not np.array_equal(one.scores, swapped.scores)
+        assert not np.array_equal(own.scores, swapped.scores)
 
 
-def test_channels_of_a_combination_have_names_of_their_own(small: Prepared, tmp_path: Path) -> None:
+def test_channels_have_names_of_their_own(small: Prepared, tmp_path: Path) -> None:
     twice = [*channels_from("analogs"), *channels_from("analogs")]
-    with pytest.raises(EvidenceError, match="two channels of a combination are called analogs"):
-        fit_several(small, twice, [Combination(tmp_path / "x", (0, 1))])
+    with pytest.raises(EvidenceError, match="two channels are called analogs"):
+        fit(small, twice, tmp_path / "x")
     with pytest.raises(EvidenceError, match="no channels, expected one or more"):
-        fit_several(small, twice, [Combination(tmp_path / "x", ())])
+        fit(small, [], tmp_path / "x")
     assert not (tmp_path / "x").exists()

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from mzseek.evidence.asked import lists_from, spectra_from, with_lists
-from mzseek.evidence.fitting.joined import joined_from
+from mzseek.evidence.fitting import joined_from
+from mzseek.evidence.queries import lists_from, spectra_from, with_lists
 from mzseek.prepared.reader import Prepared
 
 

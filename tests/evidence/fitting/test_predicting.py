@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from mzseek.evidence.asked import lists_from
-from mzseek.evidence.fitted import Fitted
-from mzseek.evidence.fitting import predicting
-from mzseek.evidence.fitting.fit import FitOptions, fit
+from mzseek.evidence import fitting as predicting
+from mzseek.evidence.fitting import FitOptions, Fitted, fit
+from mzseek.evidence.queries import lists_from
 from mzseek.evidence.registry import channels_from
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.predictions import Predictions

@@ -4,23 +4,24 @@ import numpy as np
 import pytest
 
 from mzseek.chem import fingerprints
-from mzseek.errors import EvidenceError
-from mzseek.evidence.fitting.crossfit import Groups, Taught
-from mzseek.evidence.fitting.rankers import fit_rankers
-from mzseek.evidence.known import Lessons, Questions
+from mzseek.core.errors import EvidenceError
+from mzseek.evidence.fitting import CrossFittedChannel, Groups, fit_rankers
+from mzseek.evidence.queries import LabelledQueries, TrainingSet
 from mzseek.evidence.ranker import fit_ranker
 from mzseek.evidence.registry import channel_from
 
 
 @pytest.fixture(scope="module")
-def groups(lessons: Lessons) -> Groups:
+def groups(lessons: TrainingSet) -> Groups:
     return Groups.of(lessons.blocks, fingerprints(list(lessons.molecules.smiles)), 3)
 
 
 def test_each_ranker_is_fitted_without_its_group(
-    asked: Questions, lessons: Lessons, groups: Groups
+    asked: LabelledQueries, lessons: TrainingSet, groups: Groups
 ) -> None:
-    taught = [Taught(channel_from(name, {}), lessons, groups) for name in ("analogs", "prior")]
+    taught = [
+        CrossFittedChannel(channel_from(name, {}), lessons, groups) for name in ("analogs", "prior")
+    ]
     features = [each.features(asked.lists, asked.blocks) for each in taught]
     rankers = fit_rankers(taught, features, asked, groups, 3, l2=0.1)
     assert set(rankers) == {None, 0, 1, 2}
@@ -38,10 +39,10 @@ def test_each_ranker_is_fitted_without_its_group(
 
 
 def test_molecules_that_are_all_alike_cannot_be_left_out(
-    asked: Questions, lessons: Lessons, groups: Groups
+    asked: LabelledQueries, lessons: TrainingSet, groups: Groups
 ) -> None:
     alike = Groups(groups.blocks, np.zeros_like(groups.cluster), np.zeros_like(groups.group))
-    taught = [Taught(channel_from("prior", {}), lessons, groups)]
+    taught = [CrossFittedChannel(channel_from("prior", {}), lessons, groups)]
     features = [each.features(asked.lists, asked.blocks) for each in taught]
     with pytest.raises(EvidenceError, match="all molecules to fit on are alike: none are left"):
         fit_rankers(taught, features, asked, alike, 3)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mzseek.errors import EvidenceError
-from mzseek.evidence.fitting.swapped import groups_from, swapped
+from mzseek.core.errors import EvidenceError
+from mzseek.evidence.fitting import groups_from, swapped
 from mzseek.prepared.reader import Prepared
 
 

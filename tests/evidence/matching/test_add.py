@@ -5,20 +5,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conftest import MISSING
+from mzseek.core.errors import CacheError, DatabaseError, WriteError
 from mzseek.database import Database
-from mzseek.errors import CacheError, DatabaseError, WriteError
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
-from mzseek.evidence.matching.add import add_matched
+from mzseek.evidence.decoys import add_matched
+from mzseek.parallel import LocalEngine
 from mzseek.prepared import Prepared
 from mzseek.prepared.bands import set_bands
+from mzseek.prepared.extra_lists import add_negatives
 from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT
-from mzseek.prepared.negatives import add_negatives
 from mzseek.runs.run import Run
 from mzseek.training.train import train
-from mzseek.work import LocalEngine
-
-from .conftest import MISSING
 
 ALONE = LocalEngine(1)
 HOW = {"ppm": 4e5, "engine": ALONE}
@@ -114,7 +113,7 @@ def test_runs_are_trained_and_measured_on_them(
 ) -> None:
     prepared, _ = add_matched(Prepared.open(folder), store, **HOW)
     run = train(prepared, small_options("emb-cos", candidates="matched"), tmp_path / "run")
-    assert run.measured_on(folder) == "matched"
+    assert run.measured_on == "matched"
     assert {"hit_rate@1/matched", "hit_rate@1/mass"} <= set(run.best)
     found = evaluate(run, Scoring(candidates="matched"), data=folder)
     with_list = listed(prepared, "matched")
@@ -167,7 +166,7 @@ def test_what_will_not_do_is_refused_and_changes_nothing(
 def test_where_no_list_can_be_drawn_it_says_why(
     folder: Path, store: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mzseek.evidence.matching.drawing.LEAST", 1000)
+    monkeypatch.setattr("mzseek.evidence.decoys.LEAST", 1000)
     before = contents(folder)
     with pytest.raises(CacheError, match=r"no list can be drawn, 44: fewer than 5 candidates"):
         add_matched(Prepared.open(folder), store, **HOW)
@@ -181,7 +180,7 @@ def test_a_failed_write_leaves_the_folder_as_it_was(
         raise OSError(28, "No space left on device")
 
     before = contents(folder)
-    monkeypatch.setattr("mzseek.prepared.segment.measured", full)
+    monkeypatch.setattr("mzseek.prepared.writer.measured", full)
     with pytest.raises(WriteError, match=r"prepared: cannot be written \(No space left"):
         add_matched(Prepared.open(folder), store, **HOW)
     assert contents(folder) == before
@@ -197,7 +196,7 @@ def test_a_folder_without_folds_learns_from_all(folder: Path, store: Database) -
 
 
 def _write_folds(folder: Path, manifest: dict, folds: np.ndarray) -> None:
-    from mzseek.files.manifest import measured
+    from mzseek.io.manifest import measured
 
     np.save(folder / "spectra.fold.npy", folds)
     manifest["files"]["spectra.fold.npy"] = measured(folder / "spectra.fold.npy")

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mzseek.evidence.matching.drawing import (
+from mzseek.evidence.decoys import (
     LEAST,
     LEFT_OUT,
     TOO_FEW,

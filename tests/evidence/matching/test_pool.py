@@ -3,15 +3,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conftest import MISSING
 from mzseek.chem import fingerprints
-from mzseek.chem.descriptors import descriptors
+from mzseek.chem.molecules import descriptors
 from mzseek.database import Database
-from mzseek.evidence.blind import blind_rows
-from mzseek.evidence.matching.pool import pool_of
+from mzseek.evidence.decoys import pool_of
+from mzseek.evidence.prior import blind_rows
+from mzseek.parallel import LocalEngine
 from mzseek.prepared import Prepared
-from mzseek.work import LocalEngine
-
-from .conftest import MISSING
 
 ALONE = LocalEngine(1)
 

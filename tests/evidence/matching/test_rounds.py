@@ -1,12 +1,10 @@
 import numpy as np
 import pytest
 
-from mzseek.evidence.matching import lists as lists_module
-from mzseek.evidence.matching.lists import BlindLists, best_strength
-from mzseek.evidence.matching.rounds import Roles, draw_all, matched_lists
+from conftest import with_other_truths
+from mzseek.evidence import decoys as lists_module
+from mzseek.evidence.decoys import BlindLists, Roles, best_strength, draw_all, matched_lists
 from mzseek.metrics import hit_rate
-
-from .conftest import with_other_truths
 
 
 def some_roles(lists: int) -> Roles:
@@ -62,7 +60,7 @@ def test_a_scorer_that_was_held_back_is_made_up_for(simulate, monkeypatch) -> No
     matched = matched_lists(simulated.lists, roles, np.arange(2500))
     assert matched.rounds > 1
     calls.clear()
-    monkeypatch.setattr("mzseek.evidence.matching.rounds.MOST_ROUNDS", 1)
+    monkeypatch.setattr("mzseek.evidence.decoys.MOST_ROUNDS", 1)
     once = matched_lists(simulated.lists, roles, np.arange(2500))
     assert once.rounds == 1
 

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from mzseek.evidence.pairs.forward import worths
-from mzseek.evidence.pairs.inputs import PairInputs
-from mzseek.evidence.pairs.network import _drawn, pair_scores, pair_worth
+from mzseek.evidence.fragments import PairInputs, _drawn, _forward, pair_scores, worths
 
 
 def test_worths_are_those_of_the_products(inputs: PairInputs) -> None:
@@ -13,7 +11,8 @@ def test_worths_are_those_of_the_products(inputs: PairInputs) -> None:
     found = worths(weights, inputs) * inputs.counted
     for spectrum in range(len(inputs)):
         own = slice(inputs.pair_ends[spectrum], inputs.pair_ends[spectrum + 1])
-        assert np.allclose(found[own], pair_worth(weights, inputs, spectrum), atol=1e-9)
+        _, _, kept = _forward(weights, inputs, np.array([spectrum]))
+        assert np.allclose(found[own], kept.values * kept.shares, atol=1e-9)
     assert found.std() > 0
 
 
@@ -23,5 +22,9 @@ def test_scores_are_the_same_without_machine_code(
     weights = _drawn(np.random.default_rng(2))
     weights["totals"] = np.array([0.1, 0.2, 0.3], np.float32)
     compiled = pair_scores(weights, inputs)
-    monkeypatch.setattr("mzseek.evidence.pairs.network.is_plain", lambda: True)
-    assert np.allclose(pair_scores(weights, inputs), compiled, rtol=1e-6, atol=1e-6)
+    own = {name: values.astype(np.float64) for name, values in weights.items()}
+    values = worths(own, inputs)
+    monkeypatch.setattr("mzseek.evidence.fragments.is_plain", lambda: True)
+    monkeypatch.setattr("mzseek.evidence.fragments._AT_ONCE", 7)
+    assert np.array_equal(worths(own, inputs), values)
+    assert np.array_equal(pair_scores(weights, inputs), compiled)

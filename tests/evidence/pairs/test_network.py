@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from mzseek.evidence.known import Questions
-from mzseek.evidence.pairs.inputs import PairInputs
-from mzseek.evidence.pairs.network import (
+from mzseek.evidence.fragments import (
     SHAPES,
     Lesson,
+    PairInputs,
     _drawn,
+    _forward,
     _gradient,
     pair_scores,
-    pair_worth,
     train_pairs,
 )
+from mzseek.evidence.queries import LabelledQueries
 from mzseek.metrics import hit_rate
 
 
@@ -27,7 +27,7 @@ def loss(weights, inputs: PairInputs, labels, spectra) -> float:
     return total / len(spectra)
 
 
-def test_the_gradient_is_the_slope_of_the_loss(asked: Questions, inputs: PairInputs) -> None:
+def test_the_gradient_is_the_slope_of_the_loss(asked: LabelledQueries, inputs: PairInputs) -> None:
     rng = np.random.default_rng(0)
     weights = {name: w.astype(np.float64) for name, w in _drawn(rng).items()}
     weights["totals"] = rng.normal(size=3)
@@ -44,14 +44,14 @@ def test_the_gradient_is_the_slope_of_the_loss(asked: Questions, inputs: PairInp
         assert slope[name][at] == pytest.approx((up - down) / (2 * step), rel=2e-2, abs=2e-4)
 
 
-def test_it_learns(asked: Questions, inputs: PairInputs) -> None:
+def test_it_learns(asked: LabelledQueries, inputs: PairInputs) -> None:
     weights = train_pairs(inputs, asked.labels, np.ones(len(asked)), Lesson(epochs=40, lr=1e-2))
     assert {name: value.shape for name, value in weights.items()} == SHAPES
     hits = hit_rate(pair_scores(weights, inputs), asked.lists.counts, asked.labels, 1)
     assert hits.mean() > 0.5  # by chance 0.17
 
 
-def test_the_same_seed_gives_the_same_weights(asked: Questions, inputs: PairInputs) -> None:
+def test_the_same_seed_gives_the_same_weights(asked: LabelledQueries, inputs: PairInputs) -> None:
     one, same, other = (
         train_pairs(inputs, asked.labels, np.ones(len(asked)), Lesson(1, seed=seed))
         for seed in (1, 1, 2)
@@ -65,16 +65,18 @@ def test_a_score_is_the_sum_of_its_pairs_and_totals(inputs: PairInputs) -> None:
     weights["totals"] = np.array([0.1, 0.2, 0.3], np.float32)
     own = slice(inputs.pair_ends[4], inputs.pair_ends[5])
     rows = slice(inputs.row_ends[4], inputs.row_ends[5])
-    worth = pair_worth(weights, inputs, 4)
+    _, _, kept = _forward(weights, inputs, np.array([4]))
+    worth = kept.values * kept.shares
     summed = np.bincount(inputs.pairs.row[own] - rows.start, worth, rows.stop - rows.start)
     summed += inputs.totals[rows] @ weights["totals"]
     assert np.allclose(pair_scores(weights, inputs)[rows], summed, atol=1e-5)
 
 
-def test_scores_do_not_depend_on_the_spectra_beside(
-    inputs: PairInputs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_do_not_depend_on_the_spectra_beside(asked: LabelledQueries, inputs_of) -> None:
     weights = _drawn(np.random.default_rng(0))
-    together = pair_scores(weights, inputs)
-    monkeypatch.setattr("mzseek.evidence.pairs.network._AT_ONCE", 1)
-    assert np.array_equal(pair_scores(weights, inputs), together)
+    together = inputs_of(asked.lists)
+    scores = pair_scores(weights, together)
+    for spectrum in range(len(together)):
+        alone = pair_scores(weights, inputs_of(asked.lists.only(np.array([spectrum]))))
+        own = slice(together.row_ends[spectrum], together.row_ends[spectrum + 1])
+        assert np.array_equal(alone, scores[own])

@@ -6,8 +6,8 @@ import pytest
 
 from mzseek.experiments import Scale, experiment_named, scale_named
 from mzseek.experiments.reproduce import Reproduced, reproduce
-from mzseek.experiments.site import Site
-from mzseek.work import LocalEngine
+from mzseek.experiments.sweep import Site
+from mzseek.parallel import LocalEngine
 
 NAMES = ("sigma", "over-time", "regret")
 

@@ -5,9 +5,9 @@ import pytest
 from rdkit import Chem, DataStructs
 from rdkit.Chem import rdFingerprintGenerator
 
-from mzseek.errors import MzseekError
+from mzseek.core.errors import MzseekError
 from mzseek.experiments import Column, Row, Scale, experiment_named
-from mzseek.experiments.kinds.bands import KIND
+from mzseek.experiments.kinds import BANDS_KIND
 from mzseek.prepared.bands import set_bands
 
 SIMILARITIES = {
@@ -38,7 +38,7 @@ def by_rdkit(small_set, similarity: str) -> list[tuple[float, float]]:
 def test_medians_and_shares_are_those_of_a_plain_loop(small_set, smoked) -> None:
     site, _ = smoked
     experiment = experiment_named("sigma")
-    cells, series = KIND.measure(experiment, Scale("paper"), site)
+    cells, series = BANDS_KIND.measure(experiment, Scale("paper"), site)
     for similarity in ("tanimoto", "cosine"):
         bands = by_rdkit(small_set, similarity)
         wanted = {
@@ -72,8 +72,8 @@ def test_rows_are_of_their_own_fingerprint_and_a_fold_is_kept_to(smoked, small) 
             Row("r", "", {"fingerprint": "rdkit"}),
         ),
     )
-    KIND.check(experiment)
-    cells, series = KIND.measure(experiment, Scale("paper"), site)
+    BANDS_KIND.check(experiment)
+    cells, series = BANDS_KIND.measure(experiment, Scale("paper"), site)
     for key, kind in (("morgan2", "morgan2"), ("r", "rdkit")):
         wanted = set_bands(small, "mass", fold="test", fingerprint=kind)  # from the molecules
         assert {name: cell.mean for name, cell in cells[key].items()} == wanted.medians()
@@ -99,11 +99,13 @@ def test_rows_are_of_their_own_fingerprint_and_a_fold_is_kept_to(smoked, small) 
 )
 def test_what_it_cannot_measure_is_refused(changes, message: str) -> None:
     with pytest.raises(MzseekError, match=message):
-        KIND.check(replace(experiment_named("sigma"), **changes))
+        BANDS_KIND.check(replace(experiment_named("sigma"), **changes))
 
 
 def test_lists_that_the_data_do_not_have_are_named(smoked) -> None:
     site, _ = smoked
     columns = (Column("low", "low", "low", candidates="hard"),)
     with pytest.raises(MzseekError, match="no candidates 'hard'"):
-        KIND.measure(replace(experiment_named("sigma"), columns=columns), Scale("paper"), site)
+        BANDS_KIND.measure(
+            replace(experiment_named("sigma"), columns=columns), Scale("paper"), site
+        )

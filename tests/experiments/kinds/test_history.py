@@ -3,10 +3,10 @@ from dataclasses import replace
 
 import pytest
 
-from mzseek.errors import ExperimentError
+from mzseek.core.errors import ExperimentError
 from mzseek.experiments import Row, experiment_named
-from mzseek.experiments.kinds import runs
-from mzseek.experiments.kinds.history import KIND
+from mzseek.experiments import kinds as runs
+from mzseek.experiments.kinds import HISTORY_KIND
 from mzseek.experiments.sweep import run_folder
 
 NAMES = {"tanimoto": "tanimoto", "mass/hit_rate@20": "hit_rate@20/mass"}
@@ -16,7 +16,7 @@ def run_of(smoked, smoke, row: str):
     """The only run of a row: one learning rate, one seed."""
     site, _ = smoked
     experiment, here = experiment_named("over-time").at(smoke)
-    [trial] = KIND.asked(experiment, here)[row, "tanimoto"].trials
+    [trial] = HISTORY_KIND.asked(experiment, here)[row, "tanimoto"].trials
     return run_folder(site, trial)
 
 
@@ -41,7 +41,7 @@ def test_its_runs_are_those_of_the_main_table(smoke) -> None:
     main, here = experiment_named("main").at(smoke)
     shared = {t.name for cell in runs.KIND.asked(main, here).values() for t in cell.trials}
     experiment, here = experiment_named("over-time").at(smoke)
-    own = {t.name for cell in KIND.asked(experiment, here).values() for t in cell.trials}
+    own = {t.name for cell in HISTORY_KIND.asked(experiment, here).values() for t in cell.trials}
     assert len(own) == 3
     assert own <= shared
 
@@ -64,4 +64,4 @@ def test_it_is_drawn(smoked) -> None:
 )
 def test_what_it_cannot_follow_is_refused(changes, message: str) -> None:
     with pytest.raises(ExperimentError, match=message):
-        KIND.check(replace(experiment_named("over-time"), **changes))
+        HISTORY_KIND.check(replace(experiment_named("over-time"), **changes))

@@ -1,6 +1,5 @@
 from mzseek.experiments import Scale
-from mzseek.experiments.kinds.kind import Kind
-from mzseek.experiments.registry import KINDS
+from mzseek.experiments.kinds import KINDS, Kind
 
 
 def test_a_kind_trains_nothing_unless_it_says_so(two) -> None:

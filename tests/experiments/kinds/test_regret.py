@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
+from mzseek.core.errors import ExperimentError
 from mzseek.decision import bayes_decision, regret, regret_bounds
-from mzseek.errors import ExperimentError
 from mzseek.evaluation.posteriors import calibrate
 from mzseek.evaluation.regrets import FoldRegrets
 from mzseek.evaluation.scored import Scoring
 from mzseek.experiments import Column, Row, experiment_named
-from mzseek.experiments.kinds import regret as module
-from mzseek.experiments.kinds import runs
-from mzseek.experiments.kinds.regret import KIND, by_width, means_of
+from mzseek.experiments import kinds as module
+from mzseek.experiments import kinds as runs
+from mzseek.experiments.kinds import REGRET_KIND, by_width, means_of
 from mzseek.experiments.sweep import run_folder
 from mzseek.runs.run import Run
 
@@ -23,7 +23,7 @@ def test_cells_are_means_over_single_lists(row: str, smoked, smoke) -> None:
     site, done = smoked
     experiment, here = experiment_named("regret").at(smoke)
     judged = experiment.row(row).settings["judged_by"]
-    [trial] = KIND.asked(experiment, here)[row, "similarity_lost"].trials
+    [trial] = REGRET_KIND.asked(experiment, here)[row, "similarity_lost"].trials
     run = Run.open(run_folder(site, trial))
     posterior, data = calibrate(run, Scoring("test", "mass")).asked, run.open_data()
     found = []
@@ -64,13 +64,13 @@ def test_what_was_measured_is_kept_until_the_run_is_another(smoked, smoke, monke
         raise AssertionError("measured again")
 
     monkeypatch.setattr(module, "regrets_of", unwanted)
-    cells, _ = KIND.measure(experiment, here, site)
+    cells, _ = REGRET_KIND.measure(experiment, here, site)
     assert cells == done["regret"].results.cells
     [file] = (site.out / "measured" / "morgan2").glob("iou-*.regret-mass-test.json")
     kept = json.loads(file.read_text())
     file.write_text(json.dumps(kept | {"run": "another"}))
     with pytest.raises(AssertionError, match="measured again"):
-        KIND.measure(experiment, here, site)
+        REGRET_KIND.measure(experiment, here, site)
     file.write_text(json.dumps(kept))
 
 
@@ -98,7 +98,7 @@ def test_its_runs_are_those_of_the_main_table(smoke) -> None:
     main, here = experiment_named("main").at(smoke)
     shared = {t.name for cell in runs.KIND.asked(main, here).values() for t in cell.trials}
     experiment, here = experiment_named("regret").at(smoke)
-    own = {t.name for cell in KIND.asked(experiment, here).values() for t in cell.trials}
+    own = {t.name for cell in REGRET_KIND.asked(experiment, here).values() for t in cell.trials}
     assert len(own) == 3
     assert own <= shared
 
@@ -121,4 +121,4 @@ def test_it_is_drawn(smoked) -> None:
 )
 def test_what_it_cannot_measure_is_refused(changes, message: str) -> None:
     with pytest.raises(ExperimentError, match=message):
-        KIND.check(replace(experiment_named("regret"), **changes))
+        REGRET_KIND.check(replace(experiment_named("regret"), **changes))

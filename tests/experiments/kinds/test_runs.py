@@ -3,16 +3,16 @@ from dataclasses import replace
 
 import pytest
 
-from mzseek.errors import ExperimentError
+from mzseek.core.errors import ExperimentError
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
-from mzseek.experiments.kinds.runs import KIND
+from mzseek.experiments.kinds import RUNS_KIND
 from mzseek.experiments.sweep import opened
 
 
 def test_the_rate_is_chosen_on_validation_and_the_cell_is_the_mean_over_seeds(ran, whole) -> None:
     site, experiment, done = ran
-    asked = KIND.asked(experiment, whole)["bce", "hr"]
+    asked = RUNS_KIND.asked(experiment, whole)["bce", "hr"]
     reached = {}
     for seeds in asked.grid:
         runs = [opened(site, trial)[0] for trial in seeds]
@@ -47,10 +47,10 @@ def test_the_mean_list_is_what_was_trained_on(ran) -> None:
 def test_what_cannot_be_measured_is_refused(two) -> None:
     column = replace(two.column("hr"), metric="hitrate@1")
     with pytest.raises(ExperimentError, match="metric 'hitrate@1' is unknown, expected one of"):
-        KIND.check(replace(two, columns=(column,)))
+        RUNS_KIND.check(replace(two, columns=(column,)))
     column = replace(two.column("hr"), metric="decoded hit_rate@1")
     with pytest.raises(ExperimentError, match="decoded 'hit_rate@1' is unknown, expected one of"):
-        KIND.check(replace(two, columns=(column,)))
+        RUNS_KIND.check(replace(two, columns=(column,)))
     with pytest.raises(ExperimentError, match="select 'hr' is unknown"):
-        KIND.check(replace(two, select="hr"))
-    KIND.check(two)
+        RUNS_KIND.check(replace(two, select="hr"))
+    RUNS_KIND.check(two)

@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from mzseek.errors import ExperimentError
+from mzseek.core.errors import ExperimentError
 from mzseek.experiments import Column, Row, Scale, experiment_named, scale_named
-from mzseek.experiments.claims import FAILS, HOLDS, verdicts
-from mzseek.experiments.kinds.theory import KIND
+from mzseek.experiments.kinds import THEORY_KIND
 from mzseek.experiments.reproduce import reproduce
-from mzseek.experiments.results import Cell, Results
+from mzseek.experiments.results import FAILS, HOLDS, Cell, Results, verdicts
 
 OUTCOMES = {"11000": 0.05, "10100": 0.25, "10010": 0.30, "11001": 0.40}
 FORMULAS = {
@@ -39,7 +38,7 @@ def worth(utility: str, a: str, b: str) -> float:
 def test_the_example_s_decisions_are_those_of_all_32_fingerprints() -> None:
     experiment = experiment_named("toy")
     assert experiment.given["outcomes"] == OUTCOMES
-    cells, _ = KIND.measure(experiment, Scale("paper"), None)
+    cells, _ = THEORY_KIND.measure(experiment, Scale("paper"), None)
     for utility in ("hit", "bits", "cosine", "tanimoto"):
         expected = {
             bits: sum(worth(utility, bits, other) * p for other, p in OUTCOMES.items())
@@ -72,7 +71,7 @@ def small_worst_cases():
 
 def test_worst_cases_are_those_of_the_formulas(tmp_path) -> None:
     experiment = small_worst_cases()
-    cells, _ = KIND.measure(experiment, Scale("paper"), None)
+    cells, _ = THEORY_KIND.measure(experiment, Scale("paper"), None)
     assert len(experiment.rows) == 2 * len(FORMULAS)
     for row in experiment.rows:
         judged, decoded = row.settings["judged_by"], row.settings["decoded_for"]
@@ -103,7 +102,7 @@ def test_worst_cases_of_as_many_bits_as_the_paper_s_fingerprints(tmp_path) -> No
     whole = experiment_named("worst-cases")
     large = replace(whole, columns=whole.columns[-1:])
     assert large.columns[0].settings["m"] == 4096
-    cells, _ = KIND.measure(large, Scale("paper"), None)
+    cells, _ = THEORY_KIND.measure(large, Scale("paper"), None)
     said = verdicts(Results(large, "paper", cells))
     assert [each.state for each in said] == [HOLDS] * 4
 
@@ -122,4 +121,4 @@ def test_worst_cases_of_as_many_bits_as_the_paper_s_fingerprints(tmp_path) -> No
 )
 def test_what_it_cannot_compute_is_refused(name: str, changes, message: str) -> None:
     with pytest.raises(ExperimentError, match=message):
-        KIND.check(replace(experiment_named(name), **changes))
+        THEORY_KIND.check(replace(experiment_named(name), **changes))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mzseek.files.streams.cells import free_cell, free_text, list_cell, list_texts, visible
+from mzseek.io.text_tables import free_cell, free_text, list_cell, list_texts, visible
 
 # Names as a database has them: white space is single blanks inside.
 NAMES = (

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mzseek.errors import InputError
-from mzseek.files import iter_members
-from mzseek.files.streams import json_stream
+from mzseek.core.errors import InputError
+from mzseek.io import iter_members, json_stream
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(alphabet='[]{},"\\é\n ab'),

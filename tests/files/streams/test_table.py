@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mzseek.errors import InputError
-from mzseek.files import open_source, text_lines
-from mzseek.files.streams.table import (
+from mzseek.core.errors import InputError
+from mzseek.io import open_source, text_lines
+from mzseek.io.text_tables import (
     MOST_CHARACTERS,
     bounded_lines,
     header_names,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mzseek.files.streams import xml_stream
-from mzseek.files.streams.xml_stream import BrokenXmlError, Element, iter_elements
+from mzseek.io import xml_stream
+from mzseek.io.xml_stream import BrokenXmlError, Element, iter_elements
 
 
 def elements(data: str | bytes, *names: str) -> list[Element]:

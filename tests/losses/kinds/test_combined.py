@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from mzseek.errors import LossError
+from mzseek.core.errors import LossError
 from mzseek.losses import combined, contrastive, iou
-from mzseek.models.scorers.fp_cos.network import FpCos
+from mzseek.models.scorers import FpCos
 
 BATCH = {
     "logits": torch.tensor([[1.0, -2.0, 0.5], [0.0, 3.0, -1.0]]),

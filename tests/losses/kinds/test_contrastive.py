@@ -6,10 +6,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from mzseek.losses import contrastive
-from mzseek.models.scorers.base import Scorer
-from mzseek.models.scorers.emb_cos.network import EmbCos
-from mzseek.models.scorers.emb_mlp.network import EmbMlp
-from mzseek.models.scorers.fp_cos.network import FpCos
+from mzseek.models.scorers import EmbCos, EmbMlp, FpCos, Scorer
 
 
 def load(scorer: Scorer, weights: dict[str, Tensor]) -> Scorer:

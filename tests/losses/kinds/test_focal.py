@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from scipy.sparse import csr_array
 
-from mzseek.errors import LossError
+from mzseek.core.errors import LossError
 from mzseek.losses import bce, focal
 from mzseek.tensors import SparseRows
 

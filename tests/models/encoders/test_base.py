@@ -5,10 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from mzseek.models.encoders.base import Encoder
-from mzseek.models.encoders.deepsets.network import DeepSets
-from mzseek.models.encoders.peaks_and_losses.network import PeaksAndLosses
-from mzseek.models.encoders.transformer.network import PeakTransformer
+from mzseek.models.encoders import DeepSets, Encoder, PeaksAndLosses, PeakTransformer
 from mzseek.tensors import PeakLists
 
 READERS = {

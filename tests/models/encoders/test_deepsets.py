@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from mzseek.models.encoders import ENCODERS
-from mzseek.models.encoders.deepsets.network import DeepSets
+from mzseek.models.configs import ENCODERS
+from mzseek.models.encoders import DeepSets
 from mzseek.tensors import PeakLists
 
 

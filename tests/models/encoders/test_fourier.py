@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from mzseek.models.encoders.fourier import FourierFeatures
+from mzseek.models.encoders import FourierFeatures
 
 
 def test_features_are_sines_and_cosines_at_rising_frequencies() -> None:

@@ -2,8 +2,8 @@ from dataclasses import fields
 
 import pytest
 
+from mzseek.core.registry import described
 from mzseek.models import ENCODERS, ModelSpec
-from mzseek.registry import described
 
 
 @pytest.mark.parametrize("name", ENCODERS)

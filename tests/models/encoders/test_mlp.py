@@ -1,11 +1,9 @@
 import pytest
 import torch
 
-from mzseek.models.encoders import ENCODERS
-from mzseek.models.encoders.mlp import MlpOptions
-from mzseek.models.encoders.mlp.network import BinnedMlp
-
-from ..conftest import flat_spec
+from conftest import flat_spec
+from mzseek.models.configs import ENCODERS, MlpOptions
+from mzseek.models.encoders import BinnedMlp
 
 
 @pytest.mark.parametrize("blocks", [0, 1, 2, 3])

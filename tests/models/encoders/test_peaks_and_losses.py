@@ -3,10 +3,10 @@ from typing import Any
 import pytest
 import torch
 
-from mzseek.errors import ModelError
+from mzseek.core.errors import ModelError
 from mzseek.models import ModelSpec
-from mzseek.models.encoders import ENCODERS
-from mzseek.models.encoders.peaks_and_losses.network import BELOW, PeaksAndLosses, bin_counts
+from mzseek.models.configs import ENCODERS
+from mzseek.models.encoders import BELOW, PeaksAndLosses, bin_counts
 from mzseek.tensors import PeakLists
 
 

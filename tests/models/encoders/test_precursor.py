@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from mzseek.models.encoders import ENCODERS
-from mzseek.models.encoders.precursor.network import PrecursorMlp
+from mzseek.models.configs import ENCODERS
+from mzseek.models.encoders import PrecursorMlp
 
 
 @pytest.fixture

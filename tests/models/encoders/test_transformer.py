@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from mzseek.models.encoders import ENCODERS
-from mzseek.models.encoders.transformer.network import PeakTransformer
+from mzseek.models.configs import ENCODERS
+from mzseek.models.encoders import PeakTransformer
 
 
 @pytest.fixture

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mzseek.annotation.answers import Answer, Candidate, Level, Reference
+from mzseek.annotation.annotation import Answer, Candidate, Level, Reference
 from mzseek.annotation.features import Feature
-from mzseek.report.annotations import Facts
-from mzseek.report.annotations.embed import source_hash
+from mzseek.export.report import Facts, source_hash
 from mzseek.spectra import Spectrum
 
 CAFFEINE = "CN1C=NC2=C1C(=O)N(C(=O)N2C)C"

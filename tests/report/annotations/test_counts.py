@@ -1,9 +1,7 @@
-from mzseek.annotation.answers import Level
+from conftest import candidate, empty_answer, make_answer, reference, spectrum
+from mzseek.annotation.annotation import Level
 from mzseek.annotation.features import Feature
-from mzseek.report.annotations.counts import Counts, signs_of
-from mzseek.report.annotations.feature import feature_data
-
-from .conftest import candidate, empty_answer, make_answer, reference, spectrum
+from mzseek.export.report_data import Counts, feature_data, signs_of
 
 
 def take(counts, answer, references=()):

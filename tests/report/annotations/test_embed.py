@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mzseek.names import visible
-from mzseek.report.annotations.embed import embedded, source_hash
-
-from .conftest import PAYLOADS
+from conftest import PAYLOADS
+from mzseek.core.text import visible
+from mzseek.export.report import embedded, source_hash
 
 
 @given(st.recursive(st.text() | st.integers() | st.none(), lambda s: st.lists(s, max_size=4)))

@@ -2,7 +2,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from mzseek.report.annotations import Facts
+from mzseek.export.report import Facts
 
 
 def test_what_is_not_stated_is_empty() -> None:

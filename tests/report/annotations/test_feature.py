@@ -2,10 +2,9 @@ import json
 
 import pytest
 
-from mzseek.report.annotations.embed import embedded
-from mzseek.report.annotations.feature import IN_FULL, LISTED, REFERENCES, feature_data
-
-from .conftest import CAFFEINE, RIVALS, candidate, empty_answer, make_answer, reference
+from conftest import CAFFEINE, RIVALS, candidate, empty_answer, make_answer, reference
+from mzseek.export.report import embedded
+from mzseek.export.report_data import IN_FULL, LISTED, REFERENCES, feature_data
 
 
 def total(data) -> float:

@@ -5,10 +5,9 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.figure import Figure
 
-from mzseek.report.annotations import plot
-from mzseek.report.annotations.plot import Stick, Svg, plot_sticks
-
-from .conftest import PAYLOADS
+from conftest import PAYLOADS
+from mzseek.export import spectrum_plot as plot
+from mzseek.export.spectrum_plot import Stick, Svg, plot_sticks
 
 STICKS = [
     Stick(69.0447, 0.12, "explained", "C3H5N2+"),

@@ -1,9 +1,8 @@
 import pytest
 
-from mzseek.report.annotations.row import lowered, row_data
-from mzseek.report.page import templates
-
-from .conftest import CAFFEINE, PAYLOADS, empty_answer, hostile_answer, make_answer
+from conftest import CAFFEINE, PAYLOADS, empty_answer, hostile_answer, make_answer
+from mzseek.export.page import templates
+from mzseek.export.report_data import lowered, row_data
 
 
 def rendered(answer, place: int = 0) -> str:

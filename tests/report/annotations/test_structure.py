@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
-from mzseek.report.annotations.structure import DASHES, UNIT, WEDGE, structure
+from mzseek.export.report_data import DASHES, UNIT, WEDGE, structure
 
 
 @pytest.mark.parametrize(

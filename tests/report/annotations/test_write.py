@@ -11,10 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.report.annotations import write_report
-from mzseek.report.annotations.embed import source_hash
-
-from .conftest import (
+from conftest import (
     CAFFEINE,
     PAYLOADS,
     candidate,
@@ -25,6 +22,7 @@ from .conftest import (
     reference,
     unscripted,
 )
+from mzseek.export.report import source_hash, write_report
 
 
 class Elements(HTMLParser):
@@ -197,7 +195,7 @@ def test_text_of_files_never_becomes_markup(payload: str, tmp_path: Path) -> Non
 def test_the_plain_install_can_write_it() -> None:
     code = (
         "import sys; sys.modules.update(dict.fromkeys(('matplotlib', 'torch', 'pandas', 'yaml')));"
-        "import mzseek.report.annotations"
+        "import mzseek.export"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

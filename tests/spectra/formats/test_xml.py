@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.files.streams import xml_stream
+from mzseek.io import xml_stream
 from mzseek.spectra import read_spectra
 
 

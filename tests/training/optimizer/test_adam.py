@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from mzseek.training.optimizer.adam import Update, update_by_parts, update_fused, update_on
+from mzseek.training.optimizer import Update, update_by_parts, update_fused, update_on
 
 GROUP = {"lr": 3e-3, "betas": (0.9, 0.999), "eps": 1e-8}
 

@@ -8,8 +8,7 @@ from torch import Tensor, nn
 
 from mzseek.tensors import Deferred, SparseRows, deferred
 from mzseek.tensors.deferral import defer
-from mzseek.training.optimizer import ClippedAdam
-from mzseek.training.optimizer.adam import update_by_parts
+from mzseek.training.optimizer import ClippedAdam, update_by_parts
 
 SMALLEST_NORMAL = torch.finfo(torch.float32).tiny
 
@@ -27,9 +26,7 @@ def few_rows(rows: Tensor, values: Tensor, height: int) -> Deferred:
 def update(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Everything holds with torch's own update, and with that by public operations alone."""
     if request.param == "by parts":
-        monkeypatch.setattr(
-            "mzseek.training.optimizer.clipped.update_on", lambda device: update_by_parts
-        )
+        monkeypatch.setattr("mzseek.training.optimizer.update_on", lambda device: update_by_parts)
         monkeypatch.setattr(torch, "_fused_adam_", lambda *_, **__: pytest.fail("called torch's"))
     return str(request.param)
 

@@ -1,8 +1,7 @@
 import subprocess
 import sys
 
-from mzseek.training.plan.defaults import AS_IN_PAPER, BIASES, PAPER, TrainingOptions
-from mzseek.training.plan.options import Options
+from mzseek.training.options import AS_IN_PAPER, BIASES, PAPER, Options, TrainingOptions
 
 
 def test_the_paper_s_numbers() -> None:
@@ -25,7 +24,7 @@ def test_a_run_that_is_told_nothing_has_them() -> None:
 
 def test_help_texts_can_ask_without_a_library() -> None:
     code = (
-        "import sys, mzseek.training.plan.defaults\n"
+        "import sys, mzseek.training.options\n"
         "print([name for name in ('numpy', 'torch', 'scipy') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -2,11 +2,10 @@ import resource
 
 import pytest
 
-from mzseek.errors import ModelError, RunError
+from mzseek.core.errors import ModelError, RunError
 from mzseek.models import ENCODERS, ModelSpec, build
-from mzseek.training.plan import limits
-from mzseek.training.plan.limits import check_size, check_threads, training_bytes
-from mzseek.training.plan.options import Options
+from mzseek.training import options as limits
+from mzseek.training.options import Options, check_size, check_threads, training_bytes
 from mzseek.training.train import train
 
 

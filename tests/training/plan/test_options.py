@@ -4,13 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.errors import LossError, ModelError, MzseekError, RunError
+from mzseek.core.errors import LossError, ModelError, RunError
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS
-from mzseek.runs.earlier import as_now
 from mzseek.runs.run import Run
-from mzseek.training.plan.options import Options
-from mzseek.training.plan.parts import MODELS
+from mzseek.training.options import MODELS, Options
 
 TEMPERATURES = {
     "fp-cos": 1 / 256, "emb-cos": 1 / 64, "fp-mlp": 1 / 16, "emb-mlp": 1 / 16, "combined": 1 / 256,
@@ -143,44 +141,3 @@ def test_options_of_a_run_that_do_not_fit_are_refused(small, tmp_path: Path) -> 
         path.write_text(json.dumps(facts | {"options": facts["options"] | changes}))
         with pytest.raises(RunError, match=f"run.json: {message}"):
             Options.of_run(Run.open(tmp_path / "run"))
-
-
-# What version 0.1 wrote for every run: numbers also where they do not apply.
-WRITTEN_BEFORE = {
-    "loss": "bce", "model": "mlp", "candidates": "mass", "epochs": 50, "batch_size": 64,
-    "lr": 0.0001, "seed": 0, "temperature": None, "gamma": 2.0, "weight": 0.5, "pairwise": False,
-    "blocks": 3, "width": 1024, "projected": 256, "dropout": 0.25, "warmup": 500, "clip": 1.0,
-    "bias": "zero", "validate_every": 1000, "patience": None, "start_from": None, "threads": None,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"loss": "focal"},
-        {"loss": "combined", "temperature": 1 / 256},
-        {"model": "deepsets"},
-        {"model": "random"},
-    ],
-    ids=str,
-)
-def test_options_that_were_written_before_are_those_of_the_same_command(
-    changes, small, tmp_path: Path
-) -> None:
-    names = {name: changes[name] for name in ("loss", "model") if name in changes}
-    asked = Options.of(**names, warmup=500, validate_every=1000, bias="zero")
-    run = Run.create(tmp_path / "run", asked.described(small), small)
-    kept = {name: value for name, value in run.facts.items() if name not in ("model", "loss")}
-    before = kept | {"format_version": 1, "options": WRITTEN_BEFORE | changes}
-    run.path.write_text(json.dumps(before))
-    assert Options.of_run(Run.open(run.folder)) == asked
-
-
-@pytest.mark.parametrize(
-    "odd", [{"colour": "red"}, {"loss": ["bce"]}, {"loss": "mse"}, {"lr": "x"}]
-)
-def test_options_of_the_first_format_that_do_not_fit_are_refused(odd) -> None:
-    with pytest.raises(MzseekError) as refused:
-        as_now(WRITTEN_BEFORE | odd, "run.json")
-    assert "\n" not in str(refused.value)

@@ -3,11 +3,10 @@ import sys
 
 import pytest
 
-from mzseek.errors import MzseekError
+from mzseek.core.errors import MzseekError
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS, SCORERS
-from mzseek.training.plan.options import Options
-from mzseek.training.plan.parts import CONTROLS, MODELS, list_settings, read_settings
+from mzseek.training.options import CONTROLS, MODELS, Options, list_settings, read_settings
 
 
 def test_texts_become_options_of_their_types() -> None:
@@ -77,5 +76,5 @@ def test_every_part_is_listed_with_its_options() -> None:
 
 def test_names_and_settings_load_no_library() -> None:
     heavy = "{'torch', 'numpy', 'scipy', 'rdkit'}"
-    code = f"import sys, mzseek.training.plan.parts; sys.exit(bool({heavy} & set(sys.modules)))"
+    code = f"import sys, mzseek.training.options; sys.exit(bool({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -4,12 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mzseek.errors import RunError
+from mzseek.core.errors import RunError
 from mzseek.losses import LOSSES
 from mzseek.models import encoder_part
-from mzseek.training.plan.defaults import AS_IN_PAPER, PAPER, PROTOCOLS
-from mzseek.training.plan.options import Options
-from mzseek.training.plan.protocol import as_begun, for_steps, told, with_protocol
+from mzseek.training.options import (
+    AS_IN_PAPER,
+    PAPER,
+    PROTOCOLS,
+    Options,
+    as_begun,
+    for_steps,
+    told,
+    with_protocol,
+)
 
 STEPS = st.integers(1, 10**6)
 

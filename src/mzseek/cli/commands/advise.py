@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mzseek.chem.fingerprinting.registry import OF_THE_PAPER
+from mzseek.chem.fingerprinting import OF_THE_PAPER
 from mzseek.cli.commands.bands import expanded
 from mzseek.cli.early import early, look_at_fingerprint, look_for_prepared, look_for_run
 from mzseek.cli.options import AsJson, Jobs
 from mzseek.cli.output import new_table, plain, print_json, say, say_next, show, watched
-from mzseek.decision.goals import GOALS, SIMILARITY_GOALS
-from mzseek.decision.registry import UTILITIES
-from mzseek.errors import DecisionError
-from mzseek.registry import check_name
+from mzseek.core.errors import DecisionError
+from mzseek.core.registry import check_name
+from mzseek.decision.advice import GOALS, SIMILARITY_GOALS
+from mzseek.decision.utilities import UTILITIES
 
 if TYPE_CHECKING:
     from mzseek.decision.advice import BandRow

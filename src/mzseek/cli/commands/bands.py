@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mzseek.chem.fingerprinting.registry import FINGERPRINTS, OF_THE_PAPER
+from mzseek.chem.fingerprinting import FINGERPRINTS, OF_THE_PAPER
 from mzseek.cli.early import early, look_at_fingerprint, look_for_prepared
 from mzseek.cli.options import AsJson, Jobs
 from mzseek.cli.output import counted, new_table, plain, print_json, say, show, watched
-from mzseek.decision.registry import BAND_SIMILARITIES
-from mzseek.errors import DatasetError
-from mzseek.extras import require
+from mzseek.core.errors import DatasetError, require
+from mzseek.decision.utilities import BAND_SIMILARITIES
 
 if TYPE_CHECKING:
     from mzseek.decision import Bands
@@ -63,7 +62,7 @@ def bands(
         raise DatasetError(f"{figure}: expected a name that ends in .svg")
     if figure:
         require("matplotlib", "a figure")
-    from mzseek.files import atomic_file, sole_writer
+    from mzseek.io import atomic_file, sole_writer
     from mzseek.prepared.bands import set_bands
     from mzseek.prepared.reader import Prepared
 
@@ -82,7 +81,7 @@ def bands(
                 progress=progress,
             )  # fmt: skip
         if figure:
-            from mzseek.report.bands import bands_svg
+            from mzseek.export.figures import bands_svg
 
             partial.write_text(bands_svg(by_kind, similarity), encoding="utf-8")
     if as_json:

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from mzseek.choices import EQUAL_IN, PUBLIC_SETS
 from mzseek.cli.early import (
     early,
     look_for_database,
@@ -14,7 +13,7 @@ from mzseek.cli.early import (
     look_for_folder,
     look_for_prepared,
 )
-from mzseek.cli.interrupt import GOES_ON, can_go_on
+from mzseek.cli.errors import GOES_ON, can_go_on
 from mzseek.cli.options import Address, AsJson, EngineName, Jobs, either
 from mzseek.cli.output import (
     counted,
@@ -26,8 +25,8 @@ from mzseek.cli.output import (
     show_rejects,
     watched,
 )
-from mzseek.errors import DatasetError
-from mzseek.registry import check_name
+from mzseek.core.errors import DatasetError
+from mzseek.core.registry import EQUAL_IN, PUBLIC_SETS, check_name
 
 data_app = typer.Typer(
     help="Get, build and check data sets, and match their candidates.", no_args_is_help=True
@@ -113,7 +112,7 @@ def build(
         raise DatasetError("--keep-database is for what --molecules gives, --database is kept")
     from mzseek.database import Database
     from mzseek.datasets.build import BuildOptions, build_dataset
-    from mzseek.datasets.table import read_rejects
+    from mzseek.datasets.files import read_rejects
 
     options = BuildOptions(
         seed=seed,
@@ -168,7 +167,7 @@ def check(
     Example: mzseek data check massspecgym
     """
     from mzseek.datasets.check import check_dataset
-    from mzseek.datasets.table import find_dataset
+    from mzseek.datasets.files import find_dataset
 
     with watched() as progress:
         report = check_dataset(find_dataset(directory), jobs=jobs, progress=progress)
@@ -212,9 +211,9 @@ def match(
     Example: mzseek data match prepared --database candidates
     """
     from mzseek.database import Database
-    from mzseek.evidence.matching.add import add_matched
+    from mzseek.evidence.decoys import add_matched
+    from mzseek.parallel import engine_named
     from mzseek.prepared.reader import Prepared
-    from mzseek.work import engine_named
 
     with watched() as progress:
         _, facts = add_matched(

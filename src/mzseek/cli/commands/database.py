@@ -1,17 +1,198 @@
-"""``mzseek database …``: a store of molecules to draw candidates from."""
+"""``mzseek database``: build and search molecule databases."""
 
-from collections.abc import Iterator
+import csv
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from mzseek.cli.commands.search import search, write_molecules
 from mzseek.cli.early import early, look_at_fingerprint, look_for_database, look_for_file
-from mzseek.cli.interrupt import GOES_ON, can_go_on
+from mzseek.cli.errors import GOES_ON, can_go_on, one_line
 from mzseek.cli.options import Address, AsJson, EngineName, Fingerprint, Jobs
 from mzseek.cli.output import counted, plain, print_json, say, show_rejects, watched
-from mzseek.errors import DatabaseError
+from mzseek.core.errors import DatabaseError
+
+if TYPE_CHECKING:
+    from mzseek.database import Database, Found
+    from mzseek.database.search import Query
+
+
+_SHOWN_REJECTS = 3
+
+
+@early(store=look_for_database, masses=look_for_file)
+def search(
+    store: Annotated[Path, typer.Argument(help="Folder that `mzseek database build` has made.")],
+    mass: Annotated[list[float] | None, typer.Option(help="Neutral mass. Several times.")] = None,
+    masses: Annotated[
+        Path | None,
+        typer.Option(help="File: a mass a line, or a table with mass, or with mz and adduct."),
+    ] = None,
+    precursor: Annotated[
+        list[float] | None, typer.Option(help="m/z of an ion. Several times.")
+    ] = None,
+    adduct: Annotated[
+        list[str] | None,
+        typer.Option(help="Of the precursor, [M+H]+ by default. Several times: each is tried."),
+    ] = None,
+    formula: Annotated[str | None, typer.Option(help="Formula, in any order.")] = None,
+    inchikey: Annotated[str | None, typer.Option(help="InChIKey, or its first block.")] = None,
+    like: Annotated[str | None, typer.Option(help="SMILES: the most alike by Tanimoto.")] = None,
+    ppm: Annotated[float, typer.Option(help="For --mass, --masses and --precursor.")] = 10.0,
+    top: Annotated[int, typer.Option(min=1, help="For --like: how many.")] = 100,
+    cap: Annotated[
+        int | None, typer.Option(min=1, help="At most so many a question: the nearest by mass.")
+    ] = None,
+    priority: Annotated[
+        list[str] | None,
+        typer.Option(help="Sources that a capped list is filled from first. Several times."),
+    ] = None,
+) -> None:
+    """Look molecules up: a table on standard output, tab separated, with a header.
+
+    Example: mzseek database search candidates --mass 194.0804 --ppm 5
+    """
+    asked = {"--mass": mass, "--masses": masses, "--precursor": precursor, "--formula": formula,
+             "--inchikey": inchikey, "--like": like}  # fmt: skip
+    given = [name for name, value in asked.items() if value not in (None, [])]
+    if len(given) != 1:
+        raise DatabaseError(
+            f"{' and '.join(given) or 'nothing'} was asked for, expected one of {', '.join(asked)}"
+        )
+    if cap is not None and given[0] in ("--like", "--inchikey"):
+        raise DatabaseError("--cap is for masses, precursors and formulas; --like has --top")
+    if adduct and given[0] not in ("--precursor", "--masses"):
+        raise DatabaseError(f"--adduct is for --precursor and --masses, not for {given[0]}")
+    from mzseek.database import Database
+
+    opened = Database.open(store)
+    opened.require_sources(priority or ())
+    capping: dict[str, Any] = {"cap": cap, "priorities": priority or ()}
+    if formula is not None:
+        _show_formula(opened, formula, capping)
+    elif inchikey is not None:
+        write_molecules(sys.stdout, [opened.by_key(inchikey).table])
+    elif like is not None:
+        write_molecules(sys.stdout, [opened.by_likeness(like, top).table], ("similarity",))
+    else:
+        queries, rejects = _queries(mass, masses, precursor, adduct)
+        _answer_all(opened, queries, ppm, capping)
+        _tell_rejects(masses, rejects)
+
+
+def write_molecules(
+    stream: TextIO, tables: "Iterable[Any]", extra: tuple[str, ...] = (), delimiter: str = "\t"
+) -> int:
+    """Write tables of molecules below one header; returns how many molecules.
+
+    No cell has control characters in it, and what sources call their molecules is no formula for a
+    spreadsheet.
+    """
+    from mzseek.database.formats.tables import EXPORTED
+
+    writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+    is_begun, count = False, 0
+    for table in tables:  # asked for the first before anything is written: it may be refused
+        if not is_begun:
+            writer.writerow((*EXPORTED, *extra))
+            is_begun = True
+        writer.writerows(_cells(table, (*EXPORTED, *extra)))
+        count += table.num_rows
+    if not is_begun:
+        writer.writerow((*EXPORTED, *extra))
+    return count
+
+
+def _cells(table: Any, names: tuple[str, ...]) -> Iterator[list[str]]:
+    from mzseek.io.text_tables import free_cell, list_cell, visible
+
+    def cell(name: str, value: Any) -> str:
+        if isinstance(value, list):
+            return list_cell(value)
+        if name == "ppm":
+            return f"{round(value, 3) + 0.0:.3f}"  # never -0.000
+        if isinstance(value, float):
+            return f"{value:.6f}"
+        return free_cell(value) if name == "query" else visible(value)
+
+    columns = [table[name].to_pylist() for name in names]
+    for row in zip(*columns, strict=True):
+        yield [cell(name, value) for name, value in zip(names, row, strict=True)]
+
+
+def _show_formula(opened: "Database", formula: str, capping: dict[str, Any]) -> None:
+    from mzseek.chem.formulas import parse_formula
+
+    molecules = opened.by_formula(formula, **capping)
+    write_molecules(sys.stdout, [molecules.table])
+    if not len(molecules):
+        _tell(f"no molecule has the formula {parse_formula(formula)}")
+    _tell_capped([molecules])
+
+
+def _queries(
+    mass: list[float] | None,
+    masses: Path | None,
+    precursor: list[float] | None,
+    adduct: list[str] | None,
+) -> "tuple[list[Query], list[tuple[str, str]]]":
+    from mzseek.database.search import read_queries, typed_queries
+
+    rejects: list[tuple[str, str]] = []
+    if masses is None:
+        return typed_queries(mass or [], precursor or [], adduct or []), rejects
+    queries = read_queries(masses, adduct or [], lambda w, r: rejects.append((w, r)))
+    return queries, rejects
+
+
+def _answer_all(
+    opened: "Database", queries: "list[Query]", ppm: float, capping: dict[str, Any]
+) -> None:
+    from mzseek.database.search import ANSWERED, answer
+
+    cut: list[Found] = []
+    empty = 0
+
+    def tables() -> Iterator[Any]:
+        nonlocal empty
+        for query in queries:
+            molecules = answer(opened, query, ppm, **capping)
+            empty += not molecules.total
+            if molecules.capped:
+                cut.append(molecules)
+            yield molecules.table
+
+    write_molecules(sys.stdout, tables(), ANSWERED)
+    _tell_capped(cut)
+    if empty and len(queries) > 1:
+        _tell(f"{empty:,} of {len(queries):,} questions found nothing")
+
+
+def _tell_capped(cut: "list[Found]") -> None:
+    cut = [answer for answer in cut if answer.capped]
+    if cut:
+        shown, total = sum(map(len, cut)), sum(answer.total for answer in cut)
+        of = f" of {len(cut):,} questions" if len(cut) > 1 else ""
+        _tell(f"{shown:,} of {total:,} shown{of} (--cap)")
+
+
+def _tell_rejects(file: Path | None, rejects: list[tuple[str, str]]) -> None:
+    if rejects:
+        shown = "; ".join(
+            f"{where.removeprefix(f'{file}: ')}: {reason}"
+            for where, reason in rejects[:_SHOWN_REJECTS]
+        )
+        more = len(rejects) - _SHOWN_REJECTS
+        shown += f"; and {more:,} more" if more > 0 else ""
+        _tell(f"{file}: set aside {len(rejects):,}: {shown}")
+
+
+def _tell(text: str) -> None:
+    """A line beside the table."""
+    print(f"mzseek: {one_line(text)}", file=sys.stderr)
+
 
 database_app = typer.Typer(
     help="Build a molecule database and look molecules up in it.", no_args_is_help=True
@@ -129,7 +310,7 @@ def add(
     """
     from mzseek.database import Database, add_molecules
     from mzseek.database.sources import file_sources
-    from mzseek.work import engine_named
+    from mzseek.parallel import engine_named
 
     opened = Database.open(store)
     before = len(opened)
@@ -193,8 +374,8 @@ def index(
 
     Example: mzseek database index candidates
     """
-    from mzseek.annotation.bundle import Bundle
-    from mzseek.annotation.candidates.store import index_store
+    from mzseek.annotation.sources import index_store
+    from mzseek.bundle import Bundle
 
     bundle = Bundle.open(model)
     kinds = [bundle.fingerprint]
@@ -216,13 +397,16 @@ def export(
     Example: mzseek database export candidates candidates.tsv
     """
     from mzseek.database import Database
-    from mzseek.database.formats.columns import EXPORTED
-    from mzseek.files import atomic_file, sole_writer
-    from mzseek.files.streams.cells import visible
+    from mzseek.database.formats.tables import EXPORTED
+    from mzseek.io import atomic_file, sole_writer
+    from mzseek.io.manifest import overlap
+    from mzseek.io.text_tables import visible
 
     opened = Database.open(store)
     if out.suffix not in (".tsv", ".csv", ".smi"):
         raise DatabaseError(f"{out}: expected a name that ends in .tsv, .csv or .smi")
+    if reason := overlap(out, [opened.folder]):
+        raise DatabaseError(f"{out}: {reason}; name another file")
     done = 0
     with (
         watched() as progress,
@@ -256,7 +440,7 @@ def _build(
     jobs: int | None, engine: str, address: str | None,
 ) -> None:  # fmt: skip
     from mzseek.database import build_database
-    from mzseek.work import engine_named
+    from mzseek.parallel import engine_named
 
     with can_go_on(GOES_ON), watched() as progress:
         made = build_database(
@@ -267,7 +451,7 @@ def _build(
 
 
 def _show(opened: Any) -> None:
-    from mzseek.datasets.table import read_rejects
+    from mzseek.datasets.files import read_rejects
 
     counts, options = opened.manifest["counts"], opened.manifest["options"]
     size = sum(file["bytes"] for file in opened.manifest["files"].values())

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mzseek.chem.fingerprinting.registry import FINGERPRINTS
+from mzseek.chem.fingerprinting import FINGERPRINTS
 from mzseek.cli.early import early, look_at_fingerprint, look_for_file
 from mzseek.cli.options import AsJson
 from mzseek.cli.output import counted, new_table, plain, print_json, say, show
-from mzseek.decision.utility import WITHIN
-from mzseek.errors import DecisionError
-from mzseek.registry import check_name
+from mzseek.core.errors import DecisionError
+from mzseek.core.registry import check_name
+from mzseek.decision.utilities import WITHIN
 
 if TYPE_CHECKING:
     from mzseek.decision import Bounds, Decision, Distribution

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mzseek.cli.commands.prepare import show_prepared
-from mzseek.cli.output import plain, say, watched
-from mzseek.cli.tradeoff import show_tradeoff
-from mzseek.errors import DatasetError
-from mzseek.extras import has
+from mzseek.cli.output import plain, say, show_tradeoff, watched
+from mzseek.core.errors import DatasetError, has
 
 if TYPE_CHECKING:
-    from mzseek.annotation.bundle import Bundle
+    from mzseek.bundle import Bundle
     from mzseek.prepared.reader import Prepared
 
 _MARK = "MADE-BY-MZSEEK-DEMO.txt"
@@ -36,7 +34,7 @@ def demo(
 
     Example: mzseek demo --out demo
     """
-    from mzseek.files import sole_writer
+    from mzseek.io import sole_writer
 
     with sole_writer(out, "making the demo"):
         _claim(out)
@@ -59,7 +57,7 @@ def _make(out: Path, seed: int, epochs: int) -> None:
             f"{plain(_GET_TRAINING)}"
         )
         return
-    from mzseek.annotation.bundle import Bundle
+    from mzseek.bundle import Bundle
 
     bundle = Bundle.open()
     _step(2, "Taking real spectra to train on from the library that comes with mzseek")
@@ -69,7 +67,7 @@ def _make(out: Path, seed: int, epochs: int) -> None:
     _step(4, "What each is good at")
     shown = _evaluate(runs)
     show_tradeoff(shown)
-    from mzseek.report import write_runs_page
+    from mzseek.export.run_pages import write_runs_page
 
     page = write_runs_page(shown, out / "index.html")
     say(
@@ -79,12 +77,12 @@ def _make(out: Path, seed: int, epochs: int) -> None:
 
 
 def _annotate(out: Path) -> None:
-    from mzseek.annotation.job import annotate_files
-    from mzseek.annotation.opening.setup import setup_of
-    from mzseek.annotation.writing import Settings
-    from mzseek.cli.commands.annotation.annotate import tell
+    from mzseek.annotation.setup import setup_of
+    from mzseek.cli.commands.annotate import tell
     from mzseek.datasets.demo import MEASURED, QUERIES
-    from mzseek.report.annotations import report_writers
+    from mzseek.export.job import annotate_files
+    from mzseek.export.report import report_writers
+    from mzseek.export.writer import Settings
 
     shutil.rmtree(out, ignore_errors=True)  # of an earlier demo, whose folder this is
     with watched() as progress:
@@ -120,7 +118,7 @@ def _tell_right(summary: Path, files: list[Path]) -> None:
 
 
 def _prepare(bundle: "Bundle", out: Path, seed: int) -> "Prepared":
-    from mzseek.annotation.bundle.subset import write_subset
+    from mzseek.bundle.subset import write_subset
     from mzseek.prepared.writer import prepare
 
     files = write_subset(bundle, out / "data", seed=seed)
@@ -133,10 +131,10 @@ def _prepare(bundle: "Bundle", out: Path, seed: int) -> "Prepared":
 
 
 def _train(prepared: "Prepared", out: Path, seed: int, epochs: int) -> dict[str, Any]:
-    from mzseek.evidence.fitting.fit import FitOptions, fit
+    from mzseek.evidence.fitting import FitOptions, fit
     from mzseek.evidence.registry import channels_from
-    from mzseek.training.plan.options import Options
-    from mzseek.training.several import train_several
+    from mzseek.training.options import Options
+    from mzseek.training.train import train_several
 
     shutil.rmtree(out, ignore_errors=True)  # of an earlier demo, whose folder this is
     common: dict[str, Any] = {"epochs": epochs, "lr": 3e-4, "seed": seed}
@@ -159,9 +157,9 @@ def _train(prepared: "Prepared", out: Path, seed: int, epochs: int) -> dict[str,
 
 
 def _evaluate(runs: dict[str, Any]) -> list[Any]:
-    from mzseek.annotation.bundle.subset import SETTING
+    from mzseek.bundle.subset import SETTING
     from mzseek.evaluation.scored import Scoring
-    from mzseek.report.runs_report import look_at_runs
+    from mzseek.export.run_pages import look_at_runs
 
     with watched() as progress:
         return look_at_runs(list(runs.values()), Scoring(candidates=SETTING), progress=progress)
@@ -173,7 +171,7 @@ def _claim(out: Path) -> None:
         raise DatasetError(f"{out}: is a file, expected a folder to make")
     if out.is_dir() and any(out.iterdir()) and not (out / _MARK).exists():
         raise DatasetError(f"{out}: exists and is no demo; name another --out")
-    from mzseek.files import atomic_file
+    from mzseek.io import atomic_file
 
     with atomic_file(out / _MARK) as partial:
         partial.write_text("Made by `mzseek demo`, which may replace what is in this folder.\n")

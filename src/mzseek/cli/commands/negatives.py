@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from mzseek.choices import EQUAL_IN, MINED
 from mzseek.cli.early import early, look_for_database, look_for_prepared
 from mzseek.cli.options import Address, AsJson, EngineName, Jobs, either
 from mzseek.cli.output import print_json, say, say_next, watched
+from mzseek.core.registry import EQUAL_IN, MINED
 
 
 @early(data=look_for_prepared, database=look_for_database)
@@ -37,9 +37,9 @@ def negatives(
     Example: mzseek negatives prepared --database candidates --by mass --keep 256
     """
     from mzseek.database import Database
-    from mzseek.prepared.negatives import add_negatives
+    from mzseek.parallel import engine_named
+    from mzseek.prepared.extra_lists import add_negatives
     from mzseek.prepared.reader import Prepared
-    from mzseek.work import engine_named
 
     with watched() as progress:
         _, facts = add_negatives(

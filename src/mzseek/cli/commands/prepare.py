@@ -8,7 +8,7 @@ import typer
 from mzseek.cli.early import early, look_at_fingerprint, look_for_file
 from mzseek.cli.options import AsJson, Fingerprint, Jobs
 from mzseek.cli.output import counted, plain, print_json, say, show_rejects, watched
-from mzseek.errors import DatasetError
+from mzseek.core.errors import DatasetError
 
 if TYPE_CHECKING:
     from mzseek.prepared.reader import Prepared
@@ -52,7 +52,7 @@ def prepare(
     chosen = {name: path for name, path in settings.items() if path is not None}
     for path in chosen.values():
         look_for_file(path)
-    from mzseek.datasets.table import find_dataset
+    from mzseek.datasets.files import find_dataset
     from mzseek.prepared.writer import PrepareOptions
     from mzseek.prepared.writer import prepare as prepare_dataset
 
@@ -75,7 +75,7 @@ def prepare(
 
 def show_prepared(prepared: "Prepared", made: bool) -> None:
     """What a prepared folder holds."""
-    from mzseek.datasets.table import read_rejects
+    from mzseek.datasets.files import read_rejects
 
     counts = prepared.manifest["counts"]
     size = sum(facts["bytes"] for facts in prepared.manifest["files"].values())

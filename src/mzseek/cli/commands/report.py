@@ -5,12 +5,11 @@ from typing import Annotated
 
 import typer
 
-from mzseek.choices import FOLDS, IDENTITIES, TIES
 from mzseek.cli.early import early, look_for_run
 from mzseek.cli.options import AsJson, Fold, Identity, TieRule
-from mzseek.cli.output import plain, print_json, say, watched
-from mzseek.cli.tradeoff import show_tradeoff
-from mzseek.extras import require
+from mzseek.cli.output import plain, print_json, say, show_tradeoff, watched
+from mzseek.core.errors import require
+from mzseek.core.registry import FOLDS, IDENTITIES, TIES
 
 
 @early(runs=look_for_run)
@@ -47,13 +46,12 @@ def report(
     """
     require("matplotlib", "a report")
     from mzseek.evaluation.scored import Scoring
-    from mzseek.report.runs_report import check_runs, report_runs
-    from mzseek.report.shown import labelled
+    from mzseek.export.run_pages import check_runs, labelled, report_runs
     from mzseek.runs.run import Run
 
     opened = [Run.open(run) for run in runs]
     check_runs(opened)
-    setting = candidates or opened[0].measured_on(data)
+    setting = candidates or opened[0].measured_on
     how = Scoring(fold, setting, None, ties, identity)  # type: ignore[arg-type]
     with watched() as progress:
         made = report_runs(opened, out, how, decode=decode, data=data, progress=progress)

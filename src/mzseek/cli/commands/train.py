@@ -7,24 +7,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mzseek.cli.early import early, look_for_prepared, look_for_run
-from mzseek.cli.interrupt import can_go_on
+from mzseek.cli.errors import can_go_on
 from mzseek.cli.options import AsJson, number
 from mzseek.cli.output import plain, print_json, say, say_next, watched
-from mzseek.extras import require
+from mzseek.core.errors import require
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS
-from mzseek.training.plan.defaults import (
+from mzseek.training.options import (
     AN_EPOCH,
     AS_IN_PAPER,
     BIASES,
+    CONTROLS,
+    MODELS,
     OFFSETS,
     PAPER,
     PROTOCOLS,
     VALIDATIONS,
     WARMING,
     TrainingOptions,
+    list_settings,
+    read_settings,
 )
-from mzseek.training.plan.parts import CONTROLS, MODELS, list_settings, read_settings
 
 if TYPE_CHECKING:
     from mzseek.prepared.reader import Prepared
@@ -190,11 +193,13 @@ def train(
         },
     }  # fmt: skip
     parts = read_settings(settings or [], loss, model, given)
+    from mzseek.parallel.engine import keep_freed_memory
     from mzseek.prepared.reader import Prepared
-    from mzseek.training.plan.options import Options  # torch takes a second to load
-    from mzseek.training.plan.protocol import with_protocol
+    from mzseek.training.options import (
+        Options,  # torch takes a second to load
+        with_protocol,
+    )
     from mzseek.training.train import train as fit
-    from mzseek.work.memory import keep_freed_memory
 
     options = Options.of(
         loss, model, parts, candidates=candidates, epochs=epochs, batch_size=batch_size, lr=lr,

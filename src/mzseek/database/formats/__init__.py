@@ -8,10 +8,11 @@ called with a report and the name of the collection, that yields records and jud
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from mzseek.database.formats import parquet, sdf, smiles_list, table, workbook
-from mzseek.database.record import MoleculeRecord
-from mzseek.files import Source
-from mzseek.rejects import Report
+from mzseek.database.formats import sdf, smiles_list
+from mzseek.database.formats.tables import parquet_reader, text_reader, workbook_reader
+from mzseek.database.records import MoleculeRecord
+from mzseek.io import Source
+from mzseek.io.skipped import Report
 
 Reader = Callable[[Report, str], Iterator[MoleculeRecord]]
 
@@ -35,9 +36,9 @@ class MoleculeFormat:
 
 # In the order in which they look at a file.
 FORMATS: dict[str, MoleculeFormat] = {
-    "parquet": MoleculeFormat("Parquet", parquet.reader_of, is_text=False),
-    "workbook": MoleculeFormat("a workbook (.xlsx)", workbook.reader_of, is_text=False),
+    "parquet": MoleculeFormat("Parquet", parquet_reader, is_text=False),
+    "workbook": MoleculeFormat("a workbook (.xlsx)", workbook_reader, is_text=False),
     "sdf": MoleculeFormat("SDF", sdf.reader_of),
-    "table": MoleculeFormat("a table with a smiles column", table.reader_of),
+    "table": MoleculeFormat("a table with a smiles column", text_reader),
     "smiles_list": MoleculeFormat("a list of SMILES", smiles_list.reader_of),
 }

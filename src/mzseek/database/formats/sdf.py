@@ -5,13 +5,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from mzseek.database.formats.columns import FEATURE, KNOWN, one_line
-from mzseek.database.record import MoleculeRecord
-from mzseek.errors import InputError
-from mzseek.files import LongLine, Source, text_lines
-from mzseek.files.limits import MAX_SDF_RECORD
-from mzseek.files.streams.table import plain_name
-from mzseek.rejects import Report
+from mzseek.core.errors import InputError
+from mzseek.database.formats.tables import FEATURE, KNOWN, one_line
+from mzseek.database.records import MoleculeRecord
+from mzseek.io import LongLine, Source, text_lines
+from mzseek.io.skipped import Report
+from mzseek.io.sources import MAX_SDF_RECORD
+from mzseek.io.text_tables import plain_name
 
 MAX_RECORD = MAX_SDF_RECORD
 _MARK = re.compile(r"^(?:.{20,}V[23]000|M  END|\$\$\$\$)\s*$", re.MULTILINE)

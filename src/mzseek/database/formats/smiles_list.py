@@ -5,25 +5,19 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 
-from mzseek.chem.molecule import inchi_text, parse_molecule
-from mzseek.database.formats.columns import (
+from mzseek.chem.molecules import inchi_text, parse_molecule
+from mzseek.core.errors import MoleculeError
+from mzseek.database.formats.tables import (
     MOLECULE,
     find_columns,
     holds_molecules,
     molecule_text,
     one_line,
 )
-from mzseek.database.record import MoleculeRecord
-from mzseek.errors import MoleculeError
-from mzseek.files import Source, text_lines
-from mzseek.files.streams.table import (
-    bounded_lines,
-    first_line,
-    plain_name,
-    sole_column,
-    split_row,
-)
-from mzseek.rejects import Report
+from mzseek.database.records import MoleculeRecord
+from mzseek.io import Source, text_lines
+from mzseek.io.skipped import Report
+from mzseek.io.text_tables import bounded_lines, first_line, plain_name, sole_column, split_row
 
 # A list is known by its first lines: so many of them, and one in so many has to be a molecule.
 _LOOKED_AT = 20

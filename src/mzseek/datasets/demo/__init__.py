@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 from rdkit import Chem
 
-from mzseek.adducts import parse_adduct
-from mzseek.chem.molecule import exact_mass
+from mzseek.chem.adducts import parse_adduct
+from mzseek.chem.molecules import exact_mass
 from mzseek.datasets.build import BuildOptions, build_dataset
 from mzseek.datasets.demo.fragmenter import Fragmenter
 from mzseek.datasets.demo.molecules import DemoMolecule, demo_molecules
-from mzseek.files import StrPath, atomic_file, sole_writer
+from mzseek.io import StrPath, atomic_file, sole_writer
+from mzseek.parallel.engine import Progress, silent
+from mzseek.parallel.processes import ctrl_c_kept
 from mzseek.spectra import Spectrum, write_mgf
-from mzseek.work.processes import ctrl_c_kept
-from mzseek.work.progress import Progress, silent
 
-QUERIES = Path(str(files("mzseek.datasets.demo").joinpath("queries.mgf")))
+QUERIES = Path(str(files("mzseek").joinpath("data", "demo", "queries.mgf")))
 # Real spectra of one contributor of MassBank, which the shipped bundle has not learned from.
 MEASURED = QUERIES.with_name("measured.mgf")
 
@@ -107,4 +107,4 @@ def _simulate(molecules: list[DemoMolecule], seed: int, progress: Progress) -> I
         progress("simulated molecules", place + 1, len(molecules))
 
 
-__all__ = ["ENERGIES", "MEASURED", "QUERIES", "DemoMolecule", "demo_molecules", "write_demo"]
+__all__ = ["MEASURED", "QUERIES", "write_demo"]

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from rdkit import Chem
 
-from mzseek.adducts import parse_adduct
+from mzseek.chem.adducts import parse_adduct
 
 ADDUCTS = ("[M+H]+", "[M+Na]+")
 MAX_ATOMS = 63
@@ -81,37 +81,6 @@ _Ints = npt.NDArray[np.int64]
 _Masks = npt.NDArray[np.uint64]
 
 
-def simulate_spectrum(
-    mol: Chem.Mol, adduct: str, energy: float, rng: np.random.Generator
-) -> tuple[_Floats, _Floats]:
-    """One simulated spectrum; for several of one molecule keep a :class:`Fragmenter`.
-
-    Parameters
-    ----------
-    mol
-        A sanitised molecule in one part, of 2 to 63 heavy atoms.
-    adduct
-        ``"[M+H]+"`` or ``"[M+Na]+"``; another one is a ValueError.
-    energy
-        Collision energy in eV, about 10 (gentle) to 60 (harsh); positive and finite.
-    rng
-        Source of all noise; the same state gives the same spectrum.
-
-    Returns
-    -------
-    tuple
-        m/z, ascending, and intensities with base peak 1.0, both of shape (peaks,).
-
-    Examples
-    --------
-    >>> paracetamol = Chem.MolFromSmiles("CC(=O)Nc1ccc(O)cc1")
-    >>> mz, _ = simulate_spectrum(paracetamol, "[M+H]+", 20.0, np.random.default_rng(0))
-    >>> bool(np.any(np.abs(mz - 110.0600) < 0.002))  # ketene is lost
-    True
-    """
-    return Fragmenter(mol).spectrum(adduct, energy, rng)
-
-
 class _Atoms(NamedTuple):
     """What the rules above say about the heavy atoms and bonds of one molecule."""
 
@@ -142,7 +111,18 @@ class Fragmenter:
     """The fragment table of one molecule, from which spectra are drawn (all simulated).
 
     Enumeration happens once, in the constructor; a spectrum then costs a few array operations.
-    Arguments and errors are those of :func:`simulate_spectrum`.
+
+    Parameters
+    ----------
+    mol : Mol
+        A sanitised molecule in one part, of 2 to 63 heavy atoms.
+
+    Examples
+    --------
+    >>> paracetamol = Fragmenter(Chem.MolFromSmiles("CC(=O)Nc1ccc(O)cc1"))
+    >>> mz, _ = paracetamol.spectrum("[M+H]+", 20.0, np.random.default_rng(0))
+    >>> bool(np.any(np.abs(mz - 110.0600) < 0.002))  # ketene is lost
+    True
     """
 
     def __init__(self, mol: Chem.Mol) -> None:
@@ -167,7 +147,17 @@ class Fragmenter:
     def spectrum(
         self, adduct: str, energy: float, rng: np.random.Generator
     ) -> tuple[_Floats, _Floats]:
-        """One simulated spectrum: m/z, ascending, and intensities with base peak 1.0."""
+        """One simulated spectrum: m/z, ascending, and intensities with base peak 1.0.
+
+        Parameters
+        ----------
+        adduct : str
+            ``"[M+H]+"`` or ``"[M+Na]+"``; another one is a ValueError.
+        energy : float
+            Collision energy in eV, about 10 (gentle) to 60 (harsh); positive and finite.
+        rng : Generator
+            Source of all noise; the same state gives the same spectrum.
+        """
         mz, intensity = self.expected(adduct, energy)
         intensity = intensity * np.exp(rng.normal(0.0, INTENSITY_NOISE, len(mz)))
         intensity /= intensity.max()

@@ -28,12 +28,11 @@ import numpy as np
 import numpy.typing as npt
 from rdkit import Chem
 
-from mzseek.chem.molecule import block_of
+from mzseek.chem.molecules import block_of
 
 ELEMENTS = ("C", "H", "N", "O", "P", "S", "F", "Cl", "Br")
 MASS_RANGE = (100.0, 600.0)
 MIN_GROUP = 8
-MAX_GROUP = 60
 # Targets well below the cap: many mid-sized groups rather than a few full ones. Groups around the
 # known molecules are smaller, or the same hundred formulas would fill every draw.
 TARGET_SIZES = (12, 36)
@@ -131,7 +130,7 @@ def _group_target(remaining: int, held: int, rng: np.random.Generator) -> int:
     """New members for the next formula, never leaving a rest too small for a group of its own."""
     wanted = int(rng.integers(*(TARGET_SIZES_KNOWN if held else TARGET_SIZES))) - held
     if remaining - wanted < MIN_GROUP:
-        # The last group takes the rest; TARGET_SIZES + MIN_GROUP stays below MAX_GROUP.
+        # The last group takes the rest; TARGET_SIZES + MIN_GROUP stays below 60.
         return remaining
     return max(wanted, 1)
 

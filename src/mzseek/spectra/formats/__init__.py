@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from mzseek.files import Source
+from mzseek.io import Source
 from mzseek.spectra.formats import gnps_json, massbank, massspecgym, mgf, msp, sirius, xml
-from mzseek.spectra.record import Record
+from mzseek.spectra.records import Record
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from mzseek.files import LongLine, Source, text_lines
+from mzseek.io import LongLine, Source, text_lines
 from mzseek.spectra.formats.peak_block import PeakBlock, long_line
-from mzseek.spectra.numbers import is_number, leading_number, shorten
-from mzseek.spectra.record import Record
+from mzseek.spectra.parsing import is_number, leading_number, shorten
+from mzseek.spectra.records import Record
 
 _ACCESSION = re.compile(r"^ACCESSION:", re.MULTILINE)
 _OWN_TAGS = re.compile(r"^(?:RECORD_TITLE:|CH\$|AC\$|PK\$)", re.MULTILINE)

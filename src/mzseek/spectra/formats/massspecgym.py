@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mzseek.errors import InputError
-from mzseek.files import LongLine, Source, text_lines
-from mzseek.files.limits import MAX_LINE, MAX_PEAKS
-from mzseek.files.streams.table import plain_name, sole_column
+from mzseek.core.errors import InputError
+from mzseek.io import LongLine, Source, text_lines
+from mzseek.io.sources import MAX_LINE, MAX_PEAKS
+from mzseek.io.text_tables import plain_name, sole_column
 from mzseek.spectra.formats.peak_block import long_line
-from mzseek.spectra.numbers import shorten
-from mzseek.spectra.record import READ_FIELDS, Record
+from mzseek.spectra.parsing import shorten
+from mzseek.spectra.records import READ_FIELDS, Record
 
 _PEAK_COLUMNS = ("mzs", "intensities")
 _READ_COLUMNS = tuple(sorted({plain_name(n) for n in (*_PEAK_COLUMNS, *READ_FIELDS, "fold")}))

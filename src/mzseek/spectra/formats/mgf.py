@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator
 
-from mzseek.adducts import parse_adduct
-from mzseek.errors import AdductError
-from mzseek.files import LongLine, Source, text_lines
+from mzseek.chem.adducts import parse_adduct
+from mzseek.core.errors import AdductError
+from mzseek.io import LongLine, Source, text_lines
 from mzseek.spectra.formats.peak_block import PeakBlock, long_line
-from mzseek.spectra.numbers import shorten
-from mzseek.spectra.record import Record
+from mzseek.spectra.parsing import shorten
+from mzseek.spectra.records import Record
 
 _BEGIN = re.compile(r"^[ \t]*BEGIN[ \t]+IONS[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _KEY = re.compile(r"[A-Za-z_][^=]*=")

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from mzseek.files import LongLine, Source, text_lines
-from mzseek.files.limits import MAX_PEAKS
+from mzseek.io import LongLine, Source, text_lines
+from mzseek.io.sources import MAX_PEAKS
 from mzseek.spectra.formats.peak_block import PeakBlock, long_line
-from mzseek.spectra.numbers import is_number, shorten, with_time_unit
-from mzseek.spectra.record import Record
+from mzseek.spectra.parsing import is_number, shorten, with_time_unit
+from mzseek.spectra.records import Record
 
 _NAME = re.compile(r"^[ \t]*NAME[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _KEY = re.compile(r"[ \t]*([A-Za-z_][^:]*):(.*)")

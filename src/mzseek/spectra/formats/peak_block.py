@@ -1,9 +1,9 @@
 """Peak lines of one record, kept to a bounded number whatever the file says."""
 
-from mzseek.errors import SpectrumError
-from mzseek.files.limits import MAX_LINE, MAX_PEAK_TEXT, MAX_PEAKS
-from mzseek.spectra.peaks import parse_peak_lines
-from mzseek.spectra.record import Record
+from mzseek.core.errors import SpectrumError
+from mzseek.io.sources import MAX_LINE, MAX_PEAK_TEXT, MAX_PEAKS
+from mzseek.spectra.parsing import parse_peak_lines
+from mzseek.spectra.records import Record
 
 
 def long_line(number: int) -> str:

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mzseek.files import LongLine, Source, text_lines
-from mzseek.files.limits import MAX_PEAKS
+from mzseek.io import LongLine, Source, text_lines
+from mzseek.io.sources import MAX_PEAKS
 from mzseek.spectra.formats.peak_block import PeakBlock, long_line
-from mzseek.spectra.numbers import with_time_unit
-from mzseek.spectra.record import Names, Record
+from mzseek.spectra.parsing import with_time_unit
+from mzseek.spectra.records import Names, Record
 
 _COMPOUND = re.compile(r"^>compound\b", re.MULTILINE | re.IGNORECASE)
 _MS1_BLOCKS = {"ms1", "ms1peaks", "ms1merged"}

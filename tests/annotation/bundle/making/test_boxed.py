@@ -5,16 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.annotation.bundle.making.boxed import (
+from mzseek.bundle.build_molecules import (
     MoleculeLists,
     amide_form,
     bundled_molecules,
     inner_salt,
     unfit_for_electrospray,
 )
-from mzseek.chem.describe import describe_structure
-from mzseek.chem.molecule import parse_molecule
-from mzseek.errors import BundleError
+from mzseek.chem.molecules import describe_structure, parse_molecule
+from mzseek.core.errors import BundleError
 
 KNOWN = """inchikey\tname\tsynonyms\tsmiles\tpubchem_cid\tchebi\tkegg\thmdb\tdtxsid\tin_sets
 RYYVLZVUVIJVGH\t1,3,7-trimethylpurine-2,6-dione\tCaffeine|CID 2519\tCn1c(=O)c2c(ncn2C)n(C)c1=O\t2519\tCHEBI:27732 1\tC07481\tHMDB01847\tDTXSID0020232\tyes

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.annotation.bundle.making.build import Recipe, build_bundle
-from mzseek.errors import BundleError
+from mzseek.bundle.build import Recipe, build_bundle
+from mzseek.core.errors import BundleError
 from mzseek.evidence.registry import channels_from
 
 

@@ -1,8 +1,8 @@
 """The card of a bundle."""
 
-from mzseek.annotation.bundle import Bundle
-from mzseek.annotation.bundle.making.card import card_of
-from mzseek.annotation.bundle.making.references import References
+from mzseek.bundle import Bundle
+from mzseek.bundle.export import card_of
+from mzseek.bundle.relearn import References
 
 
 def test_it_says_what_the_bundle_holds(bundle: Bundle) -> None:

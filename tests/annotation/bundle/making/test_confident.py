@@ -6,21 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.annotation.bundle import Bundle
-from mzseek.annotation.bundle.making.cases import Cases
-from mzseek.annotation.bundle.making.confident import (
+from mzseek.annotation.confidence import COVERAGES, NAMES, QUANTILES
+from mzseek.bundle import Bundle
+from mzseek.bundle.fit_confidence import (
+    CaseTable,
     auc_of,
     error_of,
     fit_confidence,
     fit_in_database,
     usable_lists,
 )
-from mzseek.annotation.bundle.making.references import references_from
-from mzseek.annotation.confidence import COVERAGES, QUANTILES
-from mzseek.annotation.in_database import NAMES
-from mzseek.evidence.fitted import Fitted
-from mzseek.evidence.fitting.crossfit import Groups
-from mzseek.evidence.fitting.swapped import groups_from
+from mzseek.bundle.relearn import references_from
+from mzseek.evidence.fitting import Fitted, Groups, groups_from
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
 
@@ -70,9 +67,11 @@ def measured(small: Prepared) -> tuple[np.ndarray, Groups]:
     return molecules, groups_from(small, molecules, 5)
 
 
-def some_cases(features: np.ndarray, present: np.ndarray, molecules: np.ndarray) -> Cases:
+def some_cases(features: np.ndarray, present: np.ndarray, molecules: np.ndarray) -> CaseTable:
     zeros = np.zeros(len(present))
-    return Cases(features, present, present, zeros.astype(int), molecules, zeros + 0.5, zeros + 2.0)
+    return CaseTable(
+        features, present, present, zeros.astype(int), molecules, zeros + 0.5, zeros + 2.0
+    )
 
 
 def test_the_probability_is_measured_on_molecules_not_fitted_on(small: Prepared) -> None:

@@ -4,16 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.annotation.bundle import Bundle
-from mzseek.annotation.bundle.making.boxed import MoleculeLists
-from mzseek.annotation.bundle.making.export import (
-    Extras,
-    export_run,
-    fit_options,
-    replace_molecules,
-)
-from mzseek.errors import BundleError
-from mzseek.evidence.fitting.fit import FitOptions
+from mzseek.bundle import Bundle
+from mzseek.bundle.build_molecules import MoleculeLists
+from mzseek.bundle.export import Extras, export_run, fit_options, replace_molecules
+from mzseek.core.errors import BundleError
+from mzseek.evidence.fitting import FitOptions
 from mzseek.library import Library
 from mzseek.runs.run import Run
 

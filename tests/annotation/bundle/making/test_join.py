@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.annotation.bundle.making.join import join_sets, read_details
-from mzseek.datasets.table import read_table
-from mzseek.errors import BundleError, DatasetError
+from mzseek.bundle.build import join_sets, read_details
+from mzseek.core.errors import BundleError, DatasetError
+from mzseek.datasets.files import read_table
 
 
 @pytest.fixture

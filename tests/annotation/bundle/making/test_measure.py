@@ -2,8 +2,8 @@
 
 import pytest
 
-from mzseek.annotation.bundle import Bundle
-from mzseek.annotation.bundle.making.measure import measured
+from mzseek.bundle import Bundle
+from mzseek.bundle.relearn import measured
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
 from mzseek.prepared.reader import Prepared

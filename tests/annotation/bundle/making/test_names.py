@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.annotation.bundle.licences import MAY_BE_SHIPPED
-from mzseek.annotation.bundle.making.names import best_name, read_known, read_names
-from mzseek.errors import InputError
+from mzseek.bundle.build_molecules import best_name, read_known, read_names
+from mzseek.bundle.write import MAY_BE_SHIPPED
+from mzseek.core.errors import InputError
 
 RECORD = """ACCESSION: {accession}
 LICENSE: {licence}

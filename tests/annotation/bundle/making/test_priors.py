@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from mzseek.annotation.bundle import Bundle
-from mzseek.annotation.bundle.making.confident import usable_lists
-from mzseek.annotation.bundle.making.measure import interval_of
-from mzseek.annotation.bundle.making.priors import fit_weight, make_prior
-from mzseek.choices import FOLDS
+from mzseek.bundle import Bundle
+from mzseek.bundle.fit_confidence import usable_lists
+from mzseek.bundle.fit_prior import fit_weight, make_prior
+from mzseek.bundle.relearn import interval_of
+from mzseek.core.registry import FOLDS
 from mzseek.decision import posterior
-from mzseek.evidence.fitting.fit import FitOptions, fit
-from mzseek.evidence.molecules import Molecules
+from mzseek.evidence.fitting import FitOptions, fit
+from mzseek.evidence.queries import Molecules
 from mzseek.evidence.registry import channels_from
 from mzseek.metrics import hit_rate
 from mzseek.prepared.reader import Prepared

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mzseek.annotation.bundle.making.references import References, references_from
+from mzseek.bundle.relearn import References, references_from
 from mzseek.library import Library
 from mzseek.prepared.reader import Prepared
 

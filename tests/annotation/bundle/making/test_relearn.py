@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from mzseek.annotation.bundle.making.relearn import reference_queries, relearn
-from mzseek.choices import FOLDS
-from mzseek.evidence.fitted import Fitted
-from mzseek.evidence.fitting.fit import FitOptions
+from mzseek.bundle.relearn import reference_queries, relearn
+from mzseek.core.registry import FOLDS
+from mzseek.evidence.fitting import FitOptions, Fitted
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
 

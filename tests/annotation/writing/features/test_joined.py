@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mzseek.annotation.features import Feature
-from mzseek.annotation.writing import Output, Settings
-from mzseek.annotation.writing.features.joined import COLUMNS, ion_conflict, join_features
-from mzseek.errors import InputError, RunError
+from mzseek.core.errors import InputError, RunError
+from mzseek.export.feature_tables import COLUMNS, ion_conflict, join_features
+from mzseek.export.output import Output
+from mzseek.export.writer import Settings
 
 MZMINE = (
     b"row ID,row m/z,row retention time,a.mzML Peak area,\n"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.annotation.writing.features.table import FeatureTable
-from mzseek.errors import InputError
+from mzseek.core.errors import InputError
+from mzseek.export.feature_tables import FeatureTable
 
 MZMINE = b"row ID,row m/z,row retention time,a.mzML Peak area,\n17,195.0877,1.02,1234.5,\n"
 FULL = b"id,rt,mz,charge\r\n17,1.02,195.0877,1\r\n"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.annotation.writing.graph.network import Edge, Key, Node, open_network
-from mzseek.errors import InputError
+from mzseek.core.errors import InputError
+from mzseek.export.graphml import Edge, Key, Node, open_network
 
 GNPS = """<?xml version='1.0' encoding='utf-8'?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">

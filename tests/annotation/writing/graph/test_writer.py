@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mzseek.annotation.writing.graph.writer import GraphMl
-from mzseek.annotation.writing.spool import Settings
+from mzseek.export.graphml import GraphMl
+from mzseek.export.writer import Settings
 
 NETWORK = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 <key id="d0" for="node" attr.name="note" attr.type="string"/>

@@ -6,16 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mzseek.adducts import known_adducts
-from mzseek.annotation.writing.mztab.cells import (
-    adduct,
-    line,
-    location,
-    number,
-    param,
-    several,
-    text,
-)
+from mzseek.chem.adducts import known_adducts
+from mzseek.export.mztab import adduct, line, location, number, param, several, text
 
 PATTERN = r"\[\d*M([+-][\w\d]+)*\]\d*[+-]"
 

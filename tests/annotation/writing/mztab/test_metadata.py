@@ -1,7 +1,7 @@
 """All that is mandatory is there, in the order that the specification has."""
 
-from mzseek.annotation.writing.mztab.metadata import Run, metadata
-from mzseek.annotation.writing.spool import Settings
+from mzseek.export.mztab import Run, metadata
+from mzseek.export.writer import Settings
 from mzseek.version import __version__
 
 

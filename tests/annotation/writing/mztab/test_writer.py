@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mzseek.annotation.answers import Level
-from mzseek.annotation.writing.mztab.writer import MzTab
-from mzseek.annotation.writing.spool import Settings
+from mzseek.annotation.annotation import Level
+from mzseek.export.mztab import MzTab
+from mzseek.export.writer import Settings
 
 PAYLOADS = ["=1+1", "a|b", "a\tb\nc", "\x1b[31m", '"x', "null", "<b>&", "[MS, x, y, ]", ""]
 DAMAGES = {

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.annotation.writing.spool import Settings
-from mzseek.annotation.writing.tables.candidates import Candidates
+from mzseek.export.tables import Candidates
+from mzseek.export.writer import Settings
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mzseek.annotation.writing.tables.cells import decimal, row, several, share, words
-from mzseek.files.streams.cells import free_text, list_texts
+from mzseek.export.tables import decimal, row, several, share, words
+from mzseek.io.text_tables import free_text, list_texts
 
 PAYLOADS = [
     "=HYPERLINK(\"http://x\",\"y\")", "+cmd|' /C calc'!A0", "-2+3+cmd|' /C calc'!A0", "@SUM(1)",

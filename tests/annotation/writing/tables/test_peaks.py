@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.annotation.writing.spool import Settings
-from mzseek.annotation.writing.tables.peaks import COLUMNS, Peaks
+from mzseek.export.tables import PEAK_COLUMNS, Peaks
+from mzseek.export.writer import Settings
 from mzseek.fragments import explain
 
 
@@ -28,7 +28,7 @@ def test_rows_are_what_explain_finds(rows, make_answer) -> None:
     (spectrum,) = answer.feature.spectra
     expected = explain(spectrum, answer.candidates[0].smiles, adduct="[M+H]+")
     found = rows(answer)
-    assert list(found[0]) == list(COLUMNS)
+    assert list(found[0]) == list(PEAK_COLUMNS)
     assert [row["formula"] for row in found] == [peak.formula or "" for peak in expected]
     assert [row["atoms"] for row in found] == [" ".join(map(str, p.atoms)) for p in expected]
     assert {row["spectrum"] for row in found} == {"s1"}
@@ -41,7 +41,7 @@ def test_rows_are_what_explain_finds(rows, make_answer) -> None:
 
 def test_a_peak_that_nothing_explains_has_empty_cells(rows, make_answer) -> None:
     (row,) = [row for row in rows(make_answer()) if row["mz"] == "123.40000"]
-    assert [row[name] for name in COLUMNS[7:]] == [""] * 8
+    assert [row[name] for name in PEAK_COLUMNS[7:]] == [""] * 8
 
 
 def test_several_candidates_and_spectra(rows, make_answer, make_feature, make_peaks) -> None:

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from mzseek.annotation.writing.tables.set_aside import SetAside, read_set_aside
+from mzseek.export.tables import SkippedTable, read_set_aside
 
 
 def test_rows_are_written_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "set-aside.tsv"
     path.write_text("of an earlier run\n")
-    aside = SetAside(path)
+    aside = SkippedTable(path)
     aside("a.mgf: record 3", "has no peaks")
     aside("=cmd", "two\nlines\tand \x1b[31mred")
     aside.close()
@@ -19,7 +19,7 @@ def test_rows_are_written_and_counted(tmp_path: Path) -> None:
 
 
 def test_rows_are_read_again(tmp_path: Path) -> None:
-    aside = SetAside(tmp_path / "a")
+    aside = SkippedTable(tmp_path / "a")
     rows = [("a.mgf", "has no peaks"), ('"b" c.mgf', 'says "x"')]
     for where, reason in rows:
         aside(where, reason)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.annotation.answers import Level
-from mzseek.annotation.writing.spool import Settings
-from mzseek.annotation.writing.tables.summary import COLUMNS, Summary
+from mzseek.annotation.annotation import Level
+from mzseek.export.tables import SUMMARY_COLUMNS, Summary
+from mzseek.export.writer import Settings
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_a_row_says_what_the_answer_does(rows, make_answer, make_candidate, make
     best = make_candidate(match=make_reference())
     answer = make_answer("17", candidates=(best,), notes=("a note", "another; one"))
     (row,) = rows(answer)
-    assert list(row) == list(COLUMNS)
+    assert list(row) == list(SUMMARY_COLUMNS)
     assert row == {
         "feature": "17", "named_by": "feature_id", "rank": "1", "name": "Caffeine",
         "molecularFormula": "C8H10N4O2", "adduct": "[M+H]+", "InChIkey2D": "RYYVLZVUVIJVGH",

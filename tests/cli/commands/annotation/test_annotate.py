@@ -1,11 +1,16 @@
 """``mzseek annotate``: what it prints, what it refuses, and that names do nothing."""
 
+import inspect
 import json
+import shutil
 
 import numpy as np
 import pytest
 
-from mzseek.evidence.asked import spectra_from
+import mzseek as mz
+from mzseek.cli.commands.annotate import annotate
+from mzseek.evidence.queries import spectra_from
+from mzseek.library import Library
 from mzseek.prepared.reader import Prepared
 from mzseek.spectra import write_mgf
 
@@ -27,7 +32,8 @@ def test_answers_are_shown_here(mzseek, mgf, options):
     assert status == 0
     assert "confidence" in shown
     assert "S0-1" in shown
-    assert "Searched the small database that comes with mzseek" in shown
+    assert "Searched the small database of the model bundle" in shown
+    assert "comes with mzseek" not in shown
     assert "mzseek database hmdb --out hmdb" in shown  # which pip can bring
     assert "pubchem" not in shown  # which it cannot
     assert "4 records = 4 answered + 0 set aside" in shown
@@ -130,14 +136,15 @@ def test_features_that_no_file_has_are_named(mzseek, mgf, options, tmp_path):
         assert wanted in " ".join((shown + told).split())
 
 
-@pytest.mark.parametrize("role", ["spectra", "--database", "--features"])
+@pytest.mark.parametrize("role", ["spectra", "--database", "--features", "--formulas", "--prior"])
 def test_what_is_read_is_not_written_over(mzseek, mgf, options, tmp_path, role):
-    table = tmp_path / {"spectra": "s.json", "--database": "list.tsv", "--features": "q.csv"}[role]
-    table.write_bytes(mgf.read_bytes() if role == "spectra" else b"SMILES\tmzseek\nCCO\tyes\n")
+    table = tmp_path / {"spectra": "s.json", "--features": "q.csv"}.get(role, "list.tsv")
+    text = {"--formulas": b"feature\tformula\nmzseek\tC2H6O\n", "spectra": mgf.read_bytes()}
+    table.write_bytes(text.get(role, b"SMILES\tmzseek\nCCO\tyes\n"))
     before = table.read_bytes()
     given = [table] if role == "spectra" else [mgf, role, table]
-    status, _, told = mzseek("annotate", *given, *options, "--out", table)
-    assert status != 0
+    status, _, told = mzseek("annotate", *given, *options, "--out", table, "--force")
+    assert status == 2
     assert "is read as well, and would be written over" in told
     assert table.read_bytes() == before
 
@@ -147,8 +154,13 @@ def test_a_file_of_another_is_not_replaced_and_ones_own_is(mzseek, mgf, options,
     out.write_text("hello\n")
     status, _, told = mzseek("annotate", mgf, *options, "--out", out)
     assert status != 0
-    assert "exists and is no output of annotate; name another --out" in told
+    assert (
+        "exists and is no output of annotate; name another --out, or replace it with --force"
+        in told
+    )
     assert out.read_text() == "hello\n"
+    assert mzseek("annotate", mgf, *options, "--out", out, "--force")[0] == 0
+    assert out.read_text().startswith("feature\trank")
     for suffix in ("tsv", "json", "html", "mztab", "graphml"):
         own = tmp_path / f"own.{suffix}"
         for _ in range(2):
@@ -163,3 +175,188 @@ def test_spectra_that_are_not_looked_at_are_counted(mzseek, small_set, options, 
     _, shown, told = mzseek("annotate", path, *options)
     assert "3 more features: give --out" in shown + told
     assert "14 records = 10 answered + 1 set aside + 3 not looked at" in shown + told
+
+
+def test_an_output_inside_of_what_is_read_is_refused(mzseek, mgf, options, tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    mgf.rename(folder / "mine.mgf")
+    status, _, told = mzseek("annotate", folder, *options, "--out", folder / "answers")
+    assert (status, "answers: lies in the source" in told) == (2, True)
+    status, _, told = mzseek("annotate", folder / "mine.mgf", *options, "--out", folder)
+    assert (status, "data: holds the source mine.mgf; name another --out" in told) == (2, True)
+    assert [path.name for path in folder.iterdir()] == ["mine.mgf"]
+    # Names that are no paths, though folders may be called so.
+    out = tmp_path / "learned"
+    assert mzseek("annotate", folder, *options, "--prior", "learned", "--out", out)[0] == 0
+
+
+def test_a_model_is_not_written_over(mzseek, mgf, bundle_folder, tmp_path):
+    model = tmp_path / "model"
+    shutil.copytree(bundle_folder, model)
+    for out in (model, model / "out", model / "out.tsv"):
+        status, _, told = mzseek("annotate", mgf, "--model", model, "--out", out, "--force")
+        assert (status, "name another --out" in told) == (2, True)
+    assert {path.name for path in model.iterdir()} == {p.name for p in bundle_folder.iterdir()}
+
+
+NO_SPECTRUM = "BEGIN IONS\nTITLE=bad\nPEPMASS=none\n50 1\nEND IONS\n"
+NO_CANDIDATE = "BEGIN IONS\nTITLE=a\nPEPMASS=3000.1\nIONMODE=positive\n50 1\n60 2\nEND IONS\n"
+
+
+@pytest.mark.parametrize("has_out", [True, False])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (NO_SPECTRUM, "no feature was annotated (1 record was skipped)"),
+        (NO_SPECTRUM * 2, "no feature was annotated (2 records were all skipped)"),
+        (NO_CANDIDATE, "no candidate was found (1 feature annotated)"),
+        (NO_SPECTRUM + NO_CANDIDATE, "no candidate was found (1 feature annotated)"),
+    ],
+)
+def test_a_run_that_finds_nothing_has_a_status_of_its_own(
+    mzseek, bundle_folder, tmp_path, has_out, text, why
+):
+    path = tmp_path / "a.mgf"
+    path.write_text(text)
+    given = ["annotate", path, "--model", bundle_folder]
+    given += ["--out", tmp_path / "out"] if has_out else []
+    status, _, told = mzseek(*given)
+    assert status == 3
+    assert told.endswith(f"mzseek: {why}; --allow-empty accepts this\n")
+    assert (tmp_path / "out" / "set-aside.tsv").is_file() == has_out  # with the reasons
+    status, _, told = mzseek(*given, "--allow-empty")
+    assert (status, why in told) == (0, False)
+    status, shown, told = mzseek(*given, "--json")
+    assert (status, why in told) == (3, True)
+    assert json.loads(shown)
+
+
+def test_one_candidate_is_an_answer(mzseek, mgf, options, tmp_path):
+    with mgf.open("a") as file:
+        file.write(NO_SPECTRUM + NO_CANDIDATE)
+    assert mzseek("annotate", mgf, *options)[0] == 0
+    status, shown, _ = mzseek("annotate", mgf, *options, "--out", tmp_path / "out", "--json")
+    facts = json.loads(shown)
+    assert (status, facts["features"], facts["with_candidates"]) == (0, 5, 4)
+    counts = json.loads((tmp_path / "out" / "run.json").read_text())["counts"]
+    assert counts["with_candidates"] == 4
+
+
+# Where run.json has each option that answers depend on: its place, a value that is not the default,
+# and how it stands there.
+RECORDED = {
+    "spectra": ("inputs.0.path", None, ...),
+    "database": ("options.database", "list.csv", ...),
+    "smiles_column": ("options.columns.0", "Structure", ["smiles", "Structure"]),
+    "name_column": ("options.columns.1", "Label", ["name", "Label"]),
+    "library": ("options.libraries.0", "lib", ...),
+    "model": ("options.model", "model", ...),
+    "objective": ("options.wanted.objective", "tanimoto", "tanimoto"),
+    "adduct": ("options.ions.only", "[M+H]+", ["[M+H]+"]),
+    "ppm": ("options.precursor.ppm", "900", 900.0),
+    "peak_ppm": ("options.peaks.ppm", "17", 17.0),
+    "instrument": ("options.instrument", "qtof", "qtof"),
+    "coverage": ("options.wanted.coverage", "0.55", 0.55),
+    "known": ("options.wanted.known", "0.35", 0.35),
+    "strict": ("options.strict", True, True),
+    "keep_mass_mismatches": ("options.keep_mass_mismatches", True, True),
+    "formulas": ("options.formulas.0", "formulas.tsv", ["S0-1", "C2H6O"]),
+    "prior": ("options.prior", "weights.csv", ...),
+    "group": ("options.grouping.by", "precursor", "precursor"),
+    "rt_window": ("options.grouping.seconds", "7.5", 7.5),
+    "rt_unit": ("options.grouping.rt_unit", "min", "min"),
+    "features": ("options.features", "quant.csv", ...),
+    "network": ("options.network", "edges.csv", ...),
+    "most": ("options.most", "77", 77),
+    "top": ("options.wanted.top", "5", 5),
+}
+NOT_OF_ANSWERS = {"out", "resume", "force", "allow_empty", "jobs", "json_output"}
+
+
+def recorded(facts, place):
+    for name in place.split("."):
+        facts = facts[int(name)] if isinstance(facts, list) else facts[name]
+    return facts
+
+
+@pytest.fixture
+def named_files(mgf, bundle_folder, tmp_path):
+    """Files and folders for all options that name one."""
+    (tmp_path / "list.csv").write_text("Structure,Label\nCCO,ethanol\nCCCO,propanol\n")
+    (tmp_path / "formulas.tsv").write_text("feature\tformula\nS0-1\tC2H6O\n")
+    (tmp_path / "weights.csv").write_text("smiles,weight\nCCO,3\n")
+    (tmp_path / "quant.csv").write_text("row ID,row m/z\n1,195.0877\n")
+    (tmp_path / "edges.csv").write_text("source,target,cosine\n1,2,0.9\n")
+    (tmp_path / "lib.mgf").write_text(
+        "BEGIN IONS\nTITLE=r\nSMILES=CCCCO\nPEPMASS=75.0804\nADDUCT=[M+H]+\n"
+        "31.018 5\n57.07 9\nEND IONS\n"
+    )
+    Library.build(tmp_path / "lib.mgf", tmp_path / "lib")
+    shutil.copytree(bundle_folder, tmp_path / "model")
+    return tmp_path
+
+
+def test_every_option_that_answers_depend_on_is_in_run_json(mzseek, mgf, named_files):
+    known = set(inspect.signature(annotate).parameters)
+    assert known == set(RECORDED) | NOT_OF_ANSWERS, "say where run.json has a new option"
+    given = []
+    for name, (_, value, _) in RECORDED.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is True:
+            given.append(flag)
+        elif value is not None:
+            is_path = (named_files / value).exists()
+            given += [flag, named_files / value if is_path else value]
+    out = named_files / "out"
+    status, _, told = mzseek("annotate", mgf, *given, "--out", out, "--allow-empty")
+    assert status == 0, told
+    facts = json.loads((out / "run.json").read_text())
+    for name, (place, value, wanted) in RECORDED.items():
+        expected = str(mgf if value is None else named_files / value) if wanted is ... else wanted
+        assert recorded(facts, place) == expected, name
+
+
+def test_every_argument_of_python_is_in_run_json(mgf, named_files):
+    known = set(inspect.signature(mz.annotate).parameters)
+    only_files = {"features", "network"}
+    assert known == (set(RECORDED) | {"jobs"}) - only_files, "say where run.json has a new argument"
+    given = {}
+    for name in known - {"jobs", "spectra"}:
+        value = RECORDED[name][1]
+        if isinstance(value, str):
+            wanted = RECORDED[name][2]
+            value = wanted if isinstance(wanted, float | int) else value
+            value = str(named_files / value) if wanted is ... or name == "formulas" else value
+        given[name] = value
+    mz.annotate(mgf, **given).save(named_files / "out")
+    facts = json.loads((named_files / "out" / "run.json").read_text())
+    for name in known - {"jobs"}:
+        place, value, wanted = RECORDED[name]
+        expected = str(mgf if value is None else named_files / value) if wanted is ... else wanted
+        assert recorded(facts, place) == expected, name
+
+
+def test_a_changed_index_or_database_is_one_line(mzseek, mgf, options, small_set, tmp_path):
+    smiles = sorted({str(each) for each in Prepared.open(small_set.folder).smiles})
+    (tmp_path / "a.smi").write_text("\n".join(smiles) + "\n")
+    store, index = tmp_path / "db", tmp_path / "db.index"
+    mzseek("database", "build", tmp_path / "a.smi", "--out", store)
+    mzseek("database", "index", store, "--model", options[1])
+    asked = ["annotate", mgf, *options, "--database", store, "--out", tmp_path / "out"]
+    assert mzseek(*asked)[0] == 0
+    for name in ("pieces.codes.npy", "pieces.masses.npy"):
+        before = (index / name).read_bytes()
+        values = np.load(index / name)
+        np.save(index / name, values + values.dtype.type(100))
+        status, _, told = mzseek(*asked)
+        assert status == 2
+        line = told.splitlines()[-1]
+        assert line.endswith("has changed; make it again with `mzseek database index`")
+        assert str(index) in line
+        (index / name).write_bytes(before)
+    masses = np.load(store / "masses.npy")
+    np.save(store / "masses.npy", masses + 0.05)
+    status, _, told = mzseek(*asked)
+    assert status == 2
+    assert told.splitlines()[-1].endswith("masses.npy has changed; build it again")

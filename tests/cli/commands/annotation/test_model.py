@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mzseek.evidence.fitting.fit import fit
+from mzseek.evidence.fitting import fit
 from mzseek.evidence.registry import channels_from
 from mzseek.prepared.reader import Prepared
 

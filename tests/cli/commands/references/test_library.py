@@ -5,6 +5,7 @@ import io
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 RECORD = """BEGIN IONS
@@ -91,6 +92,14 @@ def test_refusals_are_one_line(mzseek, store: Path, source: Path, tmp_path: Path
     assert status == 2
     assert "is no spectral library" in err
     assert "`mzseek library build` makes one" in err
+
+
+def test_a_changed_library_is_not_searched(mzseek, store: Path, source: Path) -> None:
+    masses = np.load(store / "mz.npy")
+    np.save(store / "mz.npy", masses + 0.05)  # as long as it was
+    status, out, told = mzseek("library", "search", store, source)
+    assert (status, out) == (2, "")
+    assert told.splitlines()[-1].endswith("mz.npy has changed; build it again")
 
 
 def test_what_was_set_aside_of_the_queries_is_told(mzseek, store: Path, tmp_path: Path) -> None:

@@ -1,0 +1,228 @@
+"""The result of annotating a feature: candidates, probabilities, evidence, level."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from mzseek.annotation.features import Feature
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """A reference spectrum that a candidate is credited with.
+
+    Attributes
+    ----------
+    record : str
+        Identifier of the spectrum in its library.
+    smiles, name : str
+        Its molecule; the name may be empty.
+    similarity : float
+        Of the two spectra, from 0 to 1.
+    peaks : int
+        Peaks that match.
+    likeness : float
+        Tanimoto similarity (morgan2) of its molecule with the candidate; 1 for the same molecule.
+    contributor, licence, library : str
+        Whose it is, under which licence, and where it was found; may be empty.
+    adduct : str
+    precursor_mz : float
+    mz, intensities : float64 arrays
+        The spectrum itself, for a mirror plot.
+    formula : str
+        Of its molecule.
+    mass : float
+        Monoisotopic mass of its molecule.
+    matched_intensity : float
+        Share of the intensity in matching peaks, precursor peaks left out: the lower of the
+        shares of the two spectra.
+    """
+
+    record: str
+    smiles: str
+    name: str
+    similarity: float
+    peaks: int
+    likeness: float
+    contributor: str
+    licence: str
+    library: str
+    adduct: str
+    precursor_mz: float
+    mz: Floats
+    intensities: Floats
+    formula: str = ""
+    mass: float = 0.0
+    matched_intensity: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A molecule that may be behind a feature.
+
+    Attributes
+    ----------
+    smiles, key, formula : str
+        ``key`` is the first block of the InChIKey (InChIkey2D).
+    mass : float
+        Monoisotopic, of the neutral molecule.
+    name : str
+        Empty where the source gives none.
+    adduct : str
+        The ion that it would be.
+    error_ppm : float
+        Measured minus computed m/z of the precursor.
+    score : float
+        Log-odds against the average candidate, in nats.
+    probability : float
+        Calibrated, that this is the molecule, given that one of the candidates is.
+    in_set : bool
+        Whether it is in the prediction set.
+    parts : tuple of float
+        What each channel adds to the score, in the order of ``Answer.channels``.
+    explained : float
+        Share of the intensity (of all spectra, precursor left out) that its pieces explain.
+    peaks_explained : int
+        Of the spectrum with the most peaks.
+    sources, identifiers : tuple of str
+        Where it was found, and its names there ("HMDB0000001").
+    match : Reference or None
+        A library spectrum of this very molecule that matches: another kind of evidence than the
+        rest.
+    analog : Reference or None
+        The reference spectrum of another molecule that speaks most for it.
+    """
+
+    smiles: str
+    key: str
+    formula: str
+    mass: float
+    name: str
+    adduct: str
+    error_ppm: float
+    score: float
+    probability: float
+    in_set: bool
+    parts: tuple[float, ...]
+    explained: float
+    peaks_explained: int
+    sources: tuple[str, ...] = ()
+    identifiers: tuple[str, ...] = ()
+    match: Reference | None = None
+    analog: Reference | None = None
+
+
+@dataclass(frozen=True)
+class Level:
+    """How far an annotation goes, in the field's words.
+
+    Attributes
+    ----------
+    number : str
+        Of Schymanski et al. 2014: "2a", "3", "4" or "5"; never 1, which needs a standard.
+    reason : str
+        Why, in a sentence.
+    """
+
+    number: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """All that is said about a feature.
+
+    Attributes
+    ----------
+    feature : Feature
+    candidates : tuple of Candidate
+        The most probable first; those after the first ``top`` may have been left out.
+    found : int
+        Molecules whose ion has the precursor's m/z, of all ions tried.
+    scored : int
+        How many of them were scored in full. Fewer than ``found`` where the list was capped.
+    channels : tuple of str
+        Names of what the score is made of.
+    kinds : mapping of str to str
+        Of each channel: "evidence" (the spectrum itself), "analogy" (other spectra), "match"
+        (reference spectra of the candidate itself), "prior".
+    ions : mapping of str to float
+        Probability of each ion that was tried.
+    coverage : float
+        That the prediction set was made for.
+    set_size : int
+        Candidates in it.
+    objective : str
+        What ranks first is decided for: "hit", "tanimoto", "cosine", "bits" or "f1".
+    choices : mapping of str to int
+        For each objective the place in ``candidates`` of what it decides for.
+    present : float or None
+        Probability that the molecule is among the candidates at all; None where the model cannot
+        say.
+    nearest : float
+        Similarity of the nearest reference spectrum of any molecule.
+    unlike : bool
+        Whether that is lower than of nearly all spectra that the model was tried on.
+    matches : tuple of Reference
+        Reference spectra of the same precursor m/z that match, of whatever molecule; best first.
+    level : Level
+    notes : tuple of str
+        What the reader must know: a capped list, an ion that was guessed, peaks left out.
+    removed : mapping of str to int
+        Molecules of the right mass that cannot form the ion, by ion and reason.
+    unlisted : Reference or None
+        The best matching reference spectrum whose molecule is no candidate.
+    mass_mismatches : int
+        Candidates listed for the feature whose mass contradicts its precursor.
+    """
+
+    feature: Feature
+    candidates: tuple[Candidate, ...]
+    found: int
+    scored: int
+    channels: tuple[str, ...]
+    kinds: Mapping[str, str]
+    ions: Mapping[str, float]
+    coverage: float
+    set_size: int
+    objective: str
+    choices: Mapping[str, int]
+    present: float | None
+    nearest: float
+    unlike: bool
+    matches: tuple[Reference, ...]
+    level: Level
+    notes: tuple[str, ...] = field(default=())
+    removed: Mapping[str, int] = field(default_factory=dict)
+    unlisted: Reference | None = None
+    mass_mismatches: int = 0
+
+    @property
+    def best(self) -> Candidate | None:
+        """What is decided for; None where there are no candidates."""
+        if not self.candidates:
+            return None
+        return self.candidates[self.choices.get(self.objective, 0)]
+
+    @property
+    def confidence(self) -> float:
+        """Probability that the answer is right, in the database or not; 0 for none."""
+        return 0.0 if self.best is None else self.confidence_of(self.best)
+
+    def confidence_of(self, candidate: Candidate) -> float:
+        """Return the probability that a candidate is the molecule, in the database or not."""
+        return candidate.probability * (1.0 if self.present is None else self.present)
+
+    def nats(self, candidate: Candidate, kind: str) -> float:
+        """What the channels of a kind ("evidence", "analogy", "match", "prior") add to a score."""
+        return float(
+            sum(
+                part
+                for channel, part in zip(self.channels, candidate.parts, strict=True)
+                if self.kinds[channel] == kind
+            )
+        )

@@ -1,1 +1,0 @@
-"""What is asked about a feature: ions it may be, how near a mass must be, molecules that fit."""

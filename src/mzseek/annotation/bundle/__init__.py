@@ -1,5 +1,0 @@
-"""The model bundle: ranker, channels, confidence, reference spectra and molecules in one folder."""
-
-from mzseek.annotation.bundle.bundle import Bundle
-
-__all__ = ["Bundle"]

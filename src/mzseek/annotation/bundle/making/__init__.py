@@ -1,1 +1,0 @@
-"""Making bundles: of a fitted run, or of data sets from their tables on."""

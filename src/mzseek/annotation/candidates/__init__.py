@@ -1,1 +1,0 @@
-"""Where candidates come from: a database, a list of one's own, a library, or the box."""

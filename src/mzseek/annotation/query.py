@@ -1,0 +1,416 @@
+"""Query a feature: adduct hypotheses and the candidates of each."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mzseek.annotation.candidates import Molecule, Source, distinct, formula_text, is_formula
+from mzseek.annotation.features import Feature, Tolerance, time_notes
+from mzseek.annotation.hypotheses import Hypothesis, Ions, as_known, hypotheses, is_mode_known
+from mzseek.chem.adducts import ELECTRON_MASS, parse_adduct
+from mzseek.chem.ions import RULES, IonRule, mass_of_atoms, obstacle, takes_charged
+
+_FEW = 5
+_LONGEST = 40  # letters of a name that are shown
+
+
+class Named:
+    """Names of features by the table that has them; those that are met are struck off.
+
+    Parameters
+    ----------
+    tables : mapping of str to collection of str
+        For each table, as messages call it, the features that it names.
+
+    Examples
+    --------
+    >>> named = Named({"the table of formulas": ["7", "8"]})
+    >>> named.lines()
+    ["the table of formulas: 2 of its 2 features are not among the spectra: '7', '8'"]
+
+    Features of several files that have one id are called ``file:id`` (`Feature.name`), and are met
+    by that name.
+    """
+
+    def __init__(self, tables: Mapping[str, Collection[str]]) -> None:
+        self._sizes = {table: len(names) for table, names in tables.items()}
+        # Dicts, which keep the order of the table.
+        self._left = {table: dict.fromkeys(names) for table, names in tables.items()}
+        self._named = {table: frozenset(names) for table, names in tables.items()}
+        self._renamed_count, self._renamed = 0, list[dict[str, str]]()
+        # By table: ids that it names and several features have, each with names of some of these.
+        self._ambiguous: dict[str, dict[str, list[str]]] = {table: {} for table in tables}
+
+    def __bool__(self) -> bool:
+        """Whether any name has not been met."""
+        return any(self._left.values())
+
+    def meet(self, features: Iterable[Feature]) -> Iterator[Feature]:
+        """The same features, each struck off as it goes by."""
+        for feature in features:
+            for left in self._left.values():
+                for name in feature.table_names:
+                    left.pop(name, None)
+            if feature.id and feature.name != feature.id:
+                self._note_renamed(feature)
+            yield feature
+
+    def _note_renamed(self, feature: Feature) -> None:
+        self._renamed_count += 1
+        if len(self._renamed) < _FEW:
+            self._renamed.append(
+                {"id": feature.id, "name": feature.name, "file": feature.where}
+            )  # fmt: skip
+        for table, names in self._named.items():
+            if feature.id in names and names.isdisjoint(feature.table_names):
+                self._left[table].pop(feature.id, None)  # told as ambiguous
+                self._ambiguous[table].setdefault(feature.id, []).append(feature.name)
+
+    def facts(self) -> dict[str, Any]:
+        """For each table how many it names, and what was not met, for a run folder."""
+        return {
+            table: {
+                "named": self._sizes[table],
+                "not_met": len(left),
+                "first": list(left)[:_FEW],
+                "ambiguous": len(self._ambiguous[table]),
+                "first_ambiguous": list(self._ambiguous[table])[:_FEW],
+            }
+            for table, left in self._left.items()
+        }
+
+    def renamed(self) -> dict[str, Any]:
+        """How many features were renamed since others have their id, and the first, as data."""
+        return {"count": self._renamed_count, "first": self._renamed}
+
+    def lines(self) -> list[str]:
+        """Lines about features that were renamed, and about what tables name in vain."""
+        said = []
+        if self._renamed_count:
+            shown = ", ".join(
+                f"{_short(each['id'])} is {_short(each['name'])}" for each in self._renamed
+            )
+            several = self._renamed_count != 1
+            said.append(
+                f"{self._renamed_count:,} feature{'s have ids' if several else ' has an id'} that "
+                f"other features have, too, and {'were' if several else 'was'} renamed: {shown}"
+                f"{', …' if self._renamed_count > _FEW else ''}"
+            )
+        said += [self._line(table, list(left)) for table, left in self._left.items() if left]
+        for table, ids in self._ambiguous.items():
+            if ids:
+                id_, names = next(iter(ids.items()))
+                said.append(
+                    f"{table}: {len(ids):,} of its {self._sizes[table]:,} features "
+                    f"{'is' if len(ids) == 1 else 'are'} in several files, and not used: instead "
+                    f"of {_short(id_)} write {' or '.join(map(_short, names[:_FEW]))}"
+                )
+        return said
+
+    def _line(self, table: str, left: list[str]) -> str:
+        shown = ", ".join(_short(name) for name in left[:_FEW])
+        more = ", …" if len(left) > _FEW else ""
+        are = "is" if len(left) == 1 else "are"
+        return (
+            f"{table}: {len(left):,} of its {self._sizes[table]:,} features {are} not among the "
+            f"spectra: {shown}{more}"
+        )
+
+
+def _short(name: str) -> str:
+    return repr(name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…")
+
+
+ISOTOPES, MUCH_ABOVE = 4.5, 0.1  # m/z above the precursor, and share of the intensity
+_ELECTRONS = 3 * ELECTRON_MASS  # by which masses of permanent ions differ from those of their atoms
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureQuery:
+    """A feature with all that may be behind it.
+
+    Attributes
+    ----------
+    feature : Feature
+    readings : tuple of Hypothesis
+        Those that molecules were found for; if there are none, all that were tried.
+    molecules : tuple of lists of Molecule
+        Of each reading, each molecule once.
+    tried : tuple of str
+        Ions for which molecules were looked up.
+    found : int
+        Molecules before any were left out.
+    notes : tuple of str
+    removed : mapping of str to int
+        Candidates that cannot form the ion, by ion and reason (`mzseek.chem.ions.RULES`).
+    hypotheses : tuple of Hypothesis
+        All that were tried, with or without molecules.
+    formula : str
+        That the user knows; empty where none is known.
+    mass_mismatches : int
+        Candidates listed for the feature whose mass contradicts the precursor under every ion.
+    """
+
+    feature: Feature
+    readings: tuple[Hypothesis, ...]
+    molecules: tuple[list[Molecule], ...]
+    tried: tuple[str, ...]
+    found: int
+    notes: tuple[str, ...] = field(default=())
+    removed: Mapping[str, int] = field(default_factory=dict)
+    hypotheses: tuple[Hypothesis, ...] = field(default=())
+    formula: str = ""
+    mass_mismatches: int = 0
+
+    @property
+    def kept(self) -> int:
+        """Molecules that are left."""
+        return sum(map(len, self.molecules))
+
+
+def ask(
+    feature: Feature,
+    source: Source,
+    *,
+    tolerance: Tolerance,
+    ions: Ions,
+    most: int,
+    formulas: Mapping[str, str] | None = None,
+    keep_mass_mismatches: bool = False,
+) -> FeatureQuery:
+    """Look up what may be behind a feature.
+
+    Parameters
+    ----------
+    feature : Feature
+    source : Source
+    tolerance : Tolerance
+        Of the precursor; wider where that is known less well, if it is not strict.
+    ions : Ions
+        By the user.
+    most : int
+        Molecules at the most: the nearest by mass, of all ions together.
+    formulas : mapping of str to str, optional
+        Formulas that are known, by the feature's name; a record's own formula is never used, since
+        a reference record would give its answer away.
+    keep_mass_mismatches : bool
+        Keep candidates listed for the feature whose mass contradicts the precursor under every ion
+        that is tried. By default they are skipped and counted.
+
+    Raises
+    ------
+    AnnotationError
+        The feature contradicts itself, or what is asked for.
+    """
+    tolerance, coarse = as_known(feature, tolerance)
+    readings = hypotheses(feature, tolerance, ions)
+    notes = [*_notes(feature, readings), *([coarse] if coarse else [])]
+    removed: Counter[tuple[str, str]] = Counter()
+    known = formulas or {}
+    formula = next((known[name] for name in feature.table_names if name in known), "")
+    formula = formula_text(formula) if formula else ""
+    mismatches = 0
+    if source.by_feature:
+        listed = _listed(feature, source, formula, notes)
+        found, mismatches = _by_reading(listed, readings, removed, keep_mass_mismatches)
+        notes += _mismatch_notes(mismatches, keep_mass_mismatches)
+    else:
+        found = _looked_up(readings, source, formula, notes, removed)
+    notes += _removed_notes(removed)
+    total = sum(map(len, found))
+    if total > most:
+        found = _nearest(found, readings, most)
+        notes.append(f"{total:,} candidates, of which the {most:,} nearest by mass were scored")
+    kept = [place for place, own in enumerate(found) if own]
+    return FeatureQuery(
+        feature,
+        tuple(readings[place] for place in kept) or readings,
+        tuple(found[place] for place in kept),
+        tuple(reading.adduct for reading in readings),
+        total,
+        tuple(notes),
+        {f"{adduct}: {reason}": number for (adduct, reason), number in removed.items()},
+        readings,
+        formula,
+        mismatches,
+    )
+
+
+def _listed(feature: Feature, source: Source, formula: str, notes: list[str]) -> list[Molecule]:
+    """Molecules listed for a feature, of its formula if that is known; adds to the notes."""
+    lists = (source.of_feature(name) for name in feature.table_names)
+    listed = distinct(next(filter(None, lists), []))
+    if not listed:
+        notes.append(f"{source.label} lists no candidate for it")
+    elif formula:
+        listed = [molecule for molecule in listed if is_formula(molecule.formula, formula)]
+        notes.append(f"only molecules of {formula}")
+        if not listed:
+            notes.append(f"no candidate that {source.label} lists for it has the formula {formula}")
+    return listed
+
+
+def _mismatch_notes(number: int, kept: bool) -> list[str]:
+    if not number:
+        return []
+    several = number != 1
+    what = f"{number:,} listed candidate{'s' if several else ''}"
+    if kept:
+        return [f"{what} {'contradict' if several else 'contradicts'} the mass of the precursor"]
+    return [
+        f"{what} {'were' if several else 'was'} skipped: the mass contradicts the precursor under "
+        "every ion tried"
+    ]
+
+
+def _looked_up(
+    readings: tuple[Hypothesis, ...],
+    source: Source,
+    formula: str,
+    notes: list[str],
+    removed: Counter[tuple[str, str]],
+) -> list[list[Molecule]]:
+    """Molecules of each reading that can form its ion.
+
+    Adds to the notes what was looked for in vain, and counts in `removed` what cannot be the ion.
+    """
+    found = []
+    for reading in readings:
+        charged = takes_charged(reading.adduct)
+        reach = reading.reach + (_ELECTRONS if charged else 0.0)
+        molecules = source.within(reading.mass, reach)
+        if formula:
+            molecules = [m for m in molecules if is_formula(m.formula, formula)]
+        if charged:
+            molecules = [m for m in molecules if _distance(m, reading) <= reading.reach]
+        found.append(_possible(molecules, reading, removed))
+    if formula:
+        notes.append(f"only molecules of {formula}")
+    if not any(found) and not removed:
+        lacks = f"the formula {formula} and this mass" if formula else "this mass"
+        notes.append(f"no molecule of the database has {lacks}")
+    return found
+
+
+def _possible(
+    molecules: list[Molecule], reading: Hypothesis, removed: Counter[tuple[str, str]]
+) -> list[Molecule]:
+    """Distinct molecules that can form the ion of a reading; counts the others in `removed`."""
+    kept, others = [], []
+    for molecule in molecules:
+        rule = _obstacle(molecule, reading)
+        if rule is None:
+            kept.append(molecule)
+        elif rule is not RULES["neutral"]:  # which are tried as other ions
+            others.append((rule, molecule))
+    if others:
+        keys = {molecule.key for molecule in kept}
+        left = {m.key: rule for rule, m in others if m.key not in keys}
+        removed.update((reading.adduct, rule.reason) for rule in left.values())
+    return distinct(kept)
+
+
+def can_be(molecule: Molecule, reading: Hypothesis) -> bool:
+    """Return whether a molecule has the mass of a reading and can form its ion."""
+    return _distance(molecule, reading) <= reading.reach and can_form(molecule, reading)
+
+
+def can_form(molecule: Molecule, reading: Hypothesis) -> bool:
+    """Return whether a molecule can form the ion of a reading, whatever its mass."""
+    return _obstacle(molecule, reading) is None
+
+
+def _obstacle(molecule: Molecule, reading: Hypothesis) -> IonRule | None:
+    for adduct in dict.fromkeys(reading.adducts):
+        rule = obstacle(molecule.smiles, molecule.formula, adduct, stated=reading.stated)
+        if rule is not None:
+            return rule
+    return None
+
+
+def _distance(molecule: Molecule, reading: Hypothesis) -> float:
+    """How far a molecule's mass, all electrons of its atoms included, is from a reading's."""
+    return abs(mass_of_atoms(molecule.smiles, molecule.mass) - reading.mass)
+
+
+def _removed_notes(removed: Mapping[tuple[str, str], int]) -> list[str]:
+    return [
+        f"{number:,} candidate{'' if number == 1 else 's'} cannot form {adduct} ({reason})"
+        for (adduct, reason), number in removed.items()
+    ]
+
+
+def _notes(feature: Feature, readings: tuple[Hypothesis, ...]) -> list[str]:
+    notes = []
+    if not is_mode_known(feature):
+        notes.append("the file tells no ion mode: read as positive")
+    if not any(spectrum.adduct for spectrum in feature.spectra):
+        notes.append(f"the file names no ion: tried {', '.join(map(_tried, readings))}")
+    return [*notes, *feature.notes, *time_notes(feature), *_above_precursor(feature)]
+
+
+def _tried(reading: Hypothesis) -> str:
+    limited = not reading.stated and takes_charged(reading.adduct)
+    return f"{reading.adduct} (of permanent ions)" if limited else reading.adduct
+
+
+def _above_precursor(feature: Feature) -> list[str]:
+    """A caution about peaks where an ion of charge 1 can have none."""
+    for spectrum in feature.spectra:
+        if abs(spectrum.charge or 1) != 1 or not len(spectrum):
+            continue
+        above = spectrum.mz > spectrum.precursor_mz + ISOTOPES
+        share = float(spectrum.intensities[above].sum() / max(spectrum.intensities.sum(), 1e-300))
+        if share > MUCH_ABOVE:
+            return [f"{share:.0%} of the intensity lies above the precursor: is its m/z right?"]
+    return []
+
+
+def _by_reading(
+    molecules: list[Molecule],
+    readings: tuple[Hypothesis, ...],
+    removed: Counter[tuple[str, str]],
+    keep_mass_mismatches: bool,
+) -> tuple[list[list[Molecule]], int]:
+    """Listed molecules, each for the ion that it can form and that is nearest to the precursor.
+
+    Also returns how many contradict the precursor under every ion, and counts in `removed` those
+    that cannot form an ion of their mass.
+    """
+    found: list[list[Molecule]] = [[] for _ in readings]
+    mismatches = 0
+    for molecule in molecules:
+        away = [_distance(molecule, reading) for reading in readings]
+        order = sorted(range(len(readings)), key=away.__getitem__)
+        near = [place for place in order if away[place] <= readings[place].reach]
+        mismatches += not near
+        if not near and not keep_mass_mismatches:
+            continue
+        rules = {place: _obstacle(molecule, readings[place]) for place in near or order}
+        possible = next((place for place, rule in rules.items() if rule is None), None)
+        if possible is not None:
+            found[possible].append(molecule)
+        elif (rule := next(iter(rules.values()))) is not None:
+            removed[readings[next(iter(rules))].adduct, rule.reason] += 1
+    return found, mismatches
+
+
+def _nearest(
+    found: list[list[Molecule]], readings: tuple[Hypothesis, ...], most: int
+) -> list[list[Molecule]]:
+    every = sorted(
+        (_distance(molecule, reading) / reading.reach, molecule.key, place)
+        for place, (reading, own) in enumerate(zip(readings, found, strict=True))
+        for molecule in own
+    )[:most]
+    kept = {(key, place) for _, key, place in every}
+    return [[m for m in own if (m.key, place) in kept] for place, own in enumerate(found)]
+
+
+def error_ppm(feature: Feature, reading: Hypothesis, molecule: Molecule) -> float:
+    """Measured minus computed m/z of the precursor, of the feature's first spectrum."""
+    adduct = parse_adduct(reading.adduct)
+    mass = mass_of_atoms(molecule.smiles, molecule.mass)
+    computed = adduct.slope * mass + adduct.offset
+    return (feature.spectra[0].precursor_mz - computed) / computed * 1e6

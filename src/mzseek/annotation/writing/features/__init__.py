@@ -1,1 +1,0 @@
-"""Feature tables of other programs: read by their headers, written with annotations beside."""

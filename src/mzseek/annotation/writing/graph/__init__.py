@@ -1,1 +1,0 @@
-"""Molecular networks: read as GNPS and MZmine write them, written with annotations joined."""

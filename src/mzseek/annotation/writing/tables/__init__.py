@@ -1,1 +1,0 @@
-"""Tables of an annotation, in text: one file each."""

@@ -1,0 +1,342 @@
+"""Build a bundle from data sets."""
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from mzseek.bundle.bundle import KIND, Bundle
+from mzseek.bundle.export import Extras, export_run, fit_options
+from mzseek.bundle.write import MAY_BE_SHIPPED, is_allowed, licence_family
+from mzseek.core.errors import BundleError
+from mzseek.datasets.files import (
+    DatasetFiles,
+    dataset_of,
+    read_candidates,
+    read_table,
+    write_candidates,
+    write_table,
+)
+from mzseek.evidence.channel import Channel
+from mzseek.evidence.fitting import FitOptions, fit
+from mzseek.io import StrPath
+from mzseek.io.manifest import ensure_replaceable
+from mzseek.io.skipped import Report
+from mzseek.io.sources import content_hash
+from mzseek.parallel.engine import Progress, Say, silent, unheard
+from mzseek.prepared import Prepared, prepare
+from mzseek.runs.run import Run
+from mzseek.spectra import Spectrum
+
+_EVERY = 1000  # spectra between two reports of progress
+_DETAILS = ("collision_energy", "instrument_type", "contributor", "license")
+
+
+@dataclass
+class Joined:
+    """Data sets as one.
+
+    Attributes
+    ----------
+    files : DatasetFiles
+        The joined table and its lists.
+    details : dict of str to dict
+        By identifier: energy, instrument, contributor, licence and source of each spectrum.
+    kept, left_out : Counter
+        Spectra by licence family.
+    held_back : Counter
+        Spectra by contributor, of those that were asked to be left out.
+    rejects : list of (where, reason)
+    """
+
+    files: DatasetFiles
+    details: dict[str, dict[str, str]] = field(default_factory=dict)
+    kept: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    held_back: Counter[str] = field(default_factory=Counter)
+    rejects: list[tuple[str, str]] = field(default_factory=list)
+
+    def set_aside(self, where: str, reason: str) -> None:
+        """Note a record that cannot be used."""
+        self.rejects.append((where, reason))
+
+
+def join_sets(
+    tables: Sequence[StrPath],
+    candidates: str,
+    out: Path,
+    licences: Sequence[str] = MAY_BE_SHIPPED,
+    leave_out: Sequence[str] = (),
+    *,
+    progress: Progress = silent,
+) -> Joined:
+    """Write one data set made of several.
+
+    Parameters
+    ----------
+    tables : sequence of paths
+        Tables in MassSpecGym's columns, with a licence for each record, and lists beside each.
+    candidates : str
+        Name of the lists: ``mass``.
+    out : Path
+        Folder to write the table and the lists to; it is there.
+    licences : sequence of str
+        Families that are kept; ``any`` keeps all.
+    leave_out : sequence of str
+        Contributors whose spectra are not taken, so that the bundle can be tried on them.
+
+    Raises
+    ------
+    BundleError, DatasetError, InputError
+        A table has no such lists or cannot be read, or nothing is left.
+    """
+    sets = [dataset_of(table) for table in tables]
+    for each in sets:
+        if candidates not in each.candidates:
+            known = ", ".join(each.candidates) or "none"
+            raise BundleError(f"{each.spectra}: has no {candidates} candidates beside it: {known}")
+    path = out / "spectra.tsv.gz"
+    joined = Joined(
+        DatasetFiles(path, {candidates: out / f"spectra_candidates_{candidates}.json.gz"})
+    )
+    molecules: dict[str, None] = {}
+    write_table(path, _rows(sets, joined, licences, leave_out, molecules, progress))
+    for name in leave_out:
+        if not joined.held_back[name]:
+            raise BundleError(f"no spectrum that could be left out is of the contributor {name!r}")
+    if not joined.details:
+        left = ", ".join(
+            f"{number:,} {name or 'without'}" for name, number in joined.left_out.items()
+        )
+        raise BundleError(
+            f"no spectrum has a licence that allows it (left out: {left or 'none'}); --licence "
+            "names others, and `any` keeps all"
+        )
+    write_candidates(
+        joined.files.candidates[candidates], _lists(sets, candidates, molecules, joined)
+    )
+    return joined
+
+
+def read_details(tables: Sequence[StrPath], report: Report) -> dict[str, dict[str, str]]:
+    """What tables say of each spectrum, by its identifier: see `Joined.details`."""
+    return {
+        spectrum.identifier: _details(spectrum, Path(table))
+        for table in tables
+        for spectrum in read_table(table, report)
+    }
+
+
+def _rows(
+    sets: Sequence[DatasetFiles],
+    joined: Joined,
+    licences: Sequence[str],
+    leave_out: Sequence[str],
+    molecules: dict[str, None],
+    progress: Progress,
+) -> Iterator[Mapping[str, object]]:
+    """Rows of the joined table; the first record of an identifier stays."""
+    for each in sets:
+        for spectrum in read_table(each.spectra, joined.set_aside):
+            details = _details(spectrum, each.spectra)
+            family = licence_family(details["license"])
+            if not is_allowed(details["license"], licences):
+                joined.left_out[family] += 1
+                continue
+            if details["contributor"] in leave_out:
+                joined.held_back[details["contributor"]] += 1
+                continue
+            if spectrum.identifier in joined.details:
+                joined.set_aside(f"{each.spectra}: {spectrum.identifier}", "is there a second time")
+                continue
+            joined.kept[family] += 1
+            joined.details[spectrum.identifier] = details
+            molecules[spectrum.metadata["smiles"]] = None
+            if len(joined.details) % _EVERY == 0:
+                progress("joining spectra", len(joined.details))
+            yield _row(spectrum)
+    progress("joining spectra", len(joined.details))
+
+
+def _details(spectrum: Spectrum, table: Path) -> dict[str, str]:
+    stated = spectrum.metadata
+    found = {name: stated.get(name, "") for name in _DETAILS}
+    found["license"] = found["license"] or stated.get("licence", "")
+    return found | {"source": table.name}
+
+
+def _row(spectrum: Spectrum) -> dict[str, object]:
+    return {
+        **spectrum.metadata,
+        "identifier": spectrum.identifier,
+        "mzs": ",".join(map(repr, spectrum.mz.tolist())),
+        "intensities": ",".join(map(repr, spectrum.intensities.tolist())),
+        "precursor_mz": repr(spectrum.precursor_mz),
+        "adduct": spectrum.adduct or "",
+    }
+
+
+def _lists(
+    sets: Sequence[DatasetFiles], candidates: str, molecules: Mapping[str, None], joined: Joined
+) -> Iterator[tuple[str, Sequence[str]]]:
+    """The first list of each molecule that has a spectrum."""
+    seen: set[str] = set()
+    for each in sets:
+        for key, members in read_candidates(each.candidates[candidates], joined.set_aside):
+            if key in molecules and key not in seen:
+                seen.add(key)
+                yield key, members
+
+
+ALL, TRAIN = "all", "train"
+_RUN, _PREPARED, _JOINED = "run", "prepared", "joined"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a bundle is made.
+
+    Attributes
+    ----------
+    candidates : str
+        Name of the lists beside each table.
+    licences : sequence of str
+        Families of licences whose records are taken; ``any`` takes all.
+    folds : str
+        What the shipped channels learn from: ``all``, or ``train``, which can be measured on test.
+    leave_out : sequence of str
+        Contributors that are left out, so that the bundle can be tried on their spectra.
+    """
+
+    candidates: str = "mass"
+    licences: Sequence[str] = MAY_BE_SHIPPED
+    folds: str = ALL
+    leave_out: Sequence[str] = ()
+
+
+def build_bundle(
+    tables: Sequence[StrPath],
+    out: StrPath,
+    channels: Sequence[Channel],
+    recipe: Recipe | None = None,
+    extras: Extras | None = None,
+    *,
+    work: StrPath | None = None,
+    jobs: int | None = None,
+    progress: Progress = silent,
+    say: Say = unheard,
+) -> Bundle:
+    """Join data sets, prepare them, fit channels and ranker, and make a bundle of the run.
+
+    Parameters
+    ----------
+    tables : sequence of paths
+        In MassSpecGym's columns, with candidate lists beside each.
+    out : path
+        Folder to make.
+    channels : sequence of Channel
+    recipe : Recipe, optional
+    extras : Extras, optional
+        What else goes into the bundle.
+    work : path, optional
+        Folder for what is made on the way, which is kept; a run that is there and fits is taken.
+
+    Raises
+    ------
+    BundleError, DatasetError, EvidenceError, RunError
+        Tables, lists or options that do not fit.
+    BusyError, WriteError
+        Another process is at it, or a folder cannot be written.
+    """
+    how, given = recipe or Recipe(), extras or Extras()
+    if how.folds not in (ALL, TRAIN):
+        raise BundleError(f"folds are {how.folds!r}, expected {ALL} or {TRAIN}")
+    if not tables:
+        raise BundleError("no tables of spectra, expected at least one")
+    ensure_replaceable(Path(out), KIND, list(map(Path, tables)))
+    with _work_folder(work) as folder:
+        joined = _joined(tables, folder / _JOINED, how, progress)
+        _tell(joined, say)
+        prepared, _ = prepare(
+            joined.files.spectra, joined.files.candidates, folder / _PREPARED,
+            jobs=jobs, progress=progress, say=say,
+        )  # fmt: skip
+        run = _fitted(prepared, channels, folder / _RUN, how, jobs, progress, say)
+        whole = replace(
+            given,
+            details=joined.details,
+            lists=replace(given.lists, licences=how.licences),
+            relearn=how.folds == ALL,
+            made_of=_made_of(tables, joined),
+        )
+        return export_run(run, out, whole, jobs=jobs, progress=progress, say=say)
+
+
+def _joined(tables: Sequence[StrPath], folder: Path, how: Recipe, progress: Progress) -> Joined:
+    folder.mkdir(exist_ok=True)
+    return join_sets(tables, how.candidates, folder, how.licences, how.leave_out, progress=progress)
+
+
+@contextmanager
+def _work_folder(work: StrPath | None) -> Iterator[Path]:
+    if work is not None:
+        Path(work).mkdir(parents=True, exist_ok=True)
+        yield Path(work)
+        return
+    with tempfile.TemporaryDirectory(prefix="mzseek-bundle-") as folder:
+        yield Path(folder)
+
+
+def _fitted(
+    prepared: Prepared,
+    channels: Sequence[Channel],
+    out: Path,
+    how: Recipe,
+    jobs: int | None,
+    progress: Progress,
+    say: Say,
+) -> Run:
+    """A run over the channels; one that is there is taken if it is of the same data and options."""
+    options = FitOptions(candidates=how.candidates)
+    if not (out / "run.json").exists():
+        return fit(prepared, channels, out, options, jobs=jobs, progress=progress, say=say)
+    run = Run.open(out)
+    made = run.made.fitted
+    named = [(c.name, dict(vars(c.options))) for c in channels]
+    same = (
+        run.finished
+        and made is not None
+        and run.facts["data"]["key"] == prepared.manifest["key"]
+        and [(each["name"], dict(each["options"])) for each in made.channels] == named
+        and fit_options(run) == options
+    )
+    if not same:
+        raise BundleError(f"{out}: is a run of other data or options; name another --work")
+    say(f"{out}: is fitted already, and taken as it is")
+    return run
+
+
+def _tell(joined: Joined, say: Say) -> None:
+    kept = ", ".join(f"{number:,} {name or 'without'}" for name, number in joined.kept.items())
+    say(f"{len(joined.details):,} spectra are kept: {kept}")
+    if joined.left_out:
+        left = ", ".join(f"{n:,} {name or 'without'}" for name, n in joined.left_out.items())
+        say(f"{sum(joined.left_out.values()):,} spectra are left out for their licence: {left}")
+    for name, number in joined.held_back.items():
+        say(f"{number:,} spectra of {name} are held back")
+    if joined.rejects:
+        where, why = joined.rejects[0]
+        say(f"{len(joined.rejects):,} records were set aside, first {where}: {why}")
+
+
+def _made_of(tables: Sequence[StrPath], joined: Joined) -> dict[str, Any]:
+    return {
+        "spectra": [{"name": Path(t).name, "sha256": content_hash(Path(t))} for t in tables],
+        "kept": dict(sorted(joined.kept.items())),
+        "left_out": dict(sorted(joined.left_out.items())),
+        "held_back": dict(sorted(joined.held_back.items())),
+        "set_aside": len(joined.rejects),
+    }

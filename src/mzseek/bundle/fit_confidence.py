@@ -1,0 +1,519 @@
+"""Fit the confidence of a bundle on validation."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from mzseek.annotation.candidates import Molecule, distinct
+from mzseek.annotation.confidence import (
+    COVERAGES,
+    MODES,
+    NAMES,
+    QUANTILES,
+    Confidence,
+    InDatabase,
+    ListEvidence,
+    MatchOdds,
+    PolarityCalibration,
+    fit_logistic,
+    fit_match_odds,
+)
+from mzseek.annotation.features import GIVEN, Feature
+from mzseek.annotation.hypotheses import Hypothesis
+from mzseek.annotation.query import FeatureQuery, can_be
+from mzseek.annotation.scoring import mode_of, score_with_background
+from mzseek.annotation.sources import molecules_of_table
+from mzseek.bundle.molecules import BundledMolecules
+from mzseek.chem.adducts import parse_adduct
+from mzseek.core.errors import BundleError
+from mzseek.core.ragged import Ragged, spans
+from mzseek.decision import Calibration, fit_calibration, fit_pooling, fit_set_threshold
+from mzseek.decision.calibration import merge_answers
+from mzseek.evaluation.pooled import groups_of, pooled_lists
+from mzseek.evaluation.scored import Scoring, scored_lists
+from mzseek.evidence.fitted import Fitted
+from mzseek.evidence.fitting import Groups, groups_from
+from mzseek.evidence.queries import chance, few_of_each, spectra_from, with_lists
+from mzseek.evidence.ranker import FEW
+from mzseek.library import Library
+from mzseek.parallel.engine import Progress, silent
+from mzseek.prepared.reader import IDENTITY_BITS, Prepared
+from mzseek.runs.predictions import ListScores
+from mzseek.runs.run import Run
+
+Floats = npt.NDArray[np.float64]
+SIZES = (1, 2, 3, 5, 10, 30, 100)  # candidates that prepared lists are thinned to
+WHOLE, BUNDLED = 0, -1  # in the place of a size: the whole list, the bundled molecules of the mass
+SPECTRA = 3  # of a molecule, judged one alone and all together
+_AT_ONCE = 16  # features of neighbouring masses, which share molecules
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A validation feature with a list that holds its molecule, or one that lacks it.
+
+    Attributes
+    ----------
+    molecule : int
+        Place of the true molecule in the prepared folder.
+    mode : int
+        1 or −1.
+    spectra : int
+    size : int
+        Length that the list was thinned to, `WHOLE` or `BUNDLED`.
+    is_present : bool
+        Whether the list holds the molecule.
+    is_right : bool
+        Whether the best candidate is the molecule.
+    evidence : ListEvidence
+    """
+
+    molecule: int
+    mode: int
+    spectra: int
+    size: int
+    is_present: bool
+    is_right: bool
+    evidence: ListEvidence
+
+
+@dataclass(frozen=True, eq=False)
+class CaseTable:
+    """Features and labels of cases, as arrays.
+
+    Attributes
+    ----------
+    features : float64 array, shape (cases, len(in_database.NAMES))
+    present, is_right : bool arrays, shape (cases,)
+    size, molecule : int64 arrays, shape (cases,)
+    explained, margin : float64 arrays, shape (cases,)
+        Of the best candidate.
+    """
+
+    features: Floats
+    present: npt.NDArray[np.bool_]
+    is_right: npt.NDArray[np.bool_]
+    size: npt.NDArray[np.int64]
+    molecule: npt.NDArray[np.int64]
+    explained: Floats
+    margin: Floats
+
+    @classmethod
+    def of(cls, cases: Sequence[Case], calibration: Calibration) -> "CaseTable":
+        """Return the features of cases under a calibration."""
+        rows = [case.evidence.features(calibration) for case in cases]
+        return cls(
+            np.array(rows, np.float64).reshape(len(rows), len(NAMES)),
+            np.array([case.is_present for case in cases], np.bool_),
+            np.array([case.is_right for case in cases], np.bool_),
+            np.array([case.size for case in cases], np.int64),
+            np.array([case.molecule for case in cases], np.int64),
+            np.array([case.evidence.explained[case.evidence.best] for case in cases], np.float64),
+            np.array([case.evidence.margin(calibration) for case in cases], np.float64),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Query:
+    """A case before it is scored: `without` is what its background must not hold."""
+
+    molecule: int
+    size: int
+    is_present: bool
+    query: FeatureQuery
+    without: frozenset[str]
+
+
+def make_cases(
+    prepared: Prepared,
+    fold: str,
+    setting: str,
+    fitted: Fitted,
+    confidence: Confidence,
+    library: Library,
+    molecules: BundledMolecules,
+    *,
+    progress: Progress = silent,
+) -> list[Case]:
+    """Score lists of a fold, thinned to each length, with and without their molecule.
+
+    Each is scored as `annotate` would, with the background that it would take. Which candidates
+    are drawn depends on the molecule alone.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    fold : str
+        That channels did not learn from.
+    setting : str
+        Name of the candidate lists.
+    fitted : Fitted
+    confidence : Confidence
+        For how far spectra of a feature are dependent.
+    library : Library
+        Reference spectra that the nearest is looked up in.
+    molecules : BundledMolecules
+        The bundled molecules, which the background is drawn from.
+    """
+    queries = with_lists(prepared, np.sort(prepared.in_fold(fold)), setting, "inchikey")
+    groups = list(_features(prepared, few_of_each(prepared, queries, SPECTRA)))
+    groups.sort(key=lambda group: float(prepared.masses[group[0]]))
+    fingerprint = str(prepared.manifest["options"]["fingerprint"])
+    cases: list[Case] = []
+    for start in range(0, len(groups), _AT_ONCE):
+        part = groups[start : start + _AT_ONCE]
+        nearest = _nearest(library, [feature for _, feature in part])
+        thinned = [
+            (query, similarity)
+            for (molecule, feature), similarity in zip(part, nearest, strict=True)
+            for query in _thinned(prepared, molecule, feature, setting, molecules)
+        ]
+        scored, _ = score_with_background(
+            [one.query for one, _ in thinned], [similarity for _, similarity in thinned],
+            fitted, confidence, fingerprint, molecules,
+            without=[one.without for one, _ in thinned],
+        )  # fmt: skip
+        for (one, _), result in zip(thinned, scored, strict=True):
+            best = one.query.molecules[0][result.evidence.best]
+            cases.append(
+                Case(
+                    one.molecule,
+                    mode_of(one.query),
+                    len(one.query.feature.spectra),
+                    one.size,
+                    one.is_present,
+                    best.key == _key(prepared, one.molecule),
+                    result.evidence,
+                )
+            )
+        progress("lists with and without their molecule", start + len(part), len(groups))
+    return cases
+
+
+def _thinned(
+    prepared: Prepared, molecule: int, feature: Feature, setting: str, bundled: BundledMolecules
+) -> Iterator[_Query]:
+    """Lists of a feature, of each length, with and without its molecule.
+
+    Both have one length, so that it tells nothing, and the background holds neither the molecule
+    nor the candidate that makes room for it.
+    """
+    adduct = parse_adduct(str(feature.spectra[0].adduct))
+    mass = adduct.neutral_mass(feature.spectra[0].precursor_mz)
+    hypothesis = Hypothesis(adduct.name, (adduct.name,) * len(feature.spectra), mass, mass * 1e-5)
+    stored = prepared.candidates(setting)
+    number = int(stored.list_of[molecule])
+    members = stored.molecules[int(stored.indptr[number]) : int(stored.indptr[number + 1])]
+    truth = _molecule(prepared, molecule)
+    listed = [_molecule(prepared, place) for place in map(int, members)]
+    wrong = [one for one in distinct(listed) if one.key != truth.key]
+    wrong.sort(key=lambda one: chance(b"%d" % molecule, one.key.encode()))
+    lists = [(size, wrong[:size]) for size in SIZES if size <= len(wrong)]
+    lists.append((WHOLE, wrong))
+    others = molecules_of_table(bundled.by_mass(mass, 10.0).table)
+    lists.append((
+        BUNDLED,
+        [replace(one, row=-1) for one in others
+         if one.key != truth.key and can_be(one, hypothesis)],
+    ))  # fmt: skip
+    for size, absent in lists:
+        if not absent:
+            continue
+        without = frozenset(one.key for one in (truth, *absent))
+        for is_present, candidates in ((True, [truth, *absent[:-1]]), (False, absent)):
+            query = FeatureQuery(
+                feature, (hypothesis,), (distinct(candidates),), (adduct.name,), len(candidates)
+            )
+            yield _Query(molecule, size, is_present, query, without)
+
+
+def _molecule(prepared: Prepared, place: int) -> Molecule:
+    return Molecule(
+        prepared.smiles[place], _key(prepared, place), "", float(prepared.masses[place])
+    )
+
+
+def _features(prepared: Prepared, queries: npt.NDArray[np.int64]) -> Iterator[tuple[int, Feature]]:
+    """Features of each molecule and ion: its first spectrum alone, and all of them together."""
+    groups: dict[tuple[int, str], list[int]] = {}
+    for query in queries.tolist():
+        adduct = prepared.adduct(query)
+        if adduct:
+            groups.setdefault((int(prepared.molecule[query]), adduct), []).append(query)
+    for (molecule, adduct), members in groups.items():
+        spectra = spectra_from(prepared, np.array(members))
+        name = f"{molecule} {adduct}"
+        yield molecule, Feature(name, GIVEN, tuple(spectra[:1]))
+        if len(spectra) > 1:
+            yield molecule, Feature(name, GIVEN, tuple(spectra))
+
+
+def _key(prepared: Prepared, molecule: int) -> str:
+    return str(prepared.blocks[molecule].decode())
+
+
+def _nearest(library: Library, features: Sequence[Feature]) -> list[float]:
+    """Similarity of the nearest reference spectrum, the highest of each feature's spectra."""
+    spectra = [spectrum for feature in features for spectrum in feature.spectra]
+    best = library.search(spectra, "analog", top=1)
+    similarity = np.zeros(len(spectra))
+    similarity[best.queries] = best.scores
+    ends = np.cumsum([len(feature.spectra) for feature in features])[:-1]
+    return [float(part.max()) for part in np.split(similarity, ends)]
+
+
+def modes_of(prepared: Prepared, queries: npt.NDArray[np.integer]) -> npt.NDArray[np.int8]:
+    """−1 for spectra of negative mode, else 1: what is not known counts as positive."""
+    signs = {
+        adduct: -1 if adduct and adduct.rstrip().endswith("-") else 1
+        for adduct in {prepared.adduct(int(each)) for each in queries}
+    }
+    return np.array([signs[prepared.adduct(int(each))] for each in queries], np.int8)
+
+
+def only(lists: ListScores, kept: npt.NDArray[np.integer]) -> ListScores:
+    """Some of the lists."""
+    ends = np.concatenate([[0], np.cumsum(lists.counts)])
+    rows = spans(ends[kept], ends[kept + 1])[1]
+    return ListScores(
+        queries=lists.queries[kept],
+        molecule=np.asarray(lists.molecule[kept]),
+        counts=lists.counts[kept],
+        candidates=lists.candidates[rows],
+        identity=lists.identity[rows],
+        scores=np.asarray(lists.scores)[rows],
+    )
+
+
+SENSE = "inchikey"  # probabilities are those of molecules, not of their fingerprints
+FITTED_ON = "val"
+_GROUPS = 5
+_BINS = 15
+_SEVERAL = 20  # molecules of several spectra: with fewer, their sets are those of one
+_SPACE = 1e-9
+_REACHED = 0.1  # quantile of true molecules that rank first: what nine of ten of them reach
+LEAST_EXPLAINED = 0.1  # share of the intensity below which nothing is explained
+
+
+def fit_confidence(
+    run: Run,
+    fitted: Fitted,
+    prepared: Prepared,
+    library: Library,
+    ions: Mapping[str, Counter[str]],
+    setting: str,
+    molecules: BundledMolecules,
+    *,
+    progress: Progress = silent,
+    few: int = FEW,
+) -> Confidence:
+    """The numbers of a fitted run, from what it says of validation, cross-fitted.
+
+    Parameters
+    ----------
+    run : Run
+        With predictions of val.
+    fitted : Fitted
+        What channels have learned from the train fold.
+    prepared : Prepared
+    library : Library
+        The reference spectra of the train fold.
+    ions : mapping of str to Counter
+        Features of the library by ion, for each ion mode.
+    setting : str
+        Name of the candidate lists.
+    molecules : BundledMolecules
+        The bundled molecules, which short lists are compared with.
+    few : int
+        With fewer validation molecules, an ion mode has the numbers of both.
+
+    Raises
+    ------
+    BundleError
+        No list of the fold holds its molecule.
+    """
+    lists = usable_lists(run, prepared, FITTED_ON, setting, progress)
+    modes = modes_of(prepared, lists.queries)
+    known = np.unique(prepared.molecule[prepared.fold >= 0])
+    groups = groups_from(prepared, known, _GROUPS)
+    found: dict[str, PolarityCalibration] = {}
+    for mode, sign in MODES.items():
+        own = len(np.unique(lists.molecule[modes == sign])) >= few
+        inside = modes == sign if own else np.ones(len(modes), np.bool_)
+        found[mode] = _of_mode(
+            only(lists, np.flatnonzero(inside)), prepared, ions[mode], own,
+            fit_match_odds(library, sign),
+        )  # fmt: skip
+    cases = make_cases(
+        prepared, FITTED_ON, setting, fitted, Confidence(found), library, molecules,
+        progress=progress,
+    )  # fmt: skip
+    for mode, sign in MODES.items():
+        numbers = found[mode]
+        here = [case for case in cases if case.mode == sign or not numbers.own]
+        table = CaseTable.of(here, numbers.calibration)
+        found[mode] = replace(
+            numbers,
+            nearest=_quantiles(here),
+            in_database=fit_in_database(table, prepared, groups),
+        )
+    return Confidence(found)
+
+
+def _quantiles(cases: Sequence[Case]) -> dict[float, float]:
+    """Quantiles of the similarity of the nearest reference spectrum, of single spectra."""
+    near = [
+        case.evidence.nearest
+        for case in cases
+        if case.spectra == 1 and case.size == WHOLE and case.is_present
+    ]
+    return {each: float(np.quantile(near, each)) for each in QUANTILES} if near else {}
+
+
+def usable_lists(
+    run: Run, prepared: Prepared, fold: str, setting: str, progress: Progress = silent
+) -> ListScores:
+    """Saved scores of a fold's lists that hold their molecule by its InChIKey.
+
+    ``identity`` says of each candidate only whether it is that.
+    """
+    how = Scoring(fold=fold, candidates=setting, identity=SENSE)
+    said = scored_lists(
+        run, prepared, how, min(int(f["step"]) for f in run.best.values()), progress
+    )
+    truth = (np.asarray(said.identity) & IDENTITY_BITS[SENSE]) > 0
+    holds = np.flatnonzero(Ragged(said.counts).any(truth)) if len(said.counts) else said.counts
+    if not len(holds):
+        raise BundleError(f"{prepared.folder}: no {fold} list holds its molecule")
+    marked = ListScores(
+        said.queries,
+        said.molecule,
+        said.counts,
+        said.candidates,
+        truth.astype(np.uint8),
+        said.scores,
+    )
+    return only(marked, holds)
+
+
+def _of_mode(
+    lists: ListScores,
+    prepared: Prepared,
+    ions: Counter[str],
+    own: bool,
+    match: MatchOdds | None,
+) -> PolarityCalibration:
+    truth = np.asarray(lists.identity) > 0
+    calibration = fit_calibration(lists.scores, lists.counts, truth, lists.molecule)
+    pooling = fit_pooling(lists.scores, lists.counts, truth, groups_of(lists), calibration)
+    pooled, spectra = pooled_lists(lists, pooling)
+    several = only(pooled, np.flatnonzero(spectra > 1))
+    enough = len(several.counts) >= _SEVERAL
+    total = sum(ions.values())
+    return PolarityCalibration(
+        calibration,
+        pooling,
+        thresholds_of(lists, prepared, calibration),
+        thresholds_of(several, prepared, calibration) if enough else {},
+        {ion: number / total for ion, number in sorted(ions.items())},
+        0.5 / (total + 1),
+        {},
+        None,
+        match,
+        len(np.unique(lists.molecule)),
+        own,
+    )
+
+
+def thresholds_of(
+    lists: ListScores, prepared: Prepared, calibration: Calibration
+) -> dict[float, float]:
+    """For each coverage the threshold of prediction sets, fitted over molecules."""
+    answers = answers_of(lists, prepared, calibration)
+    return {each: fit_set_threshold(*answers, each, groups=lists.molecule) for each in COVERAGES}
+
+
+def answers_of(
+    lists: ListScores, prepared: Prepared, calibration: Calibration
+) -> tuple[Floats, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Probabilities, counts and labels of distinct molecules."""
+    p = calibration.posterior(lists.scores, lists.counts)
+    truth = np.asarray(lists.identity) > 0
+    return merge_answers(p, lists.counts, prepared.blocks[lists.candidates], truth)
+
+
+def fit_in_database(cases: CaseTable, prepared: Prepared, groups: Groups) -> InDatabase | None:
+    """Fit on all cases, and measure on molecules that a fit left out.
+
+    None where molecules are too few, or all near-duplicates.
+    """
+    if not len(cases.present):
+        return None
+    mean = cases.features.mean(0)
+    spread = cases.features.std(0)
+    spread[spread < _SPACE] = 1.0
+    values = (cases.features - mean) / spread
+    group = groups.group[groups.places(prepared.blocks[cases.molecule])]
+    weights = _once(cases.molecule)
+    held = np.full(len(values), np.nan)
+    for each in np.unique(group):
+        inside = group == each
+        if inside.all():
+            return None
+        at, intercept = fit_logistic(values[~inside], cases.present[~inside], weights[~inside])
+        held[inside] = 1 / (1 + np.exp(-values[inside] @ at - intercept))
+    at, intercept = fit_logistic(values, cases.present, weights)
+    right = cases.is_right & (cases.size == WHOLE)
+    if not right.any():
+        right = cases.is_right
+    if not right.any():
+        return None
+    auc = {}
+    labels = {size: f"lists of {size}" for size in SIZES}
+    for size, label in (labels | {WHOLE: "whole lists", BUNDLED: "bundled molecules"}).items():
+        rows = cases.size == size
+        if rows.any():
+            auc[label] = auc_of(held[rows], cases.present[rows], weights[rows])
+    return InDatabase(
+        mean, spread, at, intercept,
+        max(float(np.quantile(cases.explained[right], _REACHED)), LEAST_EXPLAINED),
+        float(np.quantile(cases.margin[right], _REACHED)),
+        auc, error_of(held, cases.present, weights), len(np.unique(cases.molecule)),
+    )  # fmt: skip
+
+
+def auc_of(p: Floats, labels: npt.NDArray[np.bool_], weights: Floats) -> float:
+    """How often a labelled case has the higher value of two; equal ones count half.
+
+    Examples
+    --------
+    >>> auc_of(np.array([0.9, 0.4, 0.4]), np.array([True, True, False]), np.ones(3))
+    0.75
+    """
+    order = np.unique(p, return_inverse=True)[1]
+    yes = np.bincount(order, weights * labels)
+    no = np.bincount(order, weights * ~labels)
+    below = np.cumsum(no) - no
+    return float((yes * (below + no / 2)).sum() / (yes.sum() * no.sum()))
+
+
+def error_of(p: Floats, labels: npt.NDArray[np.bool_], weights: Floats) -> float:
+    """Expected calibration error, in bins of equal width.
+
+    Examples
+    --------
+    >>> error_of(np.array([0.5, 0.5]), np.array([True, False]), np.ones(2))
+    0.0
+    """
+    place = np.minimum((p * _BINS).astype(int), _BINS - 1)
+    off = np.bincount(place, weights * (labels - p), _BINS)
+    return float(np.abs(off).sum() / weights.sum())
+
+
+def _once(molecule: npt.NDArray[np.integer]) -> Floats:
+    """Weights by which every molecule counts once."""
+    _, place, counts = np.unique(molecule, return_inverse=True, return_counts=True)
+    return np.asarray(1.0 / counts[place])

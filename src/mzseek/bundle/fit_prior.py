@@ -1,0 +1,229 @@
+"""Fit the learned prior of a bundle.
+
+The ranker and all confidence are made without it, and stay as they are.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+
+from mzseek.annotation.confidence import MODES, Confidence, PolarityCalibration
+from mzseek.bundle.bundle import LearnedPrior
+from mzseek.bundle.fit_confidence import FITTED_ON, modes_of, only, usable_lists
+from mzseek.bundle.relearn import COVERAGE, HITS, MEASURED_ON, interval_of, lessons_of
+from mzseek.core.ragged import Ragged
+from mzseek.decision import calibration_error, posterior, prediction_sets
+from mzseek.decision.calibration import merge_answers
+from mzseek.evidence.fitting import LEARNED_ON, CrossFittedChannel, FitOptions, groups_from
+from mzseek.evidence.prior import Prior
+from mzseek.evidence.queries import Lists, lists_from
+from mzseek.evidence.ranker import truth_slope
+from mzseek.metrics import hit_rate
+from mzseek.parallel.engine import Progress, silent
+from mzseek.prepared.reader import Prepared
+from mzseek.runs.predictions import ListScores
+from mzseek.runs.run import Run
+
+Floats = npt.NDArray[np.float64]
+_MOST = 10.0  # of a weight: lists so few and clear that they set no bound must not make one
+_LEAST = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class MadePrior:
+    """A prior, and what the card says of it.
+
+    Attributes
+    ----------
+    prior : LearnedPrior
+    measured : mapping of str to mapping
+        For each ion mode of the test fold: hit rates, calibration error and sets with the prior.
+    """
+
+    prior: LearnedPrior
+    measured: Mapping[str, Any]
+
+
+def make_prior(
+    run: Run,
+    prepared: Prepared,
+    confidence: Confidence,
+    options: FitOptions,
+    folds: Sequence[str],
+    *,
+    jobs: int | None = None,
+    progress: Progress = silent,
+) -> MadePrior | None:
+    """Learn a prior, and fit what it counts.
+
+    It learns from the train fold. Its weights are fitted on what is said of validation, where a
+    molecule that is like one of the train fold is asked of a state that learned without it.
+
+    Parameters
+    ----------
+    run : Run
+    prepared : Prepared
+    confidence : Confidence
+        That scores become probabilities by.
+    options : FitOptions
+        As the ranker was fitted with.
+    folds : sequence of str
+        That the prior in the bundle learns from, once its weights are fitted.
+    jobs : int, optional
+
+    Returns
+    -------
+    MadePrior or None
+        None where the ranker has the prior among its channels: it must not count twice.
+    """
+    made = run.made.fitted
+    if made is not None and any(each["name"] == Prior.name for each in made.channels):
+        return None
+    channel = Prior()
+    known = np.concatenate([prepared.in_fold(each) for each in (LEARNED_ON, FITTED_ON)])
+    groups = groups_from(prepared, np.unique(prepared.molecule[known]), options.groups)
+    taught = CrossFittedChannel(
+        channel, lessons_of(prepared, options, [LEARNED_ON], jobs=jobs), groups
+    )
+    progress("prior", 1, 3)
+    lists = usable_lists(run, prepared, FITTED_ON, options.candidates)
+    blocks = prepared.blocks[lists.molecule]
+    odds = taught.features(_asked(prepared, lists, options), blocks)[:, 0]
+    weights = _weights(lists, odds, modes_of(prepared, lists.queries), confidence)
+    progress("prior", 2, 3)
+    fitted = LearnedPrior(channel, taught.whole, weights)
+    found = _measured(run, prepared, confidence, fitted, options)
+    if tuple(folds) != (LEARNED_ON,):
+        lessons = lessons_of(prepared, options, folds, jobs=jobs)
+        fitted = replace(fitted, learned=channel.learn(lessons))
+    progress("prior", 3, 3)
+    return MadePrior(fitted, found)
+
+
+def fit_weight(
+    log_p: npt.ArrayLike,
+    odds: npt.ArrayLike,
+    counts: npt.ArrayLike,
+    truth: npt.NDArray[np.bool_],
+    molecule: npt.NDArray[np.integer],
+) -> float:
+    """The weight of a prior's log-odds under which truths are most probable, every molecule once.
+
+    Parameters
+    ----------
+    log_p : array, shape (candidates of all lists,)
+        Calibrated log-probabilities without the prior.
+    odds : array, shape (candidates of all lists,)
+        Of lists that the prior did not learn from.
+    counts : int array, shape (lists,)
+    truth : bool array, shape (candidates of all lists,)
+    molecule : int array, shape (lists,)
+
+    Returns
+    -------
+    float
+        0 or more.
+
+    Examples
+    --------
+    >>> truth = np.array([1, 0] * 3 + [0, 1], bool)  # the first of two in 3 of 4 lists
+    >>> round(fit_weight(np.zeros(8), [1.0, 0.0] * 4, [2] * 4, truth, np.arange(4)), 3)  # log 3
+    1.099
+    """
+    start, values = np.asarray(log_p, np.float64), np.asarray(odds, np.float64)
+    lists = Ragged(np.asarray(counts, np.int64))
+    _, place, number = np.unique(molecule, return_inverse=True, return_counts=True)
+    share = 1.0 / number[place]
+    share /= share.sum()
+
+    def loss(at: Floats) -> tuple[float, Floats]:
+        slope, log_truth = truth_slope(start + at[0] * values, lists, truth)
+        return float(-share @ log_truth), np.array([(lists.spread(share) * slope) @ values])
+
+    options = {"ftol": 1e-12, "gtol": 1e-8}
+    found = minimize(
+        loss, np.zeros(1), jac=True, method="L-BFGS-B", bounds=[(0, _MOST)], options=options
+    )
+    return float(found.x[0])
+
+
+def _weights(
+    lists: ListScores,
+    odds: npt.NDArray[np.floating],
+    modes: npt.NDArray[np.int8],
+    confidence: Confidence,
+) -> dict[str, float]:
+    """A weight for each ion mode; one that has too few molecules of its own has that of both."""
+    found = {}
+    for mode, sign in MODES.items():
+        numbers = confidence.of(sign)
+        inside = modes == sign if numbers.own else np.ones(len(modes), np.bool_)
+        own = only(lists, np.flatnonzero(inside))
+        said = _centred(odds[np.repeat(inside, lists.counts)], own.counts)
+        truth = np.asarray(own.identity) > 0
+        found[mode] = fit_weight(_log_p(own, numbers), said, own.counts, truth, own.molecule)
+    return found
+
+
+def _measured(
+    run: Run, prepared: Prepared, confidence: Confidence, prior: LearnedPrior, options: FitOptions
+) -> dict[str, Any]:
+    """What answers reach on the test fold with the prior counted in, for each ion mode."""
+    if not len(prepared.in_fold(MEASURED_ON)):
+        return {}
+    lists = usable_lists(run, prepared, MEASURED_ON, options.candidates)
+    odds = prior.channel.features(prior.learned, _asked(prepared, lists, options))[:, 0]
+    modes = modes_of(prepared, lists.queries)
+    found = {}
+    for mode, sign in MODES.items():
+        inside = modes == sign
+        if inside.any():
+            own = only(lists, np.flatnonzero(inside))
+            said = _centred(odds[np.repeat(inside, lists.counts)], own.counts)
+            numbers = confidence.of(sign)
+            values = _log_p(own, numbers) + prior.weights[mode] * said
+            found[mode] = _reached(own, values, prepared, numbers)
+    return found
+
+
+def _reached(
+    lists: ListScores, values: Floats, prepared: Prepared, numbers: PolarityCalibration
+) -> dict[str, Any]:
+    truth = np.asarray(lists.identity) > 0
+    blocks = prepared.blocks[lists.candidates]
+    p, counts, right = merge_answers(posterior(values, lists.counts), lists.counts, blocks, truth)
+    ragged = Ragged(counts)
+    inside = prediction_sets(p, counts, numbers.threshold(COVERAGE)[1])
+    covered = ragged.any(inside & right).astype(np.float64)
+    return {
+        "hit_rates": {
+            str(k): interval_of(hit_rate(values, lists.counts, truth, k), lists.molecule)
+            for k in HITS
+        },
+        "calibration_error": float(calibration_error(p, counts, right)),
+        "sets": {
+            "stated": COVERAGE,
+            "covered": interval_of(covered, lists.molecule),
+            "size": float(ragged.sum(inside.astype(np.int64)).mean()),
+        },
+    }
+
+
+def _asked(prepared: Prepared, lists: ListScores, options: FitOptions) -> Lists:
+    """The same spectra and candidates, in the same order, as channels read them."""
+    return lists_from(prepared, lists.queries, options.candidates)[0]
+
+
+def _log_p(lists: ListScores, numbers: PolarityCalibration) -> Floats:
+    p = numbers.calibration.posterior(lists.scores, lists.counts)
+    return np.log(np.maximum(p, _LEAST))
+
+
+def _centred(values: npt.NDArray[np.floating], counts: npt.NDArray[np.integer]) -> Floats:
+    """Values less the mean of their list."""
+    lists, own = Ragged(np.asarray(counts, np.int64)), np.asarray(values, np.float64)
+    return np.asarray(own - lists.spread(lists.sum(own) / lists.counts))

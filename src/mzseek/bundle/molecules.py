@@ -1,0 +1,170 @@
+"""The bundled molecule database: sorted by mass, looked up in memory."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from mzseek.chem.molecules import BLOCK_LENGTH
+from mzseek.core.errors import BundleError
+from mzseek.core.ragged import spans
+
+if TYPE_CHECKING:
+    from mzseek.database.store import Found, ManyFound
+
+SCHEMA = pa.schema(
+    [
+        ("key", pa.string()),
+        ("smiles", pa.string()),
+        ("formula", pa.string()),
+        ("mass", pa.float64()),
+        ("sources", pa.list_(pa.string())),
+        ("identifiers", pa.list_(pa.string())),
+        ("names", pa.list_(pa.string())),
+    ]
+)
+COLUMNS = tuple(SCHEMA.names)
+
+
+@dataclass(frozen=True, eq=False)
+class BundledMolecules:
+    """Molecules that come with a bundle; look-ups are named as those of `mzseek.database.Database`.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        ``key`` (first InChIKey block), ``smiles``, ``formula``, ``mass``, and lists of ``sources``,
+        ``identifiers`` and ``names``; rising by mass.
+    """
+
+    table: pa.Table
+
+    def __post_init__(self) -> None:
+        """Refuse a table of another form."""
+        if not self.table.schema.equals(SCHEMA):
+            raise BundleError("the molecules have other columns than expected")
+        if (np.diff(self.masses) < 0).any():
+            raise BundleError("the molecules are not sorted by mass")
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @cached_property
+    def masses(self) -> npt.NDArray[np.float64]:
+        """Monoisotopic, rising."""
+        # As `column_of`: without pandas.
+        parts = [
+            np.frombuffer(chunk.buffers()[1], np.float64)[chunk.offset : chunk.offset + len(chunk)]
+            for chunk in self.table["mass"].chunks
+            if len(chunk)
+        ]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    @cached_property
+    def smiles(self) -> list[str]:
+        """Of each molecule."""
+        return list(self.table["smiles"].to_pylist())
+
+    def many_by_mass(self, masses: npt.ArrayLike, ppm: float = 10.0) -> "ManyFound":
+        """Places of the molecules within ppm of each of many neutral masses.
+
+        Raises
+        ------
+        BundleError
+            A mass is no positive number, or the ppm are out of range.
+        """
+        from mzseek.database.store import ManyFound  # the store takes time to load
+
+        wanted = np.asarray(masses, np.float64)
+        if wanted.ndim != 1 or not np.isfinite(wanted).all() or (wanted <= 0).any():
+            raise BundleError("masses hold what is no positive number")
+        if not 0 <= ppm < 1e6:
+            raise BundleError(f"{ppm:g} ppm: expected 0 or more, below 1,000,000")
+        width = wanted * ppm * 1e-6
+        low = np.searchsorted(self.masses, wanted - width, side="left")
+        high = np.searchsorted(self.masses, wanted + width, side="right")
+        return ManyFound(*spans(low, high))
+
+    def by_mass(
+        self, mass: float, ppm: float = 10.0, *, cap: int | None = None,
+        priorities: Sequence[str] = (),
+    ) -> "Found":  # fmt: skip
+        """Molecules within ppm of a neutral mass; as `mzseek.database.Database.by_mass`."""
+        from mzseek.database.store import capped
+
+        rows = self.many_by_mass([mass], ppm).rows
+        return capped(self.rows(rows), cap, priorities, mass)
+
+    def by_formula(self, formula: str) -> "Found":
+        """Molecules of a formula in Hill order."""
+        from mzseek.database.store import Found
+
+        rows = np.flatnonzero(np.array(self.table["formula"].to_pylist(), object) == formula)
+        return Found(self.rows(rows), len(rows))
+
+    def by_key(self, key: str) -> "Found":
+        """Molecules with this InChIKey, or first block of one."""
+        from mzseek.database.store import Found
+
+        rows = self.places.get(key.strip().upper()[:BLOCK_LENGTH], [])
+        return Found(self.rows(np.array(rows, np.int64)), len(rows))
+
+    @cached_property
+    def places(self) -> Mapping[str, list[int]]:
+        """Where the molecules of each key stand."""
+        found: dict[str, list[int]] = {}
+        for place, key in enumerate(self.table["key"].to_pylist()):
+            found.setdefault(key, []).append(place)
+        return found
+
+    def rows(self, rows: npt.NDArray[np.integer], columns: Sequence[str] = COLUMNS) -> pa.Table:
+        """Molecules at these places, in this order; ``row`` says where each stands."""
+        wanted = np.asarray(rows, np.int64)
+        table = self.table.select(list(columns)).take(column_of(wanted))
+        return table.add_column(0, "row", column_of(wanted))
+
+    def collections(self) -> list[str]:
+        """Names of the sources that its molecules come from."""
+        return sorted({name for each in self.table["sources"].to_pylist() for name in each})
+
+
+def column_of(values: npt.NDArray[Any]) -> pa.Array:
+    """An array as a column; `pyarrow.array` would load pandas to see whether it is one of its own.
+
+    Examples
+    --------
+    >>> column_of(np.array([1.5, 2.5])).to_pylist()
+    [1.5, 2.5]
+    """
+    whole = np.ascontiguousarray(values)
+    buffers = [None, pa.py_buffer(whole)]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(whole.dtype), len(whole), buffers)
+
+
+def molecule_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Molecules as a table, sorted by mass, then key.
+
+    Of those with the same key and mass (to six digits) the first stays, with the sources,
+    identifiers and names of all.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        With the fields of `SCHEMA`.
+    """
+    merged: dict[tuple[str, float], dict[str, Any]] = {}
+    for row in rows:
+        mass = round(float(row["mass"]), 6)
+        held = merged.setdefault((row["key"], mass), {**row, "mass": mass, **_nothing()})
+        for name in ("sources", "identifiers", "names"):
+            held[name] += [each for each in row[name] if each not in held[name]]
+    ordered = sorted(merged.values(), key=lambda row: (row["mass"], row["key"]))
+    return pa.Table.from_pylist(ordered, SCHEMA)
+
+
+def _nothing() -> dict[str, list[str]]:
+    return {"sources": [], "identifiers": [], "names": []}

@@ -1,0 +1,135 @@
+"""Take a data set from a bundle: real spectra, split by structure.
+
+Small enough to train on in a minute or two. Its lists are the molecules of the box that are nearest
+in mass, so that they are long enough to rank, and less alike than those of a large database.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from mzseek.bundle.bundle import Bundle
+from mzseek.chem import fingerprints
+from mzseek.core.errors import BundleError
+from mzseek.datasets.build import assign_folds, structure_clusters
+from mzseek.datasets.files import DatasetFiles, write_candidates, write_table
+from mzseek.evidence.queries import chance
+
+_FOLDS = {"train": 0.7, "val": 0.15, "test": 0.15}
+_ALIKE = 0.6
+_KIND = "morgan2"
+SETTING = "mass"
+
+
+def write_subset(
+    bundle: Bundle,
+    out: Path,
+    *,
+    spectra: int = 1_500,
+    each: int = 5,
+    candidates: int = 40,
+    seed: int = 0,
+) -> DatasetFiles:
+    """Write some of a bundle's spectra as a data set in MassSpecGym's columns.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    out : Path
+        Folder to make.
+    spectra, each : int
+        Spectra in all, and of one molecule, at the most; of positive mode.
+    candidates : int
+        Length of a list: the molecule itself, and the others of the box nearest in mass.
+    seed : int
+        Of the draw of molecules and of the split.
+
+    Returns
+    -------
+    DatasetFiles
+
+    Raises
+    ------
+    BundleError
+        The bundle has no spectra of positive mode.
+    """
+    library = bundle.library
+    chosen = _chosen(bundle, spectra, each, seed)
+    if not len(chosen):
+        raise BundleError(f"{bundle.folder}: has no spectra of positive mode to train on")
+    molecule = np.asarray(library.molecule_of)[chosen]
+    known = np.unique(molecule)
+    table = library.molecules.take(known)
+    smiles = table["smiles"].to_pylist()
+    clusters = structure_clusters(fingerprints(smiles, _KIND), _ALIKE)
+    folds = assign_folds(clusters, _FOLDS, seed)
+    place = {int(own): at for at, own in enumerate(known)}
+    out.mkdir(parents=True, exist_ok=True)
+    files = DatasetFiles(out / "spectra.tsv.gz", {SETTING: out / "candidates_mass.json.gz"})
+    facts = table.to_pylist()
+    write_table(
+        files.spectra,
+        (
+            _row(bundle, int(record), facts[place[int(own)]], folds[place[int(own)]])
+            for record, own in zip(chosen, molecule, strict=True)
+        ),
+    )
+    write_candidates(files.candidates[SETTING], _lists(bundle, facts, candidates, seed))
+    return files
+
+
+def _chosen(bundle: Bundle, most: int, each: int, seed: int) -> npt.NDArray[np.int64]:
+    """Records by lot: molecule after molecule, some spectra of each."""
+    library = bundle.library
+    names = library.records["identifier"].to_pylist()
+    keys = library.molecules["inchikey"].to_pylist()
+    own: dict[int, list[int]] = {}
+    for record in np.flatnonzero(np.asarray(library.ions.modes) > 0).tolist():
+        own.setdefault(int(library.molecule_of[record]), []).append(record)
+    salt = str(seed).encode()
+    found: list[int] = []
+    for molecule in sorted(own, key=lambda at: chance(salt, keys[at].encode())):
+        if len(found) >= most:
+            break
+        lots = sorted(own[molecule], key=lambda at: chance(salt, names[at].encode()))
+        found += lots[:each]
+    return np.array(sorted(found[:most]), np.int64)
+
+
+def _row(bundle: Bundle, record: int, molecule: dict[str, object], fold: str) -> dict[str, object]:
+    library = bundle.library
+    facts = library.records.slice(record, 1).to_pylist()[0]
+    here = slice(int(library.peaks.pointers[record]), int(library.peaks.pointers[record + 1]))
+    return {
+        "identifier": facts["identifier"],
+        "mzs": ",".join(f"{mz:.5f}" for mz in library.peaks.values[here]),
+        "intensities": ",".join(f"{height:.6g}" for height in library.peaks.weights[here]),
+        "smiles": molecule["smiles"],
+        "inchikey": molecule["inchikey"],
+        "formula": molecule["formula"],
+        "parent_mass": molecule["mass"],
+        "precursor_mz": float(library.ions.precursors[record]),
+        "adduct": facts["adduct"],
+        "instrument_type": facts["instrument_type"],
+        "collision_energy": facts["collision_energy"],
+        "fold": fold,
+    }
+
+
+def _lists(
+    bundle: Bundle, molecules: list[dict[str, object]], length: int, seed: int
+) -> Iterator[tuple[str, list[str]]]:
+    """For each molecule those of the box that are nearest in mass, in an order by lot."""
+    boxed = bundle.molecules
+    keys = boxed.table["key"].to_pylist()
+    salt = str(seed).encode()
+    for molecule in molecules:
+        key, mass = str(molecule["inchikey"])[:14], float(str(molecule["mass"]))
+        at = int(np.searchsorted(boxed.masses, mass))
+        around = np.arange(max(at - length, 0), min(at + length, len(boxed)))
+        order = around[np.argsort(np.abs(boxed.masses[around] - mass), kind="stable")]
+        others = [boxed.smiles[i] for i in order if keys[i] != key][: length - 1]
+        smiles = str(molecule["smiles"])
+        yield smiles, sorted([smiles, *others], key=lambda each: chance(salt, each.encode()))

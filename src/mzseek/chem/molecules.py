@@ -1,0 +1,417 @@
+"""Parse, standardise, identify and describe molecules."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from rdkit import Chem, rdBase
+from rdkit.Chem import Mol, rdMolDescriptors
+from rdkit.Chem.MolStandardize import rdMolStandardize
+
+from mzseek.core.errors import MoleculeError
+from mzseek.parallel.processes import ctrl_c_kept
+
+# The longest SMILES in public compound collections have a few thousand characters; ring search
+# and canonicalisation take minutes far beyond.
+MAX_SMILES = 5_000
+_INCHI = re.compile(r"(?:InChI\s*[=:]?\s*)?(1S?)/(\S.*)", re.IGNORECASE)
+
+
+def parse_molecule(smiles: str) -> Mol:
+    """Molecule of a SMILES string.
+
+    Raises
+    ------
+    MoleculeError
+        With the reason: empty, too long, not SMILES, or chemically impossible.
+
+    Examples
+    --------
+    >>> parse_molecule("CN1C=NC2=C1C(=O)N(C(=O)N2C)C").GetNumAtoms()
+    14
+    >>> parse_molecule("C(C)(C)(C)(C)C")
+    Traceback (most recent call last):
+    ...
+    mzseek.core.errors.MoleculeError: SMILES 'C(C)(C)(C)(C)C': Explicit valence for atom # 0 C, 5, \
+is greater than permitted
+    """
+    if not isinstance(smiles, str):
+        raise MoleculeError(f"{smiles!r} is no SMILES, expected text")
+    text = smiles.strip()
+    if not text:
+        raise MoleculeError("SMILES is empty")
+    shown = text if len(text) <= 60 else text[:59] + "…"
+    if len(text) > MAX_SMILES:
+        raise MoleculeError(
+            f"SMILES {shown!r} has {len(text):,} characters, expected at most {MAX_SMILES:,}"
+        )
+    if len(text.split()) > 1:
+        raise MoleculeError(f"SMILES {shown!r} has white space in it")
+    if not text.isascii():  # halves of characters, which bytes of a file can be, RDKit cannot take
+        raise MoleculeError(f"SMILES {shown!r} has letters that no SMILES has")
+    with rdBase.BlockLogs():
+        molecule = Chem.MolFromSmiles(text)
+        if molecule is None:
+            raise MoleculeError(f"SMILES {shown!r}: {_why_not(text)}")
+    if molecule.GetNumAtoms() == 0:
+        raise MoleculeError(f"SMILES {shown!r} has no atoms")
+    if "*" in text and any(atom.GetAtomicNum() == 0 for atom in molecule.GetAtoms()):
+        raise MoleculeError(f"SMILES {shown!r} has an atom of no element (*)")
+    return molecule
+
+
+def inchi_text(text: str) -> str:
+    """InChI that a text is, with its prefix, which many files leave out; empty where it is none.
+
+    Examples
+    --------
+    >>> inchi_text("1S/CH4/h1H4"), inchi_text('"InChI=1S/CH4/h1H4"'), inchi_text("C")
+    ('InChI=1S/CH4/h1H4', 'InChI=1S/CH4/h1H4', '')
+    """
+    found = _INCHI.fullmatch(text.strip().strip("\"'"))
+    return f"InChI={found[1].upper()}/{found[2].strip()}" if found else ""
+
+
+def parse_inchi(inchi: str) -> Mol:
+    """Molecule of an InChI string; raises `MoleculeError` as `parse_molecule` does.
+
+    The prefix ``InChI=`` may be missing.
+    """
+    text = inchi_text(inchi)
+    if not text:
+        raise MoleculeError(f"InChI {inchi.strip()[:60]!r} does not begin with 'InChI=1'")
+    with rdBase.BlockLogs():
+        molecule = Chem.MolFromInchi(text) if len(text) <= MAX_SMILES else None
+    if molecule is None or molecule.GetNumAtoms() == 0:
+        raise MoleculeError(f"InChI {inchi.strip()[:60]!r} cannot be read")
+    return molecule
+
+
+def _why_not(text: str) -> str:
+    raw = Chem.MolFromSmiles(text, sanitize=False)
+    if raw is None:
+        return "not valid SMILES"
+    problems = Chem.DetectChemistryProblems(raw)
+    return str(problems[0].Message()) if problems else "not a valid molecule"
+
+
+def canonical_smiles(smiles: str) -> str:
+    """RDKit's canonical SMILES."""
+    return str(Chem.MolToSmiles(parse_molecule(smiles)))
+
+
+def exact_mass(smiles: str) -> float:
+    """Monoisotopic mass.
+
+    Examples
+    --------
+    >>> round(exact_mass("CN1C=NC2=C1C(=O)N(C(=O)N2C)C"), 4)
+    194.0804
+    """
+    return float(rdMolDescriptors.CalcExactMolWt(parse_molecule(smiles)))
+
+
+def formula(smiles: str) -> str:
+    """Molecular formula in Hill order.
+
+    Examples
+    --------
+    >>> formula("CN1C=NC2=C1C(=O)N(C(=O)N2C)C")
+    'C8H10N4O2'
+    """
+    return str(rdMolDescriptors.CalcMolFormula(parse_molecule(smiles)))
+
+
+def inchikey_block(smiles: str) -> str:
+    """First block of the InChIKey: the skeleton, blind to stereo, isotopes and protonation.
+
+    Examples
+    --------
+    >>> inchikey_block("CN1C=NC2=C1C(=O)N(C(=O)N2C)C")
+    'RYYVLZVUVIJVGH'
+    """
+    block = block_of(parse_molecule(smiles))
+    if not block:
+        raise MoleculeError(f"SMILES {smiles[:60]!r} has no InChIKey")
+    return block
+
+
+def block_of(molecule: Mol) -> str:
+    """First InChIKey block of a parsed molecule; empty where InChI has none."""
+    with rdBase.BlockLogs():
+        return str(Chem.MolToInchiKey(molecule))[:14]
+
+
+@lru_cache(maxsize=1)
+def _uncharger() -> rdMolStandardize.Uncharger:
+    return rdMolStandardize.Uncharger()
+
+
+@lru_cache(maxsize=1)
+def _tautomers() -> rdMolStandardize.TautomerEnumerator:
+    return rdMolStandardize.TautomerEnumerator()
+
+
+def usual_tautomer(molecule: Mol) -> Mol:
+    """The tautomer that chemists draw, for a molecule that was read from InChI.
+
+    InChI does not say where mobile hydrogens sit, and RDKit reads amides from it as iminols:
+    beside candidates drawn as amides, that would give the molecule away.
+    """
+    with rdBase.BlockLogs(), ctrl_c_kept():
+        try:
+            return _tautomers().Canonicalize(molecule)
+        except (ValueError, RuntimeError) as error:
+            raise MoleculeError(f"cannot be standardised ({error})") from error
+
+
+@lru_cache(maxsize=1)
+def _chooser() -> rdMolStandardize.LargestFragmentChooser:
+    # Organic fragments first: in a hydrochloride of a small amine, Cl is not the molecule.
+    parameters = rdMolStandardize.CleanupParameters()
+    parameters.largestFragmentChooserUseAtomCount = True
+    parameters.preferOrganic = True
+    return rdMolStandardize.LargestFragmentChooser(parameters)
+
+
+def standardise(molecule: Mol | str, *, keep_stereo: bool = False) -> Mol:
+    """Largest organic fragment in its neutral form.
+
+    Salts lose their counter-ions, acids and amines their charges; charges that no proton can take
+    away (quaternary nitrogen) stay. Isotope labels stay: they change the mass.
+
+    Parameters
+    ----------
+    molecule : rdkit Mol, or SMILES
+    keep_stereo : bool
+        Keep stereo centres and double-bond geometry. MS/MS rarely tells them apart, so they are
+        dropped unless asked for.
+
+    Returns
+    -------
+    rdkit Mol
+        A new molecule.
+
+    Examples
+    --------
+    >>> Chem.MolToSmiles(standardise("C[C@H](N)C(=O)[O-].[Na+]"))
+    'CC(N)C(=O)O'
+    """
+    if not isinstance(molecule, Mol):
+        molecule = parse_molecule(molecule)
+    with rdBase.BlockLogs(), ctrl_c_kept():
+        try:
+            if len(Chem.GetMolFrags(molecule)) > 1:
+                molecule = _chooser().choose(molecule)
+            if any(atom.GetFormalCharge() for atom in molecule.GetAtoms()):
+                molecule = _uncharger().uncharge(molecule)
+            molecule = Mol(molecule)
+            if not keep_stereo:
+                Chem.RemoveStereochemistry(molecule)
+            # Re-reading makes the form independent of how the input was written.
+            plain = Chem.MolFromSmiles(Chem.MolToSmiles(molecule))
+        except (ValueError, RuntimeError) as error:
+            raise MoleculeError(f"cannot be standardised ({error})") from error
+    if plain is None:
+        raise MoleculeError("cannot be standardised")
+    return plain
+
+
+MASS_DIGITS = 6
+BLOCK_LENGTH = 14
+NO_STRUCTURE = "has no structure (SMILES or InChI)"
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedMolecule:
+    """A molecule in the form in which it was described.
+
+    Attributes
+    ----------
+    smiles : str
+        Canonical.
+    formula : str
+        In Hill order; isotopes count as their elements.
+    mass : float
+        Monoisotopic, isotope labels and charges included.
+    inchikey : str
+        Whole; empty where InChI has none.
+    """
+
+    smiles: str
+    formula: str
+    mass: float
+    inchikey: str
+
+    @property
+    def block(self) -> str:
+        """First block of the InChIKey; empty where there is none."""
+        return self.inchikey[:BLOCK_LENGTH]
+
+    @property
+    def key(self) -> str:
+        """The block; of what InChI cannot name the SMILES, marked, which is no key of another."""
+        return self.block or f"SMILES={self.smiles}"
+
+    @property
+    def rounded_mass(self) -> float:
+        """The mass as identities have it."""
+        return round(self.mass, MASS_DIGITS)
+
+    @property
+    def identity(self) -> tuple[str, float]:
+        """Equal for two descriptions of one molecule, and for no others."""
+        return self.key, self.rounded_mass
+
+
+def describe_structure(text: str, *, keep_stereo: bool = False) -> DescribedMolecule:
+    """Standard form of a SMILES or an InChI, described.
+
+    What the text is shows in itself. An InChI may lack its prefix, and is read as the tautomer that
+    chemists draw.
+
+    Parameters
+    ----------
+    text : str
+    keep_stereo : bool
+        In the SMILES, and so in the second block of the InChIKey; the identity does not change.
+
+    Raises
+    ------
+    MoleculeError
+        It is no molecule; the message says why.
+
+    Examples
+    --------
+    >>> alanine = describe_structure("C[C@H](N)C(=O)[O-].[Na+]")
+    >>> alanine.smiles, alanine.formula, alanine.inchikey
+    ('CC(N)C(=O)O', 'C3H7NO2', 'QNAYBMKLOCPYGJ-UHFFFAOYSA-N')
+    >>> inchi = "1S/C3H7NO2/c1-2(4)3(5)6/h2H,4H2,1H3,(H,5,6)"
+    >>> alanine.identity == describe_structure(inchi).identity
+    True
+    >>> describe_structure("[2H]C").identity == describe_structure("C").identity
+    False
+    """
+    return describe_molecule(standardise(parse_structure(text), keep_stereo=keep_stereo))
+
+
+def describe_first(structures: Sequence[str], keep_stereo: bool = False) -> DescribedMolecule | str:
+    """The first of several texts that is a molecule, described; or why none of them is.
+
+    Examples
+    --------
+    >>> describe_first(["1S/CH4/h1H4"], False).smiles, describe_first(["", "CO"], False).smiles
+    ('C', 'CO')
+    >>> describe_first(["C1", "1S/x"], False)
+    "SMILES 'C1': not valid SMILES; InChI '1S/x' cannot be read"
+    """
+    reasons: list[str] = []
+    for structure in dict.fromkeys(filter(None, structures)):
+        try:
+            molecule = describe_structure(structure, keep_stereo=keep_stereo)
+        except MoleculeError as error:
+            reasons.append(str(error))
+            continue
+        if molecule.block:
+            return molecule
+        reasons.append("has no InChIKey")  # a table of spectra has a column for it
+    return "; ".join(reasons) or NO_STRUCTURE
+
+
+def describe_molecule(molecule: Mol) -> DescribedMolecule:
+    """A molecule described as it is.
+
+    Examples
+    --------
+    >>> describe_molecule(parse_molecule("C[C@H](N)C(=O)[O-]")).smiles
+    'C[C@H](N)C(=O)[O-]'
+    """
+    return describe_molecules([molecule])[0]
+
+
+def describe_molecules(molecules: Sequence[Mol]) -> list[DescribedMolecule]:
+    """Molecules described as they are.
+
+    One property of all after the other: done in turns, with InChI between, each takes longer.
+    """
+    smiles = [str(Chem.MolToSmiles(molecule)) for molecule in molecules]
+    formulas = [str(rdMolDescriptors.CalcMolFormula(molecule)) for molecule in molecules]
+    masses = [float(rdMolDescriptors.CalcExactMolWt(molecule)) for molecule in molecules]
+    with rdBase.BlockLogs():
+        keys = [str(Chem.MolToInchiKey(molecule)) for molecule in molecules]
+    return list(map(DescribedMolecule, smiles, formulas, masses, keys))
+
+
+def parse_structure(text: str) -> Mol:
+    """Molecule of a SMILES or an InChI; raises `MoleculeError` as `parse_molecule` does."""
+    if inchi_text(text):
+        return usual_tautomer(parse_inchi(text))
+    return parse_molecule(text)
+
+
+def parse_mol_block(block: str) -> Mol:
+    """Molecule of a MOL block; raises `MoleculeError`."""
+    with rdBase.BlockLogs():
+        molecule = Chem.MolFromMolBlock(block)
+    if molecule is None or molecule.GetNumAtoms() == 0:
+        raise MoleculeError("the MOL block cannot be read as a molecule")
+    return molecule
+
+
+ELEMENTS = ("C", "H", "N", "O", "S", "P", "F", "Cl", "Br", "I", "Si", "B")
+OTHER = "other elements"
+# Of RDKit's, those that take microseconds; all are functions of the graph, without stereo.
+_RDKIT = (
+    "lipinskiHBA", "lipinskiHBD", "NumRotatableBonds", "NumHeteroatoms", "NumAmideBonds",
+    "FractionCSP3", "NumRings", "NumAromaticRings", "NumAliphaticRings", "NumSaturatedRings",
+    "NumHeterocycles", "NumAromaticHeterocycles", "NumSpiroAtoms", "NumBridgeheadAtoms",
+    "labuteASA", "tpsa", "chi0v", "chi1v", "hallKierAlpha", "kappa1",
+)  # fmt: skip
+DESCRIPTORS = (*ELEMENTS, OTHER, "charge", *_RDKIT)
+_ATOM = re.compile(r"([A-Z][a-z]?)(\d*)")
+_CHARGE = re.compile(r"([+-])(\d*)$")
+_PLACE = {element: place for place, element in enumerate(ELEMENTS)}
+
+
+def descriptors(smiles: Sequence[str]) -> npt.NDArray[np.float32]:
+    """Plain numbers of molecules.
+
+    Parameters
+    ----------
+    smiles : sequence of str
+
+    Returns
+    -------
+    float32 array, shape (molecules, len(DESCRIPTORS))
+        In the order of `DESCRIPTORS`.
+
+    Raises
+    ------
+    MoleculeError
+        One of them is no molecule.
+
+    Examples
+    --------
+    >>> caffeine = dict(zip(DESCRIPTORS, descriptors(["Cn1c(=O)c2c(ncn2C)n(C)c1=O"])[0].tolist()))
+    >>> [caffeine[name] for name in ("C", "H", "N", "O", "NumRings", "lipinskiHBD")]
+    [8.0, 10.0, 4.0, 2.0, 2.0, 0.0]
+    """
+    computed = rdMolDescriptors.Properties(list(_RDKIT))
+    table = np.zeros((len(smiles), len(DESCRIPTORS)), np.float32)
+    for row, text in zip(table, smiles, strict=True):
+        molecule = parse_molecule(text)
+        _count(rdMolDescriptors.CalcMolFormula(molecule), row)
+        row[-len(_RDKIT) :] = computed.ComputeProperties(molecule)
+    return table
+
+
+def _count(formula: str, row: npt.NDArray[np.float32]) -> None:
+    """Put the atoms and the charge of a formula, as RDKit writes it, into a row."""
+    charge = _CHARGE.search(formula)
+    if charge:
+        row[len(ELEMENTS) + 1] = int(f"{charge[1]}{charge[2] or 1}")
+    for element, number in _ATOM.findall(formula):
+        row[_PLACE.get(element, len(ELEMENTS))] += int(number or 1)

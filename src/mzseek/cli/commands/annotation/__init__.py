@@ -1,1 +1,0 @@
-"""Commands that annotate, and the model bundles that they do it with."""

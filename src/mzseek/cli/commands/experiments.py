@@ -1,0 +1,306 @@
+"""``mzseek reproduce`` and ``mzseek tune``."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mzseek.cli.errors import GOES_ON, can_go_on
+from mzseek.cli.options import Address, AsJson, EngineName, Jobs
+from mzseek.cli.output import new_table, plain, print_json, say, show, watched
+from mzseek.core.errors import require
+
+if TYPE_CHECKING:
+    from mzseek.experiments.experiment import Experiment, Scale
+    from mzseek.experiments.reproduce import Reproduced
+    from mzseek.experiments.sweep import Ended, Job
+
+
+DropModels = Annotated[
+    bool,
+    typer.Option(
+        "--drop-models",
+        help="Remove weights and predictions of a run once it is measured; its numbers stay. A run "
+        "of full size takes up to a gigabyte.",
+    ),
+]
+_EVERY = 60.0  # seconds between two lines in a log file
+_SHOWN = 12  # trials at work that a terminal shows
+
+
+def run_experiments(
+    experiments: "Sequence[Experiment]",
+    scale: "Scale",
+    out: Path,
+    *,
+    data: Path | None,
+    database: Path | None,
+    jobs: int | None,
+    engine: str,
+    address: str | None,
+    drop_models: bool,
+) -> tuple[dict[str, Any], Path]:
+    """Run experiments and show their tables; the numbers, and the page to look at."""
+    from mzseek.experiments.kinds import kind_named
+    from mzseek.experiments.reproduce import reproduce, write_page
+    from mzseek.experiments.sweep import Site, claim
+    from mzseek.io import sole_writer
+    from mzseek.parallel import engine_named
+
+    worker = engine_named(engine, jobs, address)
+    if any(kind_named(one.kind).asked(*one.at(scale)) for one in experiments):
+        require("torch", "training")
+    claim(out)
+    with sole_writer(out / "results", "running experiments"), can_go_on(GOES_ON):
+        site = None
+        if any(kind_named(one.kind).needs_data for one in experiments):
+            with watched() as progress:
+                site = Site.at(out, data, database, progress)
+        with trials_shown() as (begins, note, ended):
+            done = reproduce(
+                experiments, scale, site, out / "results" / scale.name, engine=worker,
+                drop_models=drop_models, progress=note, say=lambda line: say(plain(line)),
+                begins=begins, ended=ended,
+            )  # fmt: skip
+        for one in done:
+            show_experiment(one)
+        page = write_page(out)
+    return {one.results.experiment.name: one.results.to_dict() for one in done}, page
+
+
+def show_experiment(done: "Reproduced") -> None:
+    """The table of an experiment, and what became of its claims."""
+    results = done.results
+    experiment = results.experiment
+    say(f"\n[bold]{plain(experiment.title)}[/bold] ({plain(experiment.name)})")
+    if results.reduced:
+        say(f"[dim]reduced: {plain('; '.join(results.reduced))}[/dim]")
+    table = new_table()
+    table.add_column("")
+    for column in experiment.columns:
+        unit = ", %" if column.unit == "%" else ""
+        head = f"{column.group + ' ' if column.group else ''}{column.label}{unit}"
+        table.add_column(plain(head), justify="right")
+    for row in experiment.rows:
+        cells = [results.cell(row.key, column.key) for column in experiment.columns]
+        shown = [
+            "–" if cell is None else cell.shown(column)
+            for cell, column in zip(cells, experiment.columns, strict=True)
+        ]
+        table.add_row(plain(row.label), *(plain(text) for text in shown))
+    show(table)
+    for verdict in done.verdicts:
+        say(f"{verdict.state}: {plain(verdict.claim.says)} [dim]({plain(verdict.because)})[/dim]")
+    if results.failed:
+        say(f"[red]{len(results.failed)} trials failed[/red]; the first:")
+        name, why = next(iter(results.failed.items()))
+        say(f"  {plain(name)}: {plain(why)}")
+    say(f"[dim]{plain(done.folder)}[/dim]")
+
+
+class _Trials:
+    """Which trials there are, which are at work, which have ended."""
+
+    def __init__(self) -> None:
+        self.total, self.ended, self.failed = 0, 0, 0
+        self.at_work: dict[str, tuple[int, int | None]] = {}
+        self.began = time.monotonic()
+
+    def begins(self, jobs: "Sequence[Job]") -> None:
+        self.total = len(jobs)
+        self.began = time.monotonic()
+
+    def note(self, name: str, done: int, total: int | None = None) -> None:
+        self.at_work[name] = (done, total)
+
+    def end(self, one: "Ended") -> None:
+        self.ended += 1
+        self.failed += bool(one.failed)
+        self.at_work.pop(one.name, None)
+
+    def line(self) -> str:
+        seconds = time.monotonic() - self.began
+        left = seconds / self.ended * (self.total - self.ended) if self.ended else None
+        failed = f", {self.failed} failed" if self.failed else ""
+        rest = f", about {_spoken(left)} left" if left is not None else ""
+        return (
+            f"{self.ended:,} of {self.total:,} trials have ended{failed}, {_spoken(seconds)}{rest}"
+        )
+
+
+@contextlib.contextmanager
+def trials_shown() -> Iterator[tuple[Any, Any, Any]]:
+    """A live table of trials where a person is watching; now and then a line in a log file.
+
+    Gives three callables: one hears of all trials, one of steps, one of each end.
+    """
+    trials = _Trials()
+    with _live(trials) if sys.stderr.isatty() else _logged(trials) as told:
+
+        def begins(jobs: "Sequence[Job]") -> None:
+            trials.begins(jobs)
+            told()
+
+        def note(name: str, done: int, total: int | None = None) -> None:
+            trials.note(name, done, total)
+            told()
+
+        def ended(one: "Ended") -> None:
+            trials.end(one)
+            told()
+
+        yield begins, note, ended
+
+
+@contextlib.contextmanager
+def _live(trials: _Trials) -> Iterator[Any]:
+    from rich.console import Console, Group
+    from rich.live import Live
+
+    def drawn() -> Any:
+        table = new_table()
+        for head in ("trial at work", "step", "of", "%"):
+            table.add_column(head, justify="left" if head == "trial at work" else "right")
+        for name, (done, total) in list(trials.at_work.items())[:_SHOWN]:
+            share = f"{100 * done / total:.0f}" if total else ""
+            table.add_row(plain(name), f"{done:,}", f"{total or 0:,}", share)
+        return Group(table, trials.line()) if trials.at_work else trials.line()
+
+    with Live(get_renderable=drawn, console=Console(stderr=True, emoji=False), transient=True):
+        yield lambda: None
+
+
+@contextlib.contextmanager
+def _logged(trials: _Trials) -> Iterator[Any]:
+    said = [time.monotonic()]
+
+    def told() -> None:
+        if time.monotonic() - said[0] > _EVERY:
+            said[0] = time.monotonic()
+            print(f"mzseek: {trials.line()}", file=sys.stderr, flush=True)
+
+    yield told
+
+
+def _spoken(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60:02} min"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+def _list(wanted: bool) -> None:
+    """Every experiment, and nothing else."""
+    if not wanted:
+        return
+    require("yaml", "reproducing")
+    from mzseek.experiments import experiment_named, names
+
+    table = new_table()
+    for head in ("name", "in the paper", "what"):
+        table.add_column(head)
+    for name in names():
+        experiment = experiment_named(name)
+        place = experiment.paper.partition(" (")[0]  # its label is for who has the source
+        table.add_row(name, plain(place), plain(experiment.title))
+    show(table)
+    raise typer.Exit
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Experiments, as --list has them; all by default.")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Data set (a folder, or its table); simulated data by default."),
+    ] = None,
+    scale: Annotated[
+        str, typer.Option(help="smoke (minutes), laptop (hours) or paper (the whole protocol).")
+    ] = "smoke",
+    out: Annotated[Path, typer.Option(help="Folder for runs and results.")] = Path("reproduced"),
+    database: Annotated[
+        Path | None, typer.Option(help="Molecules that hard negatives are mined from.")
+    ] = None,
+    drop_models: DropModels = False,
+    jobs: Jobs = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    list_them: Annotated[
+        bool,
+        typer.Option(
+            "--list", callback=_list, is_eager=True, help="Name all experiments, and exit."
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run the paper's tables and figures, with the published numbers beside.
+
+    Runs that have ended are never run again, and experiments share them. Each experiment gets its
+    table (Markdown, LaTeX, CSV), its figure, and which of the paper's claims hold on these data.
+
+    Example: mzseek reproduce main front --data dataset --scale laptop --out reproduced
+    """
+    require("yaml", "reproducing")
+    require("matplotlib", "reproducing")
+    from mzseek.experiments import experiment_named, scale_named
+    from mzseek.experiments import names as known
+
+    size = scale_named(scale)
+    chosen = [experiment_named(name) for name in dict.fromkeys(names or known())]
+    found, page = run_experiments(
+        chosen,
+        size,
+        out,
+        data=data,
+        database=database,
+        jobs=jobs,
+        engine=engine,
+        address=address,
+        drop_models=drop_models,
+    )
+    if as_json:
+        print_json({"out": str(out), "page": str(page), "results": found})
+        return
+    say(f"[bold]Look at {plain(page)}[/bold] in a browser.")
+
+
+def tune(
+    grid: Annotated[
+        Path, typer.Argument(help="A file that says what to train: rows, columns, protocol.")
+    ],
+    data: Annotated[Path, typer.Option(help="Data set (a folder, or its table).")],
+    out: Annotated[Path, typer.Option(help="Folder for runs and results.")],
+    database: Annotated[
+        Path | None, typer.Option(help="Molecules that hard negatives are mined from.")
+    ] = None,
+    drop_models: DropModels = False,
+    jobs: Jobs = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train a grid of one's own, choose on validation, and write the table.
+
+    The file has the form of the paper's experiments. A list of values is tuned over: of each row
+    the point with the best mean over seeds on validation is shown.
+
+    Example: mzseek tune grid.yaml --data dataset --out tuned
+    """
+    require("yaml", "tuning")
+    require("matplotlib", "tuning")
+    from mzseek.experiments import Scale, read_experiment
+
+    whole = Scale("tune", protocol="auto")
+    found, page = run_experiments(
+        [read_experiment(grid)], whole, out, data=data, database=database, jobs=jobs, engine=engine,
+        address=address, drop_models=drop_models,
+    )  # fmt: skip
+    if as_json:
+        print_json({"out": str(out), "page": str(page), "results": found})
+        return
+    say(f"[bold]Look at {plain(page)}[/bold] in a browser.")

@@ -1,1 +1,0 @@
-"""Commands that run tables of many models."""

@@ -1,0 +1,155 @@
+"""``mzseek library``: build and search reference spectra."""
+
+import csv
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mzseek.cli.early import early, look_for_file, look_for_library
+from mzseek.cli.options import AsJson
+from mzseek.cli.output import counted, plain, print_json, say, show_rejects, watched
+
+if TYPE_CHECKING:
+    from mzseek.library import Library, Matches
+
+library_app = typer.Typer(
+    help="Build a library of reference spectra and search it.", no_args_is_help=True
+)
+
+Store = Annotated[Path, typer.Argument(help="Folder that `mzseek library build` has made.")]
+Spectra = Annotated[
+    list[Path], typer.Argument(help="Files of spectra with structures, folders or zip archives.")
+]
+
+
+@library_app.command("build")
+@early(spectra=look_for_file)
+def build(
+    spectra: Spectra,
+    out: Annotated[Path, typer.Option(help="Folder to make.")],
+) -> None:
+    """Build a library from files of annotated spectra, in any format that `mzseek show` reads.
+
+    Records without a structure, repeated ones and broken ones are set aside and listed in
+    rejects.tsv.
+
+    Example: mzseek library build massbank.msp mine.mgf --out references
+    """
+    from mzseek.library import Library
+
+    with watched() as progress:
+        made = Library.build(spectra, out, progress=progress)
+    _show(made)
+
+
+@library_app.command("add")
+@early(store=look_for_library, spectra=look_for_file)
+def add(store: Store, spectra: Spectra) -> None:
+    """Add spectra. The old library stays as it is until the new one is whole.
+
+    Example: mzseek library add references new.mgf
+    """
+    from mzseek.library import Library
+
+    opened = Library.open(store)
+    with watched() as progress:
+        made = opened.add(spectra, progress=progress)
+    say(f"{counted(len(made) - len(opened), 'new spectrum', 'new spectra')}")
+    _show(made)
+
+
+@library_app.command("info")
+@early(store=look_for_library)
+def info(store: Store, as_json: AsJson = False) -> None:
+    """What a library holds.
+
+    Example: mzseek library info references
+    """
+    from mzseek.library import Library
+
+    opened = Library.open(store)
+    if as_json:
+        print_json(opened.manifest)
+        return
+    _show(opened)
+
+
+@library_app.command("check")
+@early(store=look_for_library)
+def check(store: Store) -> None:
+    """Read every file and compare its checksum.
+
+    Example: mzseek library check references
+    """
+    from mzseek.library import Library
+
+    opened = Library.open(store)
+    with watched():
+        opened.check()
+    say(f"{plain(store)}: {len(opened):,} spectra, every file as it was written")
+
+
+@library_app.command("search")
+@early(store=look_for_library, spectra=look_for_file)
+def search(
+    store: Store,
+    spectra: Annotated[list[Path], typer.Argument(help="Files of spectra to search for.")],
+    kind: Annotated[
+        str, typer.Option(help="cosine, modified (cosine), entropy, or analog.")
+    ] = "cosine",
+    top: Annotated[int, typer.Option(min=1, help="At most so many matches a spectrum.")] = 10,
+    tolerance: Annotated[
+        float, typer.Option(help="Within which peaks match, in m/z; analogs have bins.")
+    ] = 0.02,
+    ppm: Annotated[
+        float | None,
+        typer.Option(help="Only spectra whose precursor is as near as this.", show_default=False),
+    ] = None,
+    by_molecule: Annotated[
+        bool | None,
+        typer.Option(help="One spectrum a molecule; the default for analogs.", show_default=False),
+    ] = None,
+) -> None:
+    """Search for spectra: a table on standard output, tab separated, with a header.
+
+    Example: mzseek library search references unknowns.mgf --kind analog > analogs.tsv
+    """
+    from mzseek.io.skipped import Groups
+    from mzseek.library import Library
+    from mzseek.spectra import read_spectra
+
+    opened = Library.open(store)
+    rejects = Groups()
+    queries = [spectrum for path in spectra for spectrum in read_spectra(path, rejects)]
+    found = opened.search(
+        queries, kind, top, tolerance=tolerance, precursor_ppm=ppm, by_molecule=by_molecule
+    )
+    _write(found)
+    if rejects.total:
+        first = rejects.by_count()[0]
+        aside = counted(rejects.total, "record was", "records were")
+        print(f"{aside} set aside, first {first.where}: {first.reason}", file=sys.stderr)
+
+
+def _write(found: "Matches") -> None:
+    from mzseek.io.text_tables import free_cell
+
+    table = found.to_table()
+    writer = csv.writer(sys.stdout, delimiter="\t", lineterminator="\n")
+    writer.writerow(table.columns)
+    for row in table:
+        writer.writerow(
+            f"{value:.6f}" if isinstance(value, float) else free_cell(str(value))
+            for value in row.values()
+        )
+
+
+def _show(opened: "Library") -> None:
+    counts = opened.manifest["counts"]
+    molecules = counted(counts["molecules"], "molecule", "molecules")
+    spectra = counted(len(opened), "spectrum", "spectra")
+    say(f"{plain(opened.folder)}: {spectra} of {molecules}, {counts['peaks']:,} peaks")
+    rejects = [tuple(line.split("\t", 1)) for line in opened.rejects_text().splitlines()[1:]]
+    show_rejects([(where, why) for where, why in rejects], opened.folder / "rejects.tsv")

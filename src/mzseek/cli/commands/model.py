@@ -1,0 +1,424 @@
+"""``mzseek model``: build, export, inspect and verify model bundles."""
+
+import csv
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mzseek.cli.early import early, look_for_bundle, look_for_file, look_for_library, look_for_run
+from mzseek.cli.options import AsJson, Jobs, either
+from mzseek.cli.output import counted, new_table, plain, print_json, say, say_next, show, watched
+from mzseek.evidence.registry import check_names
+
+if TYPE_CHECKING:
+    from mzseek.bundle import Bundle
+    from mzseek.bundle.build_molecules import MoleculeLists
+
+model_app = typer.Typer(
+    help="Make, check and describe the bundle that annotation goes by.", no_args_is_help=True
+)
+_CHANNELS = "fragments,analogs"
+_FOLDS = ("all", "train")
+_LICENCES = "CC0,CC BY,CC BY-SA,dl-de/by"
+_PEAKS = 100
+
+Folder = Annotated[
+    Path | None,
+    typer.Argument(help="A bundle's folder; the one that comes with mzseek by default."),
+]
+Out = Annotated[Path, typer.Option(help="Folder to make.")]
+Lists = Annotated[
+    list[Path] | None,
+    typer.Option("--molecules", help="Lists of molecules for the bundled database."),
+]
+Sources = Annotated[
+    str | None,
+    typer.Option(help="Of these lists only molecules of these sources, separated by commas."),
+]
+Known = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--known",
+        help="Tables of molecules with names and identifiers (inchikey, smiles, name, synonyms, "
+        "pubchem_cid, hmdb, chebi, kegg, lipidmaps, dtxsid, in_sets); all of them go in.",
+    ),
+]
+Names = Annotated[
+    list[Path] | None,
+    typer.Option("--names", help="Records that name molecules, such as MassBank's."),
+]
+Electrospray = Annotated[
+    bool,
+    typer.Option(
+        "--electrospray-only",
+        help="Skip molecules of lists that electrospray does not ionise: hydrocarbons, inorganics, "
+        "radicals, isotope-labelled molecules, silyl derivatives, all below 50 Da.",
+    ),
+]
+Licences = Annotated[
+    str,
+    typer.Option(
+        "--licence",
+        help="Licences whose records may go in, separated by commas; `any` for all.",
+    ),
+]
+Peaks = Annotated[
+    int, typer.Option("--peaks", min=1, help="Peaks of a reference spectrum that are kept.")
+]
+
+
+def _look_at_names(names: Path) -> None:
+    """Refuse channels that are unknown."""
+    check_names(str(names))
+
+
+@model_app.command("build")
+@early(
+    spectra=look_for_file, molecules=look_for_file, known=look_for_file, names=look_for_file,
+    channels=_look_at_names,
+)  # fmt: skip
+def build(
+    spectra: Annotated[
+        list[Path],
+        typer.Argument(help="Tables in MassSpecGym's columns, with candidate lists beside each."),
+    ],
+    out: Out,
+    channels: Annotated[str, typer.Option(help="Separated by commas.")] = _CHANNELS,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="CHANNEL.OPTION=VALUE", help="Any option of a channel."),
+    ] = None,
+    candidates: Annotated[
+        str, typer.Option(help="Candidate lists to fit on: mass, formula, or another name.")
+    ] = "mass",
+    licence: Licences = _LICENCES,
+    folds: Annotated[
+        str,
+        typer.Option(
+            help=f"What the shipped channels learn from ({either(_FOLDS)}): all folds, or train "
+            "alone, so that the bundle can be measured on test."
+        ),
+    ] = _FOLDS[0],
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option(help="Contributor whose spectra are not taken, to try the bundle on them."),
+    ] = None,
+    molecules: Lists = None,
+    sources: Sources = None,
+    known: Known = None,
+    names: Names = None,
+    electrospray_only: Electrospray = False,
+    peaks: Peaks = _PEAKS,
+    work: Annotated[
+        Path | None,
+        typer.Option(help="Keep what is made on the way here, and go on from it."),
+    ] = None,
+    jobs: Jobs = None,
+) -> None:
+    """Make a bundle from data sets: join, prepare, fit, measure, pack.
+
+    Spectra whose licence does not allow it are counted and left out. Channels learn from the train
+    fold, the ranker and all confidence are cross-fitted, and the test fold is measured for the
+    card. Then channels learn once more from all folds, unless --folds train is given.
+
+    Example: mzseek model build massbank.tsv.gz massbank_more.tsv.gz --out bundle
+    """
+    from mzseek.bundle.build import Recipe, build_bundle
+    from mzseek.bundle.export import Extras
+    from mzseek.evidence.registry import channels_from
+
+    with watched() as progress:
+        made = build_bundle(
+            spectra, out, channels_from(channels, settings or ()),
+            Recipe(candidates, _parts(licence) or (), folds, leave_out or ()),
+            Extras(
+                lists=_lists(molecules, sources, known, names, electrospray_only),
+                most_peaks=peaks,
+            ),
+            work=work, jobs=jobs, progress=progress, say=lambda line: say(plain(line)),
+        )  # fmt: skip
+    _tell(made)
+
+
+@model_app.command("export")
+@early(
+    run=look_for_run, library=look_for_library, spectra=look_for_file, molecules=look_for_file,
+    known=look_for_file, names=look_for_file,
+)  # fmt: skip
+def export(
+    run: Annotated[Path, typer.Argument(help="Run folder that `mzseek fit` has made.")],
+    out: Out,
+    library: Annotated[
+        Path | None,
+        typer.Option(help="A library to put in, in the place of the spectra that were fitted on."),
+    ] = None,
+    spectra: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--spectra",
+            help="Tables that the spectra come from: contributor, licence and instrument of each.",
+        ),
+    ] = None,
+    molecules: Lists = None,
+    sources: Sources = None,
+    known: Known = None,
+    names: Names = None,
+    electrospray_only: Electrospray = False,
+    licence: Licences = _LICENCES,
+    peaks: Peaks = _PEAKS,
+    data: Annotated[
+        Path | None, typer.Option(help="The prepared folder, if it is no longer where it was.")
+    ] = None,
+    jobs: Jobs = None,
+) -> None:
+    """Make a bundle of a fitted run of your own.
+
+    Calibration, prediction sets and all other confidence are fitted on what the run says of
+    validation. Nothing is left out for its licence: such a bundle is for you, unless LICENCE.md
+    in it says otherwise.
+
+    Example: mzseek model export runs/evidence --out mine
+    """
+    from mzseek.bundle.build import read_details
+    from mzseek.bundle.export import Extras, export_run
+    from mzseek.io.skipped import Groups
+    from mzseek.runs.run import Run
+
+    rejects = Groups()
+    extras = Extras(
+        details=read_details(spectra or (), rejects), library=library,
+        lists=_lists(molecules, sources, known, names, electrospray_only, licence),
+        most_peaks=peaks,
+    )  # fmt: skip
+    with watched() as progress:
+        made = export_run(
+            Run.open(run), out, extras, data=data, jobs=jobs, progress=progress,
+            say=lambda line: say(plain(line)),
+        )  # fmt: skip
+    _tell(made)
+
+
+@model_app.command("molecules")
+@early(
+    bundle=look_for_bundle, molecules=look_for_file, known=look_for_file, names=look_for_file,
+)  # fmt: skip
+def molecules_of(
+    bundle: Annotated[Path, typer.Argument(help="A bundle's folder.")],
+    molecules: Lists = None,
+    sources: Sources = None,
+    known: Known = None,
+    names: Names = None,
+    electrospray_only: Electrospray = False,
+    licence: Licences = _LICENCES,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write; the bundle itself by default.")
+    ] = None,
+    jobs: Jobs = None,
+) -> None:
+    """Make the bundled molecule database anew, and nothing else.
+
+    Gives the same bytes as `mzseek model build` with the same lists. Molecules of the library stay.
+
+    Example: mzseek model molecules mine --known massbank_known.tsv.gz --molecules mine.csv
+    """
+    from mzseek.bundle import Bundle
+    from mzseek.bundle.export import replace_molecules
+
+    with watched() as progress:
+        made = replace_molecules(
+            Bundle.open(bundle), out or bundle,
+            _lists(molecules, sources, known, names, electrospray_only, licence), jobs=jobs,
+            progress=progress, say=lambda line: say(plain(line)),
+        )  # fmt: skip
+    _tell(made)
+
+
+@model_app.command("info")
+@early(bundle=look_for_bundle)
+def info(
+    bundle: Folder = None,
+    records: Annotated[
+        bool,
+        typer.Option("--records", help="Every reference spectrum with its licence, as a table."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """What a bundle is made of, what it reaches, and what it cannot do.
+
+    Example: mzseek model info
+    """
+    from mzseek.bundle import Bundle
+
+    opened = Bundle.open(bundle)
+    if as_json:
+        print_json({"folder": str(opened.folder), "bytes": opened.size, **opened.card})
+    elif records:
+        _write_records(opened)
+    else:
+        _show(opened)
+
+
+@model_app.command("verify")
+@early(bundle=look_for_bundle)
+def verify(bundle: Folder = None) -> None:
+    """Compare every file of a bundle with its checksum, and open all that is in it.
+
+    Example: mzseek model verify mine
+    """
+    from mzseek.bundle import Bundle
+
+    opened = Bundle.open(bundle)
+    opened.verify()
+    files = counted(len(opened.manifest["files"]), "file", "files")
+    say(f"{plain(opened.folder)}: {files}, {opened.size:,} bytes, every one as it was written")
+
+
+def _lists(
+    molecules: list[Path] | None,
+    sources: str | None,
+    known: list[Path] | None,
+    names: list[Path] | None,
+    electrospray_only: bool,
+    licence: str = _LICENCES,
+) -> "MoleculeLists":
+    from mzseek.bundle.build_molecules import MoleculeLists
+
+    return MoleculeLists(
+        molecules or (),
+        _parts(sources),
+        known or (),
+        names or (),
+        _parts(licence) or (),
+        electrospray_only,
+    )
+
+
+def _parts(text: str | None) -> list[str] | None:
+    if text is None:
+        return None
+    return [each.strip() for each in text.split(",") if each.strip()]
+
+
+def _tell(made: "Bundle") -> None:
+    counts = made.manifest["counts"]
+    say(
+        f"{plain(made.folder)}: {counts['spectra']:,} reference spectra of "
+        f"{counts['molecules']:,} molecules, {counts['database']:,} molecules in all, "
+        f"{made.size / 1e6:.1f} MB"
+    )
+    say_next("mzseek", "model", "info", made.folder)
+
+
+def _write_records(opened: "Bundle") -> None:
+    from mzseek.io.text_tables import free_cell
+
+    table = opened.library.records
+    writer = csv.writer(sys.stdout, delimiter="\t", lineterminator="\n")
+    writer.writerow(table.column_names)
+    for row in table.to_pylist():
+        writer.writerow(free_cell(str(value)) for value in row.values())
+
+
+def _show(opened: "Bundle") -> None:
+    """The card, in tables."""
+    card = opened.card
+    library, database = card["library"], card["database"]
+    say(f"{plain(opened.folder)}: {opened.size / 1e6:.1f} MB, {plain(card['licence'])}")
+    say(f"Channels: {plain(', '.join(card['channels']))}")
+    say(f"They learned from: {plain(', '.join(card['learned_from']))}")
+    for source in card["made_of"].get("spectra", ()):
+        say(f"Made of {plain(source['name'])} (sha256 {plain(source['sha256'][:12])}…)")
+    left = card["made_of"].get("left_out", {})
+    if left:
+        what = ", ".join(f"{number:,} {name or 'without'}" for name, number in left.items())
+        say(f"Left out for their licence: {plain(what)}")
+    say(
+        f"Library: {library['spectra']:,} spectra of {library['molecules']:,} molecules, at most "
+        f"{library['most_peaks']} peaks each"
+    )
+    for mode, own in library["modes"].items():
+        say(f"  {plain(mode)}: {own['spectra']:,} spectra, {own['molecules']:,} molecules")
+        say(f"    ions: {_listed(own['ions'])}")
+        say(f"    instruments: {_listed(own['instruments'])}")
+    say(f"  licences: {_listed(library['licences'])}")
+    say(f"Bundled database: {database['molecules']:,} molecules: {_listed(database['sources'])}")
+    say(
+        f"  with a name: {database['named']:,}; with an identifier: "
+        f"{database['identified']:,}, with a link to its page: {database['linked']:,}"
+    )
+    _show_measured(card["measured"])
+    _show_prior(card.get("prior"))
+    for mode, own in card["in_database"].items():
+        if own is not None:
+            auc = ", ".join(f"{value:.2f} ({plain(size)})" for size, value in own["auc"].items())
+            say(
+                f"Whether the molecule is in the database, {plain(mode)} mode, on molecules not "
+                f"fitted on: calibration error {100 * own['error']:.1f} %, AUC {auc}"
+            )
+    say("Limits")
+    for line in card["limits"]:
+        say(f"- {plain(line)}")
+
+
+def _show_measured(measured: dict[str, Any]) -> None:
+    if not measured:
+        say("Nothing was measured: the data have no test fold.")
+        return
+    table = new_table(title="test fold, in %, with 95 % intervals", title_justify="left")
+    table.add_column("")
+    for mode, own in measured.items():
+        table.add_column(f"{plain(mode)} ({own['molecules']:,} molecules)", justify="right")
+    rows = {f"HR@{k}": ("hit_rates", k) for k in ("1", "5", "20")}
+    rows |= {f"HR@{k}, spectra together": ("hit_rates_together", k) for k in ("1", "5", "20")}
+    for label, (name, k) in rows.items():
+        table.add_row(label, *(_interval(own[name][k]) for own in measured.values()))
+    table.add_row(
+        "sets that are to hold 90 %",
+        *(_interval(own["sets"]["covered"]) for own in measured.values()),
+    )
+    table.add_row("their size", *(f"{own['sets']['size']:.1f}" for own in measured.values()))
+    table.add_row(
+        "calibration error", *(f"{100 * own['calibration_error']:.1f}" for own in measured.values())
+    )
+    show(table)
+
+
+def _show_prior(prior: dict[str, Any] | None) -> None:
+    """What the learned prior counts, and what it changes."""
+    if prior is None:
+        say("Learned prior: none")
+        return
+    weights = ", ".join(f"{mode} {weight:.2f}" for mode, weight in prior["weights"].items())
+    say(
+        "Learned prior: there, and in no number above; `mzseek annotate --prior learned` counts it "
+        f"in. Its weight by ion mode: {plain(weights)}"
+    )
+    if not prior["with"]:
+        return
+    table = new_table(title="test fold without and with the prior, in %", title_justify="left")
+    table.add_column("")
+    for mode in prior["with"]:
+        for which in ("without", "with"):
+            table.add_column(f"{plain(mode)}, {which}", justify="right")
+    pairs = [prior[which][mode] for mode in prior["with"] for which in ("without", "with")]
+    for k in ("1", "5", "20"):
+        table.add_row(f"HR@{k}", *(_interval(own["hit_rates"][k]) for own in pairs))
+    table.add_row(
+        "sets that are to hold 90 %", *(_interval(own["sets"]["covered"]) for own in pairs)
+    )
+    table.add_row("their size", *(f"{own['sets']['size']:.1f}" for own in pairs))
+    table.add_row("calibration error", *(f"{100 * own['calibration_error']:.1f}" for own in pairs))
+    show(table)
+
+
+def _interval(value: list[float]) -> str:
+    mean, low, high = (100 * each for each in value)
+    return f"{mean:.1f} ({low:.1f}…{high:.1f})"
+
+
+def _listed(counts: dict[str, int], most: int = 12) -> str:
+    shown = [f"{name} {number:,}" for name, number in list(counts.items())[:most]]
+    more = len(counts) - most
+    return plain(", ".join(shown) + (f" and {more} more" if more > 0 else ""))

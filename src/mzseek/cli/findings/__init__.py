@@ -1,1 +1,0 @@
-"""What `mzseek evaluate` finds of a run, and how people read it."""

@@ -1,1 +1,0 @@
-"""Spectra on a terminal."""

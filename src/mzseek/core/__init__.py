@@ -1,0 +1,1 @@
+"""Shared basics: errors, registries, ragged arrays, compiled functions, result tables."""

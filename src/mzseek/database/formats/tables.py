@@ -1,0 +1,440 @@
+"""Molecules in text tables, workbooks and Parquet files."""
+
+import struct
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as types
+from python_calamine import CalamineError, CalamineWorkbook, PasswordError
+
+from mzseek.core.errors import InputError, MzseekError
+from mzseek.core.registry import check_name
+from mzseek.database.records import MoleculeRecord
+from mzseek.io import Source
+from mzseek.io.skipped import Report
+from mzseek.io.sources import MAX_ROW, MAX_WORKBOOK
+from mzseek.io.text_tables import (
+    MOST_CHARACTERS,
+    TextTable,
+    open_table,
+    plain_name,
+    shown_names,
+    sole_column,
+)
+
+# By preference, written without case, blanks and marks: "Canonical SMILES" is canonicalsmiles.
+KNOWN = {
+    "smiles": (
+        "smiles", "canonicalsmiles", "isomericsmiles", "isosmiles", "connectivitysmiles",
+        "moleculesmiles", "compoundsmiles", "structuresmiles", "structure",
+    ),
+    "inchi": ("inchi", "standardinchi", "stdinchi"),
+    "id": (
+        "id", "dtxsid", "identifier", "accession", "pubchemcompoundcid", "databaseid", "cid",
+        "pubchemcid", "compoundcid", "hmdbid", "chebiid", "chemblid", "moleculechemblid", "lmid",
+        "drugbankid", "zincid", "compoundid", "moleculeid", "catalogid",
+    ),
+    "name": (
+        "name", "title", "compoundname", "cmpdname", "genericname", "commonname", "preferredname",
+        "prefname", "chemblprefname", "chebiname", "chemicalname", "moleculename", "compound",
+        "pubchemiupacname", "iupacname", "systematicname",
+    ),
+    "source": ("source", "database"),
+    # CompTox: desalted, neutral and without stereo, beside the substance as it is registered.
+    "ms_ready_smiles": ("msreadysmiles",),
+    # The feature that a candidate is for; looked for only where `named` has the meaning.
+    "feature": (
+        "feature", "featureid", "mappingfeatureid", "rowid", "scans", "scan", "query", "spectrum",
+    ),
+}  # fmt: skip
+# By preference: the first that a row has is its molecule.
+MOLECULE = ("ms_ready_smiles", "smiles", "inchi")
+FEATURE = "feature"
+# Value of `named` for a column that is looked for by its usual names.
+USUAL = ""
+# Columns of what `mzseek database export` and `search` write, where a molecule has all its names.
+EXPORTED = ("smiles", "formula", "mass", "key", "sources", "identifiers", "names")
+_NOTHING = {"", "-", "na", "n/a", "nan", "none", "null"}
+
+
+def check_named(named: Mapping[str, str]) -> None:
+    """Refuse columns for what no record has."""
+    for meaning in named:
+        check_name(KNOWN, meaning, "a column for", MzseekError)
+
+
+def find_columns(file: object, names: Sequence[str], named: Mapping[str, str]) -> dict[str, int]:
+    """Places of the columns that are there, by meaning.
+
+    Of several names for one thing the first of `KNOWN` is taken.
+
+    Parameters
+    ----------
+    file : object
+        For the message.
+    names : sequence of str
+        Names of the table's columns.
+    named : mapping of str to str
+        Names that the user gave; for these meanings no other name is tried. ``{"feature": ""}``
+        looks for a column of features by its usual names.
+
+    Raises
+    ------
+    InputError
+        Two columns have the name that is taken.
+
+    Examples
+    --------
+    >>> find_columns("a.csv", ["CID", "Canonical SMILES", "Titel"], {"name": "Titel"})
+    {'smiles': 1, 'id': 0, 'name': 2}
+    """
+    by_user = any(meaning in named for meaning in MOLECULE)
+    places = {}
+    for meaning, usual in KNOWN.items():
+        if wanted := named.get(meaning, USUAL):
+            place = sole_column(file, names, [wanted.strip()], exact=True)
+            if place is None:
+                place = sole_column(file, names, [plain_name(wanted)])
+        elif (by_user and meaning in MOLECULE) or (meaning == FEATURE and FEATURE not in named):
+            continue
+        else:
+            place = sole_column(file, names, usual)
+        if place is not None:
+            places[meaning] = place
+    return places
+
+
+def holds_molecules(places: Mapping[str, int]) -> bool:
+    """Whether a column of molecules was found."""
+    return any(meaning in places for meaning in MOLECULE)
+
+
+def require_columns(
+    file: str, names: Sequence[str], places: Mapping[str, int], named: Mapping[str, str]
+) -> None:
+    """Refuse a table without molecules, or without a column that the user named."""
+    for meaning, name in named.items():
+        if name and meaning not in places:
+            raise InputError(file, f"no column is called {name!r}; it has {shown_names(names)}")
+    if not holds_molecules(places):
+        raise InputError(
+            file,
+            "no column is called smiles, canonical_smiles, isomeric_smiles, structure or inchi; "
+            f"it has {shown_names(names)}; name the column with --smiles-column",
+        )
+
+
+def record_of(
+    where: str, cells: Sequence[str], places: Mapping[str, int], source: str
+) -> MoleculeRecord | None:
+    """MoleculeRecord of a row; none where the row has no molecule.
+
+    The molecule is the first of `MOLECULE` that the row has.
+    """
+    texts = (molecule_text(cells[places[m]]) for m in MOLECULE if m in places)
+    text = next(filter(None, texts), "")
+    if not text:
+        return None
+    identifier, name, own_source, feature = (
+        one_line(cells[places[meaning]]) if meaning in places else ""
+        for meaning in ("id", "name", "source", FEATURE)
+    )
+    return MoleculeRecord(
+        where, text, identifier, name, own_source or source,
+        feature=feature if FEATURE in places else None,
+    )  # fmt: skip
+
+
+def molecule_text(cell: str) -> str:
+    """SMILES or InChI of a cell, without a CXSMILES extension; empty where it has none."""
+    text = cell.strip()
+    if " |" in text:
+        text = text.partition(" |")[0].rstrip()
+    return "" if len(text) <= 4 and text.lower() in _NOTHING else text
+
+
+def one_line(text: str) -> str:
+    """Text with each stretch of white space as one blank: names must not break tables."""
+    return " ".join(text.split())
+
+
+# Of a table that mzseek wrote itself.
+_EXPORTED_COLUMNS = {"smiles": "smiles", "id": "identifiers", "name": "names", "source": "sources"}
+
+
+def text_reader(
+    source: Source, named: Mapping[str, str]
+) -> Callable[[Report, str], Iterator[MoleculeRecord]] | None:
+    """Reader of a table with a column of molecules; a table of one column is a list."""
+
+    def fits(names: Sequence[str]) -> bool:
+        if len(names) < 2:
+            return False
+        return _is_export(names, named) or holds_molecules(find_columns(source.name, names, named))
+
+    table = open_table(source, fits)
+    if table is None:
+        return None
+    if _is_export(table.names, named):
+        places = {}
+        for meaning, name in _EXPORTED_COLUMNS.items():
+            place = sole_column(source.name, table.names, [name])
+            places[meaning] = EXPORTED.index(name) if place is None else place
+        found = find_columns(source.name, table.names, {FEATURE: USUAL} if FEATURE in named else {})
+        if FEATURE in found:
+            places[FEATURE] = found[FEATURE]
+        return partial(_read, table, places, True)
+    places = find_columns(source.name, table.names, named)
+    require_columns(source.name, table.names, places, named)
+    return partial(_read, table, places, False)
+
+
+def _is_export(names: Sequence[str], named: Mapping[str, str]) -> bool:
+    return tuple(names[: len(EXPORTED)]) == EXPORTED and not any(named.values())
+
+
+def _read(
+    table: TextTable, places: Mapping[str, int], is_listed: bool, report: Report, origin: str
+) -> Iterator[MoleculeRecord]:
+    """Records of a table, line by line."""
+    file, width = table.source.name, len(table.names)
+
+    def set_aside(number: int, reason: str) -> None:
+        report(f"{file}: line {number}", reason)
+
+    for number, cells in table.rows(set_aside):
+        if len(cells) != width and any(cells[width:] or ["short"]):
+            set_aside(number, f"has {len(cells)} columns, expected {width}")
+            continue
+        record = record_of(f"{file}: line {number}", cells, places, origin)
+        if record is None:
+            set_aside(number, "has no molecule")
+        else:
+            yield record._replace(is_listed=True) if is_listed else record
+
+
+_ZIP = b"PK\x03\x04"
+_OLD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # .xls, and any workbook that has a password
+_PARTS = {"xl/workbook.xml", "xl/workbook.bin", "content.xml"}
+
+
+def workbook_reader(
+    source: Source, named: Mapping[str, str]
+) -> Callable[[Report, str], Iterator[MoleculeRecord]] | None:
+    """Reader of a workbook (.xlsx, .xlsm, .xlsb, .xls, .ods), which must not be packed once more.
+
+    The header of a sheet is its first row that is not empty. Of several sheets the first with a
+    column of molecules is read: CompTox puts a cover sheet before its data.
+    """
+    path = Path(source.name)
+    if not _is_workbook(path):
+        return None
+    headers: dict[str, list[str]] = {}
+    with _opened(path) as book:
+        for sheet in book.sheet_names:
+            headers[sheet] = header = next(_rows(book, sheet), (0, []))[1]
+            places = find_columns(path, header, named)
+            if holds_molecules(places):
+                require_columns(str(path), header, places, named)
+                return partial(_read_workbook, path, sheet, places)
+    wanted = next((repr(named[m]) for m in MOLECULE if named.get(m)), "smiles, inchi or the like")
+    shown = "; ".join(f"{sheet!r} has {shown_names(names)}" for sheet, names in headers.items())
+    raise InputError(path, f"no sheet has a column that is called {wanted}: {shown[:500]}")
+
+
+def _is_workbook(path: Path) -> bool:
+    """Whether the file, as it lies on the disk, is a workbook, by the parts in its archive."""
+    with path.open("rb") as file:
+        head = file.read(len(_OLD))
+        if head == _OLD:
+            return True
+        if not head.startswith(_ZIP):
+            return False
+        try:
+            parts = zipfile.ZipFile(file).infolist()
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, struct.error):
+            return False
+    if not _PARTS & {part.filename for part in parts}:
+        return False
+    size = sum(part.file_size for part in parts)
+    if size > MAX_WORKBOOK:
+        raise InputError(
+            path,
+            f"unfolds to {size:,} bytes, expected at most {MAX_WORKBOOK:,}; save the sheet as CSV",
+        )
+    return True
+
+
+def _read_workbook(
+    path: Path, sheet: str, places: Mapping[str, int], report: Report, origin: str
+) -> Iterator[MoleculeRecord]:
+    """Records of a sheet, row by row."""
+    with _opened(path) as book:
+        rows = _rows(book, sheet)
+        next(rows)
+        for number, cells in rows:
+            where = f"{path}: row {number}"
+            if sum(map(len, cells)) > MAX_ROW:
+                report(where, f"is longer than {MAX_ROW:,} characters")
+                continue
+            record = record_of(where, cells, places, origin)
+            if record is None:
+                report(where, "has no molecule")
+            else:
+                yield record
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[CalamineWorkbook]:
+    """A workbook; damage that is met is an `InputError`."""
+    try:
+        with path.open("rb") as file, CalamineWorkbook.from_filelike(file) as book:
+            yield book
+    except PasswordError as error:
+        raise InputError(path, "has a password, expected a workbook without one") from error
+    except (CalamineError, OSError, ValueError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(path, f"is damaged, or no workbook ({reason[:200]})") from error
+
+
+def _rows(book: CalamineWorkbook, sheet: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows that are not empty, with their numbers as the program shows them."""
+    opened = book.get_sheet_by_name(sheet)
+    first = opened.start[0] + 1 if opened.start else 1
+    for number, row in enumerate(opened.iter_rows(), first):
+        cells = [_text(value) for value in row]
+        if any(cells):
+            yield number, cells
+
+
+def _text(value: Any) -> str:
+    """Text of a cell; whole numbers without a decimal point."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+MAGIC = b"PAR1"
+_ENCRYPTED = b"PARE"
+_BATCH = 1_024  # rows that are unpacked at a time: text of any length may stand in them
+_TEXTS = (
+    types.is_string, types.is_large_string, types.is_string_view, types.is_binary,
+    types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary,
+)  # fmt: skip
+_NUMBERS = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
+
+
+def parquet_reader(
+    source: Source, named: Mapping[str, str]
+) -> Callable[[Report, str], Iterator[MoleculeRecord]] | None:
+    """Reader of a Parquet file, which must not be packed once more."""
+    head, path = source.head(), Path(source.name)
+    if head.startswith(_ENCRYPTED):
+        raise InputError(path, "is encrypted Parquet, expected it open")
+    if not head.startswith(MAGIC):
+        return None
+    with path.open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            raise InputError(path, "is Parquet packed once more, expected it as it is")
+    return partial(_read_parquet, path, _find_places(path, named))
+
+
+def _find_places(path: Path, named: Mapping[str, str]) -> dict[str, int]:
+    """Columns by meaning; `InputError` where there are none of molecules, or hold something else.
+
+    Molecules are text; identifiers, names and sources are text or numbers.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            schema = file.schema_arrow
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _damaged(path, error) from error
+    names = schema.names
+    places = find_columns(path, names, named)
+    require_columns(str(path), names, places, named)
+    for meaning, place in places.items():
+        sole_column(path, names, [names[place].strip()], exact=True)  # since they are read by name
+        fitting = _TEXTS if meaning in MOLECULE else _TEXTS + _NUMBERS
+        kind = schema.field(place).type
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        if not types.is_null(kind) and not any(fits(kind) for fits in fitting):
+            expected = "text" if meaning in MOLECULE else "text or numbers"
+            raise InputError(path, f"column {names[place]!r} holds {kind}, expected {expected}")
+    return places
+
+
+def _read_parquet(
+    path: Path, places: Mapping[str, int], report: Report, origin: str
+) -> Iterator[MoleculeRecord]:
+    """Records of a Parquet file; rows whose text is no UTF-8, or far too long, are set aside."""
+    number = 0
+    order = {meaning: place for place, meaning in enumerate(places)}
+    for batch in _batches(path, places):
+        columns = [_values(path, column) for column in batch.columns]
+        for values in zip(*columns, strict=True):
+            number += 1
+            where = f"{path}: record {number}"
+            try:
+                cells = [_text_parquet(value) for value in values]
+            except ValueError as error:
+                report(where, str(error))
+                continue
+            record = record_of(where, cells, order, origin)
+            if record is None:
+                report(where, "has no molecule")
+            else:
+                yield record
+
+
+def _batches(path: Path, places: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
+    """Batches with one column for each meaning, in that order."""
+    try:
+        # A buffer keeps it from reading a whole group of rows, which may be the whole file.
+        with pq.ParquetFile(path, buffer_size=1 << 20) as file:
+            names = file.schema_arrow.names
+            wanted = list(dict.fromkeys(names[place] for place in places.values()))
+            for batch in file.iter_batches(_BATCH, columns=wanted):
+                yield batch.select([names[place] for place in places.values()])
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _damaged(path, error) from error
+
+
+def _values(path: Path, column: pa.Array) -> list[Any]:
+    """Values of a column; those of text as bytes, since Parquet does not promise UTF-8."""
+    try:
+        if types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if types.is_string(column.type) or types.is_string_view(column.type):
+            column = column.cast(pa.binary())
+        elif types.is_large_string(column.type):
+            column = column.cast(pa.large_binary())
+        return list(column.to_pylist())
+    except (pa.ArrowException, ValueError) as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> InputError:
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    return InputError(path, f"damaged or cut short ({reason[:200]})")
+
+
+def _text_parquet(value: Any) -> str:
+    """Text of a value; `ValueError` with the reason where it has none."""
+    if value is None:
+        return ""
+    if isinstance(value, bytes):
+        if len(value) > MOST_CHARACTERS:
+            raise ValueError(f"holds a text longer than {MOST_CHARACTERS:,} characters")
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"holds text that is no UTF-8 (at byte {error.start + 1})") from error
+    if isinstance(value, float) and value.is_integer():  # a number beside missing ones
+        return str(int(value))
+    return str(value)

@@ -1,0 +1,199 @@
+"""Molecule records, and the rows of a database."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from rdkit.Chem import Mol
+
+from mzseek.chem.fingerprinting import fingerprint_kind, molecule_rows
+from mzseek.chem.molecules import describe_molecules, parse_mol_block, parse_structure, standardise
+from mzseek.core.errors import MoleculeError
+from mzseek.io.skipped import Report
+from mzseek.io.text_tables import list_texts
+
+
+class MoleculeRecord(NamedTuple):
+    """One molecule of a source, not looked at yet.
+
+    Attributes
+    ----------
+    where : str
+        The file and the line or record, for messages.
+    text : str
+        SMILES, or InChI (with or without its prefix), or a MOL block where ``is_block``.
+    identifier, name : str
+        What the source calls it; empty where it does not say.
+    source : str
+        The collection it comes from.
+    is_block : bool
+        The text is a MOL block.
+    is_listed : bool
+        Identifier, name and source are lists in one cell each, as an export has them, and the
+        identifiers say their sources themselves.
+    feature : str or None
+        The feature that it is a candidate for; None where its file names none.
+    """
+
+    where: str
+    text: str
+    identifier: str = ""
+    name: str = ""
+    source: str = ""
+    is_block: bool = False
+    is_listed: bool = False
+    feature: str | None = None
+
+
+Reading = Callable[[Report], Iterable[MoleculeRecord]]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Molecules to build from.
+
+    Attributes
+    ----------
+    read : callable of a report
+        Gives the records, the same in the same order every time.
+    files : tuple of Path
+        The files that they come from; their content is part of what makes a store.
+    options : dict
+        How they are read, as plain data.
+    """
+
+    read: Reading
+    files: tuple[Path, ...]
+    options: dict[str, Any]
+
+
+def part_schema(kind: str) -> pa.Schema:
+    """Columns of described molecules, before equal ones are merged."""
+    return pa.schema(
+        [
+            ("key", pa.string()),
+            ("smiles", pa.string()),
+            ("formula", pa.string()),
+            ("mass", pa.float64()),
+            ("bits", pa.uint16()),
+            ("fingerprint", pa.binary(fingerprint_bytes(kind))),
+            ("sources", pa.list_(pa.string())),
+            ("identifiers", pa.list_(pa.string())),
+            ("names", pa.list_(pa.string())),
+            ("place", pa.int64()),
+        ]
+    )
+
+
+def fingerprint_bytes(kind: str) -> int:
+    """Bytes of a packed fingerprint: whole words of 64 bits, so that they can be read as such."""
+    return -(-fingerprint_kind(kind).bits // 64) * 8
+
+
+@dataclass(frozen=True)
+class DescribedBatch:
+    """What became of a batch of records.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        The good ones, in their order.
+    rejects : list of (str, str)
+        Where the others stood, and why they were refused.
+    """
+
+    table: pa.Table
+    rejects: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class RecordsAt:
+    """A batch of records, and the place of its first among all.
+
+    Attributes
+    ----------
+    records : sequence of MoleculeRecord
+    first : int
+    """
+
+    records: Sequence[MoleculeRecord]
+    first: int
+
+
+def describe_records(batch: RecordsAt, kind: str, keep_stereo: bool = False) -> DescribedBatch:
+    """Standardise molecules and compute all that the store keeps of them.
+
+    Parameters
+    ----------
+    batch : RecordsAt
+    kind : str
+        Fingerprint.
+    keep_stereo : bool
+        In SMILES.
+
+    Returns
+    -------
+    DescribedBatch
+    """
+    molecules: list[Mol] = []
+    kept: list[int] = []
+    rejects: list[tuple[str, str]] = []
+    for place, record in enumerate(batch.records):
+        try:
+            molecules.append(standardise(_parse(record), keep_stereo=keep_stereo))
+            kept.append(place)
+        except MoleculeError as error:
+            rejects.append((record.where, str(error)))
+    bits = molecule_rows(molecules, kind, threads=1)
+    records = [batch.records[place] for place in kept]
+    described = describe_molecules(molecules)
+    table = pa.table(
+        {
+            "key": [molecule.key for molecule in described],
+            "smiles": [molecule.smiles for molecule in described],
+            "formula": [molecule.formula for molecule in described],
+            "mass": [molecule.rounded_mass for molecule in described],
+            "bits": pa.array([len(row) for row in bits], pa.uint16()),
+            "fingerprint": packed(bits, kind),
+            "sources": [_listed(record, record.source) for record in records],
+            "identifiers": [_listed(record, _identified(record)) for record in records],
+            "names": [_listed(record, record.name) for record in records],
+            "place": pa.array([batch.first + place for place in kept], pa.int64()),
+        },
+        schema=part_schema(kind),
+    )
+    return DescribedBatch(table, rejects)
+
+
+def packed(rows: Sequence[npt.NDArray[np.uint16]], kind: str) -> pa.Array:
+    """Lists of set bits as packed fingerprints, the first bit of each byte highest."""
+    width = fingerprint_bytes(kind)
+    dense = np.zeros((len(rows), 8 * width), bool)
+    if len(rows):
+        dense[np.repeat(np.arange(len(rows)), [len(row) for row in rows]), np.concatenate(rows)] = (
+            True
+        )
+    data = np.packbits(dense, axis=1).tobytes()
+    buffers = [None, pa.py_buffer(data)]
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(rows), buffers)
+
+
+def _listed(record: MoleculeRecord, text: str) -> list[str]:
+    if record.is_listed:
+        return list_texts(text)
+    return [text] if text else []
+
+
+def _identified(record: MoleculeRecord) -> str:
+    """A source's own number, with the source, since 42 is an identifier in many."""
+    if not record.identifier or record.is_listed:
+        return record.identifier
+    return f"{record.source}:{record.identifier}" if record.source else record.identifier
+
+
+def _parse(record: MoleculeRecord) -> Mol:
+    return parse_mol_block(record.text) if record.is_block else parse_structure(record.text)

@@ -1,0 +1,223 @@
+"""Batches of queries on a database."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from mzseek.chem.adducts import parse_adduct
+from mzseek.core.errors import AdductError, DatabaseError, InputError
+from mzseek.database.formats.tables import KNOWN, one_line
+from mzseek.database.store import Database, Found
+from mzseek.io import Source, StrPath, open_source, text_lines
+from mzseek.io.skipped import Report
+from mzseek.io.sources import MAX_QUERIES
+from mzseek.io.text_tables import (
+    SetAside,
+    TextTable,
+    bounded_lines,
+    first_line,
+    header_names,
+    open_table,
+    require_text,
+    shown_names,
+    sole_column,
+)
+
+USUAL_ADDUCT = "[M+H]+"
+# What `answer` adds to the columns of the molecules.
+ANSWERED = ("ppm", "adduct", "asked", "query")
+_EXPECTED = (
+    "expected one mass a line, or a table with a column mass, or with mz (or precursor_mz) and "
+    "perhaps adduct"
+)
+# By preference, written without case, blanks and marks.
+_MASS = ("mass", "exactmass", "monoisotopicmass", "neutralmass")
+_MZ = ("precursormz", "mz", "rowmz")
+_ADDUCT = ("adduct", "precursortype")
+_ID = ("featureid", "rowid", *KNOWN["id"])
+
+
+@dataclass(frozen=True)
+class Query:
+    """A mass, or the m/z of an ion, to look up.
+
+    Attributes
+    ----------
+    name : str
+        What the answers are told apart by.
+    value : float
+    adduct : str
+        Of the ion; empty where the value is a neutral mass.
+    """
+
+    name: str
+    value: float
+    adduct: str = ""
+
+
+def typed_queries(
+    masses: Sequence[float], precursors: Sequence[float], adducts: Sequence[str]
+) -> list[Query]:
+    """Queries of a command line, numbered; every m/z with every adduct.
+
+    Raises
+    ------
+    AdductError, DatabaseError
+        One of them is no question: all are looked at before the first is answered.
+    """
+    for mass in masses:
+        if not (math.isfinite(mass) and mass > 0):
+            raise DatabaseError(f"mass {mass:g}: expected a positive number")
+    ions = [(n, mz, a) for n, mz in enumerate(precursors, 1) for a in adducts or (USUAL_ADDUCT,)]
+    queries = [Query(str(n), mass) for n, mass in enumerate(masses, 1)]
+    return [*queries, *(_query(str(n), mz, adduct) for n, mz, adduct in ions)]
+
+
+def read_queries(path: StrPath, adducts: Sequence[str], report: Report) -> list[Query]:
+    """Queries of a file.
+
+    Parameters
+    ----------
+    path : Path
+        Masses, one a line; or a table with a column ``mass``, or with ``mz`` or ``precursor_mz``
+        and perhaps ``adduct``. Queries are named by an id column, else by their lines.
+    adducts : sequence of str
+        For m/z whose row has none; ``[M+H]+`` by default.
+    report : callable
+        Gets where and why for each line that is no query.
+
+    Raises
+    ------
+    InputError
+        No line is a query, the header can be read in two ways, or adducts were given for neutral
+        masses.
+    """
+    path = Path(path)
+    source = open_source(path)
+    require_text(source, _EXPECTED)
+    table = open_table(source, lambda names: _find(path, names) is not None)
+    columns = _find(path, table.names) if table else None
+    if adducts and not (columns and columns.is_mz):
+        raise InputError(path, "holds neutral masses, which have no adduct; m/z need a column mz")
+    adduct_names = [parse_adduct(text).name for text in adducts or (USUAL_ADDUCT,)]
+    first = ""
+
+    def set_aside(number: int, reason: str) -> None:
+        nonlocal first
+        first = first or f" (line {number}: {reason})"
+        report(f"{path}: line {number}", reason)
+
+    if table and columns:
+        read = _of_table(table, columns, adduct_names, set_aside)
+    else:
+        read = _of_lines(source, set_aside)
+    queries = list(islice(read, MAX_QUERIES + 1))
+    if len(queries) > MAX_QUERIES:
+        raise InputError(path, f"holds more than {MAX_QUERIES:,} masses, look them up in parts")
+    if not queries:
+        names = header_names(first_line(source) or "")
+        if len(names) > 1 and not table:
+            first = f" (it has the columns {shown_names(names)})"
+        raise InputError(path, f"holds nothing to look up{first}; {_EXPECTED}")
+    return queries
+
+
+def answer(database: Database, query: Query, ppm: float, **capping: Any) -> Found:
+    """Molecules that a query finds, with how far each is from it, and the query itself.
+
+    The error is that of the mass (of the m/z, for an ion) against the one asked for, in ppm of the
+    latter.
+    """
+    if query.adduct:
+        molecules = database.by_precursor(query.value, query.adduct, ppm, **capping)
+        ion = parse_adduct(query.adduct)
+        values = ion.slope * molecules.table["mass"].to_numpy() + ion.offset
+    else:
+        molecules = database.by_mass(query.value, ppm, **capping)
+        values = molecules.table["mass"].to_numpy()
+    added = {
+        "ppm": pa.array((values - query.value) / query.value * 1e6),
+        "adduct": pa.array([query.adduct] * len(molecules), pa.string()),
+        "asked": pa.array([repr(float(query.value))] * len(molecules), pa.string()),
+        "query": pa.array([query.name] * len(molecules), pa.string()),
+    }
+    table = molecules.table
+    for name in ANSWERED:
+        table = table.append_column(name, added[name])
+    return Found(table, molecules.total)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Places of a table's columns; the first is of m/z or of neutral masses."""
+
+    value: int
+    is_mz: bool
+    adduct: int | None
+    name: int | None
+
+
+def _find(file: Path, names: Sequence[str]) -> _Columns | None:
+    mass, mz = sole_column(file, names, _MASS), sole_column(file, names, _MZ)
+    if mass is not None and mz is not None:
+        listed = " and ".join(f"{p + 1} ({names[p].strip()[:40]!r})" for p in (mass, mz))
+        raise InputError(file, f"columns {listed}: which of them to look up is not clear; keep one")
+    value = mz if mz is not None else mass
+    if value is None:
+        return None
+    adduct = sole_column(file, names, _ADDUCT) if mz is not None else None
+    return _Columns(value, mz is not None, adduct, sole_column(file, names, _ID))
+
+
+def _of_lines(source: Source, set_aside: SetAside) -> Iterator[Query]:
+    with source.open() as stream:
+        for number, line in bounded_lines(text_lines(stream), set_aside):
+            value = _positive(line)
+            if value is None:
+                set_aside(number, f"{line.strip()[:40]!r} is no positive number")
+            else:
+                yield Query(str(number), value)
+
+
+def _of_table(
+    table: TextTable, columns: _Columns, adducts: Sequence[str], set_aside: SetAside
+) -> Iterator[Query]:
+    width = len(table.names)
+    for number, cells in table.rows(set_aside):
+        if len(cells) != width and any(cells[width:] or ["short"]):
+            set_aside(number, f"has {len(cells)} columns, expected {width}")
+            continue
+        value = _positive(cells[columns.value])
+        if value is None:
+            set_aside(number, f"{cells[columns.value].strip()[:40]!r} is no positive number")
+            continue
+        name = one_line(cells[columns.name]) if columns.name is not None else ""
+        own = cells[columns.adduct].strip() if columns.adduct is not None else ""
+        try:
+            for adduct in ([own] if own else adducts) if columns.is_mz else [""]:
+                yield _query(name or str(number), value, adduct)
+        except AdductError as error:
+            set_aside(number, str(error))
+
+
+def _query(name: str, value: float, adduct: str) -> Query:
+    """A query; `AdductError` where no molecule could make such an ion."""
+    if not adduct:
+        return Query(name, value)
+    ion = parse_adduct(adduct)
+    ion.neutral_mass(value)
+    return Query(name, value, ion.name)
+
+
+def _positive(text: str) -> float | None:
+    """The number; none where it is no positive one, or written as Python alone reads it (1_0)."""
+    try:
+        value = float(text) if "_" not in text else 0.0
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value > 0 else None

@@ -1,0 +1,397 @@
+"""Calibrate scores to probabilities."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize, minimize_scalar
+
+from mzseek.core.errors import DecisionError
+from mzseek.core.ragged import Ragged, Words, read_labels, read_values
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_WORDS = Words(DecisionError)
+
+
+def checked_lists(values: npt.ArrayLike, counts: npt.ArrayLike, name: str) -> tuple[Floats, Ragged]:
+    """Values of candidates, and the lists that they stand in.
+
+    Raises
+    ------
+    DecisionError
+        A list is empty, the lengths do not fit, or a value is not finite.
+    """
+    return read_values(values, counts, name, _WORDS, np.float64)
+
+
+def checked_labels(labels: npt.ArrayLike, lists: Ragged) -> npt.NDArray[np.bool_]:
+    """Labels of candidates, of which each list has at least one."""
+    return read_labels(labels, lists, _WORDS)
+
+
+def list_weights(groups: Any, count: int) -> Floats:
+    """A weight a list: its group's one, shared among the group's lists; summing to the groups."""
+    if groups is None:
+        return np.ones(count)
+    place, sizes = grouped(groups, count)
+    return 1 / sizes[place].astype(np.float64)
+
+
+def grouped(groups: Any, count: int) -> tuple[Ints, Ints]:
+    """The group of each list, as a number in the order of names, and the lists of each group."""
+    members = np.asarray(groups)
+    if members.shape != (count,):
+        raise DecisionError(f"groups have shape {members.shape}, expected ({count},)")
+    try:
+        _, place, sizes = np.unique(members, return_inverse=True, return_counts=True)
+    except TypeError:
+        raise DecisionError("groups hold values of several types, expected one") from None
+    return place, sizes
+
+
+def merge_answers(
+    probabilities: Floats, counts: Ints, answers: npt.NDArray[Any], labels: npt.NDArray[np.bool_]
+) -> tuple[Floats, Ints, npt.NDArray[np.bool_]]:
+    """Lists in which candidates that count as the same answer are one, probabilities summed.
+
+    Parameters
+    ----------
+    probabilities, labels : arrays
+        Over all candidates of all lists, concatenated.
+    counts : int array, shape (lists,)
+    answers : array
+        Equal for candidates that are the same answer, such as a number of their fingerprint.
+
+    Returns
+    -------
+    probabilities, counts, labels : arrays
+        Of distinct answers, in the order of the first of each.
+
+    Examples
+    --------
+    >>> p, counts, labels = merge_answers(
+    ...     np.array([0.2, 0.5, 0.3, 1.0]), np.array([3, 1]), np.array([7, 8, 7, 7]),
+    ...     np.array([True, False, True, True]))
+    >>> p.tolist(), counts.tolist(), labels.tolist()
+    ([0.5, 0.5, 1.0], [2, 1], [True, False, True])
+    """
+    of_list = Ragged(counts).owner
+    order = np.lexsort((answers, of_list))
+    changed = np.diff(of_list[order]).astype(bool) | (answers[order][1:] != answers[order][:-1])
+    group_of_sorted = np.cumsum(np.concatenate([[False], changed]))
+    group = np.empty(len(order), np.int64)
+    group[order] = group_of_sorted
+    first = np.full(int(group_of_sorted[-1]) + 1, len(order))
+    np.minimum.at(first, group, np.arange(len(order)))
+    kept = np.sort(first)
+    place = np.searchsorted(kept, first)[group]
+    summed = np.bincount(place, weights=probabilities).astype(np.float64)
+    return summed, np.bincount(of_list[kept], minlength=len(counts)), labels[kept]
+
+
+# Temperatures are looked for between these multiples of how far scores are below the best: of a
+# small distance and of the largest, since one score may be far below all others. At the lower one,
+# the best candidate has all the probability; at the upper, all are equally probable.
+_COLDEST, _HOTTEST = 1e-4, 1e4
+_USUAL_LENGTH = 50.0
+
+# Bins of confidence, wherever calibration is measured, drawn or told: with other bins, the expected
+# calibration error is another number.
+BINS = 15
+# Bins with fewer lists are off by several points by chance alone.
+FULL_BIN = 300
+
+
+def posterior(scores: npt.ArrayLike, counts: npt.ArrayLike, temperature: float = 1.0) -> Floats:
+    """Probabilities of the candidates of each list: ``softmax(score / T)``.
+
+    Parameters
+    ----------
+    scores : array
+        Over all candidates of all lists, concatenated.
+    counts : int array
+        Candidates a list.
+    temperature : float
+        Above 0; infinity gives the uniform posterior.
+
+    Returns
+    -------
+    float64 array
+        Summing to 1 in each list.
+
+    Examples
+    --------
+    >>> posterior([1.0, 1.0, 0.0, 5.0], [3, 1], temperature=0.5).round(3).tolist()
+    [0.468, 0.468, 0.063, 1.0]
+    """
+    if not temperature > 0:
+        raise DecisionError(f"temperature is {temperature:g}, expected above 0")
+    flat, lists = checked_lists(scores, counts, "scores")
+    scaled = np.exp((flat - lists.spread(lists.max(flat))) / temperature)
+    return np.asarray(scaled / lists.spread(lists.sum(scaled)))
+
+
+def fit_temperature(
+    scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayLike, groups: Any = None
+) -> float:
+    """The temperature under which the truth is most probable: that of the best log-likelihood.
+
+    Parameters
+    ----------
+    scores, counts
+        As in `posterior`; of a validation fold.
+    labels : bool array
+        Every candidate that is identical to the truth; at least one a list.
+    groups : array, shape (lists,), optional
+        The molecule of each list: each molecule then counts once, however many spectra it has.
+
+    Returns
+    -------
+    float
+        1 where the scores say nothing (all equal, or lists of one).
+
+    Examples
+    --------
+    >>> fit_temperature([2.0, 0.0] * 4, [2] * 4, [1, 0, 1, 0, 1, 0, 0, 1])  # right in 3 of 4
+    1.82...
+    """
+    flat, lists = checked_lists(scores, counts, "scores")
+    truth = checked_labels(labels, lists)
+    weights = list_weights(groups, len(lists))
+    centred = flat - lists.spread(lists.max(flat))
+    below = -centred[centred < 0]
+    if not len(below):
+        return 1.0
+
+    def loss(log_t: float) -> float:
+        scaled = np.exp(centred / np.exp(log_t))
+        all_of_it = lists.sum(scaled)
+        of_truth = lists.sum(np.where(truth, scaled, 0))
+        return float(weights @ (np.log(all_of_it) - np.log(np.maximum(of_truth, 1e-300))))
+
+    edges = np.log(np.quantile(below, 0.1) * _COLDEST), np.log(below.max() * _HOTTEST)
+    grid = np.linspace(*edges, int(2 * (edges[1] - edges[0])) + 2)
+    best = int(np.argmin([loss(at) for at in grid]))
+    near = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+    minimum = minimize_scalar(loss, bounds=near, method="bounded", options={"xatol": 1e-7})
+    return float(np.exp(minimum.x))
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How scores become probabilities: a temperature, and two things that it cannot do alone.
+
+    ``p = (1 − floor) · softmax(score / T(n)) + floor / n`` in a list of n candidates, with
+    ``T(n) = T · (n / 50)^−power``. A long list spreads its probability over many candidates that
+    are alike, and wants a lower temperature than a short one; and a model that is now and then
+    quite wrong must not give any candidate next to nothing.
+
+    Attributes
+    ----------
+    temperature, power, floor : float
+        T, power and floor; 1, 0 and 0 leave softmax as it is.
+    """
+
+    temperature: float
+    power: float = 0.0
+    floor: float = 0.0
+
+    def temperature_of(self, length: npt.ArrayLike) -> Any:
+        """Return the temperature T(n) of lists of so many candidates."""
+        return self.temperature * (np.asarray(length) / _USUAL_LENGTH) ** -self.power
+
+    def posterior(self, scores: npt.ArrayLike, counts: npt.ArrayLike) -> Floats:
+        """Probabilities of the candidates of each list; arguments as in `posterior`."""
+        flat, lists = checked_lists(scores, counts, "scores")
+        centred = flat - lists.spread(lists.max(flat))
+        return _probabilities(centred, lists, self)
+
+
+def fit_calibration(
+    scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayLike, groups: Any = None
+) -> Calibration:
+    """The calibration under which the truth is most probable.
+
+    Parameters
+    ----------
+    scores, counts, labels, groups
+        As in `fit_temperature`, of a validation fold.
+
+    Returns
+    -------
+    Calibration
+
+    Examples
+    --------
+    >>> fit_calibration([3.0, 3.0, 1.0], [2, 1], [1, 0, 1])  # nothing to be learnt
+    Calibration(temperature=1.0, power=0.0, floor=0.0)
+    """
+    start = fit_temperature(scores, counts, labels, groups)
+    flat, lists = checked_lists(scores, counts, "scores")
+    truth = checked_labels(labels, lists)
+    weights = list_weights(groups, len(lists))
+    centred = flat - lists.spread(lists.max(flat))
+    if not centred.any():
+        return Calibration(start)
+
+    def made(at: Floats) -> Calibration:
+        return Calibration(float(start * np.exp(at[0])), float(at[1]), float(at[2]))
+
+    def loss(at: Floats) -> float:
+        p = _probabilities(centred, lists, made(at))
+        of_truth = lists.sum(np.where(truth, p, 0))
+        return float(weights @ -np.log(np.maximum(of_truth, 1e-300)) / weights.sum())
+
+    plain = np.zeros(3)
+    minimum = minimize(
+        loss, [0.0, 0.0, 0.05], method="L-BFGS-B",
+        bounds=[(-3, 3), (-1, 1), (0, 0.95)], options={"ftol": 1e-10, "eps": 1e-5},
+    )  # fmt: skip
+    return made(minimum.x) if minimum.fun < loss(plain) else Calibration(start)
+
+
+def _probabilities(centred: Floats, lists: Ragged, calibration: Calibration) -> Floats:
+    """Probabilities from scores less the highest of their list."""
+    n = lists.counts.astype(np.float64)
+    inverse = (n / _USUAL_LENGTH) ** calibration.power / calibration.temperature
+    scaled = np.exp(centred * lists.spread(inverse))
+    sums = lists.sum(scaled)
+    kept = 1 - calibration.floor
+    return np.asarray(scaled * lists.spread(kept / sums) + lists.spread(calibration.floor / n))
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """How often the first candidate is right, by how sure the posterior is of it.
+
+    Attributes
+    ----------
+    edges : float64 array, shape (bins + 1,)
+    confidence, accuracy : float64 arrays, shape (bins,)
+        Means in each bin; NaN in an empty one.
+    share : float64 array, shape (bins,)
+        Share of the lists in each bin.
+    lists : int64 array, shape (bins,)
+        How many they are.
+    """
+
+    edges: Floats
+    confidence: Floats
+    accuracy: Floats
+    share: Floats
+    lists: Ints
+
+    @property
+    def error(self) -> float:
+        """Expected calibration error: ``Σ share · |accuracy − confidence|``."""
+        filled = self.share > 0
+        gap = np.abs(self.accuracy[filled] - self.confidence[filled])
+        return float(self.share[filled] @ gap)
+
+    def worst(self, at_least: int = FULL_BIN) -> int | None:
+        """The bin that is furthest off, of those with so many lists; None where there is none."""
+        full = np.flatnonzero((self.lists >= at_least) & (self.lists > 0))
+        if not len(full):
+            return None
+        return int(full[np.argmax(np.abs(self.accuracy[full] - self.confidence[full]))])
+
+    def to_list(self) -> list[dict[str, float]]:
+        """Plain data, one entry for each bin that is not empty."""
+        return [
+            {
+                "from": float(self.edges[at]),
+                "to": float(self.edges[at + 1]),
+                "lists": int(self.lists[at]),
+                "confidence": float(self.confidence[at]),
+                "accuracy": float(self.accuracy[at]),
+            }
+            for at in np.flatnonzero(self.lists > 0)
+        ]
+
+
+def reliability(
+    probabilities: npt.ArrayLike,
+    counts: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    bins: int = BINS,
+    groups: Any = None,
+) -> Reliability:
+    """Confidence in the first candidate against how often it is right.
+
+    Parameters
+    ----------
+    probabilities, counts, labels
+        Over all candidates of all lists, concatenated. Candidates that count as the same answer
+        should have been merged, or the confidence is too low.
+    bins : int
+        Of equal width, from 0 to 1.
+    groups : array, shape (lists,), optional
+        The molecule of each list, so that each molecule counts once.
+
+    Returns
+    -------
+    Reliability
+    """
+    if bins < 1:
+        raise DecisionError(f"bins is {bins}, expected at least 1")
+    confidence, right = first_places(probabilities, counts, labels)
+    weights = list_weights(groups, len(confidence))
+    weights = weights / weights.sum()
+    place = np.minimum((confidence * bins).astype(int), bins - 1)
+    share = np.bincount(place, weights=weights, minlength=bins).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        mean_confidence = np.bincount(place, weights=weights * confidence, minlength=bins) / share
+        accuracy = np.bincount(place, weights=weights * right, minlength=bins) / share
+    lists = np.bincount(place, minlength=bins)
+    return Reliability(np.linspace(0, 1, bins + 1), mean_confidence, accuracy, share, lists)
+
+
+def calibration_error(
+    probabilities: npt.ArrayLike,
+    counts: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    bins: int = BINS,
+    groups: Any = None,
+) -> float:
+    """Expected calibration error of the first candidate; parameters as in `reliability`.
+
+    Returns
+    -------
+    float
+        A fraction: 0.04 is four points.
+
+    Examples
+    --------
+    >>> round(calibration_error([0.75, 0.25] * 4, [2] * 4, [1, 0, 1, 0, 1, 0, 0, 1]), 6)
+    0.0
+    """
+    return reliability(probabilities, counts, labels, bins, groups).error
+
+
+def first_places(
+    probabilities: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayLike
+) -> tuple[Floats, Floats]:
+    """The highest probability of each list, and whether it is the truth's.
+
+    Where several candidates share the first place, the share of them that is the truth.
+    """
+    p, lists = checked_lists(probabilities, counts, "probabilities")
+    _check_sums(p, lists)
+    truth = checked_labels(labels, lists)
+    highest = lists.max(p)
+    first = p == lists.spread(highest)
+    tied = lists.sum(first.astype(np.float64))
+    return highest, lists.sum((first & truth).astype(np.float64)) / tied
+
+
+def _check_sums(p: Floats, lists: Ragged) -> None:
+    sums = lists.sum(p)
+    wrong = (np.abs(sums - 1) > 1e-5) | (lists.min(p) < 0)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise DecisionError(
+            f"list {at} has probabilities that sum to {sums[at]:g} or are negative, expected 1"
+        )

@@ -1,1 +1,0 @@
-"""How sure a list's answer is: calibrated probabilities, prediction sets, abstention."""

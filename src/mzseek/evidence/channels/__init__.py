@@ -1,1 +1,0 @@
-"""The channels: one file each, and a line each in `mzseek.evidence.registry`."""

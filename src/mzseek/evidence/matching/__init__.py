@@ -1,1 +1,0 @@
-"""Matched lists: decoys that a scorer which never sees the spectrum cannot tell from the truth."""

@@ -1,1 +1,0 @@
-"""Experiments as data: one file each, and the scales they can be run at."""

@@ -1,1 +1,0 @@
-"""Kinds of experiments: what each trains, and how its cells are measured. One file each."""

@@ -1,0 +1,1 @@
+"""Write annotations and results: tables, JSON, mzTab-M, GraphML, feature tables, HTML."""

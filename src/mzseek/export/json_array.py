@@ -1,0 +1,113 @@
+"""Annotations as one JSON array.
+
+Numbers are finite or null. All characters but plain ones are escaped, so that nothing in a name is
+markup or a terminal's code wherever the file is shown; what is read back is what was there.
+"""
+
+import json
+import math
+from typing import Any
+
+from mzseek.annotation.annotation import Answer, Candidate, Reference
+from mzseek.chem.identifiers import links
+from mzseek.export.writer import Writer, ranked
+
+_MARKUP = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&"}
+
+
+class JsonArray(Writer):
+    """Writes a file that ends in ``.json``."""
+
+    def write(self, answer: Answer) -> None:
+        """Add an object."""
+        spool = self.spools[self.name]
+        text = json.dumps(answer_object(answer), allow_nan=False).translate(_MARKUP)
+        spool.write(("[\n" if spool.is_empty else ",\n") + text)
+
+    def finish(self) -> list[str]:
+        """Close the array."""
+        spool = self.spools[self.name]
+        spool.write("[]\n" if spool.is_empty else "\n]\n")
+        return super().finish()
+
+
+def answer_object(answer: Answer) -> dict[str, Any]:
+    """An answer as plain data, all numbers finite."""
+    feature = answer.feature
+    return {
+        "feature": feature.name,
+        "named_by": feature.named_by,
+        "file": feature.where,
+        "spectra": [each.identifier for each in feature.spectra],
+        "ionMass": _finite(feature.precursor_mz),
+        "retentionTimeInSeconds": _finite(feature.retention_time),
+        "confidence": _finite(answer.confidence),
+        "inDatabaseProbability": _finite(answer.present),
+        "setSize": answer.set_size,
+        "coverage": _finite(answer.coverage),
+        "candidatesFound": answer.found,
+        "scored": answer.scored,
+        "ions": {ion: _finite(probability) for ion, probability in answer.ions.items()},
+        "objective": answer.objective,
+        "nearestSimilarity": _finite(answer.nearest),
+        "unlike": bool(answer.unlike),
+        "level": answer.level.number,
+        "levelReason": answer.level.reason,
+        "notes": list(answer.notes),
+        "candidates": [
+            _candidate_object(answer, candidate, rank)
+            for rank, candidate in enumerate(ranked(answer), 1)
+        ],
+        "matches": [_reference_object(match) for match in answer.matches],
+    }
+
+
+def _candidate_object(answer: Answer, candidate: Candidate, rank: int) -> dict[str, Any]:
+    kinds = sorted(set(answer.kinds.values()))
+    return {
+        "rank": rank,
+        "smiles": candidate.smiles,
+        "InChIkey2D": candidate.key,
+        "molecularFormula": candidate.formula,
+        "adduct": candidate.adduct,
+        "probability": _finite(candidate.probability),
+        "confidence": _finite(answer.confidence_of(candidate)),
+        "inSet": bool(candidate.in_set),
+        "name": candidate.name,
+        "mass": _finite(candidate.mass),
+        "errorPpm": _finite(candidate.error_ppm),
+        "score": _finite(candidate.score),
+        "channels": {
+            channel: _finite(part)
+            for channel, part in zip(answer.channels, candidate.parts, strict=True)
+        },
+        "nats": {kind: _finite(answer.nats(candidate, kind)) for kind in kinds},
+        "explainedIntensity": _finite(candidate.explained),
+        "explainedPeaks": candidate.peaks_explained,
+        "libraryMatch": candidate.match and _reference_object(candidate.match),
+        "analog": candidate.analog and _reference_object(candidate.analog),
+        "sources": list(candidate.sources),
+        "identifiers": list(candidate.identifiers),
+        "links": links(candidate.identifiers),
+    }
+
+
+def _reference_object(reference: Reference) -> dict[str, Any]:
+    return {
+        "record": reference.record,
+        "smiles": reference.smiles,
+        "name": reference.name,
+        "similarity": _finite(reference.similarity),
+        "peaks": reference.peaks,
+        "likeness": _finite(reference.likeness),
+        "contributor": reference.contributor,
+        "licence": reference.licence,
+        "library": reference.library,
+        "adduct": reference.adduct,
+        "precursorMz": _finite(reference.precursor_mz),
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    """A number as JSON knows it; none where there is none, or no finite one."""
+    return None if value is None or not math.isfinite(value) else float(value)

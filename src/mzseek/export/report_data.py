@@ -1,0 +1,634 @@
+"""What the annotation report shows of a feature, as plain data."""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rdkit.Chem import Atom, Bond, BondDir, Kekulize, Mol, WedgeMolBonds
+from rdkit.Chem.rdDepictor import Compute2DCoords
+
+from mzseek.annotation.annotation import Answer, Candidate, Floats, Reference
+from mzseek.annotation.features import Feature
+from mzseek.chem import parse_molecule
+from mzseek.chem.identifiers import canonical, link
+from mzseek.core.errors import MoleculeError, MzseekError
+from mzseek.decision import UTILITIES
+from mzseek.fragments import explain
+from mzseek.fragments.matching import LEAST, PPM
+from mzseek.spectra import Spectrum
+
+# Hundredths of the length of a bond.
+UNIT = 100
+_BOND = 1.5  # RDKit's length of a bond
+_KEPT = 4096
+# Kinds of bonds beside 1, 2 and 3.
+WEDGE, DASHES, WAVE = 4, 5, 6
+_DIRECTIONS = {
+    BondDir.BEGINWEDGE: WEDGE,
+    BondDir.BEGINDASH: DASHES,
+    BondDir.UNKNOWN: WAVE,
+}
+
+Structure = dict[str, Any]
+Places = list[tuple[float, float]]
+
+
+@lru_cache(maxsize=_KEPT)
+def structure(smiles: str) -> Structure | None:
+    """What is needed to draw a molecule; None where it is none that can be drawn.
+
+    Returns
+    -------
+    dict or None
+        ``xy``: two whole numbers an atom, in `UNIT`, y downwards, in the order of the SMILES.
+        ``at``: place → (symbol, hydrogens, charge, isotope), of all atoms that are not plain
+        carbon. ``bo``: (atom, atom, kind, side) of each bond; the second line of a double bond is
+        on the left (1) or right (−1) of the first, or half of both (0).
+
+    Examples
+    --------
+    >>> drawn = structure("CC=O")
+    >>> drawn["at"], [bond[2] for bond in drawn["bo"]]
+    ({'2': ('O', 0, 0, 0)}, [1, 2])
+    >>> structure("no molecule") is None
+    True
+    """
+    try:
+        molecule = Mol(parse_molecule(smiles))
+        Kekulize(molecule, clearAromaticFlags=True)
+        Compute2DCoords(molecule)
+        flat = molecule.GetConformer()
+        WedgeMolBonds(molecule, flat)
+    except (MoleculeError, RuntimeError, ValueError):
+        return None
+    places: Places = [(x, y) for x, y, _ in flat.GetPositions().tolist()]
+    rings = [set(ring) for ring in molecule.GetRingInfo().AtomRings()]
+    return {
+        "xy": [round(v * UNIT / _BOND) for x, y in places for v in (x, -y)],
+        "at": {
+            str(atom.GetIdx()): label
+            for atom in molecule.GetAtoms()
+            if (label := _label(atom)) is not None
+        },
+        "bo": [_bond(bond, rings, places) for bond in molecule.GetBonds()],
+    }
+
+
+def _label(atom: Atom) -> tuple[str, int, int, int] | None:
+    symbol, charge, isotope = atom.GetSymbol(), atom.GetFormalCharge(), atom.GetIsotope()
+    is_plain = symbol == "C" and not charge and not isotope and atom.GetDegree()
+    if is_plain and not atom.GetNumRadicalElectrons():
+        return None
+    return symbol, atom.GetTotalNumHs(), charge, isotope
+
+
+def _bond(bond: Bond, rings: list[set[int]], places: Places) -> tuple[int, int, int, int]:
+    begin, end = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
+    order = min(max(int(bond.GetBondTypeAsDouble()), 1), 3)
+    if order == 1:
+        return begin, end, _DIRECTIONS.get(bond.GetBondDir(), 1), 0
+    return begin, end, order, _side(bond, begin, end, rings, places) if order == 2 else 0
+
+
+def _side(bond: Bond, begin: int, end: int, rings: list[set[int]], places: Places) -> int:
+    """Where the second line of a double bond goes: into its smallest ring, or to its neighbours."""
+    around = [ring for ring in rings if begin in ring and end in ring]
+    if around:
+        near = min(around, key=len)
+    else:
+        one, two = bond.GetBeginAtom(), bond.GetEndAtom()
+        if min(one.GetDegree(), two.GetDegree()) < 2:
+            return 0
+        near = {atom.GetIdx() for atom in (*one.GetNeighbors(), *two.GetNeighbors())}
+    (x, y), (x2, y2) = places[begin], places[end]
+    turn = sum(
+        (x2 - x) * (places[atom][1] - y) - (y2 - y) * (places[atom][0] - x)
+        for atom in near - {begin, end}
+    )
+    return 1 if turn >= 0 else -1
+
+
+# Peaks that are drawn; of more, the strongest.
+MOST_PEAKS = 160
+# Of a reference spectrum.
+MOST_REFERENCE_PEAKS = 80
+_PER_MZ = 10_000
+_FULL = 1000  # intensity of the strongest
+
+
+def shown_spectrum(feature: Feature) -> Spectrum:
+    """The spectrum that stands for a feature: the one with the most peaks, of equals the first."""
+    return max(feature.spectra, key=len)
+
+
+def packed_peaks(mz: Floats, intensities: Floats, most: int = MOST_PEAKS) -> list[list[int]]:
+    """The strongest peaks in order of m/z: m/z in 1/10,000, intensity in 1/1,000 of the strongest.
+
+    Examples
+    --------
+    >>> packed_peaks(np.array([50.0, 60.5]), np.array([1.0, 4.0]))
+    [[500000, 605000], [250, 1000]]
+    """
+    kept = strongest(intensities, most)
+    if not len(kept):
+        return [[], []]
+    relative = intensities[kept] / float(intensities.max())
+    return [
+        [round(float(each) * _PER_MZ) for each in mz[kept]],
+        [max(1, round(float(each) * _FULL)) for each in relative],
+    ]
+
+
+def strongest(intensities: Floats, most: int) -> Floats:
+    """Places of the strongest, in rising order; of equals the first."""
+    return np.sort(np.argsort(-intensities, kind="stable")[:most])
+
+
+def packed_pieces(
+    spectrum: Spectrum, candidate: Candidate, *, ppm: float = PPM, least: float = LEAST
+) -> list[list[Any]]:
+    """What a candidate explains of the peaks that are drawn.
+
+    Returns
+    -------
+    list of list
+        Of each explained peak: place among `packed_peaks`, formula, charge, error in 1/10 ppm,
+        atoms (a number in hexadecimal whose bits are places in the SMILES), bonds broken, hydrogens
+        moved, pieces alike. Empty where the molecule or its ion cannot be taken apart.
+    """
+    kept = strongest(spectrum.intensities, MOST_PEAKS)
+    try:
+        rows = explain(
+            spectrum, candidate.smiles, adduct=candidate.adduct or None, ppm=ppm, least=least
+        )
+    except MzseekError:
+        return []
+    return [
+        [
+            place,
+            row.formula,
+            row.charge,
+            round((row.error_ppm or 0.0) * 10),
+            format(sum(1 << atom for atom in row.atoms), "x"),
+            row.bonds,
+            row.hydrogens,
+            row.alike,
+        ]
+        for place, row in enumerate(rows[int(peak)] for peak in kept)
+        if row.formula is not None
+    ]
+
+
+LEVELS = {
+    "2a": "a reference spectrum of the same molecule matches",
+    "2b": "what was measured fits no other structure",
+    "3": "a likely structure among several",
+    "4": "a formula, no structure",
+    "5": "a mass, no more",
+}
+# What somebody wants who decides for it.
+GOALS = {
+    "hit": "the exact molecule, as often as possible",
+    "tanimoto": "a molecule that shares most of its parts with the true one",
+    "cosine": "shared parts, weighed against the size of both molecules",
+    "bits": "as few wrong statements about parts as possible",
+    "f1": "a balance of parts found and parts made up",
+}
+MATCH, EVIDENCE, ANALOGY = "library match", "evidence", "analogy"
+CAPPED, UNLIKE, GUESSED, NOTHING = (
+    "capped list",
+    "unlike anything known",
+    "ion guessed",
+    "no answer",
+)
+_TELLING = 0.1  # nats
+
+
+def goals() -> dict[str, str]:
+    """Each objective, and what it is for."""
+    return {name: GOALS.get(name, utility.label) for name, utility in UTILITIES.items()}
+
+
+def percentage_words(
+    *,
+    knows_absence: bool,
+    known: float | None = None,
+    objectives: Collection[str] = ("hit",),
+    has_prior: bool = False,
+) -> list[str]:
+    """What the percentages of a page mean, in sentences that are true for its run.
+
+    Parameters
+    ----------
+    knows_absence : bool
+        Whether they include the probability that the molecule is in the database.
+    known : float, optional
+        Share of features that is assumed to be in the database before spectra are looked at.
+    objectives : collection of str
+        What answers were chosen for.
+    has_prior : bool
+        Whether a prior is applied.
+    """
+    said = [
+        "The probability that the answer is the molecule behind the spectrum (stereoisomers count "
+        "as one molecule)."
+    ]
+    conditions = "your spectra are like those that this was measured on"
+    whose = ""
+    if knows_absence:
+        share = (
+            "a share of your features" if known is None else f"{100 * known:g} % of your features"
+        )
+        said.append(
+            "It includes the probability that the molecule is in the database at all, which starts "
+            f"from the assumption that {share} are (--known)."
+        )
+        conditions += " and this share is right"
+    else:
+        said.append(
+            "This model does not estimate whether the molecule is in the database: percentages "
+            "hold for features whose molecule is."
+        )
+        whose = ", of features whose molecule is in the database,"
+    others = [each for each in sorted(objectives) if each != "hit"]
+    if others:
+        said.append(
+            f"Answers were chosen for {', '.join(others)}, so that another candidate of the "
+            "feature may have a higher percentage."
+        )
+    if has_prior:
+        said.append(
+            "A prior is applied. Percentages were checked without it: with it they are not rates "
+            "of right answers."
+        )
+    else:
+        said.append(f"Of 100 answers with 80 %{whose} about 80 are right, if {conditions}.")
+    return said
+
+
+def badges(answer: Answer) -> list[str]:
+    """What a reader should see of an answer at a glance, the ground of the best candidate first."""
+    found = []
+    best = answer.best
+    if best is None:
+        found.append(NOTHING)
+    elif best.match is not None:
+        found.append(MATCH)
+    else:
+        analogy, evidence = answer.nats(best, "analogy"), answer.nats(best, "evidence")
+        if evidence >= analogy or analogy < _TELLING:
+            found.append(EVIDENCE)
+        else:
+            found.append(ANALOGY)
+    if answer.scored < answer.found:
+        found.append(CAPPED)
+    if answer.unlike:
+        found.append(UNLIKE)
+    if best is not None and all(spectrum.adduct is None for spectrum in answer.feature.spectra):
+        found.append(GUESSED)
+    return found
+
+
+_SURE, _FAIR = 0.9, 0.5
+
+
+class Counts:
+    """Numbers of the head of the page.
+
+    Attributes
+    ----------
+    features, records : int
+        Features answered, and spectra in them.
+    levels, badges, licences : Counter
+        Features by level and by badge; reference spectra that are shown, by licence.
+    sure, fair : int
+        Features whose answer has a probability of at least 90 %, and of 50 to 90 %.
+    coverages, objectives : set
+        That the answers were made for.
+    """
+
+    def __init__(self) -> None:
+        self.features = self.records = self.sure = self.fair = 0
+        self.levels: Counter[str] = Counter()
+        self.badges: Counter[str] = Counter()
+        self.licences: Counter[tuple[str, str]] = Counter()
+        self.coverages: set[float] = set()
+        self.objectives: set[str] = set()
+        self.knows_absence = False
+        self.has_prior = False
+
+    def take(self, signs: Mapping[str, Any]) -> None:
+        """Count one more, by what `signs_of` says of it and the reference spectra that are drawn.
+
+        Parameters
+        ----------
+        signs : mapping
+            With ``references``: licence and contributor of each.
+        """
+        self.features += 1
+        self.records += signs["spectra"]
+        self.levels[signs["level"]] += 1
+        self.badges.update(signs["badges"])
+        self.sure += signs["confidence"] >= _SURE
+        self.fair += _FAIR <= signs["confidence"] < _SURE
+        self.coverages.add(signs["coverage"])
+        self.objectives.add(signs["objective"])
+        self.knows_absence |= signs["knows_absence"]
+        self.has_prior |= signs["has_prior"]
+        self.licences.update((licence, whose) for licence, whose in signs["references"])
+
+    def by_level(self) -> list[tuple[str, str, int, float]]:
+        """Level, what it means, number of features, and its share in percent; surest first."""
+        order = sorted(
+            self.levels,
+            key=lambda level: (
+                list(LEVELS).index(level) if level in LEVELS else len(LEVELS),
+                level,
+            ),
+        )
+        total = max(self.features, 1)
+        return [
+            (level, LEVELS.get(level, ""), self.levels[level], 100 * self.levels[level] / total)
+            for level in order
+        ]
+
+
+def signs_of(answer: Answer) -> dict[str, Any]:
+    """What is counted of an answer, as plain data: all that is kept of one that has gone by."""
+    return {
+        "spectra": len(answer.feature.spectra),
+        "level": answer.level.number,
+        "badges": list(badges(answer)),
+        "confidence": answer.confidence,
+        "coverage": answer.coverage,
+        "objective": answer.objective,
+        # Without candidates the molecule is not among them, whatever a model can estimate.
+        "knows_absence": answer.present is not None and answer.best is not None,
+        "has_prior": "prior" in answer.kinds.values(),
+    }
+
+
+_LOWER = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+def row_data(answer: Answer, place: int) -> dict[str, Any]:
+    """What the template of a row is filled with.
+
+    Parameters
+    ----------
+    answer : Answer
+    place : int
+        Of the feature on the page, from 0.
+    """
+    best = answer.best
+    name = "" if best is None else best.name or best.smiles
+    return {
+        "place": place,
+        "name": answer.feature.name,
+        "mz": answer.feature.precursor_mz,
+        "rt": answer.feature.retention_time,
+        "best": name,
+        "smiles": "" if best is None else best.smiles,
+        "key": "" if best is None else best.key,
+        "formula": "" if best is None else lowered(best.formula),
+        "adduct": "" if best is None else best.adduct,
+        "confidence": answer.confidence,
+        "width": round(100 * min(max(answer.confidence, 0.0), 1.0), 1),
+        "set_size": answer.set_size,
+        "level": answer.level.number,
+        "badges": [(each, each.replace(" ", "-")) for each in badges(answer)],
+    }
+
+
+def lowered(formula: str) -> str:
+    """A formula with its numbers below the line.
+
+    Examples
+    --------
+    >>> lowered("C8H10N4O2")
+    'C₈H₁₀N₄O₂'
+    """
+    return re.sub(r"(?<=[A-Za-z)\]])\d+", lambda found: found[0].translate(_LOWER), formula)
+
+
+# Candidates with their pieces; listed with a name and a probability; reference spectra.
+IN_FULL = 5
+LISTED = 15
+REFERENCES = 6
+KINDS = ("match", "evidence", "analogy", "prior")
+
+
+def feature_data(
+    answer: Answer, *, in_full: int = IN_FULL, ppm: float = PPM, least: float = LEAST
+) -> dict[str, Any]:
+    """What the page draws a feature from.
+
+    Parameters
+    ----------
+    answer : Answer
+    in_full : int
+        Candidates that are drawn with what they explain. What is decided for is always one.
+    ppm, least : float
+        Tolerance of peaks, as in `mzseek.fragments.explain`.
+    """
+    spectrum = shown_spectrum(answer.feature)
+    structures, references = _Drawn(), _References(answer)
+    shown = _places(answer, in_full)
+    candidates = []
+    for place in shown:
+        candidate = answer.candidates[place]
+        candidates.append(
+            {
+                **_candidate(answer, candidate, place),
+                "st": structures.place(candidate.smiles),
+                "pieces": packed_pieces(spectrum, candidate, ppm=ppm, least=least),
+                "match": references.place(candidate.match),
+                "analog": references.place(candidate.analog),
+            }
+        )
+    for reference in answer.matches:
+        references.place(reference)
+    return {
+        **_about(answer),
+        **_decided(answer, shown),
+        "candidates": candidates,
+        "refs": [{**each, "st": structures.place(each["smiles"])} for each in references.data],
+        "structures": structures.data,
+        "peaks": packed_peaks(spectrum.mz, spectrum.intensities),
+    }
+
+
+def _about(answer: Answer) -> dict[str, Any]:
+    """What was measured."""
+    feature, spectrum = answer.feature, shown_spectrum(answer.feature)
+    energy = spectrum.metadata.get("collision_energy", "")
+    instrument = spectrum.metadata.get("instrument") or spectrum.metadata.get("instrument_type")
+    return {
+        "name": feature.name,
+        "by": feature.named_by,
+        "where": Path(feature.where).name,
+        "mz": round(feature.precursor_mz, 5),
+        "rt": _rounded(feature.retention_time, 1),
+        "spectra": len(feature.spectra),
+        "all": len(spectrum),
+        "precursor": round(spectrum.precursor_mz, 5),
+        "about": [each for each in (energy and f"collision energy {energy}", instrument) if each],
+    }
+
+
+def _decided(answer: Answer, shown: list[int]) -> dict[str, Any]:
+    """What is said about it as a whole."""
+    others = _others(answer, shown)
+    return {
+        "best": shown.index(_best_place(answer)) if shown else None,
+        "others": others,
+        "rest": _rest(answer, shown, others),
+        "channels": [[name, answer.kinds[name]] for name in answer.channels],
+        "ions": [[ion, round(p, 4)] for ion, p in _falling(dict(answer.ions))],
+        "found": answer.found,
+        "scored": answer.scored,
+        "coverage": answer.coverage,
+        "set": answer.set_size,
+        "objective": answer.objective,
+        "choices": {goal: _choice(answer, place) for goal, place in answer.choices.items()},
+        "present": _rounded(answer.present, 4),
+        "confidence": round(answer.confidence, 4),
+        "nearest": _rounded(answer.nearest, 3),
+        "unlike": answer.unlike,
+        "level": [answer.level.number, answer.level.reason],
+        "notes": list(answer.notes),
+        "badges": badges(answer),
+    }
+
+
+def _best_place(answer: Answer) -> int:
+    return answer.choices.get(answer.objective, 0)
+
+
+def _places(answer: Answer, in_full: int) -> list[int]:
+    """The most probable, and among them what is decided for."""
+    if not answer.candidates:
+        return []
+    best = _best_place(answer)
+    first = [place for place in range(len(answer.candidates)) if place != best]
+    return sorted([best, *first[: max(in_full, 1) - 1]])
+
+
+def _candidate(answer: Answer, candidate: Candidate, place: int) -> dict[str, Any]:
+    linked = [text for text in candidate.identifiers if link(text)]
+    unlinked = [text for text in candidate.identifiers if not link(text)]
+    return {
+        "rank": place + 1,
+        "name": candidate.name,
+        "smiles": candidate.smiles,
+        "key": candidate.key,
+        "formula": candidate.formula,
+        "adduct": candidate.adduct,
+        "ppm": _rounded(candidate.error_ppm, 2),
+        "p": _overall(answer, candidate),
+        "in": candidate.in_set,
+        "nats": [round(answer.nats(candidate, kind), 3) for kind in KINDS],
+        "parts": [_rounded(part, 3) for part in candidate.parts],
+        "explained": _rounded(candidate.explained, 4),
+        "count": candidate.peaks_explained,
+        "from": list(dict.fromkeys((*candidate.sources, *unlinked)))[:6],
+        "links": [[canonical(text), link(text)] for text in linked][:6],
+    }
+
+
+def _others(answer: Answer, shown: list[int]) -> list[list[Any]]:
+    """Further candidates: rank, name, SMILES, probability, whether in the set."""
+    listed = [place for place in range(min(len(answer.candidates), LISTED)) if place not in shown]
+    rows = ((place, answer.candidates[place]) for place in listed)
+    return [
+        [place + 1, each.name, each.smiles, _overall(answer, each), each.in_set]
+        for place, each in rows
+    ]
+
+
+def _rest(answer: Answer, shown: list[int], others: list[list[Any]]) -> list[float]:
+    """How many candidates are not listed at all, and what probability they have together."""
+    listed = sum(answer.candidates[place].probability for place in shown)
+    named = {row[0] - 1 for row in others}
+    listed += sum(answer.candidates[place].probability for place in named)
+    present = 1.0 if answer.present is None else answer.present
+    number = max(answer.found - len(shown) - len(others), 0)
+    return [number, round(max(0.0, 1.0 - listed) * present, 5) if number else 0.0]
+
+
+def _overall(answer: Answer, candidate: Candidate) -> float:
+    """Probability of a candidate, absence from the database counted in."""
+    return round(candidate.probability * (1.0 if answer.present is None else answer.present), 5)
+
+
+def _choice(answer: Answer, place: int) -> list[Any]:
+    candidate = answer.candidates[place]
+    return [place + 1, candidate.name, candidate.smiles]
+
+
+def _falling(values: dict[str, float]) -> list[tuple[str, float]]:
+    return sorted(values.items(), key=lambda each: (-each[1], each[0]))
+
+
+def _rounded(value: float | None, places: int) -> float | None:
+    return None if value is None else round(float(value), places)
+
+
+class _Drawn:
+    """Structures of a feature, each once."""
+
+    def __init__(self) -> None:
+        self.data: list[dict[str, Any]] = []
+        self._places: dict[str, int | None] = {}
+
+    def place(self, smiles: str) -> int | None:
+        """Where the structure of a molecule stands; None where it cannot be drawn."""
+        if smiles not in self._places:
+            drawn = structure(smiles)
+            self._places[smiles] = None if drawn is None else len(self.data)
+            if drawn is not None:
+                self.data.append(drawn)
+        return self._places[smiles]
+
+
+class _References:
+    """Reference spectra of a feature, each once, up to `REFERENCES`."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.data: list[dict[str, Any]] = []
+        self._places: dict[tuple[str, str], int] = {}
+        self._same = {id(candidate.match) for candidate in answer.candidates}
+        self._same |= {id(match) for match in answer.matches}
+
+    def place(self, reference: Reference | None) -> int | None:
+        """Where a reference stands among those that are shown; None for none."""
+        if reference is None:
+            return None
+        key = reference.library, reference.record
+        if key not in self._places:
+            if len(self.data) >= REFERENCES:
+                return None
+            self._places[key] = len(self.data)
+            self.data.append(self._data(reference))
+        return self._places[key]
+
+    def _data(self, reference: Reference) -> dict[str, Any]:
+        return {
+            "record": reference.record,
+            "name": reference.name,
+            "smiles": reference.smiles,
+            "similarity": _rounded(reference.similarity, 3),
+            "count": reference.peaks,
+            "likeness": _rounded(reference.likeness, 3),
+            "contributor": reference.contributor,
+            "licence": reference.licence,
+            "library": reference.library,
+            "adduct": reference.adduct,
+            "mz": _rounded(reference.precursor_mz, 5),
+            "peaks": packed_peaks(reference.mz, reference.intensities, MOST_REFERENCE_PEAKS),
+            "same": id(reference) in self._same,
+        }

@@ -1,1 +1,0 @@
-"""Records out of streams: JSON, XML, and tables in text with their cells."""

@@ -1,0 +1,448 @@
+"""Annotate the peaks of a spectrum with fragments of a molecule.
+
+Peaks are assigned twice: within the tolerance, and then within the mass error that the spectrum's
+own assignments show, around their median. The 13C isotope peak of an assigned peak is named so.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
+from rdkit.Chem import CanonicalRankAtoms
+
+from mzseek.chem.adducts import fitting_adducts, parse_adduct
+from mzseek.core.errors import SpectrumError
+from mzseek.core.tables import Table
+from mzseek.fragments.fragmentation import (
+    BONDS,
+    HYDROGEN_BITS,
+    MOST_BREAKS,
+    MOST_ROWS,
+    PER_DALTON,
+    RING_BONDS,
+    AtomGraph,
+    atom_graph,
+    distinct,
+    listed,
+    nano_mass,
+)
+from mzseek.fragments.matching import (
+    LEAST,
+    MOST_HYDROGENS,
+    PPM,
+    IonForms,
+    assign,
+    checked_weights,
+    ion_forms,
+)
+from mzseek.spectra import Spectrum
+
+_FAR = 20.0  # ppm: beyond, a known adduct is no reason for a precursor's m/z
+# A spectrum's own mass error: median of its assignments, ± so many robust standard deviations.
+# Chosen on MassBank spectra; docs/fragments.md has the measurement.
+MIN_ASSIGNED = 5
+SPREADS, MIN_HALF_WIDTH = 5.0, 3.0  # the second in ppm
+_SURE_BONDS = 2  # fewer breaks and no radical: assignments that are rarely by chance
+_ROBUST = 1.4826  # standard deviations of a normal distribution in one median absolute deviation
+_HEAVIER = (nano_mass(6, 13) - nano_mass(6)) / PER_DALTON
+_PER_CARBON = 0.0107 / 0.9893  # natural abundance of 13C over that of 12C
+_AT_MOST, _NOISE = 1.5, 0.01  # an isotope peak: so many times what its carbons give, and some more
+_NEARER = 1.0  # ppm by which another formula must be nearer to be preferred to an isotope peak
+_CARBONS = re.compile(r"C(?![a-z])(\d*)")
+_LABELLED = re.compile(r"\[13C\](\d*)")
+
+
+class Explanation(NamedTuple):
+    """A peak, and the piece that explains it best; of an unexplained one only the peak is known.
+
+    Attributes
+    ----------
+    mz : float
+        Of the peak, as measured.
+    formula : str or None
+        Of the whole ion, in Hill order, hydrogens moved and atoms carried included; isotopes that
+        the molecule names stand in brackets (``[13C]``). The charge is apart.
+    error_ppm : float or None
+        Measured minus computed m/z.
+    atoms : tuple of int
+        The piece: places of its heavy atoms in the SMILES, from 0.
+    bonds : int or None
+        Bonds broken.
+    hydrogens : int or None
+        Hydrogens taken up (+) or lost (−) by the piece.
+    charge : int or None
+        Of the ion, signed.
+    carried : tuple of str
+        Atoms of the adduct that the piece carries.
+    ring_bonds : int or None
+        How many of the broken bonds are in rings.
+    radical : bool or None
+        Whether the ion has an odd number of electrons.
+    intensity : float
+        Of the peak, as measured.
+    weight : float
+        What the weights give to this explanation; 0 for none.
+    alike : int
+        Pieces of this mass and these breaks, this one included.
+    note : str
+        ``13C isotope of m/z 138.0662`` where the peak is the isotope peak of another one, whose
+        piece it then has.
+    """
+
+    mz: float
+    formula: str | None
+    error_ppm: float | None
+    atoms: tuple[int, ...]
+    bonds: int | None
+    hydrogens: int | None
+    charge: int | None
+    carried: tuple[str, ...]
+    ring_bonds: int | None
+    radical: bool | None
+    intensity: float
+    weight: float
+    alike: int
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Explanations(Sequence[Explanation]):
+    """One explanation for each peak, in the spectrum's order.
+
+    Attributes
+    ----------
+    rows : tuple of Explanation
+    adduct : str
+        The ion that was taken to be broken.
+    breaks : int
+        Up to how many breaks all pieces were tried.
+    wanted : int
+        Up to how many were asked for.
+    """
+
+    rows: tuple[Explanation, ...]
+    adduct: str
+    breaks: int
+    wanted: int = MOST_BREAKS
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether pieces were left out because there are too many."""
+        return self.breaks < self.wanted
+
+    @overload
+    def __getitem__(self, place: int) -> Explanation: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Explanation, ...]: ...
+    def __getitem__(self, place: int | slice) -> Explanation | tuple[Explanation, ...]:
+        return self.rows[place]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return iter(self.rows)
+
+    def table(self) -> Table:
+        """As text, as HTML in a notebook, as a data frame."""
+        title = f"pieces of {self.adduct}"
+        if self.cut_short:
+            title += f"; too many: only those of up to {self.breaks} breaks"
+        columns = Explanation._fields
+        return Table(
+            {name: [getattr(row, name) for row in self.rows] for name in columns}, title=title
+        )
+
+
+def explain(
+    spectrum: Spectrum,
+    smiles: str,
+    *,
+    adduct: str | None = None,
+    ppm: float = PPM,
+    least: float = LEAST,
+    breaks: int = MOST_BREAKS,
+    weights: npt.ArrayLike | None = None,
+    refine: bool = True,
+) -> Explanations:
+    """For each peak of a spectrum the piece of a molecule that explains it best.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+    smiles : str
+    adduct : str, optional
+        Instead of the spectrum's own. Without either, the known adduct that brings the molecule
+        nearest to the precursor's m/z.
+    ppm, least : float
+        The tolerance: the larger of `ppm` of a peak's m/z and `least`.
+    breaks : int
+        0 to 3.
+    weights : array of shape `match.KINDS`, optional
+        What is liked best; `match.plausible` by default.
+    refine : bool
+        Keep to the spectrum's own mass error, and name isotope peaks. False: every peak within the
+        tolerance has a piece, as channels score them.
+
+    Raises
+    ------
+    MoleculeError, AdductError, SpectrumError
+        No molecule; no adduct; no adduct that can be told.
+
+    Examples
+    --------
+    >>> peaks = np.array([95.0491, 100.0, 77.0386])
+    >>> spectrum = Spectrum(peaks, np.ones(3), 95.0491, "[M+H]+", 1, "phenol")
+    >>> [(row.formula, row.bonds, row.hydrogens) for row in explain(spectrum, "Oc1ccccc1")]
+    [('C6H7O', 0, 1), (None, None, None), ('C6H5', 1, 0)]
+    """
+    if not 0 <= breaks <= MOST_BREAKS:
+        raise ValueError(f"breaks is {breaks}, expected 0 to {MOST_BREAKS}")
+    graph = atom_graph(smiles)
+    name = adduct or spectrum.adduct or _adduct_that_fits(spectrum, graph)
+    broken = _Broken(graph, ion_forms(name), breaks)
+    table = checked_weights(weights)
+    order = np.argsort(spectrum.mz, kind="stable")
+    mz = np.asarray(spectrum.mz, np.float64)[order]
+    reach = np.maximum(mz * ppm * 1e-6, least)
+    piece, form = broken.assigned(mz, reach, table)
+    if refine and (own := broken.own_error(mz, piece, form)) is not None:
+        centre, half = own
+        low = np.maximum(-reach, (centre - half) * mz * 1e-6)
+        high = np.minimum(reach, (centre + half) * mz * 1e-6)
+        reach = (high - low) / 2
+        piece, form = broken.assigned(mz - (low + high) / 2, reach, table)
+    rows = [
+        broken.explanation(
+            float(spectrum.mz[peak]),
+            float(spectrum.intensities[peak]),
+            int(piece[place]),
+            int(form[place]),
+            table,
+        )
+        for place, peak in enumerate(order)
+    ]
+    if refine:
+        _name_isotopes(rows, reach)
+    ordered = [rows[place] for place in np.argsort(order)]
+    shown = parse_adduct(name).name
+    return Explanations(tuple(ordered), shown, broken.breaks, breaks)
+
+
+def _name_isotopes(rows: list[Explanation], reach: npt.NDArray[np.float64]) -> None:
+    """Turn peaks that are the 13C isotope peak of an assigned, stronger one into such; by m/z.
+
+    An isotope peak is not higher than the carbons of its formula make it. Where another formula
+    explains the peak as well, the nearer one stays.
+    """
+    mz = np.array([row.mz for row in rows])
+    for parent in rows:  # from the lightest: what is an isotope peak itself is none's parent
+        carbons = _CARBONS.match(parent.formula or "")
+        if carbons is None or parent.note or parent.error_ppm is None or not parent.charge:
+            continue
+        number = int(carbons[1] or 1)
+        most = parent.intensity * min(1.0, _AT_MOST * number * _PER_CARBON + _NOISE)
+        step = _HEAVIER / abs(parent.charge)
+        near = np.abs(mz - parent.mz - step) <= reach
+        for place in np.flatnonzero(near).tolist():
+            row = rows[place]
+            error = (row.mz - parent.mz - step) / row.mz * 1e6  # shares the parent's own error
+            expected = parent.mz / (1 + parent.error_ppm * 1e-6) + step
+            absolute = (row.mz - expected) / expected * 1e6
+            others = np.inf if row.error_ppm is None else abs(row.error_ppm - parent.error_ppm)
+            if row.intensity > most or others + _NEARER < abs(error):
+                continue
+            rows[place] = parent._replace(
+                mz=row.mz,
+                intensity=row.intensity,
+                formula=_with_isotope(str(parent.formula), number),
+                error_ppm=absolute,
+                weight=0.0,
+                note=f"13C isotope of m/z {parent.mz:.4f}",
+            )
+
+
+def _with_isotope(formula: str, carbons: int) -> str:
+    """Replace one carbon of a formula that begins with carbon by 13C.
+
+    Examples
+    --------
+    >>> _with_isotope("C6H7O", 6), _with_isotope("C2[13C]H7O", 2), _with_isotope("CH4", 1)
+    ('C5[13C]H7O', 'C[13C]2H7O', '[13C]H4')
+    """
+    rest = _CARBONS.sub("", formula, count=1)
+    labelled = _LABELLED.match(rest)
+    number = int(labelled[1] or 1) + 1 if labelled else 1
+    left = {0: "", 1: "C"}.get(carbons - 1, f"C{carbons - 1}")
+    return f"{left}[13C]{number if number > 1 else ''}{rest[labelled.end() if labelled else 0 :]}"
+
+
+def _adduct_that_fits(spectrum: Spectrum, graph: AtomGraph) -> str:
+    mass = float(graph.units[:, 0].sum()) / PER_DALTON
+    mode = spectrum.metadata.get("ionmode", "").lower()
+    found = fitting_adducts(
+        spectrum.precursor_mz,
+        mass,
+        _FAR,
+        spectrum.charge,
+        mode if mode in ("positive", "negative") else None,
+    )
+    if not found:
+        raise SpectrumError(
+            f"{spectrum.identifier}: names no adduct, and none that is known makes its precursor "
+            f"m/z {spectrum.precursor_mz:.4f} of this molecule; name one"
+        )
+    return min(found, key=lambda a: abs(a.precursor_mz(mass) - spectrum.precursor_mz)).name
+
+
+class _Broken:
+    """A molecule's pieces with the ways to break them out."""
+
+    def __init__(self, graph: AtomGraph, forms: IonForms, breaks: int) -> None:
+        self.graph, self.forms = graph, forms
+        self.values, self.codes, self.bonds, complete = listed(
+            graph.units, graph.bonds, breaks, MOST_ROWS
+        )
+        self.breaks = int(complete)
+        self.kept = distinct(self.values, self.codes)
+        self.ranks = list(CanonicalRankAtoms(graph.molecule, breakTies=False))
+        self.found: dict[int, tuple[tuple[int, ...], int]] = {}
+
+    def assigned(
+        self,
+        mz: npt.NDArray[np.float64],
+        tolerances: npt.NDArray[np.float64],
+        weights: npt.NDArray[np.float64],
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Piece and ion form of each peak, −1 for none."""
+        counts = self.values[self.kept, 1]
+        held = (counts & ((1 << HYDROGEN_BITS) - 1)).astype(np.int32)
+        electrons = (counts >> HYDROGEN_BITS).astype(np.int32)
+        masses = self.values[self.kept, 0] / PER_DALTON
+        forms = self.forms
+        return assign(
+            (mz, tolerances),
+            (forms.charges, forms.hydrogens, forms.shifts, forms.electrons),
+            (masses, self.codes[self.kept], held, electrons),
+            weights,
+        )
+
+    def own_error(
+        self,
+        mz: npt.NDArray[np.float64],
+        piece: npt.NDArray[np.int64],
+        form: npt.NDArray[np.int64],
+    ) -> tuple[float, float] | None:
+        """Median and half width, in ppm, of the errors of assigned peaks; None of too few."""
+        at = np.flatnonzero(piece >= 0)
+        if len(at) < MIN_ASSIGNED:
+            return None
+        rows, forms = self.kept[piece[at]], form[at]
+        expected = self.values[rows, 0] / PER_DALTON + self.forms.shifts[forms]
+        expected /= np.abs(self.forms.charges[forms])
+        errors = (mz[at] - expected) / expected * 1e6
+        electrons = (self.values[rows, 1] >> HYDROGEN_BITS) + self.forms.electrons[forms]
+        sure = (BONDS[self.codes[rows]] <= _SURE_BONDS) & (electrons % 2 == 0)
+        if sure.sum() >= MIN_ASSIGNED:
+            errors = errors[sure]
+        centre = float(np.median(errors))
+        spread = _ROBUST * float(np.median(np.abs(errors - centre)))
+        return centre, max(SPREADS * spread, MIN_HALF_WIDTH)
+
+    def explanation(
+        self, mz: float, intensity: float, piece: int, form: int, weights: npt.NDArray[np.float64]
+    ) -> Explanation:
+        """The row of a peak."""
+        if piece < 0:
+            return Explanation(
+                mz, None, None, (), None, None, None, (), None, None, intensity, 0.0, 0
+            )
+        row = int(self.kept[piece])
+        code, hydrogens = int(self.codes[row]), int(self.forms.hydrogens[form])
+        charge, carried = int(self.forms.charges[form]), self.forms.carried[form]
+        expected = (self.values[row, 0] / PER_DALTON + self.forms.shifts[form]) / abs(charge)
+        electrons = int(self.values[row, 1] >> HYDROGEN_BITS) + int(self.forms.electrons[form])
+        atoms, alike = self._atoms(row)
+        return Explanation(
+            mz=mz,
+            formula=_formula(self.graph, atoms, hydrogens, carried),
+            error_ppm=float((mz - expected) / expected * 1e6),
+            atoms=atoms,
+            bonds=int(BONDS[code]),
+            hydrogens=hydrogens,
+            charge=charge,
+            carried=carried,
+            ring_bonds=int(RING_BONDS[code]),
+            radical=bool(electrons & 1),
+            intensity=intensity,
+            weight=float(weights[code, electrons & 1, hydrogens + MOST_HYDROGENS]),
+            alike=alike,
+        )
+
+    def _atoms(self, row: int) -> tuple[tuple[int, ...], int]:
+        """Atoms of the piece, and how many pieces of its mass have as few breaks.
+
+        Of several the one whose atoms come first in RDKit's canonical ranks, which do not depend
+        on the order of atoms.
+        """
+        if row not in self.found:
+            same = (self.values[:, 0] == self.values[row, 0]) & (self.codes == self.codes[row])
+            sets = {
+                piece
+                for bonds in self.bonds[same]
+                for piece in _parts(self.graph, {int(bond) for bond in bonds if bond >= 0})
+                if self.graph.units[list(piece), 0].sum() == self.values[row, 0]
+            }
+            atoms = [tuple(sorted(self.graph.atoms[atom] for atom in piece)) for piece in sets]
+            first = min(atoms, key=lambda each: (sorted(self.ranks[atom] for atom in each), each))
+            self.found[row] = first, len(atoms)
+        return self.found[row]
+
+
+def _parts(graph: AtomGraph, broken: set[int]) -> list[frozenset[int]]:
+    """Connected parts of a molecule without some bonds, that touch all of these."""
+    around: dict[int, list[int]] = {atom: [] for atom in range(len(graph.units))}
+    for bond, (begin, end) in enumerate(graph.bonds.tolist()):
+        if bond not in broken:
+            around[begin].append(end)
+            around[end].append(begin)
+    parts = []
+    left = set(around)
+    while left:
+        waiting = [left.pop()]
+        part = set(waiting)
+        while waiting:
+            new = [atom for atom in around[waiting.pop()] if atom not in part]
+            part.update(new)
+            waiting += new
+        left -= part
+        if all(len(part.intersection(graph.bonds[bond].tolist())) == 1 for bond in broken):
+            parts.append(frozenset(part))
+    return parts
+
+
+def _formula(
+    graph: AtomGraph, atoms: tuple[int, ...], hydrogens: int, carried: tuple[str, ...]
+) -> str:
+    """Hill formula of a piece with hydrogens moved and atoms carried."""
+    counts: Counter[tuple[str, int]] = Counter({("H", 0): hydrogens})
+    counts.update((symbol, 0) for symbol in carried)
+    held = [hydrogen for hydrogen, host in graph.hosts.items() if host in atoms]
+    for index in (*atoms, *held):
+        atom = graph.molecule.GetAtomWithIdx(index)
+        counts[atom.GetSymbol(), atom.GetIsotope()] += 1
+        counts["H", 0] += atom.GetTotalNumHs()
+    has_carbon = any(symbol == "C" for (symbol, _), count in counts.items() if count)
+    first = {"C": 0, "H": 1} if has_carbon else {}
+    order = sorted(counts, key=lambda each: (first.get(each[0], 2), each))
+    return "".join(
+        (f"[{isotope}{symbol}]" if isotope else symbol)
+        + (str(counts[key]) if counts[key] > 1 else "")
+        for key in order
+        if counts[key]
+        for symbol, isotope in [key]
+    )

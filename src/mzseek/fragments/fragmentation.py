@@ -1,0 +1,568 @@
+"""In-silico fragmentation: bond cleavages of a molecule graph and the fragments they give."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from rdkit.Chem import GetPeriodicTable, Mol
+
+from mzseek.chem.molecules import parse_molecule
+from mzseek.core.compiled import compiled
+
+# Masses are whole numbers of nanodaltons: sums are exact, and so the same in any order of atoms.
+PER_DALTON = 1_000_000_000
+# Electrons and hydrogens are counted in one number: electrons · 2²⁰ + hydrogens.
+HYDROGEN_BITS = 20
+HYDROGEN = 1
+
+
+@dataclass(frozen=True, eq=False)
+class AtomGraph:
+    """Heavy atoms and their bonds.
+
+    Hydrogens belong to the atom they sit on, isotopes of hydrogen, too. Masses are of neutral
+    atoms: formal charges are not counted.
+
+    Attributes
+    ----------
+    molecule : Mol
+    atoms : list of int
+        RDKit's index of each heavy atom: its place in the SMILES.
+    hosts : dict of int to int
+        Of each hydrogen that is written as an atom of its own, the heavy atom that it belongs to.
+    units : int64 array, shape (atoms, 2)
+        Mass in nanodaltons, and electrons and hydrogens (without isotopes that are named), of
+        each atom with its hydrogens.
+    bonds : int32 array, shape (bonds, 2)
+        The two atoms of each bond.
+    """
+
+    molecule: Mol
+    atoms: list[int]
+    hosts: dict[int, int]
+    units: npt.NDArray[np.int64]
+    bonds: npt.NDArray[np.int32]
+
+
+def atom_graph(smiles: str) -> AtomGraph:
+    """Graph of a SMILES; raises `MoleculeError`."""
+    return graph_of(parse_molecule(smiles))
+
+
+def graph_of(molecule: Mol) -> AtomGraph:
+    """Graph of a molecule that is parsed already."""
+    # By index, and not over RDKit's sequences, which take most of the time for themselves.
+    every = map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms()))
+    units = [_unit(atom.GetAtomicNum(), atom.GetIsotope(), atom.GetTotalNumHs()) for atom in every]
+    bonds = map(molecule.GetBondWithIdx, range(molecule.GetNumBonds()))
+    pairs = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in bonds]
+    atoms, hosts = list(range(len(units))), {}
+    if len(units) > molecule.GetNumHeavyAtoms():
+        hosts = _hosts(molecule)
+        for one, host in hosts.items():
+            units[host] = (units[host][0] + units[one][0], units[host][1] + units[one][1])
+        atoms = [atom for atom in atoms if atom not in hosts]
+        place = {atom: new for new, atom in enumerate(atoms)}
+        pairs = [(place[a], place[b]) for a, b in pairs if a in place and b in place]
+        units = [units[atom] for atom in atoms]
+    return AtomGraph(
+        molecule,
+        atoms,
+        hosts,
+        np.array(units, np.int64).reshape(-1, 2),
+        np.array(pairs, np.int32).reshape(-1, 2),
+    )
+
+
+def _hosts(molecule: Mol) -> dict[int, int]:
+    """Heavy atom of each written hydrogen; one that has none stays an atom."""
+    hosts = {}
+    for atom in molecule.GetAtoms():
+        near = atom.GetNeighbors()
+        if atom.GetAtomicNum() == HYDROGEN and near and near[0].GetAtomicNum() != HYDROGEN:
+            hosts[atom.GetIdx()] = near[0].GetIdx()
+    return hosts
+
+
+@lru_cache(maxsize=4096)
+def _unit(number: int, isotope: int, hydrogens: int) -> tuple[int, int]:
+    """Mass, and electrons and hydrogens, of an atom with hydrogens on it."""
+    mass = nano_mass(number, isotope) + hydrogens * nano_mass(HYDROGEN)
+    held = hydrogens + (number == HYDROGEN and not isotope)
+    return mass, ((number + hydrogens) << HYDROGEN_BITS) + held
+
+
+@lru_cache(maxsize=4096)
+def nano_mass(number: int, isotope: int = 0) -> int:
+    """Mass of an atom in nanodaltons, of its most abundant isotope where none is named.
+
+    Examples
+    --------
+    >>> nano_mass(6), nano_mass(6, 13)
+    (12000000000, 13003354840)
+    """
+    table = GetPeriodicTable()
+    mass = (
+        table.GetMassForIsotope(number, isotope)
+        if isotope
+        else table.GetMostCommonIsotopeMass(number)
+    )
+    return round(float(mass) * PER_DALTON)
+
+
+Ints = npt.NDArray[np.int64]
+# For each bond the atom below it; for each atom when it was reached, the last reached below it,
+# and the sums of its subtree.
+Tree = tuple[Ints, Ints, Ints, Ints]
+Rows = tuple[Ints, npt.NDArray[np.int8], npt.NDArray[np.int32]]
+
+# How a piece was broken out, by code: bonds, and how many of them are in rings.
+BONDS = np.array([0, 1, 2, 2, 3, 3], np.int8)
+RING_BONDS = np.array([0, 0, 0, 2, 2, 3], np.int8)
+WHOLE, ONE, TWO, TWO_RING, ONE_AND_TWO_RING, THREE_RING = range(6)
+
+_EXACT_LABELS = 62  # cycles that have a bit each; beyond, labels are random numbers of 63 bits
+
+
+@compiled
+def rooted(atoms: int, bonds: npt.NDArray[np.int32]) -> tuple[Ints, Ints, Ints, Ints]:
+    """A depth-first forest.
+
+    Returns, for each atom: when it was reached, the last that was reached below it, its part of
+    the molecule; and for each bond the atom below it, −1 where it is not in the forest.
+    """
+    count = len(bonds)
+    starts = np.zeros(atoms + 1, np.int64)
+    for b in range(count):
+        starts[bonds[b, 0] + 1] += 1
+        starts[bonds[b, 1] + 1] += 1
+    starts = np.cumsum(starts)
+    fill = starts[:-1].copy()
+    around = np.empty(2 * count, np.int64)
+    for b in range(count):
+        for side in range(2):
+            atom = bonds[b, side]
+            around[fill[atom]] = b
+            fill[atom] += 1
+    reached = np.full(atoms, -1, np.int64)
+    last = np.zeros(atoms, np.int64)
+    part = np.zeros(atoms, np.int64)
+    below = np.full(count, -1, np.int64)
+    place = starts[:-1].copy()
+    stack = np.empty(atoms, np.int64)
+    clock, parts = 0, 0
+    for root in range(atoms):
+        if reached[root] >= 0:
+            continue
+        stack[0], depth = root, 1
+        reached[root], part[root] = clock, parts
+        clock += 1
+        while depth > 0:
+            atom = stack[depth - 1]
+            if place[atom] == starts[atom + 1]:
+                last[atom] = clock - 1
+                depth -= 1
+                continue
+            b = around[place[atom]]
+            place[atom] += 1
+            other = bonds[b, 0] + bonds[b, 1] - atom
+            if reached[other] < 0:
+                below[b] = other
+                reached[other], part[other] = clock, parts
+                clock += 1
+                stack[depth] = other
+                depth += 1
+        parts += 1
+    return reached, last, part, below
+
+
+@compiled
+def labelled(
+    bonds: npt.NDArray[np.int32], reached: Ints, below: Ints, units: Ints
+) -> tuple[Ints, Ints]:
+    """Label of each bond, and the sum of `units` in the subtree of each atom."""
+    atoms, count = len(reached), len(bonds)
+    labels = np.zeros(count, np.int64)
+    through = np.zeros(atoms, np.int64)
+    cycles = 0
+    for b in range(count):
+        cycles += below[b] < 0
+    seen = 0
+    state = np.uint64(0x9E3779B97F4A7C15)
+    for b in range(count):
+        if below[b] >= 0:
+            continue
+        if cycles <= _EXACT_LABELS:
+            labels[b] = np.int64(1) << seen
+        else:
+            state ^= state << np.uint64(13)
+            state ^= state >> np.uint64(7)
+            state ^= state << np.uint64(17)
+            labels[b] = np.int64(state >> np.uint64(1))
+        seen += 1
+        through[bonds[b, 0]] ^= labels[b]
+        through[bonds[b, 1]] ^= labels[b]
+    up = np.full(atoms, -1, np.int64)
+    over = np.full(atoms, -1, np.int64)
+    for b in range(count):
+        if below[b] >= 0:
+            up[below[b]] = bonds[b, 0] + bonds[b, 1] - below[b]
+            over[below[b]] = b
+    order = np.argsort(reached)
+    sums = units.copy()
+    for place in range(atoms - 1, -1, -1):
+        atom = order[place]
+        if up[atom] >= 0:
+            through[up[atom]] ^= through[atom]
+            sums[up[atom]] += sums[atom]
+            labels[over[atom]] = through[atom]
+    return labels, sums
+
+
+@compiled
+def _within(inner: int, outer: int, reached: Ints, last: Ints) -> bool:
+    """Whether an atom is in the subtree of another."""
+    return bool(reached[outer] <= reached[inner] and reached[inner] <= last[outer])
+
+
+@compiled
+def _odd_side(cut: Ints, tree: Tree) -> Ints:
+    """Sums over the atoms that lie below an odd number of the cut's bonds.
+
+    Subtrees contain one another or do not meet: each adds its sums or takes them away, by the
+    number of the cut's subtrees around it.
+    """
+    below, reached, last, sums = tree
+    total = np.zeros(2, np.int64)
+    for one in cut:
+        if below[one] < 0:
+            continue
+        around = 0
+        for other in cut:
+            if other != one and below[other] >= 0:
+                around += _within(below[one], below[other], reached, last)
+        total += sums[below[one]] * (1 if around % 2 == 0 else -1)
+    return total
+
+
+@compiled
+def _between(bridge: int, cut: Ints, side: Ints, whole: Ints, tree: Tree) -> Ints:
+    """Sums of what lies between a bond outside rings and a cut of two ring bonds.
+
+    `side` and `whole` are the sums of the cut's odd side and of the part of the molecule.
+    """
+    below, reached, last, sums = tree
+    atom = below[bridge]
+    around = 0
+    for one in cut:
+        if below[one] >= 0:
+            if _within(below[one], atom, reached, last):
+                inner: Ints = sums[atom] - side
+                return inner
+            around += _within(atom, below[one], reached, last)
+    left: Ints = (side if around % 2 == 1 else whole - side) - sums[atom]
+    return left
+
+
+@compiled
+def _groups(labels: Ints) -> tuple[Ints, Ints]:
+    """Ring bonds in order of their labels, and where each label begins."""
+    order = np.argsort(labels, kind="mergesort")
+    first = 0
+    while first < len(order) and labels[order[first]] == 0:
+        first += 1
+    ring = order[first:]
+    if not len(ring):
+        return ring, np.zeros(1, np.int64)
+    own = labels[ring]
+    changes = np.nonzero(own[1:] != own[:-1])[0] + 1
+    return ring, np.concatenate((np.array([0]), changes, np.array([len(ring)])))
+
+
+@compiled
+def _third(ring: Ints, starts: Ints, labels: Ints, one: int, two: int) -> int:
+    """Group whose label cancels those of two others and comes after them; −1 for none."""
+    wanted = labels[ring[starts[one]]] ^ labels[ring[starts[two]]]
+    low, high = two + 1, len(starts) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if labels[ring[starts[middle]]] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    found = low < len(starts) - 1 and labels[ring[starts[low]]] == wanted
+    return low if found else -1
+
+
+@compiled
+def counted(labels: Ints, bond_part: Ints, parts: int) -> Ints:
+    """How many rows `listed` makes of 0, 1, 2 and 3 breaks."""
+    ring, starts = _groups(labels)
+    bridges = np.zeros(parts, np.int64)
+    for b in range(len(labels)):
+        bridges[bond_part[b]] += labels[b] == 0
+    rows = np.zeros(4, np.int64)
+    rows[0], rows[1] = parts, 2 * bridges.sum()
+    rows[2] = (bridges * (bridges - 1) // 2).sum()
+    for one in range(len(starts) - 1):
+        size = starts[one + 1] - starts[one]
+        pairs = size * (size - 1) // 2
+        rows[2] += 2 * pairs
+        rows[3] += pairs * bridges[bond_part[ring[starts[one]]]]
+        for two in range(one + 1, len(starts) - 1):
+            three = _third(ring, starts, labels, one, two)
+            if three >= 0:
+                more = (starts[two + 1] - starts[two]) * (starts[three + 1] - starts[three])
+                rows[3] += 2 * size * more
+    return rows
+
+
+@compiled
+def _put(rows: Rows, at: int, sums: Ints, code: int, broken: tuple[int, int, int]) -> int:
+    values, codes, bonds = rows
+    values[at, 0], values[at, 1] = sums[0], sums[1]
+    codes[at] = code
+    bonds[at, 0], bonds[at, 1], bonds[at, 2] = broken
+    return at + 1
+
+
+@compiled
+def _list_bridges(
+    bridges: Ints, bond_part: Ints, wholes: Ints, tree: Tree, most: int, rows: Rows
+) -> int:
+    """Pieces of up to two bonds outside rings, and whole parts."""
+    below, reached, last, sums = tree
+    at = 0
+    for part in range(len(wholes)):
+        at = _put(rows, at, wholes[part], WHOLE, (-1, -1, -1))
+    if most < 1:
+        return at
+    for place in range(len(bridges)):
+        one = bridges[place]
+        inside, whole = sums[below[one]], wholes[bond_part[one]]
+        at = _put(rows, at, inside, ONE, (one, -1, -1))
+        at = _put(rows, at, whole - inside, ONE, (one, -1, -1))
+        if most < 2:
+            continue
+        for two in bridges[place + 1 :]:
+            if bond_part[two] != bond_part[one]:
+                continue
+            other = sums[below[two]]
+            if _within(below[two], below[one], reached, last):
+                middle = inside - other
+            elif _within(below[one], below[two], reached, last):
+                middle = other - inside
+            else:
+                middle = whole - inside - other
+            at = _put(rows, at, middle, TWO, (one, two, -1))
+    return at
+
+
+@compiled
+def _list_pairs(
+    pair: Ints,
+    bridges: Ints,
+    bond_part: Ints,
+    whole: Ints,
+    tree: Tree,
+    most: int,
+    rows: Rows,
+    at: int,
+) -> int:
+    """Both sides of a cut of two ring bonds, and what lies between it and each bridge."""
+    one, two = pair
+    side = _odd_side(pair, tree)
+    at = _put(rows, at, side, TWO_RING, (one, two, -1))
+    at = _put(rows, at, whole - side, TWO_RING, (one, two, -1))
+    if most < 3:
+        return at
+    for bridge in bridges:
+        if bond_part[bridge] == bond_part[one]:
+            middle = _between(bridge, pair, side, whole, tree)
+            at = _put(rows, at, middle, ONE_AND_TWO_RING, (bridge, one, two))
+    return at
+
+
+@compiled
+def _list_rings(
+    labels: Ints,
+    bridges: Ints,
+    bond_part: Ints,
+    wholes: Ints,
+    tree: Tree,
+    most: int,
+    rows: Rows,
+    at: int,
+) -> int:
+    """Pieces that two or three ring bonds cut out, alone or with a bond outside rings."""
+    ring, starts = _groups(labels)
+    for one in range(len(starts) - 1):
+        group = ring[starts[one] : starts[one + 1]]
+        whole = wholes[bond_part[group[0]]]
+        for place in range(len(group)):
+            for other in range(place + 1, len(group)):
+                pair = np.array([group[place], group[other]])
+                at = _list_pairs(pair, bridges, bond_part, whole, tree, most, rows, at)
+        if most < 3:
+            continue
+        for two in range(one + 1, len(starts) - 1):
+            three = _third(ring, starts, labels, one, two)
+            if three < 0:
+                continue
+            for a in group:
+                for b in ring[starts[two] : starts[two + 1]]:
+                    for c in ring[starts[three] : starts[three + 1]]:
+                        side = _odd_side(np.array([a, b, c]), tree)
+                        at = _put(rows, at, side, THREE_RING, (a, b, c))
+                        at = _put(rows, at, whole - side, THREE_RING, (a, b, c))
+    return at
+
+
+@compiled
+def listed(
+    units: Ints, bonds: npt.NDArray[np.int32], breaks: int, most_rows: int
+) -> tuple[Ints, npt.NDArray[np.int8], npt.NDArray[np.int32], int]:
+    """All pieces of up to `breaks` breaks, one row for each way to break a piece out.
+
+    Returns the sums of `units` over each piece, shape (rows, 2); the code of its breaks; its
+    broken bonds, shape (rows, 3), −1 for none; and up to how many breaks all are there: fewer
+    than asked for where the rows would be more than `most_rows`.
+    """
+    reached, last, part, below = rooted(len(units), bonds)
+    labels, sums = labelled(bonds, reached, below, units)
+    parts = part.max() + 1
+    wholes = np.zeros((parts, 2), np.int64)
+    for atom in range(len(units)):
+        wholes[part[atom]] += units[atom]
+    bond_part = np.zeros(len(bonds), np.int64)
+    for b in range(len(bonds)):
+        bond_part[b] = part[bonds[b, 0]]
+    counts = counted(labels, bond_part, parts)
+    most = min(breaks, 3)
+    while most > 0 and counts[: most + 1].sum() > most_rows:
+        most -= 1
+    size = counts[: most + 1].sum()
+    values, codes = np.empty((size, 2), np.int64), np.empty(size, np.int8)
+    broken = np.empty((size, 3), np.int32)
+    rows, tree = (values, codes, broken), (below, reached, last, sums)
+    bridges = np.nonzero(labels == 0)[0]
+    at = _list_bridges(bridges, bond_part, wholes, tree, most, rows)
+    if most >= 2:
+        _list_rings(labels, bridges, bond_part, wholes, tree, most, rows, at)
+    return values, codes, broken, most
+
+
+@compiled
+def distinct(values: Ints, codes: npt.NDArray[np.int8]) -> Ints:
+    """Rows of distinct mass, rising: of each the one with the fewest breaks."""
+    order = np.argsort(values[:, 0] * 8 + codes, kind="mergesort")
+    kept = np.empty(len(order), np.int64)
+    count = 0
+    for row in order:
+        if count == 0 or values[row, 0] != values[kept[count - 1], 0]:
+            kept[count] = row
+            count += 1
+    return kept[:count]
+
+
+MOST_BREAKS = 3
+# Ways to break a molecule that are listed at most. No molecule of 150 heavy atoms comes near;
+# beyond, pieces of fewer breaks are listed, and it is said.
+MOST_ROWS = 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Distinct masses of a molecule's pieces, rising.
+
+    Unpacks into masses and bonds: ``masses, bonds = pieces(smiles)``.
+
+    Attributes
+    ----------
+    masses : float64 array
+        Of neutral atoms, each with the hydrogens that sit on it in the molecule.
+    codes : int8 array
+        How each was broken out, with the fewest bonds: a place in `BONDS` and `RING_BONDS`.
+    hydrogens : int32 array
+        In the piece, without isotopes that are named.
+    electrons : int32 array
+        Of the neutral piece; an odd number makes a radical.
+    breaks : int
+        Up to how many breaks all pieces are listed.
+    wanted : int
+        Up to how many were asked for.
+    """
+
+    masses: npt.NDArray[np.float64]
+    codes: npt.NDArray[np.int8]
+    hydrogens: npt.NDArray[np.int32]
+    electrons: npt.NDArray[np.int32]
+    breaks: int
+    wanted: int = MOST_BREAKS
+
+    @property
+    def bonds(self) -> npt.NDArray[np.int8]:
+        """Bonds that break at least."""
+        return BONDS[self.codes]
+
+    @property
+    def ring_bonds(self) -> npt.NDArray[np.int8]:
+        """How many of them are in rings."""
+        return RING_BONDS[self.codes]
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether pieces were left out because there are too many."""
+        return self.breaks < self.wanted
+
+    def __len__(self) -> int:
+        return len(self.masses)
+
+    def __iter__(self) -> Iterator[npt.NDArray[np.generic]]:
+        yield self.masses
+        yield self.bonds
+
+
+def pieces(smiles: str, breaks: int = MOST_BREAKS) -> Pieces:
+    """All connected pieces that a molecule has after up to three breaks.
+
+    One bond outside rings, any two, or three with at least two of them in rings. The molecule
+    itself (each part, where it has several) is a piece with no bond broken.
+
+    Parameters
+    ----------
+    smiles : str
+    breaks : int
+        0 to 3.
+
+    Raises
+    ------
+    MoleculeError
+        It is no molecule.
+
+    Examples
+    --------
+    >>> masses, bonds = pieces("CCO")
+    >>> [(round(float(mass), 4), int(bond)) for mass, bond in zip(masses, bonds)]
+    [(14.0157, 2), (15.0235, 1), (17.0027, 1), (29.0391, 1), (31.0184, 1), (46.0419, 0)]
+    """
+    if not 0 <= breaks <= MOST_BREAKS:
+        raise ValueError(f"breaks is {breaks}, expected 0 to {MOST_BREAKS}")
+    return pieces_of_graph(atom_graph(smiles), breaks)
+
+
+def pieces_of_graph(graph: AtomGraph, breaks: int = MOST_BREAKS) -> Pieces:
+    """Pieces of a molecule that is a graph already."""
+    values, codes, _, complete = listed(graph.units, graph.bonds, breaks, MOST_ROWS)
+    kept = distinct(values, codes)
+    counts = values[kept, 1]
+    return Pieces(
+        values[kept, 0] / PER_DALTON,
+        codes[kept],
+        (counts & ((1 << HYDROGEN_BITS) - 1)).astype(np.int32),
+        (counts >> HYDROGEN_BITS).astype(np.int32),
+        int(complete),
+        breaks,
+    )

@@ -1,0 +1,30 @@
+"""Files: opening what users have, streaming it, and writing so that nothing is left half-made."""
+
+from mzseek.io.json_stream import iter_members
+from mzseek.io.locks import sole_writer
+from mzseek.io.manifest import read_object
+from mzseek.io.sources import (
+    LongLine,
+    Source,
+    StrPath,
+    content_hash,
+    open_source,
+    text_lines,
+    zip_sources,
+)
+from mzseek.io.writing import atomic_directory, atomic_file
+
+__all__ = [
+    "LongLine",
+    "Source",
+    "StrPath",
+    "atomic_directory",
+    "atomic_file",
+    "content_hash",
+    "iter_members",
+    "open_source",
+    "read_object",
+    "sole_writer",
+    "text_lines",
+    "zip_sources",
+]

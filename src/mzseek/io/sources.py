@@ -1,0 +1,534 @@
+"""Open plain, gzip and zstd files and members of zip archives as streams within limits."""
+
+import codecs
+import functools
+import gzip
+import hashlib
+import io
+import os
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Protocol, cast
+
+import zstandard
+
+from mzseek.core.errors import InputError
+
+# Text. A line of a table holds a whole spectrum, which takes some 3 million characters at most.
+MAX_LINE = 4_000_000  # bytes
+MAX_PEAKS = 100_000  # a record
+MAX_PEAK_TEXT = 8_000_000  # characters of a record's peak lines, notes beside the peaks included
+MAX_FIELDS = 10_000  # a record
+MAX_FIELD_TEXT = 4_000_000  # characters of a record's fields together
+MAX_KEY = 1_000  # characters of a field's name
+
+# Molecules. A row with all their names is far shorter; what is longer has lost a line end. In SDF a
+# protein of 30,000 atoms has some 4 million characters; what is longer has lost its end.
+MAX_ROW = 1_000_000  # characters
+MAX_SDF_RECORD = 8_000_000  # characters
+MAX_WORKBOOK = 256_000_000  # bytes of all parts of a workbook, which is held as a whole
+MAX_QUERIES = 500_000  # masses in a file to look up, all of which are held
+
+# A file is given up where so many records in a row cannot be read: there is nothing in it, and each
+# of them is a line in somebody's list.
+MAX_FAULTS = 250_000
+
+# JSON. Brackets of three characters take eighty bytes once they are parsed, so values count too.
+MAX_MEMBER = 16_000_000  # characters of a member of the outermost array or object
+MAX_VALUES = 1_000_000  # a member
+
+# XML. An element with a text and ten attributes takes a kilobyte.
+MAX_ELEMENTS = 100_000  # a record
+MAX_ELEMENT_TEXT = 16_000_000  # characters of a record's texts and attributes together
+MAX_TAG = 1_000_000  # bytes of one tag, comment or the like
+MAX_NAMES = 10_000  # different names of elements and attributes in a file
+MAX_DEPTH = 200  # elements inside one another
+
+# Packing. What a packed file may need to be unpacked, and how much may come out of it.
+MAX_WINDOW = 1 << 27  # bytes that zstd may look back
+MAX_ZIP_MEMBERS = 250_000
+MAX_ZIP_DIRECTORY = 64_000_000  # bytes of a zip archive's list of members
+# Text packs to a tenth, seldom to a fiftieth. What unfolds to more than so many times its size, a
+# gigabyte at least, was made to keep a reader busy.
+MAX_RATIO = 300
+RATIO_FROM = 1 << 30
+
+
+# What every public function takes for a path.
+StrPath = str | os.PathLike[str]
+
+# What reading damaged compressed data raises; each means "the file ends here, broken".
+_DAMAGE = (
+    EOFError,
+    zlib.error,
+    gzip.BadGzipFile,
+    zipfile.BadZipFile,
+    zstandard.ZstdError,
+    RuntimeError,  # a member of a zip archive that is encrypted, or packed in an unknown way
+)
+
+_BLOCK = 1 << 20
+# Four bytes of zstd may unfold into 128 kilobytes: this many into 32 megabytes.
+_ZSTD_BLOCK = 1 << 10
+# What is kept of a line that is too long.
+_SHOWN = 1_000
+_LINE_END = re.compile(rb"\r?\n|\r(?=[^\n])")
+_GZIP_MAGIC = b"\x1f\x8b"
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_ZSTD_SKIPPED = b"\x2a\x4d\x18"  # behind one more byte, where parallel zstd writes its own notes
+
+
+class Readable(Protocol):
+    """Anything that gives bytes."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Next bytes, none at the end."""
+
+
+Unpack = Callable[[IO[bytes]], IO[bytes]]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something that can be read, with the name that messages use."""
+
+    name: str
+    suffix: str
+    _opener: Callable[[], IO[bytes]]
+    _unpack: Unpack | None = None
+
+    def open(self) -> "Stream":
+        """Open it; damage that is met while reading is an `InputError`."""
+        try:
+            stored = self._opener()
+            if self._unpack is None:
+                return Stream(stored, self.name)
+            return Stream(self._unpack(stored), self.name, stored)
+        except (*_DAMAGE, OSError, ValueError, struct.error) as error:  # the last two: zip headers
+            raise InputError(self.name, f"cannot be opened ({_said(error)})") from error
+
+    def head(self, size: int = 65536) -> bytes:
+        """First bytes, for recognising the format."""
+        with self.open() as stream:
+            return stream.read(size)
+
+
+class Stream:
+    """A stream of bytes that names its file when it is damaged, or unfolds without end."""
+
+    def __init__(self, stream: IO[bytes], name: str, packed: IO[bytes] | None = None) -> None:
+        self._stream = stream
+        self._name = name
+        self._packed = packed
+        self._given = 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Next bytes, none at the end."""
+        try:
+            data = self._stream.read(size)
+        except (*_DAMAGE, OSError) as error:
+            raise InputError(self._name, f"damaged or cut short ({_said(error)})") from error
+        self._given += len(data)
+        if self._packed is None or self._given <= RATIO_FROM:
+            return data
+        if self._given > MAX_RATIO * self._packed.tell():
+            reason = f"unfolds to more than {MAX_RATIO} times its size: given up"
+            raise InputError(self._name, f"{reason} after {self._given:,} bytes")
+        return data
+
+    def __enter__(self) -> "Stream":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+
+def _said(error: Exception) -> str:
+    """What an error of a library says, as part of one line: some quote what they were given."""
+    text = " ".join(str(error)[:1_000].split())
+    return text if len(text) <= 150 else text[:149] + "…"
+
+
+def open_source(path: StrPath) -> Source:
+    """Source for a plain, gzip or zstd file; packing is recognised by content, not by name."""
+    path = Path(path)
+    if not path.exists():
+        raise InputError(path, "no such file")
+    if path.is_dir():
+        raise InputError(path, "is a folder, expected a file")
+    if not path.is_file():
+        # It is opened more than once, and what a pipe has given is gone.
+        raise InputError(path, "is a pipe or device, expected a file")
+    return _packed_or_plain(str(path), path.suffix, Path(path.stem).suffix, lambda: path.open("rb"))
+
+
+def member_source(name: str, member: str, opener: Callable[[], IO[bytes]]) -> Source:
+    """Source for a member of an archive, plain or packed once more."""
+    path = Path(member)
+    return _packed_or_plain(name, path.suffix, Path(path.stem).suffix, opener)
+
+
+def _packed_or_plain(
+    name: str, suffix: str, inner_suffix: str, opener: Callable[[], IO[bytes]]
+) -> Source:
+    source = Source(name, suffix.lower(), opener)
+    magic = source.head(4)
+    if not magic:
+        raise InputError(name, "the file is empty")
+    unpack = _unpacking(magic)
+    if unpack is None:
+        return source
+    inner = inner_suffix if suffix.lower() in {".gz", ".zst", ".zstd"} else suffix
+    return Source(name, inner.lower(), opener, unpack)
+
+
+def _unpacking(magic: bytes) -> Unpack | None:
+    """How to unpack a file that begins so; none for a plain one."""
+    if magic[:2] == _GZIP_MAGIC:
+        return lambda packed: cast(IO[bytes], gzip.open(packed, "rb"))
+    if magic == _ZSTD_MAGIC or (magic[1:] == _ZSTD_SKIPPED and magic[0] >> 4 == 5):
+        return lambda packed: io.BufferedReader(_ZstdFile(packed), 1 << 16)
+    return None
+
+
+class _ZstdFile(io.RawIOBase):
+    """Frames of zstd, one after the other; a file that ends inside one is an `EOFError`.
+
+    The reader of the zstandard package takes such an end for that of the file.
+    """
+
+    def __init__(self, packed: IO[bytes]) -> None:
+        self._packed = packed
+        self._frame = _zstd_frame()
+        self._is_inside = False
+        self._rest = b""
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._ready:
+            block = self._rest or self._packed.read(_ZSTD_BLOCK)
+            if not block:
+                if self._is_inside:
+                    raise EOFError("zstd file ended before its end-of-frame mark")
+                return 0
+            self._unpack(block)
+        size = min(len(buffer), len(self._ready))
+        buffer[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def _unpack(self, block: bytes) -> None:
+        self._ready = memoryview(self._frame.decompress(block))
+        self._rest = b""
+        self._is_inside = not self._frame.eof
+        if self._frame.eof:
+            self._rest = self._frame.unused_data
+            self._frame = _zstd_frame()
+
+    def close(self) -> None:
+        self._packed.close()
+        super().close()
+
+
+def _zstd_frame() -> "zstandard.ZstdDecompressionObj":
+    return zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).decompressobj()
+
+
+class LongLine(str):
+    """The beginning of a line past `MAX_LINE` bytes, whose rest was skipped.
+
+    Whatever it belongs to must be set aside: what is missing is not known.
+    """
+
+    __slots__ = ()
+
+
+def text_lines(stream: Readable) -> Iterator[tuple[int, str]]:
+    r"""Numbered lines, decoded one by one; a last line that was cut short lacks its ``\n``.
+
+    UTF-8 is the rule, UTF-16 is recognised by its byte-order mark, and a single line that is
+    neither is read as Latin-1, which only free text (names, comments) is ever written in. A line
+    past `MAX_LINE` bytes comes as a `LongLine`, so that a binary blob cannot fill the memory.
+    """
+    number = 0
+    pending = b""
+    skipped: str | None = None  # what is shown of the long line that we are in
+    for block in _utf8_blocks(stream):
+        pending += block
+        if skipped is not None:
+            line_end = _LINE_END.search(pending)
+            if line_end is None:
+                pending = _last_return(pending)
+                continue
+            number += 1
+            yield number, LongLine(skipped + "\n")
+            skipped, pending = None, pending[line_end.end() :]
+        end = pending.rfind(b"\n") + 1 or pending.rfind(b"\r", 0, -1) + 1
+        if end == 0:
+            if len(pending) > MAX_LINE + 1:  # its last byte may be half of an end
+                skipped, pending = _decode(pending[:_SHOWN]).rstrip("\n"), _last_return(pending)
+            continue
+        whole, pending = pending[:end], pending[end:]
+        for line in _whole_lines(whole):
+            number += 1
+            yield number, line
+    if skipped is not None:
+        yield number + 1, LongLine(skipped + ("\n" if pending else ""))
+        return
+    for line in _split(_decode(pending)):
+        number += 1
+        yield number, line
+
+
+def _last_return(data: bytes) -> bytes:
+    """A carriage return at the end, which may be half of a line's end."""
+    return data[-1:] if data.endswith(b"\r") else b""
+
+
+def _whole_lines(data: bytes) -> list[str]:
+    lines = _split(_decode(data))
+    if len(data) <= MAX_LINE:
+        return lines
+    most = MAX_LINE + len("\n")
+    return [line if len(line) <= most else LongLine(line[:_SHOWN] + "\n") for line in lines]
+
+
+def _utf8_blocks(stream: Readable) -> Iterator[bytes]:
+    """The stream without its byte-order mark; UTF-16 is turned into UTF-8 on the way."""
+    block = stream.read(_BLOCK)
+    if block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
+        while block:
+            yield decoder.decode(block).encode()
+            block = stream.read(_BLOCK)
+        yield decoder.decode(b"", True).encode()
+        return
+    block = block.removeprefix(codecs.BOM_UTF8)
+    while block:
+        yield block
+        block = stream.read(_BLOCK)
+
+
+def _decode(data: bytes) -> str:
+    """Text of whole lines; one that is not UTF-8 is taken for Latin-1."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = "\n".join(_decode_line(line) for line in data.split(b"\n"))
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def _decode_line(line: bytes) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        return line.decode("latin-1")
+
+
+def _split(text: str) -> list[str]:
+    """Lines with their ends (`str.splitlines` would also split at form feeds and the like)."""
+    lines = [line + "\n" for line in text.split("\n")]
+    last = lines.pop()[:-1]
+    return [*lines, last] if last else lines
+
+
+def content_hash(path: Path) -> str:
+    """SHA-256 of a file's bytes, or of all files below a folder in the order of their names.
+
+    Files of a folder that cannot be read are counted as such: readers skip them, too.
+    """
+    digest = hashlib.sha256()
+    if path.is_dir():
+        for file in files_below(path):
+            try:
+                content = content_hash(file)
+            except OSError:
+                content = "unreadable"
+            name = file.relative_to(path)
+            digest.update(f"{name}\0{content}\0".encode(errors="surrogateescape"))
+        return digest.hexdigest()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def files_below(folder: Path) -> list[Path]:
+    """Files below a folder by name, hidden ones left out: readers do so, and locks are hidden."""
+    return sorted(path for path in paths_below(folder) if path.is_file())
+
+
+def paths_below(folder: Path) -> Iterator[Path]:
+    """All but folders below a folder; hidden ones left out, links followed, never in circles."""
+    return _below(folder, set())
+
+
+def _below(folder: Path, seen: set[Path]) -> Iterator[Path]:
+    real = folder.resolve()
+    if real in seen:
+        return
+    seen.add(real)
+    for entry in sorted(folder.iterdir()):
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir():
+            yield from _below(entry, seen)
+        else:
+            yield entry
+
+
+# The archive's end: a mark, counts of disks and members, size and place of the directory.
+_END = struct.Struct("<4s4H2LH")
+_LONGEST_COMMENT = 65_535
+_WIDE_END = struct.Struct("<4sQ2H2L4Q")  # the same for archives past 4 GB or 65,535 members
+_WIDE_PLACE = struct.Struct("<4sLQL")  # where that one is
+# One member of the directory: a mark, then what is not needed here, and three lengths.
+_MEMBER = struct.Struct("<4s24x3H12x")
+_UNPACKED_WHOLE = {zipfile.ZIP_BZIP2}  # Python unpacks all that it is given to read
+_NOT_READ = {zipfile.ZIP_LZMA}  # it may ask for four gigabytes to unpack one byte
+_SMALL_READS = 4_096
+
+
+def zip_sources(path: Path) -> Iterator[Source | InputError]:
+    """Members of an archive, in the order of their names; the reason where one cannot be read.
+
+    Names only name the members in messages: since nothing is unpacked to disk, ``../a.mgf`` and
+    ``/a.mgf`` do no harm and are read as any other. Folders, hidden members (a dot before their
+    name or that of their folder) and ``__MACOSX``, which no person has put there, are left out.
+
+    Raises
+    ------
+    InputError
+        Damaged, past its bounds, an Office document, or without any file.
+    """
+    _check_directory(path)
+    try:
+        archive = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, struct.error) as error:
+        raise InputError(path, f"damaged archive ({str(error)[:150]})") from error
+    members = [info for info in archive.infolist() if not info.is_dir() and not _is_hidden(info)]
+    if not members:
+        raise InputError(path, "the archive holds no files")
+    if any(info.filename == "[Content_Types].xml" for info in members):
+        raise InputError(path, "is an Office document; export it as text first")
+    unfolded = sum(info.file_size for info in members)
+    if unfolded > max(RATIO_FROM, MAX_RATIO * path.stat().st_size):
+        raise InputError(path, _unfolds(unfolded))
+    # By place where names are equal: each of them is another file.
+    members.sort(key=lambda info: (info.filename, info.header_offset))
+    return (_source(path, archive, info) for info in members)
+
+
+def _source(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Source | InputError:
+    name = f"{path}: {' '.join(info.filename.split())[:300]}"
+    if info.compress_type in _NOT_READ:
+        return InputError(name, "is packed with LZMA, expected deflate, bzip2 or no packing")
+    if info.file_size > max(RATIO_FROM, MAX_RATIO * info.compress_size):
+        return InputError(name, _unfolds(info.file_size))
+    try:
+        return member_source(name, info.filename, functools.partial(_open, archive, info))
+    except InputError as error:
+        return error
+
+
+def _open(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
+    stream = archive.open(info)
+    if info.compress_type in _UNPACKED_WHOLE:
+        return io.BufferedReader(_SmallReads(stream), _SMALL_READS)
+    return stream
+
+
+class _SmallReads(io.RawIOBase):
+    """A stream that is asked for a little at a time, whatever is asked of this one."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = self._stream.read(min(len(buffer), _SMALL_READS))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def _unfolds(size: int) -> str:
+    return f"unfolds to {size:,} bytes, more than {MAX_RATIO} times its size, and is not read"
+
+
+def _is_hidden(info: zipfile.ZipInfo) -> bool:
+    parts = info.filename.replace("\\", "/").split("/")
+    return any(
+        part == "__MACOSX" or (part.startswith(".") and part not in {".", ".."}) for part in parts
+    )
+
+
+def _check_directory(path: Path) -> None:
+    """Refuse an archive whose list of members alone would fill the memory."""
+    with path.open("rb") as file:
+        place, size = _directory(file)
+        if size > MAX_ZIP_DIRECTORY:
+            reason = f"its list of members has {size:,} bytes, expected at most"
+            raise InputError(path, f"{reason} {MAX_ZIP_DIRECTORY:,}")
+        file.seek(place)
+        members = _count(file.read(size))
+    if members > MAX_ZIP_MEMBERS:
+        raise InputError(path, f"holds more than {MAX_ZIP_MEMBERS:,} members")
+
+
+def _directory(file: IO[bytes]) -> tuple[int, int]:
+    """Place and size of the list of members; zeros where the end of the archive is not found.
+
+    The list stands right before the archive's end, as zipfile reads it, whatever place is stated.
+    """
+    length = file.seek(0, io.SEEK_END)
+    start = max(0, length - _END.size - _LONGEST_COMMENT)
+    file.seek(start)
+    tail = file.read()
+    place = tail.rfind(b"PK\5\6", 0, len(tail) - _END.size + 4)
+    if place < 0:
+        return 0, 0
+    end = start + place
+    size = int(_END.unpack_from(tail, place)[5])
+    wide = _wide_directory(file, end)
+    if wide is not None:
+        end, size = wide
+    return max(0, end - size), size
+
+
+def _wide_directory(file: IO[bytes], end: int) -> tuple[int, int] | None:
+    if end < _WIDE_PLACE.size + _WIDE_END.size:
+        return None
+    file.seek(end - _WIDE_PLACE.size)
+    mark = file.read(4)
+    if mark != b"PK\6\7":
+        return None
+    place = end - _WIDE_PLACE.size - _WIDE_END.size
+    file.seek(place)
+    values = _WIDE_END.unpack(file.read(_WIDE_END.size))
+    return (place, int(values[8])) if values[0] == b"PK\6\6" else None
+
+
+def _count(directory: bytes) -> int:
+    """Members of a directory, one past the most at most."""
+    place = members = 0
+    while place + _MEMBER.size <= len(directory) and members <= MAX_ZIP_MEMBERS:
+        mark, name, extra, comment = _MEMBER.unpack_from(directory, place)
+        if mark != b"PK\1\2":
+            break
+        members += 1
+        place += _MEMBER.size + name + extra + comment
+    return members

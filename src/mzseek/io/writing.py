@@ -1,0 +1,232 @@
+"""Write files and folders atomically, and name disk errors in one line."""
+
+import contextlib
+import ctypes
+import errno
+import functools
+import glob
+import os
+import re
+import secrets
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+
+from mzseek.core.errors import WriteError
+
+# Never raised by reading: whatever was being done, it is the output that could not be written.
+_OF_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+_RUST = re.compile(r"\(os error (\d+)\)")  # safetensors has errors of its own, with this in them
+
+
+@contextlib.contextmanager
+def naming_output(target: Path) -> Iterator[None]:
+    """Say of ``target`` that it cannot be written, whichever library was writing.
+
+    Raises
+    ------
+    WriteError
+        The disk is full, a quota is, a file may not grow, or nothing may be written there.
+    """
+    try:
+        yield
+    except WriteError as error:  # of a part of it, which has a hidden name
+        raise WriteError(target, error.reason) from error
+    except Exception as error:
+        reason = fault_of_disk(error)
+        if reason is None:
+            raise
+        raise WriteError(target, f"cannot be written ({reason})") from error
+
+
+def fault_of_disk(error: Exception) -> str | None:
+    """What the disk said, if it was the disk.
+
+    Examples
+    --------
+    >>> fault_of_disk(OSError(errno.ENOSPC, "Error writing bytes to file. Detail: ..."))
+    'No space left on device'
+    >>> fault_of_disk(ValueError("something else"))
+    """
+    number = error.errno if isinstance(error, OSError) else None
+    if number is None and (match := _RUST.search(str(error))):
+        number = int(match[1])
+    return os.strerror(number) if number in _OF_WRITING else None
+
+
+_PARTIAL = ".partial-"
+_OLD = "-old"
+
+
+@contextlib.contextmanager
+def atomic_directory(target: Path) -> Iterator[Path]:
+    """A new folder that appears under its name only when the block has ended without an error.
+
+    The work is done in a hidden sibling on the same disk, so that the last step is a rename. If
+    ``target`` exists it is replaced. What a process killed outright left behind is removed when
+    the next one begins.
+
+    Raises
+    ------
+    WriteError
+        It cannot be made, or the disk is full.
+    """
+    target = target.resolve()
+    prefix = f".{target.name}{_PARTIAL}{os.getpid()}-"
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(target)
+        partial = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
+    except OSError as error:
+        raise WriteError(target, f"cannot be made ({error.strerror})") from error
+    try:
+        with _terminate_as_interrupt(), naming_output(target):
+            yield partial
+            partial.chmod(0o755)  # mkdtemp makes folders that only their owner can read
+            publish(partial, target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def atomic_file(target: Path) -> Iterator[Path]:
+    """A path to write to, renamed to ``target`` when the block has ended without an error.
+
+    Raises
+    ------
+    WriteError
+        It cannot be made, or the disk is full.
+    """
+    target = target.resolve()
+    # The suffix stays, since writers choose compression by it.
+    own = f"{os.getpid()}-{secrets.token_hex(4)}-{''.join(target.suffixes[-2:])}"
+    partial = target.with_name(f".{target.name}{_PARTIAL}{own}")
+    if target.is_dir():
+        raise WriteError(target, "is a folder, expected a file to write")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(target)
+    except OSError as error:
+        raise WriteError(target, f"cannot be made ({error.strerror})") from error
+    try:
+        with naming_output(target):
+            yield partial
+            partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def publish(made: Path, target: Path) -> None:
+    """Move a finished file or folder to its name, replacing what has that name.
+
+    A file is replaced by one rename. A folder is exchanged with the old one in one step where the
+    system can (Linux, macOS), so that ``target`` is there at any time. Elsewhere the old folder is
+    renamed first; if the process is killed before the second rename, `remove_leftovers` of the next
+    one puts it back.
+
+    Parameters
+    ----------
+    made : Path
+        On the same disk as ``target``.
+    target : Path
+
+    Raises
+    ------
+    OSError
+        It cannot be renamed; then what was there is there.
+    """
+    if not target.is_dir():
+        made.replace(target)
+        return
+    old = made
+    if not _exchange(made, target):
+        old = _hidden_sibling(target, _OLD)
+        target.rename(old)
+        try:
+            made.rename(target)
+        except BaseException:
+            old.rename(target)
+            raise
+    discard(old, target)
+
+
+def discard(folder: Path, target: Path) -> None:
+    """Remove a folder beside ``target``; one half removed has no name but that of a leftover."""
+    hidden = _hidden_sibling(target)
+    folder.rename(hidden)
+    shutil.rmtree(hidden, ignore_errors=True)
+
+
+def remove_leftovers(target: Path) -> None:
+    """Remove what killed processes left, and put back what one had moved out of its way."""
+    for leftover in sorted(target.parent.glob(f".{glob.escape(target.name)}{_PARTIAL}*")):
+        if leftover.name.endswith(_OLD) and not target.exists():
+            leftover.rename(target)
+            continue
+        owner = leftover.name.partition(_PARTIAL)[2].partition("-")[0]
+        if owner.isdigit() and _is_running(int(owner)):
+            continue
+        if leftover.is_dir():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            leftover.unlink(missing_ok=True)
+
+
+def _hidden_sibling(target: Path, end: str = "") -> Path:
+    own = f"{os.getpid()}-{secrets.token_hex(4)}{end}"
+    return target.with_name(f".{target.name}{_PARTIAL}{own}")
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange the names of two folders in one step; False where the system cannot."""
+    call = _exchange_call()
+    return call is not None and call(os.fsencode(one), os.fsencode(other)) == 0
+
+
+@functools.cache
+def _exchange_call() -> Callable[[bytes, bytes], int] | None:
+    """Return the system's function for it: ``renameat2`` of Linux, ``renamex_np`` of macOS."""
+    if sys.platform == "win32":
+        return None
+    library = ctypes.CDLL(None)
+    if hasattr(library, "renameat2"):
+        here, flag = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+        return lambda one, other: int(
+            library.renameat2(here, one, here, other, ctypes.c_uint(flag))
+        )
+    if hasattr(library, "renamex_np"):
+        flag = 2  # RENAME_SWAP
+        return lambda one, other: int(library.renamex_np(one, other, ctypes.c_uint(flag)))
+    return None
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+@contextlib.contextmanager
+def _terminate_as_interrupt() -> Iterator[None]:
+    """Let SIGTERM unwind the stack as Ctrl-C does, so that `finally` blocks clean up."""
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        previous = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:  # only the main thread may set handlers; elsewhere there is none to set
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)

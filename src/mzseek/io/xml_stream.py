@@ -1,0 +1,197 @@
+"""Stream the elements of one huge XML file in constant memory."""
+
+from collections import deque
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from xml.parsers import expat
+
+from mzseek.io.sources import (
+    MAX_DEPTH,
+    MAX_ELEMENT_TEXT,
+    MAX_ELEMENTS,
+    MAX_NAMES,
+    MAX_TAG,
+    Readable,
+)
+
+_CHUNK = 1 << 16
+
+
+class BrokenXmlError(Exception):
+    """XML that cannot be read on; the message says why."""
+
+
+@dataclass(slots=True)
+class Element:
+    """An element with what it holds.
+
+    Attributes
+    ----------
+    name : str
+        Without a prefix.
+    attributes : dict of str to str
+    children : list of Element
+        In the file's order.
+    texts : list of str
+        Pieces of the text directly inside it.
+    fault : str or None
+        Set if it is past its bounds: it then holds only what came before.
+    size : int
+        Characters of its texts and attributes, children included; for elements asked for only.
+    """
+
+    name: str
+    attributes: dict[str, str] = field(default_factory=dict)
+    children: list["Element"] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    fault: str | None = None
+    size: int = 0
+
+    @property
+    def text(self) -> str:
+        """The text directly inside it."""
+        return "".join(self.texts)
+
+    def all(self, *path: str) -> list["Element"]:
+        """Elements below it that such a path of names leads to.
+
+        Examples
+        --------
+        >>> run = Element("run", children=[Element("list", children=[Element("a"), Element("b")])])
+        >>> [element.name for element in run.all("list", "b")]
+        ['b']
+        """
+        inside = [self]
+        for name in path:
+            inside = [child for one in inside for child in one.children if child.name == name]
+        return inside
+
+
+def iter_elements(stream: Readable, names: Collection[str]) -> Iterator[Element]:
+    """Elements of these names, wherever they are, each with all that is inside it.
+
+    One that stands inside another of them is given on its own, after the outer one, which is given
+    without what follows the inner one (mzXML's scans are so nested). An element past its bounds is
+    given with a ``fault``, and its end is looked for in constant memory.
+
+    Raises
+    ------
+    BrokenXmlError
+        Not well formed, past the bounds of a file, or with entities of its own.
+
+    Examples
+    --------
+    >>> import io
+    >>> stream = io.BytesIO(b'<run><scan num="1"><peaks>AA</peaks></scan><scan num="2"/></run>')
+    >>> [(scan.attributes["num"], len(scan.children)) for scan in iter_elements(stream, ["scan"])]
+    [('1', 1), ('2', 0)]
+    """
+    collector = _Collector(names)
+    parser, kept_names = _parser(collector)
+    fed = 0
+    more = True
+    while more:
+        data = stream.read(_CHUNK)
+        more = bool(data)
+        fed += len(data)
+        fault: Exception | None = None
+        try:
+            parser.Parse(data, not more)
+        except (expat.ExpatError, BrokenXmlError, ValueError, LookupError) as error:
+            fault = error  # the last two: encodings that are unknown
+        while collector.done:
+            yield collector.done.popleft()
+        if fault is not None:
+            raise BrokenXmlError(str(fault)) from fault
+        if fed - parser.CurrentByteIndex > MAX_TAG:
+            raise BrokenXmlError(f"a tag is longer than {MAX_TAG:,} bytes")
+        if len(kept_names) > MAX_NAMES:
+            raise BrokenXmlError(f"more than {MAX_NAMES:,} names of elements and attributes")
+
+
+def _parser(collector: "_Collector") -> tuple[expat.XMLParserType, dict[str, str]]:
+    kept_names: dict[str, str] = {}
+    parser = expat.ParserCreate(intern=kept_names)
+    parser.buffer_text = True
+    parser.buffer_size = _CHUNK
+    parser.StartElementHandler = collector.start
+    parser.EndElementHandler = collector.end
+    parser.CharacterDataHandler = collector.text
+    parser.EntityDeclHandler = _refuse_entity
+    return parser, kept_names
+
+
+def _refuse_entity(*_: object) -> None:
+    raise BrokenXmlError("it declares entities, which can unfold without end")
+
+
+class _Collector:
+    """Builds the elements asked for out of the parser's events; all others leave no trace."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self.done: deque[Element] = deque()
+        self._names = frozenset(names)
+        self._depth = 0
+        self._asked: list[Element] = []  # those asked for that are open, the outer ones given
+        self._open: list[Element] = []  # these and what is open inside them
+        self._elements = 0
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise BrokenXmlError(f"elements are nested deeper than {MAX_DEPTH}")
+        name = tag.rpartition(":")[2]
+        if name in self._names:
+            self._give_outer()
+            element = Element(name, attributes)
+            self._asked.append(element)
+            self._open.append(element)
+            self._elements = 0
+        elif self._open:
+            element = Element(name, attributes)
+            self._open.append(element)
+            self._add(element)
+
+    def _give_outer(self) -> None:
+        if self._asked and self._asked[-1] is not _GIVEN:
+            self.done.append(self._asked[-1])
+            self._asked[-1] = _GIVEN
+
+    def _add(self, element: Element) -> None:
+        asked = self._asked[-1]
+        if asked is _GIVEN or asked.fault is not None:
+            return
+        self._elements += 1
+        asked.size += sum(map(len, element.attributes.values()))
+        if self._elements > MAX_ELEMENTS:
+            asked.fault = f"holds more than {MAX_ELEMENTS:,} elements"
+        elif not self._is_too_long(asked):
+            self._open[-2].children.append(element)
+
+    def text(self, text: str) -> None:
+        if not self._open:
+            return
+        asked = self._asked[-1]
+        if asked is _GIVEN or asked.fault is not None:
+            return
+        asked.size += len(text)
+        if not self._is_too_long(asked):
+            self._open[-1].texts.append(text)
+
+    def _is_too_long(self, asked: Element) -> bool:
+        if asked.size > MAX_ELEMENT_TEXT:
+            asked.fault = f"holds more than {MAX_ELEMENT_TEXT:,} characters"
+        return asked.fault is not None
+
+    def end(self, tag: str) -> None:
+        self._depth -= 1
+        if not self._open:
+            return
+        self._open.pop()
+        if tag.rpartition(":")[2] in self._names:
+            asked = self._asked.pop()
+            if asked is not _GIVEN:
+                self.done.append(asked)
+
+
+_GIVEN = Element("")

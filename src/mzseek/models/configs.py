@@ -1,0 +1,424 @@
+"""Configurations of encoders, scorers and models; no torch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from mzseek.core.errors import ModelError
+from mzseek.core.registry import ComponentConfig, NoOptions, choose, load, option, part_from
+
+if TYPE_CHECKING:
+    from mzseek.models.encoders import Encoder
+    from mzseek.models.model import Retriever
+    from mzseek.models.scorers import Scorer
+
+
+@dataclass(frozen=True)
+class EncoderKind:
+    """Facts about an encoder.
+
+    Attributes
+    ----------
+    name : str
+    code : str
+        The class of its network, ``module:name``; torch is not loaded before it is asked for.
+    options : type
+        A dataclass: the options that it has. One is ``width``, the length of an embedding.
+    reads : str
+        ``bins`` (`SparseRows`) or ``peaks`` (`PeakLists`): what a batch must carry for it.
+    sees_spectrum : bool
+        False for the controls, which must do without the peaks.
+    takes_bins : bool
+        Is its network built for a number of bins?
+    repeats : str or None
+        The option that says how many layers alike it has, where there is one.
+    """
+
+    name: str
+    code: str
+    options: type
+    reads: str
+    sees_spectrum: bool = True
+    takes_bins: bool = False
+    repeats: str | None = None
+
+    @property
+    def network(self) -> "type[Encoder]":
+        """The class of its network, built from the options by name (and ``bins``)."""
+        network: type[Encoder] = load(self.code)
+        return network
+
+
+@dataclass(frozen=True)
+class BlindOptions:
+    """Options of the control."""
+
+    width: int = option(1024, "length of an embedding", above=0)
+
+
+BLIND_ENCODER = EncoderKind(
+    "blind", "mzseek.models.encoders:BlindEncoder", BlindOptions, reads="bins",
+    sees_spectrum=False,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DeepSetsOptions:
+    """Options of DeepSets."""
+
+    width: int = option(1024, "length of an embedding", above=0)
+    hidden: int = option(512, "width of the MLP on peaks", above=0)
+    dropout: float = option(0.25, "share of entries left out in training", least=0, below=1)
+
+
+DEEPSETS_ENCODER = EncoderKind(
+    "deepsets", "mzseek.models.encoders:DeepSets", DeepSetsOptions, reads="peaks"
+)
+
+
+@dataclass(frozen=True)
+class MlpOptions:
+    """Options of the MLP."""
+
+    width: int = option(1024, "length of an embedding", above=0)
+    blocks: int = option(3, "blocks; the paper's equation has 3, its published runs 2", least=0)
+    dropout: float = option(0.25, "share of entries left out in training", least=0, below=1)
+
+
+MLP_ENCODER = EncoderKind(
+    "mlp", "mzseek.models.encoders:BinnedMlp", MlpOptions, reads="bins",
+    takes_bins=True, repeats="blocks",
+)  # fmt: skip
+
+
+INTENSITIES = ("sqrt", "log", "linear")
+
+
+@dataclass(frozen=True)
+class PeaksAndLossesOptions:
+    """Options of the MLP on peaks and losses."""
+
+    width: int = option(1024, "length of an embedding", above=0)
+    blocks: int = option(3, "blocks, as the mlp has them", least=0)
+    dropout: float = option(0.25, "share of entries left out in training", least=0, below=1)
+    bin_width: float = option(0.1, "width of a bin of m/z", least=0.001)
+    highest: float = option(1000.0, "m/z from which on all is in the last bin", above=0, most=1e5)
+    intensities: str = option("sqrt", "what is read of an intensity", among=INTENSITIES)
+    precursor_bin: float = option(
+        0.0, "width of bins of the precursor m/z; 0 leaves it out", least=0
+    )
+    peak_dropout: float = option(0.2, "share of peaks left out in training", least=0, below=1)
+
+
+PEAKS_AND_LOSSES_ENCODER = EncoderKind(
+    "peaks-and-losses", "mzseek.models.encoders:PeaksAndLosses",
+    PeaksAndLossesOptions, reads="peaks", repeats="blocks",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PrecursorOptions:
+    """Options of the MLP on precursors."""
+
+    width: int = option(1024, "length of an embedding", above=0)
+    dropout: float = option(0.25, "share of entries left out in training", least=0, below=1)
+
+
+PRECURSOR_ENCODER = EncoderKind(
+    "precursor", "mzseek.models.encoders:PrecursorMlp", PrecursorOptions,
+    reads="peaks", sees_spectrum=False,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TransformerOptions:
+    """Options of the transformer."""
+
+    width: int = option(1024, "length of an embedding", above=0)
+    tokens: int = option(256, "width inside the transformer, a multiple of heads", above=0)
+    layers: int = option(3, "layers", least=1)
+    heads: int = option(8, "heads of attention", above=0)
+    dropout: float = option(0.25, "share of entries left out in training", least=0, below=1)
+
+    def __post_init__(self) -> None:
+        if self.heads > 0 and self.tokens % self.heads:
+            raise ModelError(
+                f"encoder transformer: tokens is {self.tokens}, expected a multiple of heads, "
+                f"which is {self.heads}"
+            )
+
+
+TRANSFORMER_ENCODER = EncoderKind(
+    "transformer", "mzseek.models.encoders:PeakTransformer",
+    TransformerOptions, reads="peaks", repeats="layers",
+)  # fmt: skip
+
+
+ENCODERS: dict[str, EncoderKind] = {
+    kind.name: kind
+    for kind in (
+        MLP_ENCODER,
+        PEAKS_AND_LOSSES_ENCODER,
+        TRANSFORMER_ENCODER,
+        DEEPSETS_ENCODER,
+        PRECURSOR_ENCODER,
+        BLIND_ENCODER,
+    )
+}
+
+
+def encoder_named(name: str) -> EncoderKind:
+    """Facts about the encoder of that name."""
+    return choose(ENCODERS, name, "encoder", ModelError)
+
+
+@dataclass(frozen=True)
+class ScorerKind:
+    """Facts about a scorer.
+
+    Attributes
+    ----------
+    name : str
+    code : str
+        The class of its network, ``module:name``; torch is not loaded before it is asked for.
+    reads_fingerprint : bool
+        Does it read the predicted fingerprint (or the embedding)?
+    options : type
+        A dataclass: the options that it has.
+    sizes : tuple of str
+        What else its network is built from: ``width``, the length of an embedding, and ``bits``,
+        that of a fingerprint.
+    maps_candidates : bool
+        Does it have weights that candidates pick rows of? Then their transpose is worth making.
+    similarity : str or None
+        Where a score is a plain similarity of the predicted fingerprint: its name.
+    """
+
+    name: str
+    code: str
+    reads_fingerprint: bool
+    options: type = NoOptions
+    sizes: tuple[str, ...] = ()
+    maps_candidates: bool = True
+    similarity: str | None = None
+
+    @property
+    def network(self) -> "type[Scorer]":
+        """The class of its network, built from the options and the sizes by name."""
+        network: type[Scorer] = load(self.code)
+        return network
+
+
+@dataclass(frozen=True)
+class EmbCosOptions:
+    """Options of emb-cos."""
+
+    projected: int = option(256, "dimensions of the learned space", above=0)
+
+
+EMB_COS_SCORER = ScorerKind(
+    "emb-cos", "mzseek.models.scorers:EmbCos", reads_fingerprint=False,
+    options=EmbCosOptions, sizes=("width", "bits"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class EmbMlpOptions:
+    """Options of emb-mlp."""
+
+    projected: int = option(256, "dimensions of the learned space", above=0)
+    dropout: float = option(0.25, "share of entries left out in training", least=0, below=1)
+
+
+EMB_MLP_SCORER = ScorerKind(
+    "emb-mlp", "mzseek.models.scorers:EmbMlp", reads_fingerprint=False,
+    options=EmbMlpOptions, sizes=("width", "bits"),
+)  # fmt: skip
+
+
+FP_COS_SCORER = ScorerKind(
+    "fp-cos", "mzseek.models.scorers:FpCos", reads_fingerprint=True,
+    maps_candidates=False, similarity="cosine",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FpMlpOptions:
+    """Options of fp-mlp."""
+
+    dropout: float = option(0.25, "share of entries left out in training", least=0, below=1)
+    hidden: int = option(0, "length of the first layer; 0: 3/8 of the bits, as published", least=0)
+
+    def first_layer(self, bits: int) -> int:
+        """Length of the first layer, for fingerprints of so many bits."""
+        return self.hidden or 3 * bits // 8
+
+
+FP_MLP_SCORER = ScorerKind(
+    "fp-mlp", "mzseek.models.scorers:FpMlp", reads_fingerprint=True,
+    options=FpMlpOptions, sizes=("bits",),
+)  # fmt: skip
+
+
+SCORERS: dict[str, ScorerKind] = {
+    kind.name: kind
+    for kind in (
+        FP_COS_SCORER,
+        EMB_COS_SCORER,
+        FP_MLP_SCORER,
+        EMB_MLP_SCORER,
+    )
+}
+
+
+def scorer_named(name: str) -> ScorerKind:
+    """Facts about the scorer of that name."""
+    return choose(SCORERS, name, "scorer", ModelError)
+
+
+BASELINES = ("random",)  # what a model can be compared with, scored without one
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """Everything that is needed to build a model, apart from its weights.
+
+    Attributes
+    ----------
+    encoder, scorer : ComponentConfig
+        Names in `ENCODERS` and `SCORERS`, with the options of each.
+    bins, bits : int
+        Lengths of a binned spectrum and of a fingerprint.
+
+    Examples
+    --------
+    >>> ModelSpec.of("mlp", "emb-cos", encoder={"width": 512}).to_dict()["encoder"]
+    {'name': 'mlp', 'options': {'width': 512, 'blocks': 3, 'dropout': 0.25}}
+    """
+
+    encoder: ComponentConfig
+    scorer: ComponentConfig
+    bins: int
+    bits: int
+
+    @classmethod
+    def of(
+        cls,
+        encoder_name: str = "mlp",
+        scorer_name: str = "fp-cos",
+        bins: int = 10_050,
+        bits: int = 4096,
+        *,
+        encoder: Mapping[str, Any] | None = None,
+        scorer: Mapping[str, Any] | None = None,
+    ) -> "ModelSpec":
+        """A model by the names of its parts, and the options of each that are not the default."""
+        return cls(
+            encoder_part(encoder_name, encoder), scorer_part(scorer_name, scorer), bins, bits
+        )
+
+    @property
+    def encoder_kind(self) -> EncoderKind:
+        """Facts about the encoder."""
+        return encoder_named(self.encoder.name)
+
+    @property
+    def scorer_kind(self) -> ScorerKind:
+        """Facts about the scorer."""
+        return scorer_named(self.scorer.name)
+
+    @property
+    def width(self) -> int:
+        """Length of an embedding."""
+        return int(self.encoder.options.width)
+
+    @property
+    def repeats(self) -> int:
+        """How many layers alike the encoder has; 0 where it has no such layers."""
+        name = self.encoder_kind.repeats
+        return int(getattr(self.encoder.options, name)) if name else 0
+
+    @property
+    def predicts_fingerprint(self) -> bool:
+        """Whether it has a head that predicts a fingerprint: its scorer reads one."""
+        return self.scorer_kind.reads_fingerprint
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "encoder": self.encoder.to_dict(),
+            "scorer": self.scorer.to_dict(),
+            "bins": self.bins,
+            "bits": self.bits,
+        }
+
+    def flat(self) -> dict[str, Any]:
+        """Every option by its whole name (``encoder.width``), to tell two models apart."""
+        named: dict[str, Any] = {"encoder": self.encoder.name, "scorer": self.scorer.name}
+        for name, part in (("encoder", self.encoder), ("scorer", self.scorer)):
+            named |= {f"{name}.{key}": value for key, value in vars(part.options).items()}
+        return named | {"bins": self.bins, "bits": self.bits}
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> "ModelSpec":
+        """From plain data.
+
+        Raises
+        ------
+        ModelError
+            A field is missing, a name is unknown, or a value does not fit.
+        """
+        names = [field.name for field in fields(cls)]
+        if set(description) != set(names):
+            odd = sorted(set(description) ^ set(names))
+            differs = ", ".join(" ".join(name.split()) for name in odd)[:100]
+            raise ModelError(f"model description differs in {differs}, expected {', '.join(names)}")
+        for name in ("bins", "bits"):
+            if type(description[name]) is not int or description[name] < 1:
+                raise ModelError(f"{name} is {repr(description[name])[:40]}, expected 1 or more")
+        return cls(
+            part_from(ENCODERS, description["encoder"], "encoder", ModelError),
+            part_from(SCORERS, description["scorer"], "scorer", ModelError),
+            description["bins"],
+            description["bits"],
+        )
+
+
+def encoder_part(name: str, options: Mapping[str, Any] | None = None) -> ComponentConfig:
+    """An encoder with these options and the defaults of the others."""
+    return part_from(ENCODERS, {"name": name, "options": options or {}}, "encoder", ModelError)
+
+
+def scorer_part(name: str, options: Mapping[str, Any] | None = None) -> ComponentConfig:
+    """A scorer with these options and the defaults of the others."""
+    return part_from(SCORERS, {"name": name, "options": options or {}}, "scorer", ModelError)
+
+
+def build(spec: ModelSpec, *, seed: int | None = None) -> "Retriever":
+    """A model with fresh weights.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    seed : int, optional
+        Of the weights; the global random state is left as it was.
+
+    Returns
+    -------
+    Retriever
+    """
+    import torch
+
+    from mzseek.models.layers import FingerprintHead
+    from mzseek.models.model import Retriever
+
+    encoder_kind, scorer_kind = spec.encoder_kind, spec.scorer_kind
+    bins = {"bins": spec.bins} if encoder_kind.takes_bins else {}
+    sizes = {name: getattr(spec, name) for name in scorer_kind.sizes}
+    with torch.random.fork_rng(devices=[], enabled=seed is not None):
+        if seed is not None:
+            torch.manual_seed(seed)
+        encoder = encoder_kind.network(**bins, **vars(spec.encoder.options))
+        scorer = scorer_kind.network(**sizes, **vars(spec.scorer.options))
+        head = FingerprintHead(spec.width, spec.bits) if spec.predicts_fingerprint else None
+        return Retriever(encoder, head, scorer)

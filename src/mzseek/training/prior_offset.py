@@ -1,0 +1,133 @@
+"""A fixed prior term in the softmax of the training objective.
+
+Measured molecules differ from their decoys in ways that need no spectrum to see, and a listwise
+loss learns these first. With the score of a blind scorer standing beside that of the network, the
+loss is small where the blind scorer is right already, and what the network learns is the rest. The
+offset is there in training alone: a network's own score does without.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mzseek.core.errors import RunError
+from mzseek.core.ragged import gather, pointers
+from mzseek.evidence.decoys import GROUPS, BlindLists, best_strength, cross_fitted
+from mzseek.evidence.fitting import groups_from
+from mzseek.evidence.prior import STRENGTHS, blind_rows
+from mzseek.evidence.queries import with_lists
+from mzseek.parallel.engine import Progress, silent
+from mzseek.prepared.layout import SAME_FINGERPRINT
+from mzseek.prepared.reader import Prepared
+
+Ints = npt.NDArray[np.int64]
+_TAUGHT = 64  # candidates of a list that the scorer is fitted on; the weights it finds are the same
+
+
+@dataclass(frozen=True, eq=False)
+class Offsets:
+    """A number for every candidate of the training lists, in nats.
+
+    Attributes
+    ----------
+    place : int64 array, shape (molecules of the folder,)
+        The list of each measured molecule, -1 where it has none.
+    pointers : int64 array, shape (lists + 1,)
+    values : float32 array
+        List after list, candidates in the order of the prepared folder.
+    facts : dict
+        What made them, for ``run.json``.
+    """
+
+    place: Ints
+    pointers: Ints
+    values: npt.NDArray[np.float32]
+    facts: dict[str, Any]
+
+    def of(self, molecules: npt.NDArray[np.integer]) -> npt.NDArray[np.float32]:
+        """Those of the lists of some molecules, strung together as a batch has them."""
+        _, (found,) = gather(self.pointers, (self.values,), self.place[molecules])
+        return np.asarray(found)
+
+
+def prior_offsets(
+    prepared: Prepared,
+    setting: str,
+    progress: Progress = silent,
+    *,
+    strengths: Sequence[float] = STRENGTHS,
+) -> Offsets:
+    """How much each candidate looks like a measured molecule, said by others than its list.
+
+    The scorer is `mzseek.evidence.prior`, on the bits of fingerprints and their number. It is
+    fitted on the train fold, where every molecule counts once, and cross-fitted: the scorer of a
+    list has learned from no molecule of the structure group of its truth. The penalty is the one
+    under which the truths of one group are most probable for what the others taught.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    setting : str
+        Name of the candidate lists.
+    progress : callable of (stage, done, total)
+    strengths : sequence of float
+        Penalties to choose among.
+
+    Raises
+    ------
+    RunError
+        All molecules of the train fold are alike, so that nothing is left to learn from.
+    """
+    molecules, groups = offset_groups(prepared, setting)
+    lists = _lists(prepared, setting, molecules)
+    taught = lists.at_most(_TAUGHT, seed=0)
+    first = groups == groups.min()
+    tuned = best_strength(
+        taught.only(np.flatnonzero(~first)), taught.only(np.flatnonzero(first)), strengths, progress
+    )
+    values = cross_fitted(lists, groups, taught, groups, tuned)
+    place = np.full(len(prepared.candidates(setting).list_of), -1, np.int64)
+    place[molecules] = np.arange(len(molecules))
+    facts = {
+        "by": "prior", "l2": tuned.l2, "molecules": len(molecules),
+        "groups": len(np.unique(groups)), "in_predictions": False,
+    }  # fmt: skip
+    return Offsets(place, pointers(lists.counts), values.astype(np.float32), facts)
+
+
+def offset_groups(prepared: Prepared, setting: str) -> tuple[Ints, Ints]:
+    """Train molecules with a list that has them, and the structure group of each.
+
+    Raises
+    ------
+    RunError
+        There is one group alone.
+    """
+    queries = with_lists(prepared, prepared.in_fold("train"), setting, "fingerprint")
+    molecules = np.unique(prepared.molecule[queries]).astype(np.int64)
+    dealt = groups_from(prepared, molecules, GROUPS)
+    groups = dealt.group[dealt.places(prepared.blocks[molecules])]
+    if len(np.unique(groups)) < 2:
+        raise RunError(
+            f"{prepared.folder}: --offset prior is learned from molecules of another structure "
+            "cluster, and all of the train fold are in one"
+        )
+    return molecules, groups
+
+
+def _lists(prepared: Prepared, setting: str, molecules: Ints) -> BlindLists:
+    """The lists of molecules, all candidates."""
+    stored = prepared.candidates(setting)
+    numbers = np.asarray(stored.list_of)[molecules]
+    ends, (members, identity) = gather(stored.indptr, (stored.molecules, stored.identity), numbers)
+    table, places = np.unique(members, return_inverse=True)
+    bits = prepared.fingerprint_rows(table)
+    return BlindLists(
+        rows=blind_rows(bits, np.empty((len(table), 0))),
+        members=places.astype(np.int64),
+        counts=np.diff(ends).astype(np.int64),
+        labels=(np.asarray(identity) & SAME_FINGERPRINT) > 0,
+    )
