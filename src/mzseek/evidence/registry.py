@@ -1,4 +1,4 @@
-"""The channels by name: one file each in `mzseek.evidence.channels`, and one line here."""
+"""Evidence channels by name: one module and one line in `CHANNELS` each."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,14 +9,13 @@ from mzseek.core.registry import LazyRegistry, check_name, choose, option_from_t
 if TYPE_CHECKING:
     from mzseek.evidence.channel import Channel
 
-_ROOM = "mzseek.evidence.channels"
 CHANNELS: "LazyRegistry[type[Channel]]" = LazyRegistry(
     {
-        "fragments": f"{_ROOM}.fragments:Fragments",
-        "analogs": f"{_ROOM}.analogs:Analogs",
-        "substructures": f"{_ROOM}.substructures:Substructures",
-        "prior": f"{_ROOM}.prior:Prior",
-        "run": f"{_ROOM}.network:Network",
+        "fragments": "mzseek.evidence.fragments:Fragments",
+        "analogs": "mzseek.evidence.analogs:Analogs",
+        "substructures": "mzseek.evidence.substructures:Substructures",
+        "prior": "mzseek.evidence.prior:Prior",
+        "run": "mzseek.evidence.network_scores:Network",
     }
 )
 
