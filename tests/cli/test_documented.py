@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import assert_understood
 from mzseek.cli.app import COMMANDS, loaded
+
+from .conftest import assert_understood
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

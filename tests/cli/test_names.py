@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import QUICK
 from mzseek.cli.app import COMMANDS
+
+from .conftest import QUICK
 
 ALL = "a [red]x[/red] [/] [bold 'q\" :smile: $\\frac$ \\[b] ü 質\\"
 NAMES = [ALL, "[red]x[/red]", "[/]", "[bold", "two  spaces", "it's", '"', "ü質𝛑", "$\\frac$", "-x"]

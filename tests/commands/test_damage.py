@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import World
 from mzseek.cli.commands.database import _show
 from mzseek.cli.commands.prepare import show_prepared
 from mzseek.core.errors import CacheError, DatabaseError, DatasetError, MzseekError, RunError
@@ -31,6 +30,8 @@ from mzseek.prepared.writer import PrepareOptions
 from mzseek.runs.run import Run
 from mzseek.training.options import Options
 from mzseek.training.train import train
+
+from .conftest import World
 
 Use = Callable[[Path], Any]
 WRONG: tuple[Any, ...] = (None, "x", -1, 1.5, True, [], {}, [None], {"x": None}, 10**30, 2**62)

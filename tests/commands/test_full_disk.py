@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import COMMANDS, SECONDS, World, contents, output, start
 from mzseek.annotation.features import Tolerance
 from mzseek.annotation.setup import setup_of
 from mzseek.bundle import Bundle
@@ -24,6 +23,8 @@ from mzseek.runs.run import Run
 from mzseek.spectra import write_mgf
 from mzseek.training.options import Options
 from mzseek.training.train import train
+
+from .conftest import COMMANDS, SECONDS, World, contents, output, start
 
 FULL = "cannot be written (No space left on device)"
 # Kilobytes that are too few for each command's output, of those that it takes.

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from conftest import SECONDS, World, start
 from mzseek.core.errors import MzseekError
 from mzseek.database import Database
 from mzseek.datasets import find_dataset
 from mzseek.prepared import Prepared
 from mzseek.runs.run import Run
+
+from .conftest import SECONDS, World, start
 
 OPENERS: dict[str, Callable[[Path], object]] = {
     "prepared folder": Prepared.open,

@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 
-from conftest import COMMANDS, SECONDS, World, contents, output, start
 from mzseek.core.errors import BusyError, MzseekError
 from mzseek.database import Database, add_molecules, build_database
 from mzseek.database.sources import file_sources
@@ -30,6 +29,8 @@ from mzseek.prepared import Prepared, prepare
 from mzseek.prepared.extra_lists import add_negatives
 from mzseek.prepared.writer import PrepareOptions
 from mzseek.runs.run import Run
+
+from .conftest import COMMANDS, SECONDS, World, contents, output, start
 
 
 def stopped_when_it_holds(process: subprocess.Popen[str], lock: Path) -> None:

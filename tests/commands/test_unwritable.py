@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import mzseek
-from conftest import CLI, COMMANDS, IN_PLACE, NAMES, SECONDS, World, contents, start
 from mzseek.core.errors import WriteError
 from mzseek.database import Database, add_molecules, build_database
 from mzseek.database.sources import file_sources
@@ -27,6 +26,8 @@ from mzseek.prepared.extra_lists import add_negatives
 from mzseek.runs.run import Run
 from mzseek.training.options import Options
 from mzseek.training.train import train
+
+from .conftest import CLI, COMMANDS, IN_PLACE, NAMES, SECONDS, World, contents, start
 
 
 def no_work(stage: str, done: int, total: int | None = None) -> None:

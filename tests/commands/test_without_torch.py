@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import CLI, World
 from mzseek.core.errors import EXTRAS
 from mzseek.datasets.demo import QUERIES
 from mzseek.prepared import Prepared
 from mzseek.runs.run import Run
+
+from .conftest import CLI, World
 
 # Python reads this when it starts: these packages are then nowhere to be found.
 _WITHOUT = """

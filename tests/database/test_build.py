@@ -12,12 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import all_rows, build, contents, write_table
 from mzseek.core.errors import DatabaseError, DatasetError, InputError, MzseekError
 from mzseek.database import Database, add_molecules, build_database
 from mzseek.database import build as parts_module
 from mzseek.database.sources import file_sources
 from mzseek.parallel import LocalEngine
+
+from .conftest import all_rows, build, contents, write_table
 
 BATCH, CHUNK = 5, 20
 

@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import build, write_table
 from mzseek.core.errors import DatabaseError
 from mzseek.database import Database
 from mzseek.database.store import COLUMNS, MASSES, MOLECULES, REJECTS, read_manifest
 from mzseek.io.manifest import Manifest
+
+from .conftest import build, write_table
 
 
 @pytest.fixture

@@ -7,13 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rdkit import DataStructs
 
-from conftest import METHANES, NAMELESS, all_rows, write_table
 from mzseek.core.errors import DatabaseError
 from mzseek.database import Database, add_molecules
 from mzseek.database import negatives as module
 from mzseek.database.negatives import Mined, Truth, mine
 from mzseek.database.sources import file_sources
 from mzseek.parallel import LocalEngine
+
+from .conftest import METHANES, NAMELESS, all_rows, write_table
 
 mined_here = partial(mine, engine=LocalEngine(1))
 

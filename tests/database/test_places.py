@@ -4,7 +4,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import METHANES, all_rows
 from mzseek.chem import inchikey_block
 from mzseek.core.errors import DatabaseError
 from mzseek.database import Database
@@ -17,6 +16,8 @@ from mzseek.database.store import (
     has_checksum,
     rows_of,
 )
+
+from .conftest import METHANES, all_rows
 
 # Two texts with one CRC-32.
 COLLIDING = ("plumless", "buckeroo")

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
-from conftest import METHANES, NAMELESS
 from mzseek.chem import FINGERPRINTS, exact_mass, fingerprints, formula, inchikey_block
 from mzseek.database.records import (
     MoleculeRecord,
@@ -12,6 +11,8 @@ from mzseek.database.records import (
     packed,
     part_schema,
 )
+
+from .conftest import METHANES, NAMELESS
 
 
 def described(*texts: str, kind: str = "morgan2", first: int = 0):

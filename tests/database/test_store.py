@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rdkit import Chem, DataStructs
 
-from conftest import METHANES, NAMELESS, all_rows, write_table
 from mzseek.chem import exact_mass, formula, inchikey_block
 from mzseek.chem.adducts import known_adducts, parse_adduct
 from mzseek.core.errors import AdductError, DatabaseError, MoleculeError
@@ -19,6 +18,8 @@ from mzseek.database.sources import file_sources
 from mzseek.database.store import COLUMNS
 from mzseek.io.manifest import measured
 from mzseek.parallel import LocalEngine
+
+from .conftest import METHANES, NAMELESS, all_rows, write_table
 
 building = settings(max_examples=12, deadline=None)
 looking = settings(

@@ -2,10 +2,11 @@ import json
 
 import pytest
 
-from conftest import ISOMERS, MEASURED, row
 from mzseek.core.errors import DatasetError
 from mzseek.datasets.check import Finding, check_dataset
 from mzseek.io.skipped import Reason
+
+from .conftest import ISOMERS, MEASURED, row
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 PHENYLALANINE = "NC(Cc1ccccc1)C(=O)O"

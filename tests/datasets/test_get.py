@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from conftest import MEASURED
 from mzseek.core.errors import BusyError, DatasetError
 from mzseek.datasets import find_dataset
 from mzseek.datasets.get import FILES, REPOSITORY, get_massspecgym
 from mzseek.io import sole_writer
 from mzseek.prepared import prepare
+
+from .conftest import MEASURED
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

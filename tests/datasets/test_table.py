@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-from conftest import row
 from mzseek.core.errors import DatasetError
 from mzseek.datasets import files as candidates_module
 from mzseek.datasets import find_dataset, read_candidates, read_table
@@ -16,6 +15,8 @@ from mzseek.datasets.files import (
 )
 from mzseek.datasets.molecules import collect
 from mzseek.io import json_stream
+
+from .conftest import row
 
 
 def test_a_set_is_found_by_its_files_names(write_set) -> None:

@@ -4,10 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from conftest import FORMS, SIMILARITIES, candidate_sets, unhurried, worth
 from mzseek.core.errors import DecisionError
 from mzseek.decision import BAND_SIMILARITIES, Bands, bands_of_lists, distribution, similarity_band
 from mzseek.decision.bands import band_of
+
+from .conftest import FORMS, SIMILARITIES, candidate_sets, unhurried, worth
 
 ROWS = [[1, 1, 0], [1, 0, 0], [0, 1, 1]]
 

@@ -3,17 +3,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from conftest import (
-    FORMS,
-    SIMILARITIES,
-    TOY,
-    TOY_P,
-    candidate_sets,
-    every,
-    expected_by_hand,
-    unhurried,
-    worth,
-)
 from mzseek.core.errors import DecisionError
 from mzseek.decision import (
     agreement_guaranteed,
@@ -25,6 +14,18 @@ from mzseek.decision import (
     regret_bounds,
     regrets_from_similarities,
     tight_similarities,
+)
+
+from .conftest import (
+    FORMS,
+    SIMILARITIES,
+    TOY,
+    TOY_P,
+    candidate_sets,
+    every,
+    expected_by_hand,
+    unhurried,
+    worth,
 )
 
 similarities = st.sampled_from(SIMILARITIES)

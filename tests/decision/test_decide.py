@@ -6,7 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from conftest import (
+from mzseek.core.errors import DecisionError
+from mzseek.decision import bayes_decision, decompose, expected_utility, regret, top_k
+
+from .conftest import (
     FORMS,
     TOY,
     TOY_P,
@@ -16,8 +19,6 @@ from conftest import (
     expected_by_hand,
     unhurried,
 )
-from mzseek.core.errors import DecisionError
-from mzseek.decision import bayes_decision, decompose, expected_utility, regret, top_k
 
 WITHIN = ("candidates", "all")
 utilities = st.sampled_from(UTILITIES)

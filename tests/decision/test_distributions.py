@@ -4,9 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from conftest import FORMS, candidate_sets, unhurried, untidy
 from mzseek.core.errors import DecisionError, MzseekError
 from mzseek.decision import UTILITIES, bayes_decision, distribution, top_k
+
+from .conftest import FORMS, candidate_sets, unhurried, untidy
 
 
 @unhurried

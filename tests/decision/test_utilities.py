@@ -4,11 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from conftest import FORMS, SIMILARITIES, candidate_sets, every, expected_by_hand, unhurried
-from conftest import UTILITIES as NAMES
 from mzseek.core.errors import DecisionError
 from mzseek.decision import UTILITIES, distribution, expected_utility, utility_named
 from mzseek.decision.utilities import expected_of_candidates
+
+from .conftest import FORMS, SIMILARITIES, candidate_sets, every, expected_by_hand, unhurried
+from .conftest import UTILITIES as NAMES
 
 
 def test_values_by_hand() -> None:

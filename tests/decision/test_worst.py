@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from conftest import every, expected_by_hand
 from mzseek.core.errors import DecisionError
 from mzseek.decision import worst_case
+
+from .conftest import every, expected_by_hand
 
 LIMITS = {
     ("hit", "bits"): lambda m: 1 / 2,

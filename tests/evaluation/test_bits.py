@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import sign
 from mzseek.core.errors import RunError
 from mzseek.core.ragged import Ragged
 from mzseek.evaluation.information_gain import bits_of, some_lists
@@ -17,6 +16,8 @@ from mzseek.evaluation.scored import Scoring
 from mzseek.metrics import bootstrap
 from mzseek.prepared import Prepared
 from mzseek.runs.run import Run
+
+from ..conftest import sign
 
 
 def of_truth(posterior) -> np.ndarray:

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import sign
 from mzseek.core.errors import RunError
 from mzseek.decision import UTILITIES, WITHIN, bayes_decision
 from mzseek.evaluation.posterior_report import DecodedFold, decode, list_distribution
@@ -16,6 +15,8 @@ from mzseek.prepared import Prepared, prepare
 from mzseek.prepared.writer import PrepareOptions
 from mzseek.runs.run import Run
 from mzseek.similarity import f1
+
+from ..conftest import sign
 
 BY_HAND = {"bits": bit_accuracy, "tanimoto": tanimoto, "cosine": cosine, "f1": f1}
 

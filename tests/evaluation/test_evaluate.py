@@ -7,7 +7,6 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from conftest import sign
 from mzseek import similarity
 from mzseek.core.errors import CacheError, RunError
 from mzseek.core.registry import Ties
@@ -19,6 +18,8 @@ from mzseek.prepared.reader import IDENTITY_BITS
 from mzseek.runs.checkpoints import kept_model
 from mzseek.runs.predictions import Predictions, random_fold
 from mzseek.runs.run import Run
+
+from ..conftest import sign
 
 HITS = ("hit_rate@1", "hit_rate@5", "hit_rate@20")
 ROWS = {

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import sign
 from mzseek.core.errors import CacheError, RunError
 from mzseek.decision import fit_calibration, fit_temperature, posterior
 from mzseek.evaluation.posteriors import Calibrated, Posterior, calibrate
@@ -15,6 +14,8 @@ from mzseek.prepared.reader import IDENTITY_BITS
 from mzseek.prepared.writer import NewMolecules, append_segment
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
+
+from ..conftest import sign
 
 OCTANOIC, NONANOIC = "CCCCCCCC(=O)O", "CCCCCCCCC(=O)O"
 HYDROXYPYRIDINE, PYRIDONE = "Oc1ccccn1", "O=c1cccc[nH]1"

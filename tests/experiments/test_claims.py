@@ -2,10 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from conftest import as_published
 from mzseek.core.errors import ExperimentError
 from mzseek.experiments import Claim, Experiment, experiment_named, names
 from mzseek.experiments.results import FAILS, HOLDS, UNTESTED, Cell, Results, verdicts
+
+from .conftest import as_published
 
 
 def judged(two: Experiment, kind: str, cells: dict[str, dict[str, float]], **details: object):

@@ -4,11 +4,12 @@ from pathlib import Path
 import pytest
 from matplotlib.image import imread
 
-from conftest import as_published
 from mzseek.core.errors import ExperimentError
 from mzseek.experiments import Experiment, experiment_named
 from mzseek.experiments.figures import draw
 from mzseek.experiments.results import Cell, Results
+
+from .conftest import as_published
 
 
 def test_an_experiment_without_a_figure_has_none(two: Experiment, tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 import math
 from dataclasses import replace
 
-from conftest import as_published
 from mzseek.experiments import Column, Experiment
 from mzseek.experiments.results import Cell, Results, shown_number
+
+from .conftest import as_published
 
 PERCENT, PLAIN = Column("a", "A", "tanimoto"), Column("b", "B", "length", unit="")
 

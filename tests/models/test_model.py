@@ -3,9 +3,10 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from conftest import flat_spec
 from mzseek.models import ENCODERS, SCORERS, ModelSpec, build
 from mzseek.tensors import PeakLists, SparseRows
+
+from .conftest import flat_spec
 
 
 def small(**changes) -> ModelSpec:

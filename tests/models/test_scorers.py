@@ -3,10 +3,11 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from conftest import flat_spec
 from mzseek.models import SCORERS
 from mzseek.models.scorers import EmbCos, EmbMlp, FpCos, FpMlp, Scorer
 from mzseek.tensors import SparseRows
+
+from .conftest import flat_spec
 
 BITS, WIDTH = 32, 12
 

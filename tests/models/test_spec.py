@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from conftest import flat_spec
 from mzseek.core.errors import ModelError
 from mzseek.models import ENCODERS, SCORERS, ModelSpec, build, encoder_named, scorer_named
 from mzseek.models.model import arrays_of
 from mzseek.runs.checkpoints import digest
+
+from .conftest import flat_spec
 
 SMALL = {"bins": 30, "bits": 32, "width": 16, "projected": 16}
 

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from datasets.conftest import ISOMERS, MEASURED
 from mzseek.chem import fingerprints, inchikey_block
 from mzseek.core.errors import CacheError, DatasetError, DecisionError, MoleculeError
 from mzseek.metrics import bit_accuracy
@@ -9,6 +8,8 @@ from mzseek.prepared import Prepared, prepare
 from mzseek.prepared.bands import set_bands
 from mzseek.prepared.writer import PrepareOptions
 from mzseek.similarity import cosine, f1, tanimoto
+
+from ..datasets.conftest import ISOMERS, MEASURED
 
 OCTANOIC = "CCCCCCCC(=O)O"  # has a twin in its mass list
 HYDROXYPYRIDINE = "Oc1ccccn1"  # its mass list has its tautomer alone

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from rdkit import Chem, DataStructs
 
-from datasets.conftest import ISOMERS, MEASURED, row
 from mzseek.chem import exact_mass, fingerprints, formula, inchikey_block, standardise
 from mzseek.core.errors import CacheError, DatabaseError, DatasetError, MoleculeError, WriteError
 from mzseek.database import Database, build_database
@@ -18,6 +17,8 @@ from mzseek.prepared import Prepared, prepare
 from mzseek.prepared.bands import set_bands
 from mzseek.prepared.extra_lists import add_negatives
 from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT
+
+from ..datasets.conftest import ISOMERS, MEASURED, row
 
 ALONE = LocalEngine(1)
 NAMELESS = "[U]" + "(F)" * 21  # a molecule that InChI has no name for

@@ -2,12 +2,13 @@ from pathlib import Path
 
 import numpy as np
 
-from datasets.conftest import row
 from mzseek.chem import fingerprints
 from mzseek.chem.molecules import describe_structure
 from mzseek.parallel import LocalEngine
 from mzseek.prepared import Prepared, prepare
 from mzseek.prepared.extra_lists import standard_forms, truths_of
+
+from ..datasets.conftest import row
 
 DRAWN = ["C[C@H](N)C(=O)[O-].[Na+]", "C/C=C/C(=O)O", "[13CH3]C(=O)[O-]", "Oc1ccccn1"]
 

@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datasets.conftest import ISOMERS, MEASURED, row
 from mzseek.chem import fingerprints
 from mzseek.core.errors import CacheError, DatasetError, InputError
 from mzseek.datasets import read_candidates
 from mzseek.prepared import Prepared, PrepareOptions, prepare
 from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT
 from mzseek.spectra import bin_spectra, read_spectra
+
+from ..datasets.conftest import ISOMERS, MEASURED, row
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 

@@ -3,7 +3,6 @@ import warnings
 import numpy as np
 import pytest
 
-from conftest import ODD_NAMES, drawn_texts
 from mzseek.export.figures import (
     curves_svg,
     drawn_labels,
@@ -11,6 +10,8 @@ from mzseek.export.figures import (
     molecule_svg,
     spectrum_svg,
 )
+
+from .conftest import ODD_NAMES, drawn_texts
 
 
 @pytest.fixture(autouse=True)

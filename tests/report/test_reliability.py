@@ -2,9 +2,10 @@ import warnings
 
 import pytest
 
-from conftest import ODD_NAMES, drawn_texts
 from mzseek.decision import Reliability, reliability
 from mzseek.export.figures import drawn_labels, reliability_svg
+
+from .conftest import ODD_NAMES, drawn_texts
 
 
 @pytest.fixture(autouse=True)

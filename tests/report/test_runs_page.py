@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from markupsafe import Markup
 
-from conftest import ODD_NAMES
 from mzseek.core.text import tell_apart
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.posterior_report import beliefs_of
@@ -16,6 +15,8 @@ from mzseek.evaluation.scored import Scoring
 from mzseek.export.figures import drawn_labels
 from mzseek.export.run_pages import METRICS, Shown, write_runs_page
 from mzseek.runs.run import Run
+
+from .conftest import ODD_NAMES
 
 
 @pytest.fixture(autouse=True)

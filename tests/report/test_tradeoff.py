@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import ODD_NAMES, drawn_texts
 from mzseek.evaluation.evaluate import Evaluation, evaluate
 from mzseek.evaluation.posterior_report import beliefs_of
 from mzseek.evaluation.scored import Scoring
@@ -13,6 +12,8 @@ from mzseek.export.figures import drawn_labels
 from mzseek.export.run_pages import DECODED, METRICS, Row, Shown, tradeoff_rows, tradeoff_svg
 from mzseek.runs.run import Description, Run
 from mzseek.training.options import Options
+
+from .conftest import ODD_NAMES, drawn_texts
 
 HITS = METRICS[:3]
 

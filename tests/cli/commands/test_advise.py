@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from conftest import QUICK, assert_understood, commands
 from mzseek.chem.fingerprinting import OF_THE_PAPER
 from mzseek.decision import first_places
 from mzseek.decision.advice import GOALS
@@ -14,6 +13,8 @@ from mzseek.evaluation.scored import Scoring
 from mzseek.prepared import Prepared
 from mzseek.prepared.bands import set_bands
 from mzseek.runs.run import Run
+
+from ..conftest import QUICK, assert_understood, commands
 
 pytestmark = pytest.mark.usefixtures("threads_kept")
 

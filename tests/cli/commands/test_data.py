@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from conftest import QUICK, commands
 from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.prepared import Prepared
 from mzseek.runs.run import Run
+
+from ..conftest import QUICK, commands
 
 SPECTRUM = "BEGIN IONS\nPEPMASS={}\nADDUCT=[M+H]+\nSMILES={}\n20.5 1\nEND IONS\n"
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import CAFFEINE
 from mzseek.database import Database
+
+from ..conftest import CAFFEINE
 
 HEADER = ["smiles", "formula", "mass", "key", "sources", "identifiers", "names"]
 

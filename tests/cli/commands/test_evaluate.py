@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import sign
 from mzseek.cli.commands.evaluate import show_beliefs
 from mzseek.core.text import tell_apart
 from mzseek.decision import UTILITIES
@@ -19,6 +18,8 @@ from mzseek.evaluation.posteriors import Abstention
 from mzseek.evaluation.scored import Scoring
 from mzseek.metrics import bootstrap
 from mzseek.runs.run import Run
+
+from ...conftest import sign
 
 ODD_NAMES = [
     r"$\frac$", "_x^2", "back\\slash", "[red]", "<b>x", "two\nlines", "a\x1b[2Jb\x07\r", " ",

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from conftest import QUICK, commands
 from mzseek.prepared import Prepared
 from mzseek.runs.run import Run
+
+from ..conftest import QUICK, commands
 
 pytestmark = pytest.mark.usefixtures("threads_kept")
 

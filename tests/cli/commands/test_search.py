@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import CAFFEINE
+from ..conftest import CAFFEINE
 
 HEADER = ["smiles", "formula", "mass", "key", "sources", "identifiers", "names"]
 Table = list[dict[str, str]]

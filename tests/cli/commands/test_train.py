@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from conftest import QUICK, commands
 from mzseek.prepared import Prepared
 from mzseek.runs.run import Run
 from mzseek.training.options import Options, list_settings
+
+from ..conftest import QUICK, commands
 
 pytestmark = pytest.mark.usefixtures("threads_kept")
 

@@ -5,8 +5,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from conftest import read, read_as, shown
 from mzseek.core.errors import InputError
+
+from ..conftest import read, read_as, shown
 
 
 def test_parquet(tmp_path: Path) -> None:

@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import read_as, shown
 from mzseek.core.errors import InputError
+
+from ..conftest import read_as, shown
 
 
 def test_lists_with_titles_of_one_word_or_more(tmp_path: Path) -> None:

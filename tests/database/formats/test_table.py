@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import read, read_as, shown
 from mzseek.core.errors import InputError, MzseekError
 from mzseek.database.formats.tables import one_line
 from mzseek.database.records import RecordsAt, describe_records
+
+from ..conftest import read, read_as, shown
 
 
 def test_columns_by_preference(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conftest import read, shown, write_workbook
 from mzseek.core.errors import InputError
 from mzseek.database.formats import tables as workbook
+
+from ..conftest import read, shown, write_workbook
 
 ROWS = [
     ["DTXSID", "PREFERRED_NAME", "SMILES", "MONOISOTOPIC_MASS", "MS_READY_SMILES"],

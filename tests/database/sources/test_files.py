@@ -10,10 +10,11 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import read, read_as, read_twice, shown
 from mzseek.core.errors import InputError
 from mzseek.database.sources import file_sources, read_molecules
 from mzseek.io import open_source, text_lines
+
+from ..conftest import read, read_as, read_twice, shown
 
 PACKINGS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,

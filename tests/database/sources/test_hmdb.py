@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Rejects, read_twice
 from mzseek.core.errors import MzseekError
 from mzseek.database.sources import hmdb_sources, hmdb_table, read_hmdb
+
+from ..conftest import Rejects, read_twice
 
 
 @pytest.mark.skipif(find_spec("pyopenms") is None, reason="pyopenms is not installed")

@@ -3,10 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Rejects, read_twice, shown
 from mzseek.core.errors import InputError
 from mzseek.database.records import MoleculeRecord
 from mzseek.database.sources import pubchem_sources, read_pubchem
+
+from ..conftest import Rejects, read_twice, shown
 
 
 def test_pubchem_with_and_without_titles(tmp_path: Path) -> None:

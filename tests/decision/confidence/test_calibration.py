@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import unhurried
 from mzseek.core.errors import DecisionError
 from mzseek.decision import (
     Calibration,
@@ -14,6 +13,8 @@ from mzseek.decision import (
     posterior,
     reliability,
 )
+
+from ..conftest import unhurried
 
 lists = st.lists(
     st.lists(st.floats(-50, 50, width=32), min_size=1, max_size=6), min_size=1, max_size=5

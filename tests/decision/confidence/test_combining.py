@@ -3,9 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import unhurried
 from mzseek.core.errors import DecisionError
 from mzseek.decision import Combination, fit_combination, posterior
+
+from ..conftest import unhurried
 
 
 def lists(rng, queries: int, most: int = 9):

@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import unhurried
 from mzseek.core.errors import DecisionError
 from mzseek.decision import (
     Calibration,
@@ -14,6 +13,8 @@ from mzseek.decision import (
     pool_scores,
     posterior,
 )
+
+from ..conftest import unhurried
 
 PLAIN = Calibration(1.0)
 

@@ -3,9 +3,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from conftest import unhurried
 from mzseek.core.errors import DecisionError
 from mzseek.decision import abstention_threshold, risk_coverage
+
+from ..conftest import unhurried
 
 answers = st.lists(
     st.tuples(st.integers(0, 6).map(lambda n: n / 6), st.sampled_from([0, 0.5, 1])),

@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import unhurried
 from mzseek.core.errors import DecisionError
 from mzseek.decision import (
     coverage_range,
@@ -14,6 +13,8 @@ from mzseek.decision import (
     prediction_sets,
 )
 from mzseek.decision.prediction_sets import strength
+
+from ..conftest import unhurried
 
 weights = st.lists(st.integers(0, 5), min_size=1, max_size=6).filter(any)
 lists = st.lists(weights, min_size=1, max_size=5)

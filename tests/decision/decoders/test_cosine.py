@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from conftest import TOY, TOY_P, candidate_sets, every, expected_by_hand, unhurried
 from mzseek.decision import distribution
 from mzseek.decision.decoders import decode_cosine
+
+from ..conftest import TOY, TOY_P, candidate_sets, every, expected_by_hand, unhurried
 
 
 @unhurried

@@ -3,9 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import candidate_sets, every, expected_by_hand, unhurried
 from mzseek.decision import distribution
 from mzseek.decision.decoders import decode_f1, largest, size_marginals
+
+from ..conftest import candidate_sets, every, expected_by_hand, unhurried
 
 
 @unhurried

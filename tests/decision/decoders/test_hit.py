@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from conftest import candidate_sets, every, expected_by_hand, unhurried
 from mzseek.decision import distribution
 from mzseek.decision.decoders import decode_hit
+
+from ..conftest import candidate_sets, every, expected_by_hand, unhurried
 
 
 @unhurried

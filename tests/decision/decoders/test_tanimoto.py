@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from conftest import candidate_sets, every, expected_by_hand, unhurried
 from mzseek.decision import distribution
 from mzseek.decision.decoders import (
     _after_flips,
@@ -12,6 +11,8 @@ from mzseek.decision.decoders import (
     search_tanimoto,
     tanimoto_bound,
 )
+
+from ..conftest import candidate_sets, every, expected_by_hand, unhurried
 
 
 @unhurried

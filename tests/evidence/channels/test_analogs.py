@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from conftest import lessons_of, questions_of
 from mzseek.chem import fingerprints
 from mzseek.core.errors import EvidenceError
 from mzseek.evidence.analogs import AnalogOptions, Analogs
@@ -24,6 +23,8 @@ from mzseek.library.library import MOLECULE_SCHEMA, RECORD_SCHEMA
 from mzseek.library.similarity import Ions, lists_of
 from mzseek.similarity import tanimoto
 from mzseek.spectra import bin_spectra
+
+from ..conftest import lessons_of, questions_of
 
 
 def test_order_changes_nothing(in_two_orders) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import sign
 from mzseek.core.errors import BusyError, CacheError, EvidenceError, RunError
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.leaderboard import leaderboard_row
@@ -21,6 +20,8 @@ from mzseek.io import sole_writer
 from mzseek.prepared.reader import Prepared
 from mzseek.runs.predictions import CROSSFITTED_TRAIN, Predictions, label_of
 from mzseek.runs.run import Run
+
+from ...conftest import sign
 
 
 def test_a_fitted_run_is_a_run_like_any_other(fitted_run: Run, small: Prepared) -> None:

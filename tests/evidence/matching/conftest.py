@@ -6,9 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_blind import random_bits
 
-from conftest import SINGLE
 from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
 from mzseek.datasets.demo.molecules import demo_molecules
@@ -16,6 +14,9 @@ from mzseek.evidence.decoys import BlindLists
 from mzseek.evidence.prior import blind_rows
 from mzseek.parallel import LocalEngine
 from mzseek.prepared import Prepared
+
+from ...conftest import SINGLE
+from ..test_blind import random_bits
 
 MISSING = frozenset(SINGLE.values())
 

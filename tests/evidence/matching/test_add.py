@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import MISSING
 from mzseek.core.errors import CacheError, DatabaseError, WriteError
 from mzseek.database import Database
 from mzseek.evaluation.evaluate import evaluate
@@ -18,6 +17,8 @@ from mzseek.prepared.extra_lists import add_negatives
 from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT
 from mzseek.runs.run import Run
 from mzseek.training.train import train
+
+from .conftest import MISSING
 
 ALONE = LocalEngine(1)
 HOW = {"ppm": 4e5, "engine": ALONE}

@@ -2,12 +2,13 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from conftest import with_other_truths
 from mzseek.chem import fingerprints
 from mzseek.core.errors import EvidenceError
 from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.evidence.decoys import BlindLists, best_strength, cross_fitted, structure_groups
 from mzseek.similarity import tanimoto_blocks
+
+from .conftest import with_other_truths
 
 
 def taken_apart(lists: BlindLists) -> list[list[tuple[list[float], bool]]]:

@@ -3,7 +3,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import MISSING
 from mzseek.chem import fingerprints
 from mzseek.chem.molecules import descriptors
 from mzseek.database import Database
@@ -11,6 +10,8 @@ from mzseek.evidence.decoys import pool_of
 from mzseek.evidence.prior import blind_rows
 from mzseek.parallel import LocalEngine
 from mzseek.prepared import Prepared
+
+from .conftest import MISSING
 
 ALONE = LocalEngine(1)
 

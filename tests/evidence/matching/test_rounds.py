@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 
-from conftest import with_other_truths
 from mzseek.evidence import decoys as lists_module
 from mzseek.evidence.decoys import BlindLists, Roles, best_strength, draw_all, matched_lists
 from mzseek.metrics import hit_rate
+
+from .conftest import with_other_truths
 
 
 def some_roles(lists: int) -> Roles:

@@ -1,11 +1,12 @@
 import torch
 from scipy.sparse import csr_array
 
-from conftest import flat_spec
 from mzseek.models import build
 from mzseek.models.configs import ENCODERS
 from mzseek.models.encoders import BlindEncoder
 from mzseek.tensors import SparseRows
+
+from ..conftest import flat_spec
 
 SIZES = {"encoder": "blind", "bins": 40, "bits": 32, "width": 16, "projected": 16}
 SPEC = flat_spec(**SIZES)

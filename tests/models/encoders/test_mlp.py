@@ -1,9 +1,10 @@
 import pytest
 import torch
 
-from conftest import flat_spec
 from mzseek.models.configs import ENCODERS, MlpOptions
 from mzseek.models.encoders import BinnedMlp
+
+from ..conftest import flat_spec
 
 
 @pytest.mark.parametrize("blocks", [0, 1, 2, 3])

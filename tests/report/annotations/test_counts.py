@@ -1,7 +1,8 @@
-from conftest import candidate, empty_answer, make_answer, reference, spectrum
 from mzseek.annotation.annotation import Level
 from mzseek.annotation.features import Feature
 from mzseek.export.report_data import Counts, feature_data, signs_of
+
+from .conftest import candidate, empty_answer, make_answer, reference, spectrum
 
 
 def take(counts, answer, references=()):

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import PAYLOADS
 from mzseek.core.text import visible
 from mzseek.export.report import embedded, source_hash
+
+from .conftest import PAYLOADS
 
 
 @given(st.recursive(st.text() | st.integers() | st.none(), lambda s: st.lists(s, max_size=4)))

@@ -2,9 +2,10 @@ import json
 
 import pytest
 
-from conftest import CAFFEINE, RIVALS, candidate, empty_answer, make_answer, reference
 from mzseek.export.report import embedded
 from mzseek.export.report_data import IN_FULL, LISTED, REFERENCES, feature_data
+
+from .conftest import CAFFEINE, RIVALS, candidate, empty_answer, make_answer, reference
 
 
 def total(data) -> float:

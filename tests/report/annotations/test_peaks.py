@@ -2,10 +2,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import CAFFEINE, candidate, spectrum
 from mzseek.annotation.features import Feature
 from mzseek.export.report_data import MOST_PEAKS, packed_peaks, packed_pieces, shown_spectrum
 from mzseek.fragments import explain
+
+from .conftest import CAFFEINE, candidate, spectrum
 
 
 @given(

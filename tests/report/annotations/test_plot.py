@@ -5,9 +5,10 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.figure import Figure
 
-from conftest import PAYLOADS
 from mzseek.export import spectrum_plot as plot
 from mzseek.export.spectrum_plot import Stick, Svg, plot_sticks
+
+from .conftest import PAYLOADS
 
 STICKS = [
     Stick(69.0447, 0.12, "explained", "C3H5N2+"),

@@ -1,8 +1,9 @@
 import pytest
 
-from conftest import CAFFEINE, PAYLOADS, empty_answer, hostile_answer, make_answer
 from mzseek.export.page import templates
 from mzseek.export.report_data import lowered, row_data
+
+from .conftest import CAFFEINE, PAYLOADS, empty_answer, hostile_answer, make_answer
 
 
 def rendered(answer, place: int = 0) -> str:

@@ -1,7 +1,8 @@
-from conftest import candidate, empty_answer, make_answer, reference, spectrum
 from mzseek.annotation.features import Feature
 from mzseek.decision import UTILITIES
 from mzseek.export.report_data import GOALS, badges, goals
+
+from .conftest import candidate, empty_answer, make_answer, reference, spectrum
 
 
 def test_every_utility_is_a_goal_in_words() -> None:

@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import (
+from mzseek.export.report import source_hash, write_report
+
+from .conftest import (
     CAFFEINE,
     PAYLOADS,
     candidate,
@@ -22,7 +24,6 @@ from conftest import (
     reference,
     unscripted,
 )
-from mzseek.export.report import source_hash, write_report
 
 
 class Elements(HTMLParser):

@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import commands
 from mzseek.runs.run import Run
+
+from ...conftest import commands
 
 pytestmark = pytest.mark.usefixtures("threads_kept")
 BOTH = ("--channels", "fragments,analogs", "--jobs", 1)
