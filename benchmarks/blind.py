@@ -23,11 +23,11 @@ import numpy as np
 from mzseek.chem import fingerprints
 from mzseek.chem.molecules import descriptors
 from mzseek.core.ragged import places
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.decoys import BlindLists, best_strength
 from mzseek.evidence.prior import blind_rows
 from mzseek.metrics import hit_rate
 from mzseek.parallel.processes import in_batches
-from mzseek.prepared.reader import Prepared
 
 
 def lists_of(prepared, name, molecules):

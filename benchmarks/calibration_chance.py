@@ -16,8 +16,8 @@ import numpy as np
 from mzseek.annotation.confidence import MODES
 from mzseek.bundle import Bundle
 from mzseek.bundle.fit_confidence import answers_of, modes_of, only, usable_lists
+from mzseek.datasets.prepared import Prepared
 from mzseek.decision.calibration import first_places
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
 
 BINS, DRAWS = 15, 1_000

@@ -28,6 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mzseek.datasets.prepared import Prepared
 from mzseek.decision import reliability
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.information_gain import bits_of
@@ -39,7 +40,6 @@ from mzseek.evidence.fitting import SPECTRA, FitOptions
 from mzseek.evidence.fitting import fit as fit_channels
 from mzseek.evidence.registry import channel_from
 from mzseek.io import atomic_file
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
 
 OWN, SWAPPED = SPECTRA

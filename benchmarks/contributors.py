@@ -18,6 +18,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from mzseek.datasets.layout import IDENTITY_BITS
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.channel import read_once
 from mzseek.evidence.fitting import LEARNED_ON, FitOptions, Fitted, score_of
 from mzseek.evidence.queries import (
@@ -28,7 +30,6 @@ from mzseek.evidence.queries import (
     with_lists,
 )
 from mzseek.metrics import bootstrap, hit_rate
-from mzseek.prepared.reader import IDENTITY_BITS, Prepared
 from mzseek.runs.run import Run
 
 ASKED, SENSE = "test", "inchikey"

@@ -14,13 +14,14 @@ from statistics import median
 
 import torch
 
+from mzseek.datasets.prepared import Prepared
+from mzseek.datasets.slices import Slices
 from mzseek.evaluation.scored import validation_means
 from mzseek.experiments import experiment_named, names, scale_named
 from mzseek.experiments.kinds import kind_named
 from mzseek.models import build
 from mzseek.models.model import TorchNetwork
 from mzseek.parallel.engine import keep_freed_memory
-from mzseek.prepared.reader import Prepared, Slices
 from mzseek.runs.predictions import predict
 from mzseek.training.options import Options
 from train_step import measure

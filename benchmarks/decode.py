@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from mzseek.datasets.prepared import Prepared
 from mzseek.decision import UTILITIES, WITHIN, bayes_decision
-from mzseek.prepared.reader import Prepared
 
 
 def main():

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from mzseek.core.errors import RunError
 from mzseek.core.ragged import Ragged
 from mzseek.core.registry import check_name
+from mzseek.datasets.prepared import Prepared
 from mzseek.decision.advice import METRICS
 from mzseek.decision.decide import decompose_under
 from mzseek.decision.distributions import Distribution
@@ -19,7 +20,6 @@ from mzseek.io import StrPath
 from mzseek.losses import LOSSES
 from mzseek.metrics import binarise
 from mzseek.parallel.engine import silent
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
 
 # Losses whose models are judged by the fingerprint that they predict; the others rank.

@@ -17,12 +17,12 @@ import numpy as np
 import torch
 
 from mzseek.core.registry import FOLDS
+from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.scored import validation_means
 from mzseek.io import content_hash
 from mzseek.models import ModelSpec, build
 from mzseek.models.model import TorchNetwork
 from mzseek.parallel.engine import keep_freed_memory
-from mzseek.prepared.reader import Prepared
 from mzseek.training.train import predict_fold
 
 SPECTRA, MOLECULES, CANDIDATES = 17_556, 2_998, 256

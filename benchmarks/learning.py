@@ -5,10 +5,10 @@ from pathlib import Path
 
 import torch
 
+from mzseek.datasets.batch import BatchMaker
+from mzseek.datasets.prepared import Prepared
 from mzseek.models import build
 from mzseek.parallel.engine import keep_freed_memory
-from mzseek.prepared.batch import BatchMaker
-from mzseek.prepared.reader import Prepared
 from mzseek.training.loop import Learner
 
 

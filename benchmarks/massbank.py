@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
 from mzseek.training.options import Options, with_protocol
 from mzseek.training.train import train_several

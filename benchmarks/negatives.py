@@ -22,9 +22,9 @@ from rdkit import DataStructs
 
 from mzseek.database import Database
 from mzseek.database.negatives import mine
+from mzseek.datasets.extra_lists import add_negatives, standard_forms, truths_of
+from mzseek.datasets.prepared import Prepared
 from mzseek.parallel import LocalEngine
-from mzseek.prepared.extra_lists import add_negatives, standard_forms, truths_of
-from mzseek.prepared.reader import Prepared
 
 
 def vector(packed):

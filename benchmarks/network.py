@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.analogs import Analogs
 from mzseek.evidence.fitting import groups_from
 from mzseek.evidence.network_scores import Network, NetworkOptions
@@ -22,7 +23,6 @@ from mzseek.evidence.prior import Prior
 from mzseek.evidence.queries import few_of_each, lessons_from, questions_from, with_lists
 from mzseek.evidence.ranker import fit_ranker
 from mzseek.metrics import hit_rate
-from mzseek.prepared.reader import Prepared
 
 FITTED_ON = 5  # spectra of each molecule
 # Learning rate and temperature: those chosen on validation for the mlp (docs/training.md).

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from measure import Measure, shared_data
-from mzseek.prepared import prepare
+from mzseek.datasets.prepare import prepare
 
 SPECTRA, MOLECULES, CANDIDATES = 231_104, 28_929, 256
 
@@ -31,7 +31,7 @@ def main() -> None:
     data = shared_data()
     if data is None:
         sys.exit("needs the shared data folder beside the checkout")
-    from mzseek.prepared import PrepareOptions
+    from mzseek.datasets.prepare import PrepareOptions
 
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)

@@ -9,10 +9,11 @@ from statistics import median
 
 import torch
 
+from mzseek.datasets.prepared import Prepared
+from mzseek.datasets.slices import Slices
 from mzseek.evaluation.scored import validation_means
 from mzseek.models import build
 from mzseek.models.model import TorchNetwork
-from mzseek.prepared.reader import Prepared, Slices
 from mzseek.runs.predictions import predict
 from mzseek.training.options import Options
 

@@ -21,9 +21,9 @@ import numpy as np
 
 from mzseek.datasets.demo import write_demo
 from mzseek.datasets.files import find_dataset
+from mzseek.datasets.prepare import prepare
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
-from mzseek.prepared.writer import prepare
 from mzseek.training.options import Options, with_protocol
 from mzseek.training.train import train_several
 

@@ -16,9 +16,9 @@ from hypothesis import settings
 
 from mzseek.chem import exact_mass, fingerprints, precursor_mz
 from mzseek.datasets.demo import molecules as demo_tables
+from mzseek.datasets.prepare import PrepareOptions, prepare
+from mzseek.datasets.prepared import Prepared
 from mzseek.io import content_hash
-from mzseek.prepared import Prepared, prepare
-from mzseek.prepared.writer import PrepareOptions
 from mzseek.spectra import Spectrum
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"

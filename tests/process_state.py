@@ -106,10 +106,10 @@ def calls(source: Path, out: Path, jobs: int) -> Iterator[str]:
     yield "import mzseek"
     from mzseek.chem import fingerprints, standardise
     from mzseek.datasets.check import check_dataset
+    from mzseek.datasets.extra_lists import add_negatives
     from mzseek.datasets.files import find_dataset
     from mzseek.export.figures import molecule_svg
     from mzseek.parallel import LocalEngine
-    from mzseek.prepared.extra_lists import add_negatives
 
     yield "import its rooms"
     assert len(list(mz.read_spectra(source / "spectra.tsv"))) > 80

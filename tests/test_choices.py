@@ -1,5 +1,5 @@
 from mzseek.core import registry as choices
-from mzseek.prepared.reader import IDENTITY_BITS
+from mzseek.datasets.layout import IDENTITY_BITS
 from mzseek.similarity.lists import LIST_SIMILARITIES
 
 

@@ -15,9 +15,10 @@ from rdkit import Chem
 from mzseek.annotation.setup import Setup
 from mzseek.chem.adducts import parse_adduct, parts_of
 from mzseek.core.errors import InputError
-from mzseek.datasets import read_candidates
+from mzseek.datasets.files import read_candidates
+from mzseek.datasets.prepare import prepare
+from mzseek.datasets.prepared import Prepared
 from mzseek.export.job import annotate_files
-from mzseek.prepared import Prepared, prepare
 from mzseek.spectra import read_spectra
 from mzseek.spectra.parsing import parse_time
 

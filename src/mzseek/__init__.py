@@ -24,12 +24,12 @@ from mzseek.version import __version__
 
 if TYPE_CHECKING:
     from mzseek.chem import fingerprints
+    from mzseek.datasets.prepared import Prepared
     from mzseek.decision import bayes_decision
     from mzseek.library import Library
     from mzseek.notebook.annotations import Annotation, Annotations, annotate
     from mzseek.notebook.data import Database, prepare
     from mzseek.notebook.runs import Run, train
-    from mzseek.prepared import Prepared
     from mzseek.spectra import Spectrum, read_spectra
 
 __all__ = [
@@ -54,7 +54,7 @@ _HOMES = {
     "Annotations": "mzseek.notebook.annotations",
     "Database": "mzseek.notebook.data",
     "Library": "mzseek.library",
-    "Prepared": "mzseek.prepared",
+    "Prepared": "mzseek.datasets.prepared",
     "Run": "mzseek.notebook.runs",
     "Spectrum": "mzseek.spectra",
     "annotate": "mzseek.notebook.annotations",

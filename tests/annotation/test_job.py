@@ -26,12 +26,12 @@ from mzseek.annotation.setup import setup_of
 from mzseek.annotation.sources import index_store
 from mzseek.core.errors import DatabaseError, InputError, KilledError, RunError
 from mzseek.database import build_database, file_sources
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.queries import spectra_from
 from mzseek.export.job import FEW, annotate_files
 from mzseek.export.report import report_writers
 from mzseek.export.writer import Settings
 from mzseek.parallel.processes import _executor
-from mzseek.prepared.reader import Prepared
 from mzseek.spectra import write_mgf
 
 

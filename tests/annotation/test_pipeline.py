@@ -14,9 +14,9 @@ from mzseek.annotation.setup import Setup, setup_of
 from mzseek.annotation.sources import index_store
 from mzseek.core.errors import AnnotationError, BundleError
 from mzseek.database import build_database, file_sources
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.queries import spectra_from
 from mzseek.parallel import LocalEngine
-from mzseek.prepared.reader import Prepared
 
 OCTANOIC = "CCCCCCCC(=O)O"
 

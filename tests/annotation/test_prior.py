@@ -15,11 +15,11 @@ from mzseek.annotation.prior import CAUTION
 from mzseek.annotation.setup import setup_of
 from mzseek.bundle.bundle import MANIFEST, PRIOR
 from mzseek.core.errors import AnnotationError, BundleError, RunError
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.queries import spectra_from
 from mzseek.export.job import annotate_files
 from mzseek.export.report import report_writers
 from mzseek.parallel import LocalEngine
-from mzseek.prepared.reader import Prepared
 from mzseek.spectra import write_mgf
 
 

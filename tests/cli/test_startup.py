@@ -15,8 +15,8 @@ from mzseek.cli.app import COMMANDS, loaded
 from mzseek.core.errors import MzseekError
 from mzseek.database import Database
 from mzseek.datasets.files import find_dataset
+from mzseek.datasets.prepared import Prepared
 from mzseek.io import open_source
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
 
 HEAVY = {

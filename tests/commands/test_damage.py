@@ -17,16 +17,16 @@ from mzseek.cli.commands.prepare import show_prepared
 from mzseek.core.errors import CacheError, DatabaseError, DatasetError, MzseekError, RunError
 from mzseek.database import Database, add_molecules
 from mzseek.database.sources import file_sources
+from mzseek.datasets.bands import set_bands
+from mzseek.datasets.batch import BatchMaker
+from mzseek.datasets.extra_lists import add_negatives, standard_forms, truths_of
 from mzseek.datasets.files import read_rejects
+from mzseek.datasets.prepare import PrepareOptions, prepare
+from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
 from mzseek.evidence.decoys import add_matched
 from mzseek.parallel import LocalEngine
-from mzseek.prepared import Prepared, prepare
-from mzseek.prepared.bands import set_bands
-from mzseek.prepared.batch import BatchMaker
-from mzseek.prepared.extra_lists import add_negatives, standard_forms, truths_of
-from mzseek.prepared.writer import PrepareOptions
 from mzseek.runs.run import Run
 from mzseek.training.options import Options
 from mzseek.training.train import train

@@ -15,10 +15,10 @@ from mzseek.annotation.setup import setup_of
 from mzseek.bundle import Bundle
 from mzseek.core.errors import WriteError
 from mzseek.database import Database
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.queries import spectra_from
 from mzseek.export.job import annotate_files
 from mzseek.export.report import report_writers
-from mzseek.prepared import Prepared
 from mzseek.runs.run import Run
 from mzseek.spectra import write_mgf
 from mzseek.training.options import Options

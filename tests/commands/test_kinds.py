@@ -8,8 +8,8 @@ import pytest
 
 from mzseek.core.errors import MzseekError
 from mzseek.database import Database
-from mzseek.datasets import find_dataset
-from mzseek.prepared import Prepared
+from mzseek.datasets.files import find_dataset
+from mzseek.datasets.prepared import Prepared
 from mzseek.runs.run import Run
 
 from .conftest import SECONDS, World, start

@@ -21,13 +21,13 @@ from mzseek.core.errors import BusyError, MzseekError
 from mzseek.database import Database, add_molecules, build_database
 from mzseek.database.sources import file_sources
 from mzseek.datasets.build import build_dataset
+from mzseek.datasets.extra_lists import add_negatives
+from mzseek.datasets.prepare import PrepareOptions, prepare
+from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
 from mzseek.io import sole_writer
 from mzseek.parallel import LocalEngine
-from mzseek.prepared import Prepared, prepare
-from mzseek.prepared.extra_lists import add_negatives
-from mzseek.prepared.writer import PrepareOptions
 from mzseek.runs.run import Run
 
 from .conftest import COMMANDS, SECONDS, World, contents, output, start

@@ -18,11 +18,12 @@ from mzseek.database import Database, add_molecules, build_database
 from mzseek.database.sources import file_sources
 from mzseek.datasets.build import build_dataset
 from mzseek.datasets.demo import write_demo
+from mzseek.datasets.extra_lists import add_negatives
 from mzseek.datasets.get import get_massspecgym
+from mzseek.datasets.prepare import prepare
+from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
-from mzseek.prepared import Prepared, prepare
-from mzseek.prepared.extra_lists import add_negatives
 from mzseek.runs.run import Run
 from mzseek.training.options import Options
 from mzseek.training.train import train

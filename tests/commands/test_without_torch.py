@@ -14,7 +14,7 @@ import pytest
 
 from mzseek.core.errors import EXTRAS
 from mzseek.datasets.demo import QUERIES
-from mzseek.prepared import Prepared
+from mzseek.datasets.prepared import Prepared
 from mzseek.runs.run import Run
 
 from .conftest import CLI, World
@@ -169,7 +169,7 @@ def test_every_module_that_needs_no_torch_can_be_loaded(bare: dict[str, str]) ->
         [sys.executable, "-c", _EVERY_FACT], env=bare, capture_output=True, text=True, check=True
     )
     loaded, torn = json.loads(done.stdout)
-    rooms = ("mzseek.tensors", "mzseek.similarity.soft", "mzseek.prepared.batch", "mzseek.models.")
+    rooms = ("mzseek.tensors", "mzseek.similarity.soft", "mzseek.datasets.batch", "mzseek.models.")
     rooms += ("mzseek.training", "mzseek.losses.")  # of losses and models, what has the tensors
     figures = ("mzseek.export.", "mzseek.experiments.figures", "mzseek.experiments.reproduce")
     assert [name for name in torn if not name.startswith((*rooms, *figures))] == []

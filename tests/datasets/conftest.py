@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from mzseek.chem import exact_mass, formula, inchikey_block, precursor_mz
-from mzseek.datasets import DatasetFiles
-from mzseek.datasets.files import COLUMNS
+from mzseek.datasets.files import COLUMNS, DatasetFiles
 
 MEASURED = {
     "CC(=O)Oc1ccccc1C(=O)O": "train",

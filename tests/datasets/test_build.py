@@ -8,9 +8,9 @@ from mzseek.chem import exact_mass, formula, inchikey_block, precursor_mz
 from mzseek.core.errors import DatasetError, InputError
 from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
-from mzseek.datasets import find_dataset, read_table
 from mzseek.datasets.build import BuildOptions, build_dataset
 from mzseek.datasets.check import check_dataset
+from mzseek.datasets.files import find_dataset, read_table
 from mzseek.parallel import LocalEngine
 
 MOLECULES = [

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from mzseek.core.errors import BusyError, DatasetError
-from mzseek.datasets import find_dataset
+from mzseek.datasets.files import find_dataset
 from mzseek.datasets.get import FILES, REPOSITORY, get_massspecgym
+from mzseek.datasets.prepare import prepare
 from mzseek.io import sole_writer
-from mzseek.prepared import prepare
 
 from .conftest import MEASURED
 

@@ -4,11 +4,13 @@ from pathlib import Path
 import pytest
 
 from mzseek.core.errors import DatasetError
-from mzseek.datasets import files as candidates_module
-from mzseek.datasets import find_dataset, read_candidates, read_table
+from mzseek.datasets.???files import files as candidates_module
 from mzseek.datasets.files import (
     dataset_of,
+    find_dataset,
+    read_candidates,
     read_rejects,
+    read_table,
     write_candidates,
     write_rejects,
     write_table,

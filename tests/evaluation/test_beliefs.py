@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from mzseek.datasets.prepared import Prepared
 from mzseek.decision import UTILITIES, WITHIN
 from mzseek.evaluation.posterior_report import (
     CONTROL_UTILITIES,
@@ -17,7 +18,6 @@ from mzseek.evaluation.posteriors import (
     set_results,
 )
 from mzseek.evaluation.scored import Scoring
-from mzseek.prepared import Prepared
 
 
 @pytest.mark.parametrize("loss", ["bce", "emb-cos"])

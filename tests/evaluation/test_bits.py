@@ -9,12 +9,12 @@ import pytest
 
 from mzseek.core.errors import RunError
 from mzseek.core.ragged import Ragged
+from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.information_gain import bits_of, some_lists
 from mzseek.evaluation.pooled import calibrate_together
 from mzseek.evaluation.posteriors import calibrate, chosen_lists, fitted_on, labels_of
 from mzseek.evaluation.scored import Scoring
 from mzseek.metrics import bootstrap
-from mzseek.prepared import Prepared
 from mzseek.runs.run import Run
 
 from ..conftest import sign

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from mzseek.core.errors import RunError
+from mzseek.datasets.prepared import Prepared
 from mzseek.decision import fit_temperature, posterior
 from mzseek.evaluation.information_gain import contributions_of
 from mzseek.evaluation.scored import Scoring
 from mzseek.evidence.fitting import fit
 from mzseek.evidence.registry import channels_from
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from mzseek.core.errors import RunError
+from mzseek.datasets.prepare import PrepareOptions, prepare
+from mzseek.datasets.prepared import Prepared
 from mzseek.decision import UTILITIES, WITHIN, bayes_decision
 from mzseek.evaluation.posterior_report import DecodedFold, decode, list_distribution
 from mzseek.evaluation.posteriors import Posterior, calibrate
 from mzseek.evaluation.scored import Scoring
 from mzseek.metrics import bit_accuracy, bootstrap, bootstrap_difference, cosine, tanimoto
-from mzseek.prepared import Prepared, prepare
-from mzseek.prepared.writer import PrepareOptions
 from mzseek.runs.run import Run
 from mzseek.similarity import f1
 

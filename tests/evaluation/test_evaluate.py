@@ -10,11 +10,11 @@ import pytest
 from mzseek import similarity
 from mzseek.core.errors import CacheError, RunError
 from mzseek.core.registry import Ties
+from mzseek.datasets.layout import IDENTITY_BITS
+from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.evaluate import FINGERPRINT_METRICS, Evaluation, evaluate, mces_of_best
 from mzseek.evaluation.scored import Scoring
 from mzseek.metrics import binarise, bit_accuracy, cosine, hit_rate, soft_tanimoto, tanimoto
-from mzseek.prepared import Prepared
-from mzseek.prepared.reader import IDENTITY_BITS
 from mzseek.runs.checkpoints import kept_model
 from mzseek.runs.predictions import Predictions, random_fold
 from mzseek.runs.run import Run

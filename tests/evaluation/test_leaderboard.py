@@ -92,6 +92,6 @@ def test_another_table_is_left_alone(text: str, why: str, trained, tmp_path: Pat
 def test_data_without_such_lists_are_told(trained, tmp_path: Path, monkeypatch) -> None:
     shutil.copytree(trained("bce").folder, tmp_path / "run")
     run = Run.open(tmp_path / "run")
-    monkeypatch.setattr("mzseek.prepared.reader.Prepared.measured_settings", ["hard"])
+    monkeypatch.setattr("mzseek.datasets.prepared.Prepared.measured_settings", ["hard"])
     with pytest.raises(RunError, match="its data have no mass or formula lists"):
         write_leaderboard(run, tmp_path / "retrieval.csv")

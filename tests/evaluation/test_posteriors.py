@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from mzseek.core.errors import CacheError, RunError
+from mzseek.datasets.layout import IDENTITY_BITS
+from mzseek.datasets.prepare import NewMolecules, append_segment
+from mzseek.datasets.prepared import CandidateLists, Prepared
 from mzseek.decision import fit_calibration, fit_temperature, posterior
 from mzseek.evaluation.posteriors import Calibrated, Posterior, calibrate
 from mzseek.evaluation.scored import Scoring
-from mzseek.prepared import CandidateLists, Prepared
-from mzseek.prepared.reader import IDENTITY_BITS
-from mzseek.prepared.writer import NewMolecules, append_segment
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
 

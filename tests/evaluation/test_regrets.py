@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from mzseek.core.errors import RunError
+from mzseek.datasets.prepared import Prepared
 from mzseek.decision import UTILITIES, Bounds, bayes_decision, expected_utility, regret_bounds
 from mzseek.evaluation.posteriors import Posterior, calibrate
 from mzseek.evaluation.regrets import FoldRegrets, fold_regrets, regrets_of
 from mzseek.evaluation.scored import Scoring
-from mzseek.prepared import Prepared
 
 SIMILARITIES = ("tanimoto", "cosine", "bits")
 

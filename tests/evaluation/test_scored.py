@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from mzseek.core.errors import RunError
+from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.scored import (
     Scoring,
     best_metric,
@@ -19,7 +20,6 @@ from mzseek.evaluation.scored import (
     why_no_fingerprint,
 )
 from mzseek.parallel.engine import silent
-from mzseek.prepared import Prepared
 from mzseek.runs.checkpoints import kept_model
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run

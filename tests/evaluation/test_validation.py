@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 
 from mzseek.core.registry import Ties
+from mzseek.datasets.layout import IDENTITY_BITS
+from mzseek.datasets.prepared import Prepared
+from mzseek.datasets.slices import Slices
 from mzseek.evaluation.scored import HITS, hit_rates, thresholded_tanimoto, validation_means
 from mzseek.metrics import hit_rate, tanimoto
 from mzseek.models.model import TorchNetwork
-from mzseek.prepared import Prepared
-from mzseek.prepared.reader import IDENTITY_BITS, Slices
 from mzseek.runs.predictions import ListScores, Predictions, predict
 from mzseek.training.train import random_fold
 

@@ -11,13 +11,13 @@ from mzseek.chem import exact_mass, inchikey_block
 from mzseek.chem.adducts import precursor_mz
 from mzseek.datasets.demo.fragmenter import Fragmenter
 from mzseek.datasets.demo.molecules import demo_molecules
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.channel import Channel, ChannelState, Features
 from mzseek.evidence.fitting import fit
 from mzseek.evidence.fragments import PairInputs, pair_inputs
 from mzseek.evidence.queries import LabelledQueries, Lists, Molecules, TrainingSet
 from mzseek.evidence.registry import channels_from
 from mzseek.fragments import ion_forms, plausible
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
 from mzseek.spectra import Spectrum
 

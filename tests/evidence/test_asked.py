@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.queries import (
     chance,
     few_of_each,
@@ -13,7 +14,6 @@ from mzseek.evidence.queries import (
     spectra_from,
     with_lists,
 )
-from mzseek.prepared.reader import Prepared
 
 
 def test_spectra_are_as_they_were_written(small: Prepared, small_set) -> None:

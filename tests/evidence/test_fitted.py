@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from mzseek.core.errors import EvidenceError, RunError
+from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.information_gain import bits_of
 from mzseek.evaluation.pooled import calibrate_together, evaluate_together
 from mzseek.evidence.fitted import Fitted, score_of
 from mzseek.evidence.queries import Lists
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
 from mzseek.spectra import Spectrum
 

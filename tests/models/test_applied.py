@@ -3,10 +3,10 @@ import pytest
 import torch
 
 from mzseek.core.errors import ModelError
+from mzseek.datasets.batch import BatchMaker
+from mzseek.datasets.slices import Slices
 from mzseek.models import ENCODERS, SCORERS
 from mzseek.models.model import TorchNetwork, arrays_of, as_arrays, model_of
-from mzseek.prepared.batch import BatchMaker
-from mzseek.prepared.reader import Slices
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)

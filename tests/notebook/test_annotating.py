@@ -9,8 +9,8 @@ from matchms import Spectrum as MatchmsSpectrum
 
 import mzseek as mz
 from mzseek.core.errors import AnnotationError
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.queries import spectra_from
-from mzseek.prepared.reader import Prepared
 from mzseek.spectra import write_mgf
 
 

@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 import mzseek as mz
 from mzseek.core.errors import AnnotationError
 from mzseek.datasets.demo import QUERIES
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.queries import spectra_from
 from mzseek.export.job import FEW
 from mzseek.export.tables import FIRST, LAST
-from mzseek.prepared.reader import Prepared
 
 CAFFEINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O"
 ISOMER = "CCn1c(=O)[nH]c2ncn(C)c2c1=O"  # of caffeine, which the first spectra are of

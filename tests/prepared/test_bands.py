@@ -3,10 +3,10 @@ import pytest
 
 from mzseek.chem import fingerprints, inchikey_block
 from mzseek.core.errors import CacheError, DatasetError, DecisionError, MoleculeError
+from mzseek.datasets.bands import set_bands
+from mzseek.datasets.prepare import PrepareOptions, prepare
+from mzseek.datasets.prepared import Prepared
 from mzseek.metrics import bit_accuracy
-from mzseek.prepared import Prepared, prepare
-from mzseek.prepared.bands import set_bands
-from mzseek.prepared.writer import PrepareOptions
 from mzseek.similarity import cosine, f1, tanimoto
 
 from ..datasets.conftest import ISOMERS, MEASURED
@@ -75,7 +75,7 @@ def test_other_fingerprints_than_the_prepared_one_are_computed(small, small_set,
 
 def test_the_prepared_fingerprint_is_not_computed_again(small, monkeypatch) -> None:
     monkeypatch.setattr(
-        "mzseek.prepared.bands.fingerprints", lambda *_, **__: pytest.fail("computed")
+        "mzseek.datasets.bands.fingerprints", lambda *_, **__: pytest.fail("computed")
     )
     named, own = set_bands(small, fingerprint="maccs"), set_bands(small)
     assert named.low.tolist() == pytest.approx(own.low.tolist(), nan_ok=True)
@@ -83,7 +83,7 @@ def test_the_prepared_fingerprint_is_not_computed_again(small, monkeypatch) -> N
 
 def test_fingerprints_in_batches_are_the_same(small, monkeypatch) -> None:
     whole = set_bands(small, fingerprint="morgan2", jobs=1)
-    monkeypatch.setattr("mzseek.prepared.bands._BATCH", 7)
+    monkeypatch.setattr("mzseek.datasets.bands._BATCH", 7)
     parts = set_bands(small, fingerprint="morgan2", jobs=1)
     np.testing.assert_array_equal(parts.low, whole.low)
     np.testing.assert_array_equal(parts.high, whole.high)

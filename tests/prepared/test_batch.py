@@ -3,10 +3,10 @@ import pytest
 import torch
 
 from mzseek.core.errors import CacheError
-from mzseek.prepared import Prepared
-from mzseek.prepared.batch import BatchMaker
-from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT
-from mzseek.prepared.reader import IDENTITY_BITS, MOST_PEAKS
+from mzseek.datasets.batch import BatchMaker
+from mzseek.datasets.layout import IDENTITY_BITS, SAME_BLOCK, SAME_FINGERPRINT
+from mzseek.datasets.prepared import Prepared
+from mzseek.datasets.slices import MOST_PEAKS
 from mzseek.tensors import PeakLists, SparseRows
 
 

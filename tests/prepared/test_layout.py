@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from mzseek.core.errors import CacheError
+from mzseek.datasets.layout import FIELDS, form_of, is_for_training, names_of
+from mzseek.datasets.prepared import Prepared
 from mzseek.io.manifest import check_fields
-from mzseek.prepared import Prepared
-from mzseek.prepared.layout import FIELDS, form_of, is_for_training, names_of
 
 
 def test_every_array_of_a_folder_has_its_form(small: Prepared) -> None:

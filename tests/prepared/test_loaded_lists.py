@@ -4,9 +4,9 @@ from rdkit import Chem
 
 from mzseek.chem import parse_molecule
 from mzseek.core.errors import CacheError
-from mzseek.prepared import Prepared
-from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT
-from mzseek.prepared.reader import LoadedLists
+from mzseek.datasets.layout import SAME_BLOCK, SAME_FINGERPRINT
+from mzseek.datasets.prepared import Prepared
+from mzseek.datasets.slices import LoadedLists
 
 SETTINGS = ["mass", "formula"]
 
@@ -71,7 +71,7 @@ def test_a_store_of_few_molecules_gives_what_a_store_of_all_gives(small: Prepare
 def test_bits_are_the_same_when_they_are_gathered_in_parts(small: Prepared, monkeypatch) -> None:
     wanted = measured(small, "mass")
     whole = LoadedLists(small, "mass", wanted).of(wanted)
-    monkeypatch.setattr("mzseek.prepared.reader._CANDIDATES_AT_A_TIME", 7)
+    monkeypatch.setattr("mzseek.datasets.prepared._CANDIDATES_AT_A_TIME", 7)
     for one, other in zip(LoadedLists(small, "mass", wanted).of(wanted), whole, strict=True):
         assert one.tolist() == other.tolist()
 

@@ -3,8 +3,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from mzseek.core.ragged import pointers
-from mzseek.prepared.layout import Array
-from mzseek.prepared.reader import Molecules
+from mzseek.datasets.layout import Array
+from mzseek.datasets.prepared import Molecules
 
 BITS = 40
 

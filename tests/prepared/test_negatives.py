@@ -11,12 +11,13 @@ from mzseek.chem import exact_mass, fingerprints, formula, inchikey_block, stand
 from mzseek.core.errors import CacheError, DatabaseError, DatasetError, MoleculeError, WriteError
 from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
+from mzseek.datasets.bands import set_bands
 from mzseek.datasets.demo.molecules import demo_molecules
+from mzseek.datasets.extra_lists import add_negatives
+from mzseek.datasets.layout import SAME_BLOCK, SAME_FINGERPRINT
+from mzseek.datasets.prepare import prepare
+from mzseek.datasets.prepared import Prepared
 from mzseek.parallel import LocalEngine
-from mzseek.prepared import Prepared, prepare
-from mzseek.prepared.bands import set_bands
-from mzseek.prepared.extra_lists import add_negatives
-from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT
 
 from ..datasets.conftest import ISOMERS, MEASURED, row
 
@@ -179,7 +180,7 @@ def test_a_failed_write_leaves_the_folder_as_it_was(
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mzseek.prepared.writer.measured", full)
+    monkeypatch.setattr("mzseek.datasets.prepare.measured", full)
     with pytest.raises(WriteError, match=r"prepared: cannot be written \(No space left"):
         add_negatives(prepared, store, kind="random", keep=8, seed=2, engine=ALONE)
     assert contents(folder) == before
@@ -292,13 +293,13 @@ def test_what_cannot_be_standardised_has_no_list(
             raise MoleculeError("cannot be standardised")
         return standardise(molecule, **how)
 
-    monkeypatch.setattr("mzseek.prepared.extra_lists.standardise", refuse)
+    monkeypatch.setattr("mzseek.datasets.extra_lists.standardise", refuse)
     prepared, facts = add_negatives(Prepared.open(folder), store, keep=4, engine=ALONE)
     assert facts["molecules_without"] == 1
     assert facts["lists"] == prepared.manifest["counts"]["measured_molecules"] - 1
     without = [m for m, each in listed(prepared, facts["name"]).items() if not each]
     assert [prepared.smiles[molecule] for molecule in without] == refused
-    monkeypatch.setattr("mzseek.prepared.extra_lists.standardise", _refuse_all)
+    monkeypatch.setattr("mzseek.datasets.extra_lists.standardise", _refuse_all)
     with pytest.raises(CacheError, match="none of its molecules can be standardised"):
         add_negatives(prepared, store, keep=4, engine=ALONE)
 

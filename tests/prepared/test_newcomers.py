@@ -7,14 +7,14 @@ from mzseek.chem import fingerprints
 from mzseek.core.errors import DatabaseError
 from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
-from mzseek.parallel import LocalEngine
-from mzseek.prepared import Prepared
-from mzseek.prepared.extra_lists import (
+from mzseek.datasets.extra_lists import (
     ExtraMolecules,
     check_same_fingerprints,
     set_bits,
     standard_forms,
 )
+from mzseek.datasets.prepared import Prepared
+from mzseek.parallel import LocalEngine
 
 NEW = ["CCCCC(=O)OCC", "c1ccc2[nH]ccc2c1", "CC(C)Cc1ccc(C)cc1"]
 

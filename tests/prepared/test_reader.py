@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from mzseek.core.errors import CacheError
+from mzseek.datasets.prepare import PrepareOptions, prepare
+from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.prepared import Prepared, prepare
-from mzseek.prepared.writer import PrepareOptions
 from mzseek.runs.run import Run
 from mzseek.training.train import train
 

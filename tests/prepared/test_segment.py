@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from mzseek.core.errors import CacheError
+from mzseek.datasets.layout import KIND, MANIFEST, is_leftover
+from mzseek.datasets.prepare import NewMolecules, append_segment
+from mzseek.datasets.prepared import CandidateLists, Prepared
 from mzseek.io.manifest import ensure_replaceable
-from mzseek.prepared import CandidateLists, Prepared
-from mzseek.prepared.layout import KIND, MANIFEST, is_leftover
-from mzseek.prepared.writer import NewMolecules, append_segment
 
 FACTS = {"median": 2.0, "mean": 2.0, "largest": 2, "molecules_without": 0, "alone": 0,
          "negatives": {"by": "mass"}}  # fmt: skip

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 from mzseek.core.errors import CacheError
-from mzseek.prepared import Prepared
-from mzseek.prepared.batch import BatchMaker
-from mzseek.prepared.reader import IDENTITY_BITS, Slices
+from mzseek.datasets.batch import BatchMaker
+from mzseek.datasets.layout import IDENTITY_BITS
+from mzseek.datasets.prepared import Prepared
+from mzseek.datasets.slices import Slices
 
 SETTINGS = ("mass", "formula")
 
@@ -73,8 +74,8 @@ def test_the_room_is_used_without_torch(small: Prepared) -> None:
     """All of it but `batch`, which is tensors."""
     code = (
         "import sys; sys.modules['torch'] = None\n"
-        "import numpy as np, mzseek.prepared.bands, mzseek.prepared.extra_lists\n"
-        "from mzseek.prepared import Prepared\nfrom mzseek.prepared.reader import Slices\n"
+        "import numpy as np, mzseek.datasets.bands, mzseek.datasets.extra_lists\n"
+        "from mzseek.datasets.prepared import Prepared\nfrom mzseek.datasets.slices import Slices\n"
         f"prepared = Prepared.open({str(small.folder)!r})\n"
         "queries = prepared.in_fold('train')\n"
         "slices = Slices(prepared, ('mass',), queries)\n"

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mzseek.core.errors import CacheError
-from mzseek.prepared.layout import JoinedColumns, TextColumn
+from mzseek.datasets.layout import JoinedColumns, TextColumn
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -34,7 +34,7 @@ def test_joined_columns_are_one(columns: list[list[str]]) -> None:
 
 @pytest.mark.parametrize("read", [list, lambda column: column[2]])
 def test_what_is_no_text_is_told_with_its_place(read, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("mzseek.prepared.layout._AT_A_TIME", 2)
+    monkeypatch.setattr("mzseek.datasets.layout._AT_A_TIME", 2)
     TextColumn.write(tmp_path, "names", ["a", "b", "c", "d"])
     path = tmp_path / "names.data.npy"
     data = np.load(path)

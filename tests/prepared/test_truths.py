@@ -4,9 +4,10 @@ import numpy as np
 
 from mzseek.chem import fingerprints
 from mzseek.chem.molecules import describe_structure
+from mzseek.datasets.extra_lists import standard_forms, truths_of
+from mzseek.datasets.prepare import prepare
+from mzseek.datasets.prepared import Prepared
 from mzseek.parallel import LocalEngine
-from mzseek.prepared import Prepared, prepare
-from mzseek.prepared.extra_lists import standard_forms, truths_of
 
 from ..datasets.conftest import row
 
@@ -34,7 +35,7 @@ def test_batches_and_processes_do_not_matter(write_set, tmp_path: Path, monkeypa
     prepared = prepared_set(write_set, tmp_path)
     told: list[tuple[str, int, int | None]] = []
     whole = standard_forms(prepared, engine=LocalEngine(1))
-    monkeypatch.setattr("mzseek.prepared.extra_lists._BATCH", 1)
+    monkeypatch.setattr("mzseek.datasets.extra_lists._BATCH", 1)
 
     def tell(stage: str, done: int, total: int | None = None) -> None:
         told.append((stage, done, total))

@@ -12,9 +12,10 @@ import pytest
 
 from mzseek.chem import fingerprints
 from mzseek.core.errors import CacheError, DatasetError, InputError
-from mzseek.datasets import read_candidates
-from mzseek.prepared import Prepared, PrepareOptions, prepare
-from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT
+from mzseek.datasets.files import read_candidates
+from mzseek.datasets.layout import SAME_BLOCK, SAME_FINGERPRINT
+from mzseek.datasets.prepare import PrepareOptions, prepare
+from mzseek.datasets.prepared import Prepared
 from mzseek.spectra import bin_spectra, read_spectra
 
 from ..datasets.conftest import ISOMERS, MEASURED, row
@@ -276,7 +277,8 @@ def test_kill_leaves_nothing_half_made(write_set, tmp_path: Path, after: float) 
     files = write_set(rows=rows)
     out = tmp_path / "out"
     code = (
-        "from pathlib import Path; from mzseek.prepared import prepare; print('go', flush=True)\n"
+        "from pathlib import Path\nfrom mzseek.datasets.prepare import prepare\n"
+        "print('go', flush=True)\n"
         f"prepare(Path({str(files.spectra)!r}), {{}}, Path({str(out)!r}))"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:

@@ -2,8 +2,8 @@ import re
 from pathlib import Path
 
 from mzseek.datasets.demo import QUERIES
+from mzseek.datasets.prepare import prepare
 from mzseek.export.run_pages import write_dataset_page
-from mzseek.prepared import prepare
 
 
 def test_page(tmp_path: Path, read_page, assert_fits_narrow_screens) -> None:

@@ -8,10 +8,10 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from mzseek.core.errors import MzseekError, RunError
+from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
 from mzseek.models.model import arrays_of
-from mzseek.prepared import Prepared
 from mzseek.runs.checkpoints import digest, kept_model, model_for
 from mzseek.runs.run import Run
 from mzseek.training.train import train

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from mzseek.core.errors import RunError
+from mzseek.datasets.batch import BatchMaker
+from mzseek.datasets.prepared import Prepared
 from mzseek.models import SCORERS
 from mzseek.models.model import TorchNetwork
-from mzseek.prepared import Prepared
-from mzseek.prepared.batch import BatchMaker
 from mzseek.runs.predictions import ListScores, Predictions, list_scores, predict, to_half
 
 probabilities = st.floats(0, 1, width=32) | st.floats(0.4990234375, 0.5009765625, width=32)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mzseek.core.errors import CacheError, RunError
-from mzseek.prepared import Prepared
+from mzseek.datasets.prepared import Prepared
 from mzseek.runs.run import FORMAT_VERSION, KIND, Run
 from mzseek.training.options import Options
 

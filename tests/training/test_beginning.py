@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file
 
 from mzseek.core.errors import MzseekError, RunError
-from mzseek.prepared import Prepared
+from mzseek.datasets.prepared import Prepared
 from mzseek.runs.checkpoints import load_weights
 from mzseek.runs.run import Run
 from mzseek.training.state import bit_frequency

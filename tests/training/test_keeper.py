@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.scored import validation_means
 from mzseek.losses import LOSSES
 from mzseek.metrics import METRICS
 from mzseek.metrics.definitions import Metric
-from mzseek.prepared import Prepared
 from mzseek.runs.checkpoints import kept_model, load_weights
 from mzseek.runs.run import Run
 from mzseek.training.loop import watched_metric

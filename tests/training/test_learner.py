@@ -2,9 +2,9 @@ import pytest
 import torch
 
 from mzseek.core.errors import RunError
+from mzseek.datasets.batch import BatchMaker
+from mzseek.datasets.prepared import Prepared
 from mzseek.losses import LOSSES
-from mzseek.prepared import Prepared
-from mzseek.prepared.batch import BatchMaker
 from mzseek.tensors import deferred
 from mzseek.training.loop import Learner
 

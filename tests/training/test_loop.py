@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from mzseek.core.errors import RunError
-from mzseek.prepared import Prepared
+from mzseek.datasets.prepared import Prepared
 from mzseek.training.loop import Learner
 from mzseek.training.optimizer import ClippedAdam
 from mzseek.training.state import TrainingOrder

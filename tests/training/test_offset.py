@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from mzseek.core.errors import EvidenceError, RunError
+from mzseek.datasets.batch import BatchMaker
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.prior import blind_rows, fit_blind
-from mzseek.prepared import Prepared
-from mzseek.prepared.batch import BatchMaker
 from mzseek.runs.checkpoints import load_weights
 from mzseek.training import prior_offset as offset
 from mzseek.training.loop import Learner

@@ -11,8 +11,8 @@ import pytest
 
 from mzseek.core import errors
 from mzseek.core.errors import RunError
+from mzseek.datasets.prepared import Prepared
 from mzseek.parallel import Channel, engine_named
-from mzseek.prepared import Prepared
 from mzseek.runs.checkpoints import load_weights
 from mzseek.runs.run import Run
 from mzseek.training.options import Options

@@ -18,13 +18,13 @@ from safetensors.torch import load_file
 from mzseek.core.errors import CacheError, MzseekError, RunError
 from mzseek.database import build_database
 from mzseek.database.sources import file_sources
+from mzseek.datasets.extra_lists import add_negatives
+from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.scored import hit_rates
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS
 from mzseek.models.layers import threads_set
 from mzseek.parallel import LocalEngine
-from mzseek.prepared import Prepared
-from mzseek.prepared.extra_lists import add_negatives
 from mzseek.runs.checkpoints import kept_model
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run

@@ -20,6 +20,8 @@ from mzseek.datasets.files import (
     write_candidates,
     write_table,
 )
+from mzseek.datasets.prepare import prepare
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.channel import Channel
 from mzseek.evidence.fitting import FitOptions, fit
 from mzseek.io import StrPath
@@ -27,7 +29,6 @@ from mzseek.io.manifest import ensure_replaceable
 from mzseek.io.skipped import Report
 from mzseek.io.sources import content_hash
 from mzseek.parallel.engine import Progress, Say, silent, unheard
-from mzseek.prepared import Prepared, prepare
 from mzseek.runs.run import Run
 from mzseek.spectra import Spectrum
 

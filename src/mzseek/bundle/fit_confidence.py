@@ -30,6 +30,8 @@ from mzseek.bundle.molecules import BundledMolecules
 from mzseek.chem.adducts import parse_adduct
 from mzseek.core.errors import BundleError
 from mzseek.core.ragged import Ragged, spans
+from mzseek.datasets.layout import IDENTITY_BITS
+from mzseek.datasets.prepared import Prepared
 from mzseek.decision import Calibration, fit_calibration, fit_pooling, fit_set_threshold
 from mzseek.decision.calibration import merge_answers
 from mzseek.evaluation.pooled import groups_of, pooled_lists
@@ -40,7 +42,6 @@ from mzseek.evidence.queries import chance, few_of_each, spectra_from, with_list
 from mzseek.evidence.ranker import FEW
 from mzseek.library import Library
 from mzseek.parallel.engine import Progress, silent
-from mzseek.prepared.reader import IDENTITY_BITS, Prepared
 from mzseek.runs.predictions import ListScores
 from mzseek.runs.run import Run
 

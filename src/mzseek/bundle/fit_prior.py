@@ -16,6 +16,7 @@ from mzseek.bundle.bundle import LearnedPrior
 from mzseek.bundle.fit_confidence import FITTED_ON, modes_of, only, usable_lists
 from mzseek.bundle.relearn import COVERAGE, HITS, MEASURED_ON, interval_of, lessons_of
 from mzseek.core.ragged import Ragged
+from mzseek.datasets.prepared import Prepared
 from mzseek.decision import calibration_error, posterior, prediction_sets
 from mzseek.decision.calibration import merge_answers
 from mzseek.evidence.fitting import LEARNED_ON, CrossFittedChannel, FitOptions, groups_from
@@ -24,7 +25,6 @@ from mzseek.evidence.queries import Lists, lists_from
 from mzseek.evidence.ranker import truth_slope
 from mzseek.metrics import hit_rate
 from mzseek.parallel.engine import Progress, silent
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.predictions import ListScores
 from mzseek.runs.run import Run
 

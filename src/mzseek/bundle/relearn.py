@@ -17,6 +17,7 @@ from mzseek.chem.molecules import DescribedMolecule, describe_structure
 from mzseek.core.errors import MoleculeError
 from mzseek.core.ragged import Ragged
 from mzseek.core.registry import FOLDS
+from mzseek.datasets.prepared import Prepared
 from mzseek.decision import calibration_error, prediction_sets
 from mzseek.evaluation.pooled import pooled_lists
 from mzseek.evidence.channel import ChannelState, read_once
@@ -35,7 +36,6 @@ from mzseek.library.library import MOLECULE_SCHEMA, RECORD_COLUMNS, RECORD_SCHEM
 from mzseek.library.similarity import Ions, Lists, lists_of
 from mzseek.metrics import bootstrap, hit_rate
 from mzseek.parallel.engine import Progress, silent
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.predictions import ListScores
 from mzseek.runs.run import Run
 

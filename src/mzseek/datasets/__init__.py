@@ -1,10 +1,1 @@
-"""Data sets: reading, getting, building, splitting and checking them."""
-
-from mzseek.datasets.files import DatasetFiles, find_dataset, read_candidates, read_table
-
-__all__ = [
-    "DatasetFiles",
-    "find_dataset",
-    "read_candidates",
-    "read_table",
-]
+"""Data sets: get, build, split and check them; prepared arrays and batches."""

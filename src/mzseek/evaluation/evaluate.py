@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from mzseek.core.errors import RunError
 from mzseek.core.ragged import Ragged
 from mzseek.core.tables import Table, Tabular
+from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.scored import (
     HITS,
     Scoring,
@@ -42,7 +43,6 @@ from mzseek.metrics import (
     tanimoto,
 )
 from mzseek.parallel.engine import Progress, silent
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.predictions import ListScores
 from mzseek.runs.run import Run
 

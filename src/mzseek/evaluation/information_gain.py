@@ -13,6 +13,8 @@ import numpy.typing as npt
 from mzseek.core.errors import RunError
 from mzseek.core.ragged import Ragged
 from mzseek.core.tables import Table, Tabular
+from mzseek.datasets.layout import IDENTITY_BITS
+from mzseek.datasets.prepared import Prepared
 from mzseek.decision import fit_combination, fit_temperature, posterior
 from mzseek.evaluation.pooled import Reading
 from mzseek.evaluation.posteriors import ChosenLists, chosen_lists, labels_of
@@ -20,7 +22,6 @@ from mzseek.evaluation.scored import Scoring, predicts_fingerprint, scored_lists
 from mzseek.io import StrPath
 from mzseek.metrics import Interval, bootstrap, expected_rank
 from mzseek.parallel.engine import Progress, silent
-from mzseek.prepared.reader import IDENTITY_BITS, Prepared
 from mzseek.runs.predictions import ListScores
 from mzseek.runs.run import Run
 

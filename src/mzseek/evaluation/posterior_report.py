@@ -11,6 +11,7 @@ import numpy.typing as npt
 from mzseek.core.errors import RunError
 from mzseek.core.ragged import Ragged, pointers
 from mzseek.core.tables import Table, Tabular
+from mzseek.datasets.prepared import Prepared
 from mzseek.decision import Reliability, reliability
 from mzseek.decision.advice import GOALS
 from mzseek.decision.distributions import Distribution, merged
@@ -30,7 +31,6 @@ from mzseek.evaluation.scored import Scoring
 from mzseek.io import StrPath
 from mzseek.metrics import Interval, bootstrap, bootstrap_difference
 from mzseek.parallel import LocalEngine, Progress, WithOpened, silent
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
 
 Floats = npt.NDArray[np.float64]

@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from mzseek.core.errors import RunError
 from mzseek.core.ragged import Ragged
+from mzseek.datasets.layout import IDENTITY_BITS
+from mzseek.datasets.prepared import Prepared
 from mzseek.decision import (
     Calibration,
     Pooling,
@@ -30,7 +32,6 @@ from mzseek.evaluation.scored import Scoring, kept_steps, measurable, scored_lis
 from mzseek.io import StrPath
 from mzseek.metrics import Interval, bootstrap
 from mzseek.parallel.engine import Progress, silent
-from mzseek.prepared.reader import IDENTITY_BITS, Prepared
 from mzseek.runs.predictions import CROSSFITTED_TRAIN, ListScores, Predictions, label_of
 from mzseek.runs.run import Run
 

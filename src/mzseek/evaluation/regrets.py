@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from mzseek.core.errors import RunError
 from mzseek.core.registry import check_name
+from mzseek.datasets.prepared import Prepared
 from mzseek.decision.bounds import bounds_under
 from mzseek.decision.distributions import Distribution
 from mzseek.decision.utilities import BAND_SIMILARITIES, expected_of_candidates
@@ -18,7 +19,6 @@ from mzseek.evaluation.posteriors import Posterior, calibrate
 from mzseek.evaluation.scored import Scoring
 from mzseek.io import StrPath
 from mzseek.parallel import Progress, WithOpened, silent
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
 
 Floats = npt.NDArray[np.float64]

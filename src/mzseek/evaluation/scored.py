@@ -12,9 +12,10 @@ from scipy.sparse import csr_array
 from mzseek.core.errors import BusyError, RunError, WriteError
 from mzseek.core.ragged import Ragged
 from mzseek.core.registry import FOLDS, TIES, Ties, check_name
+from mzseek.datasets.layout import IDENTITY_BITS
+from mzseek.datasets.prepared import Prepared
 from mzseek.io import StrPath, sole_writer
 from mzseek.metrics import binarise, hit_rate_from_counts, rank_counts, tanimoto
-from mzseek.prepared.reader import IDENTITY_BITS, Prepared
 from mzseek.runs.checkpoints import kept_model
 from mzseek.runs.predictions import ListScores, Predictions, label_of, predict_fold, random_fold
 from mzseek.runs.run import Description, Run

@@ -16,10 +16,7 @@ from mzseek.core.registry import EQUAL_IN, FOLDS, check_name
 from mzseek.database import Database
 from mzseek.database.negatives import mine
 from mzseek.datasets.build import assign_folds, structure_clusters
-from mzseek.evidence.prior import STRENGTHS, Blind, blind_rows, fit_blind, log_probability
-from mzseek.metrics import hit_rate
-from mzseek.parallel import Engine, LocalEngine, Progress, silent
-from mzseek.prepared.extra_lists import (
+from mzseek.datasets.extra_lists import (
     ExtraMolecules,
     StandardForm,
     check_same_fingerprints,
@@ -27,9 +24,12 @@ from mzseek.prepared.extra_lists import (
     standard_forms,
     truths_of,
 )
-from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT, own_count
-from mzseek.prepared.reader import CandidateLists, Prepared
-from mzseek.prepared.writer import append_segment, held_for_lists
+from mzseek.datasets.layout import SAME_BLOCK, SAME_FINGERPRINT, own_count
+from mzseek.datasets.prepare import append_segment, held_for_lists
+from mzseek.datasets.prepared import CandidateLists, Prepared
+from mzseek.evidence.prior import STRENGTHS, Blind, blind_rows, fit_blind, log_probability
+from mzseek.metrics import hit_rate
+from mzseek.parallel import Engine, LocalEngine, Progress, silent
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -367,7 +367,7 @@ def pool_of(
 
     What is equal to a truth is not among its rivals: of its first InChIKey block, or of its
     fingerprint. Truths are there in the form of the database, as in
-    `mzseek.prepared.extra_lists.add_negatives`.
+    `mzseek.datasets.extra_lists.add_negatives`.
 
     Parameters
     ----------
@@ -668,7 +668,7 @@ def add_matched(
     pool : int
         Molecules at the most that a list is drawn from; of more, so many are taken at random.
     ppm, seed, engine, progress
-        As in `mzseek.prepared.extra_lists.add_negatives`.
+        As in `mzseek.datasets.extra_lists.add_negatives`.
 
     Returns
     -------

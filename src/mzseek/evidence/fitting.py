@@ -14,6 +14,8 @@ from mzseek.core.errors import EvidenceError, RunError
 from mzseek.core.ragged import Ragged, gather, pointers, spans
 from mzseek.core.registry import FOLDS, IDENTITIES, check_name, check_ranges, option
 from mzseek.datasets.build import assign_folds, join_clusters, structure_clusters
+from mzseek.datasets.layout import IDENTITY_BITS
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.channel import (
     FOLDER,
     Channel,
@@ -42,7 +44,6 @@ from mzseek.evidence.ranker import Ranker, fit_ranker
 from mzseek.io import StrPath, atomic_directory, sole_writer
 from mzseek.metrics import hit_rate
 from mzseek.parallel.engine import Progress, Say, silent, unheard
-from mzseek.prepared.reader import IDENTITY_BITS, Prepared
 from mzseek.runs.predictions import CROSSFITTED_TRAIN, ListScores, Predictions, label_of
 from mzseek.runs.run import Description, Run
 from mzseek.spectra import Spectrum

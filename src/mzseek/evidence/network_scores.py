@@ -12,11 +12,11 @@ import numpy as np
 
 from mzseek.core.errors import EvidenceError
 from mzseek.core.registry import option
+from mzseek.datasets.slices import peak_slices
 from mzseek.evidence.channel import Channel, ChannelState, Features
 from mzseek.evidence.queries import Lists, TrainingSet
 from mzseek.models import ModelSpec
 from mzseek.parallel.engine import Progress, silent
-from mzseek.prepared.reader import peak_slices
 from mzseek.runs.checkpoints import kept_model, load_weights, model_for, network_of
 from mzseek.runs.run import Run
 from mzseek.spectra import bin_spectra

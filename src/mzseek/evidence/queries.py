@@ -15,12 +15,13 @@ from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.chem.molecules import DESCRIPTORS, descriptors, parse_molecule
 from mzseek.core.errors import EvidenceError
 from mzseek.core.ragged import Ragged, gather, places, pointers, spans
+from mzseek.datasets.layout import IDENTITY_BITS
+from mzseek.datasets.prepared import Prepared
 from mzseek.fragments import PieceTable, join_tables, piece_table, table_of
 from mzseek.library.similarity import Ions
 from mzseek.library.similarity import Lists as PeakLists
 from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import in_batches
-from mzseek.prepared.reader import IDENTITY_BITS, Prepared
 from mzseek.similarity.packed import Words, pack_words, unpack_words
 from mzseek.spectra import Spectrum
 
@@ -554,7 +555,7 @@ def lists_from(
     -------
     lists : Lists
     identity : uint8 array
-        A value for each row, as in `mzseek.prepared.reader.CandidateLists`.
+        A value for each row, as in `mzseek.datasets.prepared.CandidateLists`.
     """
     stored = prepared.candidates(setting)
     asked, list_of = np.unique(prepared.molecule[queries], return_inverse=True)

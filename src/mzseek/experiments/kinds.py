@@ -12,6 +12,7 @@ from scipy.stats import spearmanr
 from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.core.errors import ExperimentError, MzseekError
 from mzseek.core.registry import check_name, choose
+from mzseek.datasets.bands import set_bands
 from mzseek.decision import Bands, Decision, bayes_decision, worst_case
 from mzseek.decision.utilities import BAND_SIMILARITIES, UTILITIES
 from mzseek.evaluation.regrets import FoldRegrets, regrets_of
@@ -30,7 +31,6 @@ from mzseek.experiments.sweep import (
 )
 from mzseek.metrics import METRICS
 from mzseek.parallel import Progress
-from mzseek.prepared.bands import set_bands
 
 Cells = dict[str, dict[str, Cell]]
 

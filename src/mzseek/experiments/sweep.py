@@ -15,7 +15,10 @@ from mzseek.core.errors import ExperimentError, MzseekError
 from mzseek.core.registry import check_name
 from mzseek.database import Database, build_database, file_sources
 from mzseek.datasets.demo import write_demo
+from mzseek.datasets.extra_lists import add_negatives, negatives_name
 from mzseek.datasets.files import DatasetFiles, dataset_of, find_dataset
+from mzseek.datasets.prepare import PrepareOptions, prepare
+from mzseek.datasets.prepared import Prepared
 from mzseek.experiments.experiment import Column, Experiment, Row, Scale
 from mzseek.experiments.results import Measured
 from mzseek.io import StrPath, atomic_file
@@ -24,9 +27,6 @@ from mzseek.losses import loss_named
 from mzseek.models import ENCODERS, scorer_named
 from mzseek.parallel import Channel, Engine, LocalEngine, Say, unheard
 from mzseek.parallel.engine import Progress, silent
-from mzseek.prepared.extra_lists import add_negatives, negatives_name
-from mzseek.prepared.reader import Prepared
-from mzseek.prepared.writer import PrepareOptions, prepare
 from mzseek.runs.run import CHECKPOINTS, PREDICTIONS, Run
 
 if TYPE_CHECKING:

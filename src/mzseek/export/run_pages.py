@@ -14,6 +14,7 @@ from mzseek.core.errors import DatasetError, RunError
 from mzseek.core.registry import option_texts
 from mzseek.core.tables import Table, Tabular
 from mzseek.core.text import tell_apart
+from mzseek.datasets.prepared import Prepared
 from mzseek.decision import reliability
 from mzseek.evaluation.evaluate import Evaluation, evaluate
 from mzseek.evaluation.posterior_report import PosteriorReport, beliefs_of
@@ -38,7 +39,6 @@ from mzseek.io import StrPath, atomic_directory, sole_writer
 from mzseek.io.manifest import Manifest, ensure_replaceable
 from mzseek.metrics import METRICS as FACTS
 from mzseek.parallel.engine import Progress, silent
-from mzseek.prepared import Prepared
 from mzseek.runs.run import Run
 from mzseek.spectra import read_spectra
 from mzseek.version import __version__

@@ -6,12 +6,13 @@ from pathlib import Path
 
 from mzseek import database
 from mzseek.database.sources import file_sources
-from mzseek.datasets import DatasetFiles, find_dataset
+from mzseek.datasets.files import DatasetFiles, find_dataset
+from mzseek.datasets.prepare import PrepareOptions
+from mzseek.datasets.prepare import prepare as write_prepared
+from mzseek.datasets.prepared import Prepared
 from mzseek.io import StrPath
 from mzseek.notebook.runs import told
 from mzseek.parallel import LocalEngine
-from mzseek.prepared import Prepared, PrepareOptions
-from mzseek.prepared import prepare as write_prepared
 
 
 def prepare(

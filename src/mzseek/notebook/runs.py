@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from mzseek.core.errors import require
 from mzseek.core.tables import Table, Tabular
+from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.evaluate import Evaluation, evaluate
 from mzseek.evaluation.posterior_report import PosteriorReport, beliefs_of
 from mzseek.evaluation.scored import Scoring
 from mzseek.io import StrPath
 from mzseek.parallel.engine import Progress, silent
-from mzseek.prepared import Prepared
 from mzseek.runs import run as folders
 
 if TYPE_CHECKING:

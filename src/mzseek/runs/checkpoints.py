@@ -12,10 +12,10 @@ from safetensors.numpy import save_file
 
 from mzseek.core.errors import ModelError, RunError, require
 from mzseek.core.registry import ComponentConfig
+from mzseek.datasets.prepared import Prepared
 from mzseek.io import atomic_file
 from mzseek.io.manifest import check_fields, parse_object
 from mzseek.models import ModelSpec
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run, model_as_text, model_from_text
 
 if TYPE_CHECKING:

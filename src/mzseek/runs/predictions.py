@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from mzseek.core.errors import RunError
 from mzseek.core.ragged import gather
+from mzseek.datasets.prepared import Prepared
+from mzseek.datasets.slices import Slices
 from mzseek.io import StrPath, atomic_directory
 from mzseek.io.arrays import check_range, load_array, save_array
 from mzseek.io.manifest import Manifest
-from mzseek.prepared.reader import Prepared, Slices
 from mzseek.runs.run import Run
 from mzseek.similarity.lists import list_similarities
 
@@ -46,7 +47,7 @@ class ListScores:
     candidates : int32 array
         Molecules, all lists concatenated.
     identity : uint8 array
-        Beside each, in what sense it is the truth (see `mzseek.prepared.reader`).
+        Beside each, in what sense it is the truth (see `mzseek.datasets.prepared`).
     scores : float32 array
         Beside each, the model's score, or a similarity of the predicted fingerprint with it;
         float64 where they are sums over spectra, which are not saved.

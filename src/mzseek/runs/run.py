@@ -15,13 +15,13 @@ from typing import Any, Self
 
 from mzseek.core.errors import InputError, ModelError, MzseekError, RunError
 from mzseek.core.registry import ComponentConfig, check_name, part_from
+from mzseek.datasets.prepared import Prepared
 from mzseek.io import StrPath, atomic_file
 from mzseek.io.manifest import RUN, Manifest, check_fields, parse_object
 from mzseek.io.sources import MAX_ROW
 from mzseek.io.text_tables import sole_column, split_row
 from mzseek.losses import LOSSES, loss_named
 from mzseek.models import BASELINES, ENCODERS, SCORERS, ModelSpec, encoder_named, scorer_named
-from mzseek.prepared.reader import Prepared
 from mzseek.version import __version__
 
 _MODEL = {"encoder": dict, "scorer": dict, "bins": int, "bits": int}

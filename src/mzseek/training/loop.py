@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 
 from mzseek.core.errors import LossError, RunError
+from mzseek.datasets.batch import Batch, BatchMaker
+from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.scored import other_rankings, validation_means
 from mzseek.io import atomic_file
 from mzseek.io.manifest import check_fields
@@ -25,8 +27,6 @@ from mzseek.models import ModelSpec, Output, Retriever, build
 from mzseek.models.layers import device
 from mzseek.models.model import TorchNetwork, arrays_of
 from mzseek.parallel.engine import Progress, Say
-from mzseek.prepared.batch import Batch, BatchMaker
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.checkpoints import model_for, save_weights
 from mzseek.runs.predictions import predict
 from mzseek.runs.run import BEST, Run

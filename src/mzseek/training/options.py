@@ -19,6 +19,7 @@ from mzseek.core.registry import (
     options_from,
     part_from,
 )
+from mzseek.datasets.prepared import Prepared
 from mzseek.losses import LOSSES, Loss, loss_named
 from mzseek.models import (
     BASELINES,
@@ -31,7 +32,6 @@ from mzseek.models import (
     scorer_part,
 )
 from mzseek.models.layers import device
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.checkpoints import model_of_parts
 from mzseek.runs.run import Description, Run
 

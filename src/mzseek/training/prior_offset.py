@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from mzseek.core.errors import RunError
 from mzseek.core.ragged import gather, pointers
+from mzseek.datasets.layout import SAME_FINGERPRINT
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.decoys import GROUPS, BlindLists, best_strength, cross_fitted
 from mzseek.evidence.fitting import groups_from
 from mzseek.evidence.prior import STRENGTHS, blind_rows
 from mzseek.evidence.queries import with_lists
 from mzseek.parallel.engine import Progress, silent
-from mzseek.prepared.layout import SAME_FINGERPRINT
-from mzseek.prepared.reader import Prepared
 
 Ints = npt.NDArray[np.int64]
 _TAUGHT = 64  # candidates of a list that the scorer is fitted on; the weights it finds are the same

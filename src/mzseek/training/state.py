@@ -11,12 +11,13 @@ import torch
 from safetensors.numpy import save_file
 
 from mzseek.core.errors import ModelError, RunError
+from mzseek.datasets.prepared import Prepared
+from mzseek.datasets.slices import Slices
 from mzseek.io import atomic_directory, read_object
 from mzseek.io.manifest import check_fields
 from mzseek.models import Retriever
 from mzseek.models.model import as_arrays
 from mzseek.parallel.engine import Say
-from mzseek.prepared.reader import Prepared, Slices
 from mzseek.runs.checkpoints import digest, kept_model, read_arrays
 from mzseek.runs.run import Run
 from mzseek.training.optimizer import ClippedAdam

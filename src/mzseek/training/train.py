@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from mzseek.core.errors import RunError
+from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.scored import ranks_by, validation_means
 from mzseek.io import StrPath, sole_writer
 from mzseek.io.manifest import RUN
 from mzseek.models.layers import machine, threads_set
 from mzseek.parallel import Channel, Engine, LocalEngine
 from mzseek.parallel.engine import Progress, Say, keep_freed_memory, silent, unheard
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.checkpoints import kept_model
 from mzseek.runs.predictions import label_of, predict_fold, random_fold
 from mzseek.runs.run import Run
@@ -228,7 +228,7 @@ def train_several(
 
 def train_one(job: Job, channel: Channel) -> None:
     """Train a run, or go on with it, and tell of its steps and warnings by its name."""
-    from mzseek.prepared.reader import Prepared
+    from mzseek.datasets.prepared import Prepared
 
     if channel.is_elsewhere:
         keep_freed_memory()

@@ -13,10 +13,10 @@ from mzseek.bundle import bundle as module
 from mzseek.bundle.arrays import write_arrays
 from mzseek.bundle.bundle import MANIFEST, shipped
 from mzseek.core.errors import BundleError
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.queries import Lists
 from mzseek.library import Library
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
 from mzseek.spectra import Spectrum
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from mzseek.chem.fingerprinting import OF_THE_PAPER
+from mzseek.datasets.bands import set_bands
+from mzseek.datasets.prepared import Prepared
 from mzseek.decision import first_places
 from mzseek.decision.advice import GOALS
 from mzseek.decision.advice import advise as ask
 from mzseek.evaluation.posteriors import calibrate
 from mzseek.evaluation.scored import Scoring
-from mzseek.prepared import Prepared
-from mzseek.prepared.bands import set_bands
 from mzseek.runs.run import Run
 
 from ..conftest import QUICK, assert_understood, commands

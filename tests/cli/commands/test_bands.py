@@ -6,9 +6,9 @@ import pytest
 
 from mzseek.chem.fingerprinting import OF_THE_PAPER
 from mzseek.cli.commands.bands import _with_twins
+from mzseek.datasets.bands import set_bands
+from mzseek.datasets.prepared import Prepared
 from mzseek.decision import BAND_SIMILARITIES, Bands
-from mzseek.prepared import Prepared
-from mzseek.prepared.bands import set_bands
 
 
 def test_medians_are_shown(mzseek, small: Prepared) -> None:

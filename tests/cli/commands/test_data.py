@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mzseek.datasets.demo.molecules import demo_molecules
-from mzseek.prepared import Prepared
+from mzseek.datasets.prepared import Prepared
 from mzseek.runs.run import Run
 
 from ..conftest import QUICK, commands

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.prepared import Prepared
+from mzseek.datasets.prepared import Prepared
 from mzseek.runs.run import Run
 
 from ..conftest import QUICK, commands

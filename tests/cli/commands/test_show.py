@@ -14,8 +14,8 @@ import pytest
 from mzseek.cli.commands.show import OWN_FOLDERS
 from mzseek.database import store as store_folder
 from mzseek.datasets import build
+from mzseek.datasets.???layout import layout
 from mzseek.datasets.demo import QUERIES
-from mzseek.prepared import layout
 from mzseek.runs import run as training_run
 from mzseek.spectra import read_spectra
 

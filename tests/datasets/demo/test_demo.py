@@ -4,10 +4,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.datasets import find_dataset, read_table
 from mzseek.datasets.check import check_dataset
 from mzseek.datasets.demo import QUERIES, write_demo
-from mzseek.prepared import prepare
+from mzseek.datasets.files import find_dataset, read_table
+from mzseek.datasets.prepare import prepare
 from mzseek.spectra import bin_spectra, read_spectra
 
 

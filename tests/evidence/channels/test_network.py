@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from mzseek.core.errors import EvidenceError, RunError
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.network_scores import Network, NetworkOptions
 from mzseek.evidence.queries import Lists, TrainingSet, lists_from
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.predictions import Predictions
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mzseek.core.errors import BusyError, CacheError, EvidenceError, RunError
+from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.leaderboard import leaderboard_row
 from mzseek.evaluation.posterior_report import beliefs_of
@@ -17,7 +18,6 @@ from mzseek.evidence.fitting import FitOptions, Fitted, fit
 from mzseek.evidence.queries import lists_from
 from mzseek.evidence.registry import channels_from
 from mzseek.io import sole_writer
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.predictions import CROSSFITTED_TRAIN, Predictions, label_of
 from mzseek.runs.run import Run
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.fitting import joined_from
 from mzseek.evidence.queries import lists_from, spectra_from, with_lists
-from mzseek.prepared.reader import Prepared
 
 
 def test_the_rows_of_a_setting_are_its_lists(small: Prepared) -> None:

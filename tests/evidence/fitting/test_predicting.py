@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence import fitting as predicting
 from mzseek.evidence.fitting import FitOptions, Fitted, fit
 from mzseek.evidence.queries import lists_from
 from mzseek.evidence.registry import channels_from
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mzseek.core.errors import EvidenceError
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.fitting import groups_from, swapped
-from mzseek.prepared.reader import Prepared
 
 
 def test_every_spectrum_is_of_another_molecule_that_is_nearest(small: Prepared) -> None:

@@ -10,10 +10,10 @@ import pytest
 from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
 from mzseek.datasets.demo.molecules import demo_molecules
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.decoys import BlindLists
 from mzseek.evidence.prior import blind_rows
 from mzseek.parallel import LocalEngine
-from mzseek.prepared import Prepared
 
 from ...conftest import SINGLE
 from ..test_blind import random_bits

@@ -7,14 +7,14 @@ import pytest
 
 from mzseek.core.errors import CacheError, DatabaseError, WriteError
 from mzseek.database import Database
+from mzseek.datasets.bands import set_bands
+from mzseek.datasets.extra_lists import add_negatives
+from mzseek.datasets.layout import SAME_BLOCK, SAME_FINGERPRINT
+from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
 from mzseek.evidence.decoys import add_matched
 from mzseek.parallel import LocalEngine
-from mzseek.prepared import Prepared
-from mzseek.prepared.bands import set_bands
-from mzseek.prepared.extra_lists import add_negatives
-from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT
 from mzseek.runs.run import Run
 from mzseek.training.train import train
 
@@ -181,7 +181,7 @@ def test_a_failed_write_leaves_the_folder_as_it_was(
         raise OSError(28, "No space left on device")
 
     before = contents(folder)
-    monkeypatch.setattr("mzseek.prepared.writer.measured", full)
+    monkeypatch.setattr("mzseek.datasets.prepare.measured", full)
     with pytest.raises(WriteError, match=r"prepared: cannot be written \(No space left"):
         add_matched(Prepared.open(folder), store, **HOW)
     assert contents(folder) == before

@@ -6,10 +6,10 @@ import pytest
 from mzseek.chem import fingerprints
 from mzseek.chem.molecules import descriptors
 from mzseek.database import Database
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.decoys import pool_of
 from mzseek.evidence.prior import blind_rows
 from mzseek.parallel import LocalEngine
-from mzseek.prepared import Prepared
 
 from .conftest import MISSING
 

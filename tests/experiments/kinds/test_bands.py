@@ -6,9 +6,9 @@ from rdkit import Chem, DataStructs
 from rdkit.Chem import rdFingerprintGenerator
 
 from mzseek.core.errors import MzseekError
+from mzseek.datasets.bands import set_bands
 from mzseek.experiments import Column, Row, Scale, experiment_named
 from mzseek.experiments.kinds import BANDS_KIND
-from mzseek.prepared.bands import set_bands
 
 SIMILARITIES = {
     "tanimoto": DataStructs.TanimotoSimilarity,

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from mzseek.core.errors import InputError
-from mzseek.datasets import read_table
+from mzseek.datasets.files import read_table
 from mzseek.spectra import read_spectra
 
 HEADER = "identifier\tmzs\tintensities\tsmiles\tprecursor_mz\tadduct\tfold\n"

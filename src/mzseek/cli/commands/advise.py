@@ -17,8 +17,8 @@ from mzseek.decision.advice import GOALS, SIMILARITY_GOALS
 from mzseek.decision.utilities import UTILITIES
 
 if TYPE_CHECKING:
+    from mzseek.datasets.prepared import Prepared
     from mzseek.decision.advice import BandRow
-    from mzseek.prepared.reader import Prepared
 
 # Mean probability of the first candidate on MassBank's test fold: 0.15 (bce) to 0.21 (emb-cos).
 _USUAL = 0.2
@@ -65,10 +65,10 @@ def advise(
     asked = expanded(fingerprint or [])
     for kind in asked:
         look_at_fingerprint(kind)
+    from mzseek.datasets.bands import set_bands
+    from mzseek.datasets.prepared import Prepared
     from mzseek.decision.advice import advise as ask
     from mzseek.decision.advice import compares
-    from mzseek.prepared.bands import set_bands
-    from mzseek.prepared.reader import Prepared
 
     prepared = Prepared.open(data, verify=True)
     source = "given"

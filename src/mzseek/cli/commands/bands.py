@@ -62,9 +62,9 @@ def bands(
         raise DatasetError(f"{figure}: expected a name that ends in .svg")
     if figure:
         require("matplotlib", "a figure")
+    from mzseek.datasets.bands import set_bands
+    from mzseek.datasets.prepared import Prepared
     from mzseek.io import atomic_file, sole_writer
-    from mzseek.prepared.bands import set_bands
-    from mzseek.prepared.reader import Prepared
 
     prepared = Prepared.open(data, verify=True)
     kinds = asked or [str(prepared.manifest["options"]["fingerprint"])]

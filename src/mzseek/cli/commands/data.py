@@ -211,9 +211,9 @@ def match(
     Example: mzseek data match prepared --database candidates
     """
     from mzseek.database import Database
+    from mzseek.datasets.prepared import Prepared
     from mzseek.evidence.decoys import add_matched
     from mzseek.parallel import engine_named
-    from mzseek.prepared.reader import Prepared
 
     with watched() as progress:
         _, facts = add_matched(

@@ -14,7 +14,7 @@ from mzseek.core.errors import DatasetError, has
 
 if TYPE_CHECKING:
     from mzseek.bundle import Bundle
-    from mzseek.prepared.reader import Prepared
+    from mzseek.datasets.prepared import Prepared
 
 _MARK = "MADE-BY-MZSEEK-DEMO.txt"
 _BLIND = "emb-cos, spectrum-blind"
@@ -119,7 +119,7 @@ def _tell_right(summary: Path, files: list[Path]) -> None:
 
 def _prepare(bundle: "Bundle", out: Path, seed: int) -> "Prepared":
     from mzseek.bundle.subset import write_subset
-    from mzseek.prepared.writer import prepare
+    from mzseek.datasets.prepare import prepare
 
     files = write_subset(bundle, out / "data", seed=seed)
     with watched() as progress:

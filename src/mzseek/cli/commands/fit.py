@@ -65,10 +65,10 @@ def fit(
 
     Example: mzseek fit prepared --channels fragments,analogs --out runs/evidence
     """
+    from mzseek.datasets.prepared import Prepared
     from mzseek.evidence.fitting import FitOptions
     from mzseek.evidence.fitting import fit as fit_channels
     from mzseek.evidence.registry import channels_from
-    from mzseek.prepared.reader import Prepared
 
     options = FitOptions(
         candidates=candidates, identity=identity, groups=groups, spectra=spectra,

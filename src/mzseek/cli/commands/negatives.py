@@ -37,9 +37,9 @@ def negatives(
     Example: mzseek negatives prepared --database candidates --by mass --keep 256
     """
     from mzseek.database import Database
+    from mzseek.datasets.extra_lists import add_negatives
+    from mzseek.datasets.prepared import Prepared
     from mzseek.parallel import engine_named
-    from mzseek.prepared.extra_lists import add_negatives
-    from mzseek.prepared.reader import Prepared
 
     with watched() as progress:
         _, facts = add_negatives(

@@ -11,7 +11,7 @@ from mzseek.cli.output import counted, plain, print_json, say, show_rejects, wat
 from mzseek.core.errors import DatasetError
 
 if TYPE_CHECKING:
-    from mzseek.prepared.reader import Prepared
+    from mzseek.datasets.prepared import Prepared
 
 
 @early(fingerprint=look_at_fingerprint, spectra=look_for_file)
@@ -53,8 +53,8 @@ def prepare(
     for path in chosen.values():
         look_for_file(path)
     from mzseek.datasets.files import find_dataset
-    from mzseek.prepared.writer import PrepareOptions
-    from mzseek.prepared.writer import prepare as prepare_dataset
+    from mzseek.datasets.prepare import PrepareOptions
+    from mzseek.datasets.prepare import prepare as prepare_dataset
 
     if spectra.is_dir():
         files = find_dataset(spectra)

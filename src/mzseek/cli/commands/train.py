@@ -30,7 +30,7 @@ from mzseek.training.options import (
 )
 
 if TYPE_CHECKING:
-    from mzseek.prepared.reader import Prepared
+    from mzseek.datasets.prepared import Prepared
 
 
 _USUAL = TrainingOptions()
@@ -193,8 +193,8 @@ def train(
         },
     }  # fmt: skip
     parts = read_settings(settings or [], loss, model, given)
+    from mzseek.datasets.prepared import Prepared
     from mzseek.parallel.engine import keep_freed_memory
-    from mzseek.prepared.reader import Prepared
     from mzseek.training.options import (
         Options,  # torch takes a second to load
         with_protocol,

@@ -10,9 +10,9 @@ from mzseek.bundle.bundle import Bundle
 from mzseek.bundle.fit_confidence import WHOLE, Case, CaseTable, make_cases, modes_of, only
 from mzseek.bundle.molecules import BundledMolecules, molecule_table
 from mzseek.bundle.relearn import references_from
+from mzseek.datasets.prepared import Prepared
 from mzseek.decision import Calibration
 from mzseek.evidence.fitted import Fitted
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.predictions import ListScores
 from mzseek.runs.run import Run
 

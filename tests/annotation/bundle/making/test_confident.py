@@ -17,8 +17,8 @@ from mzseek.bundle.fit_confidence import (
     usable_lists,
 )
 from mzseek.bundle.relearn import references_from
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.fitting import Fitted, Groups, groups_from
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
 
 IONS = {"positive": Counter({"[M+H]+": 3, "[M+Na]+": 1}), "negative": Counter[str]()}

@@ -4,9 +4,9 @@ import pytest
 
 from mzseek.bundle import Bundle
 from mzseek.bundle.relearn import measured
+from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
 
 

@@ -8,12 +8,12 @@ from mzseek.bundle.fit_confidence import usable_lists
 from mzseek.bundle.fit_prior import fit_weight, make_prior
 from mzseek.bundle.relearn import interval_of
 from mzseek.core.registry import FOLDS
+from mzseek.datasets.prepared import Prepared
 from mzseek.decision import posterior
 from mzseek.evidence.fitting import FitOptions, fit
 from mzseek.evidence.queries import Molecules
 from mzseek.evidence.registry import channels_from
 from mzseek.metrics import hit_rate
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
 
 

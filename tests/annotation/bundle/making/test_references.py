@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from mzseek.bundle.relearn import References, references_from
+from mzseek.datasets.prepared import Prepared
 from mzseek.library import Library
-from mzseek.prepared.reader import Prepared
 
 
 def test_spectra_with_what_is_known_of_them(small: Prepared) -> None:

@@ -4,8 +4,8 @@ import numpy as np
 
 from mzseek.bundle.relearn import reference_queries, relearn
 from mzseek.core.registry import FOLDS
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.fitting import FitOptions, Fitted
-from mzseek.prepared.reader import Prepared
 from mzseek.runs.run import Run
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.fitting import fit
 from mzseek.evidence.registry import channels_from
-from mzseek.prepared.reader import Prepared
 
 
 @pytest.fixture(scope="session")

@@ -10,11 +10,11 @@ from mzseek.chem import fingerprints
 from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.core.errors import DatasetError
 from mzseek.core.registry import FOLDS, check_name
+from mzseek.datasets.layout import SAME_BLOCK
+from mzseek.datasets.prepared import Prepared
 from mzseek.decision import Bands, bands_of_lists
 from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import in_batches
-from mzseek.prepared.layout import SAME_BLOCK
-from mzseek.prepared.reader import Prepared
 
 _BATCH = 1000
 REFERENCES = ("truth", "pairs")

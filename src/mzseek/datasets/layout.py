@@ -160,6 +160,7 @@ REJECTS = "rejects.tsv"
 # In what sense a candidate is the truth.
 SAME_FINGERPRINT = 1
 SAME_BLOCK = 2
+IDENTITY_BITS = {"fingerprint": SAME_FINGERPRINT, "inchikey": SAME_BLOCK}
 
 Facts = dict[str, Any]  # of a manifest
 

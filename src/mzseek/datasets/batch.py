@@ -7,7 +7,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from mzseek.prepared.reader import ListSlices, Prepared, RowSlices, Slices
+from mzseek.datasets.prepared import Prepared
+from mzseek.datasets.slices import ListSlices, RowSlices, Slices
 from mzseek.tensors import PeakLists, SparseRows
 
 
@@ -78,7 +79,7 @@ class BatchMaker:
     reads : str
         ``bins`` or ``peaks``: what the encoder reads.
     settings, queries, identity
-        As in `mzseek.prepared.reader.Slices`.
+        As in `mzseek.datasets.slices.Slices`.
     backward : bool
         Make spectra ready for a backward pass.
     backward_lists : bool

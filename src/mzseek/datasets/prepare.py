@@ -19,20 +19,7 @@ from mzseek.core.errors import CacheError, DatasetError, WriteError
 from mzseek.core.ragged import pointers
 from mzseek.core.registry import FOLDS
 from mzseek.datasets.files import write_rejects
-from mzseek.datasets.molecules import (
-    Collected,
-    MoleculeTable,
-    RawLists,
-    build_molecule_table,
-    collect,
-    resolve,
-)
-from mzseek.io import StrPath, atomic_directory, sole_writer
-from mzseek.io.arrays import save_array
-from mzseek.io.manifest import SteadySources, ensure_replaceable, measured
-from mzseek.io.writing import naming_output
-from mzseek.parallel.engine import Progress, Say, silent, unheard
-from mzseek.prepared.layout import (
+from mzseek.datasets.layout import (
     FORMAT_VERSION,
     KIND,
     LIST_PARTS,
@@ -51,7 +38,20 @@ from mzseek.prepared.layout import (
     path_of,
     segments_of,
 )
-from mzseek.prepared.reader import CandidateLists, Prepared, read_manifest
+from mzseek.datasets.molecules import (
+    Collected,
+    MoleculeTable,
+    RawLists,
+    build_molecule_table,
+    collect,
+    resolve,
+)
+from mzseek.datasets.prepared import CandidateLists, Prepared, read_manifest
+from mzseek.io import StrPath, atomic_directory, sole_writer
+from mzseek.io.arrays import save_array
+from mzseek.io.manifest import SteadySources, ensure_replaceable, measured
+from mzseek.io.writing import naming_output
+from mzseek.parallel.engine import Progress, Say, silent, unheard
 from mzseek.spectra.binning import BIN_WIDTH, HIGH, LOW, bin_peaks
 from mzseek.version import __version__
 

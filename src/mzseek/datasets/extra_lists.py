@@ -17,10 +17,10 @@ from mzseek.core.ragged import pointers
 from mzseek.database import Database
 from mzseek.database.negatives import Mined, Truth, mine
 from mzseek.database.records import packed
+from mzseek.datasets.layout import SAME_BLOCK, SAME_FINGERPRINT, own_count
+from mzseek.datasets.prepare import NewMolecules, append_segment, held_for_lists
+from mzseek.datasets.prepared import CandidateLists, Prepared
 from mzseek.parallel import Engine, LocalEngine, Progress, silent
-from mzseek.prepared.layout import SAME_BLOCK, SAME_FINGERPRINT, own_count
-from mzseek.prepared.reader import CandidateLists, Prepared
-from mzseek.prepared.writer import NewMolecules, append_segment, held_for_lists
 
 _BATCH = 500
 
