@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from mzseek.core.errors import DatasetError
-from mzseek.datasets.???files import files as candidates_module
+from mzseek.datasets import files as candidates_module
 from mzseek.datasets.files import (
     dataset_of,
     find_dataset,

@@ -13,8 +13,7 @@ import pytest
 
 from mzseek.cli.commands.show import OWN_FOLDERS
 from mzseek.database import store as store_folder
-from mzseek.datasets import build
-from mzseek.datasets.???layout import layout
+from mzseek.datasets import build, layout
 from mzseek.datasets.demo import QUERIES
 from mzseek.runs import run as training_run
 from mzseek.spectra import read_spectra
