@@ -1,0 +1,116 @@
+"""List private words that are left in identifiers, headings and prose, and exit with 1 if there are any.
+
+    python benchmarks/vocabulary.py [--count]
+
+Code and docs use the terms of mass spectrometry and machine learning. `WORDS` are names that say
+nothing to a new reader wherever they stand in an identifier; `VARIABLES` only where they are the
+whole identifier; `PHRASES` in docs, docstrings and messages. `ALLOWED` has the exceptions, each
+with its reason.
+"""
+
+import argparse
+import ast
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+WORDS = set(
+    """
+    room house journey aside boxed likeness nats asking asked workshop lend lending lent handing
+    handed lessons taught told beliefs doubt keeper beginning newcomers steady owned fault growing
+    having answer answers answering answered
+    """.split()
+)
+VARIABLES = WORDS | set(
+    """
+    rejects pieces breaks alike wanted setup learned counted absence unlike together kept earlier
+    places place owner spread spans facts each one own found near full good most few few_ said made
+    given chance
+    """.split()
+)
+PHRASES = re.compile(
+    r"\b(set(?:s)? aside|in the box|(?:told|said|kept) apart|speaks? for|what .{1,30} says|in nats|"
+    r"likeness|counted in|workshop|lending|lessons|whoever|who asks)\b",
+    re.IGNORECASE,
+)
+ALLOWED = {
+    ("spectra/read.py", "rejects"): "argument of `read_spectra` that others call by name",
+    ("fragments/__init__.py", "pieces"): "public function that others call by name",
+}
+
+
+def identifiers(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Names that a module defines: functions, classes, arguments, variables, fields."""
+    for node in ast.walk(tree):
+        match node:
+            case (
+                ast.FunctionDef(name=name)
+                | ast.AsyncFunctionDef(name=name)
+                | ast.ClassDef(name=name)
+            ):
+                yield node.lineno, name
+            case ast.arg(arg=name):
+                yield node.lineno, name
+            case ast.Name(id=name, ctx=ast.Store()):
+                yield node.lineno, name
+            case ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, name
+
+
+def words_of(name: str) -> list[str]:
+    """Parts of an identifier in snake_case or CamelCase, in lower case."""
+    return [
+        part.lower()
+        for chunk in name.split("_")
+        for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", chunk)
+    ]
+
+
+def findings() -> Iterator[tuple[Path, int, str]]:
+    """File, line and word of each private word that is left."""
+    package = ROOT / "src" / "mzseek"
+    for path in sorted(package.rglob("*.py")):
+        text, relative = path.read_text("utf-8"), str(path.relative_to(package))
+        for word in words_of(path.stem):
+            if word in WORDS:
+                yield path, 0, word
+        for line, name in identifiers(ast.parse(text)):
+            private = name.strip("_").lower() in VARIABLES or WORDS & set(words_of(name))
+            if private and (relative, name) not in ALLOWED:
+                yield path, line, name
+        for number, line_text in enumerate(text.splitlines(), 1):
+            for found in PHRASES.finditer(line_text):
+                yield path, number, found[0]
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        if "decisions" in path.parts:
+            continue
+        for number, line_text in enumerate(path.read_text("utf-8").splitlines(), 1):
+            for phrase in PHRASES.finditer(line_text):
+                yield path, number, phrase[0]
+            if line_text.startswith("#"):
+                for word in WORDS & set(re.findall(r"[a-z]+", line_text.lower())):
+                    yield path, number, word
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", action="store_true", help="numbers by package instead of lines")
+    arguments = parser.parse_args()
+    remaining = list(findings())
+    if arguments.count:
+        by_package = Counter(str(path.relative_to(ROOT).parent) for path, _, _ in remaining)
+        by_word = Counter(word for _, _, word in remaining)
+        for counts in (by_package, by_word):
+            print("  ".join(f"{name} {count}" for name, count in counts.most_common(60)))
+    else:
+        for path, line, word in remaining:
+            print(f"{path.relative_to(ROOT)}:{line}: {word}")
+    print(f"{len(remaining)} private words", file=sys.stderr)
+    sys.exit(bool(remaining))
+
+
+if __name__ == "__main__":
+    main()
