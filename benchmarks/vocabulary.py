@@ -1,4 +1,4 @@
-"""List private words that are left in identifiers, headings and prose, and exit with 1 if there are any.
+"""List private words left in identifiers, headings and prose; exit with 1 if there are any.
 
     python benchmarks/vocabulary.py [--count]
 
@@ -17,20 +17,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-WORDS = set(
-    """
+_ANYWHERE = """
     room house journey aside boxed likeness nats asking asked workshop lend lending lent handing
     handed lessons taught told beliefs doubt keeper beginning newcomers steady owned fault growing
     having answer answers answering answered
-    """.split()
-)
-VARIABLES = WORDS | set(
-    """
+"""
+_WHOLE = """
     rejects pieces breaks alike wanted setup learned counted absence unlike together kept earlier
-    places place owner spread spans facts each one own found near full good most few few_ said made
+    places place owner spread spans facts each one own found near full good most few said made
     given chance
-    """.split()
-)
+"""
+WORDS = set(_ANYWHERE.split())
+VARIABLES = WORDS | set(_WHOLE.split())
 PHRASES = re.compile(
     r"\b(set(?:s)? aside|in the box|(?:told|said|kept) apart|speaks? for|what .{1,30} says|in nats|"
     r"likeness|counted in|workshop|lending|lessons|whoever|who asks)\b",
