@@ -1,8 +1,8 @@
-"""Pieces of molecules, and scores of candidate lists by the peaks that pieces explain.
+"""Fragments of molecules, and scores of candidate lists by the peaks that pieces explain.
 
 usage: fragments.py MOLECULES.tsv [SPECTRA.tsv CANDIDATES.json] [--molecules N] [--json]
 
-Pieces: a sample of the table's molecules (10,000), one thread, parsing included. Scores: the
+Fragments: a sample of the table's molecules (10,000), one thread, parsing included. Scores: the
 spectra of the test fold against their lists, the pieces at hand, on all cores. Files may be
 plain or .gz.
 """
@@ -18,8 +18,8 @@ from typing import IO, Any
 import numpy as np
 
 from mzseek.core.errors import MzseekError
-from mzseek.fragments import ion_forms, peak_table, piece_table, pieces, score_lists
-from mzseek.fragments.fragmentation import Pieces
+from mzseek.fragments import fragment_table, ion_forms, peak_table, pieces, score_lists
+from mzseek.fragments.fragmentation import Fragments
 from mzseek.spectra import Spectrum
 
 WORST = {
@@ -34,12 +34,12 @@ def opened(path: Path) -> IO[str]:
     return gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
 
 
-def time_pieces(path: Path, sample: int) -> dict[str, Any]:
+def time_fragments(path: Path, sample: int) -> dict[str, Any]:
     with opened(path) as lines:
         smiles = [row["smiles"] for row in csv.DictReader(lines, delimiter="\t")]
     chosen = np.random.default_rng(0).choice(len(smiles), min(sample, len(smiles)), replace=False)
     pieces("CCO")  # compiled
-    times, found = [], list[Pieces]()
+    times, found = [], list[Fragments]()
     for place in chosen:
         start = time.perf_counter()
         try:
@@ -59,7 +59,7 @@ def time_pieces(path: Path, sample: int) -> dict[str, Any]:
         "ms_99%": round(float(np.quantile(times, 0.99)) * 1e3, 3),
         "ms_most": round(max(times) * 1e3, 1),
         "masses_mean": round(float(np.mean([len(each) for each in found])), 1),
-        "cut_short": sum(each.cut_short for each in found),
+        "cut_short": sum(each.truncated for each in found),
         "150_heavy_atoms": worst,
     }
 
@@ -90,7 +90,7 @@ def time_scores(spectra_path: Path, lists_path: Path) -> dict[str, Any]:
     names = sorted({name for truth in truths for name in lists[truth]})
     place = {name: at for at, name in enumerate(names)}
     start = time.perf_counter()
-    table = piece_table(names, rejects=[])
+    table = fragment_table(names, rejects=[])
     making = time.perf_counter() - start
     counts = [len(lists[truth]) for truth in truths]
     candidates = [place[name] for truth in truths for name in lists[truth]]
@@ -120,7 +120,7 @@ def main() -> None:
     parser.add_argument("--molecules", type=int, default=10_000)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    result: dict[str, Any] = {"pieces": time_pieces(given.molecules_table, given.molecules)}
+    result: dict[str, Any] = {"pieces": time_fragments(given.molecules_table, given.molecules)}
     if given.spectra and given.candidates:
         result["scores"] = time_scores(given.spectra, given.candidates)
     print(json.dumps(result) if given.json else json.dumps(result, indent=1))

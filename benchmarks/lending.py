@@ -22,7 +22,7 @@ from mzseek.bundle import Bundle
 from mzseek.bundle.bundle import compact_spectrum
 from mzseek.evidence.channel import read_once
 from mzseek.evidence.queries import Lists, Measured
-from mzseek.library.similarity import lists_of
+from mzseek.library.similarity import peak_lists
 from tolerances import spectrum_of
 
 CHANNEL, GAIN = "analogs", "morgan2, nearest"
@@ -84,7 +84,7 @@ def measured(rows: list[dict[str, str]]) -> Measured:
     """Records as a library's spectra."""
     smiles = {block(row): row["smiles"] for row in rows}
     place = {name: at for at, name in enumerate(sorted(smiles))}
-    peaks, ions = lists_of([compact_spectrum(spectrum_of(row)) for row in rows])
+    peaks, ions = peak_lists([compact_spectrum(spectrum_of(row)) for row in rows])
     whose = np.array([place[block(row)] for row in rows])
     return Measured(peaks, ions, whose, [smiles[name] for name in place], np.array([*place], "S14"))
 

@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 from mzseek.library.library import CODES, Index
-from mzseek.library.similarity import Lists, lists_of
+from mzseek.library.similarity import PeakLists, peak_lists
 from mzseek.spectra import read_spectra
 
 TOLERANCE, TOP = 0.02, 30
@@ -30,16 +30,16 @@ def main() -> None:
     queries = [each for each in spectra if each.metadata["fold"] == "test"]
     names = {name: place for place, name in enumerate({s.metadata["smiles"] for s in library})}
     groups = np.array([names[each.metadata["smiles"]] for each in library])
-    lists, ions = lists_of(library)
+    lists, ions = peak_lists(library)
     noise = np.random.default_rng(0).normal(0, 0.002, len(lists.values)) if asked.copies > 1 else 0
     lists = in_order(lists._replace(values=lists.values + noise))
-    wanted = lists_of(queries)
+    wanted = peak_lists(queries)
     print(
         f"{len(queries):,} spectra against {len(library):,}, {len(lists.values):,} peaks, top {TOP}"
     )
     allowed = np.ones(len(library), bool)
     for kind in asked.kinds:
-        few, few_ions = lists_of(queries[:2])
+        few, few_ions = peak_lists(queries[:2])
         # Compiled, and loaded, before the clock runs.
         Index(kind, few, few_ions, TOLERANCE).search(
             few, few_ions, TOP, np.arange(2), np.ones(2, bool)
@@ -60,7 +60,7 @@ def main() -> None:
         time_flash(library, queries[:500])
 
 
-def in_order(lists: Lists) -> Lists:
+def in_order(lists: PeakLists) -> PeakLists:
     """Peaks rising again within each spectrum, after noise."""
     owners = np.repeat(np.arange(len(lists.pointers) - 1), np.diff(lists.pointers))
     order = np.lexsort((lists.values, owners))

@@ -1,4 +1,4 @@
-"""How near peaks are to pieces of their molecules, by instrument, and how widths rank.
+"""How near peaks are to fragments of their molecules, by instrument, and how widths rank.
 
     python benchmarks/tolerances.py set.tsv.gz set_candidates_mass.json.gz
 
@@ -22,7 +22,7 @@ from mzseek.annotation.features import Tolerance
 from mzseek.bundle import Bundle
 from mzseek.evidence.channel import read_once
 from mzseek.evidence.queries import Lists
-from mzseek.fragments import explained_pairs, ion_forms, peak_table, piece_table
+from mzseek.fragments import explained_pairs, fragment_table, ion_forms, peak_table
 from mzseek.spectra import Spectrum
 
 WIDTHS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50)  # ppm
@@ -56,14 +56,16 @@ def shares(rows: list[dict[str, str]], number: int) -> None:
     spectra = [spectrum_of(row) for row in drawn]
     smiles = sorted({row["smiles"] for row in drawn})
     place = {text: at for at, text in enumerate(smiles)}
-    pieces = piece_table(smiles, jobs=1)
+    fragments = fragment_table(smiles, jobs=1)
     forms = [ion_forms(str(spectrum.adduct)) for spectrum in spectra]
     whose = np.array([place[row["smiles"]] for row in drawn])
     found = {}
     for width in WIDTHS:
         peaks = peak_table(spectra, forms, ppm=width, least=0.0)
         ones = np.ones(len(spectra), np.int64)
-        found[width] = len(np.unique(explained_pairs(peaks, pieces, whose, ones, threads=1).peak))
+        found[width] = len(
+            np.unique(explained_pairs(peaks, fragments, whose, ones, threads=1).peak)
+        )
     by_chance = (found[50] - found[30]) / 20
     total = found[30] - 30 * by_chance
     for width, count in found.items():
@@ -91,9 +93,9 @@ def ranks(
     for width in RANKED:
         other = _with_tolerance(fitted, Tolerance(float(width), 0.001))
         pairs = zip(other.channels, other.learned, said, strict=True)
-        features = [c.features(own, asked) if c.reads_pieces else old for c, own, old in pairs]
+        features = [c.features(own, asked) if c.reads_fragments else old for c, own, old in pairs]
         parts = other.ranker.parts(features, asked.modes, asked.counts)
-        column = parts[:, [c.reads_pieces for c in other.channels].index(True)]
+        column = parts[:, [c.reads_fragments for c in other.channels].index(True)]
         place = np.array(
             [
                 1 + (column[start + 1 : start + count] >= column[start]).sum()

@@ -34,7 +34,7 @@ source = StoreSource.open(sys.argv[1])
 found = source.within(300.0, 0.003)
 if source.index is not None and found:
     rows = np.array([molecule.row for molecule in found])
-    source.index.pieces(rows)
+    source.index.fragments(rows)
 print(time.perf_counter() - began, time.process_time() - used)
 """
 _ANNOTATE = """

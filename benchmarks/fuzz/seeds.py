@@ -177,7 +177,7 @@ def with_real_files(seeds: Seeds, folder: Path) -> Seeds:
         kind = kinds.get(path.suffix.lower())
         if kind is not None:
             whole = kind in {"mzml", "mzxml"}
-            found[kind] += [path.read_bytes()] if whole else _pieces(path.read_bytes())
+            found[kind] += [path.read_bytes()] if whole else _fragments(path.read_bytes())
         elif "candidates" in path.name:
             found["candidates"].append(path.read_bytes())
         elif path.suffix == ".json":
@@ -200,7 +200,7 @@ def with_real_files(seeds: Seeds, folder: Path) -> Seeds:
     return found
 
 
-def _pieces(data: bytes) -> Iterator[bytes]:
+def _fragments(data: bytes) -> Iterator[bytes]:
     """The first pieces of a file, cut at blank lines."""
     for place in range(0, min(len(data), 3 * _MOST), _MOST):
         end = data.find(b"\n\n", place + _MOST // 2)

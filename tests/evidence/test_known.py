@@ -3,8 +3,7 @@
 import numpy as np
 
 from mzseek.evidence.queries import LabelledQueries, Measured, TrainingSet
-from mzseek.library.similarity import Ions
-from mzseek.library.similarity import Lists as PeakLists
+from mzseek.library.similarity import PeakLists, PrecursorIons
 
 
 def test_some_questions_keep_their_answers(asked: LabelledQueries) -> None:
@@ -39,7 +38,7 @@ def test_lessons_without_molecules_know_nothing_of_them(lessons: TrainingSet) ->
 def test_measured_spectra_are_put_in_an_order_of_their_own():
     """Molecules of one block are one, equal spectra are one, and no order shows."""
     values, weights = np.array([50.0, 60.0, 50.0, 60.0, 70.0]), np.array([1.0, 0.5, 1.0, 0.5, 1.0])
-    ions = Ions(np.array([100.0, 100.0, 90.0]), np.array([1, 1, 1], np.int8))
+    ions = PrecursorIons(np.array([100.0, 100.0, 90.0]), np.array([1, 1, 1], np.int8))
     peaks = PeakLists(np.array([0, 2, 4, 5]), values, weights)
     smiles, blocks = ["OCC", "CCO", "CC", "C"], np.array([b"B", b"B", b"A", b"Z"], "S14")
     given = Measured(peaks, ions, np.array([0, 1, 2]), smiles, blocks)

@@ -8,7 +8,7 @@ from mzseek.chem.molecules import DESCRIPTORS, descriptors
 from mzseek.core.errors import MoleculeError
 from mzseek.evidence import queries as molecules
 from mzseek.evidence.queries import Molecules
-from mzseek.fragments import piece_table
+from mzseek.fragments import fragment_table
 
 SMILES = ["CCO", "c1ccccc1", "CC(=O)O", "[Na+].[Cl-]", "CCCCC"]
 
@@ -19,15 +19,15 @@ def test_what_is_read_at_once_is_what_is_read_apart(
 ) -> None:
     monkeypatch.setattr(molecules, "_BATCH", batch)
     table = Molecules(SMILES, jobs=1)
-    table.read(["morgan2", "maccs", "rdkit"], pieces=True)
+    table.read(["morgan2", "maccs", "rdkit"], fragments=True)
     wanted = np.array([4, 0, 0])
     for kind in ("morgan2", "maccs", "rdkit", "morgan4"):  # the last was not read beforehand
         expected = fingerprints([SMILES[each] for each in wanted], kind).toarray()
         assert np.array_equal(table.fingerprints(wanted, kind).toarray(), expected)
-    expected_pieces = piece_table(SMILES, jobs=1)
-    assert np.array_equal(table.pieces.starts, expected_pieces.starts)
-    assert np.array_equal(table.pieces.masses, expected_pieces.masses)
-    assert np.array_equal(table.pieces.codes, expected_pieces.codes)
+    expected_fragments = fragment_table(SMILES, jobs=1)
+    assert np.array_equal(table.fragments.starts, expected_fragments.starts)
+    assert np.array_equal(table.fragments.masses, expected_fragments.masses)
+    assert np.array_equal(table.fragments.codes, expected_fragments.codes)
 
 
 def test_nothing_is_computed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,9 +37,9 @@ def test_nothing_is_computed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
         molecules, "parse_molecule", lambda text: parsed.append(text) or parse(text)
     )
     table = Molecules(SMILES, jobs=1)
-    table.read(["morgan4", "rdkit", "rdkit"], pieces=True)
-    table.read(["rdkit"], pieces=True)
-    assert table.pieces is table.pieces
+    table.read(["morgan4", "rdkit", "rdkit"], fragments=True)
+    table.read(["rdkit"], fragments=True)
+    assert table.fragments is table.fragments
     table.words("morgan4")
     assert parsed == SMILES
 
@@ -57,9 +57,9 @@ def test_stored_fingerprints_are_looked_up_once() -> None:
 
 def test_an_empty_table_has_nothing() -> None:
     table = Molecules([], jobs=1)
-    table.read(["rdkit"], pieces=True)
+    table.read(["rdkit"], fragments=True)
     assert table.words("rdkit").shape == (0, 64)
-    assert len(table.pieces) == 0
+    assert len(table.fragments) == 0
     assert table.fingerprints(np.empty(0, np.int64)).shape == (0, 4096)
 
 

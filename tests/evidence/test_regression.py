@@ -8,12 +8,12 @@ from threadpoolctl import threadpool_limits
 
 from mzseek.evidence.analogs import Regression, _mirrored, _solve, _solve_by_rows
 from mzseek.evidence.queries import TrainingSet
-from mzseek.library.similarity import lists_of
+from mzseek.library.similarity import peak_lists
 from mzseek.spectra import Spectrum
 
 
 def test_a_known_spectrum_speaks_for_its_own_molecule(lessons: TrainingSet) -> None:
-    peaks, ions = lists_of(lessons.spectra)
+    peaks, ions = peak_lists(lessons.spectra)
     made = Regression.of(peaks, ions, lessons.molecule, 0.01)
     weights = made.weights(peaks, ions)
     assert weights.shape == (len(made.molecule), len(lessons.spectra))
@@ -21,8 +21,8 @@ def test_a_known_spectrum_speaks_for_its_own_molecule(lessons: TrainingSet) -> N
 
 
 def test_doubt_makes_plain_similarities_of_weights(lessons: TrainingSet) -> None:
-    peaks, ions = lists_of(lessons.spectra)
-    one = lists_of(lessons.spectra[:3])
+    peaks, ions = peak_lists(lessons.spectra)
+    one = peak_lists(lessons.spectra[:3])
     more, most = (
         Regression.of(peaks, ions, lessons.molecule, doubt).weights(*one) * doubt
         for doubt in (1e4, 1e6)
@@ -34,14 +34,14 @@ def test_doubt_makes_plain_similarities_of_weights(lessons: TrainingSet) -> None
 
 def test_modes_do_not_mix(lessons: TrainingSet) -> None:
     turned = [replace(each, adduct="[M-H]-", charge=-1) for each in lessons.spectra[:4]]
-    peaks, ions = lists_of(lessons.spectra)
+    peaks, ions = peak_lists(lessons.spectra)
     made = Regression.of(peaks, ions, lessons.molecule, 1.0)
-    assert (made.weights(*lists_of(turned)) == 0).all()
-    both, signs = lists_of([*lessons.spectra, *turned])
+    assert (made.weights(*peak_lists(turned)) == 0).all()
+    both, signs = peak_lists([*lessons.spectra, *turned])
     molecule = np.append(lessons.molecule, lessons.molecule[:4])
     more = Regression.of(both, signs, molecule, 1.0)
     assert len(more.molecule) == len(made.molecule) + len(np.unique(lessons.molecule[:4]))
-    said = more.weights(*lists_of(turned))
+    said = more.weights(*peak_lists(turned))
     assert (np.count_nonzero(said, axis=0) <= len(np.unique(lessons.molecule[:4]))).all()
     assert said.max() > 0.1
 
@@ -49,11 +49,11 @@ def test_modes_do_not_mix(lessons: TrainingSet) -> None:
 def test_the_weights_of_a_spectrum_are_the_same_bits_whatever_is_solved_beside_it(
     lessons: TrainingSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = lists_of(lessons.spectra)
+    known = peak_lists(lessons.spectra)
 
     def weights(spectra: list[Spectrum]) -> np.ndarray:
         """By a regression that has kept nothing."""
-        return Regression.of(*known, lessons.molecule, 1.0).weights(*lists_of(spectra))
+        return Regression.of(*known, lessons.molecule, 1.0).weights(*peak_lists(spectra))
 
     together = weights(lessons.spectra)
     with threadpool_limits(1):
@@ -65,13 +65,13 @@ def test_the_weights_of_a_spectrum_are_the_same_bits_whatever_is_solved_beside_i
 
 
 def test_weights_that_are_kept_are_those_of_the_same_spectrum(lessons: TrainingSet) -> None:
-    made = Regression.of(*lists_of(lessons.spectra), lessons.molecule, 1.0)
-    together = made.weights(*lists_of(lessons.spectra))
+    made = Regression.of(*peak_lists(lessons.spectra), lessons.molecule, 1.0)
+    together = made.weights(*peak_lists(lessons.spectra))
     turned = [lessons.spectra[place] for place in (5, 2, 5)]
-    assert np.array_equal(made.weights(*lists_of(turned)), together[:, [5, 2, 5]])
+    assert np.array_equal(made.weights(*peak_lists(turned)), together[:, [5, 2, 5]])
     other = replace(lessons.spectra[5], precursor_mz=lessons.spectra[5].precursor_mz + 1)
-    assert not np.array_equal(made.weights(*lists_of([other]))[:, 0], together[:, 5])
-    assert made.weights(*lists_of([])).shape == (len(made.molecule), 0)
+    assert not np.array_equal(made.weights(*peak_lists([other]))[:, 0], together[:, 5])
+    assert made.weights(*peak_lists([])).shape == (len(made.molecule), 0)
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 5, 257, 600])

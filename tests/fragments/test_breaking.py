@@ -1,4 +1,4 @@
-"""Pieces against an independent brute force: all sets of bonds, one by one."""
+"""Fragments against an independent brute force: all sets of bonds, one by one."""
 
 import random
 import time
@@ -97,7 +97,7 @@ def test_pieces_are_those_of_all_sets_of_bonds() -> None:
         wanted = brute_force(smiles)
         assert as_found(smiles) == wanted, smiles
         kinds |= set(wanted.values())
-    # No kind of breaks went untested.
+    # No kind of cleavages went untested.
     assert kinds == set(zip(BONDS.tolist(), RING_BONDS.tolist(), strict=True))
 
 
@@ -154,11 +154,11 @@ def test_parts_of_a_salt_are_whole() -> None:
 
 
 def test_fewer_breaks_are_a_part_of_more() -> None:
-    for breaks in range(3):
-        some, more = pieces(KNOWN[0], breaks), pieces(KNOWN[0], breaks + 1)
-        assert some.bonds.max() <= breaks
+    for cleavages in range(3):
+        some, more = pieces(KNOWN[0], cleavages), pieces(KNOWN[0], cleavages + 1)
+        assert some.bonds.max() <= cleavages
         assert set(some.masses) <= set(more.masses)
-        assert not some.cut_short
+        assert not some.truncated
     with pytest.raises(ValueError, match="expected 0 to 3"):
         pieces("CCO", 4)
 
@@ -177,13 +177,13 @@ def test_150_heavy_atoms_are_not_cut_short_and_take_less_than_a_second(smiles: s
     found = pieces(smiles)
     assert time.process_time() - start < 1.0
     assert Chem.MolFromSmiles(smiles).GetNumHeavyAtoms() >= 150
-    assert found.breaks == 3
-    assert not found.cut_short
+    assert found.cleavages == 3
+    assert not found.truncated
 
 
 def test_what_is_cut_is_said() -> None:
     found = pieces("C" * 2500)
-    assert found.cut_short
-    assert found.breaks == 1
+    assert found.truncated
+    assert found.cleavages == 1
     assert found.bonds.max() == 1
     assert len(found) == 2500

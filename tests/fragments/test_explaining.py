@@ -143,15 +143,15 @@ def test_the_adduct_is_given_named_or_found() -> None:
     with pytest.raises(MzseekError, match="weights have shape"):
         explain(nameless, CAFFEINE, weights=np.ones(3))
     with pytest.raises(ValueError, match="expected 0 to 3"):
-        explain(nameless, CAFFEINE, breaks=5)
+        explain(nameless, CAFFEINE, cleavages=5)
 
 
 def test_what_is_cut_is_said() -> None:
     spectrum = Spectrum(np.array([60.9]), np.array([3.0]), 195.1, "[M+H]+", 1, "one")
     found = explain(spectrum, "C" * 2500)
-    assert (found.breaks, found.cut_short) == (1, True)
-    assert "only those of up to 1 breaks" in str(found.table())
-    assert not explain(spectrum, CAFFEINE).cut_short
+    assert (found.cleavages, found.truncated) == (1, True)
+    assert "only those of up to 1 cleavages" in str(found.table())
+    assert not explain(spectrum, CAFFEINE).truncated
 
 
 def test_the_table_has_a_row_a_peak() -> None:

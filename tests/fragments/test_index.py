@@ -1,4 +1,4 @@
-"""Pieces on disk are those that are found."""
+"""Fragments on disk are those that are found."""
 
 from pathlib import Path
 
@@ -6,25 +6,25 @@ import numpy as np
 import pytest
 
 from mzseek.core.errors import AnnotationError
-from mzseek.fragments import PieceTable, join_tables, piece_table
-from mzseek.fragments.table import FILES, MASSES, STARTS, PieceIndex, piece_writer
+from mzseek.fragments import FragmentTable, fragment_table, join_tables
+from mzseek.fragments.table import FILES, MASSES, STARTS, FragmentIndex, fragment_writer
 
 FIRST, SECOND = ["CCO", "c1ccccc1C(=O)O", "[2H]OC"], ["CN1C=NC2=C1C(=O)N(C)C(=O)N2C"]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    with piece_writer(tmp_path) as writer:
-        writer.add(piece_table(FIRST, jobs=1))
-        writer.add(piece_table(SECOND, jobs=1))
+    with fragment_writer(tmp_path) as writer:
+        writer.add(fragment_table(FIRST, jobs=1))
+        writer.add(fragment_table(SECOND, jobs=1))
     return tmp_path
 
 
-def opened(folder: Path, molecules: int = 4) -> PieceIndex:
-    return PieceIndex(folder, molecules, AnnotationError, "make it again")
+def opened(folder: Path, molecules: int = 4) -> FragmentIndex:
+    return FragmentIndex(folder, molecules, AnnotationError, "make it again")
 
 
-def same(one: PieceTable, other: PieceTable) -> bool:
+def same(one: FragmentTable, other: FragmentTable) -> bool:
     names = ("starts", "masses", "codes", "hydrogens", "electrons", "breaks")
     return all(
         np.array_equal(getattr(one, name), getattr(other, name))
@@ -34,7 +34,7 @@ def same(one: PieceTable, other: PieceTable) -> bool:
 
 
 def test_pieces_are_those_that_were_found(folder: Path) -> None:
-    whole = join_tables([piece_table(FIRST, jobs=1), piece_table(SECOND, jobs=1)])
+    whole = join_tables([fragment_table(FIRST, jobs=1), fragment_table(SECOND, jobs=1)])
     index = opened(folder)
     assert len(index) == 4
     assert same(index.table(np.arange(4)), whole)
@@ -43,7 +43,7 @@ def test_pieces_are_those_that_were_found(folder: Path) -> None:
 def test_any_order_and_more_than_once(folder: Path) -> None:
     asked = [3, 0, 0, 2]
     found = opened(folder).table(np.array(asked))
-    assert same(found, piece_table([[*FIRST, *SECOND][at] for at in asked], jobs=1))
+    assert same(found, fragment_table([[*FIRST, *SECOND][at] for at in asked], jobs=1))
     assert len(opened(folder).table(np.empty(0, np.int64))) == 0
 
 

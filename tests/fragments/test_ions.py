@@ -4,7 +4,7 @@ import pytest
 from mzseek.chem import exact_mass
 from mzseek.chem.adducts import known_adducts, parse_adduct
 from mzseek.fragments import ion_forms
-from mzseek.fragments.matching import MOST_HYDROGENS
+from mzseek.fragments.matching import MAX_HYDROGENS_MOVED
 
 GLUCOSE = "OCC1OC(O)C(O)C(O)C1O"
 
@@ -14,8 +14,8 @@ def test_every_known_adduct_has_forms_of_its_sign(name: str) -> None:
     adduct, forms = parse_adduct(name), ion_forms(name)
     assert set(np.sign(forms.charges)) == {np.sign(adduct.charge)}
     assert abs(forms.charges).max() == abs(adduct.charge)
-    assert forms.hydrogens.min() == -MOST_HYDROGENS
-    assert forms.hydrogens.max() == MOST_HYDROGENS
+    assert forms.hydrogens.min() == -MAX_HYDROGENS_MOVED
+    assert forms.hydrogens.max() == MAX_HYDROGENS_MOVED
 
 
 @pytest.mark.parametrize(

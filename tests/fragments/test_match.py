@@ -10,20 +10,20 @@ from mzseek.core.errors import MzseekError
 from mzseek.datasets.demo.molecules import read_table
 from mzseek.fragments import (
     KINDS,
+    FragmentTable,
     PeakTable,
-    PieceTable,
     explain,
+    fragment_table,
     ion_forms,
     kind_lists,
     peak_table,
-    piece_table,
     plausible,
     score_lists,
 )
 from mzseek.spectra import Spectrum
 
 SMILES = [row["smiles"] for row in read_table("known.tsv")][:40]
-PIECES = piece_table(SMILES, jobs=1)
+PIECES = fragment_table(SMILES, jobs=1)
 HYDROGEN = 1.007825032
 
 
@@ -153,7 +153,7 @@ def test_lists_that_do_not_fit_are_refused(
     candidates: list[int], counts: list[int], weights: np.ndarray | None, words: str
 ) -> None:
     peaks = tables([spectrum_of(0, np.random.default_rng(0))])
-    assert isinstance(PIECES, PieceTable)
+    assert isinstance(PIECES, FragmentTable)
     with pytest.raises(MzseekError, match=words):
         score_lists(peaks, PIECES, candidates, counts, weights)
 

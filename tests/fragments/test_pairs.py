@@ -7,13 +7,13 @@ from mzseek.core.errors import MzseekError
 from mzseek.fragments import (
     KINDS,
     explained_pairs,
+    fragment_table,
     ion_forms,
     kind_lists,
     peak_table,
-    piece_table,
     score_lists,
 )
-from mzseek.fragments.matching import MOST_HYDROGENS
+from mzseek.fragments.matching import MAX_HYDROGENS_MOVED
 from mzseek.spectra import Spectrum
 
 SMILES = ["CCO", "CC(=O)Nc1ccc(O)cc1", "COc1ccccc1C(N)=O", "CN1C=NC2=C1C(=O)N(C(=O)N2C)C"]
@@ -23,7 +23,7 @@ CANDIDATES, COUNTS = np.array([1, 2, 3, 1, 0]), np.array([3, 2])
 @pytest.fixture(scope="module")
 def given():
     rng = np.random.default_rng(0)
-    table = piece_table(SMILES)
+    table = fragment_table(SMILES)
     spectra = []
     for name, precursor in (("a", 152.07), ("b", 195.09)):
         near = np.concatenate([table.of(m).masses for m in (1, 2, 3)]) + 1.00728
@@ -38,7 +38,7 @@ def test_pairs_add_up_to_scores_and_shares_by_kind(given) -> None:
     pairs = explained_pairs(peaks, table, CANDIDATES, COUNTS, weights)
     kinds = np.zeros((len(CANDIDATES), *KINDS))
     shares = peaks.shares[pairs.peak]
-    at = (pairs.row, pairs.code, pairs.radical, pairs.hydrogens + MOST_HYDROGENS)
+    at = (pairs.row, pairs.code, pairs.radical, pairs.hydrogens + MAX_HYDROGENS_MOVED)
     np.add.at(kinds, at, shares)
     assert np.allclose(kinds, kind_lists(peaks, table, CANDIDATES, COUNTS, weights), atol=1e-6)
     scores = score_lists(peaks, table, CANDIDATES, COUNTS, weights)

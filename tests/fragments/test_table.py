@@ -2,24 +2,26 @@ import numpy as np
 import pytest
 
 from mzseek.core.errors import MoleculeError
-from mzseek.fragments import piece_table, pieces
+from mzseek.fragments import fragment_table, pieces
 
 
 def test_a_table_has_each_molecule_as_alone() -> None:
     smiles = ["CCO", "c1ccccc1O", "C"]
-    table = piece_table(smiles)
+    table = fragment_table(smiles)
     assert len(table) == 3
     for place, text in enumerate(smiles):
         own, alone = table.of(place), pieces(text)
         for name in ("masses", "codes", "hydrogens", "electrons"):
             assert np.array_equal(getattr(own, name), getattr(alone, name))
-        assert (own.breaks, own.cut_short) == (3, False)
+        assert (own.cleavages, own.truncated) == (3, False)
 
 
 def test_batches_in_processes_come_in_order() -> None:
     smiles = ["C" * (1 + place % 9) + "O" for place in range(1100)]
     told: list[int] = []
-    table = piece_table(smiles, jobs=2, progress=lambda stage, done, total=None: told.append(done))
+    table = fragment_table(
+        smiles, jobs=2, progress=lambda stage, done, total=None: told.append(done)
+    )
     assert told == [500, 1000, 1100]
     for place in (0, 499, 500, 1099):
         assert np.array_equal(table.of(place).masses, pieces(smiles[place]).masses)
@@ -27,20 +29,20 @@ def test_batches_in_processes_come_in_order() -> None:
 
 def test_what_is_no_molecule_is_reported_or_raises() -> None:
     rejects: list[tuple[str, str]] = []
-    table = piece_table(["CCO", "C(", "CO"], rejects=rejects)
+    table = fragment_table(["CCO", "C(", "CO"], rejects=rejects)
     assert [where for where, _ in rejects] == ["C("]
-    assert table.breaks.tolist() == [3, -1, 3]
+    assert table.cleavages.tolist() == [3, -1, 3]
     assert len(table.of(1)) == 0
-    assert not table.cut_short.any()
+    assert not table.truncated.any()
     with pytest.raises(MoleculeError, match="not valid SMILES"):
-        piece_table(["CCO", "C("])
+        fragment_table(["CCO", "C("])
 
 
 def test_what_is_cut_is_said_for_each() -> None:
-    table = piece_table(["C" * 2500, "CCO"])
-    assert table.cut_short.tolist() == [True, False]
-    assert table.breaks.tolist() == [1, 3]
+    table = fragment_table(["C" * 2500, "CCO"])
+    assert table.truncated.tolist() == [True, False]
+    assert table.cleavages.tolist() == [1, 3]
 
 
 def test_nothing_makes_an_empty_table() -> None:
-    assert len(piece_table([])) == 0
+    assert len(fragment_table([])) == 0

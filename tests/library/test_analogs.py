@@ -3,7 +3,7 @@
 import numpy as np
 
 from mzseek.library.library import LEAST_LOSS, WIDTH, Index, analog_lists
-from mzseek.library.similarity import lists_of
+from mzseek.library.similarity import peak_lists
 from mzseek.spectra import Spectrum
 from mzseek.spectra.binning import bin_index
 
@@ -21,8 +21,8 @@ def dense(spectrum: Spectrum) -> np.ndarray:
 
 def test_scores_are_the_mean_of_the_two_cosines(draw) -> None:
     references, spectra = draw(50), draw(20, seed=4)
-    best = Index("analog", *lists_of(references), 0.02).search(
-        *lists_of(spectra), 50, np.arange(50), np.ones(50, bool)
+    best = Index("analog", *peak_lists(references), 0.02).search(
+        *peak_lists(spectra), 50, np.arange(50), np.ones(50, bool)
     )
     wanted = np.array([[dense(q) @ dense(r) / 2 for r in references] for q in spectra])
     found = np.zeros_like(wanted)
@@ -34,14 +34,14 @@ def test_scores_are_the_mean_of_the_two_cosines(draw) -> None:
 
 def test_matched_peaks_are_the_bins_in_common(draw) -> None:
     one = draw(1)
-    best = Index("analog", *lists_of(one), 0.02).search(
-        *lists_of(one), 1, np.arange(1), np.ones(1, bool)
+    best = Index("analog", *peak_lists(one), 0.02).search(
+        *peak_lists(one), 1, np.arange(1), np.ones(1, bool)
     )
-    bins, _ = analog_lists(*lists_of(one))
+    bins, _ = analog_lists(*peak_lists(one))
     assert best.matches.tolist() == [[len(bins.values)]]
 
 
 def test_the_precursor_itself_is_no_loss() -> None:
     spectrum = Spectrum(np.array([100.0, 300.0]), np.ones(2), 300.0, None, 1, "q")
-    _, losses = analog_lists(*lists_of([spectrum]))
+    _, losses = analog_lists(*peak_lists([spectrum]))
     assert losses.values.tolist() == [20_000]

@@ -6,16 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.library.similarity import Lists, entropy_lists, entropy_similarity
+from mzseek.library.similarity import PeakLists, entropy_lists, entropy_similarity
 
 ORACLE = json.loads((Path(__file__).parent / "ms_entropy.json").read_text())
 
 
-def lists_of_oracle() -> Lists:
+def lists_of_oracle() -> PeakLists:
     peaks = [np.array(sorted(map(tuple, rows))) for rows in ORACLE["spectra"]]
     lengths = np.cumsum([0, *map(len, peaks)])
     mz, heights = np.concatenate(peaks).T.copy()
-    return Lists(lengths.astype(np.int64), mz, heights)
+    return PeakLists(lengths.astype(np.int64), mz, heights)
 
 
 @pytest.mark.parametrize("tolerance", sorted(ORACLE["scores"]))
@@ -38,7 +38,7 @@ def test_every_pair_scores_as_in_ms_entropy(tolerance: str) -> None:
 
 
 def test_peaks_are_merged_noise_goes_and_weights_sum_to_one() -> None:
-    lists = Lists(
+    lists = PeakLists(
         np.array([0, 4]), np.array([100.0, 100.02, 150.0, 200.0]), np.array([60.0, 40, 0.5, 100])
     )
     ready = entropy_lists(lists, 0.02)

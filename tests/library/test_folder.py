@@ -46,14 +46,14 @@ def test_a_folder_of_another_kind_is_refused(tmp_path) -> None:
 def test_a_library_of_what_is_at_hand_finds_what_the_folder_finds(
     library: Library, spectra
 ) -> None:
-    held = Library.held(
+    from_arrays = Library.from_arrays(
         library.folder, library.peaks, library.ions, library.molecule_of, library.records,
         library.molecules,
     )  # fmt: skip
-    own, again = (each.search(spectra, "cosine", top=3) for each in (library, held))
+    own, again = (each.search(spectra, "cosine", top=3) for each in (library, from_arrays))
     assert own.records.tolist() == again.records.tolist()
     assert own.scores.tolist() == again.scores.tolist()
-    assert held.to_table().columns["count"][:3] == library.to_table().columns["count"][:3]
+    assert from_arrays.to_table().columns["count"][:3] == library.to_table().columns["count"][:3]
 
 
 def test_parts_at_hand_that_do_not_fit_are_refused(library: Library) -> None:
@@ -66,4 +66,4 @@ def test_parts_at_hand_that_do_not_fit_are_refused(library: Library) -> None:
     ):
         parts = [*own[:place], wrong, *own[place + 1 :]]
         with pytest.raises(LibraryError, match=message):
-            Library.held(library.folder, *parts)
+            Library.from_arrays(library.folder, *parts)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mzseek.library.library import CODES, KINDS, Index
-from mzseek.library.similarity import lists_of
+from mzseek.library.similarity import peak_lists
 
 
 def test_every_kind_has_code_and_words() -> None:
@@ -13,7 +13,7 @@ def test_every_kind_has_code_and_words() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_first_few_are_the_first_of_all_whatever_the_threads(draw, kind: str) -> None:
-    library, queries = lists_of(draw(60)), lists_of(draw(40, seed=1))
+    library, queries = peak_lists(draw(60)), peak_lists(draw(40, seed=1))
     index = Index(kind, *library, 0.02)
     groups, allowed = np.arange(60), np.ones(60, bool)
     every = index.search(*queries, 60, groups, allowed, threads=1)
@@ -27,7 +27,7 @@ def test_the_first_few_are_the_first_of_all_whatever_the_threads(draw, kind: str
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_a_group_the_best_is_found(draw, kind: str) -> None:
-    library, queries = lists_of(draw(60)), lists_of(draw(20, seed=1))
+    library, queries = peak_lists(draw(60)), peak_lists(draw(20, seed=1))
     index = Index(kind, *library, 0.02)
     groups, allowed = np.arange(60) % 7, np.ones(60, bool)
     every = index.search(*queries, 60, np.arange(60), allowed)
@@ -40,7 +40,7 @@ def test_of_a_group_the_best_is_found(draw, kind: str) -> None:
 
 
 def test_what_is_not_allowed_or_far_in_mass_is_not_found(draw) -> None:
-    library, queries = lists_of(draw(60)), lists_of(draw(20, seed=1))
+    library, queries = peak_lists(draw(60)), peak_lists(draw(20, seed=1))
     index = Index("cosine", *library, 0.02)
     allowed = np.arange(60) % 2 == 0
     best = index.search(*queries, 60, np.arange(60), allowed, ppm=10)

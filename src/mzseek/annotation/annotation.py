@@ -85,7 +85,7 @@ class Candidate:
     parts : tuple of float
         What each channel adds to the score, in the order of ``Answer.channels``.
     explained : float
-        Share of the intensity (of all spectra, precursor left out) that its pieces explain.
+        Share of the intensity (of all spectra, precursor left out) that its fragments explain.
     peaks_explained : int
         Of the spectrum with the most peaks.
     sources, identifiers : tuple of str

@@ -50,7 +50,7 @@ from mzseek.evidence.queries import Measured
 from mzseek.evidence.registry import channel_from
 from mzseek.io.writing import naming_output
 from mzseek.library import Library
-from mzseek.library.similarity import Ions, Lists
+from mzseek.library.similarity import PeakLists, PrecursorIons
 from mzseek.parallel import Engine, LocalEngine
 from mzseek.parallel.processes import WithOpened
 
@@ -97,8 +97,8 @@ def measured(libraries: Sequence[Library], most_peaks: int = MOST_PEAKS) -> Meas
     counts, modes = [np.zeros(0, np.int64)], [np.zeros(0, np.int8)]
     molecule, smiles, blocks = [np.zeros(0, np.int64)], list[str](), list[str]()
     for library in libraries:
-        peaks = compact_peaks(Lists._make(np.array(each) for each in library.peaks), most_peaks)
-        ions = compact_ions(Ions._make(np.array(each) for each in library.ions))
+        peaks = compact_peaks(PeakLists._make(np.array(each) for each in library.peaks), most_peaks)
+        ions = compact_ions(PrecursorIons._make(np.array(each) for each in library.ions))
         values.append(peaks.values)
         weights.append(peaks.weights)
         counts.append(np.diff(peaks.pointers))
@@ -108,8 +108,10 @@ def measured(libraries: Sequence[Library], most_peaks: int = MOST_PEAKS) -> Meas
         smiles += library.molecules["smiles"].to_pylist()
         blocks += [key[:BLOCK_LENGTH] for key in library.molecules["inchikey"].to_pylist()]
     return Measured(
-        Lists(pointers(np.concatenate(counts)), np.concatenate(values), np.concatenate(weights)),
-        Ions(np.concatenate(precursors), np.concatenate(modes)),
+        PeakLists(
+            pointers(np.concatenate(counts)), np.concatenate(values), np.concatenate(weights)
+        ),
+        PrecursorIons(np.concatenate(precursors), np.concatenate(modes)),
         np.concatenate(molecule),
         smiles,
         np.array(blocks, f"S{BLOCK_LENGTH}"),
@@ -438,7 +440,7 @@ def _with_tolerance(fitted: Fitted, peaks: Tolerance | None) -> Fitted:
     channels = [
         channel_from(channel.name, {**vars(channel.options), "ppm": max(peaks.ppm, 1e-6),
                                     "least": peaks.least})
-        if channel.reads_pieces else channel
+        if channel.reads_fragments else channel
         for channel in fitted.channels
     ]  # fmt: skip
     return replace(fitted, channels=channels)

@@ -16,8 +16,8 @@ from mzseek.chem.fingerprinting import check_version, fingerprint_kind, kept_ver
 from mzseek.chem.formulas import parse_formula
 from mzseek.core.errors import AnnotationError, DatabaseError, InputError, MoleculeError
 from mzseek.evidence.queries import read_batch
-from mzseek.fragments import PieceTable, piece_table
-from mzseek.fragments.table import PieceIndex, piece_writer
+from mzseek.fragments import FragmentTable, fragment_table
+from mzseek.fragments.table import FragmentIndex, fragment_writer
 from mzseek.io import StrPath, atomic_directory, open_source, sole_writer
 from mzseek.io.arrays import growing_arrays, let_go, load_array, save_array
 from mzseek.io.manifest import (
@@ -86,19 +86,19 @@ def build_index(
         Something else is in the way, another process is at it, or the disk is full.
     """
     out, wanted = Path(out), tuple(dict.fromkeys(kinds))
-    piece_table(["C"], jobs=1)  # compiled here and kept on disk, and not by each process
-    work = partial(read_batch, kinds=wanted, with_pieces=True)
+    fragment_table(["C"], jobs=1)  # compiled here and kept on disk, and not by each process
+    work = partial(read_batch, kinds=wanted, with_fragments=True)
     with sole_writer(out, "indexing molecules"):
         ensure_replaceable(out, KIND, ())
         with atomic_directory(out) as partial_folder:
             forms = [(_file_of(kind), np.uint64, [_words_of(kind)]) for kind in wanted]
             with (
-                piece_writer(partial_folder) as pieces,
+                fragment_writer(partial_folder) as fragments,
                 growing_arrays(partial_folder, forms) as arrays,
             ):
                 done = 0
                 for table, words in LocalEngine(jobs).results(work, batches):
-                    pieces.add(table)
+                    fragments.add(table)
                     for kind, array in zip(wanted, arrays, strict=True):
                         array.append(words[kind])
                     done += len(table)
@@ -133,7 +133,7 @@ class MoleculeIndex:
     def __init__(self, folder: Path, molecules: int, kinds: Sequence[str]) -> None:
         self.folder, self.kinds = folder, tuple(kinds)
         self.files: Mapping[str, str] = {}
-        self._pieces = PieceIndex(folder, molecules, DatabaseError, _AGAIN)
+        self._fragments = FragmentIndex(folder, molecules, DatabaseError, _AGAIN)
         self._words = {
             kind: load_array(
                 folder / _file_of(kind), np.uint64, [molecules, _words_of(kind)], DatabaseError,
@@ -172,32 +172,32 @@ class MoleculeIndex:
 
     def _open_sums(self) -> None:
         reads = self._reads()
-        shape = [len(reads), -(-len(self._pieces) // BLOCK)]
+        shape = [len(reads), -(-len(self._fragments) // BLOCK)]
         sums = load_array(self.folder / SUMS, np.uint32, shape, DatabaseError, _AGAIN)
         self._sums = {
-            name: BlockSums(read, len(self._pieces), own)
+            name: BlockSums(read, len(self._fragments), own)
             for (name, read), own in zip(reads.items(), sums, strict=True)
         }
 
     def block_sums(self) -> Sums:
-        """Checksums of blocks, a row for the pieces and one for each kind of fingerprint."""
-        return np.array([block_sums(read, len(self._pieces)) for read in self._reads().values()])
+        """Checksums of blocks, a row for the fragments and one for each kind of fingerprint."""
+        return np.array([block_sums(read, len(self._fragments)) for read in self._reads().values()])
 
     def _reads(self) -> dict[str, Read]:
         def of_words(words: Words, first: int, end: int) -> list[Words]:
             return [words[first:end]]
 
         words = {_file_of(kind): partial(of_words, own) for kind, own in self._words.items()}
-        return {_PIECES: self._pieces.arrays, **words}
+        return {_PIECES: self._fragments.arrays, **words}
 
     def _check(self, what: str, places: npt.NDArray[np.int64]) -> None:
         if what in self._sums and not self._sums[what].are_as_written(places):
             raise DatabaseError(f"{self.folder}: {what} has changed; {_AGAIN}")
 
-    def pieces(self, places: npt.NDArray[np.int64]) -> PieceTable:
-        """Pieces of the molecules at these places."""
+    def fragments(self, places: npt.NDArray[np.int64]) -> FragmentTable:
+        """Fragments of the molecules at these places."""
         self._check(_PIECES, places)
-        return self._pieces.table(places)
+        return self._fragments.table(places)
 
     def words(self, kind: str, places: npt.NDArray[np.int64]) -> Words:
         """Packed fingerprints of the molecules at these places."""

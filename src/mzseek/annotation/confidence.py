@@ -15,7 +15,7 @@ from mzseek.fragments.matching import AT_PRECURSOR
 from mzseek.io.manifest import check_fields
 from mzseek.library import Library
 from mzseek.library.library import Matches
-from mzseek.library.similarity import Lists, owners_of
+from mzseek.library.similarity import PeakLists
 from mzseek.spectra import Spectrum
 
 Floats = npt.NDArray[np.float64]
@@ -82,15 +82,15 @@ def without_precursor(spectrum: Spectrum) -> Spectrum:
 def library_without_precursors(library: Library) -> Library:
     """The same library, its spectra less the peaks of their precursors."""
     peaks = library.peaks
-    owner = owners_of(peaks)
+    owner = peaks.list_index
     values, weights = np.asarray(peaks.values), np.asarray(peaks.weights)
     far = np.abs(values - np.asarray(library.ions.precursors)[owner]) > AT_PRECURSOR
     counts = np.bincount(owner[far], minlength=len(library))
     far |= counts[owner] == 0
-    kept = Lists(
+    kept = PeakLists(
         pointers(np.bincount(owner[far], minlength=len(library))), values[far], weights[far]
     )
-    return Library.held(
+    return Library.from_arrays(
         library.folder, kept, library.ions, library.molecule_of, library.records, library.molecules
     )
 
@@ -124,7 +124,7 @@ def fit_match_odds(library: Library, mode: int) -> MatchOdds | None:
 def _best_of_pairs(
     library: Library, chosen: npt.NDArray[np.int64], found: Matches
 ) -> tuple[Floats, Floats]:
-    """Best similarities of each spectrum with its own molecule, and with others of its m/z.
+    """BestMatches similarities of each spectrum with its own molecule, and with others of its m/z.
 
     Pairs without a peak in common have 0. Of its own molecule only records of other contributors
     count: those of one laboratory are more alike, and the user's is another one.

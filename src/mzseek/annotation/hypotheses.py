@@ -373,14 +373,14 @@ INSTRUMENTS: Mapping[str, Instrument] = {
     "orbitrap": Instrument(
         Tolerance(5.0, strict=True),
         None,
-        "Of peaks that a piece of the molecule explains, 98 % are within 5 ppm (1,500 Orbitrap "
+        "Of peaks that a fragment of the molecule explains, 98 % are within 5 ppm (1,500 Orbitrap "
         "spectra of MassBank); the model's own tolerance ranks as well as a narrower one.",
     ),
     "qtof": Instrument(
         Tolerance(20.0, strict=True),
         Tolerance(20.0, 0.001),
-        "Of peaks that a piece of the molecule explains, 92 % are within 20 ppm and 70 % within 10 "
-        "(1,500 QTOF spectra of MassBank).",
+        "Of peaks that a fragment of the molecule explains, 92 % are within 20 ppm and 70 % "
+        "within 10 (1,500 QTOF spectra of MassBank).",
     ),
     "fticr": Instrument(
         Tolerance(3.0, strict=True),

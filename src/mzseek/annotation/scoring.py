@@ -40,7 +40,7 @@ class Scored:
     absolute : float64 array, shape (candidates, channels)
         The same sums, not centred on the list: comparable between lists of any length.
     explained : float64 array, shape (candidates,)
-        Share of the intensity that pieces explain, the mean over spectra.
+        Share of the intensity that fragments explain, the mean over spectra.
     peaks : int64 array, shape (candidates,)
         Peaks that are explained, of the spectrum in which these are most.
     rows : int64 array, shape (candidates,)
@@ -219,11 +219,11 @@ def _ion_priors(asked: FeatureQuery, confidence: Confidence) -> Floats:
 
 
 def _explained(lists: Lists, fitted: Fitted) -> tuple[Floats, Ints]:
-    """Share of intensity, and number of peaks, that each candidate's pieces explain."""
+    """Share of intensity, and number of peaks, that each candidate's fragments explain."""
     forms = [ion_forms(str(spectrum.adduct)) for spectrum in lists.spectra]
     peaks = peak_table(lists.spectra, forms, **tolerance_of(fitted))
     pairs = explained_pairs(
-        peaks, lists.molecules.pieces, lists.candidates, lists.counts, threads=1
+        peaks, lists.molecules.fragments, lists.candidates, lists.counts, threads=1
     )
     rows = lists.ragged.total
     # Shares are of square roots of intensities.

@@ -31,7 +31,7 @@ from mzseek.io.arrays import check_pointers, check_range
 from mzseek.io.manifest import Manifest, check_fields, check_finite, read_object
 from mzseek.library import Library
 from mzseek.library.library import RECORD_SCHEMA
-from mzseek.library.similarity import Ions, Lists, owners_of
+from mzseek.library.similarity import PeakLists, PrecursorIons
 from mzseek.spectra import Spectrum
 
 KIND = "model bundle"
@@ -52,41 +52,42 @@ MOST_PEAKS = 100
 _PRECURSOR_UNITS = 1_000_000
 
 
-def compact_peaks(lists: Lists, most: int = MOST_PEAKS) -> Lists:
+def compact_peaks(lists: PeakLists, most: int = MOST_PEAKS) -> PeakLists:
     """The highest peaks of each list, in rising order, rounded.
 
     Of peaks of one height those of lower m/z are kept. Doing it twice changes nothing.
 
     Parameters
     ----------
-    lists : Lists
+    lists : PeakLists
         Peaks in rising order.
     most : int
         Peaks of a spectrum.
 
     Examples
     --------
-    >>> two = Lists(np.array([0, 3]), np.array([50.123456, 60.0, 70.0]), np.array([1.0, 4.0, 2.0]))
+    >>> mz, heights = np.array([50.123456, 60.0, 70.0]), np.array([1.0, 4.0, 2.0])
+    >>> two = PeakLists(np.array([0, 3]), mz, heights)
     >>> kept = compact_peaks(two, 2)
     >>> kept.values.tolist(), kept.weights.tolist()
     ([60.0, 70.0], [1.0, 0.5])
     """
     counts = np.diff(lists.pointers)
-    owners = owners_of(lists)
+    owners = lists.list_index
     ragged = Ragged(counts)
     order = np.lexsort((lists.values, -lists.weights, owners))
     rank = np.arange(len(order)) - np.repeat(ragged.starts, counts)
     kept = np.sort(order[rank < most])
     highest = np.maximum.reduceat(lists.weights, ragged.starts)[owners[kept]] if len(kept) else 1.0
     heights = np.maximum(np.rint(lists.weights[kept] / highest * HEIGHT_UNITS), 1)
-    return Lists(
+    return PeakLists(
         pointers(np.minimum(counts, most)),
         np.rint(lists.values[kept] * MZ_UNITS) / MZ_UNITS,
         heights / HEIGHT_UNITS,
     )
 
 
-def compact_ions(ions: Ions) -> Ions:
+def compact_ions(ions: PrecursorIons) -> PrecursorIons:
     """Precursors rounded to 0.000001."""
     return ions._replace(precursors=np.rint(ions.precursors * _PRECURSOR_UNITS) / _PRECURSOR_UNITS)
 
@@ -100,9 +101,9 @@ def compact_spectrum(spectrum: Spectrum, most: int = MOST_PEAKS) -> Spectrum:
         Cleaned, its peaks in rising order.
     most : int
     """
-    whole = Lists(np.array([0, len(spectrum.mz)]), spectrum.mz, spectrum.intensities)
+    whole = PeakLists(np.array([0, len(spectrum.mz)]), spectrum.mz, spectrum.intensities)
     kept = compact_peaks(whole, most)
-    ion = compact_ions(Ions(np.array([spectrum.precursor_mz]), np.zeros(1, np.int8)))
+    ion = compact_ions(PrecursorIons(np.array([spectrum.precursor_mz]), np.zeros(1, np.int8)))
     return dataclasses.replace(
         spectrum, mz=kept.values, intensities=kept.weights, precursor_mz=float(ion.precursors[0])
     )
@@ -230,9 +231,9 @@ def _prefix(place: int) -> str:
 
 
 def _compacted(arrays: Mapping[str, Array], most: int) -> dict[str, Array]:
-    peaks = Lists(arrays["pointers"], arrays["mz"], arrays["heights"])
+    peaks = PeakLists(arrays["pointers"], arrays["mz"], arrays["heights"])
     kept = compact_peaks(peaks, most)
-    ions = compact_ions(Ions(arrays["precursors"], arrays["modes"]))
+    ions = compact_ions(PrecursorIons(arrays["precursors"], arrays["modes"]))
     return {
         "pointers": np.asarray(kept.pointers, np.int64),
         "mz": kept.values,
@@ -420,8 +421,8 @@ class Bundle:
         """Reference spectra with their molecules."""
         own = self._arrays.under(_LIBRARY)
         try:
-            peaks = Lists(own["pointers"], own["mz"], own["heights"])
-            ions = Ions(own["precursors"], own["modes"])
+            peaks = PeakLists(own["pointers"], own["mz"], own["heights"])
+            ions = PrecursorIons(own["precursors"], own["modes"])
             rows, molecule_of = own["molecules"], own["molecule_of"]
         except KeyError as error:
             raise BundleError(f"{self.folder}: {ARRAYS} lacks {error}; {AGAIN}") from None
@@ -440,7 +441,7 @@ class Bundle:
         )
         try:
             records = self._table(RECORDS, RECORD_SCHEMA)
-            return Library.held(self.folder, peaks, ions, molecule_of, records, molecules)
+            return Library.from_arrays(self.folder, peaks, ions, molecule_of, records, molecules)
         except LibraryError as error:
             raise BundleError(str(error)) from error
 
@@ -550,13 +551,16 @@ def _shipped_folder() -> Path:
 
 
 def library_arrays(
-    peaks: Lists, ions: Ions, molecule_of: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]
+    peaks: PeakLists,
+    ions: PrecursorIons,
+    molecule_of: np.ndarray[Any, Any],
+    rows: np.ndarray[Any, Any],
 ) -> dict[str, Any]:
     """Arrays of a library by the names under which a bundle keeps them.
 
     Parameters
     ----------
-    peaks, ions : Lists, Ions
+    peaks, ions : PeakLists, PrecursorIons
         Compact.
     molecule_of : int array, shape (spectra,)
     rows : int array

@@ -241,7 +241,7 @@ def export_run(
     data : path, optional
         The prepared folder, if it is no longer where it was.
     jobs : int, optional
-        Processes that find pieces of molecules.
+        Processes that find fragments of molecules.
 
     Raises
     ------

@@ -33,7 +33,7 @@ from mzseek.evidence.queries import (
 )
 from mzseek.library import Library
 from mzseek.library.library import MOLECULE_SCHEMA, RECORD_COLUMNS, RECORD_SCHEMA
-from mzseek.library.similarity import Ions, Lists, lists_of
+from mzseek.library.similarity import PeakLists, PrecursorIons, peak_lists
 from mzseek.metrics import bootstrap, hit_rate
 from mzseek.parallel.engine import Progress, silent
 from mzseek.runs.predictions import ListScores
@@ -48,7 +48,7 @@ class References:
 
     Attributes
     ----------
-    peaks, ions : Lists, Ions
+    peaks, ions : PeakLists, PrecursorIons
         Compact.
     records : pyarrow.Table
     molecule_of : int64 array, shape (spectra,)
@@ -57,8 +57,8 @@ class References:
         In standard form.
     """
 
-    peaks: Lists
-    ions: Ions
+    peaks: PeakLists
+    ions: PrecursorIons
     records: pa.Table
     molecule_of: npt.NDArray[np.int64]
     molecules: list[DescribedMolecule]
@@ -72,7 +72,7 @@ class References:
         """The same, to be searched."""
         rows = [_row(molecule) for molecule in self.molecules]
         molecules = pa.Table.from_pylist(rows, MOLECULE_SCHEMA)
-        return Library.held(
+        return Library.from_arrays(
             folder, self.peaks, self.ions, self.molecule_of, self.records, molecules
         )
 
@@ -93,8 +93,8 @@ class References:
         for row in rows:  # the key of a bundle's molecule that InChI cannot name is its SMILES
             row["inchikey"] = "" if row["inchikey"].startswith("SMILES=") else row["inchikey"]
         return cls(
-            Lists._make(np.array(each) for each in library.peaks),
-            Ions._make(np.array(each) for each in library.ions),
+            PeakLists._make(np.array(each) for each in library.peaks),
+            PrecursorIons._make(np.array(each) for each in library.ions),
             library.records,
             np.asarray(library.molecule_of, np.int64),
             [DescribedMolecule(**row) for row in rows],
@@ -119,7 +119,7 @@ def references_from(
     most_peaks : int
         Of a spectrum.
     """
-    peaks, ions = lists_of(spectra_from(prepared, queries))
+    peaks, ions = peak_lists(spectra_from(prepared, queries))
     table, molecule_of = np.unique(prepared.molecule[queries], return_inverse=True)
     records = []
     for query in queries:
@@ -262,7 +262,7 @@ def lessons_of(
         How many spectra and candidates are drawn.
     folds : sequence of str
     jobs : int, optional
-        Processes that find pieces, once somebody asks for them.
+        Processes that find fragments, once somebody asks for them.
     """
     queries = reference_queries(prepared, folds)
     usable = with_lists(prepared, queries, options.candidates, options.identity)

@@ -43,7 +43,7 @@ from mzseek.evidence.fitted import Fitted
 from mzseek.io import StrPath, atomic_directory, sole_writer
 from mzseek.io.manifest import ensure_replaceable
 from mzseek.library.library import RECORD_SCHEMA
-from mzseek.library.similarity import Ions, Lists
+from mzseek.library.similarity import PeakLists, PrecursorIons
 from mzseek.version import __version__
 
 MAY_BE_SHIPPED = ("CC0", "CC BY", "CC BY-SA", "dl-de/by")
@@ -156,7 +156,7 @@ class Contents:
     fingerprint : str
         Kind that candidates must have.
     confidence : Confidence
-    peaks, ions : Lists, Ions
+    peaks, ions : PeakLists, PrecursorIons
         Of the reference spectra; they are made compact when they are written.
     records : pyarrow.Table
         What is known of each of them, as a library has it.
@@ -174,8 +174,8 @@ class Contents:
     fitted: Fitted
     fingerprint: str
     confidence: Confidence
-    peaks: Lists
-    ions: Ions
+    peaks: PeakLists
+    ions: PrecursorIons
     records: pa.Table
     molecule_of: npt.NDArray[np.integer]
     keys: list[tuple[str, float]]

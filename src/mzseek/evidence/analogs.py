@@ -20,8 +20,7 @@ from mzseek.evidence.queries import Lists, Measured, Molecules, TrainingSet
 from mzseek.fragments.matching import in_threads
 from mzseek.library import Library
 from mzseek.library.library import WIDTH, analog_lists
-from mzseek.library.similarity import Ions, lists_of, of_length_one
-from mzseek.library.similarity import Lists as PeakLists
+from mzseek.library.similarity import PeakLists, PrecursorIons, normalised, peak_lists
 from mzseek.parallel.engine import Progress, silent
 from mzseek.similarity.packed import Flags, ReferenceSimilarity, marks, pack_words
 from mzseek.spectra.parsing import MAX_MZ
@@ -59,7 +58,9 @@ class Regression:
         return self._points // 2
 
     @classmethod
-    def of(cls, peaks: PeakLists, ions: Ions, molecule: Ints, doubt: float) -> "Regression":
+    def of(
+        cls, peaks: PeakLists, ions: PrecursorIons, molecule: Ints, doubt: float
+    ) -> "Regression":
         """Spectra of known molecules.
 
         Parameters
@@ -78,7 +79,7 @@ class Regression:
         sides = [_unit(mean @ side) for side in _sides(peaks, ions)]
         return cls(points, csr_array(hstack(sides, format="csr")), doubt)
 
-    def weights(self, peaks: PeakLists, ions: Ions) -> Values:
+    def weights(self, peaks: PeakLists, ions: PrecursorIons) -> Values:
         """Weights of the known for spectra: shape (points, spectra).
 
         A spectrum that has nothing in common with any of them gives each the weight 0. The weights
@@ -115,7 +116,7 @@ class Regression:
             found[np.ix_(spectra, own)] = near
         return found
 
-    def by_molecule(self, peaks: PeakLists, ions: Ions, number: int) -> Values:
+    def by_molecule(self, peaks: PeakLists, ions: PrecursorIons, number: int) -> Values:
         """The same by molecule, of so many: shape (molecules, spectra)."""
         weights = self.weights(peaks, ions)
         found = np.zeros((number, weights.shape[1]), np.float32)
@@ -204,7 +205,7 @@ def _solve_by_rows(factor: Values, rows: Floats) -> None:
         rows[:, :column] -= rows[:, column, None] * factor[column, :column]
 
 
-def _sides(peaks: PeakLists, ions: Ions) -> list[csr_array]:
+def _sides(peaks: PeakLists, ions: PrecursorIons) -> list[csr_array]:
     """Peaks and losses of spectra as sparse rows, in float32.
 
     Bins of negative mode are other bins: its peaks mean other things.
@@ -214,7 +215,7 @@ def _sides(peaks: PeakLists, ions: Ions) -> list[csr_array]:
 
 def _rows(side: PeakLists, negative: npt.NDArray[np.bool_]) -> csr_array:
     # Fourth roots of heights: small peaks tell more of a molecule than a search gives them.
-    side = of_length_one(side._replace(weights=np.sqrt(side.weights)), square=0.5)
+    side = normalised(side._replace(weights=np.sqrt(side.weights)), square=0.5)
     shift = np.repeat(np.where(negative, _BINS, 0), np.diff(side.pointers))
     columns = side.values.astype(np.int64) + shift
     shape = (len(negative), 2 * _BINS)
@@ -262,7 +263,7 @@ class Analogs(Channel):
 
     def learn(self, lessons: TrainingSet, progress: Progress = silent) -> ChannelState:
         """Reference spectra and the fingerprints of their molecules."""
-        peaks, ions = lists_of(lessons.spectra)
+        peaks, ions = peak_lists(lessons.spectra)
         molecules, molecule_of = np.unique(lessons.molecule, return_inverse=True)
         arrays: dict[str, npt.NDArray[Any]] = {
             "pointers": peaks.pointers,
@@ -282,7 +283,7 @@ class Analogs(Channel):
     def features(self, learned: ChannelState, lists: Lists) -> Features:
         """How like a candidate is to the molecules of the nearest spectra, weighted by nearness."""
         found = np.zeros((lists.ragged.total, len(self.feature_names)), np.float32)
-        peaks, ions = lists_of(lists.spectra)
+        peaks, ions = peak_lists(lists.spectra)
         near, all_of = self._nearest(learned, peaks, ions), self._regression(learned)
         by_list = _by_list(lists.list_of)
         work = [(place, spectra) for place in range(len(self.kinds)) for spectra in by_list]
@@ -371,7 +372,7 @@ class Analogs(Channel):
         table.read(self.kinds)
         return table
 
-    def _nearest(self, learned: ChannelState, peaks: PeakLists, ions: Ions) -> "_Near":
+    def _nearest(self, learned: ChannelState, peaks: PeakLists, ions: PrecursorIons) -> "_Near":
         """Molecules of the nearest reference spectra of each spectrum."""
         index, molecule_of = _ready(learned)
         top = min(self.options.top, len(molecule_of))
@@ -499,10 +500,10 @@ def _same_spectra(learned: ChannelState, library: Library) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
 
 
-def _references(learned: ChannelState) -> tuple[PeakLists, Ions]:
+def _references(learned: ChannelState) -> tuple[PeakLists, PrecursorIons]:
     arrays = learned.arrays
     peaks = PeakLists(arrays["pointers"], arrays["mz"], arrays["heights"])
-    return peaks, Ions(arrays["precursors"], arrays["modes"])
+    return peaks, PrecursorIons(arrays["precursors"], arrays["modes"])
 
 
 def _contents_of(learned: ChannelState, molecules: Ints) -> set[tuple[int, bytes]]:

@@ -81,8 +81,8 @@ class Channel(ABC):
         and what it learned from cannot be left out.
     sees_spectrum : bool
         Whether what it says depends on the spectrum; a prior does not.
-    reads_pieces : bool
-        Whether it reads the pieces of candidates, which take time to find.
+    reads_fragments : bool
+        Whether it reads the fragments of candidates, which take time to find.
     reads_fingerprints : tuple of str
         Kinds of fingerprint that it reads of candidates, beside that of their table.
     feature_names : tuple of str
@@ -94,7 +94,7 @@ class Channel(ABC):
     options_type: ClassVar[type] = NoOptions
     learns: ClassVar[bool] = True
     sees_spectrum: ClassVar[bool] = True
-    reads_pieces: ClassVar[bool] = False
+    reads_fragments: ClassVar[bool] = False
     reads_fingerprints: tuple[str, ...] = ()
     shapes: ClassVar[Mapping[str, tuple[int, ...]]] = {}
     feature_names: tuple[str, ...]
@@ -141,11 +141,11 @@ class Channel(ABC):
 def read_once(
     channels: Iterable[Channel], molecules: Molecules, progress: Progress = silent
 ) -> None:
-    """Read candidates once for all channels: pieces and fingerprints of one parsed molecule."""
+    """Read candidates once for all channels: fragments and fingerprints of one parsed molecule."""
     wanted = list(channels)
     kinds = [kind for channel in wanted for kind in channel.reads_fingerprints]
-    pieces = any(channel.reads_pieces for channel in wanted)
-    molecules.read(kinds, pieces=pieces, progress=progress)
+    fragments = any(channel.reads_fragments for channel in wanted)
+    molecules.read(kinds, fragments=fragments, progress=progress)
 
 
 FOLDER = "evidence"

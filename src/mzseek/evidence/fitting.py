@@ -369,7 +369,7 @@ def swapped(prepared: Prepared, queries: npt.NDArray[np.int64]) -> npt.NDArray[n
 Parts = npt.NDArray[np.float32]
 HITS = (1, 5, 20)
 CROSSFITTED = ("train", "val")
-_CANDIDATES = 80_000  # of all settings, whose pieces are held at a time
+_CANDIDATES = 80_000  # of all settings, whose fragments are held at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -598,7 +598,7 @@ def fit(
         Run folder to make.
     options : FitOptions, optional
     jobs : int, optional
-        Processes that find pieces of molecules; all cores by default.
+        Processes that find fragments of molecules; all cores by default.
     progress : callable of (stage, done, total)
     say : callable of str
         Gets a line for each step.

@@ -26,7 +26,7 @@ from mzseek.fragments import (
     plausible,
 )
 from mzseek.fragments.fragmentation import BONDS
-from mzseek.fragments.matching import LEAST, MOST_HYDROGENS, PPM, SHIFTS
+from mzseek.fragments.matching import LEAST, MAX_HYDROGENS_MOVED, PPM, SHIFTS
 from mzseek.parallel.engine import Progress, silent
 from mzseek.spectra import Spectrum
 from mzseek.spectra.parsing import leading_number
@@ -55,7 +55,7 @@ class PairInputs:
         Numbers of each peak that do not depend on a candidate.
     tolerance, peak_share : float64 arrays, shape (peaks,)
     totals : float32 array, shape (rows, 3)
-        Of each candidate: logarithm of its number of pieces, share of the spectrum and share of
+        Of each candidate: logarithm of its number of fragments, share of the spectrum and share of
         the number of peaks that it explains.
     """
 
@@ -112,7 +112,7 @@ class PairInputs:
         found = np.zeros((len(own), WIDTH), np.float32)
         found[at, self.pairs.code[own]] = 1
         found[at, RADICAL + self.pairs.radical[own]] = 1
-        found[at, HYDROGENS + MOST_HYDROGENS + self.pairs.hydrogens[own]] = 1
+        found[at, HYDROGENS + MAX_HYDROGENS_MOVED + self.pairs.hydrogens[own]] = 1
         numbers = self.of_peak.shape[1]
         found[:, FIRST : FIRST + numbers] = self.of_peak[peak]
         error = self.pairs.error[own] / self.tolerance[peak]
@@ -127,7 +127,7 @@ def pair_inputs(
 ) -> PairInputs:
     """Explained peaks of all candidates; `worth` chooses among explanations of a peak."""
     peaks = peak_table(lists.spectra, forms, ppm=ppm, least=least)
-    table = lists.molecules.pieces
+    table = lists.molecules.fragments
     pairs = explained_pairs(peaks, table, lists.candidates, lists.counts, worth)
     of_spectrum = np.diff(peaks.starts)
     rows = lists.ragged.total
@@ -188,7 +188,7 @@ def worths(weights: Mapping[str, npt.NDArray[np.floating]], inputs: PairInputs) 
         [
             np.asarray(pairs.code, np.int64),
             RADICAL + np.asarray(pairs.radical, np.int64),
-            HYDROGENS + MOST_HYDROGENS + np.asarray(pairs.hydrogens, np.int64),
+            HYDROGENS + MAX_HYDROGENS_MOVED + np.asarray(pairs.hydrogens, np.int64),
         ]
     )
     # As the network has seen them when it was trained: rounded.
@@ -447,11 +447,11 @@ class FragmentOptions:
 
 
 class Fragments(Channel):
-    """Peaks that the pieces of a candidate explain."""
+    """Peaks that the fragments of a candidate explain."""
 
     name: ClassVar[str] = "fragments"
     options_type: ClassVar[type] = FragmentOptions
-    reads_pieces: ClassVar[bool] = True
+    reads_fragments: ClassVar[bool] = True
     shapes: ClassVar[Mapping[str, tuple[int, ...]]] = {
         f"{mode}.{name}": shape
         for mode in MODES
@@ -523,7 +523,7 @@ class Fragments(Channel):
             *(summed(share * (breaks == each)) for each in range(int(BONDS.max()) + 1)),
             summed(share * (radical > 0)),
             np.bincount(ways, minlength=total),
-            _log_pieces(lists),
+            _log_fragments(lists),
         ]
         return np.stack(columns, 1).astype(np.float32)
 
@@ -532,7 +532,7 @@ class Fragments(Channel):
         peaks = peak_table(
             lists.spectra, _forms(lists), ppm=self.options.ppm, least=self.options.least
         )
-        return kind_lists(peaks, lists.molecules.pieces, lists.candidates, lists.counts, worth)
+        return kind_lists(peaks, lists.molecules.fragments, lists.candidates, lists.counts, worth)
 
     def _inputs(self, lists: Lists, worth: Floats) -> PairInputs:
         return pair_inputs(lists, _forms(lists), worth, self.options.ppm, self.options.least)
@@ -540,8 +540,8 @@ class Fragments(Channel):
     def _worth(self, asked: LabelledQueries, progress: Progress) -> Floats:
         """Weights of ways; explanations are chosen by the last ones, at first by plausibility.
 
-        The number of pieces is fitted along, and not kept: a candidate of many pieces explains
-        more by chance, which must not make explained peaks look worthless.
+        The number of fragments is fitted along, and not kept: a candidate of many fragments
+        explains more by chance, which must not make explained peaks look worthless.
         """
         worth = plausible()
         for turn in range(self.options.rounds):
@@ -550,8 +550,8 @@ class Fragments(Channel):
                 csr_array(self._kinds(part, worth).reshape(-1, worth.size))
                 for _, part in asked.lists.in_parts()
             ]
-            pieces = csr_array(_log_pieces(asked.lists)[:, None])
-            design = hstack([vstack(parts), pieces]).tocsr().astype(np.float64)
+            fragments = csr_array(_log_fragments(asked.lists)[:, None])
+            design = hstack([vstack(parts), fragments]).tocsr().astype(np.float64)
             fitted = fit_logit(
                 design, asked.lists.counts, asked.labels, asked.weights(), self.options.l2
             )
@@ -559,8 +559,8 @@ class Fragments(Channel):
         return worth
 
 
-def _log_pieces(lists: Lists) -> Floats:
-    sizes = np.diff(lists.molecules.pieces.starts)
+def _log_fragments(lists: Lists) -> Floats:
+    sizes = np.diff(lists.molecules.fragments.starts)
     return np.asarray(np.log1p(sizes[lists.candidates]), np.float64)
 
 

@@ -17,9 +17,8 @@ from mzseek.core.errors import EvidenceError
 from mzseek.core.ragged import Ragged, gather, places, pointers, spans
 from mzseek.datasets.layout import IDENTITY_BITS
 from mzseek.datasets.prepared import Prepared
-from mzseek.fragments import PieceTable, join_tables, piece_table, table_of
-from mzseek.library.similarity import Ions
-from mzseek.library.similarity import Lists as PeakLists
+from mzseek.fragments import FragmentTable, fragment_table, join_tables, table_of
+from mzseek.library.similarity import PeakLists, PrecursorIons
 from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import in_batches
 from mzseek.similarity.packed import Words, pack_words, unpack_words
@@ -34,8 +33,8 @@ class Index(Protocol):
 
     kinds: tuple[str, ...]
 
-    def pieces(self, places: Ints) -> PieceTable:
-        """Pieces of the molecules at these places."""
+    def fragments(self, places: Ints) -> FragmentTable:
+        """Fragments of the molecules at these places."""
 
     def words(self, kind: str, places: Ints) -> Words:
         """Packed fingerprints of the molecules at these places."""
@@ -59,7 +58,7 @@ class Indexed:
 class Molecules:
     """A table of molecules.
 
-    Pieces and fingerprints that are not stored are computed from the SMILES. `read` computes
+    Fragments and fingerprints that are not stored are computed from the SMILES. `read` computes
     several of them at once, so that each SMILES is parsed once; what is asked for later is
     computed then. All is kept.
 
@@ -78,8 +77,8 @@ class Molecules:
     Examples
     --------
     >>> table = Molecules(["CCO", "CO"], jobs=1)
-    >>> table.read(["rdkit"], pieces=True)
-    >>> table.fingerprints(np.array([1]), "rdkit").shape, len(table.pieces.of(1))
+    >>> table.read(["rdkit"], fragments=True)
+    >>> table.fingerprints(np.array([1]), "rdkit").shape, len(table.fragments.of(1))
     ((1, 4096), 3)
     """
 
@@ -93,7 +92,7 @@ class Molecules:
     ) -> None:
         self.smiles, self.fingerprint = smiles, fingerprint
         self._stored, self._jobs, self._indexed = rows, jobs, indexed
-        self._pieces: PieceTable | None = None
+        self._fragments: FragmentTable | None = None
         self._words: dict[str, Words] = {}
         self._rows: csr_array | None = None
         self._numbers: dict[int, npt.NDArray[np.float32]] = {}
@@ -102,7 +101,7 @@ class Molecules:
         return len(self.smiles)
 
     def read(
-        self, kinds: Iterable[str] = (), *, pieces: bool = False, progress: Progress = silent
+        self, kinds: Iterable[str] = (), *, fragments: bool = False, progress: Progress = silent
     ) -> None:
         """Compute what is wanted and not there yet, all of it in one pass over the molecules.
 
@@ -110,20 +109,20 @@ class Molecules:
         ----------
         kinds : iterable of str
             Fingerprints.
-        pieces : bool
+        fragments : bool
         progress : callable of (stage, done, total)
         """
         if self._indexed is not None:
-            self._look_up(kinds, pieces)
+            self._look_up(kinds, fragments)
         missing = [kind for kind in dict.fromkeys(kinds) if not self._has(kind)]
-        without = pieces and self._pieces is None
+        without = fragments and self._fragments is None
         if not missing and not without:
             return
         if without:
-            piece_table(["C"], jobs=1)  # compiled here and kept on disk, and not by each process
-        tables: list[PieceTable] = []
+            fragment_table(["C"], jobs=1)  # compiled here and kept on disk, and not by each process
+        tables: list[FragmentTable] = []
         words: dict[str, list[Words]] = {kind: [] for kind in missing}
-        work = partial(read_batch, kinds=missing, with_pieces=without)
+        work = partial(read_batch, kinds=missing, with_fragments=without)
         done = 0
         for batch, (table, bits) in in_batches(work, list(self.smiles), _BATCH, self._jobs):
             tables.append(table)
@@ -132,7 +131,7 @@ class Molecules:
             done += len(batch)
             progress("molecules", done, len(self))
         if without:
-            self._pieces = join_tables(tables)
+            self._fragments = join_tables(tables)
         for kind, parts in words.items():
             nothing = pack_words(csr_array((0, fingerprint_kind(kind).bits)))
             self._words[kind] = np.concatenate([nothing, *parts])
@@ -166,25 +165,25 @@ class Molecules:
         return np.stack([self._numbers[each] for each in asked]) if asked else nothing
 
     @property
-    def pieces(self) -> PieceTable:
-        """Pieces of all molecules of the table."""
-        self.read(pieces=True)
-        assert self._pieces is not None
-        return self._pieces
+    def fragments(self) -> FragmentTable:
+        """Fragments of all molecules of the table."""
+        self.read(fragments=True)
+        assert self._fragments is not None
+        return self._fragments
 
-    def _look_up(self, kinds: Iterable[str], pieces: bool) -> None:
+    def _look_up(self, kinds: Iterable[str], fragments: bool) -> None:
         """What is wanted, not there yet, and in the index."""
         assert self._indexed is not None
         index, places = self._indexed.index, self._indexed.places
         wanted = [kind for kind in kinds if kind in index.kinds and not self._has(kind)]
-        with_pieces = pieces and self._pieces is None
-        if not wanted and not with_pieces:
+        with_fragments = fragments and self._fragments is None
+        if not wanted and not with_fragments:
             return
-        table, words = read_batch(self.smiles[len(places) :], wanted, with_pieces)
+        table, words = read_batch(self.smiles[len(places) :], wanted, with_fragments)
         for kind in wanted:
             self._words[kind] = np.concatenate([index.words(kind, places), words[kind]])
-        if with_pieces:
-            self._pieces = join_tables([index.pieces(places), table])
+        if with_fragments:
+            self._fragments = join_tables([index.fragments(places), table])
 
     def _has(self, kind: str) -> bool:
         return kind in self._words or (self._stored is not None and kind == self.fingerprint)
@@ -201,12 +200,12 @@ class Molecules:
 
 
 def read_batch(
-    smiles: Sequence[str], kinds: Sequence[str], with_pieces: bool
-) -> tuple[PieceTable, dict[str, Words]]:
-    """Pieces, if wanted, and packed fingerprints of some molecules, each parsed once."""
+    smiles: Sequence[str], kinds: Sequence[str], with_fragments: bool
+) -> tuple[FragmentTable, dict[str, Words]]:
+    """Fragments, if wanted, and packed fingerprints of some molecules, each parsed once."""
     molecules = [parse_molecule(text) for text in smiles]
     words = {kind: fingerprint_kind(kind).words(molecules) for kind in kinds}
-    return table_of(molecules if with_pieces else []), words
+    return table_of(molecules if with_fragments else []), words
 
 
 MODES = {"positive": 1, "negative": -1}
@@ -431,7 +430,7 @@ class Measured:
 
     Attributes
     ----------
-    peaks, ions : Lists, Ions
+    peaks, ions : PeakLists, PrecursorIons
         Of all spectra, cleaned as those of the lessons were.
     molecule : int64 array, shape (spectra,)
         Of each, its place in `smiles`.
@@ -441,7 +440,7 @@ class Measured:
     """
 
     peaks: PeakLists
-    ions: Ions
+    ions: PrecursorIons
     molecule: Ints
     smiles: Sequence[str]
     blocks: Blocks
@@ -455,7 +454,7 @@ class Measured:
         new, peaks = spans(starts, ends)
         return Measured(
             PeakLists(new, self.peaks.values[peaks], self.peaks.weights[peaks]),
-            Ions(self.ions.precursors[wanted], self.ions.modes[wanted]),
+            PrecursorIons(self.ions.precursors[wanted], self.ions.modes[wanted]),
             self.molecule[wanted],
             self.smiles,
             self.blocks,
@@ -549,7 +548,7 @@ def lists_from(
         Candidates of a list at the most: whatever is the truth, and others drawn by chance, the
         same ones whatever their order.
     jobs : int, optional
-        Processes that find pieces.
+        Processes that find fragments.
 
     Returns
     -------

@@ -17,8 +17,7 @@ from mzseek.core.errors import EvidenceError
 from mzseek.core.registry import option
 from mzseek.evidence.channel import Channel, ChannelState, Features
 from mzseek.evidence.queries import Ints, Lists, TrainingSet
-from mzseek.library.similarity import Ions, lists_of, losses_of, owners_of
-from mzseek.library.similarity import Lists as PeakLists
+from mzseek.library.similarity import PeakLists, PrecursorIons, neutral_losses, peak_lists
 from mzseek.parallel.engine import Progress, silent
 
 Floats = npt.NDArray[np.float64]
@@ -46,7 +45,7 @@ class Substructures(Channel):
         """Which molecules have each peak and each loss, and the bits of molecules."""
         molecules, molecule_of = np.unique(lessons.molecule, return_inverse=True)
         rows = lessons.molecules.fingerprints(molecules)
-        peaks, ions = lists_of(lessons.spectra)
+        peaks, ions = peak_lists(lessons.spectra)
         arrays: dict[str, npt.NDArray[Any]] = {
             "bit_pointers": np.asarray(rows.indptr, np.int64),
             "bits": np.asarray(rows.indices, np.int32),
@@ -69,7 +68,7 @@ class Substructures(Channel):
                 f"substructures are {kind} bits, and candidates {lists.molecules.fingerprint}"
             )
         found = np.zeros((lists.ragged.total, len(self.feature_names)), np.float32)
-        peaks, ions = lists_of(lists.spectra)
+        peaks, ions = peak_lists(lists.spectra)
         rows, starts = lists.molecules.fingerprints, lists.ragged.starts
         for place, side in enumerate(_SIDES):
             owners, bins, shares = _binned(peaks, ions, side)
@@ -131,13 +130,13 @@ def _matrix(pointers: Ints, columns: Ints, width: int) -> csr_array:
     return csr_array((values, columns, pointers), shape=(len(pointers) - 1, width))
 
 
-def _binned(peaks: PeakLists, ions: Ions, side: str) -> tuple[Ints, Ints, Floats]:
+def _binned(peaks: PeakLists, ions: PrecursorIons, side: str) -> tuple[Ints, Ints, Floats]:
     """Peaks or losses of spectra in narrow bins: owner, bin, and share of the roots of heights.
 
     Bins of negative mode are other bins: its peaks mean other things.
     """
-    values = losses_of(peaks, ions.precursors).values if side == "losses" else peaks.values
-    owners, roots = owners_of(peaks), np.sqrt(peaks.weights)
+    values = neutral_losses(peaks, ions.precursors).values if side == "losses" else peaks.values
+    owners, roots = peaks.list_index, np.sqrt(peaks.weights)
     kept = values > (_LEAST_LOSS if side == "losses" else 0.0)
     owners, roots = owners[kept], roots[kept]
     bins = 2 * np.floor(values[kept] / WIDTH).astype(np.int64) + (ions.modes[owners] < 0)

@@ -148,7 +148,7 @@ def strongest(intensities: Floats, most: int) -> Floats:
     return np.sort(np.argsort(-intensities, kind="stable")[:most])
 
 
-def packed_pieces(
+def packed_fragments(
     spectrum: Spectrum, candidate: Candidate, *, ppm: float = PPM, least: float = LEAST
 ) -> list[list[Any]]:
     """What a candidate explains of the peaks that are drawn.
@@ -158,7 +158,7 @@ def packed_pieces(
     list of list
         Of each explained peak: place among `packed_peaks`, formula, charge, error in 1/10 ppm,
         atoms (a number in hexadecimal whose bits are places in the SMILES), bonds broken, hydrogens
-        moved, pieces alike. Empty where the molecule or its ion cannot be taken apart.
+        moved, fragments alike. Empty where the molecule or its ion cannot be taken apart.
     """
     kept = strongest(spectrum.intensities, MOST_PEAKS)
     try:
@@ -415,7 +415,7 @@ def lowered(formula: str) -> str:
     return re.sub(r"(?<=[A-Za-z)\]])\d+", lambda found: found[0].translate(_LOWER), formula)
 
 
-# Candidates with their pieces; listed with a name and a probability; reference spectra.
+# Candidates with their fragments; listed with a name and a probability; reference spectra.
 IN_FULL = 5
 LISTED = 15
 REFERENCES = 6
@@ -445,7 +445,7 @@ def feature_data(
             {
                 **_candidate(answer, candidate, place),
                 "st": structures.place(candidate.smiles),
-                "pieces": packed_pieces(spectrum, candidate, ppm=ppm, least=least),
+                "pieces": packed_fragments(spectrum, candidate, ppm=ppm, least=least),
                 "match": references.place(candidate.match),
                 "analog": references.place(candidate.analog),
             }

@@ -419,7 +419,7 @@ def peak_rows(answer: Answer, settings: Settings) -> Iterator[list[str]]:
     name = words(answer.feature.name)
     for rank, candidate in best or [(0, None)]:
         smiles = words(candidate.smiles) if candidate else ""
-        pieces = FragmentSmiles(candidate)
+        fragments = FragmentSmiles(candidate)
         for spectrum in answer.feature.spectra:
             whose = [name, words(spectrum.identifier), str(rank) if rank else "", smiles]
             most = float(spectrum.intensities.max(initial=0.0)) or 1.0
@@ -429,7 +429,7 @@ def peak_rows(answer: Answer, settings: Settings) -> Iterator[list[str]]:
                     decimal(peak.mz, 5),
                     f"{peak.intensity:.6g}",
                     decimal(peak.intensity / most, 4),
-                    *_explanation_cells(peak, pieces),
+                    *_explanation_cells(peak, fragments),
                 ]
 
 
@@ -446,7 +446,7 @@ def explained_peaks(
                 ppm=settings.ppm,
                 least=settings.least,
             )
-        except MzseekError:  # an ion whose pieces nobody can name explains nothing
+        except MzseekError:  # an ion whose fragments nobody can name explains nothing
             pass
         else:
             return
@@ -455,7 +455,7 @@ def explained_peaks(
         yield Explanation(mz, *nothing, intensity, 0.0, 0)
 
 
-def _explanation_cells(peak: Explanation, pieces: "FragmentSmiles") -> list[str]:
+def _explanation_cells(peak: Explanation, fragments: "FragmentSmiles") -> list[str]:
     if peak.formula is None:
         return [""] * 8
     return [
@@ -464,7 +464,7 @@ def _explanation_cells(peak: Explanation, pieces: "FragmentSmiles") -> list[str]
         f"{peak.charge:+d}" if peak.charge is not None else "",
         str(peak.bonds),
         f"{peak.hydrogens:+d}" if peak.hydrogens else "0",
-        pieces.smiles(peak.atoms),
+        fragments.smiles(peak.atoms),
         " ".join(map(str, peak.atoms)),
         peak.note,
     ]

@@ -1,7 +1,7 @@
 """Fragments: the pieces of a molecule, and the peaks that they explain."""
 
 from mzseek.fragments.annotation import Explanation, Explanations, explain
-from mzseek.fragments.fragmentation import Pieces, pieces
+from mzseek.fragments.fragmentation import Fragments, pieces
 from mzseek.fragments.matching import (
     KINDS,
     ExplainedPairs,
@@ -14,24 +14,24 @@ from mzseek.fragments.matching import (
     plausible,
     score_lists,
 )
-from mzseek.fragments.table import PieceTable, join_tables, piece_table, table_of
+from mzseek.fragments.table import FragmentTable, fragment_table, join_tables, table_of
 
 __all__ = [
     "KINDS",
     "ExplainedPairs",
     "Explanation",
     "Explanations",
+    "FragmentTable",
+    "Fragments",
     "IonForms",
     "PeakTable",
-    "PieceTable",
-    "Pieces",
     "explain",
     "explained_pairs",
+    "fragment_table",
     "ion_forms",
     "join_tables",
     "kind_lists",
     "peak_table",
-    "piece_table",
     "pieces",
     "plausible",
     "score_lists",

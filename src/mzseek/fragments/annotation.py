@@ -20,8 +20,8 @@ from mzseek.core.tables import Table
 from mzseek.fragments.fragmentation import (
     BONDS,
     HYDROGEN_BITS,
-    MOST_BREAKS,
-    MOST_ROWS,
+    MAX_CLEAVAGES,
+    MAX_FRAGMENT_ROWS,
     PER_DALTON,
     RING_BONDS,
     AtomGraph,
@@ -32,7 +32,7 @@ from mzseek.fragments.fragmentation import (
 )
 from mzseek.fragments.matching import (
     LEAST,
-    MOST_HYDROGENS,
+    MAX_HYDROGENS_MOVED,
     PPM,
     IonForms,
     assign,
@@ -46,7 +46,7 @@ _FAR = 20.0  # ppm: beyond, a known adduct is no reason for a precursor's m/z
 # Chosen on MassBank spectra; docs/fragments.md has the measurement.
 MIN_ASSIGNED = 5
 SPREADS, MIN_HALF_WIDTH = 5.0, 3.0  # the second in ppm
-_SURE_BONDS = 2  # fewer breaks and no radical: assignments that are rarely by chance
+_SURE_BONDS = 2  # fewer cleavages and no radical: assignments that are rarely by chance
 _ROBUST = 1.4826  # standard deviations of a normal distribution in one median absolute deviation
 _HEAVIER = (nano_mass(6, 13) - nano_mass(6)) / PER_DALTON
 _PER_CARBON = 0.0107 / 0.9893  # natural abundance of 13C over that of 12C
@@ -57,7 +57,7 @@ _LABELLED = re.compile(r"\[13C\](\d*)")
 
 
 class Explanation(NamedTuple):
-    """A peak, and the piece that explains it best; of an unexplained one only the peak is known.
+    """A peak, and the fragment that explains it best; of an unexplained one only the peak is known.
 
     Attributes
     ----------
@@ -69,15 +69,15 @@ class Explanation(NamedTuple):
     error_ppm : float or None
         Measured minus computed m/z.
     atoms : tuple of int
-        The piece: places of its heavy atoms in the SMILES, from 0.
+        The fragment: places of its heavy atoms in the SMILES, from 0.
     bonds : int or None
         Bonds broken.
     hydrogens : int or None
-        Hydrogens taken up (+) or lost (−) by the piece.
+        Hydrogens taken up (+) or lost (−) by the fragment.
     charge : int or None
         Of the ion, signed.
     carried : tuple of str
-        Atoms of the adduct that the piece carries.
+        Atoms of the adduct that the fragment carries.
     ring_bonds : int or None
         How many of the broken bonds are in rings.
     radical : bool or None
@@ -87,10 +87,10 @@ class Explanation(NamedTuple):
     weight : float
         What the weights give to this explanation; 0 for none.
     alike : int
-        Pieces of this mass and these breaks, this one included.
+        Fragments of this mass and these cleavages, this one included.
     note : str
         ``13C isotope of m/z 138.0662`` where the peak is the isotope peak of another one, whose
-        piece it then has.
+        fragment it then has.
     """
 
     mz: float
@@ -118,21 +118,21 @@ class Explanations(Sequence[Explanation]):
     rows : tuple of Explanation
     adduct : str
         The ion that was taken to be broken.
-    breaks : int
-        Up to how many breaks all pieces were tried.
-    wanted : int
+    cleavages : int
+        Up to how many cleavages all pieces were tried.
+    requested : int
         Up to how many were asked for.
     """
 
     rows: tuple[Explanation, ...]
     adduct: str
-    breaks: int
-    wanted: int = MOST_BREAKS
+    cleavages: int
+    requested: int = MAX_CLEAVAGES
 
     @property
-    def cut_short(self) -> bool:
+    def truncated(self) -> bool:
         """Whether pieces were left out because there are too many."""
-        return self.breaks < self.wanted
+        return self.cleavages < self.requested
 
     @overload
     def __getitem__(self, place: int) -> Explanation: ...
@@ -149,9 +149,9 @@ class Explanations(Sequence[Explanation]):
 
     def table(self) -> Table:
         """As text, as HTML in a notebook, as a data frame."""
-        title = f"pieces of {self.adduct}"
-        if self.cut_short:
-            title += f"; too many: only those of up to {self.breaks} breaks"
+        title = f"fragments of {self.adduct}"
+        if self.truncated:
+            title += f"; too many: only those of up to {self.cleavages} cleavages"
         columns = Explanation._fields
         return Table(
             {name: [getattr(row, name) for row in self.rows] for name in columns}, title=title
@@ -165,11 +165,11 @@ def explain(
     adduct: str | None = None,
     ppm: float = PPM,
     least: float = LEAST,
-    breaks: int = MOST_BREAKS,
+    cleavages: int = MAX_CLEAVAGES,
     weights: npt.ArrayLike | None = None,
     refine: bool = True,
 ) -> Explanations:
-    """For each peak of a spectrum the piece of a molecule that explains it best.
+    """For each peak of a spectrum the fragment of a molecule that explains it best.
 
     Parameters
     ----------
@@ -180,13 +180,13 @@ def explain(
         nearest to the precursor's m/z.
     ppm, least : float
         The tolerance: the larger of `ppm` of a peak's m/z and `least`.
-    breaks : int
+    cleavages : int
         0 to 3.
     weights : array of shape `match.KINDS`, optional
         What is liked best; `match.plausible` by default.
     refine : bool
         Keep to the spectrum's own mass error, and name isotope peaks. False: every peak within the
-        tolerance has a piece, as channels score them.
+        tolerance has a fragment, as channels score them.
 
     Raises
     ------
@@ -200,27 +200,27 @@ def explain(
     >>> [(row.formula, row.bonds, row.hydrogens) for row in explain(spectrum, "Oc1ccccc1")]
     [('C6H7O', 0, 1), (None, None, None), ('C6H5', 1, 0)]
     """
-    if not 0 <= breaks <= MOST_BREAKS:
-        raise ValueError(f"breaks is {breaks}, expected 0 to {MOST_BREAKS}")
+    if not 0 <= cleavages <= MAX_CLEAVAGES:
+        raise ValueError(f"cleavages is {cleavages}, expected 0 to {MAX_CLEAVAGES}")
     graph = atom_graph(smiles)
     name = adduct or spectrum.adduct or _adduct_that_fits(spectrum, graph)
-    broken = _Broken(graph, ion_forms(name), breaks)
+    broken = _Broken(graph, ion_forms(name), cleavages)
     table = checked_weights(weights)
     order = np.argsort(spectrum.mz, kind="stable")
     mz = np.asarray(spectrum.mz, np.float64)[order]
     reach = np.maximum(mz * ppm * 1e-6, least)
-    piece, form = broken.assigned(mz, reach, table)
-    if refine and (own := broken.own_error(mz, piece, form)) is not None:
+    fragment, form = broken.assigned(mz, reach, table)
+    if refine and (own := broken.own_error(mz, fragment, form)) is not None:
         centre, half = own
         low = np.maximum(-reach, (centre - half) * mz * 1e-6)
         high = np.minimum(reach, (centre + half) * mz * 1e-6)
         reach = (high - low) / 2
-        piece, form = broken.assigned(mz - (low + high) / 2, reach, table)
+        fragment, form = broken.assigned(mz - (low + high) / 2, reach, table)
     rows = [
         broken.explanation(
             float(spectrum.mz[peak]),
             float(spectrum.intensities[peak]),
-            int(piece[place]),
+            int(fragment[place]),
             int(form[place]),
             table,
         )
@@ -230,7 +230,7 @@ def explain(
         _name_isotopes(rows, reach)
     ordered = [rows[place] for place in np.argsort(order)]
     shown = parse_adduct(name).name
-    return Explanations(tuple(ordered), shown, broken.breaks, breaks)
+    return Explanations(tuple(ordered), shown, broken.cleavages, cleavages)
 
 
 def _name_isotopes(rows: list[Explanation], reach: npt.NDArray[np.float64]) -> None:
@@ -302,12 +302,12 @@ def _adduct_that_fits(spectrum: Spectrum, graph: AtomGraph) -> str:
 class _Broken:
     """A molecule's pieces with the ways to break them out."""
 
-    def __init__(self, graph: AtomGraph, forms: IonForms, breaks: int) -> None:
+    def __init__(self, graph: AtomGraph, forms: IonForms, cleavages: int) -> None:
         self.graph, self.forms = graph, forms
         self.values, self.codes, self.bonds, complete = listed(
-            graph.units, graph.bonds, breaks, MOST_ROWS
+            graph.units, graph.bonds, cleavages, MAX_FRAGMENT_ROWS
         )
-        self.breaks = int(complete)
+        self.cleavages = int(complete)
         self.kept = distinct(self.values, self.codes)
         self.ranks = list(CanonicalRankAtoms(graph.molecule, breakTies=False))
         self.found: dict[int, tuple[tuple[int, ...], int]] = {}
@@ -334,14 +334,14 @@ class _Broken:
     def own_error(
         self,
         mz: npt.NDArray[np.float64],
-        piece: npt.NDArray[np.int64],
+        fragment: npt.NDArray[np.int64],
         form: npt.NDArray[np.int64],
     ) -> tuple[float, float] | None:
         """Median and half width, in ppm, of the errors of assigned peaks; None of too few."""
-        at = np.flatnonzero(piece >= 0)
+        at = np.flatnonzero(fragment >= 0)
         if len(at) < MIN_ASSIGNED:
             return None
-        rows, forms = self.kept[piece[at]], form[at]
+        rows, forms = self.kept[fragment[at]], form[at]
         expected = self.values[rows, 0] / PER_DALTON + self.forms.shifts[forms]
         expected /= np.abs(self.forms.charges[forms])
         errors = (mz[at] - expected) / expected * 1e6
@@ -354,14 +354,19 @@ class _Broken:
         return centre, max(SPREADS * spread, MIN_HALF_WIDTH)
 
     def explanation(
-        self, mz: float, intensity: float, piece: int, form: int, weights: npt.NDArray[np.float64]
+        self,
+        mz: float,
+        intensity: float,
+        fragment: int,
+        form: int,
+        weights: npt.NDArray[np.float64],
     ) -> Explanation:
         """The row of a peak."""
-        if piece < 0:
+        if fragment < 0:
             return Explanation(
                 mz, None, None, (), None, None, None, (), None, None, intensity, 0.0, 0
             )
-        row = int(self.kept[piece])
+        row = int(self.kept[fragment])
         code, hydrogens = int(self.codes[row]), int(self.forms.hydrogens[form])
         charge, carried = int(self.forms.charges[form]), self.forms.carried[form]
         expected = (self.values[row, 0] / PER_DALTON + self.forms.shifts[form]) / abs(charge)
@@ -379,12 +384,12 @@ class _Broken:
             ring_bonds=int(RING_BONDS[code]),
             radical=bool(electrons & 1),
             intensity=intensity,
-            weight=float(weights[code, electrons & 1, hydrogens + MOST_HYDROGENS]),
+            weight=float(weights[code, electrons & 1, hydrogens + MAX_HYDROGENS_MOVED]),
             alike=alike,
         )
 
     def _atoms(self, row: int) -> tuple[tuple[int, ...], int]:
-        """Atoms of the piece, and how many pieces of its mass have as few breaks.
+        """Atoms of the fragment, and how many pieces of its mass have as few cleavages.
 
         Of several the one whose atoms come first in RDKit's canonical ranks, which do not depend
         on the order of atoms.
@@ -392,12 +397,14 @@ class _Broken:
         if row not in self.found:
             same = (self.values[:, 0] == self.values[row, 0]) & (self.codes == self.codes[row])
             sets = {
-                piece
+                fragment
                 for bonds in self.bonds[same]
-                for piece in _parts(self.graph, {int(bond) for bond in bonds if bond >= 0})
-                if self.graph.units[list(piece), 0].sum() == self.values[row, 0]
+                for fragment in _parts(self.graph, {int(bond) for bond in bonds if bond >= 0})
+                if self.graph.units[list(fragment), 0].sum() == self.values[row, 0]
             }
-            atoms = [tuple(sorted(self.graph.atoms[atom] for atom in piece)) for piece in sets]
+            atoms = [
+                tuple(sorted(self.graph.atoms[atom] for atom in fragment)) for fragment in sets
+            ]
             first = min(atoms, key=lambda each: (sorted(self.ranks[atom] for atom in each), each))
             self.found[row] = first, len(atoms)
         return self.found[row]
@@ -428,7 +435,7 @@ def _parts(graph: AtomGraph, broken: set[int]) -> list[frozenset[int]]:
 def _formula(
     graph: AtomGraph, atoms: tuple[int, ...], hydrogens: int, carried: tuple[str, ...]
 ) -> str:
-    """Hill formula of a piece with hydrogens moved and atoms carried."""
+    """Hill formula of a fragment with hydrogens moved and atoms carried."""
     counts: Counter[tuple[str, int]] = Counter({("H", 0): hydrogens})
     counts.update((symbol, 0) for symbol in carried)
     held = [hydrogen for hydrogen, host in graph.hosts.items() if host in atoms]

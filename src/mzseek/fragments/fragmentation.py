@@ -118,7 +118,7 @@ Ints = npt.NDArray[np.int64]
 Tree = tuple[Ints, Ints, Ints, Ints]
 Rows = tuple[Ints, npt.NDArray[np.int8], npt.NDArray[np.int32]]
 
-# How a piece was broken out, by code: bonds, and how many of them are in rings.
+# How a fragment was broken out, by code: bonds, and how many of them are in rings.
 BONDS = np.array([0, 1, 2, 2, 3, 3], np.int8)
 RING_BONDS = np.array([0, 0, 0, 2, 2, 3], np.int8)
 WHOLE, ONE, TWO, TWO_RING, ONE_AND_TWO_RING, THREE_RING = range(6)
@@ -284,21 +284,21 @@ def _groups(labels: Ints) -> tuple[Ints, Ints]:
 @compiled
 def _third(ring: Ints, starts: Ints, labels: Ints, one: int, two: int) -> int:
     """Group whose label cancels those of two others and comes after them; −1 for none."""
-    wanted = labels[ring[starts[one]]] ^ labels[ring[starts[two]]]
+    label = labels[ring[starts[one]]] ^ labels[ring[starts[two]]]
     low, high = two + 1, len(starts) - 1
     while low < high:
         middle = (low + high) // 2
-        if labels[ring[starts[middle]]] < wanted:
+        if labels[ring[starts[middle]]] < label:
             low = middle + 1
         else:
             high = middle
-    found = low < len(starts) - 1 and labels[ring[starts[low]]] == wanted
+    found = low < len(starts) - 1 and labels[ring[starts[low]]] == label
     return low if found else -1
 
 
 @compiled
 def counted(labels: Ints, bond_part: Ints, parts: int) -> Ints:
-    """How many rows `listed` makes of 0, 1, 2 and 3 breaks."""
+    """How many rows `listed` makes of 0, 1, 2 and 3 cleavages."""
     ring, starts = _groups(labels)
     bridges = np.zeros(parts, np.int64)
     for b in range(len(labels)):
@@ -332,7 +332,7 @@ def _put(rows: Rows, at: int, sums: Ints, code: int, broken: tuple[int, int, int
 def _list_bridges(
     bridges: Ints, bond_part: Ints, wholes: Ints, tree: Tree, most: int, rows: Rows
 ) -> int:
-    """Pieces of up to two bonds outside rings, and whole parts."""
+    """Fragments of up to two bonds outside rings, and whole parts."""
     below, reached, last, sums = tree
     at = 0
     for part in range(len(wholes)):
@@ -396,7 +396,7 @@ def _list_rings(
     rows: Rows,
     at: int,
 ) -> int:
-    """Pieces that two or three ring bonds cut out, alone or with a bond outside rings."""
+    """Fragments that two or three ring bonds cut out, alone or with a bond outside rings."""
     ring, starts = _groups(labels)
     for one in range(len(starts) - 1):
         group = ring[starts[one] : starts[one + 1]]
@@ -422,12 +422,12 @@ def _list_rings(
 
 @compiled
 def listed(
-    units: Ints, bonds: npt.NDArray[np.int32], breaks: int, most_rows: int
+    units: Ints, bonds: npt.NDArray[np.int32], cleavages: int, most_rows: int
 ) -> tuple[Ints, npt.NDArray[np.int8], npt.NDArray[np.int32], int]:
-    """All pieces of up to `breaks` breaks, one row for each way to break a piece out.
+    """All pieces of up to `cleavages` cleavages, one row for each way to break a fragment out.
 
-    Returns the sums of `units` over each piece, shape (rows, 2); the code of its breaks; its
-    broken bonds, shape (rows, 3), −1 for none; and up to how many breaks all are there: fewer
+    Returns the sums of `units` over each fragment, shape (rows, 2); the code of its cleavages; its
+    broken bonds, shape (rows, 3), −1 for none; and up to how many cleavages all are there: fewer
     than asked for where the rows would be more than `most_rows`.
     """
     reached, last, part, below = rooted(len(units), bonds)
@@ -440,7 +440,7 @@ def listed(
     for b in range(len(bonds)):
         bond_part[b] = part[bonds[b, 0]]
     counts = counted(labels, bond_part, parts)
-    most = min(breaks, 3)
+    most = min(cleavages, 3)
     while most > 0 and counts[: most + 1].sum() > most_rows:
         most -= 1
     size = counts[: most + 1].sum()
@@ -456,7 +456,7 @@ def listed(
 
 @compiled
 def distinct(values: Ints, codes: npt.NDArray[np.int8]) -> Ints:
-    """Rows of distinct mass, rising: of each the one with the fewest breaks."""
+    """Rows of distinct mass, rising: of each the one with the fewest cleavages."""
     order = np.argsort(values[:, 0] * 8 + codes, kind="mergesort")
     kept = np.empty(len(order), np.int64)
     count = 0
@@ -467,14 +467,14 @@ def distinct(values: Ints, codes: npt.NDArray[np.int8]) -> Ints:
     return kept[:count]
 
 
-MOST_BREAKS = 3
+MAX_CLEAVAGES = 3
 # Ways to break a molecule that are listed at most. No molecule of 150 heavy atoms comes near;
-# beyond, pieces of fewer breaks are listed, and it is said.
-MOST_ROWS = 2_000_000
+# beyond, pieces of fewer cleavages are listed, and it is said.
+MAX_FRAGMENT_ROWS = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
+class Fragments:
     """Distinct masses of a molecule's pieces, rising.
 
     Unpacks into masses and bonds: ``masses, bonds = pieces(smiles)``.
@@ -486,12 +486,12 @@ class Pieces:
     codes : int8 array
         How each was broken out, with the fewest bonds: a place in `BONDS` and `RING_BONDS`.
     hydrogens : int32 array
-        In the piece, without isotopes that are named.
+        In the fragment, without isotopes that are named.
     electrons : int32 array
-        Of the neutral piece; an odd number makes a radical.
-    breaks : int
-        Up to how many breaks all pieces are listed.
-    wanted : int
+        Of the neutral fragment; an odd number makes a radical.
+    cleavages : int
+        Up to how many cleavages all pieces are listed.
+    requested : int
         Up to how many were asked for.
     """
 
@@ -499,8 +499,8 @@ class Pieces:
     codes: npt.NDArray[np.int8]
     hydrogens: npt.NDArray[np.int32]
     electrons: npt.NDArray[np.int32]
-    breaks: int
-    wanted: int = MOST_BREAKS
+    cleavages: int
+    requested: int = MAX_CLEAVAGES
 
     @property
     def bonds(self) -> npt.NDArray[np.int8]:
@@ -513,9 +513,9 @@ class Pieces:
         return RING_BONDS[self.codes]
 
     @property
-    def cut_short(self) -> bool:
+    def truncated(self) -> bool:
         """Whether pieces were left out because there are too many."""
-        return self.breaks < self.wanted
+        return self.cleavages < self.requested
 
     def __len__(self) -> int:
         return len(self.masses)
@@ -525,16 +525,16 @@ class Pieces:
         yield self.bonds
 
 
-def pieces(smiles: str, breaks: int = MOST_BREAKS) -> Pieces:
-    """All connected pieces that a molecule has after up to three breaks.
+def pieces(smiles: str, cleavages: int = MAX_CLEAVAGES) -> Fragments:
+    """All connected pieces that a molecule has after up to three cleavages.
 
     One bond outside rings, any two, or three with at least two of them in rings. The molecule
-    itself (each part, where it has several) is a piece with no bond broken.
+    itself (each part, where it has several) is a fragment with no bond broken.
 
     Parameters
     ----------
     smiles : str
-    breaks : int
+    cleavages : int
         0 to 3.
 
     Raises
@@ -548,21 +548,21 @@ def pieces(smiles: str, breaks: int = MOST_BREAKS) -> Pieces:
     >>> [(round(float(mass), 4), int(bond)) for mass, bond in zip(masses, bonds)]
     [(14.0157, 2), (15.0235, 1), (17.0027, 1), (29.0391, 1), (31.0184, 1), (46.0419, 0)]
     """
-    if not 0 <= breaks <= MOST_BREAKS:
-        raise ValueError(f"breaks is {breaks}, expected 0 to {MOST_BREAKS}")
-    return pieces_of_graph(atom_graph(smiles), breaks)
+    if not 0 <= cleavages <= MAX_CLEAVAGES:
+        raise ValueError(f"cleavages is {cleavages}, expected 0 to {MAX_CLEAVAGES}")
+    return fragments_of_graph(atom_graph(smiles), cleavages)
 
 
-def pieces_of_graph(graph: AtomGraph, breaks: int = MOST_BREAKS) -> Pieces:
-    """Pieces of a molecule that is a graph already."""
-    values, codes, _, complete = listed(graph.units, graph.bonds, breaks, MOST_ROWS)
+def fragments_of_graph(graph: AtomGraph, cleavages: int = MAX_CLEAVAGES) -> Fragments:
+    """Fragments of a molecule that is a graph already."""
+    values, codes, _, complete = listed(graph.units, graph.bonds, cleavages, MAX_FRAGMENT_ROWS)
     kept = distinct(values, codes)
     counts = values[kept, 1]
-    return Pieces(
+    return Fragments(
         values[kept, 0] / PER_DALTON,
         codes[kept],
         (counts & ((1 << HYDROGEN_BITS) - 1)).astype(np.int32),
         (counts >> HYDROGEN_BITS).astype(np.int32),
         int(complete),
-        breaks,
+        cleavages,
     )

@@ -17,18 +17,18 @@ from mzseek.core.compiled import compiled
 from mzseek.core.errors import MzseekError
 from mzseek.core.ragged import pointers
 from mzseek.fragments.fragmentation import BONDS, HYDROGEN, PER_DALTON, nano_mass
-from mzseek.fragments.table import PieceTable
+from mzseek.fragments.table import FragmentTable
 from mzseek.spectra import Spectrum
 
-MOST_HYDROGENS = 4
-SHIFTS = 2 * MOST_HYDROGENS + 1
-# Atoms that stay with a piece as often as they go.
+MAX_HYDROGENS_MOVED = 4
+SHIFTS = 2 * MAX_HYDROGENS_MOVED + 1
+# Atoms that stay with a fragment as often as they go.
 _CARRIED = ("Li", "Na", "K", "Rb", "Cs", "Ag", "Mg", "Ca", "F", "Cl", "Br", "I")
 
 
 @dataclass(frozen=True, eq=False)
 class IonForms:
-    """Ions that a piece can be seen as, one a row.
+    """Ions that a fragment can be seen as, one a row.
 
     Attributes
     ----------
@@ -37,11 +37,11 @@ class IonForms:
     hydrogens : int64 array
         Taken up (+) or lost (−).
     carried : tuple of tuples of str
-        Symbols of atoms that the piece carries.
+        Symbols of atoms that the fragment carries.
     shifts : float64 array
-        What is added to the piece's mass before it is divided by the charge.
+        What is added to the fragment's mass before it is divided by the charge.
     electrons : int64 array
-        What is added to the piece's electrons; the sum is odd for a radical.
+        What is added to the fragment's electrons; the sum is odd for a radical.
     """
 
     charges: npt.NDArray[np.int64]
@@ -55,7 +55,7 @@ class IonForms:
 
 
 def ion_forms(adduct: str | Adduct) -> IonForms:
-    """Ions that pieces of an ion of this form can be seen as.
+    """Ions that fragments of an ion of this form can be seen as.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def _forms(adduct: Adduct) -> IonForms:
         (sign * size, hydrogens, load)
         for size in range(1, abs(adduct.charge) + 1)
         for load in loads
-        for hydrogens in range(-MOST_HYDROGENS, MOST_HYDROGENS + 1)
+        for hydrogens in range(-MAX_HYDROGENS_MOVED, MAX_HYDROGENS_MOVED + 1)
     ]
     number = GetPeriodicTable().GetAtomicNumber
     return IonForms(
@@ -102,7 +102,7 @@ Ints = npt.NDArray[np.int64]
 PPM = 10.0
 LEAST = 0.001  # m/z: what is always within the tolerance, since small ions are measured worse
 AT_PRECURSOR = 0.5  # m/z: nearer to the precursor a peak says what was broken, not how
-# Ways an explanation can be: code of its breaks, radical or not, hydrogens moved.
+# Ways an explanation can be: code of its cleavages, radical or not, hydrogens moved.
 KINDS = (len(BONDS), 2, SHIFTS)
 
 
@@ -141,7 +141,7 @@ def peak_table(
     least: float = LEAST,
     at_precursor: float = AT_PRECURSOR,
 ) -> PeakTable:
-    """Peaks of spectra, each with the ions that its pieces can be.
+    """Peaks of spectra, each with the ions that its fragments can be.
 
     Parameters
     ----------
@@ -179,10 +179,10 @@ def peak_table(
 def plausible() -> Floats:
     """Weights of explanations before any were learned, shape `KINDS`.
 
-    Fewer breaks weigh more, radicals half as much, and each hydrogen moved beyond the first takes
-    some away: an order of explanations, not a probability.
+    Fewer cleavages weigh more, radicals half as much, and each hydrogen moved beyond the first
+    takes some away: an order of explanations, not a probability.
     """
-    moved = np.abs(np.arange(SHIFTS) - MOST_HYDROGENS)
+    moved = np.abs(np.arange(SHIFTS) - MAX_HYDROGENS_MOVED)
     of_breaks = 1.0 / (1.0 + BONDS)
     of_shift = 1.0 / (1.0 + 0.25 * np.maximum(moved - 1, 0))
     of_electrons = np.array([1.0, 0.5])
@@ -202,18 +202,18 @@ def checked_weights(weights: npt.ArrayLike | None) -> Floats:
 def assign(
     peaks: tuple[Floats, Floats],
     forms: tuple[Ints, Ints, Floats, Ints],
-    pieces: tuple[Floats, npt.NDArray[np.int8], npt.NDArray[np.int32], npt.NDArray[np.int32]],
+    fragments: tuple[Floats, npt.NDArray[np.int8], npt.NDArray[np.int32], npt.NDArray[np.int32]],
     weights: Floats,
 ) -> tuple[Ints, Ints]:
-    """The piece and the ion form that explain each peak best, −1 for none.
+    """The fragment and the ion form that explain each peak best, −1 for none.
 
-    Peaks: m/z, tolerances; forms: charges, hydrogens, shifts, electrons; pieces: masses, codes,
-    hydrogens, electrons. Peaks and pieces rise, so each form needs one walk along both.
+    Peaks: m/z, tolerances; forms: charges, hydrogens, shifts, electrons; fragments: masses, codes,
+    hydrogens, electrons. Peaks and fragments rise, so each form needs one walk along both.
     """
     mz, tolerances = peaks
     charges, moved, shifts, form_electrons = forms
-    masses, codes, hydrogens, electrons = pieces
-    best_piece, best_form = np.full(len(mz), -1, np.int64), np.full(len(mz), -1, np.int64)
+    masses, codes, hydrogens, electrons = fragments
+    best_fragment, best_form = np.full(len(mz), -1, np.int64), np.full(len(mz), -1, np.int64)
     best, nearest = np.empty(len(mz)), np.empty(len(mz))
     for form in range(len(charges)):
         size = abs(charges[form])
@@ -225,29 +225,31 @@ def assign(
                 low += 1
             if low == len(masses):
                 break
-            for piece in range(low, len(masses)):
-                if masses[piece] > target + within:
+            for fragment in range(low, len(masses)):
+                if masses[fragment] > target + within:
                     break
-                if hydrogens[piece] + moved[form] < 0:
+                if hydrogens[fragment] + moved[form] < 0:
                     continue
-                radical = (electrons[piece] + form_electrons[form]) & 1
-                weight = weights[codes[piece], radical, moved[form] + MOST_HYDROGENS]
-                off = abs(masses[piece] - target) / size
+                radical = (electrons[fragment] + form_electrons[form]) & 1
+                weight = weights[codes[fragment], radical, moved[form] + MAX_HYDROGENS_MOVED]
+                off = abs(masses[fragment] - target) / size
                 if (
-                    best_piece[peak] < 0
+                    best_fragment[peak] < 0
                     or weight > best[peak]
                     or (weight == best[peak] and off < nearest[peak])
                 ):
                     best[peak], nearest[peak] = weight, off
-                    best_piece[peak], best_form[peak] = piece, form
-    return best_piece, best_form
+                    best_fragment[peak], best_form[peak] = fragment, form
+    return best_fragment, best_form
 
 
 @compiled
 def _explained(
     peaks: tuple[Floats, Floats, Floats],
     forms: tuple[Ints, Ints, Floats, Ints],
-    pieces: tuple[Ints, Floats, npt.NDArray[np.int8], npt.NDArray[np.int32], npt.NDArray[np.int32]],
+    fragments: tuple[
+        Ints, Floats, npt.NDArray[np.int8], npt.NDArray[np.int32], npt.NDArray[np.int32]
+    ],
     candidates: Ints,
     weights: Floats,
     scores: Floats,
@@ -256,29 +258,29 @@ def _explained(
     """One spectrum against its candidates: fills scores, and shares if they have columns."""
     mz, tolerances, shares = peaks
     _, moved, _, form_electrons = forms
-    starts, masses, codes, hydrogens, electrons = pieces
+    starts, masses, codes, hydrogens, electrons = fragments
     shifts = weights.shape[2]
     for place in range(len(candidates)):
         begin, end = starts[candidates[place]], starts[candidates[place] + 1]
         own = (masses[begin:end], codes[begin:end], hydrogens[begin:end], electrons[begin:end])
-        best_piece, best_form = assign((mz, tolerances), forms, own, weights)
+        best_fragment, best_form = assign((mz, tolerances), forms, own, weights)
         total = 0.0
         for peak in range(len(mz)):
-            piece, form = best_piece[peak], best_form[peak]
-            if piece < 0:
+            fragment, form = best_fragment[peak], best_form[peak]
+            if fragment < 0:
                 continue
-            radical = (own[3][piece] + form_electrons[form]) & 1
-            shift = moved[form] + MOST_HYDROGENS
-            total += shares[peak] * weights[own[1][piece], radical, shift]
+            radical = (own[3][fragment] + form_electrons[form]) & 1
+            shift = moved[form] + MAX_HYDROGENS_MOVED
+            total += shares[peak] * weights[own[1][fragment], radical, shift]
             if shares_by_kind.shape[1]:
-                kind = (own[1][piece] * 2 + radical) * shifts + shift
+                kind = (own[1][fragment] * 2 + radical) * shifts + shift
                 shares_by_kind[place, kind] += shares[peak]
         scores[place] = total
 
 
 def score_lists(
     peaks: PeakTable,
-    pieces: PieceTable,
+    fragments: FragmentTable,
     candidates: npt.ArrayLike,
     counts: npt.ArrayLike,
     weights: npt.ArrayLike | None = None,
@@ -290,10 +292,10 @@ def score_lists(
     ----------
     peaks : PeakTable
         Of the spectra.
-    pieces : PieceTable
+    fragments : FragmentTable
         Of all candidates of all spectra.
     candidates : int array
-        Molecules of `pieces`, the lists of all spectra one after the other.
+        Molecules of `fragments`, the lists of all spectra one after the other.
     counts : int array
         Candidates of each spectrum.
     weights : array of shape `KINDS`, optional
@@ -301,12 +303,12 @@ def score_lists(
     threads : int, optional
         All cores by default.
     """
-    return _run(peaks, pieces, candidates, counts, weights, threads, with_kinds=False)[0]
+    return _run(peaks, fragments, candidates, counts, weights, threads, with_kinds=False)[0]
 
 
 def kind_lists(
     peaks: PeakTable,
-    pieces: PieceTable,
+    fragments: FragmentTable,
     candidates: npt.ArrayLike,
     counts: npt.ArrayLike,
     weights: npt.ArrayLike | None = None,
@@ -317,13 +319,13 @@ def kind_lists(
     Arguments as of `score_lists`; the weights choose among explanations of a peak. What is left
     to one is unexplained.
     """
-    _, kinds = _run(peaks, pieces, candidates, counts, weights, threads, with_kinds=True)
+    _, kinds = _run(peaks, fragments, candidates, counts, weights, threads, with_kinds=True)
     return kinds.reshape(-1, *KINDS)
 
 
 def _run(
     peaks: PeakTable,
-    pieces: PieceTable,
+    fragments: FragmentTable,
     candidates: npt.ArrayLike,
     counts: npt.ArrayLike,
     weights: npt.ArrayLike | None,
@@ -332,11 +334,17 @@ def _run(
 ) -> tuple[Floats, npt.NDArray[np.float32]]:
     rows, sizes = np.asarray(candidates, np.int64), np.asarray(counts, np.int64)
     table = checked_weights(weights)
-    check_lists(peaks, pieces, rows, sizes)
+    check_lists(peaks, fragments, rows, sizes)
     ends = pointers(sizes)
     scores = np.zeros(len(rows))
     kinds = np.zeros((len(rows), table.size if with_kinds else 0), np.float32)
-    arrays = (pieces.starts, pieces.masses, pieces.codes, pieces.hydrogens, pieces.electrons)
+    arrays = (
+        fragments.starts,
+        fragments.masses,
+        fragments.codes,
+        fragments.hydrogens,
+        fragments.electrons,
+    )
 
     def one(spectrum: int) -> None:
         own = slice(peaks.starts[spectrum], peaks.starts[spectrum + 1])
@@ -356,14 +364,14 @@ def _run(
     return scores, kinds
 
 
-def check_lists(peaks: PeakTable, pieces: PieceTable, rows: Ints, sizes: Ints) -> None:
+def check_lists(peaks: PeakTable, fragments: FragmentTable, rows: Ints, sizes: Ints) -> None:
     """Refuse lists that do not fit their spectra, or name molecules that are not in the table."""
     if len(sizes) != len(peaks):
         raise MzseekError(f"{len(sizes)} candidate lists for {len(peaks)} spectra")
     if (sizes < 0).any() or sizes.sum() != len(rows):
         raise MzseekError(f"counts add up to {sizes.sum()}, but there are {len(rows)} candidates")
-    if len(rows) and not (rows.min() >= 0 and rows.max() < len(pieces)):
-        raise MzseekError(f"candidates are places in a table of {len(pieces)} molecules")
+    if len(rows) and not (rows.min() >= 0 and rows.max() < len(fragments)):
+        raise MzseekError(f"candidates are places in a table of {len(fragments)} molecules")
 
 
 def in_threads(work: Callable[[int], None], count: int, threads: int | None) -> None:
@@ -399,7 +407,7 @@ class ExplainedPairs:
     peak : int64 array
         Place of the peak in the table.
     code : int8 array
-        How the piece was broken out: a place in `mzseek.fragments.fragmentation.BONDS`.
+        How the fragment was broken out: a place in `mzseek.fragments.fragmentation.BONDS`.
     radical : int8 array
         1 for an ion with an odd number of electrons.
     hydrogens : int8 array
@@ -424,13 +432,13 @@ class ExplainedPairs:
     @property
     def kind(self) -> Ints:
         """Way of each explanation: its place among all of `mzseek.fragments.matching.KINDS`."""
-        at = (self.code.astype(np.int64), self.radical, self.hydrogens + MOST_HYDROGENS)
+        at = (self.code.astype(np.int64), self.radical, self.hydrogens + MAX_HYDROGENS_MOVED)
         return np.ravel_multi_index(at, KINDS).astype(np.int64)
 
 
 def explained_pairs(
     peaks: PeakTable,
-    pieces: PieceTable,
+    fragments: FragmentTable,
     candidates: npt.ArrayLike,
     counts: npt.ArrayLike,
     weights: npt.ArrayLike | None = None,
@@ -442,9 +450,15 @@ def explained_pairs(
     """
     rows, sizes = np.asarray(candidates, np.int64), np.asarray(counts, np.int64)
     table = checked_weights(weights)
-    check_lists(peaks, pieces, rows, sizes)
+    check_lists(peaks, fragments, rows, sizes)
     ends = pointers(sizes)
-    arrays = (pieces.starts, pieces.masses, pieces.codes, pieces.hydrogens, pieces.electrons)
+    arrays = (
+        fragments.starts,
+        fragments.masses,
+        fragments.codes,
+        fragments.hydrogens,
+        fragments.electrons,
+    )
     parts: list[list[npt.NDArray[Any]]] = [[]] * len(peaks)
 
     def one(spectrum: int) -> None:
@@ -475,7 +489,9 @@ def explained_pairs(
 def _pairs(
     peaks: tuple[Floats, Floats],
     forms: tuple[Ints, Ints, Floats, Ints],
-    pieces: tuple[Ints, Floats, npt.NDArray[np.int8], npt.NDArray[np.int32], npt.NDArray[np.int32]],
+    fragments: tuple[
+        Ints, Floats, npt.NDArray[np.int8], npt.NDArray[np.int32], npt.NDArray[np.int32]
+    ],
     candidates: Ints,
     weights: Floats,
     columns: Any,
@@ -483,21 +499,21 @@ def _pairs(
     """Fills the columns for one spectrum, and returns how many rows they have."""
     mz, _ = peaks
     charges, moved, shifts, form_electrons = forms
-    starts, masses, codes, hydrogens, electrons = pieces
+    starts, masses, codes, hydrogens, electrons = fragments
     row, of_peak, code, radical, taken, error = columns
     at = 0
     for place in range(len(candidates)):
         begin, end = starts[candidates[place]], starts[candidates[place] + 1]
         own = (masses[begin:end], codes[begin:end], hydrogens[begin:end], electrons[begin:end])
-        best_piece, best_form = assign(peaks, forms, own, weights)
+        best_fragment, best_form = assign(peaks, forms, own, weights)
         for peak in range(len(mz)):
-            piece, form = best_piece[peak], best_form[peak]
-            if piece < 0:
+            fragment, form = best_fragment[peak], best_form[peak]
+            if fragment < 0:
                 continue
             size = abs(charges[form])
-            row[at], of_peak[at], code[at] = place, peak, own[1][piece]
-            radical[at] = (own[3][piece] + form_electrons[form]) & 1
+            row[at], of_peak[at], code[at] = place, peak, own[1][fragment]
+            radical[at] = (own[3][fragment] + form_electrons[form]) & 1
             taken[at] = moved[form]
-            error[at] = (mz[peak] * size - shifts[form] - own[0][piece]) / size
+            error[at] = (mz[peak] * size - shifts[form] - own[0][fragment]) / size
             at += 1
     return at

@@ -33,7 +33,7 @@ class Element:
     children : list of Element
         In the file's order.
     texts : list of str
-        Pieces of the text directly inside it.
+        Fragments of the text directly inside it.
     fault : str or None
         Set if it is past its bounds: it then holds only what came before.
     size : int

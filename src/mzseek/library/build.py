@@ -35,7 +35,7 @@ from mzseek.library.library import (
     REJECTS,
     Library,
 )
-from mzseek.library.similarity import mode_of
+from mzseek.library.similarity import polarity_of
 from mzseek.parallel import Progress, silent
 from mzseek.spectra import Spectrum, read_spectra
 from mzseek.spectra.records import Names
@@ -199,7 +199,7 @@ class _Gathered:
         self.records.append({name: given.get(name, "") for name in RECORD_COLUMNS})
         self._molecule_of.append(place)
         self._precursors.append(spectrum.precursor_mz)
-        self._modes.append(mode_of(spectrum))
+        self._modes.append(polarity_of(spectrum))
         self._mz.append(spectrum.mz)
         self._heights.append(spectrum.intensities)
 

@@ -23,18 +23,18 @@ from mzseek.library.similarity import (
     COSINE,
     ENTROPY,
     MODIFIED,
-    Best,
-    Entries,
-    Ions,
-    Lists,
-    Rules,
-    Side,
+    BestMatches,
+    InvertedIndex,
+    PeakLists,
+    PrecursorIons,
+    SearchRules,
+    SearchSide,
+    empty_lists,
     entropy_lists,
-    inverted,
-    lists_of,
-    losses_of,
-    no_lists,
-    of_length_one,
+    inverted_index,
+    neutral_losses,
+    normalised,
+    peak_lists,
     search_range,
 )
 from mzseek.parallel import Progress, silent
@@ -79,13 +79,13 @@ class LibraryFolder:
         self.folder, self.manifest = folder, manifest
         counts = manifest["counts"]
         spectra, peaks = counts["spectra"], counts["peaks"]
-        self.peaks = Lists(
+        self.peaks = PeakLists(
             self._array(POINTERS, np.int64, spectra + 1),
             self._array(MZ, np.float64, peaks),
             self._array(INTENSITIES, np.float64, peaks),
         )
         check_pointers(self.peaks.pointers, peaks, folder / POINTERS, LibraryError, AGAIN)
-        self.ions = Ions(
+        self.ions = PrecursorIons(
             self._array(PRECURSORS, np.float64, spectra), self._array(MODES, np.int8, spectra)
         )
         self.molecule_of = self._array(MOLECULE_OF, np.int32, spectra)
@@ -95,9 +95,9 @@ class LibraryFolder:
         self.molecules = self._table(MOLECULES, MOLECULE_SCHEMA, counts["molecules"])
 
     @classmethod
-    def held(
-        cls, folder: Path, peaks: Lists, ions: Ions, molecule_of: npt.NDArray[np.integer],
-        records: pa.Table, molecules: pa.Table,
+    def from_arrays(
+        cls, folder: Path, peaks: PeakLists, ions: PrecursorIons,
+        molecule_of: npt.NDArray[np.integer], records: pa.Table, molecules: pa.Table,
     ) -> Self:  # fmt: skip
         """A library whose arrays and tables are at hand already, in whatever folder they lay.
 
@@ -105,9 +105,9 @@ class LibraryFolder:
         ----------
         folder : Path
             What messages call it.
-        peaks : Lists
+        peaks : PeakLists
             Peaks of each spectrum, in rising order.
-        ions : Ions
+        ions : PrecursorIons
         molecule_of : int array, shape (spectra,)
             Place of each spectrum's molecule.
         records, molecules : pyarrow.Table
@@ -229,44 +229,44 @@ LEAST_LOSS = 0.5
 WITHIN_A_BIN = 0.25  # bins are whole numbers: nothing but the same bin is so near
 
 
-def analog_lists(lists: Lists, ions: Ions) -> tuple[Lists, Lists]:
+def analog_lists(lists: PeakLists, ions: PrecursorIons) -> tuple[PeakLists, PeakLists]:
     """Bins of peaks and bins of losses, the squares of the weights in each summing to a half."""
-    return _binned(lists, 0.0), _binned(losses_of(lists, ions.precursors), LEAST_LOSS)
+    return _binned(lists, 0.0), _binned(neutral_losses(lists, ions.precursors), LEAST_LOSS)
 
 
-def _binned(lists: Lists, low: float) -> Lists:
+def _binned(lists: PeakLists, low: float) -> PeakLists:
     rows = bin_peaks(
         lists.values, lists.weights, np.diff(lists.pointers),
         width=WIDTH, low=low, high=MAX_MZ, normalise=False,
     )  # fmt: skip
-    bins = Lists(
+    bins = PeakLists(
         rows.indptr.astype(np.int64),
         rows.indices.astype(np.float64),
         np.sqrt(rows.data, dtype=np.float64),
     )
-    return of_length_one(bins, square=0.5)
+    return normalised(bins, square=0.5)
 
 
 _AT_A_TIME = 16  # queries a thread takes: they differ in what they cost
 
 
-def _cosine(lists: Lists, ions: Ions, tolerance: float) -> Side:
-    return Side(of_length_one(lists), no_lists(len(ions.modes)), lists, ions)
+def _cosine(lists: PeakLists, ions: PrecursorIons, tolerance: float) -> SearchSide:
+    return SearchSide(normalised(lists), empty_lists(len(ions.modes)), lists, ions)
 
 
-def _modified(lists: Lists, ions: Ions, tolerance: float) -> Side:
-    peaks = of_length_one(lists)
-    return Side(peaks, losses_of(peaks, ions.precursors), lists, ions)
+def _modified(lists: PeakLists, ions: PrecursorIons, tolerance: float) -> SearchSide:
+    peaks = normalised(lists)
+    return SearchSide(peaks, neutral_losses(peaks, ions.precursors), lists, ions)
 
 
-def _entropy(lists: Lists, ions: Ions, tolerance: float) -> Side:
+def _entropy(lists: PeakLists, ions: PrecursorIons, tolerance: float) -> SearchSide:
     ready = entropy_lists(lists, tolerance)
-    return Side(ready, no_lists(len(ions.modes)), ready, ions)
+    return SearchSide(ready, empty_lists(len(ions.modes)), ready, ions)
 
 
-def _analog(lists: Lists, ions: Ions, tolerance: float) -> Side:
+def _analog(lists: PeakLists, ions: PrecursorIons, tolerance: float) -> SearchSide:
     peaks, losses = analog_lists(lists, ions)
-    return Side(peaks, losses, no_lists(len(ions.modes)), ions)
+    return SearchSide(peaks, losses, empty_lists(len(ions.modes)), ions)
 
 
 @dataclass(frozen=True)
@@ -274,7 +274,7 @@ class Kind:
     """A kind of similarity: its number in the kernels, and how spectra are made ready for it."""
 
     number: int
-    ready: Callable[[Lists, Ions, float], Side]
+    ready: Callable[[PeakLists, PrecursorIons, float], SearchSide]
 
 
 CODES = {
@@ -292,35 +292,35 @@ class Index:
     ----------
     kind : str
         A name of `CODES`.
-    lists, ions : Lists, Ions
+    lists, ions : PeakLists, PrecursorIons
         Of the library.
     tolerance : float
         Within which peaks match; analogs have bins instead.
     """
 
-    def __init__(self, kind: str, lists: Lists, ions: Ions, tolerance: float) -> None:
+    def __init__(self, kind: str, lists: PeakLists, ions: PrecursorIons, tolerance: float) -> None:
         self._kind, self._tolerance = CODES[kind], tolerance
         self._side = self._kind.ready(lists, ions, tolerance)
-        self._by_peak: Entries = inverted(self._side.peaks)
-        self._by_loss: Entries = inverted(self._side.losses)
+        self._by_peak: InvertedIndex = inverted_index(self._side.peaks)
+        self._by_loss: InvertedIndex = inverted_index(self._side.losses)
 
     def search(
         self,
-        lists: Lists,
-        ions: Ions,
+        lists: PeakLists,
+        ions: PrecursorIons,
         top: int,
         groups: npt.NDArray[np.int64],
         allowed: npt.NDArray[np.bool_],
         ppm: npt.ArrayLike | None = None,
         threads: int | None = None,
-    ) -> Best:
+    ) -> BestMatches:
         """The best library spectra of each query, at most one of each group."""
         count = len(ions.modes)
         queries = self._kind.ready(lists, ions, self._tolerance)
         tolerance = WITHIN_A_BIN if self._kind.number == ANALOG else self._tolerance
         reach = np.full(count, np.inf) if ppm is None else np.asarray(ppm) * 1e-6 * ions.precursors
-        rules = Rules(self._kind.number, tolerance, reach, allowed, groups)
-        best = Best(
+        rules = SearchRules(self._kind.number, tolerance, reach, allowed, groups)
+        best = BestMatches(
             np.full((count, top), -1, np.int64), np.zeros((count, top)),
             np.zeros((count, top), np.int64),
         )  # fmt: skip
@@ -357,9 +357,9 @@ class Library(LibraryFolder, Tabular):
 
     Attributes
     ----------
-    peaks : Lists
+    peaks : PeakLists
         Peaks of all spectra, memory-mapped.
-    ions : Ions
+    ions : PrecursorIons
         Precursors and modes.
     molecule_of : int32 array
         Place of each spectrum's molecule in ``molecules``.
@@ -449,7 +449,7 @@ class Library(LibraryFolder, Tabular):
         check_name(KINDS, kind, "kind of search", LibraryError)
         given = list(as_spectra(spectra))
         _check_numbers(top, tolerance, precursor_ppm, threads, len(given))
-        lists, ions = lists_of(given)
+        lists, ions = peak_lists(given)
         one_each = kind == "analog" if by_molecule is None else by_molecule
         groups = self.molecule_of if one_each else np.arange(len(self))
         best = self.index(kind, tolerance).search(
@@ -469,8 +469,8 @@ class Library(LibraryFolder, Tabular):
         wanted = (kind, tolerance)
         if self._kept is None or self._kept[0] != wanted:
             # Plain arrays: compiled code would be compiled once more for memory-mapped ones.
-            peaks = Lists._make(np.array(array) for array in self.peaks)
-            ions = Ions._make(np.array(array) for array in self.ions)
+            peaks = PeakLists._make(np.array(array) for array in self.peaks)
+            ions = PrecursorIons._make(np.array(array) for array in self.ions)
             self._kept = wanted, Index(kind, peaks, ions, tolerance)
         return self._kept[1]
 

@@ -14,30 +14,35 @@ from mzseek.spectra import Spectrum, clean_peaks
 Array = npt.NDArray[Any]
 
 
-class Lists(NamedTuple):
+class PeakLists(NamedTuple):
     """One list of (value, weight) for each spectrum; list i is ``pointers[i]:pointers[i + 1]``."""
 
     pointers: npt.NDArray[np.int64]
     values: npt.NDArray[np.float64]
     weights: npt.NDArray[np.float64]
 
+    @property
+    def list_index(self) -> npt.NDArray[np.int64]:
+        """Index of the list that each value is in."""
+        return np.repeat(np.arange(len(self.pointers) - 1), np.diff(self.pointers))
 
-class Ions(NamedTuple):
+
+class PrecursorIons(NamedTuple):
     """The ion of each spectrum: m/z of the precursor, and 1, −1 or 0 (unknown) for the mode."""
 
     precursors: npt.NDArray[np.float64]
     modes: npt.NDArray[np.int8]
 
 
-class Entries(NamedTuple):
-    """All values of lists in rising order, each with its list: an inverted index."""
+class InvertedIndex(NamedTuple):
+    """All values of lists in rising order, each with its list: an inverted_index index."""
 
     values: npt.NDArray[np.float64]
     owners: npt.NDArray[np.int32]
     weights: npt.NDArray[np.float64]
 
 
-def lists_of(spectra: Iterable[Spectrum]) -> tuple[Lists, Ions]:
+def peak_lists(spectra: Iterable[Spectrum]) -> tuple[PeakLists, PrecursorIons]:
     """Peaks of spectra, cleaned: in rising order, whatever order they came in.
 
     Raises
@@ -59,51 +64,46 @@ def lists_of(spectra: Iterable[Spectrum]) -> tuple[Lists, Ions]:
         mz.append(cleaned[0])
         heights.append(cleaned[1])
         precursors.append(spectrum.precursor_mz)
-        modes.append(mode_of(spectrum))
+        modes.append(polarity_of(spectrum))
     lengths = np.array([len(each) for each in mz], np.int64)
     nothing = [np.zeros(0)]
-    lists = Lists(
+    lists = PeakLists(
         pointers(lengths), np.concatenate(mz or nothing), np.concatenate(heights or nothing)
     )
-    return lists, Ions(np.array(precursors, np.float64), np.array(modes, np.int8))
+    return lists, PrecursorIons(np.array(precursors, np.float64), np.array(modes, np.int8))
 
 
-def mode_of(spectrum: Spectrum) -> int:
+def polarity_of(spectrum: Spectrum) -> int:
     """1 for positive, −1 for negative, 0 where neither charge nor record tells."""
     if spectrum.charge:
         return 1 if spectrum.charge > 0 else -1
     return {"positive": 1, "negative": -1}.get(spectrum.metadata.get("ionmode", ""), 0)
 
 
-def owners_of(lists: Lists) -> npt.NDArray[np.int64]:
-    """The list that each value is in."""
-    return np.repeat(np.arange(len(lists.pointers) - 1), np.diff(lists.pointers))
-
-
-def inverted(lists: Lists) -> Entries:
-    """The inverted index of lists."""
+def inverted_index(lists: PeakLists) -> InvertedIndex:
+    """The inverted_index index of lists."""
     order = np.argsort(lists.values, kind="stable")
-    owners = owners_of(lists)[order].astype(np.int32)
-    return Entries(lists.values[order], owners, lists.weights[order])
+    owners = lists.list_index[order].astype(np.int32)
+    return InvertedIndex(lists.values[order], owners, lists.weights[order])
 
 
-def of_length_one(lists: Lists, square: float = 1.0) -> Lists:
-    """Lists with weights scaled so that their squares sum to ``square`` in each."""
-    owners = owners_of(lists)
+def normalised(lists: PeakLists, square: float = 1.0) -> PeakLists:
+    """PeakLists with weights scaled so that their squares sum to ``square`` in each."""
+    owners = lists.list_index
     # Of nothing at all, bincount makes whole numbers.
     sums = np.bincount(owners, lists.weights**2, len(lists.pointers) - 1).astype(np.float64)
     scale = np.sqrt(np.divide(square, sums, out=np.zeros_like(sums), where=sums > 0))
     return lists._replace(weights=lists.weights * scale[owners])
 
 
-def losses_of(lists: Lists, precursors: npt.NDArray[np.float64]) -> Lists:
+def neutral_losses(lists: PeakLists, precursors: npt.NDArray[np.float64]) -> PeakLists:
     """The same lists by neutral loss: precursor − peak."""
-    return lists._replace(values=precursors[owners_of(lists)] - lists.values)
+    return lists._replace(values=precursors[lists.list_index] - lists.values)
 
 
-def no_lists(count: int) -> Lists:
+def empty_lists(count: int) -> PeakLists:
     """So many empty lists."""
-    return Lists(np.zeros(count + 1, np.int64), np.zeros(0), np.zeros(0))
+    return PeakLists(np.zeros(count + 1, np.int64), np.zeros(0), np.zeros(0))
 
 
 NOISE = 0.01
@@ -112,13 +112,13 @@ _RICH = 3.0  # spectra of more entropy are taken as they are
 Singles = npt.NDArray[np.float32]
 
 
-def entropy_lists(lists: Lists, tolerance: float) -> Lists:
-    """Lists of peaks, each made ready for `mzseek.library.similarity.entropy_similarity`."""
+def entropy_lists(lists: PeakLists, tolerance: float) -> PeakLists:
+    """PeakLists of peaks, each made ready for `mzseek.library.similarity.entropy_similarity`."""
     values = lists.values.astype(np.float32)
     weights = lists.weights.astype(np.float32)
     counts = _make_ready(lists.pointers, values, weights, np.float32(2 * tolerance))
     kept = np.repeat(lists.pointers[:-1], counts) + _places(counts)
-    return Lists(
+    return PeakLists(
         pointers(counts), values[kept].astype(np.float64), weights[kept].astype(np.float64)
     )
 
@@ -291,19 +291,19 @@ _LEAST = 1e-300  # of what a pair adds: a spectrum that was met once is told fro
 _ROOM = 1 + 1e-9  # bounds are sums in another order than scores
 
 
-class Side(NamedTuple):
+class SearchSide(NamedTuple):
     """Spectra as one of the two sides of a search.
 
     ``peaks`` and ``losses`` are what the index is swept with, ``whole`` what pairs are scored by.
     """
 
-    peaks: Lists
-    losses: Lists
-    whole: Lists
-    ions: Ions
+    peaks: PeakLists
+    losses: PeakLists
+    whole: PeakLists
+    ions: PrecursorIons
 
 
-class Rules(NamedTuple):
+class SearchRules(NamedTuple):
     """What counts as a match, and what may be one.
 
     ``allowed`` says of each library spectrum whether it may be found, ``groups`` of what at most
@@ -317,7 +317,7 @@ class Rules(NamedTuple):
     groups: npt.NDArray[np.int64]
 
 
-class Best(NamedTuple):
+class BestMatches(NamedTuple):
     """The best of each query, the best first; record −1 where there are no more."""
 
     records: npt.NDArray[np.int64]
@@ -327,8 +327,8 @@ class Best(NamedTuple):
 
 @compiled
 def search_range(
-    start: int, end: int, queries: Side, library: Side, by_peak: Entries, by_loss: Entries,
-    rules: Rules, best: Best,
+    start: int, end: int, queries: SearchSide, library: SearchSide, by_peak: InvertedIndex,
+    by_loss: InvertedIndex, rules: SearchRules, best: BestMatches,
 ) -> None:  # fmt: skip
     """Fill in the best of the queries from ``start`` to ``end``."""
     records = len(library.ions.precursors)
@@ -359,8 +359,8 @@ def search_range(
 
 @compiled
 def _sweep(
-    entries: Entries, lists: Lists, query: int, rules: Rules, bounds: npt.NDArray[np.float64],
-    touched: npt.NDArray[np.int64], count: int,
+    entries: InvertedIndex, lists: PeakLists, query: int, rules: SearchRules,
+    bounds: npt.NDArray[np.float64], touched: npt.NDArray[np.int64], count: int,
 ) -> int:  # fmt: skip
     """Add to each spectrum's bound what the query's values could bring it."""
     for place in range(lists.pointers[query], lists.pointers[query + 1]):
@@ -383,7 +383,9 @@ def _sweep(
 
 
 @compiled
-def _may_match(queries: Ions, query: int, library: Ions, record: int, rules: Rules) -> bool:
+def _may_match(
+    queries: PrecursorIons, query: int, library: PrecursorIons, record: int, rules: SearchRules
+) -> bool:
     if not rules.allowed[record] or queries.modes[query] * library.modes[record] < 0:
         return False
     off = abs(library.precursors[record] - queries.precursors[query])
@@ -393,7 +395,7 @@ def _may_match(queries: Ions, query: int, library: Ions, record: int, rules: Rul
 
 @compiled
 def _scored(
-    queries: Side, query: int, library: Side, record: int, rules: Rules
+    queries: SearchSide, query: int, library: SearchSide, record: int, rules: SearchRules
 ) -> tuple[float, int]:
     theirs = slice(library.whole.pointers[record], library.whole.pointers[record + 1])
     mine = slice(queries.whole.pointers[query], queries.whole.pointers[query + 1])
@@ -408,7 +410,7 @@ def _scored(
 
 
 @compiled
-def _shared(queries: Side, query: int, library: Side, record: int) -> int:
+def _shared(queries: SearchSide, query: int, library: SearchSide, record: int) -> int:
     """Bins of peaks that both have."""
     i, j = queries.peaks.pointers[query], library.peaks.pointers[record]
     count = 0
@@ -422,7 +424,7 @@ def _shared(queries: Side, query: int, library: Side, record: int) -> int:
 
 @compiled
 def _insert(
-    best: Best, query: int, record: int, score: float, matches: int,
+    best: BestMatches, query: int, record: int, score: float, matches: int,
     groups: npt.NDArray[np.int64],
 ) -> None:  # fmt: skip
     """Put a spectrum in its place, one of its group out; of equal scores the earlier leads."""
@@ -433,9 +435,9 @@ def _insert(
         if other >= 0 and groups[other] == groups[record]:
             gap = place
             break
-    held = best.records[query, gap]
+    from_arrays = best.records[query, gap]
     worse = best.scores[query, gap]
-    if held >= 0 and (score < worse or (score == worse and record > held)):
+    if from_arrays >= 0 and (score < worse or (score == worse and record > from_arrays)):
         return
     while gap > 0:
         above = best.records[query, gap - 1]

@@ -5,18 +5,18 @@ import pytest
 
 from mzseek.bundle.bundle import compact_ions, compact_peaks, compact_spectrum
 from mzseek.core.ragged import pointers
-from mzseek.library.similarity import Ions, Lists
+from mzseek.library.similarity import PeakLists, PrecursorIons
 
 
 @pytest.fixture
-def lists() -> Lists:
+def lists() -> PeakLists:
     rng = np.random.default_rng(0)
     counts = np.array([5, 0, 200, 1])
     mz = np.concatenate([np.sort(rng.uniform(50, 900, count)) for count in counts])
-    return Lists(pointers(counts), mz, rng.uniform(1e-6, 3.0, counts.sum()))
+    return PeakLists(pointers(counts), mz, rng.uniform(1e-6, 3.0, counts.sum()))
 
 
-def test_the_highest_peaks_stay_in_rising_order(lists: Lists) -> None:
+def test_the_highest_peaks_stay_in_rising_order(lists: PeakLists) -> None:
     kept = compact_peaks(lists, 60)
     assert np.diff(kept.pointers).tolist() == [5, 0, 60, 1]
     inside = slice(*lists.pointers[2:4])
@@ -24,7 +24,7 @@ def test_the_highest_peaks_stay_in_rising_order(lists: Lists) -> None:
     assert np.allclose(kept.values[5:65], lists.values[inside][highest], atol=5.1e-6)
 
 
-def test_the_loss_is_bounded(lists: Lists) -> None:
+def test_the_loss_is_bounded(lists: PeakLists) -> None:
     kept = compact_peaks(lists, 1000)
     assert np.abs(kept.values - lists.values).max() <= 5.1e-6
     for start, end in zip(lists.pointers[:-1], lists.pointers[1:], strict=True):
@@ -35,15 +35,15 @@ def test_the_loss_is_bounded(lists: Lists) -> None:
             assert kept.weights[start:end].min() >= 1e-4
 
 
-def test_doing_it_twice_changes_nothing(lists: Lists) -> None:
+def test_doing_it_twice_changes_nothing(lists: PeakLists) -> None:
     once = compact_peaks(lists, 60)
     assert all(np.array_equal(a, b) for a, b in zip(once, compact_peaks(once, 60), strict=True))
-    ions = compact_ions(Ions(np.array([123.45678912]), np.ones(1, np.int8)))
+    ions = compact_ions(PrecursorIons(np.array([123.45678912]), np.ones(1, np.int8)))
     assert ions.precursors.tolist() == compact_ions(ions).precursors.tolist() == [123.456789]
 
 
 def test_of_equal_heights_the_lower_mz_stays() -> None:
-    even = Lists(np.array([0, 3]), np.array([50.0, 60.0, 70.0]), np.ones(3))
+    even = PeakLists(np.array([0, 3]), np.array([50.0, 60.0, 70.0]), np.ones(3))
     assert compact_peaks(even, 2).values.tolist() == [50.0, 60.0]
 
 

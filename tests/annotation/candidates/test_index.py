@@ -36,16 +36,16 @@ def test_all_that_is_read_is_what_would_be_computed(store: Path) -> None:
     fresh = Molecules(chosen, jobs=1)
     for kind in (*KINDS, "maccs"):  # the last is not kept
         assert np.array_equal(kept.words(kind), fresh.words(kind))
-    assert np.array_equal(kept.pieces.masses, fresh.pieces.masses)
-    assert np.array_equal(kept.pieces.starts, fresh.pieces.starts)
+    assert np.array_equal(kept.fragments.masses, fresh.fragments.masses)
+    assert np.array_equal(kept.fragments.starts, fresh.fragments.starts)
 
 
 def test_nothing_is_parsed_that_is_kept(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = StoreSource.open(store)
     monkeypatch.setattr("mzseek.evidence.queries.parse_molecule", lambda text: 1 / 0)
     table = Molecules(["never read"], jobs=1, indexed=Indexed(source.index, np.array([0])))
-    table.read(KINDS, pieces=True)
-    assert len(table.pieces) == 1
+    table.read(KINDS, fragments=True)
+    assert len(table.fragments) == 1
 
 
 def test_molecules_know_their_rows(store: Path) -> None:
@@ -92,10 +92,10 @@ def test_changed_pieces_are_refused_when_they_are_read(tmp_path: Path, name: str
     build_index([many], 80, tmp_path / "kept", "a list", KINDS, jobs=1)
     changed(tmp_path / "kept", name, -1)
     index = MoleculeIndex.open(tmp_path / "kept", "a list", 80)
-    assert len(index.pieces(np.array([0, 63]))) == 2  # another block, which is as it was
+    assert len(index.fragments(np.array([0, 63]))) == 2  # another block, which is as it was
     said = r"kept: pieces\.\*\.npy has changed; make it again with `mzseek database index`"
     with pytest.raises(DatabaseError, match=said):
-        index.pieces(np.array([0, 79]))
+        index.fragments(np.array([0, 79]))
 
 
 def test_changed_fingerprints_and_sums_are_refused(tmp_path: Path) -> None:
@@ -117,11 +117,11 @@ def test_an_index_without_sums_of_blocks_is_read_whole(tmp_path: Path, resign) -
     facts = json.loads((folder / "manifest.json").read_text())
     del facts["files"]["sums.npy"]
     (folder / "manifest.json").write_text(json.dumps(facts))
-    assert len(MoleculeIndex.open(folder, "a list", 5).pieces(np.array([4]))) == 1
+    assert len(MoleculeIndex.open(folder, "a list", 5).fragments(np.array([4]))) == 1
     changed(folder, "pieces.masses.npy", 0)
     with pytest.raises(DatabaseError, match=r"pieces\.masses\.npy has changed; make it again"):
         MoleculeIndex.open(folder, "a list", 5)
     np.save(folder / "pieces.codes.npy", np.full_like(np.load(folder / "pieces.codes.npy"), 77))
     index = MoleculeIndex.open(resign(folder), "a list", 5)
     with pytest.raises(DatabaseError, match=r"pieces\.codes\.npy: is damaged .*holds 77.*index"):
-        index.pieces(np.array([0]))
+        index.fragments(np.array([0]))

@@ -20,7 +20,7 @@ from mzseek.evidence.queries import (
 )
 from mzseek.library import Library
 from mzseek.library.library import MOLECULE_SCHEMA, RECORD_SCHEMA
-from mzseek.library.similarity import Ions, lists_of
+from mzseek.library.similarity import PrecursorIons, peak_lists
 from mzseek.similarity import tanimoto
 from mzseek.spectra import bin_spectra
 
@@ -146,7 +146,7 @@ def test_an_unknown_fingerprint_is_refused() -> None:
 
 
 def measured(lessons: TrainingSet) -> Measured:
-    peaks, ions = lists_of(lessons.spectra)
+    peaks, ions = peak_lists(lessons.spectra)
     return Measured(peaks, ions, lessons.molecule, lessons.molecules.smiles, lessons.blocks)
 
 
@@ -181,7 +181,7 @@ def test_a_known_molecule_in_another_form_is_left_out(lessons: TrainingSet) -> N
     learned = Analogs().learn(lessons)
     more = measured(lessons)
     odd = dataclasses.replace(more, smiles=["C" * 40, *more.smiles[1:]])
-    moved = Ions(more.ions.precursors + 1, more.ions.modes)
+    moved = PrecursorIons(more.ions.precursors + 1, more.ions.modes)
     made = Analogs().extended(learned, dataclasses.replace(odd, ions=moved))
     assert (made.molecules, made.left_out) == (0, 1)
     assert made.spectra == int((lessons.molecule != 0).sum())
@@ -228,7 +228,7 @@ def test_a_longer_chain_is_an_analog_and_no_match(of_list: bool) -> None:
 def test_an_index_is_shared_with_a_library_of_the_same_spectra(
     asked: LabelledQueries, lessons: TrainingSet
 ) -> None:
-    channel, peaks_and_ions = Analogs(), lists_of(lessons.spectra)
+    channel, peaks_and_ions = Analogs(), peak_lists(lessons.spectra)
     said = channel.features(channel.learn(lessons), asked.lists)
     for moved, is_shared in ((0.0, True), (1.0, False)):
         learned = channel.learn(lessons)
@@ -241,7 +241,7 @@ def test_an_index_is_shared_with_a_library_of_the_same_spectra(
 def library_of(lessons: TrainingSet, peaks_and_ions, moved: float) -> Library:
     """The lessons as a library, all precursors moved."""
     peaks, ions = peaks_and_ions
-    ions = Ions(ions.precursors + moved, ions.modes)
+    ions = PrecursorIons(ions.precursors + moved, ions.modes)
     records = pa.Table.from_pylist([{}] * len(lessons.spectra), RECORD_SCHEMA)
     molecules = pa.Table.from_pylist([{}] * len(lessons.molecules), MOLECULE_SCHEMA)
-    return Library.held(Path("nowhere"), peaks, ions, lessons.molecule, records, molecules)
+    return Library.from_arrays(Path("nowhere"), peaks, ions, lessons.molecule, records, molecules)

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mzseek.annotation.features import Feature
-from mzseek.export.report_data import MOST_PEAKS, packed_peaks, packed_pieces, shown_spectrum
+from mzseek.export.report_data import MOST_PEAKS, packed_fragments, packed_peaks, shown_spectrum
 from mzseek.fragments import explain
 
 from .conftest import CAFFEINE, candidate, spectrum
@@ -34,7 +34,7 @@ def test_the_spectrum_with_the_most_peaks_stands_for_a_feature() -> None:
 def test_pieces_are_those_that_explain_gives() -> None:
     one = spectrum()
     rows = explain(one, CAFFEINE, adduct="[M+H]+")
-    packed = {row[0]: row for row in packed_pieces(one, candidate())}
+    packed = {row[0]: row for row in packed_fragments(one, candidate())}
     assert set(packed) == {i for i, row in enumerate(rows) if row.formula}
     assert len(packed) >= 4
     for place, (_, formula, charge, error, mask, bonds, hydrogens, alike) in packed.items():
@@ -49,8 +49,8 @@ def test_pieces_are_those_that_explain_gives() -> None:
 
 def test_the_tolerance_is_handed_on() -> None:
     off = spectrum(peaks=([138.0662 * (1 + 30e-6)], [1.0]))
-    assert not packed_pieces(off, candidate(), ppm=10, least=0.0005)
-    assert packed_pieces(off, candidate(), ppm=40, least=0.0005)
+    assert not packed_fragments(off, candidate(), ppm=10, least=0.0005)
+    assert packed_fragments(off, candidate(), ppm=40, least=0.0005)
 
 
 def test_places_are_those_of_the_peaks_that_are_drawn() -> None:
@@ -60,10 +60,10 @@ def test_places_are_those_of_the_peaks_that_are_drawn() -> None:
     many = spectrum(peaks=(mz, intensities))
     packed = packed_peaks(many.mz, many.intensities)
     assert len(packed[0]) == MOST_PEAKS
-    best = [row for row in packed_pieces(many, candidate()) if row[1] == "C6H8N3O"]
+    best = [row for row in packed_fragments(many, candidate()) if row[1] == "C6H8N3O"]
     assert [packed[0][row[0]] for row in best] == [1380662]
 
 
 def test_what_cannot_be_taken_apart_explains_nothing() -> None:
-    assert packed_pieces(spectrum(), candidate("no molecule")) == []
-    assert packed_pieces(spectrum(), candidate(adduct="[nonsense")) == []
+    assert packed_fragments(spectrum(), candidate("no molecule")) == []
+    assert packed_fragments(spectrum(), candidate(adduct="[nonsense")) == []

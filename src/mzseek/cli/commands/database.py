@@ -369,8 +369,8 @@ def index(
 ) -> None:
     """Read all molecules once and for all, so that `mzseek annotate` need not.
 
-    Pieces and fingerprints are kept beside the database, some 3,500 bytes a molecule. Answers are
-    the same with and without them.
+    Fragments and fingerprints are kept beside the database, some 3,500 bytes a molecule. Answers
+    are the same with and without them.
 
     Example: mzseek database index candidates
     """
