@@ -22,7 +22,7 @@ import numpy as np
 
 from mzseek.chem import fingerprints
 from mzseek.chem.molecules import descriptors
-from mzseek.core.ragged import places
+from mzseek.core.ragged import gather_indices
 from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.decoys import BlindLists, best_strength
 from mzseek.evidence.prior import blind_rows
@@ -34,7 +34,7 @@ def lists_of(prepared, name, molecules):
     """Lists of measured molecules, by places in the folder's table of molecules."""
     lists = prepared.candidates(name)
     numbers = np.asarray(lists.list_of)[molecules]
-    where = places(np.asarray(lists.indptr), numbers)[1]
+    where = gather_indices(np.asarray(lists.indptr), numbers)[1]
     labels = np.asarray(lists.identity)[where] > 0
     return np.asarray(lists.molecules)[where].astype(np.int64), lists.sizes[numbers], labels
 
@@ -82,7 +82,7 @@ def trees(taught, others):
         table = np.hstack([reduce.transform(lists.rows[:, :bits]), lists.rows[:, bits:].toarray()])
         return table[lists.members]
 
-    weights = taught.ragged.spread(1 / taught.counts)
+    weights = taught.ragged.repeat_per_list(1 / taught.counts)
     weights[taught.labels] = 1.0
     model = HistGradientBoostingClassifier(
         learning_rate=0.05, max_iter=300, max_leaf_nodes=15, early_stopping=True, random_state=0

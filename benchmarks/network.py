@@ -59,7 +59,7 @@ def combined(features, asked, few, groups):
     labels = [str(place) for place in range(len(features))]
     names = [[str(column) for column in range(each.shape[1])] for each in features]
     group = groups.group[groups.places(asked.blocks)]
-    owner, scores = asked.lists.ragged.owner, np.zeros(asked.lists.ragged.total)
+    owner, scores = asked.lists.ragged.list_index, np.zeros(asked.lists.ragged.total)
     for each in np.unique(group):
         taught = np.flatnonzero(few & (group != each))
         rows = asked.rows(taught)

@@ -28,7 +28,7 @@ import mzseek.io.manifest as manifest
 from mzseek.io.manifest import BlockSums
 if sys.argv[2] == "trust":
     folder.changed_file = manifest.changed_file = lambda *_, **__: None
-    BlockSums.are_as_written = lambda *_: True
+    BlockSums.verify_rows = lambda *_: True
 began, used = time.perf_counter(), time.process_time()
 source = StoreSource.open(sys.argv[1])
 found = source.within(300.0, 0.003)
@@ -47,7 +47,7 @@ import mzseek.io.manifest as manifest
 from mzseek.io.manifest import BlockSums
 if sys.argv[2] == "trust":
     folder.changed_file = manifest.changed_file = lambda *_, **__: None
-    BlockSums.are_as_written = lambda *_: True
+    BlockSums.verify_rows = lambda *_: True
 with tempfile.TemporaryDirectory() as out:
     began, used = time.perf_counter(), time.process_time()
     annotate_files([sys.argv[3]], Path(out, "out"), setup_of(database=sys.argv[1]), jobs=1)

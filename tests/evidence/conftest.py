@@ -41,7 +41,7 @@ def questions_of(smiles: list[str], candidates: list[list[str]], each: int = 2) 
     truth = np.array(smiles)[owners]
     named = np.array(lists.molecules.smiles)[lists.candidates]
     blocks = np.array([inchikey_block(each) for each in smiles], "S14")
-    return LabelledQueries(lists, named == lists.ragged.spread(truth), blocks[owners])
+    return LabelledQueries(lists, named == lists.ragged.repeat_per_list(truth), blocks[owners])
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ def drawn(weights: np.ndarray, lists: int, seed: int = 0) -> tuple:
     features = rng.normal(size=(counts.sum(), len(weights)))
     ragged = Ragged(counts)
     noisy = features @ weights + rng.gumbel(size=len(features))
-    return features, counts, noisy == ragged.spread(ragged.max(noisy))
+    return features, counts, noisy == ragged.repeat_per_list(ragged.max(noisy))
 
 
 def test_simulated_weights_are_found_again() -> None:

@@ -29,14 +29,14 @@ def simulated(
     )
     noisy = rng.gumbel(size=ragged.total)
     for mode, of_mode in weights.items():
-        rows = ragged.spread(modes == mode)
+        rows = ragged.repeat_per_list(modes == mode)
         noisy[rows] += features[rows] @ of_mode
     spectra = [Spectrum(np.array([50.0]), np.array([1.0]), 99.0, None, int(m), "x") for m in modes]
     members = np.arange(ragged.total)
     table = Molecules(["C"] * ragged.total)
     own = Lists(spectra, np.arange(lists), pointers(counts), members, table)
     blocks = np.array([f"{n:014d}" for n in range(lists)], "S14")
-    labels = noisy == ragged.spread(ragged.max(noisy))
+    labels = noisy == ragged.repeat_per_list(ragged.max(noisy))
     scaled = features * SCALES
     return [scaled[:, :2], scaled[:, 2:]], LabelledQueries(own, labels, blocks)
 

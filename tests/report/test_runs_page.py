@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from markupsafe import Markup
 
-from mzseek.core.text import tell_apart
+from mzseek.core.text import distinct_labels
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.posterior_report import beliefs_of
 from mzseek.evaluation.posteriors import SetResult
@@ -113,7 +113,7 @@ def test_runs_of_one_name_are_told_apart_and_none_is_lost(write, trained, read_p
 def test_every_name_of_a_run_is_written_as_it_is(write, tmp_path: Path, read_page) -> None:
     names = [name[:200] for name in ODD_NAMES if name and "/" not in name]
     page = write(dict.fromkeys(names, "emb-cos"))
-    labels = tell_apart([tmp_path / "runs" / name for name in names])
+    labels = distinct_labels([tmp_path / "runs" / name for name in names])
     assert len(set(labels)) == len(names)
     text = read_page(page)
     for label in labels:

@@ -48,11 +48,11 @@ from mzseek.evidence.channel import open_states, save_states
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.queries import Measured
 from mzseek.evidence.registry import channel_from
-from mzseek.io.writing import naming_output
+from mzseek.io.writing import disk_errors
 from mzseek.library import Library
 from mzseek.library.similarity import PeakLists, PrecursorIons
 from mzseek.parallel import Engine, LocalEngine
-from mzseek.parallel.processes import WithOpened
+from mzseek.parallel.processes import OpenedOnce
 
 Added = dict[str, dict[str, int]]
 
@@ -479,7 +479,7 @@ def answers(
     done = 0
     batches = _batches(features, waiting)
     with _handed(annotator) as folder:
-        work: WithOpened[Annotator, list[Feature], list[Answer | SkippedFeature]] = WithOpened(
+        work: OpenedOnce[Annotator, list[Feature], list[Answer | SkippedFeature]] = OpenedOnce(
             answered, Annotator, setup, folder, None if annotator is None else annotator.key
         )
         for batch in (engine or LocalEngine()).results(work, batches):
@@ -498,7 +498,7 @@ def _handed(annotator: Annotator | None) -> Iterator[str | None]:
         yield None
         return
     with TemporaryDirectory(prefix="mzseek-") as folder:
-        with naming_output(Path(folder)):
+        with disk_errors(Path(folder)):
             annotator.hand(Path(folder))
         yield folder
 

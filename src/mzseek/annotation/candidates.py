@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.annotation.features import plain_name
+from mzseek.annotation.features import normalise_name
 from mzseek.chem.fingerprinting import check_version, fingerprint_kind, kept_version
 from mzseek.chem.formulas import parse_formula
 from mzseek.core.errors import AnnotationError, DatabaseError, InputError, MoleculeError
@@ -19,7 +19,7 @@ from mzseek.evidence.queries import read_batch
 from mzseek.fragments import FragmentTable, fragment_table
 from mzseek.fragments.table import FragmentIndex, fragment_writer
 from mzseek.io import StrPath, atomic_directory, open_source, sole_writer
-from mzseek.io.arrays import growing_arrays, let_go, load_array, save_array
+from mzseek.io.arrays import appendable_arrays, load_array, release_pages, save_array
 from mzseek.io.manifest import (
     BLOCK,
     BlockSums,
@@ -29,7 +29,7 @@ from mzseek.io.manifest import (
     block_sums,
     ensure_replaceable,
 )
-from mzseek.io.text_tables import open_table, require_text, shown_names, sole_column
+from mzseek.io.text_tables import find_column, format_names, open_table, require_text
 from mzseek.parallel import LocalEngine
 from mzseek.parallel.engine import Progress, silent
 from mzseek.similarity.packed import WORD, Words
@@ -94,7 +94,7 @@ def build_index(
             forms = [(_file_of(kind), np.uint64, [_words_of(kind)]) for kind in wanted]
             with (
                 fragment_writer(partial_folder) as fragments,
-                growing_arrays(partial_folder, forms) as arrays,
+                appendable_arrays(partial_folder, forms) as arrays,
             ):
                 done = 0
                 for table, words in LocalEngine(jobs).results(work, batches):
@@ -191,7 +191,7 @@ class MoleculeIndex:
         return {_PIECES: self._fragments.arrays, **words}
 
     def _check(self, what: str, places: npt.NDArray[np.int64]) -> None:
-        if what in self._sums and not self._sums[what].are_as_written(places):
+        if what in self._sums and not self._sums[what].verify_rows(places):
             raise DatabaseError(f"{self.folder}: {what} has changed; {_AGAIN}")
 
     def fragments(self, places: npt.NDArray[np.int64]) -> FragmentTable:
@@ -203,7 +203,7 @@ class MoleculeIndex:
         """Packed fingerprints of the molecules at these places."""
         self._check(_file_of(kind), places)
         found = np.asarray(self._words[kind][places])
-        let_go(self._words[kind])
+        release_pages(self._words[kind])
         return found
 
 
@@ -364,14 +364,14 @@ def read_formulas(path: StrPath) -> dict[str, str]:
     table = open_table(source, lambda names: _columns(path, names) is not None)
     columns = _columns(path, table.names) if table else None
     if table is None or columns is None:
-        names = shown_names(table.names) if table else "no such header"
+        names = format_names(table.names) if table else "no such header"
         raise InputError(path, f"{_EXPECTED}; it has {names}")
     feature, formula = columns
     found: dict[str, str] = {}
     for number, cells in table.rows(_refused(path)):
         if max(columns) >= len(cells):
             raise InputError(f"{path}: line {number}", f"has {len(cells)} columns")
-        name, text = plain_name(cells[feature]), cells[formula].strip()
+        name, text = normalise_name(cells[feature]), cells[formula].strip()
         if not name or not text:
             continue
         try:
@@ -389,8 +389,8 @@ def read_formulas(path: StrPath) -> dict[str, str]:
 
 
 def _columns(path: Path, names: Sequence[str]) -> tuple[int, int] | None:
-    feature = sole_column(path, names, _FEATURE)
-    formula = sole_column(path, names, _FORMULA)
+    feature = find_column(path, names, _FEATURE)
+    formula = find_column(path, names, _FORMULA)
     return None if feature is None or formula is None else (feature, formula)
 
 

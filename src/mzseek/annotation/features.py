@@ -204,12 +204,12 @@ def time_notes(feature: Feature) -> list[str]:
     return [f"its retention time {text} has no unit, and is not used: give it with --rt-unit"]
 
 
-def plain_name(text: str) -> str:
+def normalise_name(text: str) -> str:
     r"""Return the name of a feature as files and tables are compared: on one line, all visible.
 
     Examples
     --------
-    >>> plain_name(" run 1\t#7\x1b ")
+    >>> normalise_name(" run 1\t#7\x1b ")
     'run 1 #7�'
     """
     return visible(" ".join(text.split()))
@@ -350,15 +350,15 @@ def name_of(spectrum: Spectrum, place: int) -> tuple[str, str]:
     >>> name_of(one, 1)
     ('17', 'scans')
     """
-    if own_id := plain_name(feature_id(spectrum)):
+    if own_id := normalise_name(feature_id(spectrum)):
         return own_id, FEATURE_ID
     named = {
         field: text
         for field in NAMED_BY
-        if (text := plain_name(spectrum.metadata.get(field, ""))) not in _NOTHING
+        if (text := normalise_name(spectrum.metadata.get(field, ""))) not in _NOTHING
     }
     # Readers take a title or a scan for an identifier where a record states none.
-    own = plain_name(spectrum.identifier)
+    own = normalise_name(spectrum.identifier)
     if own and not _BY_PLACE.fullmatch(own) and not any(map(own.startswith, named.values())):
         return own, IDENTIFIER
     for field, text in named.items():

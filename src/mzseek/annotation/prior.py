@@ -22,12 +22,12 @@ from mzseek.evidence.queries import Molecules
 from mzseek.io import StrPath, content_hash, open_source
 from mzseek.io.skipped import Rejects, reporter
 from mzseek.io.text_tables import (
+    find_column,
     first_line,
+    format_names,
     header_names,
     open_table,
     require_text,
-    shown_names,
-    sole_column,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -97,7 +97,7 @@ def read_weights(path: StrPath, rejects: Rejects) -> Weights:
     columns = _columns(path, table.names) if table else None
     if table is None or columns is None:
         names = header_names(first_line(source) or "")
-        raise InputError(path, f"{_EXPECTED}; it has {shown_names(names)}")
+        raise InputError(path, f"{_EXPECTED}; it has {format_names(names)}")
     width, found = len(table.names), dict[str, list[float]]()
     refused: list[str] = []
 
@@ -131,8 +131,8 @@ def read_weights(path: StrPath, rejects: Rejects) -> Weights:
 
 def _columns(path: Path, names: Sequence[str]) -> dict[str, int] | None:
     """Places of columns by meaning; None where there is no weight, or no molecule."""
-    weight = sole_column(path, names, _WEIGHT)
-    key = sole_column(path, names, _KEY)
+    weight = find_column(path, names, _WEIGHT)
+    key = find_column(path, names, _KEY)
     places = find_columns(path, names, {})
     if weight is None or (key is None and not holds_molecules(places)):
         return None

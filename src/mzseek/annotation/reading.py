@@ -24,7 +24,7 @@ from mzseek.annotation.features import (
 from mzseek.annotation.hypotheses import is_mode_known
 from mzseek.core.errors import AnnotationError, InputError
 from mzseek.core.registry import check_name
-from mzseek.core.text import tell_apart
+from mzseek.core.text import distinct_labels
 from mzseek.io import StrPath
 from mzseek.io.skipped import Rejects, reporter
 from mzseek.spectra import Spectrum, read_spectra
@@ -174,7 +174,7 @@ class FeatureFiles:
         self._files: dict[str, int] = {}
         self._file_of, self._name_of = array("q"), array("q")  # of each spectrum; hashes of names
         self._keys = list(_feature_keys(self._first_reading(counted), self.grouping))
-        self._labels = tell_apart([Path(file) for file in self._files])
+        self._labels = distinct_labels([Path(file) for file in self._files])
         self._shared = self._shared_names()
         self.records = len(self._keys)
         self._left = Counter(self._keys)

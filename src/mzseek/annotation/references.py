@@ -486,7 +486,7 @@ def unlisted_match(query: FeatureQuery, near: Neighbours) -> Reference | None:
 
 
 def unlisted_note(match: Reference) -> str:
-    """Say that a reference spectrum of a molecule outside the list matches."""
+    """Log that a reference spectrum of a molecule outside the list matches."""
     name = _named_reference(match)
     return (
         f"a reference spectrum of {name} matches at {match.similarity:.2f}; {name} is not in "

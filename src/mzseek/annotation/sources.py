@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from mzseek.annotation.candidates import Molecule, MoleculeIndex, Source, build_index, index_path
-from mzseek.annotation.features import plain_name
+from mzseek.annotation.features import normalise_name
 from mzseek.chem.molecules import BLOCK_LENGTH
 from mzseek.core.errors import AnnotationError, InputError
 from mzseek.database import Database
@@ -119,7 +119,7 @@ def file_source(
                 report(record.where, "names no feature, as other rows do")
                 places[at] = -1
             elif places[at] >= 0:
-                lists.setdefault(plain_name(record.feature), []).append(places[at])
+                lists.setdefault(normalise_name(record.feature), []).append(places[at])
     if not molecules:
         raise InputError(path, "holds no molecule that can be read")
     facts = {

@@ -28,7 +28,7 @@ from mzseek.io import StrPath
 from mzseek.io.manifest import ensure_replaceable
 from mzseek.io.skipped import Report
 from mzseek.io.sources import content_hash
-from mzseek.parallel.engine import Progress, Say, silent, unheard
+from mzseek.parallel.engine import Log, Progress, no_log, silent
 from mzseek.runs.run import Run
 from mzseek.spectra import Spectrum
 
@@ -228,7 +228,7 @@ def build_bundle(
     work: StrPath | None = None,
     jobs: int | None = None,
     progress: Progress = silent,
-    say: Say = unheard,
+    say: Log = no_log,
 ) -> Bundle:
     """Join data sets, prepare them, fit channels and ranker, and make a bundle of the run.
 
@@ -298,7 +298,7 @@ def _fitted(
     how: Recipe,
     jobs: int | None,
     progress: Progress,
-    say: Say,
+    say: Log,
 ) -> Run:
     """A run over the channels; one that is there is taken if it is of the same data and options."""
     options = FitOptions(candidates=how.candidates)
@@ -320,7 +320,7 @@ def _fitted(
     return run
 
 
-def _tell(joined: Joined, say: Say) -> None:
+def _tell(joined: Joined, say: Log) -> None:
     kept = ", ".join(f"{number:,} {name or 'without'}" for name, number in joined.kept.items())
     say(f"{len(joined.details):,} spectra are kept: {kept}")
     if joined.left_out:

@@ -21,7 +21,7 @@ from mzseek.database.records import MoleculeRecord, RecordsAt, describe_records
 from mzseek.database.sources import read_molecules
 from mzseek.io import StrPath, open_source
 from mzseek.io.skipped import Report
-from mzseek.io.text_tables import list_cell, open_table, plain_name, shown_names
+from mzseek.io.text_tables import format_names, list_cell, normalise_name, open_table
 from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import LocalEngine
 from mzseek.spectra import read_spectra
@@ -170,10 +170,10 @@ def read_known(path: StrPath, report: Report) -> list[KnownMolecule]:
         The file cannot be read, or is no such table.
     """
     source = open_source(path)
-    table = open_table(source, lambda names: set(_REQUIRED) <= set(map(plain_name, names)))
+    table = open_table(source, lambda names: set(_REQUIRED) <= set(map(normalise_name, names)))
     if table is None:
-        raise InputError(path, f"is no table of molecules with {shown_names(_REQUIRED)}")
-    columns = [plain_name(name) for name in table.names]
+        raise InputError(path, f"is no table of molecules with {format_names(_REQUIRED)}")
+    columns = [normalise_name(name) for name in table.names]
     known: list[KnownMolecule] = []
     for number, cells in table.rows(lambda line, why: report(f"{source.name}: line {line}", why)):
         where = f"{source.name}: line {number}"

@@ -35,7 +35,7 @@ from mzseek.io.manifest import ensure_replaceable
 from mzseek.io.skipped import Groups
 from mzseek.io.sources import content_hash
 from mzseek.library import Library
-from mzseek.parallel.engine import Progress, Say, silent, unheard
+from mzseek.parallel.engine import Log, Progress, no_log, silent
 from mzseek.runs.run import Run
 
 _SMALL = "The bundled database is small: {:,} molecules."
@@ -228,7 +228,7 @@ def export_run(
     data: StrPath | None = None,
     jobs: int | None = None,
     progress: Progress = silent,
-    say: Say = unheard,
+    say: Log = no_log,
 ) -> Bundle:
     """Make a bundle of a fitted run; confidence is fitted on what it says of validation.
 
@@ -341,7 +341,7 @@ def replace_molecules(
     *,
     jobs: int | None = None,
     progress: Progress = silent,
-    say: Say = unheard,
+    say: Log = no_log,
 ) -> Bundle:
     """Make the bundled database of a bundle anew; all else stays as it is.
 
@@ -375,7 +375,7 @@ def _molecules(
     lists: MoleculeLists,
     jobs: int | None,
     progress: Progress,
-    say: Say,
+    say: Log,
 ) -> BundledMolecules:
     rejects = Groups()
     molecules = bundled_molecules(library, lists, report=rejects, jobs=jobs, progress=progress)

@@ -29,7 +29,7 @@ from mzseek.annotation.sources import molecules_of_table
 from mzseek.bundle.molecules import BundledMolecules
 from mzseek.chem.adducts import parse_adduct
 from mzseek.core.errors import BundleError
-from mzseek.core.ragged import Ragged, spans
+from mzseek.core.ragged import Ragged, ranges
 from mzseek.datasets.layout import IDENTITY_BITS
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import Calibration, fit_calibration, fit_pooling, fit_set_threshold
@@ -278,7 +278,7 @@ def modes_of(prepared: Prepared, queries: npt.NDArray[np.integer]) -> npt.NDArra
 def only(lists: ListScores, kept: npt.NDArray[np.integer]) -> ListScores:
     """Some of the lists."""
     ends = np.concatenate([[0], np.cumsum(lists.counts)])
-    rows = spans(ends[kept], ends[kept + 1])[1]
+    rows = ranges(ends[kept], ends[kept + 1])[1]
     return ListScores(
         queries=lists.queries[kept],
         molecule=np.asarray(lists.molecule[kept]),

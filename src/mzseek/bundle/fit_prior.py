@@ -142,7 +142,9 @@ def fit_weight(
 
     def loss(at: Floats) -> tuple[float, Floats]:
         slope, log_truth = truth_slope(start + at[0] * values, lists, truth)
-        return float(-share @ log_truth), np.array([(lists.spread(share) * slope) @ values])
+        return float(-share @ log_truth), np.array(
+            [(lists.repeat_per_list(share) * slope) @ values]
+        )
 
     options = {"ftol": 1e-12, "gtol": 1e-8}
     found = minimize(
@@ -226,4 +228,4 @@ def _log_p(lists: ListScores, numbers: PolarityCalibration) -> Floats:
 def _centred(values: npt.NDArray[np.floating], counts: npt.NDArray[np.integer]) -> Floats:
     """Values less the mean of their list."""
     lists, own = Ragged(np.asarray(counts, np.int64)), np.asarray(values, np.float64)
-    return np.asarray(own - lists.spread(lists.sum(own) / lists.counts))
+    return np.asarray(own - lists.repeat_per_list(lists.sum(own) / lists.counts))

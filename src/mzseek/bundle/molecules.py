@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from mzseek.chem.molecules import BLOCK_LENGTH
 from mzseek.core.errors import BundleError
-from mzseek.core.ragged import spans
+from mzseek.core.ragged import ranges
 
 if TYPE_CHECKING:
     from mzseek.database.store import Found, ManyFound
@@ -87,7 +87,7 @@ class BundledMolecules:
         width = wanted * ppm * 1e-6
         low = np.searchsorted(self.masses, wanted - width, side="left")
         high = np.searchsorted(self.masses, wanted + width, side="right")
-        return ManyFound(*spans(low, high))
+        return ManyFound(*ranges(low, high))
 
     def by_mass(
         self, mass: float, ppm: float = 10.0, *, cap: int | None = None,

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from mzseek.core.registry import lazy_room
+from mzseek.core.registry import lazy_package
 
 if TYPE_CHECKING:
     from mzseek.chem.public import *  # noqa: F403
 
-__getattr__ = lazy_room("mzseek.chem")
+__getattr__ = lazy_package("mzseek.chem")

@@ -16,7 +16,7 @@ from rdkit.Chem import Mol, rdFingerprintGenerator, rdMolDescriptors
 from rdkit.DataStructs import BitVectToBinaryText, ExplicitBitVect
 
 from mzseek.chem.map4 import map4_bits
-from mzseek.parallel.processes import ctrl_c_kept
+from mzseek.parallel.processes import restoring_sigint
 
 BitRows = list[npt.NDArray[np.uint16]]
 Words = npt.NDArray[np.uint64]
@@ -130,7 +130,7 @@ class MACCS(Fingerprint):
 
     def rows(self, molecules: Sequence[Mol], threads: int = 1) -> BitRows:
         """See `Fingerprint.rows`."""
-        with ctrl_c_kept():
+        with restoring_sigint():
             return [_on_bits(rdMolDescriptors.GetMACCSKeysFingerprint(m)) for m in molecules]
 
 

@@ -12,7 +12,7 @@ from rdkit.Chem import Mol, rdMolDescriptors
 from rdkit.Chem.MolStandardize import rdMolStandardize
 
 from mzseek.core.errors import MoleculeError
-from mzseek.parallel.processes import ctrl_c_kept
+from mzseek.parallel.processes import restoring_sigint
 
 # The longest SMILES in public compound collections have a few thousand characters; ring search
 # and canonicalisation take minutes far beyond.
@@ -161,7 +161,7 @@ def usual_tautomer(molecule: Mol) -> Mol:
     InChI does not say where mobile hydrogens sit, and RDKit reads amides from it as iminols:
     beside candidates drawn as amides, that would give the molecule away.
     """
-    with rdBase.BlockLogs(), ctrl_c_kept():
+    with rdBase.BlockLogs(), restoring_sigint():
         try:
             return _tautomers().Canonicalize(molecule)
         except (ValueError, RuntimeError) as error:
@@ -202,7 +202,7 @@ def standardise(molecule: Mol | str, *, keep_stereo: bool = False) -> Mol:
     """
     if not isinstance(molecule, Mol):
         molecule = parse_molecule(molecule)
-    with rdBase.BlockLogs(), ctrl_c_kept():
+    with rdBase.BlockLogs(), restoring_sigint():
         try:
             if len(Chem.GetMolFrags(molecule)) > 1:
                 molecule = _chooser().choose(molecule)

@@ -190,7 +190,7 @@ class Interrupts:
 
 
 def tell_interrupted() -> None:
-    """Say so in one line, and how the work can be taken up again."""
+    """Log so in one line, and how the work can be taken up again."""
     hint = f"; {_hints[-1]}" if _hints else ""
     with contextlib.suppress(OSError):  # the terminal may be gone
         print(f"mzseek: interrupted{hint}", file=sys.stderr, flush=True)

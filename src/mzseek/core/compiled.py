@@ -2,7 +2,7 @@
 
 To compile all kernels takes some 15 seconds, once: numba keeps what it has made. For a handful of
 spectra plain Python is ready sooner, and gives the same numbers, to the last bit. So a command that
-is asked for little calls `stay_plain` before it loads any kernel.
+is asked for little calls `disable_compilation` before it loads any kernel.
 
 To keep that so, a kernel whose result is written adds floats one after the other: numpy and numba
 order the terms of ``.sum()`` differently. Exponentials and logarithms are taken outside of it, by
@@ -49,7 +49,7 @@ def _has_cache_folder() -> bool:
     return named or has_home or os.access(Path(__file__).parent, os.W_OK)
 
 
-def stay_plain() -> None:
+def disable_compilation() -> None:
     """Leave functions that are loaded from now on in this process as they are."""
     global _plain
     _plain = True
@@ -60,7 +60,7 @@ def is_plain() -> bool:
     return _plain
 
 
-def machine_code_is_kept() -> bool:
+def has_compiled_cache() -> bool:
     """Whether an earlier process has compiled the kernels, so that they need only be loaded."""
     named = os.environ.get("NUMBA_CACHE_DIR")
     folders = [_KERNEL.parent / "__pycache__"]

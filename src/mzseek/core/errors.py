@@ -149,15 +149,15 @@ def require(package: str, what: str) -> None:
         It is not installed.
     """
     if not has(package):
-        raise MissingExtra(how_to_get(package, what))
+        raise MissingExtra(install_hint(package, what))
 
 
-def how_to_get(package: str, what: str) -> str:
+def install_hint(package: str, what: str) -> str:
     """The line that says what to install.
 
     Examples
     --------
-    >>> how_to_get("torch", "training")
+    >>> install_hint("torch", "training")
     "training needs torch: pip install 'mzseek[train]'"
     """
     return f"{what} needs {package}: pip install 'mzseek[{EXTRAS[package]}]'"

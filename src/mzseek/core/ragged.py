@@ -54,9 +54,10 @@ class Ragged:
     Examples
     --------
     >>> lists = Ragged(np.array([2, 1]))
-    >>> lists.starts.tolist(), lists.owner.tolist(), lists.sum(np.array([1, 2, 5])).tolist()
+    >>> lists.starts.tolist(), lists.list_index.tolist(), lists.sum(np.array([1, 2, 5])).tolist()
     ([0, 2], [0, 0, 1], [3, 5])
-    >>> lists.spread(np.array([7, 8])).tolist(), lists.any(np.array([True, False, False])).tolist()
+    >>> flags = np.array([True, False, False])
+    >>> lists.repeat_per_list(np.array([7, 8])).tolist(), lists.any(flags).tolist()
     ([7, 7, 8], [True, False])
     """
 
@@ -76,11 +77,11 @@ class Ragged:
         return np.asarray(np.cumsum(self.counts) - self.counts)
 
     @cached_property
-    def owner(self) -> Ints:
+    def list_index(self) -> Ints:
         """The list that each value is in."""
         return np.repeat(np.arange(len(self)), self.counts)
 
-    def spread(self, of_list: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def repeat_per_list(self, of_list: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """A value of each list, given to all values in it."""
         return np.repeat(of_list, self.counts)
 
@@ -230,24 +231,26 @@ def gather(
     )
 
 
-def places(indptr: npt.NDArray[np.integer], rows: npt.NDArray[np.integer]) -> tuple[Ints, Ints]:
+def gather_indices(
+    indptr: npt.NDArray[np.integer], rows: npt.NDArray[np.integer]
+) -> tuple[Ints, Ints]:
     """The new pointers of many rows, and where their entries are: `gather` as an index.
 
     Examples
     --------
-    >>> ends, where = places(np.array([0, 2, 2, 5]), np.array([2, 0]))
+    >>> ends, where = gather_indices(np.array([0, 2, 2, 5]), np.array([2, 0]))
     >>> ends.tolist(), where.tolist()
     ([0, 3, 5], [2, 3, 4, 0, 1])
     """
-    return spans(indptr[rows], indptr[np.asarray(rows) + 1])
+    return ranges(indptr[rows], indptr[np.asarray(rows) + 1])
 
 
-def spans(starts: npt.NDArray[np.integer], ends: npt.NDArray[np.integer]) -> tuple[Ints, Ints]:
+def ranges(starts: npt.NDArray[np.integer], ends: npt.NDArray[np.integer]) -> tuple[Ints, Ints]:
     """The pointers of lists that are stretches of whole numbers, and the numbers.
 
     Examples
     --------
-    >>> ends, numbers = spans(np.array([2, 0]), np.array([5, 2]))
+    >>> ends, numbers = ranges(np.array([2, 0]), np.array([5, 2]))
     >>> ends.tolist(), numbers.tolist()
     ([0, 3, 5], [2, 3, 4, 0, 1])
     """

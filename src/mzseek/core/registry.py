@@ -111,7 +111,7 @@ class LazyRegistry(Mapping[str, T]):
         return len(self.code)
 
 
-def lazy_room(room: str) -> Callable[[str], Any]:
+def lazy_package(room: str) -> Callable[[str], Any]:
     """What makes a room's names importable without loading them: its ``__getattr__``.
 
     They stand in the room's module ``public``, which is imported when one of them is first used.
@@ -271,7 +271,7 @@ def described(kind: type[Any]) -> list[tuple[str, str, str]]:
     ]
 
 
-def option_texts(options: Any) -> list[tuple[str, str]]:
+def format_options(options: Any) -> list[tuple[str, str]]:
     """Name and value of each option, as people write them; what is off or not given is left out.
 
     Examples
@@ -280,7 +280,7 @@ def option_texts(options: Any) -> list[tuple[str, str]]:
     ... class Listwise:
     ...     temperature: float = option(1 / 256, "τ", above=0)
     ...     pairwise: bool = option(False, "the pairwise form")
-    >>> option_texts(Listwise()), option_texts(Listwise(4.0, True))
+    >>> format_options(Listwise()), format_options(Listwise(4.0, True))
     ([('temperature', '1/256')], [('temperature', '4.0'), ('pairwise', 'true')])
     """
     return [
@@ -313,12 +313,12 @@ class ComponentConfig:
         """As plain data: ``{"name": …, "options": {…}}``."""
         return {"name": self.name, "options": plain(self.options)}
 
-    def having(self, **options: Any) -> "ComponentConfig":
+    def replace(self, **options: Any) -> "ComponentConfig":
         """The same with other options."""
         return ComponentConfig(self.name, dataclasses.replace(self.options, **options))
 
 
-def part_from(
+def component_from(
     registry: Mapping[str, Any], description: Any, what: str, error: type[Exception] = ValueError
 ) -> ComponentConfig:
     """A part from plain data, ``{"name": …, "options": {…}}``.

@@ -29,7 +29,7 @@ def visible(text: object) -> str:
     return _HIDDEN.sub("\N{REPLACEMENT CHARACTER}", str(text))
 
 
-def tell_apart(folders: Sequence[Path], taken: Collection[str] = ()) -> list[str]:
+def distinct_labels(folders: Sequence[Path], taken: Collection[str] = ()) -> list[str]:
     """A label for each folder: its name, or as much of its path as tells it from the others.
 
     A folder is what it resolves to: given twice, also by a link, it has one label.
@@ -47,7 +47,7 @@ def tell_apart(folders: Sequence[Path], taken: Collection[str] = ()) -> list[str
 
     Examples
     --------
-    >>> tell_apart([Path("/a/run"), Path("/b/run"), Path("/b/other")])
+    >>> distinct_labels([Path("/a/run"), Path("/b/run"), Path("/b/other")])
     ['a/run', 'b/run', 'other']
     """
     resolved = [Path(folder).resolve() for folder in folders]

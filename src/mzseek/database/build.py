@@ -42,9 +42,9 @@ from mzseek.database.store import (
 )
 from mzseek.io import StrPath, atomic_directory, atomic_file, content_hash, read_object, sole_writer
 from mzseek.io.arrays import save_array
-from mzseek.io.manifest import SteadySources, check_fields, ensure_replaceable
-from mzseek.io.text_tables import free_cell
-from mzseek.io.writing import naming_output
+from mzseek.io.manifest import SourceGuard, check_fields, ensure_replaceable
+from mzseek.io.text_tables import text_cell
+from mzseek.io.writing import disk_errors
 from mzseek.parallel import Engine, LocalEngine, Progress, silent
 from mzseek.version import __version__
 
@@ -466,7 +466,7 @@ def _make(
     progress: Progress,
 ) -> Database:
     unread: list[tuple[str, str]] = []
-    steady = SteadySources(sources.files)
+    steady = SourceGuard(sources.files)
     # Files are looked into here: those that will not do leave no trace.
     records = sources.read(lambda where, reason: unread.append((where, reason)))
     plan = {
@@ -483,7 +483,7 @@ def _make(
     out = out.resolve()
     working = out.with_name(f".{out.name}.building")
     try:
-        with naming_output(out):
+        with disk_errors(out):
             parts = Parts(working, plan)
             total = None if progress is silent else _count(sources, progress)
             chunks, read = describe_all(
@@ -548,7 +548,7 @@ def _fill(
     build_places(molecules, folder, progress)
     before = old.manifest["counts"] if old else {"records": 0, "rejects": 0}
     listed = old.rejects_text() if old else "where\treason\n"
-    listed += "".join(f"{free_cell(where)}\t{free_cell(why)}\n" for where, why in rejects)
+    listed += "".join(f"{text_cell(where)}\t{text_cell(why)}\n" for where, why in rejects)
     (folder / REJECTS).write_text(listed, encoding="utf-8")
     records = new + len(rejects) + before["records"]
     set_aside = before["rejects"] + len(rejects)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from mzseek.core.errors import DatabaseError
 from mzseek.core.registry import EQUAL_IN, MINED, check_name
 from mzseek.database.store import MOLECULES, SAME_MASS, Database
-from mzseek.parallel import Engine, LocalEngine, Progress, WithOpened, silent
+from mzseek.parallel import Engine, LocalEngine, OpenedOnce, Progress, silent
 
 _AT_A_TIME = 64
 _TOGETHER = 16
@@ -112,7 +112,7 @@ def mine(
     engine = engine or LocalEngine()
     version = str(database.manifest["files"][MOLECULES]["sha256"])
     mine_batch = partial(_mine_batch, by=by, keep=keep, kind=kind, ppm=ppm, seed=seed)
-    work = WithOpened(mine_batch, _opened, str(database.folder), version)
+    work = OpenedOnce(mine_batch, _opened, str(database.folder), version)
     done = 0
     for mined in engine.results(work, batches):
         done += len(mined)

@@ -14,7 +14,7 @@ from mzseek.chem.fingerprinting import fingerprint_kind, molecule_rows
 from mzseek.chem.molecules import describe_molecules, parse_mol_block, parse_structure, standardise
 from mzseek.core.errors import MoleculeError
 from mzseek.io.skipped import Report
-from mzseek.io.text_tables import list_texts
+from mzseek.io.text_tables import cell_texts
 
 
 class MoleculeRecord(NamedTuple):
@@ -184,7 +184,7 @@ def packed(rows: Sequence[npt.NDArray[np.uint16]], kind: str) -> pa.Array:
 
 def _listed(record: MoleculeRecord, text: str) -> list[str]:
     if record.is_listed:
-        return list_texts(text)
+        return cell_texts(text)
     return [text] if text else []
 
 

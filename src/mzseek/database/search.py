@@ -20,12 +20,12 @@ from mzseek.io.text_tables import (
     SetAside,
     TextTable,
     bounded_lines,
+    find_column,
     first_line,
+    format_names,
     header_names,
     open_table,
     require_text,
-    shown_names,
-    sole_column,
 )
 
 USUAL_ADDUCT = "[M+H]+"
@@ -122,7 +122,7 @@ def read_queries(path: StrPath, adducts: Sequence[str], report: Report) -> list[
     if not queries:
         names = header_names(first_line(source) or "")
         if len(names) > 1 and not table:
-            first = f" (it has the columns {shown_names(names)})"
+            first = f" (it has the columns {format_names(names)})"
         raise InputError(path, f"holds nothing to look up{first}; {_EXPECTED}")
     return queries
 
@@ -163,15 +163,15 @@ class _Columns:
 
 
 def _find(file: Path, names: Sequence[str]) -> _Columns | None:
-    mass, mz = sole_column(file, names, _MASS), sole_column(file, names, _MZ)
+    mass, mz = find_column(file, names, _MASS), find_column(file, names, _MZ)
     if mass is not None and mz is not None:
         listed = " and ".join(f"{p + 1} ({names[p].strip()[:40]!r})" for p in (mass, mz))
         raise InputError(file, f"columns {listed}: which of them to look up is not clear; keep one")
     value = mz if mz is not None else mass
     if value is None:
         return None
-    adduct = sole_column(file, names, _ADDUCT) if mz is not None else None
-    return _Columns(value, mz is not None, adduct, sole_column(file, names, _ID))
+    adduct = find_column(file, names, _ADDUCT) if mz is not None else None
+    return _Columns(value, mz is not None, adduct, find_column(file, names, _ID))
 
 
 def _of_lines(source: Source, set_aside: SetAside) -> Iterator[Query]:

@@ -13,7 +13,13 @@ from mzseek.database.formats.tables import MOLECULE, check_named, molecule_text,
 from mzseek.database.records import MoleculeRecord, Sources
 from mzseek.io import Source, StrPath, open_source, text_lines
 from mzseek.io.skipped import Report
-from mzseek.io.text_tables import bounded_lines, first_line, header_names, require_text, shown_names
+from mzseek.io.text_tables import (
+    bounded_lines,
+    first_line,
+    format_names,
+    header_names,
+    require_text,
+)
 
 *_FIRST, _LAST = (kind.label for kind in reversed(FORMATS.values()))
 EXPECTED = f"expected {', '.join(_FIRST)} or {_LAST}"
@@ -119,10 +125,10 @@ def _what_is_wrong(source: Source, named: Mapping[str, str]) -> str:
     names = header_names(header)
     for meaning in MOLECULE:
         if named.get(meaning):
-            return f"no column is called {named[meaning]!r}; it has {shown_names(names)}"
+            return f"no column is called {named[meaning]!r}; it has {format_names(names)}"
     if len(names) > 1:
         return (
-            f"no column holds molecules; it has {shown_names(names)}; {EXPECTED} "
+            f"no column holds molecules; it has {format_names(names)}; {EXPECTED} "
             "(annotate and database build: --smiles-column names one)"
         )
     return f"is no list of molecules (it begins with {header.strip()[:40]!r}); {EXPECTED}"

@@ -20,7 +20,7 @@ from mzseek.chem.fingerprinting import check_version, fingerprint_kind, molecule
 from mzseek.chem.formulas import parse_formula
 from mzseek.chem.molecules import BLOCK_LENGTH, parse_molecule, standardise
 from mzseek.core.errors import DatabaseError, MoleculeError, require
-from mzseek.core.ragged import spans
+from mzseek.core.ragged import ranges
 from mzseek.core.tables import Table, Tabular
 from mzseek.database.nearest import FILES as NEAREST
 from mzseek.database.nearest import Nearest
@@ -585,7 +585,7 @@ class Database(StoreFolder):
         width = wanted * _checked(ppm) * 1e-6
         low = np.searchsorted(self.masses, wanted - width, side="left")
         high = np.searchsorted(self.masses, wanted + width, side="right")
-        return ManyFound(*spans(low, high))
+        return ManyFound(*ranges(low, high))
 
     def collections(self) -> list[str]:
         """Names of the sources that its molecules come from."""

@@ -34,9 +34,9 @@ from mzseek.datasets.files import (
     write_table,
 )
 from mzseek.io import StrPath, atomic_directory, sole_writer
-from mzseek.io.manifest import SteadySources, ensure_replaceable
+from mzseek.io.manifest import SourceGuard, ensure_replaceable
 from mzseek.io.skipped import Report, grouped
-from mzseek.io.writing import naming_output
+from mzseek.io.writing import disk_errors
 from mzseek.parallel import LocalEngine
 from mzseek.parallel.engine import Progress, silent
 from mzseek.similarity import tanimoto_blocks
@@ -491,7 +491,7 @@ def _build(
     jobs: int | None,
     progress: Progress,
 ) -> dict[str, Any]:
-    steady = SteadySources([*files, *_files_of(molecules)])
+    steady = SourceGuard([*files, *_files_of(molecules)])
     rejects: list[tuple[str, str]] = []
 
     def report(where: str, reason: str) -> None:
@@ -551,7 +551,7 @@ def _opened(
     shutil.rmtree(temporary, ignore_errors=True)  # of a process that was killed
     try:
         # Of the temporary one nobody knows: it is the set that there is no room for.
-        with naming_output(out if keep is None else keep):
+        with disk_errors(out if keep is None else keep):
             database = build_database(
                 file_sources(molecules),
                 keep or temporary / "database",
@@ -635,7 +635,7 @@ def _row(entry: Entry, molecule: DescribedMolecule, fold: str) -> dict[str, obje
     }
 
 
-def _sources(steady: SteadySources, database: Database | None) -> list[dict[str, str]]:
+def _sources(steady: SourceGuard, database: Database | None) -> list[dict[str, str]]:
     """What the set was made of: files with their hashes, and a database that was given."""
     sources = [{"file": path.name, "sha256": sha256} for path, sha256 in steady.hashes.items()]
     if database is not None:

@@ -15,7 +15,7 @@ from mzseek.io.json_stream import too_long
 from mzseek.io.manifest import Manifest, kind_of, why_not
 from mzseek.io.skipped import Reason, Report
 from mzseek.io.sources import MAX_FAULTS
-from mzseek.io.text_tables import free_cell, free_text, shown_names
+from mzseek.io.text_tables import cell_text, format_names, text_cell
 from mzseek.spectra import Spectrum, read_spectra
 from mzseek.spectra.formats.massspecgym import check_header
 from mzseek.spectra.parsing import shorten
@@ -160,7 +160,7 @@ def write_rejects(path: Path, rejects: Iterable[tuple[str, str]]) -> None:
     """Write what was set aside: where it was, and why."""
     with atomic_file(path) as partial, partial.open("w", encoding="utf-8") as stream:
         stream.write(_REJECTS_HEADER)
-        stream.writelines(f"{free_cell(where)}\t{free_cell(why)}\n" for where, why in rejects)
+        stream.writelines(f"{text_cell(where)}\t{text_cell(why)}\n" for where, why in rejects)
 
 
 def read_rejects(path: Path) -> list[tuple[str, str]]:
@@ -185,7 +185,7 @@ def read_rejects(path: Path) -> list[tuple[str, str]]:
         if line and (not tab or "\t" in reason):
             raise DatasetError(f"{path}: line {number} is damaged (expected where, tab, reason)")
         if line:
-            rejects.append((free_text(where), free_text(reason)))
+            rejects.append((cell_text(where), cell_text(reason)))
     return rejects
 
 
@@ -207,7 +207,7 @@ def _why_no_table(path: Path, missing: str, columns: list[str]) -> str:
         label = ""
     if label and not label.startswith("MassSpecGym"):
         return f"is {label}, expected a table; `mzseek data build` makes one of it"
-    return f"lacks the column {missing!r}; it has {shown_names(columns) or 'none'}"
+    return f"lacks the column {missing!r}; it has {format_names(columns) or 'none'}"
 
 
 def _one_line(text: str) -> str:

@@ -363,7 +363,7 @@ def resolve(lists: RawLists, table: MoleculeTable) -> ResolvedLists:
     """Look the lists' SMILES up in the table."""
     truth = table.index[np.frombuffer(lists.keys, dtype=np.int32)].astype(np.int64)
     counts = np.frombuffer(lists.counts, dtype=np.int32)
-    owner = Ragged(counts.astype(np.int64)).owner
+    owner = Ragged(counts.astype(np.int64)).list_index
     member = table.index[np.frombuffer(lists.members, dtype=np.int32)].astype(np.int64)
     valid = (member >= 0) & (truth[owner] >= 0)
     owner, member = owner[valid], member[valid]

@@ -49,9 +49,9 @@ from mzseek.datasets.molecules import (
 from mzseek.datasets.prepared import CandidateLists, Prepared, read_manifest
 from mzseek.io import StrPath, atomic_directory, sole_writer
 from mzseek.io.arrays import save_array
-from mzseek.io.manifest import SteadySources, ensure_replaceable, measured
-from mzseek.io.writing import naming_output
-from mzseek.parallel.engine import Progress, Say, silent, unheard
+from mzseek.io.manifest import SourceGuard, ensure_replaceable, measured
+from mzseek.io.writing import disk_errors
+from mzseek.parallel.engine import Log, Progress, no_log, silent
 from mzseek.spectra.binning import BIN_WIDTH, HIGH, LOW, bin_peaks
 from mzseek.version import __version__
 
@@ -143,7 +143,7 @@ def append_segment(
     written: list[Path] = []
     is_listed = False
     try:
-        with naming_output(folder):
+        with disk_errors(folder):
             _remove(_leftovers(prepared))
             written = _write(folder, number, lists, molecules)
             manifest = _extended(old, setting, number, molecules, facts)
@@ -222,7 +222,7 @@ def prepare(
     *,
     jobs: int | None = None,
     progress: Progress = silent,
-    say: Say = unheard,
+    say: Log = no_log,
 ) -> tuple[Prepared, bool]:
     """Write the prepared folder, unless it is there already.
 
@@ -261,7 +261,7 @@ def prepare(
     sources = {"spectra": Path(spectra), **{f"candidates.{n}": p for n, p in lists.items()}}
     with contextlib.ExitStack() as held:
         unwritable = _hold(out, sources, held)
-        steady = SteadySources(sources.values())
+        steady = SourceGuard(sources.values())
         description = _describe(sources, options, steady)
         ensure_replaceable(out, KIND, sources.values(), is_leftover)
         reasons = _why_anew(out, description)
@@ -296,7 +296,7 @@ def _make(
     lists: Mapping[str, Path],
     options: PrepareOptions,
     description: dict[str, Any],
-    steady: SteadySources,
+    steady: SourceGuard,
     jobs: int | None,
     progress: Progress,
 ) -> None:
@@ -345,7 +345,7 @@ def _fill(
 
 
 def _describe(
-    sources: Mapping[str, Path], options: PrepareOptions, steady: SteadySources
+    sources: Mapping[str, Path], options: PrepareOptions, steady: SourceGuard
 ) -> dict[str, Any]:
     hashes = {name: steady.hashes[path] for name, path in sources.items()}
     shaping: dict[str, Any] = {

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from mzseek.chem.fingerprinting import check_version
 from mzseek.core.errors import CacheError
-from mzseek.core.ragged import places, pointers
+from mzseek.core.ragged import gather_indices, pointers
 from mzseek.core.registry import FOLDS, check_name
 from mzseek.core.tables import Table, Tabular
 from mzseek.datasets.layout import (
@@ -100,7 +100,7 @@ class Molecules:
         """0/1 rows of the molecules asked for, gathered from their tables."""
         asked = np.asarray(molecules)
         if len(self._tables) == 1:
-            indptr, where = places(self._pointers(0), asked)
+            indptr, where = gather_indices(self._pointers(0), asked)
             bits = self._set_bits(0)[where].astype(np.int32)
         else:
             indptr, bits = self._gathered(asked)
@@ -114,8 +114,8 @@ class Molecules:
         table_of = np.searchsorted(self._begins, asked, side="right") - 1
         for table in np.unique(table_of).tolist():
             here = np.flatnonzero(table_of == table)
-            _, where = places(self._pointers(table), asked[here] - self._begins[table])
-            bits[places(indptr, here)[1]] = self._set_bits(table)[where]
+            _, where = gather_indices(self._pointers(table), asked[here] - self._begins[table])
+            bits[gather_indices(indptr, here)[1]] = self._set_bits(table)[where]
         return indptr, bits
 
     @cached_property

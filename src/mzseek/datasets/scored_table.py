@@ -16,12 +16,12 @@ from mzseek.decision import posterior
 from mzseek.io import StrPath, open_source
 from mzseek.io.text_tables import (
     TextTable,
+    find_column,
     first_line,
+    format_names,
     header_names,
     open_table,
     require_text,
-    shown_names,
-    sole_column,
 )
 
 _COLUMNS: dict[str, tuple[str, ...]] = {
@@ -122,7 +122,7 @@ def _open(path: Path) -> tuple[TextTable, dict[str, int]]:
     """The table, and the places of its columns by meaning."""
 
     def find(names: Sequence[str]) -> dict[str, int]:
-        places = {name: sole_column(path, names, usual) for name, usual in _COLUMNS.items()}
+        places = {name: find_column(path, names, usual) for name, usual in _COLUMNS.items()}
         return {name: place for name, place in places.items() if place is not None}
 
     def fits(names: Sequence[str]) -> bool:
@@ -134,7 +134,7 @@ def _open(path: Path) -> tuple[TextTable, dict[str, int]]:
     table = open_table(source, fits)
     if table is None:
         names = header_names(first_line(source) or "")
-        raise InputError(path, f"has the columns {shown_names(names)}; {_EXPECTED}")
+        raise InputError(path, f"has the columns {format_names(names)}; {_EXPECTED}")
     return table, find(table.names)
 
 

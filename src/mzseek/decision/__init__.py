@@ -6,9 +6,9 @@ are 1-D arrays over all candidates of all queries, with counts.
 
 from typing import TYPE_CHECKING
 
-from mzseek.core.registry import lazy_room
+from mzseek.core.registry import lazy_package
 
 if TYPE_CHECKING:
     from mzseek.decision.public import *  # noqa: F403
 
-__getattr__ = lazy_room("mzseek.decision")
+__getattr__ = lazy_package("mzseek.decision")

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from mzseek.core.errors import DecisionError
-from mzseek.core.ragged import places, pointers
+from mzseek.core.ragged import gather_indices, pointers
 from mzseek.core.registry import check_name
 from mzseek.core.tables import Table, Tabular
 from mzseek.decision.distributions import Distribution, Floats, Ints, binary_rows
@@ -176,7 +176,7 @@ def bands_of_lists(
             continue
         mine = indices[indptr[reference] : indptr[reference + 1]]
         flags[mine] = 1
-        ends, take = places(indptr, members)
+        ends, take = gather_indices(indptr, members)
         sizes = np.diff(ends)
         list_of = np.repeat(np.arange(len(members)), sizes)
         common = np.bincount(list_of, weights=flags[indices[take]], minlength=len(members))

@@ -78,7 +78,7 @@ def merge_answers(
     >>> p.tolist(), counts.tolist(), labels.tolist()
     ([0.5, 0.5, 1.0], [2, 1], [True, False, True])
     """
-    of_list = Ragged(counts).owner
+    of_list = Ragged(counts).list_index
     order = np.lexsort((answers, of_list))
     changed = np.diff(of_list[order]).astype(bool) | (answers[order][1:] != answers[order][:-1])
     group_of_sorted = np.cumsum(np.concatenate([[False], changed]))
@@ -130,8 +130,8 @@ def posterior(scores: npt.ArrayLike, counts: npt.ArrayLike, temperature: float =
     if not temperature > 0:
         raise DecisionError(f"temperature is {temperature:g}, expected above 0")
     flat, lists = checked_lists(scores, counts, "scores")
-    scaled = np.exp((flat - lists.spread(lists.max(flat))) / temperature)
-    return np.asarray(scaled / lists.spread(lists.sum(scaled)))
+    scaled = np.exp((flat - lists.repeat_per_list(lists.max(flat))) / temperature)
+    return np.asarray(scaled / lists.repeat_per_list(lists.sum(scaled)))
 
 
 def fit_temperature(
@@ -161,7 +161,7 @@ def fit_temperature(
     flat, lists = checked_lists(scores, counts, "scores")
     truth = checked_labels(labels, lists)
     weights = list_weights(groups, len(lists))
-    centred = flat - lists.spread(lists.max(flat))
+    centred = flat - lists.repeat_per_list(lists.max(flat))
     below = -centred[centred < 0]
     if not len(below):
         return 1.0
@@ -206,7 +206,7 @@ class Calibration:
     def posterior(self, scores: npt.ArrayLike, counts: npt.ArrayLike) -> Floats:
         """Probabilities of the candidates of each list; arguments as in `posterior`."""
         flat, lists = checked_lists(scores, counts, "scores")
-        centred = flat - lists.spread(lists.max(flat))
+        centred = flat - lists.repeat_per_list(lists.max(flat))
         return _probabilities(centred, lists, self)
 
 
@@ -233,7 +233,7 @@ def fit_calibration(
     flat, lists = checked_lists(scores, counts, "scores")
     truth = checked_labels(labels, lists)
     weights = list_weights(groups, len(lists))
-    centred = flat - lists.spread(lists.max(flat))
+    centred = flat - lists.repeat_per_list(lists.max(flat))
     if not centred.any():
         return Calibration(start)
 
@@ -257,10 +257,12 @@ def _probabilities(centred: Floats, lists: Ragged, calibration: Calibration) -> 
     """Probabilities from scores less the highest of their list."""
     n = lists.counts.astype(np.float64)
     inverse = (n / _USUAL_LENGTH) ** calibration.power / calibration.temperature
-    scaled = np.exp(centred * lists.spread(inverse))
+    scaled = np.exp(centred * lists.repeat_per_list(inverse))
     sums = lists.sum(scaled)
     kept = 1 - calibration.floor
-    return np.asarray(scaled * lists.spread(kept / sums) + lists.spread(calibration.floor / n))
+    return np.asarray(
+        scaled * lists.repeat_per_list(kept / sums) + lists.repeat_per_list(calibration.floor / n)
+    )
 
 
 @dataclass(frozen=True)
@@ -382,7 +384,7 @@ def first_places(
     _check_sums(p, lists)
     truth = checked_labels(labels, lists)
     highest = lists.max(p)
-    first = p == lists.spread(highest)
+    first = p == lists.repeat_per_list(highest)
     tied = lists.sum(first.astype(np.float64))
     return highest, lists.sum((first & truth).astype(np.float64)) / tied
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, issparse
 
 from mzseek.core.errors import DecisionError, SimilarityError
-from mzseek.core.ragged import places, pointers
+from mzseek.core.ragged import gather_indices, pointers
 from mzseek.similarity import checked_rows
 
 Floats = npt.NDArray[np.float64]
@@ -173,7 +173,7 @@ def merged(indptr: Ints, indices: Ints, width: int, p: Floats) -> Distribution:
     summed = np.minimum(np.bincount(group, weights=p), 1.0)  # a sum may round to just above 1
     best = np.lexsort((np.arange(count), -p, group))
     rows = best[np.r_[True, np.diff(group[best]) > 0]]
-    ends, take = places(indptr, first)
+    ends, take = gather_indices(indptr, first)
     return Distribution(width, ends, indices[take], summed, rows)
 
 

@@ -104,10 +104,12 @@ def fit_combination(
     def loss(weights: Floats) -> tuple[float, Floats]:
         p = _softmax(weights @ logs, lists)
         of_truth = np.maximum(lists.sum(np.where(truth, p, 0)), 1e-300)
-        given_truth = np.where(truth, p, 0) / lists.spread(of_truth)
+        given_truth = np.where(truth, p, 0) / lists.repeat_per_list(of_truth)
         off = weights - 1
         value = -share @ np.log(of_truth) + _PULL * off @ off
-        return float(value), logs @ (lists.spread(share) * (p - given_truth)) + 2 * _PULL * off
+        return float(value), logs @ (
+            lists.repeat_per_list(share) * (p - given_truth)
+        ) + 2 * _PULL * off
 
     found = minimize(loss, np.ones(len(logs)), jac=True, method="L-BFGS-B",
                      options={"ftol": 1e-12, "gtol": 1e-8})  # fmt: skip
@@ -127,8 +129,8 @@ def _logarithms(
 
 
 def _softmax(values: Floats, lists: Ragged) -> Floats:
-    scaled = np.exp(values - lists.spread(lists.max(values)))
-    return np.asarray(scaled / lists.spread(lists.sum(scaled)))
+    scaled = np.exp(values - lists.repeat_per_list(lists.max(values)))
+    return np.asarray(scaled / lists.repeat_per_list(lists.sum(scaled)))
 
 
 _GRID = 21
@@ -276,14 +278,14 @@ def fit_pooling(
     if not several.any():
         return Pooling(1.0)
     whole = Ragged(sums.counts)
-    inside = whole.spread(several)
+    inside = whole.repeat_per_list(several)
     starts = lists.starts[sums.first]
     labelled = truth[np.repeat(starts - whole.starts, sums.counts) + np.arange(whole.total)][inside]
     pooled, spectra = sums.scores[inside], sums.spectra[several]
     kept = Ragged(sums.counts[several])
 
     def loss(dependence: float) -> float:
-        factor = kept.spread(Pooling(dependence).factor(spectra))
+        factor = kept.repeat_per_list(Pooling(dependence).factor(spectra))
         p = calibration.posterior(pooled * factor, kept.counts)
         of_truth = kept.sum(np.where(labelled, p, 0))
         return float(-np.log(np.maximum(of_truth, 1e-300)).mean())

@@ -49,7 +49,7 @@ def prediction_sets(
     if np.isnan(threshold):
         raise DecisionError("threshold is not a number")
     p, lists = checked_lists(probabilities, counts, "probabilities")
-    first = p == lists.spread(lists.max(p))
+    first = p == lists.repeat_per_list(lists.max(p))
     inside: npt.NDArray[np.bool_] = (strength(p, lists.counts) >= threshold - _ROUNDING) | first
     return inside
 

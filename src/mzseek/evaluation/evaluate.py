@@ -303,7 +303,7 @@ def mces_of_best(
     tied_lists = Ragged(np.array([len(tied) for tied in first_places], np.int64))
     distances = mces_at_1(
         [smiles for tied in first_places for smiles in tied],
-        [prepared.smiles[int(m)] for m in tied_lists.spread(truth)],
+        [prepared.smiles[int(m)] for m in tied_lists.repeat_per_list(truth)],
         threshold=threshold,
     )
     return tied_lists.sum(np.asarray(distances, np.float64)) / tied_lists.counts, truth

@@ -283,7 +283,7 @@ def _taken(pair: _Pair, which: npt.NDArray[np.bool_]) -> _Pair:
 
 def some_lists(lists: ListScores, which: npt.NDArray[np.bool_]) -> ListScores:
     """Those lists that are marked."""
-    inside = Ragged(lists.counts).spread(which)
+    inside = Ragged(lists.counts).repeat_per_list(which)
     return ListScores(
         queries=lists.queries[which],
         molecule=lists.molecule[which],
@@ -303,7 +303,7 @@ def _told(fit: _Pair, held: _Pair, how: Scoring, together: bool) -> InformationG
     def of_truth(p: Floats) -> Floats:
         return np.asarray(np.maximum(ragged.sum(np.where(labels, p, 0)), _LEAST))
 
-    even = np.asarray(1 / ragged.spread(lists.counts.astype(np.float64)))
+    even = np.asarray(1 / ragged.repeat_per_list(lists.counts.astype(np.float64)))
     posterior = run.calibration.posterior(lists.scores, lists.counts)
     known, both, weights = even, posterior, (1.0, 1.0)
     if fit.prior is not None and held.prior is not None:

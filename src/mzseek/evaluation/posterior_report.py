@@ -30,7 +30,7 @@ from mzseek.evaluation.posteriors import (
 from mzseek.evaluation.scored import Scoring
 from mzseek.io import StrPath
 from mzseek.metrics import Interval, bootstrap, bootstrap_difference
-from mzseek.parallel import LocalEngine, Progress, WithOpened, silent
+from mzseek.parallel import LocalEngine, OpenedOnce, Progress, silent
 from mzseek.runs.run import Run
 
 Floats = npt.NDArray[np.float64]
@@ -119,7 +119,7 @@ def decode(
     count = len(posterior.counts)
     jobs = [_Job(part, tuple(utilities), tuple(within)) for part in in_parts(posterior)]
     engine = engine_for(count, len(jobs), processes)
-    work = WithOpened(_decode_job, opened, prepared.folder, str(prepared.manifest["key"]))
+    work = OpenedOnce(_decode_job, opened, prepared.folder, str(prepared.manifest["key"]))
     parts = []
     for part in engine.results(work, jobs):
         parts.append(part)

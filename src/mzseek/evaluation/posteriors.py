@@ -75,7 +75,7 @@ class Posterior:
 
     def uniform(self) -> "Posterior":
         """The posterior of one who has not seen the spectrum: all candidates alike."""
-        even = 1 / Ragged(self.counts).spread(self.counts).astype(np.float64)
+        even = 1 / Ragged(self.counts).repeat_per_list(self.counts).astype(np.float64)
         return replace(self, probabilities=even, calibration=None)
 
     def answers(self) -> tuple[Floats, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
@@ -264,8 +264,8 @@ def _usable(lists: ListScores, prepared: Prepared, how: Scoring) -> ListScores:
     own, added = prepared.own_molecules, len(prepared.masses) - prepared.own_molecules
     shuffled = np.random.default_rng(0).permutation(own) / own
     shuffled = np.append(shuffled, np.random.default_rng(1).random(added))
-    order = np.lexsort((shuffled[lists.candidates], ragged.owner))
-    order = order[usable[ragged.owner]]
+    order = np.lexsort((shuffled[lists.candidates], ragged.list_index))
+    order = order[usable[ragged.list_index]]
     return ListScores(
         queries=lists.queries[usable],
         molecule=lists.molecule[usable],

@@ -18,7 +18,7 @@ from mzseek.evaluation.posterior_report import distributions, engine_for, in_par
 from mzseek.evaluation.posteriors import Posterior, calibrate
 from mzseek.evaluation.scored import Scoring
 from mzseek.io import StrPath
-from mzseek.parallel import Progress, WithOpened, silent
+from mzseek.parallel import OpenedOnce, Progress, silent
 from mzseek.runs.run import Run
 
 Floats = npt.NDArray[np.float64]
@@ -128,7 +128,7 @@ def fold_regrets(
     for name in similarities:
         check_name(BAND_SIMILARITIES, name, "similarity", RunError)
     count, jobs = len(posterior.counts), list(in_parts(posterior))
-    work = WithOpened(
+    work = OpenedOnce(
         partial(_regrets_job, tuple(similarities)), opened, prepared.folder,
         str(prepared.manifest["key"]),
     )  # fmt: skip

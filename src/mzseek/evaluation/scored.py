@@ -68,7 +68,7 @@ def hit_rates(
     usable = ragged.any(labels)
     scores, counts, molecule = np.asarray(lists.scores), lists.counts, lists.molecule
     if not usable.all():
-        inside = ragged.spread(usable)
+        inside = ragged.repeat_per_list(usable)
         scores, labels = scores[inside], labels[inside]
         counts, molecule = counts[usable], molecule[usable]
     if not len(counts):

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from mzseek.chem.fingerprinting import fingerprint_kind, fingerprints
 from mzseek.chem.molecules import descriptors
 from mzseek.core.errors import CacheError, DatabaseError, EvidenceError
-from mzseek.core.ragged import Ragged, places, pointers
+from mzseek.core.ragged import Ragged, gather_indices, pointers
 from mzseek.core.registry import EQUAL_IN, FOLDS, check_name
 from mzseek.database import Database
 from mzseek.database.negatives import mine
@@ -182,7 +182,7 @@ class BlindLists:
     def candidates(self, lists: Ints) -> Ints:
         """Places of the candidates of some lists among all."""
         starts = self.ragged.starts
-        return places(np.append(starts, starts[-1:] + self.counts[-1:]), lists)[1]
+        return gather_indices(np.append(starts, starts[-1:] + self.counts[-1:]), lists)[1]
 
     def only(self, lists: Ints, candidates: Ints | None = None) -> "BlindLists":
         """Some of the lists, or some candidates of them; no other molecules.
@@ -194,7 +194,7 @@ class BlindLists:
             Places among all, list after list; by default all that the lists have.
         """
         taken = self.candidates(lists) if candidates is None else candidates
-        counts = np.bincount(self.ragged.owner[taken], minlength=len(self))[lists]
+        counts = np.bincount(self.ragged.list_index[taken], minlength=len(self))[lists]
         used, members = np.unique(self.members[taken], return_inverse=True)
         return BlindLists(csr_array(self.rows[used]), members, counts, self.labels[taken])
 
@@ -205,8 +205,8 @@ class BlindLists:
         """
         order = np.random.default_rng(seed).random(len(self.members))
         order[self.labels] = -1.0
-        sorted_ = np.lexsort((order, self.ragged.owner))
-        within = np.arange(len(sorted_)) - self.ragged.spread(self.ragged.starts)
+        sorted_ = np.lexsort((order, self.ragged.list_index))
+        within = np.arange(len(sorted_)) - self.ragged.repeat_per_list(self.ragged.starts)
         return self.only(np.arange(len(self)), np.sort(sorted_[within < size]))
 
     def fit(self, l2: float) -> Blind:

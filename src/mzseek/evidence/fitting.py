@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from mzseek.chem import fingerprints
 from mzseek.core.errors import EvidenceError, RunError
-from mzseek.core.ragged import Ragged, gather, pointers, spans
+from mzseek.core.ragged import Ragged, gather, pointers, ranges
 from mzseek.core.registry import FOLDS, IDENTITIES, check_name, check_ranges, option
 from mzseek.datasets.build import assign_folds, join_clusters, structure_clusters
 from mzseek.datasets.layout import IDENTITY_BITS
@@ -43,7 +43,7 @@ from mzseek.evidence.queries import (
 from mzseek.evidence.ranker import Ranker, fit_ranker
 from mzseek.io import StrPath, atomic_directory, sole_writer
 from mzseek.metrics import hit_rate
-from mzseek.parallel.engine import Progress, Say, silent, unheard
+from mzseek.parallel.engine import Log, Progress, no_log, silent
 from mzseek.runs.predictions import CROSSFITTED_TRAIN, ListScores, Predictions, label_of
 from mzseek.runs.run import Description, Run
 from mzseek.spectra import Spectrum
@@ -177,7 +177,7 @@ class CrossFittedChannel:
             learned = self.whole if each is None else self._state(each)
             if to_fit or self.channel.learns:
                 check_unseen(self.channel, learned, blocks[own], self._groups)
-            found[np.isin(lists.ragged.owner, own)] = self.channel.features(
+            found[np.isin(lists.ragged.list_index, own)] = self.channel.features(
                 learned, lists.only(own)
             )
         return found
@@ -450,7 +450,7 @@ class Predictor:
             for setting, wanted in usable.items():
                 here = np.flatnonzero(np.isin(queries[own], wanted))
                 at = np.searchsorted(wanted, queries[own][here])
-                rows = spans(ends[setting][at], ends[setting][at + 1])[1]
+                rows = ranges(ends[setting][at], ends[setting][at + 1])[1]
                 found[setting][rows] = self._said(joined, setting, here, features, blocks, fold)
             done += len(own)
             progress(f"lists of {fold}", done, len(kept))
@@ -480,7 +480,7 @@ class Predictor:
         group = self.groups.group[self.groups.places(blocks[spectra])]
         found = np.zeros((lists.total, len(features)), np.float32)
         for each in np.unique(group).tolist():
-            of_group = lists.spread(group == each)
+            of_group = lists.repeat_per_list(group == each)
             own = [values[rows[of_group]] for values in features]
             ranker, here = self.rankers[each], group == each
             found[of_group] = ranker.parts(own, modes[here], counts[here])
@@ -582,7 +582,7 @@ def fit(
     *,
     jobs: int | None = None,
     progress: Progress = silent,
-    say: Say = unheard,
+    say: Log = no_log,
 ) -> Run:
     """Let channels learn from the train fold, and fit a ranker that combines them.
 
@@ -671,7 +671,7 @@ def _learned(
     options: FitOptions,
     jobs: int | None,
     progress: Progress,
-    say: Say,
+    say: Log,
 ) -> tuple[list[CrossFittedChannel], LabelledQueries, Groups]:
     """Channels that have learned, the questions to fit a ranker on, and molecules by group."""
     fit_on = _folds(channels, options)
@@ -718,7 +718,7 @@ def _asked(
 
 
 def _unseen(
-    asked: LabelledQueries, taught: Sequence[CrossFittedChannel], groups: Groups, say: Say
+    asked: LabelledQueries, taught: Sequence[CrossFittedChannel], groups: Groups, say: Log
 ) -> LabelledQueries:
     """Questions about molecules that nothing alike was learned from elsewhere; the rest is told."""
     for each in taught:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, hstack, vstack
 
 from mzseek.core.compiled import compiled, is_plain
-from mzseek.core.ragged import Ragged, pointers, spans
+from mzseek.core.ragged import Ragged, pointers, ranges
 from mzseek.core.registry import option
 from mzseek.evidence.channel import Channel, ChannelState, Features
 from mzseek.evidence.queries import MODES, Ints, LabelledQueries, Lists, TrainingSet, in_order
@@ -83,7 +83,7 @@ class PairInputs:
     def rows_of(self, spectra: Ints) -> tuple[Ints, Ints]:
         """Candidates of some spectra, and how many each of them has."""
         starts, ends = self.row_ends[spectra], self.row_ends[spectra + 1]
-        return spans(starts, ends)[1], ends - starts
+        return ranges(starts, ends)[1], ends - starts
 
     def read(self, spectra: Ints) -> tuple[Values, Values, Ints, Ints]:
         """What the network reads of some spectra.
@@ -98,7 +98,7 @@ class PairInputs:
         rows : int64 array
             Those candidates.
         """
-        own = spans(self.pair_ends[spectra], self.pair_ends[spectra + 1])[1]
+        own = ranges(self.pair_ends[spectra], self.pair_ends[spectra + 1])[1]
         rows, counts = self.rows_of(spectra)
         # Candidates of the spectra are consecutive within each, and the spectra are not.
         shift = np.cumsum(counts) - counts - self.row_ends[spectra]
@@ -137,7 +137,7 @@ def pair_inputs(
         [
             np.log1p(np.diff(table.starts)[lists.candidates]),
             share,
-            number / np.maximum(lists.ragged.spread(of_spectrum), 1),
+            number / np.maximum(lists.ragged.repeat_per_list(of_spectrum), 1),
         ],
         1,
     )
@@ -381,11 +381,11 @@ def _gradient(
     """Of the mean of −log p(truth) over some spectra."""
     scores, rows, kept = _forward(weights, inputs, spectra)
     lists = Ragged(inputs.rows_of(spectra)[1])
-    p = np.exp(scores - lists.spread(lists.max(scores)))
-    p /= lists.spread(lists.sum(p))
+    p = np.exp(scores - lists.repeat_per_list(lists.max(scores)))
+    p /= lists.repeat_per_list(lists.sum(p))
     of_truth = np.where(labels[rows], p, 0)
-    of_truth /= lists.spread(np.maximum(lists.sum(of_truth), np.finfo(np.float32).tiny))
-    slope = ((p - of_truth) * lists.spread(share) / len(spectra)).astype(np.float32)
+    of_truth /= lists.repeat_per_list(np.maximum(lists.sum(of_truth), np.finfo(np.float32).tiny))
+    slope = ((p - of_truth) * lists.repeat_per_list(share) / len(spectra)).astype(np.float32)
     of_value = slope[kept.places] * kept.shares
     of_second = np.outer(of_value, weights["last"]) * (kept.second > 0)
     of_first = (of_second @ weights["second"].T) * (kept.first > 0)
@@ -501,7 +501,7 @@ class Fragments(Channel):
             for name, sign in MODES.items():
                 of_mode = np.flatnonzero(part.modes == sign if sign < 0 else part.modes >= 0)
                 if len(of_mode):
-                    rows = np.isin(part.ragged.owner, of_mode)
+                    rows = np.isin(part.ragged.list_index, of_mode)
                     own[rows] = self._pooled(part.only(of_mode), _of_mode(learned, name))
         return found
 

@@ -14,7 +14,7 @@ from mzseek.chem.adducts import parse_adduct
 from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.chem.molecules import DESCRIPTORS, descriptors, parse_molecule
 from mzseek.core.errors import EvidenceError
-from mzseek.core.ragged import Ragged, gather, places, pointers, spans
+from mzseek.core.ragged import Ragged, gather, gather_indices, pointers, ranges
 from mzseek.datasets.layout import IDENTITY_BITS
 from mzseek.datasets.prepared import Prepared
 from mzseek.fragments import FragmentTable, fragment_table, join_tables, table_of
@@ -300,7 +300,7 @@ class Lists:
     @cached_property
     def place(self) -> Ints:
         """The place of each row's candidate in `members`."""
-        return places(self.pointers, self.list_of)[1]
+        return gather_indices(self.pointers, self.list_of)[1]
 
     @cached_property
     def candidates(self) -> Ints:
@@ -375,7 +375,7 @@ class LabelledQueries:
     def rows(self, wanted: npt.NDArray[np.integer]) -> Ints:
         """Rows of some of the spectra."""
         starts = self.lists.ragged.starts[wanted]
-        return spans(starts, starts + self.lists.counts[wanted])[1]
+        return ranges(starts, starts + self.lists.counts[wanted])[1]
 
     def weights(self) -> npt.NDArray[np.float64]:
         """What each spectrum counts if every molecule counts once."""
@@ -451,7 +451,7 @@ class Measured:
     def only(self, wanted: npt.NDArray[np.integer]) -> "Measured":
         """Some of the spectra, in the order that is asked for."""
         starts, ends = self.peaks.pointers[wanted], self.peaks.pointers[wanted + 1]
-        new, peaks = spans(starts, ends)
+        new, peaks = ranges(starts, ends)
         return Measured(
             PeakLists(new, self.peaks.values[peaks], self.peaks.weights[peaks]),
             PrecursorIons(self.ions.precursors[wanted], self.ions.modes[wanted]),
@@ -685,7 +685,7 @@ def in_order(asked: LabelledQueries) -> LabelledQueries:
     lists = asked.lists
     rank = np.empty(len(lists.molecules), np.int64)
     rank[np.argsort(np.array(lists.molecules.smiles, object), kind="stable")] = np.arange(len(rank))
-    owner = Ragged(lists.counts).owner
+    owner = Ragged(lists.counts).list_index
     order = np.lexsort((rank[lists.candidates], owner))
     sorted_lists: Lists = replace(
         lists,

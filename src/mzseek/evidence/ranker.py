@@ -86,7 +86,7 @@ def _loss(
     """What is minimised, and its slope."""
     slope, log_p = truth_slope(features @ at, lists, truth)
     value = -share @ log_p + 0.5 * l2 * at @ at
-    return float(value), features.T @ (lists.spread(share) * slope) + l2 * at
+    return float(value), features.T @ (lists.repeat_per_list(share) * slope) + l2 * at
 
 
 def truth_slope(
@@ -96,12 +96,12 @@ def truth_slope(
 
     p = softmax(scores); several candidates that are the truth share its probability.
     """
-    weight = np.exp(scores - lists.spread(lists.max(scores)))
-    p = weight / lists.spread(lists.sum(weight))
+    weight = np.exp(scores - lists.repeat_per_list(lists.max(scores)))
+    p = weight / lists.repeat_per_list(lists.sum(weight))
     of_truth = np.where(truth, p, 0.0)
     # A truth may be out of reach of the floats: its slope is then that of the least of them.
     mass = np.maximum(lists.sum(of_truth), np.finfo(np.float64).tiny)
-    return p - of_truth / lists.spread(mass), np.log(mass)
+    return p - of_truth / lists.repeat_per_list(mass), np.log(mass)
 
 
 FEW = 100  # molecules: with fewer, an ion mode has the weights of both
@@ -164,7 +164,7 @@ class Ranker(Tabular):
         float32 array, shape (rows, channels)
         """
         lists = Ragged(np.asarray(counts, np.int64))
-        negative = lists.spread(np.asarray(modes) < 0)
+        negative = lists.repeat_per_list(np.asarray(modes) < 0)
         found = np.zeros((lists.total, len(features)), np.float32)
         start = 0
         for place, own in enumerate(features):
@@ -274,7 +274,7 @@ def fit_ranker(
         molecules[mode] = len(np.unique(asked.blocks[of_mode]))
         own[mode] = molecules[mode] >= few
         if own[mode] and not of_mode.all():
-            rows = lists.spread(of_mode)
+            rows = lists.repeat_per_list(of_mode)
             weights[mode] = fit_logit(
                 values[rows], lists.counts[of_mode], asked.labels[rows], share[of_mode], l2
             )

@@ -28,7 +28,7 @@ from mzseek.experiments.sweep import Ended, Job, Site, jobs_of, run_jobs
 from mzseek.export.page import write_page as fill
 from mzseek.io import StrPath, atomic_directory
 from mzseek.io.manifest import read_object
-from mzseek.parallel import Engine, Progress, Say, silent, unheard
+from mzseek.parallel import Engine, Log, Progress, no_log, silent
 from mzseek.version import __version__
 
 RESULTS = "results.json"
@@ -76,7 +76,7 @@ def reproduce(
     drop_models: bool = False,
     engine: Engine | None = None,
     progress: Progress = silent,
-    say: Say = unheard,
+    say: Log = no_log,
     begins: Callable[[Sequence[Job]], None] = lambda _: None,
     ended: Callable[[Ended], None] = lambda _: None,
 ) -> list[Reproduced]:

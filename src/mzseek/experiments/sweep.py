@@ -25,7 +25,7 @@ from mzseek.io import StrPath, atomic_file
 from mzseek.io.manifest import RUN
 from mzseek.losses import loss_named
 from mzseek.models import ENCODERS, scorer_named
-from mzseek.parallel import Channel, Engine, LocalEngine, Say, unheard
+from mzseek.parallel import Channel, Engine, LocalEngine, Log, no_log
 from mzseek.parallel.engine import Progress, silent
 from mzseek.runs.run import CHECKPOINTS, PREDICTIONS, Run
 
@@ -441,7 +441,7 @@ def run_jobs(
     *,
     engine: Engine | None = None,
     progress: Progress = silent,
-    say: Say = unheard,
+    say: Log = no_log,
     ended: Callable[["Ended"], None] = lambda _: None,
 ) -> dict[str, str]:
     """Run what has not been run, side by side; a trial that fails does not stop the others.

@@ -21,10 +21,10 @@ from mzseek.io.sources import MAX_ROW
 from mzseek.io.text_tables import (
     DELIMITERS,
     first_line,
+    format_names,
     header_names,
-    plain_name,
+    normalise_name,
     require_text,
-    shown_names,
     split_row,
 )
 
@@ -172,7 +172,7 @@ _MOST_LINES = 50  # that a quoted cell may run on over
 
 @dataclass(frozen=True)
 class Form:
-    """How a program writes feature tables: names of columns, as `plain_name` writes them.
+    """How a program writes feature tables: names of columns, as `normalise_name` writes them.
 
     Attributes
     ----------
@@ -295,13 +295,13 @@ class FeatureTable:
         *first, last = (f"{name} ({'; or '.join(all_)})" for name, all_ in examples.items())
         raise InputError(
             path,
-            f"is no table of features: it begins with {shown_names(self._beginning())}; expected "
+            f"is no table of features: it begins with {format_names(self._beginning())}; expected "
             f"columns of {', '.join(first)} or {last}",
         )
 
     def _is_header(self, row: Row) -> bool:
         """Whether a row is the header; then takes the columns from it."""
-        plain = [plain_name(name) for name in row.cells]
+        plain = [normalise_name(name) for name in row.cells]
         for form in FORMS:
             if any(plain.count(name) != 1 for name in (form.mz, *form.others)):
                 continue

@@ -12,7 +12,7 @@ from mzseek.export.feature_tables import Keeping, Lookup, same_feature
 from mzseek.export.tables import BEFORE, JOINED, NUMBERS, decimal, words
 from mzseek.export.writer import Settings
 from mzseek.io import Source, open_source
-from mzseek.io.text_tables import TextTable, header_names, open_table, plain_name, shown_names
+from mzseek.io.text_tables import TextTable, format_names, header_names, normalise_name, open_table
 from mzseek.io.xml_stream import BrokenXmlError, Element, iter_elements
 
 # Names of the two columns of an edge table, as GNPS, MZmine and others spell them.
@@ -177,7 +177,7 @@ class EdgeTable:
         if table is None:
             with source.open() as stream:
                 first = stream.read(2000).decode("utf-8", "replace").splitlines()[0]
-            had = shown_names(header_names(first))
+            had = format_names(header_names(first))
             raise InputError(source.name, _expected("GraphML, nor") + f"; it begins with {had}")
         self._table: TextTable = table
         self._places = _ends(table.names) or (0, 1)
@@ -224,7 +224,7 @@ class EdgeTable:
 
 def _ends(names: Sequence[str]) -> tuple[int, int] | None:
     """Places of the two columns that name features."""
-    plain = [plain_name(name) for name in names]
+    plain = [normalise_name(name) for name in names]
     for one, other in _ENDS:
         if plain.count(one) == 1 and plain.count(other) == 1:
             return plain.index(one), plain.index(other)

@@ -22,9 +22,9 @@ from mzseek.export.output import SET_ASIDE, Output, ensure_not_read
 from mzseek.export.run_record import versions
 from mzseek.export.writer import Settings, Writer
 from mzseek.io import StrPath
-from mzseek.io.manifest import SteadySources
+from mzseek.io.manifest import SourceGuard
 from mzseek.parallel import LocalEngine
-from mzseek.parallel.engine import Progress, Say, silent, unheard
+from mzseek.parallel.engine import Log, Progress, no_log, silent
 
 Make = Callable[[Path, str, Settings], Writer]
 # What the command line calls options, where that is another name.
@@ -76,7 +76,7 @@ def annotate_files(
     force: bool = False,
     jobs: int | None = None,
     progress: Progress = silent,
-    say: Say = unheard,
+    say: Log = no_log,
 ) -> AnnotationRun:
     """Annotate the spectra of files.
 
@@ -106,7 +106,7 @@ def annotate_files(
     files = [Path(path) for path in paths]
     settings = replace(settings or Settings(), read=paths_read(files, setup, settings))
     ensure_not_read(Path(out), settings.read)
-    steady = SteadySources(files)
+    steady = SourceGuard(files)
     annotator = Annotator(setup)  # whatever is missing is told before anything is made
     facts = annotator.facts()
     grouping = grouping or Grouping()
@@ -315,7 +315,7 @@ def _joined(settings: Settings) -> dict[str, Any]:
     return {name: None if path is None else str(path.resolve()) for name, path in tables.items()}
 
 
-def _signature(annotator: Annotator, grouping: Grouping, steady: SteadySources) -> dict[str, str]:
+def _signature(annotator: Annotator, grouping: Grouping, steady: SourceGuard) -> dict[str, str]:
     """Checksums of all that answers depend on, by the name that users have for it."""
     plain = _plain(annotator.setup)
     wanted = plain.pop("wanted")

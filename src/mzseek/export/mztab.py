@@ -17,7 +17,7 @@ from mzseek.chem.identifiers import home_of, link, source_of
 from mzseek.core.errors import AdductError
 from mzseek.export.tables import decimal
 from mzseek.export.writer import Settings, Writer, ranked
-from mzseek.io.text_tables import free_cell
+from mzseek.io.text_tables import text_cell
 from mzseek.version import __version__
 
 NULL = "null"
@@ -36,7 +36,7 @@ def text(value: str) -> str:
     >>> text("a|b"), text(" "), text("=1")
     ('a¦b', 'null', "'=1")
     """
-    cell = free_cell(value).replace(BAR, _OTHER_BAR)
+    cell = text_cell(value).replace(BAR, _OTHER_BAR)
     return f"'{cell}" if cell.startswith('"') else cell or NULL
 
 
@@ -64,7 +64,7 @@ def param(label: str, accession: str, name: str, value: str = "") -> str:
 
 
 def _part(value: str) -> str:
-    plain = free_cell(value).replace('"', "'").replace(BAR, _OTHER_BAR)
+    plain = text_cell(value).replace('"', "'").replace(BAR, _OTHER_BAR)
     return f'"{plain}"' if set(plain) & set(",[]") else plain
 
 

@@ -20,7 +20,7 @@ from mzseek.export.tables import CHANNEL, FIRST, LAST, SkippedTable
 from mzseek.export.writer import JOURNAL, Journal, Rows, Settings, Writer, is_journal
 from mzseek.io import StrPath, content_hash, read_object, sole_writer
 from mzseek.io.manifest import measured, overlap
-from mzseek.io.writing import discard, fault_of_disk, naming_output, publish, remove_leftovers
+from mzseek.io.writing import discard, disk_error_reason, disk_errors, publish, remove_leftovers
 
 # Files of an output folder.
 FILES: "LazyRegistry[type[Writer]]" = LazyRegistry(
@@ -197,7 +197,7 @@ class Output:
         ensure_not_read(self.target, self.settings.read)
         self._held.enter_context(sole_writer(self.target, "annotating"))
         try:
-            with naming_output(self.target):
+            with disk_errors(self.target):
                 remove_leftovers(self.target)
                 self._ensure_replaceable()
                 self._open()
@@ -303,7 +303,7 @@ class Output:
             Rows that another process has made already, by name of file: ``peaks.tsv`` takes the
             most time, and `Peaks.text` makes them.
         """
-        with naming_output(self.target):
+        with disk_errors(self.target):
             for writer in self._writers:
                 if ready and writer.name in ready and isinstance(writer, Rows):
                     writer.put(ready[writer.name])
@@ -355,7 +355,7 @@ class Output:
         list of str
             What the user should read: features that no row of a table has, and the like.
         """
-        with naming_output(self.target):
+        with disk_errors(self.target):
             self.set_aside.flush()  # which writers may read
             said = [line for writer in self._writers for line in writer.finish()]
             self.set_aside.close()
@@ -408,7 +408,7 @@ class Output:
             The disk is full: also where a reader was reporting skipped records at the time.
         """
         self._held.close()
-        reason = fault_of_disk(error) if isinstance(error, Exception) else None
+        reason = disk_error_reason(error) if isinstance(error, Exception) else None
         if reason is not None and not isinstance(error, WriteError):
             raise WriteError(self.target, f"cannot be written ({reason})") from error
 

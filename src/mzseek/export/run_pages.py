@@ -11,9 +11,9 @@ from markupsafe import Markup
 from matplotlib import rc_context
 
 from mzseek.core.errors import DatasetError, RunError
-from mzseek.core.registry import option_texts
+from mzseek.core.registry import format_options
 from mzseek.core.tables import Table, Tabular
-from mzseek.core.text import tell_apart
+from mzseek.core.text import distinct_labels
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import reliability
 from mzseek.evaluation.evaluate import Evaluation, evaluate
@@ -88,7 +88,7 @@ def labelled(shown: Sequence[Shown]) -> dict[str, Shown]:
     RunError
         One run is there twice.
     """
-    labels = tell_apart([each.run.folder for each in shown], taken=(CHANCE,))
+    labels = distinct_labels([each.run.folder for each in shown], taken=(CHANCE,))
     by_label = dict(zip(labels, shown, strict=True))
     if len(by_label) < len(shown):
         twice = next(label for label in labels if labels.count(label) > 1)
@@ -475,7 +475,7 @@ def _options(run: Run) -> str:
     """Options of the loss, or how many features of channels have weights."""
     if (fitted := run.made.fitted) is not None:
         return f"{len(fitted.channels)} channels, fitted"
-    return ", ".join(f"{name} {text}" for name, text in option_texts(run.loss.options))
+    return ", ".join(f"{name} {text}" for name, text in format_options(run.loss.options))
 
 
 def _reliability(runs: dict[str, Shown]) -> Markup | None:

@@ -14,7 +14,7 @@ from mzseek.chem.identifiers import links
 from mzseek.core.errors import MzseekError
 from mzseek.export.writer import Rows, Settings, Spool, Writer, ranked
 from mzseek.fragments import Explanation, explain
-from mzseek.io.text_tables import free_cell, list_cell, list_texts
+from mzseek.io.text_tables import cell_texts, list_cell, text_cell
 from mzseek.spectra import Spectrum
 
 # Plain characters with single blanks between, and first none that a spreadsheet or a reader of
@@ -60,7 +60,7 @@ def words(text: str) -> str:
     if _HARMLESS.fullmatch(text):  # as nearly all are
         return _short(text)
     plain = text.strip()
-    return plain if _NUMBER.fullmatch(plain) else _short(free_cell(text))
+    return plain if _NUMBER.fullmatch(plain) else _short(text_cell(text))
 
 
 def several(texts: Iterable[str]) -> str:
@@ -299,7 +299,7 @@ def _write_table(path: Path, rows: Sequence[list[str]], notes: Mapping[int, str]
         file.write("\t".join(SUMMARY_COLUMNS) + "\n")
         for place, cells in enumerate(rows):
             if place in notes:
-                text = several([*list_texts(cells[column]), notes[place]])
+                text = several([*cell_texts(cells[column]), notes[place]])
                 cells = [*cells[:column], text, *cells[column + 1 :]]
             file.write("\t".join(cells) + "\n")
 

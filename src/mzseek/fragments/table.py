@@ -11,7 +11,7 @@ import numpy.typing as npt
 from rdkit.Chem import Mol
 
 from mzseek.core.errors import MoleculeError
-from mzseek.core.ragged import places, pointers
+from mzseek.core.ragged import gather_indices, pointers
 from mzseek.fragments.fragmentation import (
     BONDS,
     MAX_CLEAVAGES,
@@ -21,12 +21,12 @@ from mzseek.fragments.fragmentation import (
     pieces,
 )
 from mzseek.io.arrays import (
-    GrowingArray,
+    AppendableArray,
+    appendable_arrays,
     check_pointers,
     check_range,
-    growing_arrays,
-    let_go,
     load_array,
+    release_pages,
 )
 from mzseek.io.skipped import Rejects, reporter
 from mzseek.parallel.engine import Progress, silent
@@ -190,7 +190,7 @@ FILES = tuple(name for name, _, _ in (*_OF_MOLECULES, *_OF_PIECES))
 class FragmentWriter:
     """Adds the pieces of molecules to an index that is being made."""
 
-    def __init__(self, arrays: list[GrowingArray]) -> None:
+    def __init__(self, arrays: list[AppendableArray]) -> None:
         self._starts, self._breaks, *self._fragments = arrays
         self._starts.append(np.zeros(1, np.int64))
 
@@ -209,7 +209,7 @@ class FragmentWriter:
 @contextmanager
 def fragment_writer(folder: Path) -> Iterator[FragmentWriter]:
     """The files of an index in a folder that is being made."""
-    with growing_arrays(folder, (*_OF_MOLECULES, *_OF_PIECES)) as arrays:
+    with appendable_arrays(folder, (*_OF_MOLECULES, *_OF_PIECES)) as arrays:
         yield FragmentWriter(arrays)
 
 
@@ -255,11 +255,11 @@ class FragmentIndex:
     def table(self, requested: npt.NDArray[np.integer]) -> FragmentTable:
         """Fragments of the molecules at these places, in this order."""
         rows = np.asarray(requested, np.int64)
-        starts, inside = places(self._starts, rows)
+        starts, inside = gather_indices(self._starts, rows)
         masses, codes, hydrogens, electrons = (array[inside] for array in self._fragments)
         check_range(codes, 0, len(BONDS), self._folder / CODES, self._error, self._again)
         for array in self._fragments:
-            let_go(array)
+            release_pages(array)
         return FragmentTable(
             starts,
             np.asarray(masses),

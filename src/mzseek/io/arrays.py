@@ -76,7 +76,7 @@ def load_array(
     return array
 
 
-def let_go(array: npt.NDArray[Any]) -> None:
+def release_pages(array: npt.NDArray[Any]) -> None:
     """Let go of the pages of a memory-mapped array that were read.
 
     They stay where the system keeps what it has read of files, and no longer count as this
@@ -116,7 +116,7 @@ def check_range(
         raise error(f"{where}: is damaged (it holds {wrong}, expected {low} to {end - 1}){hint}")
 
 
-class GrowingArray:
+class AppendableArray:
     """An ``.npy`` file that rows are appended to; `close` says how many there are.
 
     Parameters
@@ -155,22 +155,22 @@ class GrowingArray:
 
 
 @contextmanager
-def growing_arrays(
+def appendable_arrays(
     folder: Path, forms: Sequence[tuple[str, npt.DTypeLike, Sequence[int]]]
-) -> Iterator[list[GrowingArray]]:
+) -> Iterator[list[AppendableArray]]:
     """Several of them, named in a folder, closed at the end.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as made:
-    ...     with growing_arrays(Path(made), [("a.npy", np.int32, ())]) as (array,):
+    ...     with appendable_arrays(Path(made), [("a.npy", np.int32, ())]) as (array,):
     ...         array.append(np.array([1, 2]))
     ...         array.append(np.array([3]))
     ...     np.load(Path(made, "a.npy")).tolist()
     [1, 2, 3]
     """
-    made = [GrowingArray(folder / name, dtype, row) for name, dtype, row in forms]
+    made = [AppendableArray(folder / name, dtype, row) for name, dtype, row in forms]
     try:
         yield made
     finally:

@@ -15,7 +15,7 @@ from urllib.error import HTTPError
 from urllib.parse import urljoin, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener, urlopen
 
-from mzseek.io.writing import fault_of_disk, naming_output
+from mzseek.io.writing import disk_error_reason, disk_errors
 
 _CHUNK = 1 << 20
 _TIMEOUT = 30.0  # seconds without a byte
@@ -90,7 +90,7 @@ def download(
     for other in target.parent.glob(f".{glob.escape(target.name)}.*.download"):
         if other != partial:
             other.unlink(missing_ok=True)
-    with naming_output(target):
+    with disk_errors(target):
         _receive(url, partial, remote, progress, wait)
         if not remote.is_content_of(partial):
             size = partial.stat().st_size
@@ -147,7 +147,7 @@ def _receive(
                 raise
             reason = error
         except (OSError, http.client.HTTPException) as error:
-            if fault_of_disk(error):
+            if disk_error_reason(error):
                 raise
             reason = error
     raise OSError(f"{str(reason) or repr(reason)}, {_ATTEMPTS} times") from reason

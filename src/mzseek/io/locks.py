@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mzseek.core.errors import BusyError, WriteError
-from mzseek.io.writing import naming_output
+from mzseek.io.writing import disk_errors
 
 if sys.platform == "win32":
     import msvcrt
@@ -57,7 +57,7 @@ def sole_writer(target: Path, doing: str) -> Iterator[None]:
     descriptor = _locked(path, target)
     _held.add(descriptor)
     try:
-        with naming_output(target):
+        with disk_errors(target):
             _sign(descriptor, doing)
         yield
     finally:
@@ -107,7 +107,7 @@ def _why(error: OSError, path: Path) -> str:
 
 
 def _sign(descriptor: int, doing: str) -> None:
-    """Say in the lock file who holds it."""
+    """Log in the lock file who holds it."""
     holder = {
         "doing": doing,
         "process": os.getpid(),

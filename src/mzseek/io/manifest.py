@@ -501,7 +501,7 @@ class BlockSums:
     >>> sums = block_sums(read, 100)
     >>> values[70] = 0.5
     >>> checked = BlockSums(read, 100, sums)
-    >>> checked.are_as_written(np.array([3, 60])), checked.are_as_written(np.array([3, 64]))
+    >>> checked.verify_rows(np.array([3, 60])), checked.verify_rows(np.array([3, 64]))
     (True, False)
     """
 
@@ -509,7 +509,7 @@ class BlockSums:
         self._read, self._rows, self._sums = read, rows, sums
         self._seen = np.zeros(len(sums), np.bool_)
 
-    def are_as_written(self, rows: npt.NDArray[np.integer]) -> bool:
+    def verify_rows(self, rows: npt.NDArray[np.integer]) -> bool:
         """Whether the blocks of these rows are as they were written."""
         blocks = np.unique(np.asarray(rows, np.int64) // BLOCK)
         for block in blocks[~self._seen[blocks]].tolist():
@@ -534,7 +534,7 @@ def _sum(read: Read, rows: int, block: int) -> int:
 _Stamp = tuple[tuple[str, int, int, int, int], ...]
 
 
-class SteadySources:
+class SourceGuard:
     """Files and folders, with the hashes that they had when work on them began.
 
     Parameters

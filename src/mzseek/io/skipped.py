@@ -12,7 +12,7 @@ from functools import lru_cache
 Report = Callable[[str, str], object]
 Rejects = list[tuple[str, str]] | Report
 
-MOST_KINDS = 200
+MAX_KINDS = 200
 OTHER = "other reasons"
 
 # Reasons quote what they refuse: so much of it decides about the kind, and is kept as an example.
@@ -83,7 +83,7 @@ class Groups:
 
     Two reasons are of one kind if they differ only in numbers, quotations and what stands in
     brackets. A kind is worded like its reasons, with ``…`` for what differs among them and without
-    brackets that differ. Memory does not grow with the number of rejects: beyond `MOST_KINDS`
+    brackets that differ. Memory does not grow with the number of rejects: beyond `MAX_KINDS`
     kinds, further ones are counted together, as `OTHER`.
 
     Examples
@@ -106,7 +106,7 @@ class Groups:
         self.total += 1
         fixed, varying = _taken_apart(reason[:_MOST_TEXT])
         gathered = self._gathered.get(fixed)
-        if gathered is None and len(self._gathered) < MOST_KINDS:
+        if gathered is None and len(self._gathered) < MAX_KINDS:
             gathered = self._gathered[fixed] = _Gathered(where, reason, varying)
         elif gathered is None:
             if not self._other.count:

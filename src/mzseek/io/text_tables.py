@@ -31,24 +31,24 @@ def visible(text: str) -> str:
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def free_cell(text: str) -> str:
+def text_cell(text: str) -> str:
     r"""A cell of free text: on one line, without control characters, and no formula.
 
     Examples
     --------
-    >>> free_cell("=cmd|' /C calc'!A0"), free_cell("two\nlines"), free_cell("2-propanol")
+    >>> text_cell("=cmd|' /C calc'!A0"), text_cell("two\nlines"), text_cell("2-propanol")
     ("'=cmd|' /C calc'!A0", 'two lines', '2-propanol')
     """
     shown = visible(" ".join(text.split()))
     return f"'{shown}" if _FORMULA.match(shown) else shown
 
 
-def free_text(cell: str) -> str:
-    """What `free_cell` made a cell of.
+def cell_text(cell: str) -> str:
+    """What `text_cell` made a cell of.
 
     Examples
     --------
-    >>> free_text("'-carotene"), free_text("'t Hooft")
+    >>> cell_text("'-carotene"), cell_text("'t Hooft")
     ('-carotene', "'t Hooft")
     """
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
@@ -63,18 +63,18 @@ def list_cell(values: Iterable[str]) -> str:
     ('caffeine; Coffein', 'a\\; b; c')
     """
     parts = (value.replace("\\", "\\\\").replace(_BETWEEN, "\\; ") for value in values)
-    return free_cell(_BETWEEN.join(parts))
+    return text_cell(_BETWEEN.join(parts))
 
 
-def list_texts(cell: str) -> list[str]:
+def cell_texts(cell: str) -> list[str]:
     r"""What `list_cell` made a cell of.
 
     Examples
     --------
-    >>> list_texts("caffeine; Coffein"), list_texts("a\\; b; c"), list_texts("")
+    >>> cell_texts("caffeine; Coffein"), cell_texts("a\\; b; c"), cell_texts("")
     (['caffeine', 'Coffein'], ['a; b', 'c'], [])
     """
-    texts = [match[1] for match in _PARTS.finditer(free_text(cell))]
+    texts = [match[1] for match in _PARTS.finditer(cell_text(cell))]
     return [re.sub(r"\\(.)", r"\1", part) for part in texts if part]
 
 
@@ -83,8 +83,7 @@ Row = tuple[int, list[str]]
 SetAside = Callable[[int, str], object]
 
 DELIMITERS = "\t;,|"
-MOST_CHARACTERS = MAX_ROW
-MOST_COLUMNS = 10_000
+MAX_COLUMNS = 10_000
 # A quoted cell may run on over lines; one that goes on for longer was never closed.
 _MOST_LINES = 50
 _INSIDE_QUOTES = re.compile(r'(?:[^"]++|"")*+')
@@ -96,18 +95,18 @@ _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1a]")
 
 
-def plain_name(name: str) -> str:
+def normalise_name(name: str) -> str:
     """A column's name without case, blanks and marks.
 
     Examples
     --------
-    >>> plain_name("Canonical SMILES"), plain_name("precursor_mz"), plain_name("m/z")
+    >>> normalise_name("Canonical SMILES"), normalise_name("precursor_mz"), normalise_name("m/z")
     ('canonicalsmiles', 'precursormz', 'mz')
     """
     return _MARKS.sub("", name.lower()) if len(name) <= _LONGEST_NAME else name
 
 
-def sole_column(
+def find_column(
     file: object, names: Sequence[str], wanted: Sequence[str], *, exact: bool = False
 ) -> int | None:
     """Place of the first of several names that a header has; two columns of that name are refused.
@@ -119,7 +118,7 @@ def sole_column(
     names : sequence of str
         The header's.
     wanted : sequence of str
-        By preference, as `plain_name` writes them.
+        By preference, as `normalise_name` writes them.
     exact : bool
         Compare names as they are, but for blanks around them.
 
@@ -135,19 +134,19 @@ def sole_column(
 
     Examples
     --------
-    >>> sole_column("a.csv", ["Name", "isomeric_smiles", "SMILES"], ("smiles", "isomericsmiles"))
+    >>> find_column("a.csv", ["Name", "isomeric_smiles", "SMILES"], ("smiles", "isomericsmiles"))
     2
-    >>> sole_column("a.csv", ["smiles", "name", "SMILES"], ("smiles",))
+    >>> find_column("a.csv", ["smiles", "name", "SMILES"], ("smiles",))
     Traceback (most recent call last):
     ...
     mzseek.core.errors.InputError: a.csv: columns 1 ('smiles') and 3 ('SMILES') have one name, \
 expected one column of it
     """
-    if len(names) > MOST_COLUMNS:
-        raise InputError(file, f"has {len(names):,} columns, expected at most {MOST_COLUMNS:,}")
+    if len(names) > MAX_COLUMNS:
+        raise InputError(file, f"has {len(names):,} columns, expected at most {MAX_COLUMNS:,}")
     places_of: dict[str, list[int]] = {}
     for place, name in enumerate(names):
-        places_of.setdefault(name.strip() if exact else plain_name(name), []).append(place)
+        places_of.setdefault(name.strip() if exact else normalise_name(name), []).append(place)
     for name in wanted:
         places = places_of.get(name, []) if name else []
         if len(places) > 1:
@@ -161,7 +160,7 @@ expected one column of it
     return None
 
 
-def shown_names(names: Sequence[str]) -> str:
+def format_names(names: Sequence[str]) -> str:
     """Names of columns for a message, the first few of them."""
     shown = ", ".join(repr(name.strip()[:40]) for name in names[:_SHOWN])
     more = len(names) - _SHOWN
@@ -302,7 +301,7 @@ def _cells_over_lines(
                 return None
             ahead.append(line)
         size += len(ahead[place][1])
-        if size > MOST_CHARACTERS:
+        if size > MAX_ROW:
             return None
         row.add(ahead[place][1])
         if not row.is_open:
@@ -378,8 +377,8 @@ class _Row:
 
 def is_too_long(line: str) -> bool:
     """Whether a line is longer than a row may be."""
-    return len(line) > MOST_CHARACTERS or isinstance(line, LongLine)
+    return len(line) > MAX_ROW or isinstance(line, LongLine)
 
 
 def _too_long() -> str:
-    return f"is longer than {MOST_CHARACTERS:,} characters"
+    return f"is longer than {MAX_ROW:,} characters"

@@ -24,8 +24,8 @@ _RUST = re.compile(r"\(os error (\d+)\)")  # safetensors has errors of its own, 
 
 
 @contextlib.contextmanager
-def naming_output(target: Path) -> Iterator[None]:
-    """Say of ``target`` that it cannot be written, whichever library was writing.
+def disk_errors(target: Path) -> Iterator[None]:
+    """Log of ``target`` that it cannot be written, whichever library was writing.
 
     Raises
     ------
@@ -37,20 +37,20 @@ def naming_output(target: Path) -> Iterator[None]:
     except WriteError as error:  # of a part of it, which has a hidden name
         raise WriteError(target, error.reason) from error
     except Exception as error:
-        reason = fault_of_disk(error)
+        reason = disk_error_reason(error)
         if reason is None:
             raise
         raise WriteError(target, f"cannot be written ({reason})") from error
 
 
-def fault_of_disk(error: Exception) -> str | None:
+def disk_error_reason(error: Exception) -> str | None:
     """What the disk said, if it was the disk.
 
     Examples
     --------
-    >>> fault_of_disk(OSError(errno.ENOSPC, "Error writing bytes to file. Detail: ..."))
+    >>> disk_error_reason(OSError(errno.ENOSPC, "Error writing bytes to file. Detail: ..."))
     'No space left on device'
-    >>> fault_of_disk(ValueError("something else"))
+    >>> disk_error_reason(ValueError("something else"))
     """
     number = error.errno if isinstance(error, OSError) else None
     if number is None and (match := _RUST.search(str(error))):
@@ -84,7 +84,7 @@ def atomic_directory(target: Path) -> Iterator[Path]:
     except OSError as error:
         raise WriteError(target, f"cannot be made ({error.strerror})") from error
     try:
-        with _terminate_as_interrupt(), naming_output(target):
+        with _terminate_as_interrupt(), disk_errors(target):
             yield partial
             partial.chmod(0o755)  # mkdtemp makes folders that only their owner can read
             publish(partial, target)
@@ -113,7 +113,7 @@ def atomic_file(target: Path) -> Iterator[Path]:
     except OSError as error:
         raise WriteError(target, f"cannot be made ({error.strerror})") from error
     try:
-        with naming_output(target):
+        with disk_errors(target):
             yield partial
             partial.replace(target)
     finally:

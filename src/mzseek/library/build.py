@@ -16,8 +16,8 @@ from mzseek.core.errors import LibraryError
 from mzseek.core.ragged import pointers
 from mzseek.io import StrPath, atomic_directory, sole_writer
 from mzseek.io.arrays import save_array
-from mzseek.io.manifest import SteadySources, ensure_replaceable
-from mzseek.io.text_tables import free_cell
+from mzseek.io.manifest import SourceGuard, ensure_replaceable
+from mzseek.io.text_tables import text_cell
 from mzseek.library.library import (
     INTENSITIES,
     KIND,
@@ -106,7 +106,7 @@ def _paths(paths: StrPath | Sequence[StrPath]) -> list[Path]:
 
 
 def _make(files: list[Path], out: Path, old: Library | None, progress: Progress) -> Library:
-    steady = SteadySources(files)
+    steady = SourceGuard(files)
     gathered = _Gathered(old)
     before = len(gathered.records)
     for path in files:
@@ -122,7 +122,7 @@ def _make(files: list[Path], out: Path, old: Library | None, progress: Progress)
     listed = old.rejects_text() if old else _HEAD
     with atomic_directory(out) as folder:
         gathered.write(folder)
-        listed += "".join(f"{free_cell(at)}\t{free_cell(why)}\n" for at, why in gathered.rejects)
+        listed += "".join(f"{text_cell(at)}\t{text_cell(why)}\n" for at, why in gathered.rejects)
         (folder / REJECTS).write_text(listed, encoding="utf-8")
         steady.ensure_unchanged()
         sources = [{"name": path.name, "sha256": steady.hashes[path]} for path in files]

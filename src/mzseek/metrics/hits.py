@@ -167,7 +167,7 @@ def rank_counts(scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayL
     """
     scores, lists = read_values(scores, counts, "scores", _WORDS)
     labels = read_labels(labels, lists, _WORDS)
-    level = lists.spread(lists.max(np.where(labels, scores, -np.inf)))
+    level = lists.repeat_per_list(lists.max(np.where(labels, scores, -np.inf)))
     tied = scores == level
     # No labelled candidate is better than the best labelled one, so these are all unlabelled.
     better = scores > level

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from mzseek.core.errors import ModelError
-from mzseek.core.registry import ComponentConfig, NoOptions, choose, load, option, part_from
+from mzseek.core.registry import ComponentConfig, NoOptions, choose, component_from, load, option
 
 if TYPE_CHECKING:
     from mzseek.models.encoders import Encoder
@@ -377,8 +377,8 @@ class ModelSpec:
             if type(description[name]) is not int or description[name] < 1:
                 raise ModelError(f"{name} is {repr(description[name])[:40]}, expected 1 or more")
         return cls(
-            part_from(ENCODERS, description["encoder"], "encoder", ModelError),
-            part_from(SCORERS, description["scorer"], "scorer", ModelError),
+            component_from(ENCODERS, description["encoder"], "encoder", ModelError),
+            component_from(SCORERS, description["scorer"], "scorer", ModelError),
             description["bins"],
             description["bits"],
         )
@@ -386,12 +386,12 @@ class ModelSpec:
 
 def encoder_part(name: str, options: Mapping[str, Any] | None = None) -> ComponentConfig:
     """An encoder with these options and the defaults of the others."""
-    return part_from(ENCODERS, {"name": name, "options": options or {}}, "encoder", ModelError)
+    return component_from(ENCODERS, {"name": name, "options": options or {}}, "encoder", ModelError)
 
 
 def scorer_part(name: str, options: Mapping[str, Any] | None = None) -> ComponentConfig:
     """A scorer with these options and the defaults of the others."""
-    return part_from(SCORERS, {"name": name, "options": options or {}}, "scorer", ModelError)
+    return component_from(SCORERS, {"name": name, "options": options or {}}, "scorer", ModelError)
 
 
 def build(spec: ModelSpec, *, seed: int | None = None) -> "Retriever":

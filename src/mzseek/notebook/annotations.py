@@ -15,7 +15,7 @@ from mzseek.annotation.annotation import Answer, Candidate, Floats, Reference
 from mzseek.annotation.annotator import Annotator, SkippedFeature, answered, answers
 from mzseek.annotation.answering import Wanted
 from mzseek.annotation.candidates import read_formulas
-from mzseek.annotation.features import fault_of, plain_name
+from mzseek.annotation.features import fault_of, normalise_name
 from mzseek.annotation.hypotheses import Ions, stated_tolerances, tolerances
 from mzseek.annotation.reading import FeatureFiles, Grouping, features_of, warnings_of
 from mzseek.annotation.scoring import tolerance_of
@@ -561,7 +561,7 @@ def _known_formulas(
     formulas: StrPath | Mapping[str, str] | None,
 ) -> tuple[tuple[str, str], ...]:
     if formulas is None or isinstance(formulas, Mapping):
-        return tuple((plain_name(str(name)), text) for name, text in (formulas or {}).items())
+        return tuple((normalise_name(str(name)), text) for name, text in (formulas or {}).items())
     return tuple(read_formulas(formulas).items())
 
 

@@ -16,7 +16,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from multiprocessing.connection import Client, Connection, Listener
 from typing import Any, Protocol, TypeVar
 
-Say = Callable[[str], None]  # gets a line at a time
+Log = Callable[[str], None]  # gets a line at a time
 
 
 class Progress(Protocol):
@@ -30,7 +30,7 @@ def silent(stage: str, done: int, total: int | None = None) -> None:
     """Nobody watches."""
 
 
-def unheard(line: str) -> None:
+def no_log(line: str) -> None:
     """Nobody listens."""
 
 
@@ -59,12 +59,12 @@ class Channel(ABC):
         """Tell something in a line."""
 
 
-class Direct(Channel):
+class LocalChannel(Channel):
     """To callables of this process."""
 
     is_elsewhere = False
 
-    def __init__(self, progress: Progress, say: Say) -> None:
+    def __init__(self, progress: Progress, say: Log) -> None:
         self._progress, self._say = progress, say
 
     def progress(self, stage: str, done: int, total: int | None = None) -> None:
@@ -102,12 +102,12 @@ class Sender(Channel):
         """Wait until all that was sent has arrived."""
 
 
-def pass_on(message: str, progress: Progress, say: Say) -> None:
+def dispatch(message: str, progress: Progress, say: Log) -> None:
     """Hand a message to whoever watches.
 
     Examples
     --------
-    >>> pass_on('["say", "warning: slow"]', lambda *_: None, print)
+    >>> dispatch('["say", "warning: slow"]', lambda *_: None, print)
     warning: slow
     """
     kind, *said = json.loads(message)
@@ -117,8 +117,8 @@ def pass_on(message: str, progress: Progress, say: Say) -> None:
         say(*said)
 
 
-class Socket(Sender):
-    """To the `Post` of another process of this machine.
+class SocketChannel(Sender):
+    """To the `MessageServer` of another process of this machine.
 
     Each process has a connection of its own: one that is killed while it tells something keeps
     nobody else from telling.
@@ -149,7 +149,7 @@ class Socket(Sender):
         self._connection = None
 
 
-class Post:
+class MessageServer:
     """Where this process gets what its workers tell, as long as it is entered.
 
     Threads only gather: whoever watches is called by `deliver`, in the caller's own thread.
@@ -163,7 +163,7 @@ class Post:
         self._told: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._is_closed = False
 
-    def __enter__(self) -> "Post":
+    def __enter__(self) -> "MessageServer":
         threading.Thread(target=self._accept, name="post", daemon=True).start()
         return self
 
@@ -173,15 +173,15 @@ class Post:
             Client(self._listener.address).close()
         self._listener.close()
 
-    def channel(self) -> Socket:
+    def channel(self) -> SocketChannel:
         """What a worker gets to tell by."""
-        return Socket(self._listener.address, self._key)
+        return SocketChannel(self._listener.address, self._key)
 
-    def deliver(self, progress: Progress, say: Say) -> None:
+    def deliver(self, progress: Progress, say: Log) -> None:
         """Hand on what has come."""
         with contextlib.suppress(queue.Empty):
             while True:
-                pass_on(self._told.get_nowait(), progress, say)
+                dispatch(self._told.get_nowait(), progress, say)
 
     def _accept(self) -> None:
         while True:
@@ -257,7 +257,7 @@ class Engine(ABC):
         batches: Iterable[Batch],
         *,
         progress: Progress = silent,
-        say: Say = unheard,
+        say: Log = no_log,
     ) -> Iterator[Result]:
         """As `results`, of few pieces of work that take long, such as training a run.
 

@@ -15,15 +15,15 @@ from typing import Any, Generic, TypeVar
 from mzseek.core.errors import KilledError
 from mzseek.parallel.engine import (
     Channel,
-    Direct,
     Engine,
-    Post,
+    LocalChannel,
+    Log,
+    MessageServer,
     Progress,
-    Say,
-    Socket,
+    SocketChannel,
     in_order,
+    no_log,
     silent,
-    unheard,
 )
 
 _POLL = 0.5  # seconds between looks whether the parent is there
@@ -59,7 +59,7 @@ def hear_ctrl_c() -> None:
 
 
 @contextlib.contextmanager
-def ctrl_c_kept() -> Iterator[None]:
+def restoring_sigint() -> Iterator[None]:
     """Call RDKit in the block; Ctrl-C does afterwards what it did before."""
     try:
         yield
@@ -165,7 +165,7 @@ Result = TypeVar("Result")
 _kept: dict[Hashable, Any] = {}
 
 
-class WithOpened(Generic[Thing, Batch, Result]):
+class OpenedOnce(Generic[Thing, Batch, Result]):
     """Work for an engine that reads something which each process opens once.
 
     Parameters
@@ -179,8 +179,8 @@ class WithOpened(Generic[Thing, Batch, Result]):
 
     Examples
     --------
-    >>> work = WithOpened(lambda folder, batch: folder + batch, str.upper, "data/")
-    >>> with opened_within():
+    >>> work = OpenedOnce(lambda folder, batch: folder + batch, str.upper, "data/")
+    >>> with opened_scope():
     ...     [work(batch) for batch in ("a", "b")]
     ['DATA/a', 'DATA/b']
     """
@@ -203,7 +203,7 @@ class WithOpened(Generic[Thing, Batch, Result]):
 
 
 @contextmanager
-def opened_within() -> Iterator[None]:
+def opened_scope() -> Iterator[None]:
     """Whatever is opened within is let go at the end, and what was open before is open again.
 
     Work that has something open may itself hand out work: to lose the first at the end of the
@@ -251,13 +251,13 @@ class LocalEngine(Engine):
         batches: Iterable[Batch],
         *,
         progress: Progress = silent,
-        say: Say = unheard,
+        say: Log = no_log,
     ) -> Iterator[Result]:
         """See `Engine.long_results`."""
         if self.jobs == 1:
-            yield from _done_here(partial(_told_here, work, Direct(progress, say)), batches)
+            yield from _done_here(partial(_told_here, work, LocalChannel(progress, say)), batches)
             return
-        with Post() as post:
+        with MessageServer() as post:
             deliver = partial(post.deliver, progress, say)
             telling = partial(_told_by_socket, work, post.channel())
             yield from self._done_by_processes(telling, batches, deliver)
@@ -308,7 +308,7 @@ class LocalEngine(Engine):
 
 
 def _done_here(work: Callable[[Batch], Result], batches: Iterable[Batch]) -> Iterator[Result]:
-    with opened_within():
+    with opened_scope():
         for batch in batches:
             try:
                 done = work(batch)
@@ -322,7 +322,7 @@ def _told_here(work: Callable[[Batch, Channel], Result], channel: Channel, batch
 
 
 def _told_by_socket(
-    work: Callable[[Batch, Channel], Result], channel: Socket, batch: Batch
+    work: Callable[[Batch, Channel], Result], channel: SocketChannel, batch: Batch
 ) -> Result:
     try:
         return work(batch, channel)

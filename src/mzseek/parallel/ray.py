@@ -9,13 +9,13 @@ from mzseek.core.registry import check_name
 from mzseek.parallel.engine import (
     Channel,
     Engine,
+    Log,
     Progress,
-    Say,
     Sender,
+    dispatch,
     in_order,
-    pass_on,
+    no_log,
     silent,
-    unheard,
 )
 from mzseek.parallel.processes import LocalEngine
 
@@ -57,14 +57,14 @@ class RayEngine(Engine):
         batches: Iterable[Batch],
         *,
         progress: Progress = silent,
-        say: Say = unheard,
+        say: Log = no_log,
     ) -> Iterator[Result]:
         """See `Engine.long_results`."""
         with self._connected() as ray:
             mailbox = ray.remote(num_cpus=0)(Mailbox).remote()
 
             def task(batch: Batch) -> Result:
-                channel = ToMailbox(mailbox)
+                channel = MailboxChannel(mailbox)
                 try:
                     return work(batch, channel)
                 finally:
@@ -72,7 +72,7 @@ class RayEngine(Engine):
 
             def deliver() -> None:
                 for message in ray.get(mailbox.take.remote()):
-                    pass_on(message, progress, say)
+                    dispatch(message, progress, say)
 
             yield from self._done_by_workers(ray, task, batches, deliver)
 
@@ -137,7 +137,7 @@ class Mailbox:
         return kept
 
 
-class ToMailbox(Sender):
+class MailboxChannel(Sender):
     """To a `Mailbox` on the cluster."""
 
     def __init__(self, mailbox: Any) -> None:

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from mzseek.core.errors import InputError, ModelError, MzseekError, RunError
-from mzseek.core.registry import ComponentConfig, check_name, part_from
+from mzseek.core.registry import ComponentConfig, check_name, component_from
 from mzseek.datasets.prepared import Prepared
 from mzseek.io import StrPath, atomic_file
 from mzseek.io.manifest import RUN, Manifest, check_fields, parse_object
 from mzseek.io.sources import MAX_ROW
-from mzseek.io.text_tables import sole_column, split_row
+from mzseek.io.text_tables import find_column, split_row
 from mzseek.losses import LOSSES, loss_named
 from mzseek.models import BASELINES, ENCODERS, SCORERS, ModelSpec, encoder_named, scorer_named
 from mzseek.version import __version__
@@ -128,9 +128,9 @@ class Description:
             check_fields(model, _MODEL, "its model", RunError)
         encoder = model.get("encoder")
         return cls(
-            loss=part_from(LOSSES, description["loss"], "loss", RunError),
-            scorer=part_from(SCORERS, model.get("scorer"), "scorer", RunError),
-            encoder=None if baseline else part_from(ENCODERS, encoder, "encoder", RunError),
+            loss=component_from(LOSSES, description["loss"], "loss", RunError),
+            scorer=component_from(SCORERS, model.get("scorer"), "scorer", RunError),
+            encoder=None if baseline else component_from(ENCODERS, encoder, "encoder", RunError),
             baseline=baseline,
             bins=model.get("bins"),
             bits=model.get("bits"),
@@ -473,7 +473,7 @@ def _check_header(path: Path) -> None:
         names = split_row(file.readline(MAX_ROW).decode("utf-8", "replace"), ",") or []
     [(name, _)] = Counter(names).most_common(1) or [("", 0)]
     try:
-        sole_column(path, names, [name.strip()], exact=True)
+        find_column(path, names, [name.strip()], exact=True)
     except InputError as error:
         raise RunError(str(error)) from error
 

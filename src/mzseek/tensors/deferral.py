@@ -85,7 +85,7 @@ class Deferred:
 
 
 def accept_deferred(weight: Tensor) -> None:
-    """Say that whoever trains this weight reads `deferred` beside ``grad``."""
+    """Log that whoever trains this weight reads `deferred` beside ``grad``."""
     if not hasattr(weight, _ATTRIBUTE):
         setattr(weight, _ATTRIBUTE, None)
 

@@ -26,7 +26,7 @@ from mzseek.metrics import metric
 from mzseek.models import ModelSpec, Output, Retriever, build
 from mzseek.models.layers import device
 from mzseek.models.model import TorchNetwork, arrays_of
-from mzseek.parallel.engine import Progress, Say
+from mzseek.parallel.engine import Log, Progress
 from mzseek.runs.checkpoints import model_for, save_weights
 from mzseek.runs.predictions import predict
 from mzseek.runs.run import BEST, Run
@@ -299,7 +299,7 @@ class Callbacks:
         maker: BatchMaker,
         queries: npt.NDArray[np.int64],
         progress: Progress,
-        say: Say,
+        say: Log,
         chart: Chart = lambda numbers, step: None,
     ) -> None:
         self.run, self.spec, self.order = run, spec, order
@@ -456,7 +456,7 @@ def _line(
     return f"step {step:,} of {steps:,}, epoch {epoch:.1f}: loss {loss:.4g}, {', '.join(numbers)}"
 
 
-def fit(run: Run, prepared: Prepared, *, tensorboard: bool, progress: Progress, say: Say) -> None:
+def fit(run: Run, prepared: Prepared, *, tensorboard: bool, progress: Progress, say: Log) -> None:
     """Train a run's model to its end, from the beginning or from its last validation.
 
     Parameters
@@ -512,7 +512,7 @@ def _offset(run: Run, prepared: Prepared, options: Options, progress: Progress) 
 
 
 def _training_set(
-    prepared: Prepared, learner: Learner, say: Say
+    prepared: Prepared, learner: Learner, say: Log
 ) -> tuple[BatchMaker, TrainingOrder]:
     """What batches are made of, and in which order."""
     options, model = learner.options, learner.model

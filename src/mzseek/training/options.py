@@ -13,11 +13,11 @@ from mzseek.core.registry import (
     ComponentConfig,
     check_name,
     check_ranges,
+    component_from,
     described,
     option,
     option_from_text,
     options_from,
-    part_from,
 )
 from mzseek.datasets.prepared import Prepared
 from mzseek.losses import LOSSES, Loss, loss_named
@@ -242,7 +242,7 @@ class Options(TrainingOptions):
             name = next(iter(given["encoder"]))
             raise RunError(f"model {model}: option {name!r} is unknown, it has no options")
         options = cls(
-            loss=part_from(LOSSES, trained, "loss", LossError),
+            loss=component_from(LOSSES, trained, "loss", LossError),
             encoder=None if baseline else encoder_part(model, given.get("encoder")),
             scorer=scorer_part(loss_named(loss).scorer, given.get("scorer")),
             baseline=baseline,
@@ -422,7 +422,7 @@ def training_bytes(spec: ModelSpec, batch: int) -> float:
 
 def _with(spec: ModelSpec, **options: int) -> ModelSpec:
     """The same with other options of the encoder."""
-    return replace(spec, encoder=spec.encoder.having(**options))
+    return replace(spec, encoder=spec.encoder.replace(**options))
 
 
 def _parameters(spec: ModelSpec) -> float:

@@ -17,7 +17,7 @@ from mzseek.io import atomic_directory, read_object
 from mzseek.io.manifest import check_fields
 from mzseek.models import Retriever
 from mzseek.models.model import as_arrays
-from mzseek.parallel.engine import Say
+from mzseek.parallel.engine import Log
 from mzseek.runs.checkpoints import digest, kept_model, read_arrays
 from mzseek.runs.run import Run
 from mzseek.training.optimizer import ClippedAdam
@@ -239,7 +239,7 @@ def _with_lists(prepared: Prepared, fold: str, setting: str) -> int:
     return count
 
 
-def begin(model: Retriever, prepared: Prepared, options: Options, say: Say) -> None:
+def begin(model: Retriever, prepared: Prepared, options: Options, say: Log) -> None:
     """Put into a fresh model what its options say that it begins with."""
     if options.start_from:
         weights = first_stage(options, prepared)

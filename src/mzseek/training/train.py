@@ -12,7 +12,7 @@ from mzseek.io import StrPath, sole_writer
 from mzseek.io.manifest import RUN
 from mzseek.models.layers import machine, threads_set
 from mzseek.parallel import Channel, Engine, LocalEngine
-from mzseek.parallel.engine import Progress, Say, keep_freed_memory, silent, unheard
+from mzseek.parallel.engine import Log, Progress, keep_freed_memory, no_log, silent
 from mzseek.runs.checkpoints import kept_model
 from mzseek.runs.predictions import label_of, predict_fold, random_fold
 from mzseek.runs.run import Run
@@ -31,7 +31,7 @@ def train(
     resume: bool = False,
     tensorboard: bool = False,
     progress: Progress = silent,
-    say: Say = unheard,
+    say: Log = no_log,
 ) -> Run:
     """Train a model, validate it, keep its best weights by each metric, and its predictions.
 
@@ -85,7 +85,7 @@ def train(
             return run
 
 
-def _begun(out: Path, options: Options, prepared: Prepared, say: Say) -> Run:
+def _begun(out: Path, options: Options, prepared: Prepared, say: Log) -> Run:
     """A new run, whose options are complete."""
     steps = check_run(prepared, options)
     options = for_steps(options, steps)
@@ -177,7 +177,7 @@ def train_several(
     processes: int | None = None,
     engine: Engine | None = None,
     progress: Progress = silent,
-    say: Say = unheard,
+    say: Log = no_log,
 ) -> dict[str, Run]:
     """Train runs side by side, one thread each.
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mzseek.cli.commands.evaluate import show_beliefs
-from mzseek.core.text import tell_apart
+from mzseek.core.text import distinct_labels
 from mzseek.decision import UTILITIES
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.information_gain import bits_of
@@ -269,7 +269,7 @@ def test_any_name_of_a_run_is_shown_and_does_nothing(
     status, text, err = mzseek("evaluate", tmp_path / name, "--no-decode")
     assert (status, err) == (0, "")
     assert not set(text) & {"\x1b", "\x07", "\r", "\udcff"}
-    [label] = tell_apart([tmp_path / name])
+    [label] = distinct_labels([tmp_path / name])
     shown = "".join(text.split())
     assert "".join(label.split())[:20] in shown
 

@@ -11,12 +11,12 @@ from mzseek.database.formats.tables import (
     record_of,
     require_columns,
 )
-from mzseek.io.text_tables import plain_name
+from mzseek.io.text_tables import normalise_name
 
 
 def test_names_are_written_as_they_are_compared() -> None:
     for names in KNOWN.values():
-        assert [plain_name(name) for name in names] == list(names)
+        assert [normalise_name(name) for name in names] == list(names)
         assert len(set(names)) == len(names)
 
 

@@ -28,7 +28,7 @@ def test_it_never_sees_the_spectrum(asked: LabelledQueries, lessons: TrainingSet
 def test_it_learns_what_marks_the_truth(asked: LabelledQueries, lessons: TrainingSet) -> None:
     # As if people measured, of each list, the molecule with the most kinds of surroundings.
     size = np.diff(asked.lists.molecules.fingerprints(asked.lists.candidates).indptr)
-    largest = size == asked.lists.ragged.spread(asked.lists.ragged.max(size))
+    largest = size == asked.lists.ragged.repeat_per_list(asked.lists.ragged.max(size))
     channel = Prior(PriorOptions(l2=1e-3))
     learned = channel.learn(replace(lessons, questions=replace(asked, labels=largest)))
     said = channel.features(learned, asked.lists)[:, 0]

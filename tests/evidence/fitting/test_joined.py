@@ -20,7 +20,7 @@ def test_the_rows_of_a_setting_are_its_lists(small: Prepared) -> None:
         expected = np.array(lists.molecules.smiles)[lists.candidates]
         assert named[joined.lists.candidates[rows]].tolist() == expected.tolist()
         owner = np.repeat(here, counts)
-        assert np.array_equal(joined.lists.ragged.owner[rows], owner)
+        assert np.array_equal(joined.lists.ragged.list_index[rows], owner)
 
 
 def test_what_lists_share_is_there_once(small: Prepared) -> None:

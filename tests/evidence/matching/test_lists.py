@@ -85,7 +85,7 @@ def test_no_list_is_scored_by_what_learned_from_its_group(simulate) -> None:
         given = with_other_truths(taught, np.flatnonzero(groups[15:] == changed))
         return cross_fitted(lists, groups, given, groups[15:], given.fit(0.03))
 
-    plain, owner = scores(None), groups[lists.ragged.owner]
+    plain, owner = scores(None), groups[lists.ragged.list_index]
     for group in (0, 1, 2):
         other = scores(group)
         assert (other[owner == group] == plain[owner == group]).all()

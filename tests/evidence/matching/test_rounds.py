@@ -80,7 +80,7 @@ def test_lists_depend_on_those_that_teach_alone(simulate) -> None:
     one = matched_lists(pool, roles, np.arange(300))
     other = matched_lists(changed, roles, np.arange(300))
     assert (one.scores == other.scores).all()
-    owner = pool.ragged.owner
+    owner = pool.ragged.list_index
     same = ~np.isin(owner[one.drawn.candidates], quiet)
     kept = ~np.isin(owner[other.drawn.candidates], quiet)
     assert (one.drawn.candidates[same] == other.drawn.candidates[kept]).all()
@@ -118,5 +118,5 @@ def test_every_molecule_has_a_list_or_a_reason(simulate) -> None:
     found = simulated.lists.only(drawn.which, drawn.candidates)
     assert (found.ragged.sum(found.labels, np.int64) == 1).all()
     assert found.counts.max() <= 10
-    whole = simulated.lists.ragged.owner[drawn.candidates]
+    whole = simulated.lists.ragged.list_index[drawn.candidates]
     assert (np.unique(whole) == drawn.which).all()

@@ -272,11 +272,11 @@ def annotate(
 
     Example: mzseek annotate my.mgf --out answers
     """
-    from mzseek.core.compiled import machine_code_is_kept, stay_plain
+    from mzseek.core.compiled import disable_compilation, has_compiled_cache
 
     few = database is None and _count(spectra, _FEW_SPECTRA + 1) <= _FEW_SPECTRA
-    if few and not machine_code_is_kept():
-        stay_plain()
+    if few and not has_compiled_cache():
+        disable_compilation()
     from mzseek.annotation.answering import Wanted
     from mzseek.annotation.hypotheses import Ions
     from mzseek.annotation.reading import Grouping
@@ -360,7 +360,7 @@ def _run(
 
 
 def _why_nothing(records: int, features: int) -> str:
-    """Say why no feature has a candidate."""
+    """Log why no feature has a candidate."""
     from mzseek.cli.output import counted
 
     if not records:

@@ -106,7 +106,7 @@ def write_molecules(
 
 
 def _cells(table: Any, names: tuple[str, ...]) -> Iterator[list[str]]:
-    from mzseek.io.text_tables import free_cell, list_cell, visible
+    from mzseek.io.text_tables import list_cell, text_cell, visible
 
     def cell(name: str, value: Any) -> str:
         if isinstance(value, list):
@@ -115,7 +115,7 @@ def _cells(table: Any, names: tuple[str, ...]) -> Iterator[list[str]]:
             return f"{round(value, 3) + 0.0:.3f}"  # never -0.000
         if isinstance(value, float):
             return f"{value:.6f}"
-        return free_cell(value) if name == "query" else visible(value)
+        return text_cell(value) if name == "query" else visible(value)
 
     columns = [table[name].to_pylist() for name in names]
     for row in zip(*columns, strict=True):

@@ -14,7 +14,7 @@ from mzseek.cli.options import AsJson, Fold, Identity, Similarity, TieRule, eith
 from mzseek.cli.output import counted, new_table, plain, print_json, say, show, watched
 from mzseek.core.errors import RunError
 from mzseek.core.registry import FOLDS, IDENTITIES, TIES, TOGETHER, check_name
-from mzseek.core.text import tell_apart
+from mzseek.core.text import distinct_labels
 
 
 @dataclass(frozen=True)
@@ -496,7 +496,7 @@ def evaluate(
     for warning in opened.facts["warnings"]:
         say(f"[yellow]warning:[/yellow] {plain(warning)}")
     folders = list(dict.fromkeys(each for each in (run, control, prior) if each))
-    label = dict(zip(folders, tell_apart(folders, taken=(_GAIN, CHANCE)), strict=True))
+    label = dict(zip(folders, distinct_labels(folders, taken=(_GAIN, CHANCE)), strict=True))
     _show(found, [label[each] for each in folders], against, label[prior] if prior else _UNIFORM)
     if distance:
         _say_distance(distance)

@@ -134,14 +134,14 @@ def search(
 
 
 def _write(found: "Matches") -> None:
-    from mzseek.io.text_tables import free_cell
+    from mzseek.io.text_tables import text_cell
 
     table = found.to_table()
     writer = csv.writer(sys.stdout, delimiter="\t", lineterminator="\n")
     writer.writerow(table.columns)
     for row in table:
         writer.writerow(
-            f"{value:.6f}" if isinstance(value, float) else free_cell(str(value))
+            f"{value:.6f}" if isinstance(value, float) else text_cell(str(value))
             for value in row.values()
         )
 

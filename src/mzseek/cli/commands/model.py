@@ -312,13 +312,13 @@ def _tell(made: "Bundle") -> None:
 
 
 def _write_records(opened: "Bundle") -> None:
-    from mzseek.io.text_tables import free_cell
+    from mzseek.io.text_tables import text_cell
 
     table = opened.library.records
     writer = csv.writer(sys.stdout, delimiter="\t", lineterminator="\n")
     writer.writerow(table.column_names)
     for row in table.to_pylist():
-        writer.writerow(free_cell(str(value)) for value in row.values())
+        writer.writerow(text_cell(str(value)) for value in row.values())
 
 
 def _show(opened: "Bundle") -> None:

@@ -671,7 +671,7 @@ def _check_outputs(files: Sequence[Path], svg: Path | None, rejects: Path | None
 
 
 def _refuse_own_folder(path: Path) -> None:
-    """Say what it is and which command shows it, where it is a folder that mzseek made."""
+    """Log what it is and which command shows it, where it is a folder that mzseek made."""
     for kind, (name, hint) in OWN_FOLDERS.items():
         file = path / name
         if path.is_dir() and file.is_file() and _kind_in(file) == kind:

@@ -11,7 +11,7 @@ from mzseek.database.records import MoleculeRecord
 from mzseek.io import LongLine, Source, text_lines
 from mzseek.io.skipped import Report
 from mzseek.io.sources import MAX_SDF_RECORD
-from mzseek.io.text_tables import plain_name
+from mzseek.io.text_tables import normalise_name
 
 MAX_RECORD = MAX_SDF_RECORD
 _MARK = re.compile(r"^(?:.{20,}V[23]000|M  END|\$\$\$\$)\s*$", re.MULTILINE)
@@ -121,7 +121,7 @@ def _fields(lines: list[str]) -> dict[str, list[str]]:
     for line in lines:
         match = _FIELD.match(line) if line.startswith(">") else None
         if match:
-            name = plain_name(match[1])
+            name = normalise_name(match[1])
         elif name:
             value = one_line(line)
             if value and value not in fields.setdefault(name, []):
@@ -133,7 +133,7 @@ def _fields(lines: list[str]) -> dict[str, list[str]]:
 def _value(
     where: str, fields: Mapping[str, list[str]], meaning: str, named: Mapping[str, str]
 ) -> str:
-    wanted = (plain_name(named[meaning]),) if named.get(meaning) else KNOWN[meaning]
+    wanted = (normalise_name(named[meaning]),) if named.get(meaning) else KNOWN[meaning]
     values = next((fields[name] for name in wanted if fields.get(name)), [""])
     if len(values) > 1:
         shown = " and ".join(repr(value[:40]) for value in values[:2])

@@ -17,7 +17,7 @@ from mzseek.database.formats.tables import (
 from mzseek.database.records import MoleculeRecord
 from mzseek.io import Source, text_lines
 from mzseek.io.skipped import Report
-from mzseek.io.text_tables import bounded_lines, first_line, plain_name, sole_column, split_row
+from mzseek.io.text_tables import bounded_lines, find_column, first_line, normalise_name, split_row
 
 # A list is known by its first lines: so many of them, and one in so many has to be a molecule.
 _LOOKED_AT = 20
@@ -53,7 +53,7 @@ def _is_header(file: str, header: str, named: Mapping[str, str]) -> bool:
     for name in (title, title.split(maxsplit=1)[0] if title else ""):
         if holds_molecules(find_columns(file, [name], molecule)):
             if name != title:
-                sole_column(file, title.split(), [plain_name(name)])
+                find_column(file, title.split(), [normalise_name(name)])
             return True
     return False
 

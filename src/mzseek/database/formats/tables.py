@@ -20,12 +20,11 @@ from mzseek.io import Source
 from mzseek.io.skipped import Report
 from mzseek.io.sources import MAX_ROW, MAX_WORKBOOK
 from mzseek.io.text_tables import (
-    MOST_CHARACTERS,
     TextTable,
+    find_column,
+    format_names,
+    normalise_name,
     open_table,
-    plain_name,
-    shown_names,
-    sole_column,
 )
 
 # By preference, written without case, blanks and marks: "Canonical SMILES" is canonicalsmiles.
@@ -98,13 +97,13 @@ def find_columns(file: object, names: Sequence[str], named: Mapping[str, str]) -
     places = {}
     for meaning, usual in KNOWN.items():
         if wanted := named.get(meaning, USUAL):
-            place = sole_column(file, names, [wanted.strip()], exact=True)
+            place = find_column(file, names, [wanted.strip()], exact=True)
             if place is None:
-                place = sole_column(file, names, [plain_name(wanted)])
+                place = find_column(file, names, [normalise_name(wanted)])
         elif (by_user and meaning in MOLECULE) or (meaning == FEATURE and FEATURE not in named):
             continue
         else:
-            place = sole_column(file, names, usual)
+            place = find_column(file, names, usual)
         if place is not None:
             places[meaning] = place
     return places
@@ -121,12 +120,12 @@ def require_columns(
     """Refuse a table without molecules, or without a column that the user named."""
     for meaning, name in named.items():
         if name and meaning not in places:
-            raise InputError(file, f"no column is called {name!r}; it has {shown_names(names)}")
+            raise InputError(file, f"no column is called {name!r}; it has {format_names(names)}")
     if not holds_molecules(places):
         raise InputError(
             file,
             "no column is called smiles, canonical_smiles, isomeric_smiles, structure or inchi; "
-            f"it has {shown_names(names)}; name the column with --smiles-column",
+            f"it has {format_names(names)}; name the column with --smiles-column",
         )
 
 
@@ -184,7 +183,7 @@ def text_reader(
     if _is_export(table.names, named):
         places = {}
         for meaning, name in _EXPORTED_COLUMNS.items():
-            place = sole_column(source.name, table.names, [name])
+            place = find_column(source.name, table.names, [name])
             places[meaning] = EXPORTED.index(name) if place is None else place
         found = find_columns(source.name, table.names, {FEATURE: USUAL} if FEATURE in named else {})
         if FEATURE in found:
@@ -244,7 +243,7 @@ def workbook_reader(
                 require_columns(str(path), header, places, named)
                 return partial(_read_workbook, path, sheet, places)
     wanted = next((repr(named[m]) for m in MOLECULE if named.get(m)), "smiles, inchi or the like")
-    shown = "; ".join(f"{sheet!r} has {shown_names(names)}" for sheet, names in headers.items())
+    shown = "; ".join(f"{sheet!r} has {format_names(names)}" for sheet, names in headers.items())
     raise InputError(path, f"no sheet has a column that is called {wanted}: {shown[:500]}")
 
 
@@ -359,7 +358,7 @@ def _find_places(path: Path, named: Mapping[str, str]) -> dict[str, int]:
     places = find_columns(path, names, named)
     require_columns(str(path), names, places, named)
     for meaning, place in places.items():
-        sole_column(path, names, [names[place].strip()], exact=True)  # since they are read by name
+        find_column(path, names, [names[place].strip()], exact=True)  # since they are read by name
         fitting = _TEXTS if meaning in MOLECULE else _TEXTS + _NUMBERS
         kind = schema.field(place).type
         kind = kind.value_type if types.is_dictionary(kind) else kind
@@ -429,8 +428,8 @@ def _text_parquet(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bytes):
-        if len(value) > MOST_CHARACTERS:
-            raise ValueError(f"holds a text longer than {MOST_CHARACTERS:,} characters")
+        if len(value) > MAX_ROW:
+            raise ValueError(f"holds a text longer than {MAX_ROW:,} characters")
         try:
             return value.decode("utf-8")
         except UnicodeDecodeError as error:

@@ -19,7 +19,7 @@ from mzseek.datasets.demo.fragmenter import Fragmenter
 from mzseek.datasets.demo.molecules import DemoMolecule, demo_molecules
 from mzseek.io import StrPath, atomic_file, sole_writer
 from mzseek.parallel.engine import Progress, silent
-from mzseek.parallel.processes import ctrl_c_kept
+from mzseek.parallel.processes import restoring_sigint
 from mzseek.spectra import Spectrum, write_mgf
 
 QUERIES = Path(str(files("mzseek").joinpath("data", "demo", "queries.mgf")))
@@ -49,7 +49,7 @@ def write_demo(out: StrPath, seed: int = 0, progress: Progress = silent) -> dict
         Another process is writing the folder, or it cannot be written.
     """
     out = Path(out)
-    with sole_writer(out, "simulating a data set"), ctrl_c_kept():
+    with sole_writer(out, "simulating a data set"), restoring_sigint():
         return _written(out, seed, progress)
 
 

@@ -8,13 +8,13 @@ import numpy as np
 from mzseek.core.errors import InputError
 from mzseek.io import LongLine, Source, text_lines
 from mzseek.io.sources import MAX_LINE, MAX_PEAKS
-from mzseek.io.text_tables import plain_name, sole_column
+from mzseek.io.text_tables import find_column, normalise_name
 from mzseek.spectra.formats.peak_block import long_line
 from mzseek.spectra.parsing import shorten
 from mzseek.spectra.records import READ_FIELDS, Record
 
 _PEAK_COLUMNS = ("mzs", "intensities")
-_READ_COLUMNS = tuple(sorted({plain_name(n) for n in (*_PEAK_COLUMNS, *READ_FIELDS, "fold")}))
+_READ_COLUMNS = tuple(sorted({normalise_name(n) for n in (*_PEAK_COLUMNS, *READ_FIELDS, "fold")}))
 
 
 def looks_like(head: str) -> bool:
@@ -25,10 +25,10 @@ def looks_like(head: str) -> bool:
 
 def check_header(file: object, columns: list[str]) -> None:
     """Refuse a table with two columns of a name that is read; others may repeat."""
-    counts = Counter(map(plain_name, columns))
+    counts = Counter(map(normalise_name, columns))
     for name in _READ_COLUMNS:
         if counts[name] > 1:
-            sole_column(file, columns, [name])
+            find_column(file, columns, [name])
 
 
 def read(source: Source) -> Iterator[Record]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mzseek.export.tables import decimal, row, several, share, words
-from mzseek.io.text_tables import free_text, list_texts
+from mzseek.io.text_tables import cell_text, cell_texts
 
 PAYLOADS = [
     "=HYPERLINK(\"http://x\",\"y\")", "+cmd|' /C calc'!A0", "-2+3+cmd|' /C calc'!A0", "@SUM(1)",
@@ -33,13 +33,13 @@ def test_numbers_stay_as_they_are(number: str) -> None:
 @given(st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), max_size=30))
 def test_text_comes_back(text: str) -> None:
     read = next(csv.reader([row([words(text), "x"])], "excel-tab"))
-    assert free_text(read[0]) == " ".join(text.split())
+    assert cell_text(read[0]) == " ".join(text.split())
 
 
 @given(st.lists(st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1, max_size=9)))
 def test_several_texts_come_back(texts: list[str]) -> None:
     read = next(csv.reader([row([several(texts), "x"])], "excel-tab"))
-    assert list_texts(read[0]) == texts
+    assert cell_texts(read[0]) == texts
 
 
 @given(st.floats())

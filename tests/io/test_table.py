@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from mzseek.core.errors import InputError
 from mzseek.io import open_source, text_lines
 from mzseek.io.text_tables import (
-    MOST_CHARACTERS,
+    MAX_ROW,
     bounded_lines,
+    find_column,
+    format_names,
     header_names,
+    normalise_name,
     open_table,
-    plain_name,
     require_text,
-    shown_names,
-    sole_column,
     split_row,
     table_rows,
 )
@@ -71,7 +71,7 @@ def test_long_cells_are_read_without_touching_the_csv_modules_limit() -> None:
 
 
 def test_a_row_past_the_bound_is_set_aside_alone() -> None:
-    for size in (MOST_CHARACTERS + 1, 9_000_000):  # the second comes in several pieces
+    for size in (MAX_ROW + 1, 9_000_000):  # the second comes in several pieces
         rows, aside = rows_of(f"a,b\nc,{'x' * size}\nd,e\n")
         assert [cells for _, cells in rows] == [["a", "b"], ["d", "e"]]
         assert aside == [(2, "is longer than 1,000,000 characters")]
@@ -87,19 +87,19 @@ def test_quotes_that_are_never_closed_cost_one_row_each() -> None:
 
 def test_a_name_that_two_columns_have_is_refused_with_their_places() -> None:
     with pytest.raises(InputError, match=r"^t: columns 1 \('smiles'\) and 3 \('SMILES'\) have"):
-        sole_column("t", ["smiles", "x", " SMILES"], ["smiles"])
+        find_column("t", ["smiles", "x", " SMILES"], ["smiles"])
     with pytest.raises(
         InputError, match=r"columns 1 .*, 2 .*, 3 .*, 4 .* and 6 more have one name"
     ):
-        sole_column("t", ["smiles"] * 10, ["smiles"])
+        find_column("t", ["smiles"] * 10, ["smiles"])
     with pytest.raises(InputError, match="columns 2"):
-        sole_column("t", ["smiles", "a", "a"], ["a"], exact=True)
+        find_column("t", ["smiles", "a", "a"], ["a"], exact=True)
 
 
 def test_a_header_of_too_many_columns_is_refused() -> None:
-    assert sole_column("t", ["x"] * 9_999 + ["smiles"], ["smiles"]) == 9_999
+    assert find_column("t", ["x"] * 9_999 + ["smiles"], ["smiles"]) == 9_999
     with pytest.raises(InputError, match="has 10,001 columns, expected at most 10,000"):
-        sole_column("t", ["x"] * 10_001, ["smiles"])
+        find_column("t", ["x"] * 10_001, ["smiles"])
 
 
 @pytest.mark.parametrize("line", ['"open,x', '"' * 4_001, '"a"b,c', '""' * 2_000 + '"'])
@@ -113,12 +113,12 @@ def test_many_rows_of_quotation_marks_take_no_long_time(line: str) -> None:
 
 def test_names_that_are_not_asked_for_may_repeat() -> None:
     names = ["x", "smiles", "x", "canonical_smiles", "Canonical SMILES", "", ""]
-    assert sole_column("t", names, ["smiles", "canonicalsmiles"]) == 1
-    assert sole_column("t", names, ["inchi"]) is None
-    assert sole_column("t", names, [""]) is None
-    assert sole_column("t", ["smiles", "SMILES"], ["SMILES"], exact=True) == 1
+    assert find_column("t", names, ["smiles", "canonicalsmiles"]) == 1
+    assert find_column("t", names, ["inchi"]) is None
+    assert find_column("t", names, [""]) is None
+    assert find_column("t", ["smiles", "SMILES"], ["SMILES"], exact=True) == 1
     with pytest.raises(InputError):
-        sole_column("t", names, ["canonicalsmiles"])
+        find_column("t", names, ["canonicalsmiles"])
 
 
 @pytest.mark.parametrize("delimiter", ["\t", ";", ","])
@@ -148,7 +148,7 @@ def test_what_is_no_such_table(tmp_path: Path) -> None:
     assert open_table(open_source(tmp_path / "t"), lambda names: True) is None
     (tmp_path / "t").write_text("a,b\n")
     assert open_table(open_source(tmp_path / "t"), lambda names: False) is None
-    (tmp_path / "t").write_text("x" * (MOST_CHARACTERS + 1))
+    (tmp_path / "t").write_text("x" * (MAX_ROW + 1))
     with pytest.raises(InputError, match="line 1: is longer than 1,000,000 characters"):
         open_table(open_source(tmp_path / "t"), lambda names: True)
     (tmp_path / "t").write_bytes(b"PK\x03\x04")
@@ -159,5 +159,5 @@ def test_what_is_no_such_table(tmp_path: Path) -> None:
 def test_names_for_messages() -> None:
     assert header_names("a;b") == ["a", "b"]
     assert header_names('"never closed;b') == ['"never closed;b']
-    assert shown_names(["a\x1b"] * 14).endswith("'a\\x1b' and 2 more")
-    assert plain_name("Exact Mass (Da)") == "exactmassda"
+    assert format_names(["a\x1b"] * 14).endswith("'a\\x1b' and 2 more")
+    assert normalise_name("Exact Mass (Da)") == "exactmassda"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mzseek.core.errors import WriteError
-from mzseek.io.writing import fault_of_disk, naming_output
+from mzseek.io.writing import disk_error_reason, disk_errors
 
 
 class SafetensorError(Exception):
@@ -23,7 +23,7 @@ class SafetensorError(Exception):
     ],
 )
 def test_a_full_disk_is_said_of_the_output_in_the_systems_words(error: Exception) -> None:
-    with pytest.raises(WriteError) as caught, naming_output(Path("out")):
+    with pytest.raises(WriteError) as caught, disk_errors(Path("out")):
         raise error
     assert str(caught.value) == "out: cannot be written (No space left on device)"
 
@@ -39,15 +39,15 @@ def test_a_full_disk_is_said_of_the_output_in_the_systems_words(error: Exception
     ],
 )
 def test_what_is_not_of_the_disk_stays_what_it_is(error: Exception) -> None:
-    assert fault_of_disk(error) is None
-    with pytest.raises(type(error)) as caught, naming_output(Path("out")):
+    assert disk_error_reason(error) is None
+    with pytest.raises(type(error)) as caught, disk_errors(Path("out")):
         raise error
     assert caught.value is error
 
 
 def test_a_part_with_a_hidden_name_is_told_as_the_whole() -> None:
     inner = WriteError("/x/.out.partial-1/data.npy", "cannot be written (File too large)")
-    with pytest.raises(WriteError) as caught, naming_output(Path("out")):
+    with pytest.raises(WriteError) as caught, disk_errors(Path("out")):
         raise inner
     assert str(caught.value) == "out: cannot be written (File too large)"
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mzseek.core.errors import CacheError
-from mzseek.io.arrays import check_pointers, check_range, let_go, load_array, save_array
+from mzseek.io.arrays import check_pointers, check_range, load_array, release_pages, save_array
 
 ARRAYS = [
     np.arange(7),
@@ -120,7 +120,7 @@ def test_pages_that_were_read_are_let_go(tmp_path: Path) -> None:
     before = of_files()
     assert array.sum() == 4_000_000
     assert of_files() > before + 20_000  # kB, of 31,250
-    let_go(array[10:20])
+    release_pages(array[10:20])
     assert of_files() < before + 10_000
     assert array.sum() == 4_000_000
-    let_go(np.ones(3))  # not of a file: nothing to do
+    release_pages(np.ones(3))  # not of a file: nothing to do

@@ -7,7 +7,7 @@ from multiprocessing.connection import Client
 import pytest
 
 from mzseek.parallel import engine as module
-from mzseek.parallel.engine import Direct, Post, Sender, pass_on
+from mzseek.parallel.engine import LocalChannel, MessageServer, Sender, dispatch
 
 
 class Kept(Sender):
@@ -24,7 +24,7 @@ class Kept(Sender):
         pass
 
 
-def heard(post: Post) -> tuple[list[tuple], list[str]]:
+def heard(post: MessageServer) -> tuple[list[tuple], list[str]]:
     told: list[tuple] = []
     lines: list[str] = []
     post.deliver(lambda *facts: told.append(facts), lines.append)
@@ -33,7 +33,7 @@ def heard(post: Post) -> tuple[list[tuple], list[str]]:
 
 def test_here_whoever_watches_is_called_at_once() -> None:
     told: list[object] = []
-    channel = Direct(lambda *facts: told.append(facts), told.append)
+    channel = LocalChannel(lambda *facts: told.append(facts), told.append)
     channel.progress("training", 3, 10)
     channel.say("warning: slow")
     assert told == [("training", 3, 10), "warning: slow"]
@@ -45,7 +45,7 @@ def test_messages_come_out_as_they_went_in() -> None:
     channel.progress('über, "run"\n', 3, None)
     channel.say("line")
     for message in channel.sent:
-        pass_on(message, lambda *facts: told.append(facts), lines.append)
+        dispatch(message, lambda *facts: told.append(facts), lines.append)
     assert (told, lines) == ([('über, "run"\n', 3, None)], ["line"])
     assert channel.is_elsewhere
 
@@ -60,12 +60,12 @@ def test_a_stage_is_told_of_now_and_then_and_at_its_end(monkeypatch: pytest.Monk
         clock[0] += 0.001
     channel.progress("a", 100, 100)
     for message in channel.sent:
-        pass_on(message, lambda *facts: told.append(facts), print)
+        dispatch(message, lambda *facts: told.append(facts), print)
     assert told == [("a", 1, 100), ("b", 1, None), ("a", 100, 100), ("a", 100, 100)]
 
 
 def test_all_that_was_told_is_there_when_the_worker_has_closed() -> None:
-    with Post() as post:
+    with MessageServer() as post:
         channel = pickle.loads(pickle.dumps(post.channel()))
         for number in range(500):
             channel.say(str(number))
@@ -84,7 +84,7 @@ def test_several_tell_at_once() -> None:
             channel.say(f"{name}{number}")
         channel.close()
 
-    with Post() as post:
+    with MessageServer() as post:
         threads = [threading.Thread(target=tell, args=(name,)) for name in "abcd"]
         for thread in threads:
             thread.start()
@@ -97,7 +97,7 @@ def test_several_tell_at_once() -> None:
 
 
 def test_where_nobody_listens_the_work_goes_on() -> None:
-    with Post() as post:
+    with MessageServer() as post:
         channel, late = post.channel(), post.channel()
         channel.say("heard")
     began = time.monotonic()
@@ -110,7 +110,7 @@ def test_where_nobody_listens_the_work_goes_on() -> None:
 
 @pytest.mark.parametrize("key", [b"", b"guess", bytes(32), bytes(1000)])
 def test_strangers_are_not_heard_and_keep_nobody_from_telling(key: bytes) -> None:
-    with Post() as post:
+    with MessageServer() as post:
         silent = Client(post.channel()._address)
         with Client(post.channel()._address) as stranger:
             stranger.send_bytes(key)
@@ -126,7 +126,7 @@ def test_strangers_are_not_heard_and_keep_nobody_from_telling(key: bytes) -> Non
 
 def test_no_thread_stays_behind() -> None:
     before = threading.active_count()
-    with Post() as post:
+    with MessageServer() as post:
         channel = post.channel()
         channel.say("a")
         channel.close()

@@ -8,11 +8,11 @@ from mzseek.core.ragged import (
     Ragged,
     Words,
     gather,
-    places,
+    gather_indices,
     pointers,
+    ranges,
     read_labels,
     read_values,
-    spans,
 )
 
 WORDS = Words(MetricError)
@@ -28,8 +28,8 @@ def test_each_list_is_worked_on_as_a_loop_would(lists: list[list[int]]) -> None:
     assert ragged.max(values).tolist() == [max(each) for each in lists]
     assert ragged.min(values).tolist() == [min(each) for each in lists]
     assert ragged.any(values > 9).tolist() == [any(v > 9 for v in each) for each in lists]
-    assert ragged.owner.tolist() == [n for n, each in enumerate(lists) for _ in each]
-    assert ragged.spread(np.arange(len(lists))).tolist() == ragged.owner.tolist()
+    assert ragged.list_index.tolist() == [n for n, each in enumerate(lists) for _ in each]
+    assert ragged.repeat_per_list(np.arange(len(lists))).tolist() == ragged.list_index.tolist()
     assert ragged.sum(values > 0, np.int64).dtype == np.int64
 
 
@@ -48,7 +48,7 @@ def test_rows_are_gathered_as_slices_would(lists: list[list[int]], data: st.Data
     ends, (found, tenfold) = gather(indptr, (values, 10 * values), rows)
     assert (found.tolist(), tenfold.tolist()) == (expected, [10 * value for value in expected])
     assert np.diff(ends).tolist() == [len(lists[row]) for row in rows]
-    also, where = places(indptr, rows)
+    also, where = gather_indices(indptr, rows)
     assert (also.tolist(), values[where].tolist()) == (ends.tolist(), expected)
 
 
@@ -103,7 +103,7 @@ def test_no_lists_are_fine_where_a_room_says_so() -> None:
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 6))))
 def test_spans_are_the_ranges_one_after_the_other(bounds: list[tuple[int, int]]) -> None:
     starts = np.array([start for start, _ in bounds], np.int64)
-    ends, numbers = spans(starts, starts + np.array([count for _, count in bounds], np.int64))
+    ends, numbers = ranges(starts, starts + np.array([count for _, count in bounds], np.int64))
     assert np.diff(ends).tolist() == [count for _, count in bounds]
     assert numbers.tolist() == [n for start, count in bounds for n in range(start, start + count)]
 

@@ -5,20 +5,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mzseek.core.text import tell_apart, visible
+from mzseek.core.text import distinct_labels, visible
 
 PARTS = st.lists(st.sampled_from(["a", "b", "run", "run\x1b", "run\x07", " ", "c d", "c  d"]),
                  min_size=1, max_size=4)  # fmt: skip
 
 
 def test_a_name_is_enough_where_it_is_the_only_one(tmp_path: Path) -> None:
-    assert tell_apart([tmp_path / "bce", tmp_path / "iou"]) == ["bce", "iou"]
-    assert tell_apart([]) == []
+    assert distinct_labels([tmp_path / "bce", tmp_path / "iou"]) == ["bce", "iou"]
+    assert distinct_labels([]) == []
 
 
 def test_equal_names_get_as_much_of_their_path_as_tells_them_apart(tmp_path: Path) -> None:
     folders = [tmp_path / path for path in ("x/a/run", "x/b/run", "y/a/run", "y/other")]
-    assert tell_apart(folders) == ["x/a/run", "b/run", "y/a/run", "other"]
+    assert distinct_labels(folders) == ["x/a/run", "b/run", "y/a/run", "other"]
 
 
 def test_a_folder_is_what_it_resolves_to(tmp_path: Path, monkeypatch) -> None:
@@ -26,20 +26,20 @@ def test_a_folder_is_what_it_resolves_to(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "a" / "run")
     monkeypatch.chdir(tmp_path / "a")
     given = [Path("run"), tmp_path / "link", tmp_path / "a" / ".." / "a" / "run", Path("run/.")]
-    assert tell_apart(given) == ["run"] * 4
+    assert distinct_labels(given) == ["run"] * 4
 
 
 def test_labels_that_stand_for_something_else_are_not_used(tmp_path: Path) -> None:
-    assert tell_apart([tmp_path / "runs" / "random"], taken=("random",)) == ["runs/random"]
+    assert distinct_labels([tmp_path / "runs" / "random"], taken=("random",)) == ["runs/random"]
 
 
 @pytest.mark.parametrize("name", [" ", "\u200b", "\u3164", "\u00a0 "])
 def test_a_name_that_cannot_be_seen_is_in_quotes(name: str, tmp_path: Path) -> None:
-    assert tell_apart([tmp_path / name]) == [f'"{name}"']
+    assert distinct_labels([tmp_path / name]) == [f'"{name}"']
 
 
 def test_names_that_differ_in_what_cannot_be_seen_are_numbered(tmp_path: Path) -> None:
-    one, other = tell_apart([tmp_path / "run\x1b", tmp_path / "run\x07"])
+    one, other = distinct_labels([tmp_path / "run\x1b", tmp_path / "run\x07"])
     assert one.endswith("run\N{REPLACEMENT CHARACTER} (1)")
     assert other.endswith("run\N{REPLACEMENT CHARACTER} (2)")
 
@@ -47,7 +47,7 @@ def test_names_that_differ_in_what_cannot_be_seen_are_numbered(tmp_path: Path) -
 @given(st.lists(PARTS, min_size=1, max_size=6))
 def test_different_folders_never_look_the_same(paths: list[list[str]]) -> None:
     folders = [Path("/nowhere", *parts) for parts in paths]
-    labels = tell_apart(folders, taken=("run",))
+    labels = distinct_labels(folders, taken=("run",))
     by_folder = dict(zip(folders, labels, strict=True))
     looks = {" ".join(label.split()) for label in by_folder.values()}
     assert len(looks) == len(by_folder)

@@ -12,12 +12,12 @@ from mzseek.core.registry import (
     NoOptions,
     check_name,
     choose,
+    component_from,
     described,
     load,
     option,
     option_from_text,
     options_from,
-    part_from,
     plain,
 )
 
@@ -171,10 +171,12 @@ def test_text_that_is_none_is_refused(name: str, text: str, message: str) -> Non
 
 def test_a_part_comes_back_from_plain_data() -> None:
     part = ComponentConfig("sized", Sizes(5))
-    assert part_from(KINDS, part.to_dict(), "thing") == part
-    assert part_from(KINDS, {"name": "sized"}, "thing") == ComponentConfig("sized", Sizes())
-    assert part_from(KINDS, {"name": "bare", "options": {}}, "thing") == ComponentConfig("bare")
-    assert part.having(layers=7) == ComponentConfig("sized", Sizes(7))
+    assert component_from(KINDS, part.to_dict(), "thing") == part
+    assert component_from(KINDS, {"name": "sized"}, "thing") == ComponentConfig("sized", Sizes())
+    assert component_from(KINDS, {"name": "bare", "options": {}}, "thing") == ComponentConfig(
+        "bare"
+    )
+    assert part.replace(layers=7) == ComponentConfig("sized", Sizes(7))
     assert hash(part) == hash(ComponentConfig("sized", Sizes(5)))
 
 
@@ -186,7 +188,7 @@ def test_a_part_comes_back_from_plain_data() -> None:
 )  # fmt: skip
 def test_what_is_no_part_is_refused(found: object) -> None:
     with pytest.raises(RunError, match="thing") as refused:
-        part_from(KINDS, found, "thing", RunError)
+        component_from(KINDS, found, "thing", RunError)
     assert "\n" not in str(refused.value)
 
 

@@ -13,7 +13,7 @@ from mzseek.chem.adducts import parse_adduct
 from mzseek.chem.molecules import parse_inchi
 from mzseek.core.errors import AdductError, InputError, MoleculeError
 from mzseek.io.skipped import (
-    MOST_KINDS,
+    MAX_KINDS,
     OTHER,
     Groups,
     Reason,
@@ -123,7 +123,7 @@ def test_a_million_reasons_are_few_kinds_in_little_memory() -> None:
     assert peak < 4e6
     found = groups.by_count()
     assert groups.total == sum(group.count for group in found) == 40_000
-    assert len(found) == MOST_KINDS + 1
+    assert len(found) == MAX_KINDS + 1
     assert (found[0].kind, found[0].count) == ("line …: … is no peak", 20_000)
     assert found[-1].kind == OTHER
     assert found[-1].where.startswith("record ")

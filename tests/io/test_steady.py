@@ -6,7 +6,7 @@ import pytest
 from mzseek.core.errors import InputError
 from mzseek.io import content_hash
 from mzseek.io import sources as source
-from mzseek.io.manifest import SteadySources
+from mzseek.io.manifest import SourceGuard
 
 
 def later(path: Path) -> None:
@@ -17,7 +17,7 @@ def later(path: Path) -> None:
 
 def test_sources_that_stay_are_not_read_again(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "a").write_text("x")
-    steady = SteadySources([tmp_path / "a"])
+    steady = SourceGuard([tmp_path / "a"])
     assert steady.hashes == {tmp_path / "a": content_hash(tmp_path / "a")}
     monkeypatch.setattr("mzseek.io.manifest.content_hash", lambda path: pytest.fail("read"))
     steady.ensure_unchanged()
@@ -25,7 +25,7 @@ def test_sources_that_stay_are_not_read_again(tmp_path: Path, monkeypatch) -> No
 
 def test_another_time_with_the_same_content_is_no_change(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "a").write_text("x")
-    steady = SteadySources([tmp_path / "a"])
+    steady = SourceGuard([tmp_path / "a"])
     later(tmp_path / "a")
     read: list[Path] = []
     monkeypatch.setattr(
@@ -39,7 +39,7 @@ def test_another_time_with_the_same_content_is_no_change(tmp_path: Path, monkeyp
 def test_a_source_that_changes_is_refused(how: str, tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("abc")
-    steady = SteadySources([path])
+    steady = SourceGuard([path])
     if how == "longer":
         path.write_text("abcd")
     elif how == "as long":
@@ -58,7 +58,7 @@ def test_a_source_that_changes_is_refused(how: str, tmp_path: Path) -> None:
 def test_folders_change_with_their_files_but_not_with_hidden_ones(tmp_path: Path) -> None:
     (tmp_path / "lib" / "deep").mkdir(parents=True)
     (tmp_path / "lib" / "deep" / "a.mgf").write_text("x")
-    steady = SteadySources([tmp_path / "lib"])
+    steady = SourceGuard([tmp_path / "lib"])
     (tmp_path / "lib" / ".out.lock").write_text("held")
     (tmp_path / "lib" / ".hidden").mkdir()
     (tmp_path / "lib" / ".hidden" / "b.mgf").write_text("y")

@@ -6,7 +6,7 @@ import pytest
 
 from mzseek.core.errors import EXTRAS, MissingExtra, MzseekError, has, require
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 # Names on the package index that differ from what is imported.
 INDEX = {"myopic_mces": "myopic-mces", "yaml": "pyyaml"}
 
