@@ -24,6 +24,15 @@ from mzseek.decision.calibration import (
     posterior,
     reliability,
 )
+from mzseek.decision.conformal import (
+    RiskCoverage,
+    abstention_threshold,
+    coverage_range,
+    fit_set_threshold,
+    molecules_needed,
+    prediction_sets,
+    risk_coverage,
+)
 from mzseek.decision.decide import Decision, Decomposition, bayes_decision, decompose, regret, top_k
 from mzseek.decision.distributions import Distribution, distribution
 from mzseek.decision.pooling import (
@@ -33,15 +42,6 @@ from mzseek.decision.pooling import (
     fit_combination,
     fit_pooling,
     pool_scores,
-)
-from mzseek.decision.prediction_sets import (
-    RiskCoverage,
-    abstention_threshold,
-    coverage_range,
-    fit_set_threshold,
-    molecules_needed,
-    prediction_sets,
-    risk_coverage,
 )
 from mzseek.decision.utilities import (
     BAND_SIMILARITIES,

@@ -12,7 +12,7 @@ from mzseek.decision import (
     posterior,
     prediction_sets,
 )
-from mzseek.decision.prediction_sets import strength
+from mzseek.decision.conformal import strength
 
 from ..conftest import unhurried
 
