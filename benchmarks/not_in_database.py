@@ -1,4 +1,4 @@
-r"""Measure answers about molecules that the searched database does not hold.
+r"""Measure annotations about molecules that the searched database does not hold.
 
     python benchmarks/not_in_database.py massbank.tsv.gz massbank_more.tsv.gz \
         --model BUNDLE --fold test --database bundled --database DB --lists 1,2,10,100 \
@@ -10,13 +10,13 @@ the fold (`mzseek model build --folds train`), or from the contributor (`--leave
 drawn from the candidate lists beside each table. For each database, ion mode, and adduct stated or
 not, the table says:
 
-- of the answers whose molecule is missing: share at level 3 or better, share with a confidence
+- of the annotations whose molecule is missing: share at level 3 or better, share with a confidence
   above 0.5, mean confidence;
-- of the answers whose molecule is present: HR@1, and right answers at level 3 or better;
-- the calibration error of the confidence, with answers of both kinds weighted by the share of
+- of the annotations whose molecule is present: HR@1, and right annotations at level 3 or better;
+- the calibration error of the confidence, with annotations of both kinds weighted by the share of
   molecules that the run expects in the database.
 
-`--baseline rows.jsonl` of another version adds the share of its right level-3 answers that stay
+`--baseline rows.jsonl` of another version adds the share of its right level-3 annotations that stay
 at level 3 or better.
 """
 
@@ -32,8 +32,8 @@ import numpy as np
 
 from mzseek.annotation.annotator import Annotator, SkippedFeature
 from mzseek.annotation.candidates import Molecule, Source
+from mzseek.annotation.config import annotate_config
 from mzseek.annotation.features import Feature
-from mzseek.annotation.setup import setup_of
 from mzseek.annotation.sources import ListedSource
 from mzseek.bundle.molecules import BundledMolecules
 from mzseek.chem.molecules import describe_structure
@@ -131,8 +131,10 @@ def answered(
     name = "positive" if mode > 0 else "negative"
     truths = {molecule.key for _, molecule, _ in queries}
     for database in given.database:
-        setup = setup_of(model=given.model, database=None if database == "bundled" else database)
-        annotator = Annotator(setup)
+        config = annotate_config(
+            model=given.model, database=None if database == "bundled" else database
+        )
+        annotator = Annotator(config)
         whole, bundled = annotator.source, annotator.bundle.molecules
         label = "bundled" if database == "bundled" else Path(database).name
         for present in (True, False):
@@ -158,7 +160,7 @@ def of_lists(
     stratum: str,
 ) -> Iterator[dict[str, Any]]:
     """Answers from lists of so many candidates, drawn by the spectrum's identifier."""
-    annotator = Annotator(setup_of(model=given.model))
+    annotator = Annotator(annotate_config(model=given.model))
     bundled = annotator.bundle.molecules
     for present in (True, False):
         molecules: list[Molecule] = []
@@ -209,7 +211,7 @@ def rows_of(
         features.append(Feature(spectrum.identifier, "given", (read,)))
     share = getattr(annotator, "expected_share", 0.5)
     for start in range(0, len(features), AT_ONCE):
-        for one in annotator.answers(features[start : start + AT_ONCE]):
+        for one in annotator.annotations(features[start : start + AT_ONCE]):
             if isinstance(one, SkippedFeature):
                 continue
             best = one.best
@@ -267,7 +269,7 @@ def percent(values: Any) -> str:
 
 
 def calibration_error(rows: list[dict[str, Any]], bins: int = 10) -> float:
-    """Expected calibration error, answers weighted by the expected share."""
+    """Expected calibration error, annotations weighted by the expected share."""
     confidence = np.array([row["confidence"] for row in rows])
     right = np.array([row["right"] and row["present"] for row in rows], float)
     present = np.array([row["present"] for row in rows])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
-from mzseek.annotation.setup import Setup
+from mzseek.annotation.config import AnnotateConfig
 from mzseek.chem.adducts import parse_adduct, parts_of
 from mzseek.core.errors import InputError
 from mzseek.datasets.files import read_candidates
@@ -182,7 +182,7 @@ REASONS = (
 
 def annotated(paths: Iterable[Path], out: Path) -> tuple[Counter[str], dict[str, Counter[str]]]:
     """Answered records by file and set-aside ones by reason, as the tables in the folder say."""
-    done = annotate_files(list(paths), out, Setup(), jobs=2)
+    done = annotate_files(list(paths), out, AnnotateConfig(), jobs=2)
     assert done.counts["unaccounted"] == 0
     assert done.counts["records"] == done.counts["answered"] + done.counts["set_aside"]
     answered: Counter[str] = Counter()
@@ -274,7 +274,7 @@ def test_no_candidate_is_an_ion_that_cannot_exist(
                   f"CHARGE=1{sign}", *ion, *map(" ".join, peaks), "END IONS", ""]  # fmt: skip
     path = tmp_path / "sample.mgf"
     path.write_text("\n".join(lines))
-    annotate_files([path], tmp_path / "out.tsv", Setup(), jobs=1)
+    annotate_files([path], tmp_path / "out.tsv", AnnotateConfig(), jobs=1)
     with (tmp_path / "out.tsv").open(newline="", encoding="utf-8") as file:
         found = {(r["smiles"], r["adduct"]) for r in csv.DictReader(file, delimiter="\t")}
     assert len(found) > 100

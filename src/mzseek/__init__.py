@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any
 from mzseek.version import __version__
 
 if TYPE_CHECKING:
+    from mzseek.annotation.annotation import Annotation
     from mzseek.chem import fingerprints
     from mzseek.datasets.prepared import Prepared
     from mzseek.decision import bayes_decision
     from mzseek.library import Library
-    from mzseek.notebook.annotations import Annotation, Annotations, annotate
+    from mzseek.notebook.annotations import Annotations, annotate
     from mzseek.notebook.data import Database, prepare
     from mzseek.notebook.runs import Run, train
     from mzseek.spectra import Spectrum, read_spectra
@@ -50,7 +51,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Annotation": "mzseek.notebook.annotations",
+    "Annotation": "mzseek.annotation.annotation",
     "Annotations": "mzseek.notebook.annotations",
     "Database": "mzseek.notebook.data",
     "Library": "mzseek.library",

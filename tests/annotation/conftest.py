@@ -1,4 +1,4 @@
-"""What tests of annotation share: answers made by hand, a fitted run, and a bundle of it."""
+"""What tests of annotation share: annotations made by hand, a fitted run, and a bundle of it."""
 
 import csv
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mzseek.annotation.annotation import Answer, Candidate, Level, Reference
+from mzseek.annotation.annotation import Annotation, Candidate, Level, Reference
 from mzseek.annotation.features import Feature
 from mzseek.bundle import Bundle
 from mzseek.chem import exact_mass, precursor_mz
@@ -98,7 +98,7 @@ def a_feature(name: str = "17", **changes: Any) -> Feature:
     return Feature(**(facts | changes))
 
 
-def an_answer(name: str = "17", **changes: Any) -> Answer:
+def an_annotation(name: str = "17", **changes: Any) -> Annotation:
     candidates = changes.pop("candidates", (a_candidate(), another_candidate()))
     facts: dict[str, Any] = {
         "feature": a_feature(name),
@@ -119,13 +119,13 @@ def an_answer(name: str = "17", **changes: Any) -> Answer:
         "level": Level("3", "tentative structure: the best candidate has probability 0.76"),
         "notes": (),
     }
-    return Answer(**(facts | changes))
+    return Annotation(**(facts | changes))
 
 
 @pytest.fixture(scope="session")
-def make_answer() -> Callable[..., Answer]:
-    """An answer about caffeine: the name of its feature, and any attribute by name."""
-    return an_answer
+def make_annotation() -> Callable[..., Annotation]:
+    """An annotation about caffeine: the name of its feature, and any attribute by name."""
+    return an_annotation
 
 
 @pytest.fixture(scope="session")

@@ -19,10 +19,9 @@ import pytest
 import zstandard
 
 from mzseek.annotation.annotator import Annotator
-from mzseek.annotation.answering import Wanted
 from mzseek.annotation.candidates import index_path
+from mzseek.annotation.config import annotate_config
 from mzseek.annotation.features import Tolerance
-from mzseek.annotation.setup import setup_of
 from mzseek.annotation.sources import index_store
 from mzseek.core.errors import DatabaseError, InputError, KilledError, RunError
 from mzseek.database import build_database, file_sources
@@ -45,8 +44,8 @@ def mgf(small_set, tmp_path):
 
 
 @pytest.fixture
-def setup(bundle_folder):
-    return setup_of(model=bundle_folder, precursor=Tolerance(1000.0), wanted=Wanted(coverage=0.5))
+def config(bundle_folder):
+    return annotate_config(model=bundle_folder, precursor=Tolerance(1000.0), coverage=0.5)
 
 
 def rows(path):
@@ -54,8 +53,8 @@ def rows(path):
         return list(csv.DictReader(file, delimiter="\t"))
 
 
-def test_records_are_answered_or_set_aside(mgf, setup, tmp_path):
-    done = annotate_files([mgf], tmp_path / "out", setup, more=report_writers)
+def test_records_are_answered_or_set_aside(mgf, config, tmp_path):
+    done = annotate_files([mgf], tmp_path / "out", config, more=report_writers)
     assert done.counts["records"] == 7
     assert (done.counts["answered"], done.counts["set_aside"]) == (6, 1)
     assert done.counts["unaccounted"] == 0
@@ -72,11 +71,11 @@ def test_records_are_answered_or_set_aside(mgf, setup, tmp_path):
     assert aside["reason"].replace("'", "&#39;") in (tmp_path / "out" / "report.html").read_text()
 
 
-def test_lists_and_feature_tables_are_among_the_options(mgf, setup, tmp_path):
+def test_lists_and_feature_tables_are_among_the_options(mgf, config, tmp_path):
     (tmp_path / "mine.csv").write_text("feature,Struktur\n17,CCO\n")
     (tmp_path / "quant.csv").write_text("row ID,row m/z\n1,100.0\n")
     own = dataclasses.replace(
-        setup, database=str(tmp_path / "mine.csv"), columns=(("smiles", "Struktur"),)
+        config, database=str(tmp_path / "mine.csv"), columns=(("smiles", "Struktur"),)
     )
     done = annotate_files(
         [mgf], tmp_path / "out", own, settings=Settings(features=tmp_path / "quant.csv")
@@ -89,8 +88,8 @@ def test_lists_and_feature_tables_are_among_the_options(mgf, setup, tmp_path):
     assert options["network"] is None
 
 
-def test_a_single_file_is_the_table_of_candidates(mgf, setup, tmp_path):
-    annotate_files([mgf], tmp_path / "out.tsv", setup)
+def test_a_single_file_is_the_table_of_candidates(mgf, config, tmp_path):
+    annotate_files([mgf], tmp_path / "out.tsv", config)
     found = rows(tmp_path / "out.tsv")
     first = list(found[0])[:7]
     assert first == ["feature", "rank", "smiles", "InChIkey2D", "molecularFormula", "adduct",
@@ -105,68 +104,68 @@ class Stop(Exception):
 
 
 def stop(stage, done, total):
-    """Kills a job whose first three answers are written."""
+    """Kills a job whose first three annotations are written."""
     if stage == "features" and done == 3:
         raise Stop
 
 
-def test_a_killed_job_goes_on_and_ends_with_the_same_bytes(mgf, setup, tmp_path):
-    annotate_files([mgf], tmp_path / "whole", setup, more=report_writers)
+def test_a_killed_job_goes_on_and_ends_with_the_same_bytes(mgf, config, tmp_path):
+    annotate_files([mgf], tmp_path / "whole", config, more=report_writers)
     with pytest.raises(Stop):
-        annotate_files([mgf], tmp_path / "cut", setup, more=report_writers, progress=stop)
+        annotate_files([mgf], tmp_path / "cut", config, more=report_writers, progress=stop)
     assert not (tmp_path / "cut").exists()
     said = []
     annotate_files(
-        [mgf], tmp_path / "cut", setup, more=report_writers, resume=True, say=said.append
+        [mgf], tmp_path / "cut", config, more=report_writers, resume=True, say=said.append
     )
     assert said == ["3 features were done before."]
     for name in ("summary.tsv", "candidates.tsv", "peaks.tsv", "set-aside.tsv", "report.html"):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_a_clock_that_was_set_back_changes_nothing(mgf, setup, tmp_path, bundle_folder):
+def test_a_clock_that_was_set_back_changes_nothing(mgf, config, tmp_path, bundle_folder):
     # All files are of a time to come: the clock was a year ahead when the job was killed.
     model = tmp_path / "model"
     shutil.copytree(bundle_folder, model)
-    setup = dataclasses.replace(setup, model=str(model))
-    annotate_files([mgf], tmp_path / "whole", setup)
+    config = dataclasses.replace(config, model=str(model))
+    annotate_files([mgf], tmp_path / "whole", config)
     with pytest.raises(Stop):
-        annotate_files([mgf], tmp_path / "cut", setup, progress=stop)
+        annotate_files([mgf], tmp_path / "cut", config, progress=stop)
     ahead = time.time() + 365 * 86_400
     for path in [mgf, *model.rglob("*"), tmp_path / "cut.partial"]:
         os.utime(path, (ahead, ahead))
     for path in (tmp_path / "cut.partial").iterdir():
         os.utime(path, (ahead, ahead))
     said = []
-    annotate_files([mgf], tmp_path / "cut", setup, resume=True, say=said.append)
+    annotate_files([mgf], tmp_path / "cut", config, resume=True, say=said.append)
     assert said == ["3 features were done before."]
     for name in ("summary.tsv", "candidates.tsv", "peaks.tsv", "set-aside.tsv"):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     assert json.loads((tmp_path / "cut" / "run.json").read_text())["seconds"] >= 0
     os.utime(tmp_path / "cut" / "run.json", (ahead, ahead))
-    annotate_files([mgf], tmp_path / "cut", setup)  # and it is replaced as any other
+    annotate_files([mgf], tmp_path / "cut", config)  # and it is replaced as any other
 
 
-def test_another_job_is_not_gone_on_with(mgf, setup, tmp_path):
+def test_another_job_is_not_gone_on_with(mgf, config, tmp_path):
     with pytest.raises(Stop):
-        annotate_files([mgf], tmp_path / "cut", setup, progress=stop)
-    other = setup_of(model=setup.model, wanted=Wanted(coverage=0.6))
+        annotate_files([mgf], tmp_path / "cut", config, progress=stop)
+    other = annotate_config(model=config.model, coverage=0.6)
     with pytest.raises(RunError, match="begun with other"):
         annotate_files([mgf], tmp_path / "cut", other, resume=True)
 
 
-def test_what_cannot_be_read_or_written(setup, tmp_path, mgf):
+def test_what_cannot_be_read_or_written(config, tmp_path, mgf):
     with pytest.raises(InputError, match="no such file"):
-        annotate_files([tmp_path / "nothing.mgf"], tmp_path / "out", setup)
+        annotate_files([tmp_path / "nothing.mgf"], tmp_path / "out", config)
     assert not (tmp_path / "out").exists()
     with pytest.raises(InputError, match="ends in none of"):
-        annotate_files([mgf], tmp_path / "out.docx", setup)
+        annotate_files([mgf], tmp_path / "out.docx", config)
 
 
-def test_what_tables_name_and_libraries_add_is_said(mgf, setup, small_set, tmp_path, make_library):
+def test_what_tables_name_and_libraries_add_is_said(mgf, config, small_set, tmp_path, make_library):
     row = ("CCOC(=O)c1ccc(N)cc1OCCCl", "[M+H]+", [60.05, 77.0386], [0.2, 1.0])
     known = dataclasses.replace(
-        setup, libraries=(str(make_library([row])),), instrument="ion-trap",
+        config, libraries=(str(make_library([row])),), instrument="ion-trap",
         formulas=(("S0-1", "C2H6O"), ("lost", "CH4")),
     )  # fmt: skip
     done = annotate_files([mgf], tmp_path / "out", known, more=report_writers)
@@ -189,8 +188,8 @@ def test_what_tables_name_and_libraries_add_is_said(mgf, setup, small_set, tmp_p
     assert "Your libraries add 1 spectrum" in (tmp_path / "out" / "report.html").read_text()
 
 
-def test_a_resumed_job_has_met_what_was_done_before(mgf, setup, tmp_path):
-    known = dataclasses.replace(setup, formulas=(("S0-1", "C2H6O"), ("lost", "CH4")))
+def test_a_resumed_job_has_met_what_was_done_before(mgf, config, tmp_path):
+    known = dataclasses.replace(config, formulas=(("S0-1", "C2H6O"), ("lost", "CH4")))
     with pytest.raises(Stop):
         annotate_files([mgf], tmp_path / "cut", known, progress=stop)
     done = annotate_files([mgf], tmp_path / "cut", known, resume=True)
@@ -214,15 +213,15 @@ def one_by_one(mgf):
     return [text + "END IONS\n" for text in mgf.read_text().split("END IONS\n")[:-1]]
 
 
-def test_tables_do_not_depend_on_order_or_company(mgf, setup, tmp_path):
-    annotate_files([mgf], tmp_path / "whole", setup)
+def test_tables_do_not_depend_on_order_or_company(mgf, config, tmp_path):
+    annotate_files([mgf], tmp_path / "whole", config)
     whole = told(tmp_path / "whole")
     records = one_by_one(mgf)
     (tmp_path / "backwards.mgf").write_text("".join(records[::-1]))
-    annotate_files([tmp_path / "backwards.mgf"], tmp_path / "backwards", setup)
+    annotate_files([tmp_path / "backwards.mgf"], tmp_path / "backwards", config)
     assert told(tmp_path / "backwards") == whole
     (tmp_path / "alone.mgf").write_text(records[2])
-    annotate_files([tmp_path / "alone.mgf"], tmp_path / "alone", setup)
+    annotate_files([tmp_path / "alone.mgf"], tmp_path / "alone", config)
     alone = told(tmp_path / "alone")
     assert alone
     assert alone.items() <= whole.items()
@@ -249,12 +248,12 @@ def contents(out):
 @pytest.mark.parametrize(
     "name", ["out", "out.tsv", "out.json", "out.mztab", "out.graphml", "out.html"]
 )
-def test_no_byte_depends_on_the_number_of_processes(many, setup, tmp_path, name):
+def test_no_byte_depends_on_the_number_of_processes(many, config, tmp_path, name):
     written = []
     for jobs in (1, 2):
         (tmp_path / str(jobs)).mkdir()
         out = tmp_path / str(jobs) / name
-        annotate_files([many], out, setup, jobs=jobs, more=report_writers)
+        annotate_files([many], out, config, jobs=jobs, more=report_writers)
         written.append(contents(out))
     assert written[0] == written[1]
     assert min(map(len, written[0].values())) > 10
@@ -264,10 +263,10 @@ COMMAND = [sys.executable, "-c", "from mzseek.cli import main; main()", "annotat
 
 
 @pytest.mark.slow
-def test_a_handful_of_spectra_has_the_tables_of_many(small_set, setup, tmp_path):
+def test_a_handful_of_spectra_has_the_tables_of_many(small_set, config, tmp_path):
     """Five are annotated without machine code where none is kept, six with it."""
     spectra = spectra_from(Prepared.open(small_set.folder), np.arange(6))
-    model = ["--model", str(setup.model), "--ppm", "1000", "--coverage", "0.5"]
+    model = ["--model", str(config.model), "--ppm", "1000", "--coverage", "0.5"]
     for number, cache in ((5, tmp_path / "no machine code"), (6, None)):
         path, out = tmp_path / f"{number}.mgf", tmp_path / str(number)
         write_mgf(path, spectra[:number])
@@ -287,65 +286,65 @@ def kill_a_worker(stage, done, total):
 
 @pytest.mark.slow
 def test_a_job_whose_worker_is_killed_goes_on_and_ends_with_the_same_bytes(
-    many, setup, tmp_path, monkeypatch
+    many, config, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("mzseek.annotation.annotator._FEATURES", 1)
-    annotate_files([many], tmp_path / "whole", setup, jobs=2, more=report_writers)
+    annotate_files([many], tmp_path / "whole", config, jobs=2, more=report_writers)
     monkeypatch.setattr("mzseek.annotation.annotator._BY_MASS", 16)
     out = tmp_path / "cut"
     with pytest.raises(
         KilledError, match=r"one of 2 processes was killed .* with --resume goes on"
     ):
-        annotate_files([many], out, setup, jobs=2, more=report_writers, progress=kill_a_worker)
+        annotate_files([many], out, config, jobs=2, more=report_writers, progress=kill_a_worker)
     assert not out.exists()
     said = []
-    annotate_files([many], out, setup, jobs=2, more=report_writers, resume=True, say=said.append)
+    annotate_files([many], out, config, jobs=2, more=report_writers, resume=True, say=said.append)
     assert said == ["16 features were done before."]
     assert contents(out) == contents(tmp_path / "whole")
 
 
-def test_spectra_of_a_feature_that_is_set_aside_are_told_one_by_one(mgf, setup, tmp_path):
+def test_spectra_of_a_feature_that_is_set_aside_are_told_one_by_one(mgf, config, tmp_path):
     with mgf.open("a") as file:
         for ion, charge in (("[M+H]+", "1+"), ("[M-H]-", "1-")):  # of one feature: impossible
             file.write(
                 f"BEGIN IONS\nFEATURE_ID=odd\nPEPMASS=200.1\nCHARGE={charge}\nADDUCT={ion}\n"
                 "50 1\n60 1\nEND IONS\n"
             )
-    done = annotate_files([mgf], tmp_path / "out", setup)
+    done = annotate_files([mgf], tmp_path / "out", config)
     assert (done.counts["answered"], done.counts["set_aside"]) == (6, 3)
     told = [row["where"] for row in rows(tmp_path / "out" / "set-aside.tsv")]
     assert sum(where.endswith("odd, spectrum 1 of 2") for where in told) == 1
     assert sum(where.endswith("odd, spectrum 2 of 2") for where in told) == 1
 
 
-def test_where_the_reasons_are_is_said(mgf, setup, tmp_path):
+def test_where_the_reasons_are_is_said(mgf, config, tmp_path):
     # Nothing explains made-up peaks, and a tolerance that is given is not the reason.
-    setup = dataclasses.replace(setup, peaks=Tolerance(10.0))
-    done = annotate_files([mgf], tmp_path / "out", setup)
+    config = dataclasses.replace(config, peaks=Tolerance(10.0))
+    done = annotate_files([mgf], tmp_path / "out", config)
     assert done.said == [f"What was set aside, and why: {tmp_path / 'out' / 'set-aside.tsv'}"]
     with mgf.open("a") as file:
         file.write("BEGIN IONS\nTITLE=bad\nPEPMASS=none\n50 1\nEND IONS\n" * 6)
-    done = annotate_files([mgf], tmp_path / "out.tsv", setup)
+    done = annotate_files([mgf], tmp_path / "out.tsv", config)
     assert [line.startswith("Set aside: ") for line in done.said] == [True] * 5 + [False]
     assert "record 7" in done.said[0]
     assert "has no precursor m/z" in done.said[0]
     assert done.said[-1] == "… and 2 more: a folder as --out lists them all"
 
 
-def test_an_instrument_is_asked_for_where_nothing_is_explained(mgf, setup, tmp_path):
-    first, *_ = annotate_files([mgf], tmp_path / "out", setup).said  # its peaks are made up
+def test_an_instrument_is_asked_for_where_nothing_is_explained(mgf, config, tmp_path):
+    first, *_ = annotate_files([mgf], tmp_path / "out", config).said  # its peaks are made up
     assert "The best candidates explain 0% of the intensity" in first
     assert "--instrument qtof" in first
 
 
-def test_candidates_that_cannot_form_the_ion_are_counted(setup, tmp_path):
+def test_candidates_that_cannot_form_the_ion_are_counted(config, tmp_path):
     mine, molecules = tmp_path / "mine.mgf", tmp_path / "mine.csv"
     mine.write_text(
         "BEGIN IONS\nTITLE=a\nPEPMASS=79.0542\nCHARGE=1+\nADDUCT=[M+H-H2O]+\n51.02 1\n53.04 2\n"
         "END IONS\n"
     )
     molecules.write_text("smiles\nC1CCCCCC1\nOC1=CCC=CC1\nCC1=CC=CCC1\n")
-    wide = dataclasses.replace(setup, database=str(molecules), precursor=Tolerance(0.0, 3.0))
+    wide = dataclasses.replace(config, database=str(molecules), precursor=Tolerance(0.0, 3.0))
     annotate_files([mine], tmp_path / "out", wide)
     facts = json.loads((tmp_path / "out" / "run.json").read_text())
     assert facts["candidates_removed_by_ion_rules"] == {
@@ -372,19 +371,19 @@ def a_file(path, *records):
     return path
 
 
-def listed(setup, path, rows, **changes):
+def listed(config, path, rows, **changes):
     path.write_text("feature,smiles\n" + "".join(f"{name},{smiles}\n" for name, smiles in rows))
     changes = {"precursor": Tolerance(), "database": str(path)} | changes
-    return dataclasses.replace(setup, **changes)
+    return dataclasses.replace(config, **changes)
 
 
 def run_facts(folder):
     return json.loads((folder / "run.json").read_text())
 
 
-def test_listed_candidates_of_another_mass_are_skipped_and_said(setup, tmp_path):
+def test_listed_candidates_of_another_mass_are_skipped_and_said(config, tmp_path):
     mine = a_file(tmp_path / "a.mgf", a_record("1", mz="249.0901"))
-    own = listed(setup, tmp_path / "mine.csv", [("1", "CCO")])
+    own = listed(config, tmp_path / "mine.csv", [("1", "CCO")])
     done = annotate_files([mine], tmp_path / "out", own)
     (row,) = rows(tmp_path / "out" / "summary.tsv")
     assert (row["smiles"], row["level"]) == ("", "5")
@@ -400,10 +399,10 @@ def test_listed_candidates_of_another_mass_are_skipped_and_said(setup, tmp_path)
     assert any(line.startswith("Kept 1 listed candidate of 1 feature") for line in done.said)
 
 
-def test_ids_of_two_files_meet_tables_by_file(setup, tmp_path):
+def test_ids_of_two_files_meet_tables_by_file(config, tmp_path):
     files = [a_file(tmp_path / name, a_record("1")) for name in ("a.mgf", "b.mgf")]
     own = listed(
-        setup, tmp_path / "mine.csv", [("a.mgf:1", CAFFEINE), ("b.mgf:1", ISOMER)],
+        config, tmp_path / "mine.csv", [("a.mgf:1", CAFFEINE), ("b.mgf:1", ISOMER)],
         formulas=(("1", "C8H10N4O2"),),
     )  # fmt: skip
     done = annotate_files(files, tmp_path / "out", own)
@@ -422,22 +421,22 @@ def test_ids_of_two_files_meet_tables_by_file(setup, tmp_path):
     PEAKS + "150.1 1e308\n",
     PEAKS + "150.1 inf\n150.2 nan\n150.3 -7\n",
 ])  # fmt: skip
-def test_doubled_and_impossible_peaks_change_no_answer(setup, tmp_path, damaged):
+def test_doubled_and_impossible_peaks_change_no_answer(config, tmp_path, damaged):
     names = {"whole": [PEAKS], "damaged": [damaged], "repeated": [PEAKS, PEAKS, damaged]}
-    own = listed(setup, tmp_path / "mine.csv", [("1", CAFFEINE), ("1", ISOMER)])
-    answers = {}
+    own = listed(config, tmp_path / "mine.csv", [("1", CAFFEINE), ("1", ISOMER)])
+    annotations = {}
     for name, spectra in names.items():
         mine = a_file(tmp_path / f"{name}.mgf", *(a_record("1", peaks) for peaks in spectra))
         done = annotate_files([mine], tmp_path / name, own)
         assert (done.counts["answered"], done.counts["unaccounted"]) == (len(spectra), 0)
-        answers[name] = (tmp_path / name / "candidates.tsv").read_bytes()
+        annotations[name] = (tmp_path / name / "candidates.tsv").read_bytes()
         (row,) = rows(tmp_path / name / "summary.tsv")
         assert ("merged" in row["notes"] or "peak" in row["notes"]) == (name != "whole")
         assert ("repeat" in row["notes"]) == (name == "repeated")
-    assert answers["damaged"] == answers["repeated"] == answers["whole"]
+    assert annotations["damaged"] == annotations["repeated"] == annotations["whole"]
 
 
-def test_order_and_spellings_of_a_list_do_not_show(setup, tmp_path):
+def test_order_and_spellings_of_a_list_do_not_show(config, tmp_path):
     spellings = ["CN1C=NC2=C1C(=O)N(C(=O)N2C)C", "O=c1n(C)c(=O)n(C)c2ncn(C)c12", CAFFEINE]
     some = [("1", smiles) for smiles in (*spellings, ISOMER)]
     mine = a_file(tmp_path / "a.mgf", a_record("1"), a_record("1", PEAKS + "83.06 9\n"))
@@ -447,17 +446,17 @@ def test_order_and_spellings_of_a_list_do_not_show(setup, tmp_path):
         [(mine, some), (other, some[::-1]), (mine, some[2:]), (other, some[1:] + some[:1])]
     ):
         out = tmp_path / str(number)
-        annotate_files([spectra], out, listed(setup, tmp_path / f"{number}.csv", own))
+        annotate_files([spectra], out, listed(config, tmp_path / f"{number}.csv", own))
         found.add(tuple((r["smiles"], r["probability"], r["score"], r["confidence"])
                         for r in rows(out / "candidates.tsv")))  # fmt: skip
     assert len(found) == 1
     assert [smiles for smiles, *_ in found.pop()].count(CAFFEINE) == 1
 
 
-def test_hostile_ids_meet_their_tables_and_break_no_file(setup, tmp_path):
+def test_hostile_ids_meet_their_tables_and_break_no_file(config, tmp_path):
     ids = ["../../x", "a\tb", "=1+1", "\x1b[2J", "\x1b[3J"]
     mine = a_file(tmp_path / "a.mgf", *map(a_record, ids))
-    own = listed(setup, tmp_path / "mine.csv", [(f'"{name}"', CAFFEINE) for name in ids[:3]])
+    own = listed(config, tmp_path / "mine.csv", [(f'"{name}"', CAFFEINE) for name in ids[:3]])
     annotate_files([mine], tmp_path / "out", own, more=report_writers)
     found = rows(tmp_path / "out" / "summary.tsv")
     assert [row["feature"] for row in found] == ["../../x", "a b", "'=1+1", "�[2J", "�[3J"]
@@ -466,7 +465,7 @@ def test_hostile_ids_meet_their_tables_and_break_no_file(setup, tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["mgf.gz", "mgf.zst", "zip"])
-def test_packed_files_without_end_leave_the_other_features(setup, tmp_path, suffix):
+def test_packed_files_without_end_leave_the_other_features(config, tmp_path, suffix):
     endless = a_record("2", "100.5 1\n" * 200_000)
     text = (a_record("1") + endless + a_record("3", mz="195.0876")).encode()
     path = tmp_path / f"a.{suffix}"
@@ -476,28 +475,28 @@ def test_packed_files_without_end_leave_the_other_features(setup, tmp_path, suff
     else:
         pack = gzip.compress if suffix == "mgf.gz" else zstandard.compress
         path.write_bytes(pack(text))
-    own = listed(setup, tmp_path / "mine.csv", [("1", CAFFEINE), ("3", CAFFEINE)])
+    own = listed(config, tmp_path / "mine.csv", [("1", CAFFEINE), ("3", CAFFEINE)])
     done = annotate_files([path], tmp_path / "out", own)
     assert (done.counts["answered"], done.counts["set_aside"]) == (2, 1)
     (aside,) = rows(tmp_path / "out" / "set-aside.tsv")
     assert "peaks" in aside["reason"]
 
 
-def cut(paths, out, setup, **options):
-    """A job that was killed after three answers."""
+def cut(paths, out, config, **options):
+    """A job that was killed after three annotations."""
     with pytest.raises(Stop):
-        annotate_files(paths, out, setup, progress=stop, **options)
+        annotate_files(paths, out, config, progress=stop, **options)
 
 
-def refused(paths, out, setup, what, **options):
+def refused(paths, out, config, what, **options):
     """A job that must not go on, since something was changed meanwhile."""
     said = f"{out.name}.partial: was begun with other values or contents of {what}; give the same"
     with pytest.raises(RunError, match=re.escape(said)) as caught:
-        annotate_files(paths, out, setup, resume=True, **options)
+        annotate_files(paths, out, config, resume=True, **options)
     assert "\n" not in str(caught.value)
 
 
-def test_a_folder_whose_spectra_changed_is_not_gone_on_with(mgf, setup, tmp_path):
+def test_a_folder_whose_spectra_changed_is_not_gone_on_with(mgf, config, tmp_path):
     data, linked = tmp_path / "data", tmp_path / "linked"
     linked.mkdir()
     data.mkdir()
@@ -505,39 +504,39 @@ def test_a_folder_whose_spectra_changed_is_not_gone_on_with(mgf, setup, tmp_path
     (linked / "b.mgf").write_text(mgf.read_text())
     (data / "more").symlink_to(linked)
     out = tmp_path / "cut"
-    cut([data], out, setup)
+    cut([data], out, config)
     before = (linked / "b.mgf").read_text()
     (linked / "b.mgf").write_text(before.replace("PEPMASS=", "PEPMASS=1"))
-    refused([data], out, setup, f"input {data}")
+    refused([data], out, config, f"input {data}")
     (linked / "b.mgf").write_text(before)
     (data / "c.mgf").write_text(before)
-    refused([data], out, setup, f"input {data}")
+    refused([data], out, config, f"input {data}")
     (data / "c.mgf").unlink()
-    done = annotate_files([data], out, setup, resume=True)
+    done = annotate_files([data], out, config, resume=True)
     assert (done.counts["records"], done.counts["answered"], done.counts["set_aside"]) == (14, 6, 8)
 
 
-def test_a_changed_option_is_named(mgf, setup, tmp_path):
+def test_a_changed_option_is_named(mgf, config, tmp_path):
     out = tmp_path / "cut"
-    cut([mgf], out, setup)
+    cut([mgf], out, config)
     for change, what in (
         ({"most": 7}, "--most"),
-        ({"wanted": Wanted(coverage=0.6)}, "--coverage"),
+        ({"coverage": 0.6}, "--coverage"),
         ({"precursor": Tolerance(900.0)}, "--ppm"),
         ({"formulas": (("S0-1", "C2H6O"),)}, "--formulas"),
         ({"strict": True, "most": 7}, "--most, --strict"),
     ):
-        refused([mgf], out, dataclasses.replace(setup, **change), what)
-    assert annotate_files([mgf], out, setup, resume=True).counts["answered"] == 6
+        refused([mgf], out, dataclasses.replace(config, **change), what)
+    assert annotate_files([mgf], out, config, resume=True).counts["answered"] == 6
 
 
-def test_a_changed_list_prior_or_table_is_named(mgf, setup, small_set, tmp_path):
+def test_a_changed_list_prior_or_table_is_named(mgf, config, small_set, tmp_path):
     smiles = Prepared.open(small_set.folder).smiles
     listed, weights, quant = (tmp_path / name for name in ("l.csv", "w.csv", "quant.csv"))
     listed.write_text("smiles\n" + "\n".join(smiles[n] for n in range(6)) + "\n")
     weights.write_text("smiles,weight\nCCO,2\n")
     quant.write_text("row ID,row m/z\n1,100.0\n")
-    own = dataclasses.replace(setup, database=str(listed), prior=str(weights))
+    own = dataclasses.replace(config, database=str(listed), prior=str(weights))
     settings, out = Settings(features=quant), tmp_path / "cut"
     cut([mgf], out, own, settings=settings)
     for path, what in ((listed, "--database"), (weights, "--prior"), (quant, "--features")):
@@ -549,14 +548,14 @@ def test_a_changed_list_prior_or_table_is_named(mgf, setup, small_set, tmp_path)
 
 
 def test_another_library_database_or_index_in_its_place_is_named(
-    mgf, setup, tmp_path, make_library
+    mgf, config, tmp_path, make_library
 ):
     row = ("CCOC(=O)c1ccc(N)cc1OCCCl", "[M+H]+", [60.05, 77.0386], [0.2, 1.0])
     library, store = tmp_path / "mine", tmp_path / "db"
     shutil.copytree(make_library([row]), library)
     (tmp_path / "a.smi").write_text("CCO\nCCOC(=O)c1ccc(N)cc1OCCCl\n")
     build_database(file_sources([tmp_path / "a.smi"]), store)
-    own = dataclasses.replace(setup, libraries=(str(library),), database=str(store))
+    own = dataclasses.replace(config, libraries=(str(library),), database=str(store))
     out = tmp_path / "cut"
     cut([mgf], out, own)
     shutil.move(library, tmp_path / "first")
@@ -572,35 +571,35 @@ def test_another_library_database_or_index_in_its_place_is_named(
     refused([mgf], out, own, "--database")
 
 
-def test_files_that_change_while_they_are_read_are_refused(mgf, setup, tmp_path):
+def test_files_that_change_while_they_are_read_are_refused(mgf, config, tmp_path):
     def change(stage, done, total):
         if stage == "features" and done == 3:
             mgf.write_text(mgf.read_text().replace("PEPMASS=", "PEPMASS=1"))
 
     with pytest.raises(InputError, match=r"mine\.mgf: has changed while it was read"):
-        annotate_files([mgf], tmp_path / "out", setup, progress=change)
+        annotate_files([mgf], tmp_path / "out", config, progress=change)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_journal_that_was_cut_short_leaves_no_old_rows(mgf, setup, tmp_path):
-    annotate_files([mgf], tmp_path / "whole", setup)
-    cut([mgf], tmp_path / "cut", setup)
+def test_a_journal_that_was_cut_short_leaves_no_old_rows(mgf, config, tmp_path):
+    annotate_files([mgf], tmp_path / "whole", config)
+    cut([mgf], tmp_path / "cut", config)
     (tmp_path / "cut.partial" / "journal.jsonl").write_bytes(b'{"signa')
-    annotate_files([mgf], tmp_path / "cut", setup, resume=True)
+    annotate_files([mgf], tmp_path / "cut", config, resume=True)
     for name in ("summary.tsv", "candidates.tsv", "peaks.tsv"):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_a_workshop_of_something_else_is_refused(setup):
-    annotator = Annotator(setup)
-    assert Annotator(setup, None, annotator.key).key == annotator.key
+def test_a_workshop_of_something_else_is_refused(config):
+    annotator = Annotator(config)
+    assert Annotator(config, None, annotator.key).key == annotator.key
     with pytest.raises(DatabaseError, match="was replaced while spectra were annotated"):
-        Annotator(setup, None, "another")
+        Annotator(config, None, "another")
 
 
-def test_a_model_of_ones_own_is_not_called_mzseeks(mgf, setup, tmp_path):
-    done = annotate_files([mgf], tmp_path / "out", setup, more=report_writers)
-    assert done.facts["model"]["name"] == Path(setup.model).name
+def test_a_model_of_ones_own_is_not_called_mzseeks(mgf, config, tmp_path):
+    done = annotate_files([mgf], tmp_path / "out", config, more=report_writers)
+    assert done.facts["model"]["name"] == Path(config.model).name
     assert (done.facts["database"]["kind"], done.facts["database"]["shipped"]) == ("bundled", False)
     for name in ("run.json", "report.html"):
         assert "comes with mzseek" not in (tmp_path / "out" / name).read_text()

@@ -5,12 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from mzseek.annotation.annotation import Answer
-from mzseek.annotation.annotator import Annotator, SkippedFeature, answered, answers
-from mzseek.annotation.answering import Wanted
+from mzseek.annotation.annotation import Annotation
+from mzseek.annotation.annotator import Annotator, SkippedFeature, annotations, answered
+from mzseek.annotation.config import AnnotateConfig, annotate_config
 from mzseek.annotation.features import Feature, Tolerance
 from mzseek.annotation.hypotheses import Ions
-from mzseek.annotation.setup import Setup, setup_of
 from mzseek.annotation.sources import index_store
 from mzseek.core.errors import AnnotationError, BundleError
 from mzseek.database import build_database, file_sources
@@ -42,97 +41,112 @@ def listed(small_set, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def setup(bundle_folder, listed):
+def config(bundle_folder, listed):
     wide = Tolerance(1000.0)
-    return setup_of(
-        model=bundle_folder, database=listed, precursor=wide, wanted=Wanted(coverage=0.5)
-    )
+    return annotate_config(model=bundle_folder, database=listed, precursor=wide, coverage=0.5)
 
 
 @pytest.fixture(scope="module")
-def annotator(setup):
-    return Annotator(setup)
+def annotator(config):
+    return Annotator(config)
 
 
 @pytest.fixture(scope="module")
 def said(annotator, features):
-    return annotator.answers(features)
+    return annotator.annotations(features)
 
 
-def plain(answer):
-    """An answer as data that can be compared."""
-    if isinstance(answer, SkippedFeature):
-        return answer
+def plain(annotation):
+    """An annotation as data that can be compared."""
+    if isinstance(annotation, SkippedFeature):
+        return annotation
     rows = [
         (c.smiles, c.adduct, c.probability, c.score, c.parts, c.in_set, c.explained,
          c.peaks_explained, c.match.record if c.match else None,
          c.analog.record if c.analog else None)
-        for c in answer.candidates
+        for c in annotation.candidates
     ]  # fmt: skip
-    facts = (answer.found, answer.set_size, answer.present, answer.nearest, answer.level)
-    return answer.feature.name, rows, facts, dict(answer.choices), dict(answer.ions), answer.notes
+    facts = (
+        annotation.found,
+        annotation.set_size,
+        annotation.present,
+        annotation.nearest,
+        annotation.level,
+    )
+    return (
+        annotation.feature.name,
+        rows,
+        facts,
+        dict(annotation.choices),
+        dict(annotation.ions),
+        annotation.notes,
+    )
 
 
-def test_an_index_beside_a_database_changes_no_answer(setup, listed, features, tmp_path):
+def test_an_index_beside_a_database_changes_no_answer(config, listed, features, tmp_path):
     build_database(file_sources([listed]), tmp_path / "db", nearest=False)
-    of_store = dataclasses.replace(setup, database=str(tmp_path / "db"))
-    without = Annotator(of_store).answers(features)
+    of_store = dataclasses.replace(config, database=str(tmp_path / "db"))
+    without = Annotator(of_store).annotations(features)
     index_store(tmp_path / "db", ["morgan2", "rdkit"], jobs=1)
     annotator = Annotator(of_store)
     assert annotator.source.index is not None
-    assert list(map(plain, annotator.answers(features))) == list(map(plain, without))
+    assert list(map(plain, annotator.annotations(features))) == list(map(plain, without))
 
 
 def test_every_feature_has_an_answer_in_its_place(said, features):
-    assert [answer.feature.name for answer in said] == [feature.name for feature in features]
-    assert all(isinstance(answer, Answer) and answer.candidates for answer in said)
+    assert [annotation.feature.name for annotation in said] == [
+        feature.name for feature in features
+    ]
+    assert all(isinstance(annotation, Annotation) and annotation.candidates for annotation in said)
 
 
 def test_probabilities_sum_to_one_and_ranks_follow_them(said):
-    for answer in said:
-        p = [candidate.probability for candidate in answer.candidates]
+    for annotation in said:
+        p = [candidate.probability for candidate in annotation.candidates]
         assert sum(p) == pytest.approx(1.0)
         assert p == sorted(p, reverse=True)
-        assert answer.choices["hit"] == 0
-        assert sum(answer.ions.values()) == pytest.approx(1.0)
-        assert answer.set_size == sum(candidate.in_set for candidate in answer.candidates)
-        assert answer.candidates[0].in_set
-        assert 0 <= answer.present <= 1
+        assert annotation.choices["hit"] == 0
+        assert sum(annotation.ions.values()) == pytest.approx(1.0)
+        assert annotation.set_size == sum(candidate.in_set for candidate in annotation.candidates)
+        assert annotation.candidates[0].in_set
+        assert 0 <= annotation.present <= 1
 
 
 def test_parts_add_up_to_scores_and_are_told_apart(said):
-    for answer in said:
-        assert set(answer.kinds.values()) <= {"evidence", "analogy", "match", "prior"}
-        for candidate in answer.candidates:
+    for annotation in said:
+        assert set(annotation.kinds.values()) <= {"evidence", "analogy", "match", "prior"}
+        for candidate in annotation.candidates:
             assert sum(candidate.parts) == pytest.approx(candidate.score, abs=1e-9)
-            split = sum(answer.nats(candidate, kind) for kind in ("evidence", "analogy", "match"))
+            split = sum(
+                annotation.nats(candidate, kind) for kind in ("evidence", "analogy", "match")
+            )
             assert split == pytest.approx(candidate.score, abs=1e-9)
             assert -1e-12 <= candidate.explained <= 1 + 1e-9
 
 
 def test_company_and_order_change_nothing(annotator, features, said):
-    alone = [annotator.answers([feature])[0] for feature in features]
-    backwards = annotator.answers(features[::-1])[::-1]
+    alone = [annotator.annotations([feature])[0] for feature in features]
+    backwards = annotator.annotations(features[::-1])[::-1]
     for one, two, three in zip(said, alone, backwards, strict=True):
         assert plain(one) == plain(two) == plain(three)
 
 
-def test_processes_change_nothing(setup, features, said):
-    found = list(answers(iter(features), setup, engine=LocalEngine(1)))
+def test_processes_change_nothing(config, features, said):
+    found = list(annotations(iter(features), config, engine=LocalEngine(1)))
     assert list(map(plain, found)) == list(map(plain, said))
 
 
 @pytest.mark.slow
-def test_two_processes_change_nothing(setup, features, said):
-    found = list(answers(iter(features * 12), setup, engine=LocalEngine(2)))
+def test_two_processes_change_nothing(config, features, said):
+    found = list(annotations(iter(features * 12), config, engine=LocalEngine(2)))
     assert list(map(plain, found[: len(said)])) == list(map(plain, said))
 
 
 def test_spectra_of_a_feature_are_judged_together_in_any_order(annotator, spectra):
     twice = [dataclasses.replace(spectra[0]), spectra[0]]
-    one = annotator.answers([Feature("f", "index", (spectra[0],))])[0]
-    both = annotator.answers([Feature("f", "index", tuple(twice))])[0]
-    again = annotator.answers([Feature("f", "index", tuple(twice[::-1]))])[0]
+    one = annotator.annotations([Feature("f", "index", (spectra[0],))])[0]
+    both = annotator.annotations([Feature("f", "index", tuple(twice))])[0]
+    again = annotator.annotations([Feature("f", "index", tuple(twice[::-1]))])[0]
     assert plain(both) == plain(again)
     assert [c.smiles for c in both.candidates] == [c.smiles for c in one.candidates]
     assert both.candidates[0].probability >= one.candidates[0].probability
@@ -140,92 +154,91 @@ def test_spectra_of_a_feature_are_judged_together_in_any_order(annotator, spectr
 
 def test_an_ion_that_is_not_named_has_a_probability(annotator, spectra):
     nameless = dataclasses.replace(spectra[0], adduct=None, charge=None)
-    answer = annotator.answers([Feature("f", "index", (nameless,))])[0]
-    assert set(answer.ions) > {"[M+H]+"}
-    assert sum(answer.ions.values()) == pytest.approx(1.0)
-    assert any("tried" in note for note in answer.notes)
-    assert any("read as positive" in note for note in answer.notes)
+    annotation = annotator.annotations([Feature("f", "index", (nameless,))])[0]
+    assert set(annotation.ions) > {"[M+H]+"}
+    assert sum(annotation.ions.values()) == pytest.approx(1.0)
+    assert any("tried" in note for note in annotation.notes)
+    assert any("read as positive" in note for note in annotation.notes)
 
 
-def test_contradictions_are_set_aside_with_the_reason(setup, features):
-    annotator = Annotator(dataclasses.replace(setup, ions=Ions(("[M+Na]+",))))
-    found = annotator.answers(features[:2])
+def test_contradictions_are_set_aside_with_the_reason(config, features):
+    annotator = Annotator(dataclasses.replace(config, ions=Ions(("[M+Na]+",))))
+    found = annotator.annotations(features[:2])
     assert all(isinstance(one, SkippedFeature) for one in found)
     assert found[0].where == "a.mgf: f0"
     assert "was asked for" in found[0].reason
 
 
-def test_a_mass_that_nothing_has_is_answered_with_nothing(setup, spectra):
-    narrow = Annotator(dataclasses.replace(setup, precursor=Tolerance(1.0)))
+def test_a_mass_that_nothing_has_is_answered_with_nothing(config, spectra):
+    narrow = Annotator(dataclasses.replace(config, precursor=Tolerance(1.0)))
     lost = dataclasses.replace(spectra[0], precursor_mz=1500.123)
-    (answer,) = narrow.answers([Feature("f", "index", (lost,))])
-    assert (answer.candidates, answer.best, answer.confidence) == ((), None, 0.0)
-    assert answer.level.number == "5"
-    assert "no molecule of the database has this mass" in answer.notes
+    (annotation,) = narrow.annotations([Feature("f", "index", (lost,))])
+    assert (annotation.candidates, annotation.best, annotation.confidence) == ((), None, 0.0)
+    assert annotation.level.number == "5"
+    assert "no molecule of the database has this mass" in annotation.notes
 
 
-def test_a_capped_list_says_so(setup, features):
-    annotator = Annotator(dataclasses.replace(setup, most=2))
-    answer = next(one for one in annotator.answers(features) if one.found > 2)
-    assert answer.scored == 2 < answer.found
-    assert any("nearest by mass were scored" in note for note in answer.notes)
+def test_a_capped_list_says_so(config, features):
+    annotator = Annotator(dataclasses.replace(config, most=2))
+    annotation = next(one for one in annotator.annotations(features) if one.found > 2)
+    assert annotation.scored == 2 < annotation.found
+    assert any("nearest by mass were scored" in note for note in annotation.notes)
 
 
-def test_an_objective_puts_its_decision_first(setup, features):
-    wanted = dataclasses.replace(setup.wanted, objective="tanimoto")
-    annotator = Annotator(dataclasses.replace(setup, wanted=wanted))
-    for answer in annotator.answers(features):
-        assert answer.choices["tanimoto"] == 0
-        assert answer.best is answer.candidates[0]
-        assert "hit" in answer.choices
+def test_an_objective_puts_its_decision_first(config, features):
+    annotator = Annotator(dataclasses.replace(config, objective="tanimoto"))
+    for annotation in annotator.annotations(features):
+        assert annotation.choices["tanimoto"] == 0
+        assert annotation.best is annotation.candidates[0]
+        assert "hit" in annotation.choices
 
 
-def test_only_the_first_candidates_are_kept(setup, features):
-    wanted = dataclasses.replace(setup.wanted, top=1)
-    annotator = Annotator(dataclasses.replace(setup, wanted=wanted))
-    assert all(len(answer.candidates) == 1 for answer in annotator.answers(features))
+def test_only_the_first_candidates_are_kept(config, features):
+    wanted = dataclasses.replace(config.wanted, top=1)
+    annotator = Annotator(dataclasses.replace(config, wanted=wanted))
+    assert all(len(annotation.candidates) == 1 for annotation in annotator.annotations(features))
 
 
-def test_formulas_that_are_known_narrow_the_list(setup, features, said):
-    answer = said[0]
-    formula = answer.candidates[0].formula
-    annotator = Annotator(dataclasses.replace(setup, formulas=(("f0", formula),)))
-    (found,) = annotator.answers(features[:1])
+def test_formulas_that_are_known_narrow_the_list(config, features, said):
+    annotation = said[0]
+    formula = annotation.candidates[0].formula
+    annotator = Annotator(dataclasses.replace(config, formulas=(("f0", formula),)))
+    (found,) = annotator.annotations(features[:1])
     assert {candidate.formula for candidate in found.candidates} == {formula}
 
 
-def test_a_tolerance_of_peaks_is_the_users(setup, features):
-    strict = Annotator(dataclasses.replace(setup, peaks=Tolerance(0.0, 1e-9)))
-    assert all(c.peaks_explained == 0 for c in strict.answers(features[:1])[0].candidates)
+def test_a_tolerance_of_peaks_is_the_users(config, features):
+    strict = Annotator(dataclasses.replace(config, peaks=Tolerance(0.0, 1e-9)))
+    assert all(c.peaks_explained == 0 for c in strict.annotations(features[:1])[0].candidates)
 
 
 def test_the_librarys_own_molecules(bundle_folder, features):
     annotator = Annotator(
-        setup_of(
+        annotate_config(
             model=bundle_folder,
             database="library",
             precursor=Tolerance(1000.0),
-            wanted=Wanted(coverage=0.5),
+            coverage=0.5,
         )
     )
     assert len(annotator.source) == len(annotator.bundle.library.molecules)
-    assert isinstance(annotator.answers(features[:1])[0], Answer)
+    assert isinstance(annotator.annotations(features[:1])[0], Annotation)
 
 
-def test_what_is_missing_is_told_first(bundle_folder, tmp_path, setup):
+def test_what_is_missing_is_told_first(bundle_folder, tmp_path, config):
     with pytest.raises(AnnotationError, match="no such file or folder"):
-        setup_of(database=tmp_path / "nothing")
+        annotate_config(database=tmp_path / "nothing")
     with pytest.raises(BundleError):
-        Annotator(Setup(model=str(tmp_path)))
+        Annotator(AnnotateConfig(model=str(tmp_path)))
     with pytest.raises(BundleError, match="coverage is 2"):
-        Annotator(dataclasses.replace(setup, wanted=Wanted(coverage=2.0)))
+        Annotator(dataclasses.replace(config, coverage=2.0))
 
 
-def test_chunks_and_batches_do_not_show(setup, features, said, monkeypatch):
+def test_chunks_and_batches_do_not_show(config, features, said, monkeypatch):
     told = []
     monkeypatch.setattr("mzseek.annotation.annotator._FEATURES", 2)
     monkeypatch.setattr("mzseek.annotation.annotator._BY_MASS", 5)
-    found = list(answers(iter(features), setup, engine=LocalEngine(1), progress=told.append))
+    found = list(annotations(iter(features), config, engine=LocalEngine(1), progress=told.append))
     assert list(map(plain, found)) == list(map(plain, said))
     assert told == [2, 4, 5, 7, 9, 10, 12]
 
@@ -244,22 +257,22 @@ def octanoic(small_set):
 
 
 @pytest.fixture(scope="module")
-def among_isomers(setup, tmp_path_factory):
-    """The setup with a list of octanoic acid and its isomers."""
+def among_isomers(config, tmp_path_factory):
+    """The config with a list of octanoic acid and its isomers."""
     path = tmp_path_factory.mktemp("isomers") / "isomers.smi"
     path.write_text(f"{OCTANOIC}\nCC(C)(C)C(=O)OCCC\nOC1CCC(CCO)CC1\n")
-    return dataclasses.replace(setup, database=str(path))
+    return dataclasses.replace(config, database=str(path))
 
 
-def with_libraries(setup, *libraries):
-    return dataclasses.replace(setup, libraries=tuple(map(str, libraries)))
+def with_libraries(config, *libraries):
+    return dataclasses.replace(config, libraries=tuple(map(str, libraries)))
 
 
 def analogs_part(annotator, spectrum):
     """What analogs say of octanoic acid."""
-    (answer,) = annotator.answers([Feature("f", "index", (spectrum,))])
-    truth = next(one for one in answer.candidates if one.smiles == OCTANOIC)
-    return truth.parts[answer.channels.index("analogs")]
+    (annotation,) = annotator.annotations([Feature("f", "index", (spectrum,))])
+    truth = next(one for one in annotation.candidates if one.smiles == OCTANOIC)
+    return truth.parts[annotation.channels.index("analogs")]
 
 
 def believing(annotator):
@@ -301,48 +314,58 @@ def test_no_order_of_a_library_shows_nor_processes(among_isomers, features, octa
     one = with_libraries(among_isomers, make_library(rows))
     two = with_libraries(among_isomers, make_library(rows[::-1]))
     annotator = Annotator(one)
-    said = [spoken(each) for each in annotator.answers(asked)]
-    assert [spoken(each) for each in Annotator(two).answers(asked)] == said
-    handed = answers(iter(asked), one, engine=LocalEngine(1), annotator=annotator)
+    said = [spoken(each) for each in annotator.annotations(asked)]
+    assert [spoken(each) for each in Annotator(two).annotations(asked)] == said
+    handed = annotations(iter(asked), one, engine=LocalEngine(1), annotator=annotator)
     assert [spoken(each) for each in handed] == said
 
 
-def spoken(answer):
-    """An answer without the names of reference records."""
-    rows = [(c.smiles, c.probability, c.score, c.parts, c.in_set) for c in answer.candidates]
-    return answer.feature.name, rows, answer.set_size, answer.present, answer.nearest
+def spoken(annotation):
+    """An annotation without the names of reference records."""
+    rows = [(c.smiles, c.probability, c.score, c.parts, c.in_set) for c in annotation.candidates]
+    return (
+        annotation.feature.name,
+        rows,
+        annotation.set_size,
+        annotation.present,
+        annotation.nearest,
+    )
 
 
-def test_candidates_of_a_file_are_described_once(setup, annotator, features, said, monkeypatch):
+def test_candidates_of_a_file_are_described_once(config, annotator, features, said, monkeypatch):
     """Processes get them described: the file is not read again."""
     monkeypatch.setattr("mzseek.annotation.annotator.file_source", None)
-    found = list(answers(iter(features), setup, engine=LocalEngine(1), annotator=annotator))
+    found = list(annotations(iter(features), config, engine=LocalEngine(1), annotator=annotator))
     assert list(map(plain, found)) == list(map(plain, said))
 
 
 @pytest.mark.slow
-def test_two_processes_take_what_is_handed_to_them(setup, annotator, features, said):
-    found = list(answers(iter(features * 12), setup, engine=LocalEngine(2), annotator=annotator))
+def test_two_processes_take_what_is_handed_to_them(config, annotator, features, said):
+    found = list(
+        annotations(iter(features * 12), config, engine=LocalEngine(2), annotator=annotator)
+    )
     assert list(map(plain, found[: len(said)])) == list(map(plain, said))
 
 
 def test_nothing_is_handed_on_where_all_is_in_the_bundle(bundle_folder):
-    annotator = Annotator(setup_of(model=bundle_folder, wanted=Wanted(coverage=0.5)))
+    annotator = Annotator(annotate_config(model=bundle_folder, coverage=0.5))
     assert not annotator.is_handing
     assert annotator.facts()["added"] == {}
 
 
-def test_every_answer_says_that_the_model_does_not_know_the_instrument(setup, features):
-    annotator = Annotator(dataclasses.replace(setup, instrument="ion-trap"))
-    for answer in annotator.answers(features[:2]):
-        assert "not fitted on spectra of ion-trap" in answer.notes[-1]
+def test_every_answer_says_that_the_model_does_not_know_the_instrument(config, features):
+    annotator = Annotator(dataclasses.replace(config, instrument="ion-trap"))
+    for annotation in annotator.annotations(features[:2]):
+        assert "not fitted on spectra of ion-trap" in annotation.notes[-1]
 
 
-def test_features_that_tables_name(setup, annotator, features, tmp_path):
+def test_features_that_tables_name(config, annotator, features, tmp_path):
     assert annotator.named().facts() == {}
     path = tmp_path / "listed.csv"
     path.write_text("feature,smiles\nf0,CCO\nf99,CCO\n")
-    known = dataclasses.replace(setup, database=str(path), formulas=(("f1", "C2H6O"), ("x", "CH4")))
+    known = dataclasses.replace(
+        config, database=str(path), formulas=(("f1", "C2H6O"), ("x", "CH4"))
+    )
     named = Annotator(known).named()
     assert len(list(named.meet(features))) == len(features)
     facts = named.facts()
@@ -358,7 +381,7 @@ def test_a_feature_that_breaks_does_not_stop_the_others(annotator, features, sai
     empty = dataclasses.replace(one, mz=np.array([]), intensities=np.array([]))
     bad = dataclasses.replace(features[1], name="empty", spectra=(one, empty))
     found = answered(annotator, [features[0], bad, features[2]])
-    assert [type(each).__name__ for each in found] == ["Answer", "SkippedFeature", "Answer"]
+    assert [type(each).__name__ for each in found] == ["Annotation", "SkippedFeature", "Annotation"]
     assert (found[1].where, found[1].spectra) == (f"{bad.where}: empty", 2)
     assert "peaks" in found[1].reason
     for mine, alone in zip((found[0], found[2]), (said[0], said[2]), strict=True):

@@ -1,4 +1,4 @@
-"""A prior that answers count in: told apart, said, and nothing changes without it."""
+"""A prior that annotations count in: told apart, said, and nothing changes without it."""
 
 import dataclasses
 import json
@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mzseek.annotation.annotator import Annotator, answers
-from mzseek.annotation.answering import Wanted
+from mzseek.annotation.annotator import Annotator, annotations
+from mzseek.annotation.config import annotate_config
 from mzseek.annotation.features import Feature, Tolerance
 from mzseek.annotation.prior import CAUTION
-from mzseek.annotation.setup import setup_of
 from mzseek.bundle.bundle import MANIFEST, PRIOR
 from mzseek.core.errors import AnnotationError, BundleError, RunError
 from mzseek.datasets.prepared import Prepared
@@ -30,22 +29,22 @@ def features(small_set):
 
 
 @pytest.fixture(scope="module")
-def setup(bundle_folder, small_set, tmp_path_factory):
+def config(bundle_folder, small_set, tmp_path_factory):
     prepared = Prepared.open(small_set.folder)
     listed = tmp_path_factory.mktemp("lists") / "molecules.smi"
     listed.write_text("".join(f"{smiles}\n" for smiles in prepared.smiles))
 
     def made(**options):
-        return setup_of(model=bundle_folder, database=listed, precursor=Tolerance(1000.0),
-                        wanted=Wanted(coverage=0.5), **options)  # fmt: skip
+        return annotate_config(model=bundle_folder, database=listed, precursor=Tolerance(1000.0),
+                        coverage=0.5, **options)  # fmt: skip
 
     return made
 
 
 @pytest.fixture(scope="module")
-def plain(setup, features):
-    found = Annotator(setup()).answers(features)
-    assert min(len(answer.candidates) for answer in found) > 1
+def plain(config, features):
+    found = Annotator(config()).annotations(features)
+    assert min(len(annotation.candidates) for annotation in found) > 1
     return found
 
 
@@ -58,17 +57,17 @@ def table(tmp_path, plain):
     return path
 
 
-def test_no_prior_is_none(setup):
-    assert setup().prior is setup(prior=None).prior is setup(prior="none").prior is None
-    assert Annotator(setup()).facts()["prior"] is None
+def test_no_prior_is_none(config):
+    assert config().prior is config(prior=None).prior is config(prior="none").prior is None
+    assert Annotator(config()).facts()["prior"] is None
 
 
 @pytest.mark.parametrize("which", ["learned", "table"])
 def test_probabilities_are_multiplied_and_the_column_is_its_own(
-    setup, features, plain, table, which
+    config, features, plain, table, which
 ):
-    annotator = Annotator(setup(prior=table if which == "table" else "learned"))
-    for old, new in zip(plain, annotator.answers(features), strict=True):
+    annotator = Annotator(config(prior=table if which == "table" else "learned"))
+    for old, new in zip(plain, annotator.annotations(features), strict=True):
         before = {each.key: each for each in old.candidates}
         nats = {each.key: new.nats(each, "prior") for each in new.candidates}
         assert sum(nats.values()) == pytest.approx(0, abs=1e-9)
@@ -86,14 +85,14 @@ def test_probabilities_are_multiplied_and_the_column_is_its_own(
             assert new.level.reason.endswith("; a prior is counted in")
 
 
-def test_a_molecule_of_the_table_rises_and_notes_count(setup, features, plain, table):
-    annotator = Annotator(setup(prior=table))
-    (answer,) = annotator.answers(features[:1])
+def test_a_molecule_of_the_table_rises_and_notes_count(config, features, plain, table):
+    annotator = Annotator(config(prior=table))
+    (annotation,) = annotator.annotations(features[:1])
     favoured = plain[0].candidates[-1]
-    rise = {each.key: each.probability for each in answer.candidates}[favoured.key]
+    rise = {each.key: each.probability for each in annotation.candidates}[favoured.key]
     assert rise > favoured.probability
-    said = f"cited.csv, which has 1 of {answer.scored} candidates"
-    assert any(said in note for note in answer.notes)
+    said = f"cited.csv, which has 1 of {annotation.scored} candidates"
+    assert any(said in note for note in annotation.notes)
     assert annotator.prior_rejects == [("cited.csv: line 4", "InChIKey 'nothing' is none")]
     facts = annotator.facts()["prior"]
     assert (facts["molecules"], facts["set_aside"]) == (2, 1)
@@ -101,69 +100,69 @@ def test_a_molecule_of_the_table_rises_and_notes_count(setup, features, plain, t
 
 
 def test_a_candidate_that_only_a_prior_puts_first_is_no_tentative_structure(
-    setup, features, plain, tmp_path
+    config, features, plain, tmp_path
 ):
     last = plain[0].candidates[-1]
     assert last.score < plain[0].candidates[0].score
     weights = tmp_path / "weights.csv"
     weights.write_text(f"inchikey,weight\n{last.key},1e12\nLFQSCWFLJHTTHZ,1\n")
-    config = replace(setup(prior=weights), wanted=Wanted(coverage=0.5, known=0.999999))
-    [annotated] = Annotator(config).answers(features[:1])
+    config = replace(config(prior=weights), coverage=0.5, expected_in_database=0.999999)
+    [annotated] = Annotator(config).annotations(features[:1])
     assert annotated.best.key == last.key
     assert annotated.confidence > 0.5
     assert annotated.level.number not in ("2a", "3")
 
 
-def test_company_and_processes_change_nothing(setup, features):
-    asked = setup(prior="learned")
+def test_company_and_processes_change_nothing(config, features):
+    asked = config(prior="learned")
     annotator = Annotator(asked)
-    alone = [annotator.answers([feature])[0] for feature in features]
-    together = annotator.answers(features)
-    other = list(answers(iter(features), asked, engine=LocalEngine(1)))
+    alone = [annotator.annotations([feature])[0] for feature in features]
+    together = annotator.annotations(features)
+    other = list(annotations(iter(features), asked, engine=LocalEngine(1)))
     for group in zip(alone, together, other, strict=True):
         first, *others = [[(c.key, c.probability, c.parts) for c in a.candidates] for a in group]
         assert all(each == first for each in others)
 
 
-def test_a_feature_without_candidates_has_the_same_columns(setup, features, tmp_path):
+def test_a_feature_without_candidates_has_the_same_columns(config, features, tmp_path):
     lost = dataclasses.replace(features[0].spectra[0], precursor_mz=1500.123)
-    annotator = Annotator(setup(prior="learned"))
-    empty, full = annotator.answers([Feature("x", "index", (lost,)), features[0]])
+    annotator = Annotator(config(prior="learned"))
+    empty, full = annotator.annotations([Feature("x", "index", (lost,)), features[0]])
     assert not empty.candidates
     assert empty.channels == full.channels
 
 
-def test_weights_that_no_float_holds_leave_probabilities_whole(setup, features, plain, tmp_path):
+def test_weights_that_no_float_holds_leave_probabilities_whole(config, features, plain, tmp_path):
     first, *_, last = plain[0].candidates
     (tmp_path / "far.csv").write_text(
         f"key,weight\n{last.key},1e12\nLFQSCWFLJHTTHZ,1\n{first.key},1e-300\n"
     )
-    (answer,) = Annotator(setup(prior=tmp_path / "far.csv")).answers(features[:1])
-    p = [each.probability for each in answer.candidates]
+    (annotation,) = Annotator(config(prior=tmp_path / "far.csv")).annotations(features[:1])
+    p = [each.probability for each in annotation.candidates]
     assert sum(p) == pytest.approx(1)
-    assert answer.candidates[0].key == last.key
+    assert annotation.candidates[0].key == last.key
 
 
-def test_what_is_missing_is_told_in_a_line(setup, bundle_folder, tmp_path):
+def test_what_is_missing_is_told_in_a_line(config, bundle_folder, tmp_path):
     with pytest.raises(AnnotationError, match=r"gone\.csv: no such file, expected none"):
-        setup(prior=tmp_path / "gone.csv")
+        config(prior=tmp_path / "gone.csv")
     old = tmp_path / "old"
     shutil.copytree(bundle_folder, old)
     (old / PRIOR).unlink()
     facts = json.loads((old / MANIFEST.name).read_text())
     MANIFEST.write(old, {name: facts[name] for name in facts if name not in ("files", "kind")})
     with pytest.raises(BundleError, match=r"has no learned prior; make .* `mzseek model build`"):
-        Annotator(setup_of(model=old, prior="learned"))
+        Annotator(annotate_config(model=old, prior="learned"))
 
 
 class Stop(Exception):
     pass
 
 
-def test_a_job_says_it_and_goes_on_with_no_other_prior(setup, features, table, tmp_path):
+def test_a_job_says_it_and_goes_on_with_no_other_prior(config, features, table, tmp_path):
     mgf = tmp_path / "mine.mgf"
     write_mgf(mgf, [feature.spectra[0] for feature in features])
-    asked = setup(prior=table)
+    asked = config(prior=table)
     done = annotate_files([mgf], tmp_path / "out", asked, more=report_writers)
     assert "Skipped weights: 1, the first: cited.csv: line 4" in done.said[0]
     facts = json.loads((tmp_path / "out" / "run.json").read_text())

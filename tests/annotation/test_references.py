@@ -1,4 +1,4 @@
-"""Reference spectra behind an answer: matches of the same precursor, and analogs of any."""
+"""Reference spectra behind an annotation: matches of the same precursor, and analogs of any."""
 
 import dataclasses
 

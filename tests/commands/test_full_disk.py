@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mzseek.annotation.config import annotate_config
 from mzseek.annotation.features import Tolerance
-from mzseek.annotation.setup import setup_of
 from mzseek.bundle import Bundle
 from mzseek.core.errors import WriteError
 from mzseek.database import Database
@@ -163,9 +163,9 @@ def test_an_exported_model_on_a_full_disk(
 
 def annotated(spectra: Path, model: Path, out: Path, *, resume: bool = False) -> str:
     """Annotate; returns what the disk said, or nothing."""
-    setup = setup_of(model=model, precursor=Tolerance(1000.0))
+    config = annotate_config(model=model, precursor=Tolerance(1000.0))
     try:
-        done = annotate_files([spectra], out, setup, more=report_writers, resume=resume, jobs=1)
+        done = annotate_files([spectra], out, config, more=report_writers, resume=resume, jobs=1)
     except WriteError as error:
         return str(error)
     assert done.counts["unaccounted"] == 0

@@ -47,7 +47,7 @@ def test_features_are_found_by_their_ids(found, spectra):
     assert found.features == [each.identifier for each in spectra]
     second = found[spectra[1].identifier]
     assert second is found[1]
-    assert isinstance(second, mz.Annotation)
+    assert isinstance(second, mz._Shown)
     assert spectra[1].identifier in found
     assert "nobody" not in found
     assert second in found
@@ -69,11 +69,11 @@ def test_the_frame_has_values_and_not_texts(found):
     channels = [name for name in frame.columns if name.startswith("channel_")]
     assert set(frame.columns) - set(channels) == {*FIRST, *LAST}
     best = frame[frame["rank"] == 1].set_index("feature")
-    for answer in found:
-        row = best.loc[answer.feature.name]
-        assert row["confidence"] == answer.confidence
-        assert row["probability"] == answer.best.probability
-        assert row["level"] == answer.level.number
+    for annotation in found:
+        row = best.loc[annotation.feature.name]
+        assert row["confidence"] == annotation.confidence
+        assert row["probability"] == annotation.best.probability
+        assert row["level"] == annotation.level.number
     share = frame["confidence"] / frame["probability"]
     assert share.groupby(frame["feature"]).agg(lambda s: s.max() - s.min()).max() < 1e-9
     assert frame.loc[frame["rank"] > 1, "level"].isna().all()
@@ -81,8 +81,8 @@ def test_the_frame_has_values_and_not_texts(found):
 
 
 def test_peaks_of_a_candidate_are_a_frame(caffeine, options):
-    (answer,) = mz.annotate(caffeine, database=[CAFFEINE, ISOMER], **options)
-    peaks = answer.peaks()
+    (annotation,) = mz.annotate(caffeine, database=[CAFFEINE, ISOMER], **options)
+    peaks = annotation.peaks()
     assert list(peaks.columns) == [
         "spectrum", "mz", "intensity", "relative", "formula", "error_ppm", "charge", "bonds",
         "hydrogens", "fragment",
@@ -91,24 +91,24 @@ def test_peaks_of_a_candidate_are_a_frame(caffeine, options):
     assert peaks["relative"].max() == 1
     explained = peaks[peaks["formula"].notna()]
     assert "C6H8N3O" in set(explained["formula"])
-    assert len(explained) >= answer.best.peaks_explained
+    assert len(explained) >= annotation.best.peaks_explained
     assert explained["error_ppm"].abs().max() < 11
     assert explained["fragment"].notna().all()
-    assert answer.peaks(rank=2)["mz"].tolist() == caffeine.mz.tolist()
+    assert annotation.peaks(rank=2)["mz"].tolist() == caffeine.mz.tolist()
     for rank in (0, 3):
         with pytest.raises(AnnotationError, match=f"rank is {rank}, expected 1 to 2"):
-            answer.peaks(rank)
+            annotation.peaks(rank)
 
 
 def test_a_feature_without_candidates_has_peaks_and_a_plot(spectra, options):
-    (answer,) = mz.annotate(spectra[0], database=["CCO"], strict=True, **{**options, "ppm": 5})
-    assert answer.best is None
-    assert answer.peaks()["formula"].isna().all()
-    assert isinstance(answer.plot(), Figure)
+    (annotation,) = mz.annotate(spectra[0], database=["CCO"], strict=True, **{**options, "ppm": 5})
+    assert annotation.best is None
+    assert annotation.peaks()["formula"].isna().all()
+    assert isinstance(annotation.plot(), Figure)
     with pytest.raises(AnnotationError, match="nothing to mirror"):
-        answer.plot(mirror=True)
+        annotation.plot(mirror=True)
     with pytest.raises(AnnotationError, match="it has no candidates"):
-        answer.candidate()
+        annotation.candidate()
 
 
 def test_a_plot_shows_explained_peaks_and_mirrors_a_reference(found):
@@ -138,7 +138,7 @@ def test_saved_peaks_have_the_tolerance_that_was_asked_for(
 def test_the_report_says_what_percentages_rest_on(found, spectra, options, tmp_path):
     share = found.facts["expected_share"]
     assert f"assumption that {100 * share:g} % of" in found.save(tmp_path / "a.html").read_text()
-    other = mz.annotate(spectra, known=0.25, **options)
+    other = mz.annotate(spectra, expected_in_database=0.25, **options)
     assert "assumption that 25 % of" in other.save(tmp_path / "b.html").read_text()
 
 

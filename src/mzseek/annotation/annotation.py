@@ -83,7 +83,7 @@ class Candidate:
     in_set : bool
         Whether it is in the prediction set.
     parts : tuple of float
-        What each channel adds to the score, in the order of ``Answer.channels``.
+        What each channel adds to the score, in the order of ``Annotation.channels``.
     explained : float
         Share of the intensity (of all spectra, precursor left out) that its fragments explain.
     peaks_explained : int
@@ -133,7 +133,7 @@ class Level:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Annotation:
     """All that is said about a feature.
 
     Attributes
@@ -210,7 +210,7 @@ class Answer:
 
     @property
     def confidence(self) -> float:
-        """Probability that the answer is right, in the database or not; 0 for none."""
+        """Probability that the annotation is right, in the database or not; 0 for none."""
         return 0.0 if self.best is None else self.confidence_of(self.best)
 
     def confidence_of(self, candidate: Candidate) -> float:

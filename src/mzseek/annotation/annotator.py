@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from mzseek.annotation.annotation import Answer
-from mzseek.annotation.answering import answer, no_answer
+from mzseek.annotation.annotation import Annotation
 from mzseek.annotation.candidates import Source
 from mzseek.annotation.confidence import check_share, expected_share
+from mzseek.annotation.config import LIBRARY, AnnotateConfig
 from mzseek.annotation.features import Feature, Tolerance
 from mzseek.annotation.hypotheses import instrument_notes
+from mzseek.annotation.posterior import annotate_query, annotate_without_candidates
 from mzseek.annotation.prior import open_counted
 from mzseek.annotation.query import FeatureQuery, Named, ask
 from mzseek.annotation.references import Neighbours, add_library_candidates, neighbours
 from mzseek.annotation.scoring import mode_of, score_with_background
-from mzseek.annotation.setup import LIBRARY, Setup
 from mzseek.annotation.sources import (
     ListedSource,
     StoreSource,
@@ -214,13 +214,13 @@ class SkippedFeature:
 
 
 class Annotator:
-    """A setup with all that it names opened.
+    """A config with all that it names opened.
 
     Parameters
     ----------
-    setup : Setup
+    config : AnnotateConfig
     handed : str, optional
-        Folder with what another process has made of the same setup (`Annotator.hand`).
+        Folder with what another process has made of the same config (`Annotator.hand`).
     key : str, optional
         That another process has for what it has opened: here it must be the same.
 
@@ -240,21 +240,23 @@ class Annotator:
         Something that it names is missing or damaged.
     """
 
-    def __init__(self, setup: Setup, handed: str | None = None, key: str | None = None) -> None:
-        self._formulas = dict(setup.formulas)
-        self.setup, self._handed = setup, SharedState(Path(handed)) if handed else None
+    def __init__(
+        self, config: AnnotateConfig, handed: str | None = None, key: str | None = None
+    ) -> None:
+        self._formulas = dict(config.formulas)
+        self.config, self._handed = config, SharedState(Path(handed)) if handed else None
         self.rejects: list[tuple[str, str]] = []
-        self.bundle = Bundle.open(setup.model)
-        self.fitted = _with_tolerance(self.bundle.fitted, setup.peaks)
-        own = [(Path(path).name, Library.open(path)) for path in setup.libraries]
+        self.bundle = Bundle.open(config.model)
+        self.fitted = _with_tolerance(self.bundle.fitted, config.peaks)
+        own = [(Path(path).name, Library.open(path)) for path in config.libraries]
         self.libraries = [(BUNDLED, self.bundle.library), *own]
         for channel, learned in zip(self.fitted.channels, self.fitted.learned, strict=True):
             channel.adopt(learned, self.bundle.library)
         # Said before anything is scored: a coverage that the model does not promise.
         for mode in (1, -1):
-            self.bundle.confidence.of(mode).threshold(setup.wanted.coverage)
+            self.bundle.confidence.of(mode).threshold(config.coverage)
         self.prior_rejects: list[tuple[str, str]] = []
-        self.prior = open_counted(setup.prior, self.bundle, self.prior_rejects)
+        self.prior = open_counted(config.prior, self.bundle, self.prior_rejects)
         self.source = self._source()
         # Last, since it takes longest.
         self.added: Added = {}
@@ -274,46 +276,46 @@ class Annotator:
         """Labels of what scores are made of."""
         return tuple(channel.label for channel in self.fitted.channels)
 
-    def answers(self, features: Sequence[Feature]) -> list[Answer | SkippedFeature]:
+    def annotations(self, features: Sequence[Feature]) -> list[Annotation | SkippedFeature]:
         """What is said about each feature, in their order."""
         looked_up: list[FeatureQuery | SkippedFeature] = [
             self._asked(feature) for feature in features
         ]
         queries = [each for each in looked_up if isinstance(each, FeatureQuery)]
-        near = neighbours(queries, self.libraries, self.setup.precursor, self.bundle.names)
+        near = neighbours(queries, self.libraries, self.config.precursor, self.bundle.names)
         if not self.is_strict:
             queries = [
                 add_library_candidates(query, own) for query, own in zip(queries, near, strict=True)
             ]
         annotated = iter(self._annotated(queries, near))
         found = [next(annotated) if isinstance(each, FeatureQuery) else each for each in looked_up]
-        notes = instrument_notes(self.setup.instrument)
+        notes = instrument_notes(self.config.instrument)
         return [_noted(one, notes) for one in found] if notes else found
 
     @property
     def is_strict(self) -> bool:
         """Whether only molecules of the database are candidates, whatever the library matches."""
-        strict = self.setup.strict
+        strict = self.config.strict
         return self.source.by_feature if strict is None else strict
 
     @cached_property
     def expected_share(self) -> float:
         """Expected share of features whose molecule is in the database."""
-        known = self.setup.wanted.known
+        known = self.config.expected_in_database
         if known is not None:
             check_share(known)
             return known
         return expected_share(len(self.source), listed=self.source.by_feature)
 
     def named(self) -> Named:
-        """Features that the tables of the setup name, none of them met yet."""
-        tables = {FORMULAS: [name for name, _ in self.setup.formulas],
+        """Features that the tables of the config name, none of them met yet."""
+        tables = {FORMULAS: [name for name, _ in self.config.formulas],
                   self.source.label: self.source.features()}  # fmt: skip
         return Named({table: names for table, names in tables.items() if names})
 
     def _annotated(
         self, queries: Sequence[FeatureQuery], near: Sequence[Neighbours]
-    ) -> list[Answer | SkippedFeature]:
+    ) -> list[Annotation | SkippedFeature]:
         """Score and annotate queries, in their order."""
         confidence = self.bundle.confidence
         full = [place for place, query in enumerate(queries) if query.kept]
@@ -323,34 +325,35 @@ class Annotator:
             index=self.source.index,
         )  # fmt: skip
         label = None if self.prior is None else self.prior.label
-        found: list[Answer | SkippedFeature] = [
-            no_answer(query, own, self.channels, self.setup.wanted, label)
+        found: list[Annotation | SkippedFeature] = [
+            annotate_without_candidates(query, own, self.channels, self.config, label)
             for query, own in zip(queries, near, strict=True)
         ]
         for place, one in zip(full, scored, strict=True):
             query, own = queries[place], one.scored
             mode = mode_of(query)
             prior = None if self.prior is None else self.prior.of(query, molecules, own.rows, mode)
-            found[place] = answer(
+            found[place] = annotate_query(
                 query, own, near[place], confidence.of(mode), self.channels,
-                molecules.fingerprints(own.rows), self.setup.wanted, one.evidence, prior,
+                molecules.fingerprints(own.rows), self.config, one.evidence, prior,
                 share=self.expected_share,
             )  # fmt: skip
         return found
 
     def _asked(self, feature: Feature) -> FeatureQuery | SkippedFeature:
-        setup = self.setup
+        config = self.config
         try:
             return ask(
-                feature, self.source, tolerance=setup.precursor, ions=setup.ions, most=setup.most,
-                formulas=self._formulas, keep_mass_mismatches=setup.keep_mass_mismatches,
+                feature, self.source, tolerance=config.precursor, ions=config.ions,
+                most=config.max_candidates, formulas=self._formulas,
+                keep_mass_mismatches=config.keep_mass_mismatches,
             )  # fmt: skip
         except AnnotationError as error:
             where = f"{feature.where}: {feature.name}"
             return SkippedFeature(where, str(error), feature.records)
 
     def _source(self) -> Source:
-        name = self.setup.database
+        name = self.config.database
         if name is None:
             facts = {
                 "kind": "bundled",
@@ -365,7 +368,7 @@ class Annotator:
             return StoreSource.open(name)
         if self._handed:
             return self._handed.source()
-        return file_source(name, self.rejects, dict(self.setup.columns))
+        return file_source(name, self.rejects, dict(self.config.columns))
 
     @property
     def is_handing(self) -> bool:
@@ -375,7 +378,7 @@ class Annotator:
     @property
     def _described(self) -> ListedSource | None:
         """Candidates of a file."""
-        name = self.setup.database
+        name = self.config.database
         is_file = name is not None and name != LIBRARY and not Path(name).is_dir()
         return self.source if is_file and isinstance(self.source, ListedSource) else None
 
@@ -384,7 +387,7 @@ class Annotator:
         SharedState(folder).put(self._described, self.fitted, self.added)
 
     def contents(self) -> dict[str, Any]:
-        """Checksums of what answers are made of, by the field of the setup that names it."""
+        """Checksums of what annotations are made of, by the field of the config that names it."""
         index = self.source.index
         return {
             "model": _sums(self.bundle),
@@ -418,8 +421,8 @@ class Annotator:
         }
 
 
-def _noted(one: Answer | SkippedFeature, notes: tuple[str, ...]) -> Answer | SkippedFeature:
-    return replace(one, notes=(*one.notes, *notes)) if isinstance(one, Answer) else one
+def _noted(one: Annotation | SkippedFeature, notes: tuple[str, ...]) -> Annotation | SkippedFeature:
+    return replace(one, notes=(*one.notes, *notes)) if isinstance(one, Annotation) else one
 
 
 def _sums(opened: Bundle | Library) -> dict[str, str]:
@@ -446,41 +449,42 @@ def _with_tolerance(fitted: Fitted, peaks: Tolerance | None) -> Fitted:
     return replace(fitted, channels=channels)
 
 
-def answers(
+def annotations(
     features: Iterable[Feature],
-    setup: Setup,
+    config: AnnotateConfig,
     *,
     engine: Engine | None = None,
     annotator: Annotator | None = None,
     progress: Callable[[int], None] = lambda done: None,
-) -> Iterator[Answer | SkippedFeature]:
+) -> Iterator[Annotation | SkippedFeature]:
     """What is said about features, in their order.
 
-    On one machine, with one installation, an answer is the same to the last bit whatever the number
-    of processes and threads, the order of features and the other features of a batch. Another
-    processor or BLAS library rounds the regression of the analog channel otherwise: scores then
-    agree within 1e-5, probabilities within 1e-6. A model with a trained network among its channels
-    (``run:PATH``) is excepted: its products are in float32, in an order that depends on the batch.
+    On one machine, with one installation, an annotation is the same to the last bit whatever the
+    number of processes and threads, the order of features and the other features of a batch.
+    Another processor or BLAS library rounds the regression of the analog channel otherwise: scores
+    then agree within 1e-5, probabilities within 1e-6. A model with a trained network among its
+    channels (``run:PATH``) is excepted: its products are in float32, in an order that depends on
+    the batch.
 
     Parameters
     ----------
     features : iterable of Feature
         Read as they are needed, a thousand at a time.
-    setup : Setup
+    config : AnnotateConfig
     engine : Engine, optional
         Processes of this machine by default. Answers do not depend on it.
     annotator : Annotator, optional
-        Of the same setup, opened: what it has made is handed to the processes.
+        Of the same config, opened: what it has made is handed to the processes.
     progress : callable of int
         Told how many are answered, before these are returned.
     """
     waiting: deque[tuple[list[int], int]] = deque()  # of each batch: places, and its chunk's size
-    chunk: dict[int, Answer | SkippedFeature] = {}
+    chunk: dict[int, Annotation | SkippedFeature] = {}
     done = 0
     batches = _batches(features, waiting)
     with _handed(annotator) as folder:
-        work: OpenedOnce[Annotator, list[Feature], list[Answer | SkippedFeature]] = OpenedOnce(
-            answered, Annotator, setup, folder, None if annotator is None else annotator.key
+        work: OpenedOnce[Annotator, list[Feature], list[Annotation | SkippedFeature]] = OpenedOnce(
+            answered, Annotator, config, folder, None if annotator is None else annotator.key
         )
         for batch in (engine or LocalEngine()).results(work, batches):
             places, size = waiting.popleft()
@@ -516,19 +520,19 @@ def _batches(
             yield [chunk[place] for place in places]
 
 
-def answered(annotator: Annotator, features: list[Feature]) -> list[Answer | SkippedFeature]:
+def answered(annotator: Annotator, features: list[Feature]) -> list[Annotation | SkippedFeature]:
     """What is said about features; one that breaks is set aside, and does not stop the others."""
     try:
-        return annotator.answers(features)
+        return annotator.annotations(features)
     except _NOT_OF_A_FEATURE:
         raise
     except MzseekError:
         return [one for feature in features for one in _alone(annotator, feature)]
 
 
-def _alone(annotator: Annotator, feature: Feature) -> list[Answer | SkippedFeature]:
+def _alone(annotator: Annotator, feature: Feature) -> list[Annotation | SkippedFeature]:
     try:
-        return annotator.answers([feature])
+        return annotator.annotations([feature])
     except MzseekError as error:
         where = f"{feature.where}: {feature.name}"
         return [SkippedFeature(where, str(error), feature.records)]

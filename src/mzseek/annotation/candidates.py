@@ -249,7 +249,7 @@ class Source(ABC):
     Attributes
     ----------
     label : str
-        What answers call it.
+        What annotations call it.
     by_feature : bool
         Whether each feature has a list of its own, so that no mass is looked up.
     index : MoleculeIndex or None

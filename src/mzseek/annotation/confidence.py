@@ -218,7 +218,7 @@ def expected_share(molecules: int, *, listed: bool = False) -> float:
     """Return the default share of features whose molecule is expected in the database.
 
     Defaults are cautious. They were chosen on validation (`benchmarks/not_in_database.py`) so that
-    at most 3 % of the answers about missing molecules get a confidence above one half.
+    at most 3 % of the annotations about missing molecules get a confidence above one half.
 
     Parameters
     ----------

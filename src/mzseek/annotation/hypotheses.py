@@ -510,7 +510,7 @@ def check_instrument(name: object) -> None:
 
 
 def instrument_notes(name: str | None) -> tuple[str, ...]:
-    """What every answer about spectra of an instrument should say.
+    """What every annotation about spectra of an instrument should say.
 
     Examples
     --------

@@ -193,7 +193,7 @@ def ask(
         Molecules at the most: the nearest by mass, of all ions together.
     formulas : mapping of str to str, optional
         Formulas that are known, by the feature's name; a record's own formula is never used, since
-        a reference record would give its answer away.
+        a reference record would give its annotation away.
     keep_mass_mismatches : bool
         Keep candidates listed for the feature whose mass contradicts the precursor under every ion
         that is tried. By default they are skipped and counted.

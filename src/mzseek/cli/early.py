@@ -36,11 +36,27 @@ def early(**looks: Look) -> Callable[[Function], Function]:
     return mark
 
 
+def aliases(**names: str) -> Callable[[Function], Function]:
+    """Accept former names of options that the help does not show (``most="max-candidates"``)."""
+
+    def mark(function: Function) -> Function:
+        function.aliases = {  # type: ignore[attr-defined]
+            f"--{former.replace('_', '-')}": f"--{name}" for former, name in names.items()
+        }
+        return function
+
+    return mark
+
+
 class EarlyCommand(TyperCommand):
     """A command that looks before it leaps: typer takes a while to tell a path from a number."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Look at what is written, then take it for what it says."""
+        former: dict[str, str] = getattr(self.callback, "aliases", {})
+        if former:
+            parts = [text.partition("=") for text in args]
+            args = [former.get(name, name) + equals + value for name, equals, value in parts]
         looks: dict[str, Look] = getattr(self.callback, "early", {})
         if looks:
             written, _, _ = self.make_parser(ctx).parse_args(list(args))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from mzseek.annotation.annotation import Answer
+from mzseek.annotation.annotation import Annotation
 from mzseek.annotation.features import NAMED_BY, Feature
 from mzseek.chem.adducts import Adduct, parse_adduct
 from mzseek.core.errors import AdductError, InputError, RunError
@@ -69,12 +69,12 @@ class Kept(NamedTuple):
     ids: list[str]
 
 
-def keep(spool: Spool, answer: Answer) -> None:
+def keep(spool: Spool, annotation: Annotation) -> None:
     """Put an annotation on disk, in a line."""
-    cells = {key: visible(cell) for key, cell in joined_cells(answer).items()}
-    feature = answer.feature
+    cells = {key: visible(cell) for key, cell in joined_cells(annotation).items()}
+    feature = annotation.feature
     kept = Kept(
-        visible(feature.name), feature.precursor_mz, cells, _ion(answer), other_ids(feature)
+        visible(feature.name), feature.precursor_mz, cells, _ion(annotation), other_ids(feature)
     )
     spool.write(json.dumps(kept) + "\n")
 
@@ -96,10 +96,10 @@ def other_ids(feature: Feature) -> list[str]:
     return list(found)
 
 
-def _ion(answer: Answer) -> str:
-    if answer.best is not None:
-        return answer.best.adduct
-    for spectrum in answer.feature.spectra:
+def _ion(annotation: Annotation) -> str:
+    if annotation.best is not None:
+        return annotation.best.adduct
+    for spectrum in annotation.feature.spectra:
         if spectrum.adduct:
             return spectrum.adduct
         if spectrum.charge or spectrum.metadata.get("ionmode"):
@@ -113,15 +113,15 @@ class Keeping(Writer):
 
     def __init__(self, folder: Path, name: str, settings: Settings) -> None:
         super().__init__(folder, name, settings)
-        (self._answers,) = self.spools.values()
+        (self._annotations,) = self.spools.values()
 
     def spool_names(self) -> list[str]:
         """Annotations, a line each."""
         return [f"{self.name}.answers"]
 
-    def write(self, answer: Answer) -> None:
+    def write(self, annotation: Annotation) -> None:
         """Keep an annotation."""
-        keep(self._answers, answer)
+        keep(self._annotations, annotation)
 
 
 class Lookup:
@@ -397,8 +397,8 @@ class Joined(Keeping):
 
     def finish(self) -> list[str]:
         """Write the table."""
-        self._answers.place()
-        lookup = Lookup(self._answers.path)
+        self._annotations.place()
+        lookup = Lookup(self._annotations.path)
         counts = _Counts()
         with (self.folder / self.name).open("wb") as file:
             for place, row in enumerate(self._table.rows()):
@@ -585,13 +585,13 @@ def _is_same(one: Adduct, other: Adduct) -> bool:
     )
 
 
-def join_features(table: Path, answers: Iterable[Answer], out: Path) -> list[str]:
+def join_features(table: Path, annotations: Iterable[Annotation], out: Path) -> list[str]:
     """Write a feature table again, with annotations in columns behind its own.
 
     Parameters
     ----------
     table : Path
-    answers : iterable of Answer
+    annotations : iterable of Annotation
         Joined by the feature's name, which is the row's id, or by what its spectra call it else.
     out : Path
 
@@ -608,8 +608,8 @@ def join_features(table: Path, answers: Iterable[Answer], out: Path) -> list[str
     with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.resolve().parent) as folder:
         writer = Joined(Path(folder), out.name, Settings(features=table))
         try:
-            for answer in answers:
-                writer.write(answer)
+            for annotation in annotations:
+                writer.write(annotation)
             said = writer.finish()
         finally:
             writer.close()

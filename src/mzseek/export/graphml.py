@@ -279,7 +279,7 @@ class GraphMl(Keeping):
 
     def finish(self) -> list[str]:
         """Put nodes, annotations and edges together."""
-        self._answers.place()
+        self._annotations.place()
         with (self.folder / self.name).open("w", encoding="utf-8", newline="\n") as file:
             said = self._write_graph(file)
         super().finish()
@@ -287,7 +287,7 @@ class GraphMl(Keeping):
 
     def _write_graph(self, file: IO[str]) -> list[str]:
         network = self._network
-        self._lookup = Lookup(self._answers.path)
+        self._lookup = Lookup(self._annotations.path)
         left = dict(self._lookup.places)
         keys = [*(network.keys if network else []), *_OWN, *_KEYS]
         directed = "directed" if network and network.directed else "undirected"

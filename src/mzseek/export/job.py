@@ -9,14 +9,20 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from mzseek.annotation.annotation import Answer
-from mzseek.annotation.annotator import Annotator, SkippedFeature, answered, answers, lending_lines
+from mzseek.annotation.annotation import Annotation
+from mzseek.annotation.annotator import (
+    Annotator,
+    SkippedFeature,
+    annotations,
+    answered,
+    lending_lines,
+)
+from mzseek.annotation.config import LIBRARY, AnnotateConfig
 from mzseek.annotation.hypotheses import instrument_notes, unexplained_remark
 from mzseek.annotation.prior import LEARNED
 from mzseek.annotation.query import Named
 from mzseek.annotation.reading import FeatureFiles, Grouping
 from mzseek.annotation.scoring import tolerance_of
-from mzseek.annotation.setup import LIBRARY, Setup
 from mzseek.core.errors import KilledError
 from mzseek.export.output import SET_ASIDE, Output, ensure_not_read
 from mzseek.export.run_record import versions
@@ -67,7 +73,7 @@ class AnnotationRun:
 def annotate_files(
     paths: Sequence[StrPath],
     out: StrPath,
-    setup: Setup,
+    config: AnnotateConfig,
     *,
     grouping: Grouping | None = None,
     settings: Settings | None = None,
@@ -85,7 +91,7 @@ def annotate_files(
     paths : sequence of paths
         Any format that `mzseek.spectra.read_spectra` reads.
     out : path
-    setup : Setup
+    config : AnnotateConfig
     grouping : Grouping, optional
     settings : Settings, optional
     more : callable of facts, optional
@@ -104,10 +110,10 @@ def annotate_files(
         in the way.
     """
     files = [Path(path) for path in paths]
-    settings = replace(settings or Settings(), read=paths_read(files, setup, settings))
+    settings = replace(settings or Settings(), read=paths_read(files, config, settings))
     ensure_not_read(Path(out), settings.read)
     steady = SourceGuard(files)
-    annotator = Annotator(setup)  # whatever is missing is told before anything is made
+    annotator = Annotator(config)  # whatever is missing is told before anything is made
     facts = annotator.facts()
     grouping = grouping or Grouping()
     known, own = _settings(settings, files, annotator, facts, grouping), more(facts) if more else {}
@@ -125,9 +131,9 @@ def annotate_files(
         if before := output.resumed:
             say(f"{before:,} features were done before.")
         told = partial(_told, progress, before, len(features))
-        for one in _answers(features, named, output, annotator, jobs, told):
+        for one in _annotations(features, named, output, annotator, jobs, told):
             _take(one, output, levels)
-            if isinstance(one, Answer):
+            if isinstance(one, Annotation):
                 skipped.add(one)
                 explained += [one.best.explained] if one.best else []
         steady.ensure_unchanged()
@@ -155,13 +161,13 @@ def _aside_lines(output: Output) -> list[str]:
 
 
 def paths_read(
-    files: Sequence[Path], setup: Setup, settings: Settings | None = None
+    files: Sequence[Path], config: AnnotateConfig, settings: Settings | None = None
 ) -> tuple[Path, ...]:
     """All files and folders that a run reads, and that must not be written over."""
     tables = [] if settings is None else [settings.network, settings.features, *settings.read]
-    named = [setup.model, *setup.libraries]
-    named += [setup.database] if setup.database != LIBRARY else []
-    named += [setup.prior] if setup.prior != LEARNED else []
+    named = [config.model, *config.libraries]
+    named += [config.database] if config.database != LIBRARY else []
+    named += [config.prior] if config.prior != LEARNED else []
     return (*files, *(table for table in tables if table), *(Path(n) for n in named if n))
 
 
@@ -176,11 +182,11 @@ class SkippedCandidates:
         self.by_ion_rules: Counter[str] = Counter()
         self.mismatches = self.features = 0
 
-    def add(self, answer: Answer) -> None:
+    def add(self, annotation: Annotation) -> None:
         """Count those of one feature."""
-        self.by_ion_rules.update(answer.removed)
-        self.mismatches += answer.mass_mismatches
-        self.features += answer.mass_mismatches > 0
+        self.by_ion_rules.update(annotation.removed)
+        self.mismatches += annotation.mass_mismatches
+        self.features += annotation.mass_mismatches > 0
 
     def lines(self, kept: bool) -> list[str]:
         """Return a line about masses that contradict precursors, if there are any."""
@@ -219,11 +225,11 @@ def remarks(
     ]
     said += lending_lines(annotator.added)
     said += [
-        f"{note[0].upper()}{note[1:]}." for note in instrument_notes(annotator.setup.instrument)
+        f"{note[0].upper()}{note[1:]}." for note in instrument_notes(annotator.config.instrument)
     ]
-    said += annotator.setup.remarks
-    said += unexplained_remark(explained, annotator.setup.peaks)
-    said += skipped.lines(annotator.setup.keep_mass_mismatches)
+    said += annotator.config.remarks
+    said += unexplained_remark(explained, annotator.config.peaks)
+    said += skipped.lines(annotator.config.keep_mass_mismatches)
     return said + named.lines()
 
 
@@ -255,13 +261,13 @@ def _settings(
         inputs=tuple(str(path) for path in files),
         database=annotator.source.label,
         database_version=_digest(facts["database"])[:16],
-        options=run_options(annotator.setup, grouping) | _joined(given),
+        options=run_options(annotator.config, grouping) | _joined(given),
         **tolerance_of(annotator.fitted),  # peaks are explained as they were scored
     )
 
 
-def _take(one: Answer | SkippedFeature, output: Output, levels: dict[str, int]) -> None:
-    """Write an answer, or set its records aside, each with the reason."""
+def _take(one: Annotation | SkippedFeature, output: Output, levels: dict[str, int]) -> None:
+    """Write an annotation, or set its records aside, each with the reason."""
     if isinstance(one, SkippedFeature):
         for number in range(1, one.spectra + 1):
             which = f", spectrum {number} of {one.spectra}" if one.spectra > 1 else ""
@@ -271,20 +277,20 @@ def _take(one: Answer | SkippedFeature, output: Output, levels: dict[str, int]) 
         levels[one.level.number] = levels.get(one.level.number, 0) + 1
 
 
-def _answers(
+def _annotations(
     features: FeatureFiles,
     named: Named,
     output: Output,
     annotator: Annotator,
     jobs: int | None,
     told: Callable[[int], None],
-) -> Iterator[Answer | SkippedFeature]:
+) -> Iterator[Annotation | SkippedFeature]:
     """Answers to what is not done: to few features by what is open, to many by processes."""
     left = (each for each in named.meet(features) if not output.was_done(each))
     if len(features) - output.resumed > FEW:
         try:
-            yield from answers(
-                left, annotator.setup, engine=LocalEngine(jobs), annotator=annotator, progress=told
+            yield from annotations(
+                left, annotator.config, engine=LocalEngine(jobs), annotator=annotator, progress=told
             )
         except KilledError as error:
             if not output.resumed:
@@ -299,25 +305,25 @@ def _answers(
         told(done)
 
 
-def run_options(setup: Setup, grouping: Grouping) -> dict[str, Any]:
-    """All options that answers depend on, as ``run.json`` has them."""
-    return _plain(setup) | {"grouping": asdict(grouping)}
+def run_options(config: AnnotateConfig, grouping: Grouping) -> dict[str, Any]:
+    """All options that annotations depend on, as ``run.json`` has them."""
+    return _plain(config) | {"grouping": asdict(grouping)}
 
 
-def _plain(setup: Setup) -> dict[str, Any]:
-    """The setup as plain data."""
-    return dict(json.loads(json.dumps(asdict(setup))))
+def _plain(config: AnnotateConfig) -> dict[str, Any]:
+    """The config as plain data."""
+    return dict(json.loads(json.dumps(asdict(config))))
 
 
 def _joined(settings: Settings) -> dict[str, Any]:
-    """Tables and networks that answers are joined to, for the options of a run."""
+    """Tables and networks that annotations are joined to, for the options of a run."""
     tables = {"features": settings.features, "network": settings.network}
     return {name: None if path is None else str(path.resolve()) for name, path in tables.items()}
 
 
 def _signature(annotator: Annotator, grouping: Grouping, steady: SourceGuard) -> dict[str, str]:
-    """Checksums of all that answers depend on, by the name that users have for it."""
-    plain = _plain(annotator.setup)
+    """Checksums of all that annotations depend on, by the name that users have for it."""
+    plain = _plain(annotator.config)
     wanted = plain.pop("wanted")
     options = {**plain, **wanted, "grouping": asdict(grouping)}
     contents = annotator.contents()

@@ -8,7 +8,7 @@ import json
 import math
 from typing import Any
 
-from mzseek.annotation.annotation import Answer, Candidate, Reference
+from mzseek.annotation.annotation import Annotation, Candidate, Reference
 from mzseek.chem.identifiers import links
 from mzseek.export.writer import Writer, ranked
 
@@ -18,10 +18,10 @@ _MARKUP = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&"}
 class JsonArray(Writer):
     """Writes a file that ends in ``.json``."""
 
-    def write(self, answer: Answer) -> None:
+    def write(self, annotation: Annotation) -> None:
         """Add an object."""
         spool = self.spools[self.name]
-        text = json.dumps(answer_object(answer), allow_nan=False).translate(_MARKUP)
+        text = json.dumps(annotation_object(annotation), allow_nan=False).translate(_MARKUP)
         spool.write(("[\n" if spool.is_empty else ",\n") + text)
 
     def finish(self) -> list[str]:
@@ -31,9 +31,9 @@ class JsonArray(Writer):
         return super().finish()
 
 
-def answer_object(answer: Answer) -> dict[str, Any]:
-    """An answer as plain data, all numbers finite."""
-    feature = answer.feature
+def annotation_object(annotation: Annotation) -> dict[str, Any]:
+    """An annotation as plain data, all numbers finite."""
+    feature = annotation.feature
     return {
         "feature": feature.name,
         "named_by": feature.named_by,
@@ -41,29 +41,29 @@ def answer_object(answer: Answer) -> dict[str, Any]:
         "spectra": [each.identifier for each in feature.spectra],
         "ionMass": _finite(feature.precursor_mz),
         "retentionTimeInSeconds": _finite(feature.retention_time),
-        "confidence": _finite(answer.confidence),
-        "inDatabaseProbability": _finite(answer.present),
-        "setSize": answer.set_size,
-        "coverage": _finite(answer.coverage),
-        "candidatesFound": answer.found,
-        "scored": answer.scored,
-        "ions": {ion: _finite(probability) for ion, probability in answer.ions.items()},
-        "objective": answer.objective,
-        "nearestSimilarity": _finite(answer.nearest),
-        "unlike": bool(answer.unlike),
-        "level": answer.level.number,
-        "levelReason": answer.level.reason,
-        "notes": list(answer.notes),
+        "confidence": _finite(annotation.confidence),
+        "inDatabaseProbability": _finite(annotation.present),
+        "setSize": annotation.set_size,
+        "coverage": _finite(annotation.coverage),
+        "candidatesFound": annotation.found,
+        "scored": annotation.scored,
+        "ions": {ion: _finite(probability) for ion, probability in annotation.ions.items()},
+        "objective": annotation.objective,
+        "nearestSimilarity": _finite(annotation.nearest),
+        "unlike": bool(annotation.unlike),
+        "level": annotation.level.number,
+        "levelReason": annotation.level.reason,
+        "notes": list(annotation.notes),
         "candidates": [
-            _candidate_object(answer, candidate, rank)
-            for rank, candidate in enumerate(ranked(answer), 1)
+            _candidate_object(annotation, candidate, rank)
+            for rank, candidate in enumerate(ranked(annotation), 1)
         ],
-        "matches": [_reference_object(match) for match in answer.matches],
+        "matches": [_reference_object(match) for match in annotation.matches],
     }
 
 
-def _candidate_object(answer: Answer, candidate: Candidate, rank: int) -> dict[str, Any]:
-    kinds = sorted(set(answer.kinds.values()))
+def _candidate_object(annotation: Annotation, candidate: Candidate, rank: int) -> dict[str, Any]:
+    kinds = sorted(set(annotation.kinds.values()))
     return {
         "rank": rank,
         "smiles": candidate.smiles,
@@ -71,7 +71,7 @@ def _candidate_object(answer: Answer, candidate: Candidate, rank: int) -> dict[s
         "molecularFormula": candidate.formula,
         "adduct": candidate.adduct,
         "probability": _finite(candidate.probability),
-        "confidence": _finite(answer.confidence_of(candidate)),
+        "confidence": _finite(annotation.confidence_of(candidate)),
         "inSet": bool(candidate.in_set),
         "name": candidate.name,
         "mass": _finite(candidate.mass),
@@ -79,9 +79,9 @@ def _candidate_object(answer: Answer, candidate: Candidate, rank: int) -> dict[s
         "score": _finite(candidate.score),
         "channels": {
             channel: _finite(part)
-            for channel, part in zip(answer.channels, candidate.parts, strict=True)
+            for channel, part in zip(annotation.channels, candidate.parts, strict=True)
         },
-        "nats": {kind: _finite(answer.nats(candidate, kind)) for kind in kinds},
+        "nats": {kind: _finite(annotation.nats(candidate, kind)) for kind in kinds},
         "explainedIntensity": _finite(candidate.explained),
         "explainedPeaks": candidate.peaks_explained,
         "libraryMatch": candidate.match and _reference_object(candidate.match),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from mzseek.annotation.annotation import Answer, Candidate
+from mzseek.annotation.annotation import Annotation, Candidate
 from mzseek.annotation.features import Feature
 from mzseek.chem.adducts import parse_adduct
 from mzseek.chem.identifiers import home_of, link, source_of
@@ -305,30 +305,31 @@ class MzTab(Writer):
         """Rows of the three sections, and what metadata are made of."""
         return [f"{self.name}.{each}" for each in ("sml", "smf", "sme", "seen")]
 
-    def write(self, answer: Answer) -> None:
+    def write(self, annotation: Annotation) -> None:
         """Add the rows of a feature."""
         self._features += 1
-        run = self._run_of(answer.feature)
-        charge = _charge(answer)
+        run = self._run_of(annotation.feature)
+        charge = _charge(annotation)
         if charge:
             self._note_once("polarity", run, "+" if charge > 0 else "-")
         own = str(self._features)
         evidence = [
-            line(["SME", *self._evidence_cells(answer, candidate, rank, run)])
-            for rank, candidate in enumerate(ranked(answer), 1)
+            line(["SME", *self._evidence_cells(annotation, candidate, rank, run)])
+            for rank, candidate in enumerate(ranked(annotation), 1)
         ]
         references = [str(self._evidence - place) for place in reversed(range(len(evidence)))]
         self._sme.write("".join(evidence))
-        best = answer.best
+        best = annotation.best
         self._smf.write(
             line(
                 ["SMF", own, BAR.join(references), _AMBIGUOUS if len(references) > 1 else NULL,
-                 adduct(best.adduct) if best else NULL, NULL, number(answer.feature.precursor_mz),
-                 str(abs(charge) or 1), number(answer.feature.retention_time, 3), NULL, NULL, _HERE,
-                 text(answer.feature.name)]
+                 adduct(best.adduct) if best else NULL, NULL,
+                 number(annotation.feature.precursor_mz), str(abs(charge) or 1),
+                 number(annotation.feature.retention_time, 3), NULL, NULL, _HERE,
+                 text(annotation.feature.name)]
             )
         )  # fmt: skip
-        self._sml.write(line(["SML", own, own, *self._summary_cells(answer)]))
+        self._sml.write(line(["SML", own, own, *self._summary_cells(annotation)]))
 
     def finish(self) -> list[str]:
         """Put the sections together."""
@@ -351,11 +352,11 @@ class MzTab(Writer):
         shutil.move(made, self.folder / self.name)
         return super().finish()
 
-    def _summary_cells(self, answer: Answer) -> list[str]:
-        named = _named(answer)
-        best = answer.best
+    def _summary_cells(self, annotation: Annotation) -> list[str]:
+        named = _named(annotation)
+        best = annotation.best
         formulas = several(text(each.formula) for each in named)
-        if not named and answer.level.number == "4" and best is not None:
+        if not named and annotation.level.number == "4" and best is not None:
             formulas = text(best.formula)
         ions = dict.fromkeys(adduct(each.adduct) for each in named)
         return [
@@ -367,27 +368,27 @@ class MzTab(Writer):
             several(_uri(each) for each in named),
             several(number(each.mass) for each in named),
             several(each for each in ions if each != NULL),
-            text(answer.level.number),
+            text(annotation.level.number),
             CONFIDENCE if best else NULL,
-            number(answer.confidence) if best else NULL,
+            number(annotation.confidence) if best else NULL,
             _HERE,
-            text(answer.feature.name),
-            number(answer.confidence),
-            number(answer.present),
-            str(answer.set_size),
-            text(answer.level.reason),
+            text(annotation.feature.name),
+            number(annotation.confidence),
+            number(annotation.present),
+            str(annotation.set_size),
+            text(annotation.level.reason),
         ]
 
     def _evidence_cells(
-        self, answer: Answer, candidate: Candidate, rank: int, run: int
+        self, annotation: Annotation, candidate: Candidate, rank: int, run: int
     ) -> list[str]:
         self._evidence += 1
-        measured = answer.feature.precursor_mz
+        measured = annotation.feature.precursor_mz
         match = candidate.match
-        charge = _charge_of(candidate.adduct) or _charge(answer) or 1
+        charge = _charge_of(candidate.adduct) or _charge(annotation) or 1
         return [
             str(self._evidence),
-            f"ms_run[{run}]:feature={text(answer.feature.name)}",
+            f"ms_run[{run}]:feature={text(annotation.feature.name)}",
             self._identifier(candidate),
             text(candidate.formula),
             text(candidate.smiles),
@@ -399,10 +400,10 @@ class MzTab(Writer):
             number(measured),
             str(abs(charge)),
             number(measured / (1 + candidate.error_ppm * 1e-6)),
-            self._spectra(answer.feature, run),
+            self._spectra(annotation.feature, run),
             SOFTWARE,
             _MS_LEVEL,
-            number(answer.confidence_of(candidate)),
+            number(annotation.confidence_of(candidate)),
             number(candidate.probability),
             number(candidate.score),
             number(candidate.explained),
@@ -453,13 +454,13 @@ class MzTab(Writer):
             self._runs[run - 1].polarities.append(value)
 
 
-def _named(answer: Answer) -> list[Candidate]:
+def _named(annotation: Annotation) -> list[Candidate]:
     """The identifications of a summary row: none where only a formula or a mass is known."""
-    if not answer.candidates or answer.level.number in ("4", "5"):
+    if not annotation.candidates or annotation.level.number in ("4", "5"):
         return []
-    if answer.level.number == "2a":
-        return ranked(answer)[:1]
-    best, *others = ranked(answer)
+    if annotation.level.number == "2a":
+        return ranked(annotation)[:1]
+    best, *others = ranked(annotation)
     return [best, *(each for each in others if each.in_set)][:_MOST_NAMED]
 
 
@@ -468,15 +469,15 @@ def _uri(candidate: Candidate) -> str:
     return next((page for each in candidate.identifiers if (page := link(each))), NULL)
 
 
-def _charge(answer: Answer) -> int:
+def _charge(annotation: Annotation) -> int:
     """Of a feature, signed; 0 where nothing tells."""
-    stated = [s.charge for s in answer.feature.spectra if s.charge]
+    stated = [s.charge for s in annotation.feature.spectra if s.charge]
     if stated:
         return stated[0]
-    best = answer.best
+    best = annotation.best
     if best is not None and (charge := _charge_of(best.adduct)):
         return charge
-    modes = [s.metadata.get("ionmode", "").lower() for s in answer.feature.spectra]
+    modes = [s.metadata.get("ionmode", "").lower() for s in annotation.feature.spectra]
     return 1 if "positive" in modes else -1 if "negative" in modes else 0
 
 

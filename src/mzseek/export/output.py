@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from mzseek.annotation.annotation import Answer
+from mzseek.annotation.annotation import Annotation
 from mzseek.annotation.features import Feature
 from mzseek.core.errors import InputError, RunError, WriteError
 from mzseek.core.registry import LazyRegistry
@@ -127,7 +127,7 @@ _PACKED = re.compile(r"\.(gz|zst)$", re.IGNORECASE)
 
 
 class Output:
-    """Where the answers of a run go; a context manager.
+    """Where the annotations of a run go; a context manager.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class Output:
         A file, if its name ends in a suffix that a writer is known for, else a folder.
     settings : Settings
     signature : mapping of str to str
-        Checksums of all that answers depend on, by name; a partial output for which one of them
+        Checksums of all that annotations depend on, by name; a partial output for which one of them
         was another is not gone on with.
     resume : bool
         Go on from what a killed run has left. Without it, that is removed.
@@ -293,12 +293,12 @@ class Output:
         """Whether an earlier process has finished a feature; ask once for each."""
         return self._journal.was_done(feature)
 
-    def write(self, answer: Answer, ready: Mapping[str, str] | None = None) -> None:
-        """Add an answer to all files.
+    def write(self, annotation: Annotation, ready: Mapping[str, str] | None = None) -> None:
+        """Add an annotation to all files.
 
         Parameters
         ----------
-        answer : Answer
+        annotation : Annotation
         ready : mapping of str to str, optional
             Rows that another process has made already, by name of file: ``peaks.tsv`` takes the
             most time, and `Peaks.text` makes them.
@@ -308,13 +308,13 @@ class Output:
                 if ready and writer.name in ready and isinstance(writer, Rows):
                     writer.put(ready[writer.name])
                 else:
-                    writer.write(answer)
+                    writer.write(annotation)
             places = {
                 name: spool.place()
                 for writer in self._writers
                 for name, spool in writer.spools.items()
             }
-            self._journal.note(answer.feature, places, bool(answer.candidates))
+            self._journal.note(annotation.feature, places, bool(annotation.candidates))
 
     def counts(self, records: int | None = None) -> dict[str, int]:
         """Count records in, answered and set aside; features, and those with candidates.
@@ -414,7 +414,7 @@ class Output:
 
 
 def _joined(path: Path | None) -> str:
-    """Path and SHA-256 of a file that answers are joined to."""
+    """Path and SHA-256 of a file that annotations are joined to."""
     try:
         return "" if path is None else f"{path.resolve()} {content_hash(path)}"
     except OSError:

@@ -19,9 +19,9 @@ from typing import IO, Any
 from jinja2 import Environment
 from markupsafe import Markup
 
-from mzseek.annotation.annotation import Answer
+from mzseek.annotation.annotation import Annotation
 from mzseek.annotation.annotator import lending_lines
-from mzseek.annotation.setup import larger_databases
+from mzseek.annotation.config import larger_databases
 from mzseek.core.text import visible
 from mzseek.export.output import SET_ASIDE
 from mzseek.export.page import templates
@@ -106,7 +106,7 @@ class Facts:
     records : int
         Spectra that were in the files.
     set_aside : mapping of str to int
-        For each reason, how many of them got no answer for it.
+        For each reason, how many of them got no annotation for it.
     database : str
         What was searched.
     molecules : int or None
@@ -198,7 +198,7 @@ SCRIPTS = ("dom", "save", "structure", "spectrum", "mirror", "panels", "detail",
 
 
 def write_report(
-    answers: Iterable[Answer],
+    annotations: Iterable[Annotation],
     out: StrPath,
     *,
     title: str,
@@ -213,12 +213,12 @@ def write_report(
 
     Parameters
     ----------
-    answers : iterable of Answer
+    annotations : iterable of Annotation
         In the order of the page; read once.
     out : path
     title : str
     facts : Facts, or a function that returns them
-        A function is called after the last answer, when all is known that was set aside.
+        A function is called after the last annotation, when all is known that was set aside.
     in_full : int
         Candidates of a feature that are drawn with what they explain.
     ppm, least : float
@@ -229,11 +229,11 @@ def write_report(
     counts = Counts()
     out = Path(out)
     with atomic_file(out) as partial, _spool(partial) as rows, _spool(partial) as blocks:
-        for place, answer in enumerate(answers):
-            rows.write(row.render(row_data(answer, place)))
-            block, references = _block(answer, place, in_full=in_full, ppm=ppm, least=least)
+        for place, annotation in enumerate(annotations):
+            rows.write(row.render(row_data(annotation, place)))
+            block, references = _block(annotation, place, in_full=in_full, ppm=ppm, least=least)
             blocks.write(block)
-            counts.take({**signs_of(answer), "references": references})
+            counts.take({**signs_of(annotation), "references": references})
         known = _known(title, facts if isinstance(facts, Facts) else facts(), counts)
         with partial.open("w", encoding="utf-8", newline="\n") as page:
             _assemble(page, environment, known, rows, blocks)
@@ -248,8 +248,8 @@ class ReportWriter(Writer):
     folder, name, settings
         As of every `Writer`.
     facts : callable of (records, reasons)
-        Makes `Facts` when the last answer was written: of the records there were, and of how many
-        were set aside for each reason.
+        Makes `Facts` when the last annotation was written: of the records there were, and of how
+        many were set aside for each reason.
     """
 
     def __init__(
@@ -269,16 +269,16 @@ class ReportWriter(Writer):
         """Rows of the table, data of features, and what is counted of each."""
         return self._names
 
-    def write(self, answer: Answer) -> None:
+    def write(self, annotation: Annotation) -> None:
         """Add a feature."""
         rows, blocks, counts = (self.spools[name] for name in self._names)
         place, self._place = self._place, self._place + 1
-        rows.write(self._row.render(row_data(answer, place)))
+        rows.write(self._row.render(row_data(annotation, place)))
         block, references = _block(
-            answer, place, in_full=IN_FULL, ppm=self.settings.ppm, least=self.settings.least
+            annotation, place, in_full=IN_FULL, ppm=self.settings.ppm, least=self.settings.least
         )
         blocks.write(block)
-        counts.write(json.dumps({**signs_of(answer), "references": references}) + "\n")
+        counts.write(json.dumps({**signs_of(annotation), "references": references}) + "\n")
 
     def finish(self) -> list[str]:
         """Put the page together."""
@@ -303,9 +303,9 @@ class ReportWriter(Writer):
         return []
 
 
-def _block(answer: Answer, place: int, **how: Any) -> tuple[str, list[list[str]]]:
+def _block(annotation: Annotation, place: int, **how: Any) -> tuple[str, list[list[str]]]:
     """Data of a feature, and licence and contributor of each reference spectrum in them."""
-    data = feature_data(answer, **how)
+    data = feature_data(annotation, **how)
     block = f'<script type="application/json" id="d{place}">{embedded(data)}</script>\n'
     return block, [[each["licence"], each["contributor"]] for each in data["refs"]]
 

@@ -11,7 +11,7 @@ import numpy as np
 from rdkit.Chem import Atom, Bond, BondDir, Kekulize, Mol, WedgeMolBonds
 from rdkit.Chem.rdDepictor import Compute2DCoords
 
-from mzseek.annotation.annotation import Answer, Candidate, Floats, Reference
+from mzseek.annotation.annotation import Annotation, Candidate, Floats, Reference
 from mzseek.annotation.features import Feature
 from mzseek.chem import parse_molecule
 from mzseek.chem.identifiers import canonical, link
@@ -229,7 +229,7 @@ def percentage_words(
     known : float, optional
         Share of features that is assumed to be in the database before spectra are looked at.
     objectives : collection of str
-        What answers were chosen for.
+        What annotations were chosen for.
     has_prior : bool
         Whether a prior is applied.
     """
@@ -270,25 +270,25 @@ def percentage_words(
     return said
 
 
-def badges(answer: Answer) -> list[str]:
-    """What a reader should see of an answer at a glance, the ground of the best candidate first."""
+def badges(annotation: Annotation) -> list[str]:
+    """Badges of an annotation, the ground of the best candidate first."""
     found = []
-    best = answer.best
+    best = annotation.best
     if best is None:
         found.append(NOTHING)
     elif best.match is not None:
         found.append(MATCH)
     else:
-        analogy, evidence = answer.nats(best, "analogy"), answer.nats(best, "evidence")
+        analogy, evidence = annotation.nats(best, "analogy"), annotation.nats(best, "evidence")
         if evidence >= analogy or analogy < _TELLING:
             found.append(EVIDENCE)
         else:
             found.append(ANALOGY)
-    if answer.scored < answer.found:
+    if annotation.scored < annotation.found:
         found.append(CAPPED)
-    if answer.unlike:
+    if annotation.unlike:
         found.append(UNLIKE)
-    if best is not None and all(spectrum.adduct is None for spectrum in answer.feature.spectra):
+    if best is not None and all(spectrum.adduct is None for spectrum in annotation.feature.spectra):
         found.append(GUESSED)
     return found
 
@@ -306,9 +306,9 @@ class Counts:
     levels, badges, licences : Counter
         Features by level and by badge; reference spectra that are shown, by licence.
     sure, fair : int
-        Features whose answer has a probability of at least 90 %, and of 50 to 90 %.
+        Features whose annotation has a probability of at least 90 %, and of 50 to 90 %.
     coverages, objectives : set
-        That the answers were made for.
+        That the annotations were made for.
     """
 
     def __init__(self) -> None:
@@ -357,50 +357,50 @@ class Counts:
         ]
 
 
-def signs_of(answer: Answer) -> dict[str, Any]:
-    """What is counted of an answer, as plain data: all that is kept of one that has gone by."""
+def signs_of(annotation: Annotation) -> dict[str, Any]:
+    """What is counted of an annotation, as plain data: all that is kept of one that has gone by."""
     return {
-        "spectra": len(answer.feature.spectra),
-        "level": answer.level.number,
-        "badges": list(badges(answer)),
-        "confidence": answer.confidence,
-        "coverage": answer.coverage,
-        "objective": answer.objective,
+        "spectra": len(annotation.feature.spectra),
+        "level": annotation.level.number,
+        "badges": list(badges(annotation)),
+        "confidence": annotation.confidence,
+        "coverage": annotation.coverage,
+        "objective": annotation.objective,
         # Without candidates the molecule is not among them, whatever a model can estimate.
-        "knows_absence": answer.present is not None and answer.best is not None,
-        "has_prior": "prior" in answer.kinds.values(),
+        "knows_absence": annotation.present is not None and annotation.best is not None,
+        "has_prior": "prior" in annotation.kinds.values(),
     }
 
 
 _LOWER = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
-def row_data(answer: Answer, place: int) -> dict[str, Any]:
+def row_data(annotation: Annotation, place: int) -> dict[str, Any]:
     """What the template of a row is filled with.
 
     Parameters
     ----------
-    answer : Answer
+    annotation : Annotation
     place : int
         Of the feature on the page, from 0.
     """
-    best = answer.best
+    best = annotation.best
     name = "" if best is None else best.name or best.smiles
     return {
         "place": place,
-        "name": answer.feature.name,
-        "mz": answer.feature.precursor_mz,
-        "rt": answer.feature.retention_time,
+        "name": annotation.feature.name,
+        "mz": annotation.feature.precursor_mz,
+        "rt": annotation.feature.retention_time,
         "best": name,
         "smiles": "" if best is None else best.smiles,
         "key": "" if best is None else best.key,
         "formula": "" if best is None else lowered(best.formula),
         "adduct": "" if best is None else best.adduct,
-        "confidence": answer.confidence,
-        "width": round(100 * min(max(answer.confidence, 0.0), 1.0), 1),
-        "set_size": answer.set_size,
-        "level": answer.level.number,
-        "badges": [(each, each.replace(" ", "-")) for each in badges(answer)],
+        "confidence": annotation.confidence,
+        "width": round(100 * min(max(annotation.confidence, 0.0), 1.0), 1),
+        "set_size": annotation.set_size,
+        "level": annotation.level.number,
+        "badges": [(each, each.replace(" ", "-")) for each in badges(annotation)],
     }
 
 
@@ -423,38 +423,38 @@ KINDS = ("match", "evidence", "analogy", "prior")
 
 
 def feature_data(
-    answer: Answer, *, in_full: int = IN_FULL, ppm: float = PPM, least: float = LEAST
+    annotation: Annotation, *, in_full: int = IN_FULL, ppm: float = PPM, least: float = LEAST
 ) -> dict[str, Any]:
     """What the page draws a feature from.
 
     Parameters
     ----------
-    answer : Answer
+    annotation : Annotation
     in_full : int
         Candidates that are drawn with what they explain. What is decided for is always one.
     ppm, least : float
         Tolerance of peaks, as in `mzseek.fragments.explain`.
     """
-    spectrum = shown_spectrum(answer.feature)
-    structures, references = _Drawn(), _References(answer)
-    shown = _places(answer, in_full)
+    spectrum = shown_spectrum(annotation.feature)
+    structures, references = _Drawn(), _References(annotation)
+    shown = _places(annotation, in_full)
     candidates = []
     for place in shown:
-        candidate = answer.candidates[place]
+        candidate = annotation.candidates[place]
         candidates.append(
             {
-                **_candidate(answer, candidate, place),
+                **_candidate(annotation, candidate, place),
                 "st": structures.place(candidate.smiles),
                 "pieces": packed_fragments(spectrum, candidate, ppm=ppm, least=least),
                 "match": references.place(candidate.match),
                 "analog": references.place(candidate.analog),
             }
         )
-    for reference in answer.matches:
+    for reference in annotation.matches:
         references.place(reference)
     return {
-        **_about(answer),
-        **_decided(answer, shown),
+        **_about(annotation),
+        **_decided(annotation, shown),
         "candidates": candidates,
         "refs": [{**each, "st": structures.place(each["smiles"])} for each in references.data],
         "structures": structures.data,
@@ -462,9 +462,9 @@ def feature_data(
     }
 
 
-def _about(answer: Answer) -> dict[str, Any]:
+def _about(annotation: Annotation) -> dict[str, Any]:
     """What was measured."""
-    feature, spectrum = answer.feature, shown_spectrum(answer.feature)
+    feature, spectrum = annotation.feature, shown_spectrum(annotation.feature)
     energy = spectrum.metadata.get("collision_energy", "")
     instrument = spectrum.metadata.get("instrument") or spectrum.metadata.get("instrument_type")
     return {
@@ -480,45 +480,45 @@ def _about(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _decided(answer: Answer, shown: list[int]) -> dict[str, Any]:
+def _decided(annotation: Annotation, shown: list[int]) -> dict[str, Any]:
     """What is said about it as a whole."""
-    others = _others(answer, shown)
+    others = _others(annotation, shown)
     return {
-        "best": shown.index(_best_place(answer)) if shown else None,
+        "best": shown.index(_best_place(annotation)) if shown else None,
         "others": others,
-        "rest": _rest(answer, shown, others),
-        "channels": [[name, answer.kinds[name]] for name in answer.channels],
-        "ions": [[ion, round(p, 4)] for ion, p in _falling(dict(answer.ions))],
-        "found": answer.found,
-        "scored": answer.scored,
-        "coverage": answer.coverage,
-        "set": answer.set_size,
-        "objective": answer.objective,
-        "choices": {goal: _choice(answer, place) for goal, place in answer.choices.items()},
-        "present": _rounded(answer.present, 4),
-        "confidence": round(answer.confidence, 4),
-        "nearest": _rounded(answer.nearest, 3),
-        "unlike": answer.unlike,
-        "level": [answer.level.number, answer.level.reason],
-        "notes": list(answer.notes),
-        "badges": badges(answer),
+        "rest": _rest(annotation, shown, others),
+        "channels": [[name, annotation.kinds[name]] for name in annotation.channels],
+        "ions": [[ion, round(p, 4)] for ion, p in _falling(dict(annotation.ions))],
+        "found": annotation.found,
+        "scored": annotation.scored,
+        "coverage": annotation.coverage,
+        "set": annotation.set_size,
+        "objective": annotation.objective,
+        "choices": {goal: _choice(annotation, place) for goal, place in annotation.choices.items()},
+        "present": _rounded(annotation.present, 4),
+        "confidence": round(annotation.confidence, 4),
+        "nearest": _rounded(annotation.nearest, 3),
+        "unlike": annotation.unlike,
+        "level": [annotation.level.number, annotation.level.reason],
+        "notes": list(annotation.notes),
+        "badges": badges(annotation),
     }
 
 
-def _best_place(answer: Answer) -> int:
-    return answer.choices.get(answer.objective, 0)
+def _best_place(annotation: Annotation) -> int:
+    return annotation.choices.get(annotation.objective, 0)
 
 
-def _places(answer: Answer, in_full: int) -> list[int]:
+def _places(annotation: Annotation, in_full: int) -> list[int]:
     """The most probable, and among them what is decided for."""
-    if not answer.candidates:
+    if not annotation.candidates:
         return []
-    best = _best_place(answer)
-    first = [place for place in range(len(answer.candidates)) if place != best]
+    best = _best_place(annotation)
+    first = [place for place in range(len(annotation.candidates)) if place != best]
     return sorted([best, *first[: max(in_full, 1) - 1]])
 
 
-def _candidate(answer: Answer, candidate: Candidate, place: int) -> dict[str, Any]:
+def _candidate(annotation: Annotation, candidate: Candidate, place: int) -> dict[str, Any]:
     linked = [text for text in candidate.identifiers if link(text)]
     unlinked = [text for text in candidate.identifiers if not link(text)]
     return {
@@ -529,9 +529,9 @@ def _candidate(answer: Answer, candidate: Candidate, place: int) -> dict[str, An
         "formula": candidate.formula,
         "adduct": candidate.adduct,
         "ppm": _rounded(candidate.error_ppm, 2),
-        "p": _overall(answer, candidate),
+        "p": _overall(annotation, candidate),
         "in": candidate.in_set,
-        "nats": [round(answer.nats(candidate, kind), 3) for kind in KINDS],
+        "nats": [round(annotation.nats(candidate, kind), 3) for kind in KINDS],
         "parts": [_rounded(part, 3) for part in candidate.parts],
         "explained": _rounded(candidate.explained, 4),
         "count": candidate.peaks_explained,
@@ -540,33 +540,37 @@ def _candidate(answer: Answer, candidate: Candidate, place: int) -> dict[str, An
     }
 
 
-def _others(answer: Answer, shown: list[int]) -> list[list[Any]]:
+def _others(annotation: Annotation, shown: list[int]) -> list[list[Any]]:
     """Further candidates: rank, name, SMILES, probability, whether in the set."""
-    listed = [place for place in range(min(len(answer.candidates), LISTED)) if place not in shown]
-    rows = ((place, answer.candidates[place]) for place in listed)
+    listed = [
+        place for place in range(min(len(annotation.candidates), LISTED)) if place not in shown
+    ]
+    rows = ((place, annotation.candidates[place]) for place in listed)
     return [
-        [place + 1, each.name, each.smiles, _overall(answer, each), each.in_set]
+        [place + 1, each.name, each.smiles, _overall(annotation, each), each.in_set]
         for place, each in rows
     ]
 
 
-def _rest(answer: Answer, shown: list[int], others: list[list[Any]]) -> list[float]:
+def _rest(annotation: Annotation, shown: list[int], others: list[list[Any]]) -> list[float]:
     """How many candidates are not listed at all, and what probability they have together."""
-    listed = sum(answer.candidates[place].probability for place in shown)
+    listed = sum(annotation.candidates[place].probability for place in shown)
     named = {row[0] - 1 for row in others}
-    listed += sum(answer.candidates[place].probability for place in named)
-    present = 1.0 if answer.present is None else answer.present
-    number = max(answer.found - len(shown) - len(others), 0)
+    listed += sum(annotation.candidates[place].probability for place in named)
+    present = 1.0 if annotation.present is None else annotation.present
+    number = max(annotation.found - len(shown) - len(others), 0)
     return [number, round(max(0.0, 1.0 - listed) * present, 5) if number else 0.0]
 
 
-def _overall(answer: Answer, candidate: Candidate) -> float:
+def _overall(annotation: Annotation, candidate: Candidate) -> float:
     """Probability of a candidate, absence from the database counted in."""
-    return round(candidate.probability * (1.0 if answer.present is None else answer.present), 5)
+    return round(
+        candidate.probability * (1.0 if annotation.present is None else annotation.present), 5
+    )
 
 
-def _choice(answer: Answer, place: int) -> list[Any]:
-    candidate = answer.candidates[place]
+def _choice(annotation: Annotation, place: int) -> list[Any]:
+    candidate = annotation.candidates[place]
     return [place + 1, candidate.name, candidate.smiles]
 
 
@@ -598,11 +602,11 @@ class _Drawn:
 class _References:
     """Reference spectra of a feature, each once, up to `REFERENCES`."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, annotation: Annotation) -> None:
         self.data: list[dict[str, Any]] = []
         self._places: dict[tuple[str, str], int] = {}
-        self._same = {id(candidate.match) for candidate in answer.candidates}
-        self._same |= {id(match) for match in answer.matches}
+        self._same = {id(candidate.match) for candidate in annotation.candidates}
+        self._same |= {id(match) for match in annotation.matches}
 
     def place(self, reference: Reference | None) -> int | None:
         """Where a reference stands among those that are shown; None for none."""

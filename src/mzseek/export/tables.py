@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rdkit.Chem import Mol, MolFragmentToSmiles
 
-from mzseek.annotation.annotation import Answer, Candidate
+from mzseek.annotation.annotation import Annotation, Candidate
 from mzseek.chem import parse_molecule
 from mzseek.chem.identifiers import links
 from mzseek.core.errors import MzseekError
@@ -107,7 +107,7 @@ class SkippedTable:
     ----------
     count : int
     first : list of (str, str)
-        Where and why, of the first few: a single file of answers has no table of them.
+        Where and why, of the first few: a single file of annotations has no table of them.
     """
 
     def __init__(self, path: Path) -> None:
@@ -141,47 +141,47 @@ def read_set_aside(path: Path) -> Iterator[tuple[str, str]]:
             yield where, reason
 
 
-_Cell = Callable[[Answer], str]
+_Cell = Callable[[Annotation], str]
 SAME_PEAK_SECONDS = 30.0  # a compound elutes once: later than this is another compound
 _OTHERS_SHOWN = 3
 
 
 def _of_best(cell: Callable[[Candidate], str]) -> _Cell:
     """A cell about what is decided for; empty where there are no candidates."""
-    return lambda answer: "" if answer.best is None else cell(answer.best)
+    return lambda annotation: "" if annotation.best is None else cell(annotation.best)
 
 
-def nats(kind: str) -> Callable[[Answer, Candidate], str]:
+def nats(kind: str) -> Callable[[Annotation, Candidate], str]:
     """A cell of what channels of a kind add; empty where no channel is of that kind."""
-    return lambda answer, candidate: (
-        decimal(answer.nats(candidate, kind), 4) if kind in answer.kinds.values() else ""
+    return lambda annotation, candidate: (
+        decimal(annotation.nats(candidate, kind), 4) if kind in annotation.kinds.values() else ""
     )
 
 
 def _nats_of_best(kind: str) -> _Cell:
     cell = nats(kind)
-    return lambda answer: "" if answer.best is None else cell(answer, answer.best)
+    return lambda annotation: "" if annotation.best is None else cell(annotation, annotation.best)
 
 
 SUMMARY_COLUMNS: dict[str, _Cell] = {
-    "feature": lambda answer: words(answer.feature.name),
-    "named_by": lambda answer: words(answer.feature.named_by),
+    "feature": lambda annotation: words(annotation.feature.name),
+    "named_by": lambda annotation: words(annotation.feature.named_by),
     "rank": _of_best(lambda _: "1"),
     "name": _of_best(lambda best: words(best.name)),
     "molecularFormula": _of_best(lambda best: words(best.formula)),
     "adduct": _of_best(lambda best: words(best.adduct)),
     "InChIkey2D": _of_best(lambda best: words(best.key)),
     "smiles": _of_best(lambda best: words(best.smiles)),
-    "ionMass": lambda answer: decimal(answer.feature.precursor_mz, 5),
-    "retentionTimeInSeconds": lambda answer: decimal(answer.feature.retention_time, 2),
+    "ionMass": lambda annotation: decimal(annotation.feature.precursor_mz, 5),
+    "retentionTimeInSeconds": lambda annotation: decimal(annotation.feature.retention_time, 2),
     "links": _of_best(lambda best: several(links(best.identifiers))),
-    "confidence": lambda answer: share(answer.confidence),
+    "confidence": lambda annotation: share(annotation.confidence),
     "probability": _of_best(lambda best: share(best.probability)),
-    "inDatabaseProbability": lambda answer: share(answer.present),
-    "setSize": lambda answer: str(answer.set_size),
-    "coverage": lambda answer: share(answer.coverage),
-    "candidates": lambda answer: str(answer.found),
-    "scored": lambda answer: str(answer.scored),
+    "inDatabaseProbability": lambda annotation: share(annotation.present),
+    "setSize": lambda annotation: str(annotation.set_size),
+    "coverage": lambda annotation: share(annotation.coverage),
+    "candidates": lambda annotation: str(annotation.found),
+    "scored": lambda annotation: str(annotation.scored),
     "evidence": _nats_of_best("evidence"),
     "analogy": _nats_of_best("analogy"),
     "match": _nats_of_best("match"),
@@ -192,12 +192,12 @@ SUMMARY_COLUMNS: dict[str, _Cell] = {
     "unlistedMatch": lambda a: words(a.unlisted.name or a.unlisted.record) if a.unlisted else "",
     "unlistedMatchSmiles": lambda a: words(a.unlisted.smiles) if a.unlisted else "",
     "unlistedMatchSimilarity": lambda a: decimal(a.unlisted.similarity, 4) if a.unlisted else "",
-    "nearestSimilarity": lambda answer: decimal(answer.nearest, 4),
-    "level": lambda answer: words(answer.level.number),
-    "levelReason": lambda answer: words(answer.level.reason),
-    "spectra": lambda answer: str(len(answer.feature.spectra)),
-    "file": lambda answer: words(answer.feature.where),
-    "notes": lambda answer: several(answer.notes),
+    "nearestSimilarity": lambda annotation: decimal(annotation.nearest, 4),
+    "level": lambda annotation: words(annotation.level.number),
+    "levelReason": lambda annotation: words(annotation.level.reason),
+    "spectra": lambda annotation: str(len(annotation.feature.spectra)),
+    "file": lambda annotation: words(annotation.feature.where),
+    "notes": lambda annotation: several(annotation.notes),
 }
 
 
@@ -214,14 +214,14 @@ NUMBERS = frozenset(
 BEFORE = "mzseek_"  # before the names of these columns, so that they are like no other
 
 
-def joined_cells(answer: Answer) -> dict[str, str]:
+def joined_cells(annotation: Annotation) -> dict[str, str]:
     """What is put beside a row or node, by column."""
-    return {f"{BEFORE}{name}": SUMMARY_COLUMNS[name](answer) for name in JOINED}
+    return {f"{BEFORE}{name}": SUMMARY_COLUMNS[name](annotation) for name in JOINED}
 
 
-def summary_cells(answer: Answer) -> dict[str, str]:
+def summary_cells(annotation: Annotation) -> dict[str, str]:
     """What the table says of a feature, by column."""
-    return {name: cell(answer) for name, cell in SUMMARY_COLUMNS.items()}
+    return {name: cell(annotation) for name, cell in SUMMARY_COLUMNS.items()}
 
 
 class Summary(Rows):
@@ -251,13 +251,13 @@ class Summary(Rows):
         return said
 
     @staticmethod
-    def text(answer: Answer, _settings: Settings) -> str:
-        """The row of an answer."""
-        return row(list(summary_cells(answer).values()))
+    def text(annotation: Annotation, _settings: Settings) -> str:
+        """The row of an annotation."""
+        return row(list(summary_cells(annotation).values()))
 
 
 def repeated_matches(rows: Sequence[Mapping[str, str]]) -> dict[int, str]:
-    """Find level-2a answers of one compound and ion at different retention times of one file.
+    """Find level-2a annotations of one compound and ion at different retention times of one file.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ def _write_table(path: Path, rows: Sequence[list[str]], notes: Mapping[int, str]
             file.write("\t".join(cells) + "\n")
 
 
-_Cell_candidates = Callable[[Answer, Candidate], str]
+_Cell_candidates = Callable[[Annotation, Candidate], str]
 CHANNEL = "channel_"  # before a channel's name, which might be that of another column
 
 
@@ -314,14 +314,14 @@ def _of_candidate(cell: Callable[[Candidate], str]) -> _Cell_candidates:
 
 # "rank" is filled in by the writer; columns of channels stand between the two parts.
 FIRST: dict[str, _Cell_candidates] = {
-    "feature": lambda answer, _: words(answer.feature.name),
+    "feature": lambda annotation, _: words(annotation.feature.name),
     "rank": lambda *_: "",
     "smiles": _of_candidate(lambda each: words(each.smiles)),
     "InChIkey2D": _of_candidate(lambda each: words(each.key)),
     "molecularFormula": _of_candidate(lambda each: words(each.formula)),
     "adduct": _of_candidate(lambda each: words(each.adduct)),
     "probability": _of_candidate(lambda each: share(each.probability)),
-    "confidence": lambda answer, each: share(answer.confidence_of(each)),
+    "confidence": lambda annotation, each: share(annotation.confidence_of(each)),
     "inSet": _of_candidate(lambda each: "yes" if each.in_set else "no"),
     "name": _of_candidate(lambda each: words(each.name)),
     "mass": _of_candidate(lambda each: decimal(each.mass, 5)),
@@ -346,19 +346,21 @@ LAST: dict[str, _Cell_candidates] = {
     "analogLikeness": _of_candidate(
         lambda each: decimal(each.analog.likeness, 4) if each.analog else ""
     ),
-    "level": lambda answer, each: words(answer.level.number) if each is answer.best else "",
+    "level": lambda annotation, each: (
+        words(annotation.level.number) if each is annotation.best else ""
+    ),
     "sources": _of_candidate(lambda each: several(each.sources)),
     "links": _of_candidate(lambda each: several(links(each.identifiers))),
 }
 
 
-def candidate_cells(answer: Answer, candidate: Candidate, rank: int) -> dict[str, str]:
+def candidate_cells(annotation: Annotation, candidate: Candidate, rank: int) -> dict[str, str]:
     """What the table says of a candidate, by column."""
-    cells = {name: cell(answer, candidate) for name, cell in FIRST.items()}
+    cells = {name: cell(annotation, candidate) for name, cell in FIRST.items()}
     cells["rank"] = str(rank)
-    for channel, part in zip(answer.channels, candidate.parts, strict=True):
+    for channel, part in zip(annotation.channels, candidate.parts, strict=True):
         cells[f"{CHANNEL}{words(channel)}"] = decimal(part, 4)
-    return cells | {name: cell(answer, candidate) for name, cell in LAST.items()}
+    return cells | {name: cell(annotation, candidate) for name, cell in LAST.items()}
 
 
 class Candidates(Writer):
@@ -366,18 +368,18 @@ class Candidates(Writer):
 
     _header: str | None = None
 
-    def write(self, answer: Answer) -> None:
+    def write(self, annotation: Annotation) -> None:
         """Add a row for each candidate."""
-        self._begin(answer.channels)
+        self._begin(annotation.channels)
         self.spools[self.name].write(
             "".join(
-                row(list(candidate_cells(answer, candidate, rank).values()))
-                for rank, candidate in enumerate(ranked(answer), 1)
+                row(list(candidate_cells(annotation, candidate, rank).values()))
+                for rank, candidate in enumerate(ranked(annotation), 1)
             )
         )
 
     def finish(self) -> list[str]:
-        """Complete the file: without answers it is a header that knows no channels."""
+        """Complete the file: without annotations it is a header that knows no channels."""
         if self.spools[self.name].is_empty:
             self._begin(())
         return super().finish()
@@ -405,22 +407,24 @@ class Peaks(Rows):
     columns = PEAK_COLUMNS
 
     @staticmethod
-    def text(answer: Answer, settings: Settings) -> str:
+    def text(annotation: Annotation, settings: Settings) -> str:
         """A row for each peak and candidate."""
-        return "".join(map(row, peak_rows(answer, settings)))
+        return "".join(map(row, peak_rows(annotation, settings)))
 
 
-def peak_rows(answer: Answer, settings: Settings) -> Iterator[list[str]]:
+def peak_rows(annotation: Annotation, settings: Settings) -> Iterator[list[str]]:
     """Rows of a feature: for each of its best candidates all peaks of all spectra.
 
     A feature without candidates has its peaks all the same, unexplained.
     """
-    best: list[tuple[int, Candidate | None]] = [*enumerate(ranked(answer)[: settings.peaks_of], 1)]
-    name = words(answer.feature.name)
+    best: list[tuple[int, Candidate | None]] = [
+        *enumerate(ranked(annotation)[: settings.peaks_of], 1)
+    ]
+    name = words(annotation.feature.name)
     for rank, candidate in best or [(0, None)]:
         smiles = words(candidate.smiles) if candidate else ""
         fragments = FragmentSmiles(candidate)
-        for spectrum in answer.feature.spectra:
+        for spectrum in annotation.feature.spectra:
             whose = [name, words(spectrum.identifier), str(rank) if rank else "", smiles]
             most = float(spectrum.intensities.max(initial=0.0)) or 1.0
             for peak in explained_peaks(spectrum, candidate, settings):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from mzseek.annotation.annotation import Answer, Candidate
+from mzseek.annotation.annotation import Annotation, Candidate
 from mzseek.annotation.features import Feature
 from mzseek.core.errors import RunError
 from mzseek.fragments.matching import LEAST, PPM
@@ -17,7 +17,7 @@ from mzseek.fragments.matching import LEAST, PPM
 
 @dataclass(frozen=True)
 class Settings:
-    """What writers need to know besides answers.
+    """What writers need to know besides annotations.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Settings:
     ppm, least : float
         Tolerance of peaks: the larger of `ppm` of the m/z and `least`.
     network, features : Path or None
-        A molecular network, and a table of features, that answers are joined to.
+        A molecular network, and a table of features, that annotations are joined to.
     read : tuple of Path
         Files and folders that the run reads: they are never written over.
     """
@@ -82,7 +82,7 @@ class Spool:
 
 
 class Writer(ABC):
-    """Writes answers, one at a time, into a folder of its own.
+    """Writes annotations, one at a time, into a folder of its own.
 
     What it has written so far stands in its spools alone: a writer that is made for spools with
     content goes on where they end.
@@ -105,11 +105,11 @@ class Writer(ABC):
         return [self.name]
 
     @abstractmethod
-    def write(self, answer: Answer) -> None:
-        """Add an answer."""
+    def write(self, annotation: Annotation) -> None:
+        """Add an annotation."""
 
     def finish(self) -> list[str]:
-        """Complete the file, all answers being written; returns lines that the user should read."""
+        """Complete the file after the last annotation; return lines that the user should read."""
         self.close()
         return []
 
@@ -121,18 +121,18 @@ class Writer(ABC):
 
 
 class Rows(Writer):
-    """Writes a table whose rows depend on one answer alone."""
+    """Writes a table whose rows depend on one annotation alone."""
 
     columns: ClassVar[Sequence[str]]
 
     @staticmethod
     @abstractmethod
-    def text(answer: Answer, settings: Settings) -> str:
-        """Rows of an answer; other processes may make them, and give them to `put`."""
+    def text(annotation: Annotation, settings: Settings) -> str:
+        """Rows of an annotation; other processes may make them, and give them to `put`."""
 
-    def write(self, answer: Answer) -> None:
-        """Add the rows of an answer."""
-        self.put(self.text(answer, self.settings))
+    def write(self, annotation: Annotation) -> None:
+        """Add the rows of an annotation."""
+        self.put(self.text(annotation, self.settings))
 
     def put(self, text: str) -> None:
         """Add rows."""
@@ -142,20 +142,20 @@ class Rows(Writer):
         spool.write(text)
 
     def finish(self) -> list[str]:
-        """Complete the file: without answers it is a header."""
+        """Complete the file: without annotations it is a header."""
         self.put("")
         return super().finish()
 
 
-def ranked(answer: Answer) -> list[Candidate]:
+def ranked(annotation: Annotation) -> list[Candidate]:
     """Candidates as they are ranked: what is decided for, then the others by probability.
 
     For the objective "hit" that is the order of probability alone.
     """
-    best = answer.best
+    best = annotation.best
     if best is None:
         return []
-    return [best, *(each for each in answer.candidates if each is not best)]
+    return [best, *(each for each in annotation.candidates if each is not best)]
 
 
 JOURNAL = "journal.jsonl"
@@ -169,8 +169,8 @@ class Journal:
     ----------
     folder : Path
     signature : mapping of str to str
-        Checksums of all that answers depend on, by name. Notes of a run in which one of them was
-        another are refused.
+        Checksums of all that annotations depend on, by name. Notes of a run in which one of them
+        was another are refused.
 
     Attributes
     ----------

@@ -11,15 +11,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from mzseek.annotation.annotation import Answer, Candidate, Floats, Reference
-from mzseek.annotation.annotator import Annotator, SkippedFeature, answered, answers
-from mzseek.annotation.answering import Wanted
+from mzseek.annotation.annotation import Annotation, Candidate, Floats, Reference
+from mzseek.annotation.annotator import Annotator, SkippedFeature, annotations, answered
 from mzseek.annotation.candidates import read_formulas
+from mzseek.annotation.config import AnnotateConfig, annotate_config
 from mzseek.annotation.features import fault_of, normalise_name
 from mzseek.annotation.hypotheses import Ions, stated_tolerances, tolerances
 from mzseek.annotation.reading import FeatureFiles, Grouping, features_of, warnings_of
 from mzseek.annotation.scoring import tolerance_of
-from mzseek.annotation.setup import Setup, setup_of
 from mzseek.chem.identifiers import links
 from mzseek.core.errors import AnnotationError, InputError, SpectrumError
 from mzseek.core.registry import check_name
@@ -45,11 +44,8 @@ _SHOWN_NAMES = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Annotation(Answer):
-    """The answer for one feature, with its peaks as a data frame and as a plot.
-
-    It has all that `mzseek.annotation.annotation.Answer` has: ``best``, ``confidence``, ``level``,
-    ``candidates``, ``present``, ``notes`` and the others.
+class _Shown(Annotation):
+    """The annotation for one feature, with its peaks as a data frame and as a plot.
 
     Attributes
     ----------
@@ -60,12 +56,12 @@ class Annotation(Answer):
     settings: Settings = field(default_factory=Settings)
 
     @classmethod
-    def of(cls, answer: Answer, settings: Settings) -> "Annotation":
-        """Return an answer with the settings that its peaks are explained by."""
-        return cls(**{**vars(answer), "settings": settings})
+    def of(cls, annotation: Annotation, settings: Settings) -> "_Shown":
+        """Return an annotation with the settings that its peaks are explained by."""
+        return cls(**{**vars(annotation), "settings": settings})
 
     def candidate(self, rank: int = 1) -> Candidate:
-        """Return the candidate of a rank; 1 is the answer.
+        """Return the candidate of a rank; 1 is the annotation.
 
         Raises
         ------
@@ -188,14 +184,14 @@ class Annotation(Answer):
         )
 
 
-class Annotations(Tabular, Sequence[Annotation]):
+class Annotations(Tabular, Sequence[_Shown]):
     """Answers for features, in the order of the features.
 
     ``annotations[0]`` is the first, ``annotations["17"]`` that of the feature with this id.
 
     Attributes
     ----------
-    answers : tuple of Annotation
+    annotations : tuple of Annotation
     set_aside : list of (str, str)
         Where and why, for each record or feature that was skipped.
     facts : mapping
@@ -206,21 +202,23 @@ class Annotations(Tabular, Sequence[Annotation]):
 
     def __init__(
         self,
-        answers: Sequence[Answer],
+        annotations: Sequence[Annotation],
         set_aside: Sequence[tuple[str, str]],
         facts: Mapping[str, Any],
         settings: Settings,
         notes: Sequence[str] = (),
         more: Mapping[str, Any] | None = None,
     ) -> None:
-        self.answers = tuple(Annotation.of(answer, settings) for answer in answers)
+        self.annotations = tuple(_Shown.of(annotation, settings) for annotation in annotations)
         self.set_aside, self.facts, self._settings = list(set_aside), facts, settings
         self.notes, self._more = tuple(notes), dict(more or {})
-        self._by_name = {answer.feature.name: answer for answer in reversed(self.answers)}
+        self._by_name = {
+            annotation.feature.name: annotation for annotation in reversed(self.annotations)
+        }
         self._by_number = {same_feature(name): found for name, found in self._by_name.items()}
 
     def __len__(self) -> int:
-        return len(self.answers)
+        return len(self.annotations)
 
     def __getitem__(self, place: Any) -> Any:
         """Return the annotation at a place (int), those of a slice, or that of a feature (str).
@@ -231,7 +229,7 @@ class Annotations(Tabular, Sequence[Annotation]):
             No feature has this id; the message names some that there are.
         """
         if not isinstance(place, str):
-            return self.answers[place]
+            return self.annotations[place]
         found = self._by_name.get(place) or self._by_number.get(same_feature(place))
         if found is None:
             names = ", ".join(repr(name) for name in self.features[:_SHOWN_NAMES])
@@ -242,15 +240,15 @@ class Annotations(Tabular, Sequence[Annotation]):
     def __contains__(self, wanted: object) -> bool:
         if isinstance(wanted, str):
             return wanted in self._by_name or same_feature(wanted) in self._by_number
-        return any(wanted is answer for answer in self.answers)
+        return any(wanted is annotation for annotation in self.annotations)
 
-    def __iter__(self) -> Iterator[Annotation]:
-        return iter(self.answers)
+    def __iter__(self) -> Iterator[_Shown]:
+        return iter(self.annotations)
 
     @property
     def features(self) -> list[str]:
         """Ids of the features, in their order."""
-        return [answer.feature.name for answer in self.answers]
+        return [annotation.feature.name for annotation in self.annotations]
 
     def to_frame(self) -> Any:
         """Return a data frame with one row a candidate: see `candidates`."""
@@ -264,19 +262,19 @@ class Annotations(Tabular, Sequence[Annotation]):
         row of rank 1 only, which it is about.
         """
         rows = [
-            _candidate_row(answer, candidate, rank)
-            for answer in self.answers
-            for rank, candidate in enumerate(ranked(answer), 1)
+            _candidate_row(annotation, candidate, rank)
+            for annotation in self.annotations
+            for rank, candidate in enumerate(ranked(annotation), 1)
         ]
         names = list(rows[0]) if rows else []
         return Table({name: [row[name] for row in rows] for name in names})
 
     def to_table(self) -> Table:
         """Return one row a feature: the columns of ``summary.tsv``."""
-        return _table(map(summary_cells, self.answers))
+        return _table(map(summary_cells, self.annotations))
 
     def save(self, path: StrPath, *, force: bool = False) -> Path:
-        """Write the answers: a folder, or a file by its suffix (.tsv .json .html .mztab .graphml).
+        """Write a folder, or a file by its suffix (.tsv .json .html .mztab .graphml).
 
         Peaks are explained with the tolerance that candidates were scored with.
 
@@ -293,15 +291,15 @@ class Annotations(Tabular, Sequence[Annotation]):
         Raises
         ------
         RunError
-            What is there would be lost, or was read to make these answers.
+            What is there would be lost, or was read to make these annotations.
         """
         target = Path(path)
         more = report_writers(self.facts)
         with Output(target, self._settings, more=more, force=force) as output:
             for where, reason in self.set_aside:
                 output.set_aside(where, reason)
-            for answer in self.answers:
-                output.write(answer)
+            for annotation in self.annotations:
+                output.write(annotation)
             output.finish(
                 inputs=map(Path, self._settings.inputs),
                 bundle=self.facts["model"],
@@ -328,21 +326,21 @@ def _ion(peak: Explanation) -> str:
     return peak.formula + (f"{size}{'+' if charge > 0 else '-'}" if charge else "")
 
 
-def _candidate_row(answer: Answer, candidate: Candidate, rank: int) -> dict[str, Any]:
+def _candidate_row(annotation: Annotation, candidate: Candidate, rank: int) -> dict[str, Any]:
     """Values of a candidate, under the names of ``candidates.tsv``."""
     match, analog = candidate.match, candidate.analog
-    kinds = set(answer.kinds.values())
-    parts = zip(answer.channels, candidate.parts, strict=True)
+    kinds = set(annotation.kinds.values())
+    parts = zip(annotation.channels, candidate.parts, strict=True)
     return {
-        "feature": answer.feature.name,
+        "feature": annotation.feature.name,
         "rank": rank,
         "smiles": candidate.smiles,
         "InChIkey2D": candidate.key,
         "molecularFormula": candidate.formula,
         "adduct": candidate.adduct,
         "probability": candidate.probability,
-        "confidence": answer.confidence_of(candidate),
-        "level": answer.level.number if rank == 1 else None,
+        "confidence": annotation.confidence_of(candidate),
+        "level": annotation.level.number if rank == 1 else None,
         "inSet": candidate.in_set,
         "name": candidate.name,
         "mass": candidate.mass,
@@ -350,7 +348,7 @@ def _candidate_row(answer: Answer, candidate: Candidate, rank: int) -> dict[str,
         "score": candidate.score,
         **{f"{CHANNEL}{channel}": part for channel, part in parts},
         **{
-            kind: answer.nats(candidate, kind) if kind in kinds else None
+            kind: annotation.nats(candidate, kind) if kind in kinds else None
             for kind in ("evidence", "analogy", "match", "prior")
         },
         "explainedIntensity": candidate.explained,
@@ -401,7 +399,7 @@ def annotate(
     peak_ppm: float | str | None = None,
     instrument: str | None = None,
     coverage: float = 0.9,
-    known: float | None = None,
+    expected_in_database: float | None = None,
     strict: bool | None = None,
     formulas: StrPath | Mapping[str, str] | None = None,
     keep_mass_mismatches: bool = False,
@@ -409,7 +407,7 @@ def annotate(
     group: str = "id",
     rt_window: float = 10.0,
     rt_unit: str | None = None,
-    most: int = 5_000,
+    max_candidates: int = 5_000,
     top: int = 100,
     jobs: int | None = None,
     smiles_column: str | None = None,
@@ -437,7 +435,7 @@ def annotate(
         default "qtof" where files state such an instrument.
     coverage : float
         Of prediction sets.
-    known : float, optional
+    expected_in_database : float, optional
         Share of features whose molecule is expected in the database; by default that of the kind
         of database.
     strict : bool, optional
@@ -456,7 +454,7 @@ def annotate(
         Seconds, for ``group="precursor"``.
     rt_unit : str, optional
         "min" or "s": of retention times whose unit the file does not tell.
-    most, top, jobs : int
+    max_candidates, top, jobs : int
         Candidates of a feature that are scored, and that are kept; processes.
     smiles_column, name_column : str, optional
         Columns of a list of candidates, where they are not the usual ones.
@@ -476,6 +474,7 @@ def annotate(
     >>> found = annotate("mine.mgf", database=["CCO", "COC"])  # doctest: +SKIP
     >>> found["17"].peaks()  # doctest: +SKIP
     """
+    check_name(UTILITIES, objective, "objective", AnnotationError)
     lines: tuple[str, ...] = ()
     given = _paths_or_spectra(spectra)
     if instrument is ppm is peak_ppm is None:
@@ -484,41 +483,37 @@ def annotate(
     else:
         tolerance, peaks = tolerances(instrument, ppm, peak_ppm)
     with _opened(database) as candidates:
-        setup = setup_of(
+        config = annotate_config(
             model=model, database=candidates, library=_folders(library), prior=prior,
-            precursor=tolerance, most=most, peaks=peaks, instrument=instrument,
+            precursor=tolerance, max_candidates=max_candidates, peaks=peaks, instrument=instrument,
             smiles_column=smiles_column, name_column=name_column, remarks=lines, strict=strict,
             keep_mass_mismatches=keep_mass_mismatches,
             ions=Ions.parse([adduct] if isinstance(adduct, str) else adduct),
-            formulas=_known_formulas(formulas), wanted=_wanted(objective, coverage, top, known),
+            formulas=_known_formulas(formulas), objective=objective,
+            coverage=coverage, top=top, expected_in_database=expected_in_database,
         )  # fmt: skip
         grouping = Grouping(group, tolerance, rt_window, rt_unit)
         table = isinstance(formulas, str | os.PathLike)
         read = (Path(formulas),) if table else ()  # type: ignore[arg-type]
         try:
-            return _annotated(given, setup, grouping, read, jobs)
+            return _annotated(given, config, grouping, read, jobs)
         except InputError as error:
             if candidates is not database and error.where.endswith(GIVEN):
                 raise AnnotationError(f"{GIVEN}: {error.reason}") from error
             raise
 
 
-def _wanted(objective: str, *numbers: Any) -> Wanted:
-    check_name(UTILITIES, objective, "objective", AnnotationError)
-    return Wanted(objective, *numbers)
-
-
 def _annotated(
     given: list[Any],
-    setup: Setup,
+    config: AnnotateConfig,
     grouping: Grouping,
     read: tuple[Path, ...],
     jobs: int | None,
 ) -> Annotations:
     rejects: list[tuple[str, str]] = []
-    annotator = Annotator(setup)
+    annotator = Annotator(config)
     if annotator.source.label == GIVEN:  # no path of a file that will be gone
-        folder = f"{Path(setup.database or '').parent}{os.sep}"
+        folder = f"{Path(config.database or '').parent}{os.sep}"
         annotator.rejects[:] = [(w.replace(folder, ""), r) for w, r in annotator.rejects]
     named = annotator.named()
     paths = [each for each in given if isinstance(each, Path)]
@@ -530,7 +525,7 @@ def _annotated(
         features, number, doubts = iter(listed), len(listed), warnings_of(listed, grouping)
     features = named.meet(features)
     if number > FEW:
-        results = answers(features, setup, engine=LocalEngine(jobs), annotator=annotator)
+        results = annotations(features, config, engine=LocalEngine(jobs), annotator=annotator)
     else:
         results = (one for feature in features for one in answered(annotator, [feature]))
     found = []
@@ -539,19 +534,19 @@ def _annotated(
             rejects.append((result.where, result.reason))
         else:
             found.append(result)
-    facts, options = annotator.facts(), run_options(setup, grouping)
+    facts, options = annotator.facts(), run_options(config, grouping)
     if annotator.source.label == GIVEN:  # whose file is gone by now
         facts["database"]["path"] = options["database"] = GIVEN
     settings = Settings(
         title="annotations", inputs=tuple(map(str, paths)), database=annotator.source.label,
-        options=options, read=paths_read(paths, setup, Settings(read=read)),
+        options=options, read=paths_read(paths, config, Settings(read=read)),
         **tolerance_of(annotator.fitted),
     )  # fmt: skip
-    explained = [answer.best.explained for answer in found if answer.best]
+    explained = [annotation.best.explained for annotation in found if annotation.best]
     skipped = SkippedCandidates()
-    for answer in found:
-        skipped.add(answer)
-    for line in [*doubts, *skipped.lines(setup.keep_mass_mismatches), *named.lines()]:
+    for annotation in found:
+        skipped.add(annotation)
+    for line in [*doubts, *skipped.lines(config.keep_mass_mismatches), *named.lines()]:
         warnings.warn(line, stacklevel=3)
     notes = [*doubts, *remarks(annotator, named, explained, skipped)]
     return Annotations(found, rejects, facts, settings, notes, more_facts(facts, named, skipped))

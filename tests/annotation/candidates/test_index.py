@@ -1,4 +1,4 @@
-"""What is read of a store's molecules is kept beside it, and changes no answer."""
+"""What is read of a store's molecules is kept beside it, and changes no annotation."""
 
 import json
 import shutil

@@ -18,21 +18,23 @@ def refuse(text: str) -> None:
 
 @pytest.fixture
 def written(tmp_path: Path):
-    def write(*answers) -> str:
+    def write(*annotations) -> str:
         path = tmp_path / "out.json"
         path.unlink(missing_ok=True)
         writer = JsonArray(tmp_path, "out.json", Settings())
-        for answer in answers:
-            writer.write(answer)
+        for annotation in annotations:
+            writer.write(annotation)
         writer.finish()
         return path.read_text("utf-8")
 
     return write
 
 
-def test_objects_say_what_answers_do(written, make_answer, make_reference) -> None:
+def test_objects_say_what_answers_do(written, make_annotation, make_reference) -> None:
     match = make_reference()
-    first, second = json.loads(written(make_answer("1", matches=(match,)), make_answer("2")))
+    first, second = json.loads(
+        written(make_annotation("1", matches=(match,)), make_annotation("2"))
+    )
     assert (first["feature"], second["feature"]) == ("1", "2")
     assert first["matches"][0]["record"] == match.record
     best = first["candidates"][0]
@@ -47,9 +49,9 @@ def test_no_answers_are_an_empty_array(written) -> None:
     assert json.loads(written()) == []
 
 
-def test_numbers_are_finite_or_null(written, make_answer, make_candidate) -> None:
+def test_numbers_are_finite_or_null(written, make_annotation, make_candidate) -> None:
     odd = make_candidate(error_ppm=math.nan, score=-math.inf, explained=math.inf)
-    text = written(make_answer(candidates=(odd,), nearest=math.nan, present=None))
+    text = written(make_annotation(candidates=(odd,), nearest=math.nan, present=None))
     (read,) = json.loads(text, parse_constant=refuse)
     best = read["candidates"][0]
     assert [best["errorPpm"], best["score"], best["explainedIntensity"]] == [None] * 3
@@ -58,8 +60,8 @@ def test_numbers_are_finite_or_null(written, make_answer, make_candidate) -> Non
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(name=st.text(st.characters(exclude_categories=[])))
-def test_names_come_back_and_nothing_in_them_acts(written, make_answer, make_candidate, name):
-    text = written(make_answer(candidates=(make_candidate(name=name),)))
+def test_names_come_back_and_nothing_in_them_acts(written, make_annotation, make_candidate, name):
+    text = written(make_annotation(candidates=(make_candidate(name=name),)))
     assert text.isascii()
     assert not set(text) & set("<>&\x1b\x7f")
     assert json.loads(text)[0]["candidates"][0]["name"] == name

@@ -8,10 +8,10 @@ from mzseek.export.feature_tables import Lookup, keep, same_feature
 from mzseek.export.writer import Spool
 
 
-def test_annotations_are_found_by_name(tmp_path: Path, make_answer) -> None:
+def test_annotations_are_found_by_name(tmp_path: Path, make_annotation) -> None:
     spool = Spool(tmp_path / "a")
     for name in ("17", "b", "017", "c"):
-        keep(spool, make_answer(name))
+        keep(spool, make_annotation(name))
     spool.close()
     lookup = Lookup(tmp_path / "a")
     assert list(lookup.places) == ["17", "b", "c"]

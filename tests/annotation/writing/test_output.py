@@ -28,29 +28,31 @@ def contents(target: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in paths}
 
 
-def write(target: Path, answers, **options) -> Output:
+def write(target: Path, annotations, **options) -> Output:
     with Output(target, Settings(), **options) as output:
-        for answer in answers:
-            if not output.was_done(answer.feature):
-                output.write(answer)
+        for annotation in annotations:
+            if not output.was_done(annotation.feature):
+                output.write(annotation)
         output.finish()
     return output
 
 
-def killed(target: Path, answers, **options) -> None:
-    """A run that stops in the middle of an answer, after all those that are given."""
+def killed(target: Path, annotations, **options) -> None:
+    """A run that stops in the middle of an annotation, after all those that are given."""
     with pytest.raises(KeyboardInterrupt), Output(target, Settings(), **options) as output:
-        for answer in answers:
-            if not output.was_done(answer.feature):
-                output.write(answer)
-        output._writers[0].write(answers[-1])  # not noted: half of what the next answer writes
+        for annotation in annotations:
+            if not output.was_done(annotation.feature):
+                output.write(annotation)
+        output._writers[0].write(
+            annotations[-1]
+        )  # not noted: half of what the next annotation writes
         raise KeyboardInterrupt
 
 
-def test_a_folder_is_there_when_it_is_complete(tmp_path: Path, make_answer) -> None:
+def test_a_folder_is_there_when_it_is_complete(tmp_path: Path, make_annotation) -> None:
     target = tmp_path / "out"
     with Output(target, Settings()) as output:
-        output.write(make_answer("1"))
+        output.write(make_annotation("1"))
         output.set_aside("run.mgf: record 2", "has no peaks")
         assert not target.exists()
         output.finish(records=2, options={"ppm": 10})
@@ -65,8 +67,8 @@ def test_a_folder_is_there_when_it_is_complete(tmp_path: Path, make_answer) -> N
 
 
 @pytest.mark.parametrize("name", SINGLE)
-def test_a_single_file_is_there_when_it_is_complete(tmp_path: Path, make_answer, name) -> None:
-    write(tmp_path / name, [make_answer("1"), make_answer("2")])
+def test_a_single_file_is_there_when_it_is_complete(tmp_path: Path, make_annotation, name) -> None:
+    write(tmp_path / name, [make_annotation("1"), make_annotation("2")])
     assert names(tmp_path) == [name]
     assert (tmp_path / name).stat().st_size > 0
 
@@ -74,63 +76,65 @@ def test_a_single_file_is_there_when_it_is_complete(tmp_path: Path, make_answer,
 @pytest.mark.parametrize("name", ["out", *SINGLE])
 @pytest.mark.parametrize("finished", [1, 2, 3])
 def test_a_killed_run_goes_on_to_the_same_end(
-    tmp_path: Path, make_answer, make_candidate, name: str, finished: int
+    tmp_path: Path, make_annotation, make_candidate, name: str, finished: int
 ) -> None:
     other = make_candidate(identifiers=("CHEBI:1",))
-    answers = [
-        make_answer("1"), make_answer("2", candidates=()), make_answer("3"),
-        make_answer("4", candidates=(other,)),
+    annotations = [
+        make_annotation("1"), make_annotation("2", candidates=()), make_annotation("3"),
+        make_annotation("4", candidates=(other,)),
     ]  # fmt: skip
     whole, target = tmp_path / "whole" / name, tmp_path / name
     whole.parent.mkdir()
-    write(whole, answers)
-    killed(target, answers[:finished], signature={"--ppm": "s"})
+    write(whole, annotations)
+    killed(target, annotations[:finished], signature={"--ppm": "s"})
     assert not target.exists()
     assert (tmp_path / f"{name}.partial").is_dir()
-    killed(target, answers[: finished + 1], signature={"--ppm": "s"}, resume=True)
-    output = write(target, answers, signature={"--ppm": "s"}, resume=True)
+    killed(target, annotations[: finished + 1], signature={"--ppm": "s"}, resume=True)
+    output = write(target, annotations, signature={"--ppm": "s"}, resume=True)
     assert contents(target) == contents(whole)
     assert output.counts()["answered"] == 4
     assert names(tmp_path) == sorted([name, "whole"])
 
 
 @pytest.mark.parametrize("name", ["out", *SINGLE])
-def test_what_a_kill_leaves_on_disk_is_gone_on_with(tmp_path: Path, make_answer, name: str) -> None:
-    answers = [make_answer(each) for each in "1234"]
+def test_what_a_kill_leaves_on_disk_is_gone_on_with(
+    tmp_path: Path, make_annotation, name: str
+) -> None:
+    annotations = [make_annotation(each) for each in "1234"]
     whole, cut, target = tmp_path / "whole" / name, tmp_path / "cut" / name, tmp_path / name
     whole.parent.mkdir()
     cut.parent.mkdir()
-    write(whole, answers)
+    write(whole, annotations)
     with pytest.raises(KeyboardInterrupt), Output(cut, Settings()) as output:
-        output.write(answers[0])
-        output.write(answers[1])
-        output._writers[0].write(answers[2])
+        output.write(annotations[0])
+        output.write(annotations[1])
+        output._writers[0].write(annotations[2])
         # The files as they are now, buffers not written: as if the process were gone.
         shutil.copytree(output.work, tmp_path / f"{name}.partial")
         raise KeyboardInterrupt
-    output = write(target, answers, resume=True)
+    output = write(target, annotations, resume=True)
     assert output.counts()["features"] == 4
     assert contents(target) == contents(whole)
 
 
-def test_another_set_of_files_is_not_gone_on_with(tmp_path: Path, make_answer) -> None:
-    killed(tmp_path / "out", [make_answer("1")])
+def test_another_set_of_files_is_not_gone_on_with(tmp_path: Path, make_annotation) -> None:
+    killed(tmp_path / "out", [make_annotation("1")])
     with pytest.raises(RunError, match="other values or contents of the files of --out"):
         write(tmp_path / "out", [], resume=True, more={"names.txt": Names})
 
 
-def test_without_resume_it_begins_anew(tmp_path: Path, make_answer) -> None:
-    killed(tmp_path / "out", [make_answer("1")])
-    output = write(tmp_path / "out", [make_answer("2")])
+def test_without_resume_it_begins_anew(tmp_path: Path, make_annotation) -> None:
+    killed(tmp_path / "out", [make_annotation("1")])
+    output = write(tmp_path / "out", [make_annotation("2")])
     assert output.counts()["features"] == 1
     assert "\n1\t" not in (tmp_path / "out/summary.tsv").read_text()
 
 
-def test_other_options_are_not_gone_on_with(tmp_path: Path, make_answer) -> None:
-    killed(tmp_path / "out", [make_answer("1")], signature={"--ppm": "a"})
+def test_other_options_are_not_gone_on_with(tmp_path: Path, make_annotation) -> None:
+    killed(tmp_path / "out", [make_annotation("1")], signature={"--ppm": "a"})
     with pytest.raises(RunError, match="contents of --ppm; give"):
         write(tmp_path / "out", [], signature={"--ppm": "b"}, resume=True)
-    write(tmp_path / "out", [make_answer("1")], signature={"--ppm": "a"}, resume=True)
+    write(tmp_path / "out", [make_annotation("1")], signature={"--ppm": "a"}, resume=True)
 
 
 def test_a_run_that_fails_before_any_answer_leaves_nothing(tmp_path: Path) -> None:
@@ -139,19 +143,19 @@ def test_a_run_that_fails_before_any_answer_leaves_nothing(tmp_path: Path) -> No
     assert names(tmp_path) == []
 
 
-def test_an_output_of_its_own_is_replaced(tmp_path: Path, make_answer) -> None:
-    write(tmp_path / "out", [make_answer("1")])
-    write(tmp_path / "out", [make_answer("2")])
+def test_an_output_of_its_own_is_replaced(tmp_path: Path, make_annotation) -> None:
+    write(tmp_path / "out", [make_annotation("1")])
+    write(tmp_path / "out", [make_annotation("2")])
     assert "\n2\t" in (tmp_path / "out/summary.tsv").read_text()
     assert names(tmp_path / "out") == OWN
 
 
-def test_what_is_not_its_own_is_not_replaced(tmp_path: Path, make_answer) -> None:
+def test_what_is_not_its_own_is_not_replaced(tmp_path: Path, make_annotation) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/thesis.tex").write_text("x")
     with pytest.raises(RunError, match="no output of annotate"):
         write(tmp_path / "mine", [])
-    write(tmp_path / "out", [make_answer()])
+    write(tmp_path / "out", [make_annotation()])
     (tmp_path / "out/notes.txt").write_text("x")
     with pytest.raises(RunError, match=r"holds notes\.txt"):
         write(tmp_path / "out", [])
@@ -183,27 +187,29 @@ def test_two_cannot_write_at_once(tmp_path: Path) -> None:
 class Names(Writer):
     """A writer of somebody else's."""
 
-    def write(self, answer) -> None:
-        self.spools[self.name].write(f"{answer.feature.name}\n")
+    def write(self, annotation) -> None:
+        self.spools[self.name].write(f"{annotation.feature.name}\n")
 
     def finish(self) -> list[str]:
         super().finish()
         return ["said"]
 
 
-def test_writers_of_others_take_part(tmp_path: Path, make_answer) -> None:
+def test_writers_of_others_take_part(tmp_path: Path, make_annotation) -> None:
     more = {"report.html": Names, ".html": Names}
     for target, file in [(tmp_path / "out", "out/report.html"), (tmp_path / "a.html", "a.html")]:
         with Output(target, Settings(), more=more) as output:
-            output.write(make_answer("1"))
+            output.write(make_annotation("1"))
             assert output.finish() == ["said"]
         assert (tmp_path / file).read_text() == "1\n"
 
 
-def test_rows_that_are_ready_are_taken(tmp_path: Path, make_answer) -> None:
+def test_rows_that_are_ready_are_taken(tmp_path: Path, make_annotation) -> None:
     with Output(tmp_path / "out", Settings()) as output:
-        output.write(make_answer("1"), {"peaks.tsv": "of another process\n", "summary": "x"})
-        output.write(make_answer("2"), {"peaks.tsv": Peaks.text(make_answer("2"), Settings())})
+        output.write(make_annotation("1"), {"peaks.tsv": "of another process\n", "summary": "x"})
+        output.write(
+            make_annotation("2"), {"peaks.tsv": Peaks.text(make_annotation("2"), Settings())}
+        )
         output.finish()
     lines = (tmp_path / "out/peaks.tsv").read_text().splitlines()
     assert lines[0].startswith("feature\tspectrum\t")
@@ -211,14 +217,14 @@ def test_rows_that_are_ready_are_taken(tmp_path: Path, make_answer) -> None:
     assert [line.split("\t")[0] for line in lines[2:]] == ["2"] * 5
 
 
-def test_a_full_disk_is_one_line(small_disk, make_answer) -> None:
+def test_a_full_disk_is_one_line(small_disk, make_annotation) -> None:
     disk = small_disk(64)
     with (
         pytest.raises(InputError, match="No space left on device") as error,
         Output(disk / "out", Settings()) as output,
     ):
         for name in range(2000):
-            output.write(make_answer(str(name)))
+            output.write(make_annotation(str(name)))
     assert str(disk / "out") in str(error.value)
 
 
@@ -254,23 +260,27 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("case", FOREIGN)
-def test_only_a_file_with_the_signature_is_replaced(tmp_path: Path, make_answer, case: str) -> None:
+def test_only_a_file_with_the_signature_is_replaced(
+    tmp_path: Path, make_annotation, case: str
+) -> None:
     name, change = FOREIGN[case]
     target, more = tmp_path / name, {".html": Names}
-    write(target, [make_answer("1"), make_answer("2")], more=more)
+    write(target, [make_annotation("1"), make_annotation("2")], more=more)
     target.write_bytes(change(target.read_bytes().decode()).encode())
     before = target.read_bytes()
     with pytest.raises(RunError, match=r"no output of annotate; .* or replace it with --force$"):
-        write(target, [make_answer("3")], more=more)
+        write(target, [make_annotation("3")], more=more)
     assert target.read_bytes() == before
     assert names(tmp_path) == [name]
-    write(target, [make_answer("3")], more=more, force=True)
+    write(target, [make_annotation("3")], more=more, force=True)
     assert target.read_bytes() != before
 
 
 @pytest.mark.parametrize("name", [*SINGLE, "out.HTML", "out.csv", "out.txt"])
 @pytest.mark.parametrize("number", [0, 2])
-def test_a_file_of_its_own_is_replaced(tmp_path: Path, make_answer, name: str, number: int) -> None:
+def test_a_file_of_its_own_is_replaced(
+    tmp_path: Path, make_annotation, name: str, number: int
+) -> None:
     table = tmp_path / "quant.csv"
     table.write_text("row ID,row m/z\n1,195.0877\n7,300.1\n")
     more = report_writers(
@@ -282,7 +292,7 @@ def test_a_file_of_its_own_is_replaced(tmp_path: Path, make_answer, name: str, n
     for _ in range(2):
         with Output(tmp_path / name, Settings(features=table), more=more) as output:
             for each in range(number):
-                output.write(make_answer(str(each)))
+                output.write(make_annotation(str(each)))
             output.finish()
     assert names(tmp_path) == sorted([name, "quant.csv"])
 
@@ -290,13 +300,13 @@ def test_a_file_of_its_own_is_replaced(tmp_path: Path, make_answer, name: str, n
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("mark", [",", ";", "\t"])
 def test_a_feature_table_is_recognised_by_the_end_of_its_header(
-    tmp_path: Path, make_answer, mark: str, end: str
+    tmp_path: Path, make_annotation, mark: str, end: str
 ) -> None:
     table, target = tmp_path / "quant.csv", tmp_path / "out.csv"
     table.write_bytes(f"row ID{mark}row m/z{end}1{mark}195.0877{end}".encode())
     for _ in range(2):
         with Output(target, Settings(features=table)) as output:
-            output.write(make_answer("1"))
+            output.write(make_annotation("1"))
             output.finish()
     own = target.read_bytes()
     target.write_bytes(own.replace(end.encode(), f"{mark}mine{end}".encode(), 1))
@@ -310,29 +320,29 @@ def test_an_empty_file_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "out.tsv").read_text().startswith("feature\trank")
 
 
-def test_a_folder_whose_table_was_edited_stays(tmp_path: Path, make_answer) -> None:
+def test_a_folder_whose_table_was_edited_stays(tmp_path: Path, make_annotation) -> None:
     target = tmp_path / "out"
-    write(target, [make_answer("1")])
+    write(target, [make_annotation("1")])
     with (target / "summary.tsv").open("a") as file:
         file.write("my notes\n")
     before = contents(target)
     with pytest.raises(
         RunError, match=r"summary\.tsv was changed since annotate wrote it; .*--for"
     ):
-        write(target, [make_answer("2")])
+        write(target, [make_annotation("2")])
     assert contents(target) == before
     (target / "thesis.tex").write_text("x")
     with pytest.raises(RunError, match=r"holds thesis\.tex, which is not its own; move it"):
-        write(target, [make_answer("2")], force=True)
+        write(target, [make_annotation("2")], force=True)
     (target / "thesis.tex").unlink()
-    write(target, [make_answer("2")], force=True)
+    write(target, [make_annotation("2")], force=True)
     assert "my notes" not in (target / "summary.tsv").read_text()
 
 
 @pytest.mark.parametrize("run", [None, "{", '{"kind": "run folder"}'])
-def test_a_folder_without_its_signature_needs_force(tmp_path: Path, make_answer, run) -> None:
+def test_a_folder_without_its_signature_needs_force(tmp_path: Path, make_annotation, run) -> None:
     target = tmp_path / "out"
-    write(target, [make_answer("1")])
+    write(target, [make_annotation("1")])
     (target / "run.json").unlink() if run is None else (target / "run.json").write_text(run)
     with pytest.raises(RunError, match="out"):
         write(target, [])
@@ -344,15 +354,15 @@ def test_a_folder_without_its_signature_needs_force(tmp_path: Path, make_answer,
     assert names(target) == OWN
 
 
-def test_what_is_edited_while_a_run_is_at_work_stays(tmp_path: Path, make_answer) -> None:
-    target, answers = tmp_path / "out", [make_answer("1"), make_answer("2")]
-    write(target, answers[:1])
+def test_what_is_edited_while_a_run_is_at_work_stays(tmp_path: Path, make_annotation) -> None:
+    target, annotations = tmp_path / "out", [make_annotation("1"), make_annotation("2")]
+    write(target, annotations[:1])
     with (
         pytest.raises(RunError, match=r"peaks\.tsv was changed since"),
         Output(target, Settings()) as output,
     ):
-        for answer in answers:
-            output.write(answer)
+        for annotation in annotations:
+            output.write(annotation)
         (target / "peaks.tsv").write_text("mine")
         output.finish()
     assert (target / "peaks.tsv").read_text() == "mine"
@@ -360,13 +370,13 @@ def test_what_is_edited_while_a_run_is_at_work_stays(tmp_path: Path, make_answer
     with Output(target, Settings(), resume=True) as output:  # nothing has to be done again
         assert output.resumed == 2
         output.finish()
-    write(tmp_path / "whole", answers)
+    write(tmp_path / "whole", annotations)
     assert contents(target) == contents(tmp_path / "whole")
 
 
-def test_what_is_read_is_never_written_over(tmp_path: Path, make_answer) -> None:
-    write(tmp_path / "out", [make_answer("1")])
-    write(tmp_path / "a.tsv", [make_answer("1")])
+def test_what_is_read_is_never_written_over(tmp_path: Path, make_annotation) -> None:
+    write(tmp_path / "out", [make_annotation("1")])
+    write(tmp_path / "a.tsv", [make_annotation("1")])
     (tmp_path / "spectra").mkdir()
     (tmp_path / "link.tsv").symlink_to(tmp_path / "a.tsv")
     for target, read, why in [
@@ -408,13 +418,13 @@ LEFT = {
 @pytest.mark.parametrize("case", LEFT)
 @pytest.mark.parametrize("resume", [False, True])
 def test_work_without_a_journal_is_begun_anew(
-    tmp_path: Path, make_answer, case: str, resume: bool
+    tmp_path: Path, make_annotation, case: str, resume: bool
 ) -> None:
-    answers = [make_answer(each) for each in "123"]
-    write(tmp_path / "whole" / "out", answers)
-    killed(tmp_path / "out", answers[:2])
+    annotations = [make_annotation(each) for each in "123"]
+    write(tmp_path / "whole" / "out", annotations)
+    killed(tmp_path / "out", annotations[:2])
     LEFT[case](tmp_path / "out.partial")
-    output = write(tmp_path / "out", answers, resume=resume)
+    output = write(tmp_path / "out", annotations, resume=resume)
     assert output.counts()["features"] == 3
     assert contents(tmp_path / "out") == contents(tmp_path / "whole" / "out")
     assert names(tmp_path) == ["out", "whole"]
@@ -422,16 +432,16 @@ def test_work_without_a_journal_is_begun_anew(
     assert [note[: len(said)] for note in output.notes] == ([said] if resume else [])
 
 
-def test_nothing_to_resume_is_said(tmp_path: Path, make_answer) -> None:
-    output = write(tmp_path / "out", [make_answer("1")], resume=True)
+def test_nothing_to_resume_is_said(tmp_path: Path, make_annotation) -> None:
+    output = write(tmp_path / "out", [make_annotation("1")], resume=True)
     assert output.notes == [
         f"Starting from the beginning: {tmp_path / 'out.partial'} does not exist."
     ]
     assert names(tmp_path) == ["out"]
 
 
-def test_a_foreign_file_in_the_work_is_never_removed(tmp_path: Path, make_answer) -> None:
-    killed(tmp_path / "out", [make_answer("1")])
+def test_a_foreign_file_in_the_work_is_never_removed(tmp_path: Path, make_annotation) -> None:
+    killed(tmp_path / "out", [make_annotation("1")])
     (tmp_path / "out.partial" / "thesis.tex").write_text("x")
     for resume in (False, True):
         with pytest.raises(RunError, match=r"is in the way \(thesis\.tex is not of annotate\)"):
@@ -440,13 +450,13 @@ def test_a_foreign_file_in_the_work_is_never_removed(tmp_path: Path, make_answer
 
 
 @pytest.mark.parametrize("note", [b"[1]\n", b'["a", 1, {"peaks.tsv": 1}]\n', b"[]\n", b"{}\n"])
-def test_a_note_of_another_form_ends_what_is_resumed(tmp_path: Path, make_answer, note) -> None:
-    answers = [make_answer(each) for each in "123"]
-    write(tmp_path / "whole" / "out", answers)
-    killed(tmp_path / "out", answers[:1])
+def test_a_note_of_another_form_ends_what_is_resumed(tmp_path: Path, make_annotation, note) -> None:
+    annotations = [make_annotation(each) for each in "123"]
+    write(tmp_path / "whole" / "out", annotations)
+    killed(tmp_path / "out", annotations[:1])
     with (tmp_path / "out.partial" / "journal.jsonl").open("ab") as file:
         file.write(note)
-    output = write(tmp_path / "out", answers, resume=True)
+    output = write(tmp_path / "out", annotations, resume=True)
     assert output.counts()["features"] == output.counts()["with_candidates"] == 3
     assert contents(tmp_path / "out") == contents(tmp_path / "whole" / "out")
 
@@ -492,10 +502,10 @@ with Output(target, Settings()) as output:
 )
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_kill_while_an_output_is_replaced_loses_no_result(
-    tmp_path: Path, make_answer, name: str, step: str, there: str | None, resume: bool
+    tmp_path: Path, make_annotation, name: str, step: str, there: str | None, resume: bool
 ) -> None:
     target = tmp_path / name
-    write(target, [make_answer("old")])
+    write(target, [make_annotation("old")])
 
     def found() -> str | None:
         if not target.exists():
@@ -510,6 +520,6 @@ def test_a_kill_while_an_output_is_replaced_loses_no_result(
         assert found() == (there or "old")
         raise ZeroDivisionError
     assert found() == (there or "old")
-    write(target, [make_answer("old")], resume=resume)
+    write(target, [make_annotation("old")], resume=resume)
     assert found() == "old"
     assert names(tmp_path) == [name]

@@ -19,7 +19,7 @@ def test_a_spool_goes_on_where_it_ended(tmp_path: Path) -> None:
     again.close()
 
 
-def test_what_is_decided_for_comes_first(make_answer) -> None:
-    answer = make_answer(objective="f1", choices={"f1": 1})
-    assert ranked(answer) == [answer.candidates[1], answer.candidates[0]]
-    assert ranked(make_answer(candidates=())) == []
+def test_what_is_decided_for_comes_first(make_annotation) -> None:
+    annotation = make_annotation(objective="f1", choices={"f1": 1})
+    assert ranked(annotation) == [annotation.candidates[1], annotation.candidates[0]]
+    assert ranked(make_annotation(candidates=())) == []

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mzseek.annotation.annotation import Answer, Candidate, Level, Reference
+from mzseek.annotation.annotation import Annotation, Candidate, Level, Reference
 from mzseek.annotation.features import Feature
 from mzseek.export.report import Facts, source_hash
 from mzseek.spectra import Spectrum
@@ -74,7 +74,7 @@ def candidate(smiles: str = CAFFEINE, **given: Any) -> Candidate:
     return Candidate(**{**facts, **given})
 
 
-def make_answer(name: str = "F1", **given: Any) -> Answer:
+def make_annotation(name: str = "F1", **given: Any) -> Annotation:
     """Caffeine, 60 % likely, before five rivals of 8 % each."""
     first = candidate(
         name="caffeine", probability=0.6, in_set=True, match=reference(), sources=("box",)
@@ -90,18 +90,18 @@ def make_answer(name: str = "F1", **given: Any) -> Answer:
         "unlike": False, "matches": (first.match,), "level": Level("2a", "It matches."),
         "notes": ("A note.",),
     }  # fmt: skip
-    return Answer(**{**facts, **given})
+    return Annotation(**{**facts, **given})
 
 
-def empty_answer(name: str = "F2") -> Answer:
+def empty_annotation(name: str = "F2") -> Annotation:
     """Nothing of that mass."""
-    return make_answer(
+    return make_annotation(
         name, candidates=(), found=0, scored=0, choices={}, set_size=0, matches=(), present=0.0,
         level=Level("5", "No molecule has this mass."),
     )  # fmt: skip
 
 
-def hostile_answer(payload: str) -> Answer:
+def hostile_annotation(payload: str) -> Annotation:
     """A payload wherever there is text."""
     bad = reference(
         payload, name=payload, smiles=payload, contributor=payload, licence=payload,
@@ -113,7 +113,7 @@ def hostile_answer(payload: str) -> Answer:
     )  # fmt: skip
     plain = candidate(name=payload, probability=0.5)
     odd = spectrum(payload, metadata={"collision_energy": payload, "instrument": payload})
-    return make_answer(
+    return make_annotation(
         feature=Feature(payload, payload, (odd,), payload), candidates=(plain, worst),
         ions={payload: 0.5, "[M+H]+": 0.5}, channels=(payload, "b", "c"), matches=(bad,),
         kinds={payload: "evidence", "b": "analogy", "c": "prior"},

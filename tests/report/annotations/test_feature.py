@@ -5,7 +5,7 @@ import pytest
 from mzseek.export.report import embedded
 from mzseek.export.report_data import IN_FULL, LISTED, REFERENCES, feature_data
 
-from .conftest import CAFFEINE, RIVALS, candidate, empty_answer, make_answer, reference
+from .conftest import CAFFEINE, RIVALS, candidate, empty_annotation, make_annotation, reference
 
 
 def total(data) -> float:
@@ -16,7 +16,7 @@ def total(data) -> float:
 
 @pytest.mark.parametrize("present", [None, 1.0, 0.8, 0.0])
 def test_all_that_is_possible_adds_up_to_one(present) -> None:
-    data = feature_data(make_answer(present=present))
+    data = feature_data(make_annotation(present=present))
     assert len(data["candidates"]) == IN_FULL
     assert len(data["others"]) == 1
     assert total(data) == pytest.approx(1, abs=1e-3)
@@ -24,29 +24,29 @@ def test_all_that_is_possible_adds_up_to_one(present) -> None:
 
 def test_candidates_that_are_not_listed_are_counted() -> None:
     many = tuple(candidate(CAFFEINE, probability=1 / 40) for _ in range(30))
-    data = feature_data(make_answer(candidates=many, found=40, choices={"hit": 0}))
+    data = feature_data(make_annotation(candidates=many, found=40, choices={"hit": 0}))
     assert data["rest"][0] == 40 - LISTED
     assert total(data) == pytest.approx(1, abs=1e-3)
 
 
 def test_what_is_decided_for_is_always_shown() -> None:
-    answer = make_answer(objective="bits", choices={"hit": 0, "bits": 5})
-    data = feature_data(answer, in_full=2)
+    annotation = make_annotation(objective="bits", choices={"hit": 0, "bits": 5})
+    data = feature_data(annotation, in_full=2)
     assert [c["rank"] for c in data["candidates"]] == [1, 6]
     assert data["best"] == 1
     assert data["choices"]["bits"] == [6, "", RIVALS[-1]]
-    assert [c["rank"] for c in feature_data(answer, in_full=1)["candidates"]] == [6]
+    assert [c["rank"] for c in feature_data(annotation, in_full=1)["candidates"]] == [6]
 
 
 def test_identifiers_link_to_their_pages() -> None:
     found = candidate(sources=("hmdb",), identifiers=("hmdb:HMDB01847", "lab:7"))
-    shown = feature_data(make_answer(candidates=(found,), choices={"hit": 0}))["candidates"][0]
+    shown = feature_data(make_annotation(candidates=(found,), choices={"hit": 0}))["candidates"][0]
     assert shown["links"] == [["HMDB0001847", "https://hmdb.ca/metabolites/HMDB0001847"]]
     assert shown["from"] == ["hmdb", "lab:7"]
 
 
 def test_kinds_of_reasons_are_sums_of_their_channels() -> None:
-    data = feature_data(make_answer())
+    data = feature_data(make_annotation())
     assert data["candidates"][0]["nats"] == [0, 2.0, -0.25, 0]
     assert data["channels"] == [
         ["fragments", "evidence"], ["substructures", "evidence"], ["analogs", "analogy"]
@@ -54,7 +54,7 @@ def test_kinds_of_reasons_are_sums_of_their_channels() -> None:
 
 
 def test_pieces_point_at_atoms_that_are_drawn() -> None:
-    data = feature_data(make_answer())
+    data = feature_data(make_annotation())
     seen = 0
     for one in data["candidates"]:
         atoms = len(data["structures"][one["st"]]["xy"]) // 2
@@ -71,7 +71,7 @@ def test_a_reference_spectrum_stands_there_once_with_whose_it_is() -> None:
         candidate(probability=0.5, match=reference(), analog=shared),
         candidate(RIVALS[1], probability=0.5, analog=shared),
     )
-    data = feature_data(make_answer(candidates=pair, matches=(reference(),)))
+    data = feature_data(make_annotation(candidates=pair, matches=(reference(),)))
     assert [ref["record"] for ref in data["refs"]] == ["REF1", "R9"]
     assert [c["analog"] for c in data["candidates"]] == [1, 1]
     assert [c["match"] for c in data["candidates"]] == [0, None]
@@ -79,17 +79,17 @@ def test_a_reference_spectrum_stands_there_once_with_whose_it_is() -> None:
     first = data["refs"][0]
     assert (first["contributor"], first["licence"], first["library"]) == ("Eawag", "CC BY", "box")
     many = tuple(reference(f"R{n}") for n in range(20))
-    assert len(feature_data(make_answer(matches=many))["refs"]) == REFERENCES
+    assert len(feature_data(make_annotation(matches=many))["refs"]) == REFERENCES
 
 
 def test_a_feature_without_candidates_is_said_to_have_none() -> None:
-    data = feature_data(empty_answer())
+    data = feature_data(empty_annotation())
     assert (data["candidates"], data["best"], data["found"]) == ([], None, 0)
     assert len(data["peaks"][0]) == 6
 
 
 def test_it_is_plain_data() -> None:
-    data = feature_data(make_answer(nearest=float("nan")))
+    data = feature_data(make_annotation(nearest=float("nan")))
     again = json.loads(embedded(data))
     assert again["nearest"] is None
     assert again["ions"] == [["[M+H]+", 0.9], ["[M+Na]+", 0.1]]

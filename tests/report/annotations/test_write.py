@@ -17,9 +17,9 @@ from .conftest import (
     CAFFEINE,
     PAYLOADS,
     candidate,
-    empty_answer,
-    hostile_answer,
-    make_answer,
+    empty_annotation,
+    hostile_annotation,
+    make_annotation,
     make_facts,
     reference,
     unscripted,
@@ -46,7 +46,7 @@ class Elements(HTMLParser):
 def two(tmp_path: Path, **facts) -> Path:
     given = {"records": 5, "set_aside": {"no peaks": 2, "no precursor": 1}, **facts}
     return write_report(
-        [make_answer(), empty_answer()],
+        [make_annotation(), empty_annotation()],
         tmp_path / "report.html",
         title="A & B",
         facts=make_facts(**given),
@@ -65,22 +65,22 @@ def test_the_page_says_what_went_in_and_what_came_out(tmp_path: Path) -> None:
 
 
 def test_percentages_are_explained_as_this_run_made_them(tmp_path: Path) -> None:
-    def text(answer=None, **facts) -> str:
-        page = write_report([answer or make_answer(), empty_answer()], tmp_path / "r.html",
-                            title="t", facts=make_facts(**facts))  # fmt: skip
+    def text(annotation=None, **facts) -> str:
+        both = [annotation or make_annotation(), empty_annotation()]
+        page = write_report(both, tmp_path / "r.html", title="t", facts=make_facts(**facts))
         return unscripted(page)
 
     calibrated = "about 80 are right"
     assert "assumption that 70 % of your features are (--known)" in text(known=0.7)
     assert calibrated in text(known=0.7)
-    blind = text(make_answer(present=None))
+    blind = text(make_annotation(present=None))
     assert "does not estimate whether the molecule is in the database" in blind
     assert "of features whose molecule is in the database, about 80 are right" in blind
     prior = text(prior="weights of a.csv")
     assert calibrated not in prior
     assert "with it they are not rates of right answers" in prior
     assert "fitted without the prior" in prior
-    assert "chosen for tanimoto" in text(make_answer(objective="tanimoto"))
+    assert "chosen for tanimoto" in text(make_annotation(objective="tanimoto"))
     assert "chosen for" not in text().partition("Features")[0]
 
 
@@ -91,13 +91,13 @@ def test_records_that_got_lost_are_told(tmp_path: Path) -> None:
 def test_facts_may_be_known_only_at_the_end(tmp_path: Path) -> None:
     seen: list[str] = []
 
-    def answers():
+    def annotations():
         for name in ("a", "b"):
             seen.append(name)
-            yield make_answer(name)
+            yield make_annotation(name)
 
     page = write_report(
-        answers(), tmp_path / "r.html", title="t", facts=lambda: make_facts(records=len(seen))
+        annotations(), tmp_path / "r.html", title="t", facts=lambda: make_facts(records=len(seen))
     )
     assert "2 records in" in unscripted(page)
 
@@ -124,21 +124,21 @@ def test_a_fault_on_the_way_leaves_what_was_there(tmp_path: Path) -> None:
     out = tmp_path / "r.html"
     out.write_text("before")
 
-    def answers():
-        yield make_answer()
+    def annotations():
+        yield make_annotation()
         raise RuntimeError("gone")
 
     with pytest.raises(RuntimeError, match="gone"):
-        write_report(answers(), out, title="t", facts=make_facts())
+        write_report(annotations(), out, title="t", facts=make_facts())
     assert out.read_text() == "before"
     assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
 
 
 def test_memory_does_not_grow_with_features(tmp_path: Path) -> None:
     def peak(number: int) -> int:
-        answers = (make_answer(f"F{n}") for n in range(number))
+        annotations = (make_annotation(f"F{n}") for n in range(number))
         tracemalloc.start()
-        write_report(answers, tmp_path / "r.html", title="t", facts=make_facts(), in_full=1)
+        write_report(annotations, tmp_path / "r.html", title="t", facts=make_facts(), in_full=1)
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         return most
@@ -183,8 +183,10 @@ def test_text_of_files_never_becomes_markup(payload: str, tmp_path: Path) -> Non
         about_model=payload, library=payload, files=(payload,), options={payload: payload},
         versions={payload: payload}, checksums={payload: payload}, date=payload,
     )  # fmt: skip
-    plain = write_report([make_answer()], tmp_path / "p.html", title="t", facts=make_facts())
-    page = write_report([hostile_answer(payload)], tmp_path / "r.html", title=payload, facts=facts)
+    plain = write_report([make_annotation()], tmp_path / "p.html", title="t", facts=make_facts())
+    page = write_report(
+        [hostile_annotation(payload)], tmp_path / "r.html", title=payload, facts=facts
+    )
     kinds = {tag for tag, _ in Elements(plain).found}
     extra = {"div", "h3", "code", "option", "a", "dl", "dt", "dd", "strong", "p", "small", "abbr"}
     assert {tag for tag, _ in Elements(page).found} <= kinds | extra
@@ -285,8 +287,8 @@ setTimeout(() => say("open", document.querySelector("#f1").classList.contains("i
 
 @pytest.mark.slow
 def test_in_a_browser_smiles_are_copied_and_figures_saved(browse, tmp_path: Path) -> None:
-    answers = [make_answer("F1"), make_answer("F2"), empty_answer("F3")]
-    page = write_report(answers, tmp_path / "r.html", title="t", facts=make_facts())
+    annotations = [make_annotation("F1"), make_annotation("F2"), empty_annotation("F3")]
+    page = write_report(annotations, tmp_path / "r.html", title="t", facts=make_facts())
     found = noted(browse(page, SAVING, 1200))
     assert found["copied"] == CAFFEINE
     assert found["names"] == "F1-1-caffeine.svg F1-1-caffeine.png"
@@ -304,18 +306,18 @@ def test_in_a_browser_missing_numbers_stop_nothing(browse, tmp_path: Path) -> No
         similarity=nan, likeness=nan, precursor_mz=nan, mz=np.zeros(0), intensities=np.zeros(0)
     )
     bare = candidate("no molecule", explained=nan, error_ppm=nan, probability=nan, match=odd)
-    answers = [
-        make_answer(candidates=(bare,), matches=(odd,), nearest=nan, present=None, choices={})
+    annotations = [
+        make_annotation(candidates=(bare,), matches=(odd,), nearest=nan, present=None, choices={})
     ]
-    page = write_report(answers, tmp_path / "r.html", title="t", facts=make_facts())
+    page = write_report(annotations, tmp_path / "r.html", title="t", facts=make_facts())
     dom = browse(page, "document.title = document.querySelectorAll('svg.mirror').length;")
     assert "<title>1</title>" in dom
 
 
 @pytest.mark.slow
 def test_in_a_browser_no_payload_runs(browse, tmp_path: Path) -> None:
-    answers = [hostile_answer(payload) for payload in PAYLOADS]
-    page = write_report(answers, tmp_path / "r.html", title="t", facts=make_facts())
+    annotations = [hostile_annotation(payload) for payload in PAYLOADS]
+    page = write_report(annotations, tmp_path / "r.html", title="t", facts=make_facts())
     opening = "document.querySelectorAll('button.open').forEach((each) => each.click());"
     dom = browse(page, opening)
     assert dom.count('class="detail"') == len(PAYLOADS)

@@ -14,12 +14,12 @@ from mzseek.annotation.hypotheses import (
     stated_tolerances,
     tolerances,
 )
-from mzseek.cli.early import early, look_for_file, look_for_library
+from mzseek.cli.early import aliases, early, look_for_file, look_for_library
 from mzseek.cli.output import counted, new_table, plain, say, show
 from mzseek.core.errors import AnnotationError
 
 if TYPE_CHECKING:
-    from mzseek.annotation.annotation import Answer, Candidate
+    from mzseek.annotation.annotation import Annotation, Candidate
     from mzseek.export.job import AnnotationRun
 
 
@@ -27,9 +27,9 @@ _CANDIDATES = 5
 _WIDE = 44
 
 
-def show_answers(answers: "Sequence[Answer]") -> None:
+def show_annotations(annotations: "Sequence[Annotation]") -> None:
     """A line for each feature."""
-    if not answers:
+    if not annotations:
         say("No feature was answered.")
         return
     table = new_table()
@@ -45,42 +45,42 @@ def show_answers(answers: "Sequence[Answer]") -> None:
     ):
         right = name in ("m/z", "confidence", "set")
         table.add_column(name, justify="right" if right else "left", no_wrap=right)
-    for answer in answers:
-        best = answer.best
+    for annotation in annotations:
+        best = annotation.best
         table.add_row(
-            plain(answer.feature.name, 30),
-            f"{answer.feature.precursor_mz:.4f}",
+            plain(annotation.feature.name, 30),
+            f"{annotation.feature.precursor_mz:.4f}",
             plain(best.adduct) if best else "",
             plain(best.formula) if best else "",
             plain(_named(best), _WIDE) if best else "no candidate of this mass",
-            f"{answer.confidence:.0%}" if best else "",
-            f"{answer.set_size:,}" if best else "",
-            answer.level.number,
+            f"{annotation.confidence:.0%}" if best else "",
+            f"{annotation.set_size:,}" if best else "",
+            annotation.level.number,
         )
     show(table)
     say("[dim]confidence: probability that the best candidate is the molecule, and in the database "
         "at all; set: candidates that hold it with the stated coverage[/dim]")  # fmt: skip
 
 
-def show_answer(answer: "Answer") -> None:
+def show_annotation(annotation: "Annotation") -> None:
     """One feature: its candidates, and why the first is the first."""
-    feature = answer.feature
+    feature = annotation.feature
     spectra = counted(len(feature.spectra), "spectrum", "spectra")
     say(f"[bold]{plain(feature.name)}[/bold]  m/z {feature.precursor_mz:.4f}, {spectra}, "
-        f"{counted(answer.found, 'candidate', 'candidates')} in the database")  # fmt: skip
-    if answer.candidates:
-        _show_candidates(answer)
-        _show_reasons(answer)
-    say(f"Level {answer.level.number}: {plain(answer.level.reason)}")
-    for note in answer.notes:
+        f"{counted(annotation.found, 'candidate', 'candidates')} in the database")  # fmt: skip
+    if annotation.candidates:
+        _show_candidates(annotation)
+        _show_reasons(annotation)
+    say(f"Level {annotation.level.number}: {plain(annotation.level.reason)}")
+    for note in annotation.notes:
         say(f"[dim]Note: {plain(note)}[/dim]")
 
 
-def _show_candidates(answer: "Answer") -> None:
+def _show_candidates(annotation: "Annotation") -> None:
     table = new_table()
     for name in ("rank", "probability", "candidate", "formula", "ion", "explained", "set"):
         table.add_column(name, justify="right" if name in ("probability", "explained") else "left")
-    for rank, each in enumerate(answer.candidates[:_CANDIDATES], 1):
+    for rank, each in enumerate(annotation.candidates[:_CANDIDATES], 1):
         table.add_row(
             str(rank),
             f"{each.probability:.1%}",
@@ -91,28 +91,29 @@ def _show_candidates(answer: "Answer") -> None:
             "in" if each.in_set else "",
         )
     show(table)
-    left = answer.scored - min(len(answer.candidates), _CANDIDATES)
+    left = annotation.scored - min(len(annotation.candidates), _CANDIDATES)
     if left > 0:
         say(f"[dim]and {left:,} more[/dim]")
 
 
-def _show_reasons(answer: "Answer") -> None:
-    best = answer.best
+def _show_reasons(annotation: "Annotation") -> None:
+    best = annotation.best
     if best is None:
         return
     if best.match is not None:
         say(f"Library match: {plain(best.match.record)}, similarity {best.match.similarity:.2f}, "
             f"{best.match.peaks} peaks")  # fmt: skip
     parts = [
-        f"{kind} {answer.nats(best, kind):+.1f}" for kind in dict.fromkeys(answer.kinds.values())
+        f"{kind} {annotation.nats(best, kind):+.1f}"
+        for kind in dict.fromkeys(annotation.kinds.values())
     ]
     say(f"Reasons, in nats against the average candidate: {', '.join(parts)}")
     if best.analog is not None:
         say(f"Nearest analog: {plain(best.analog.record)} (spectral similarity "
             f"{best.analog.similarity:.2f}, Tanimoto {best.analog.likeness:.2f})")  # fmt: skip
-    if answer.present is not None:
-        say(f"The molecule is in the database at all with a probability of {answer.present:.0%}.")
-    others = {o: answer.candidates[at] for o, at in answer.choices.items() if at}
+    if annotation.present is not None:
+        say(f"Probability that the molecule is in the database: {annotation.present:.0%}")
+    others = {o: annotation.candidates[at] for o, at in annotation.choices.items() if at}
     for objective, other in others.items():
         say(f"[dim]Decided for {objective}: {plain(_named(other), _WIDE)}[/dim]")
 
@@ -129,6 +130,7 @@ _SHOWN = 10
 NOTHING_FOUND = 3  # exit status of a run in which no feature has a candidate
 
 
+@aliases(known="expected-in-database", most="max-candidates")
 @early(instrument=check_instrument, spectra=look_for_file, library=look_for_library)
 def annotate(
     spectra: Annotated[
@@ -189,7 +191,7 @@ def annotate(
     coverage: Annotated[
         float, typer.Option(help="Of the prediction set: how often it should hold the molecule.")
     ] = 0.9,
-    known: Annotated[
+    expected_in_database: Annotated[
         float | None,
         typer.Option(
             help="Share of your features whose molecule you expect in the database; by default "
@@ -239,7 +241,7 @@ def annotate(
     network: Annotated[
         Path | None, typer.Option(help="Molecular network (GraphML, or edges) to join answers to.")
     ] = None,
-    most: Annotated[
+    max_candidates: Annotated[
         int, typer.Option(min=1, help="Candidates of a feature, at most: the nearest by mass.")
     ] = 5_000,
     top: Annotated[int, typer.Option(min=1, help="Candidates of a feature that are shown.")] = 100,
@@ -270,17 +272,16 @@ def annotate(
 
     Works offline. Every feature keeps your own id. Without --out, the first ten are shown here.
 
-    Example: mzseek annotate my.mgf --out answers
+    Example: mzseek annotate my.mgf --out annotations
     """
     from mzseek.core.compiled import disable_compilation, has_compiled_cache
 
     few = database is None and _count(spectra, _FEW_SPECTRA + 1) <= _FEW_SPECTRA
     if few and not has_compiled_cache():
         disable_compilation()
-    from mzseek.annotation.answering import Wanted
+    from mzseek.annotation.config import annotate_config
     from mzseek.annotation.hypotheses import Ions
     from mzseek.annotation.reading import Grouping
-    from mzseek.annotation.setup import setup_of
     from mzseek.core.registry import check_name
     from mzseek.decision import UTILITIES
     from mzseek.export.output import is_folder
@@ -293,7 +294,7 @@ def annotate(
         instrument, tolerance, peaks, lines = stated_tolerances(spectra)
     else:
         tolerance, peaks = tolerances(instrument, ppm, peak_ppm)
-    setup = setup_of(
+    config = annotate_config(
         model=model,
         database=database,
         smiles_column=smiles_column,
@@ -303,10 +304,13 @@ def annotate(
         peaks=peaks,
         instrument=instrument,
         ions=Ions.parse(adduct or ()),
-        most=most,
+        max_candidates=max_candidates,
         formulas=_formulas(formulas),
         prior=prior,
-        wanted=Wanted(objective, coverage, top, known),
+        objective=objective,
+        coverage=coverage,
+        top=top,
+        expected_in_database=expected_in_database,
         remarks=lines,
         strict=strict,
         keep_mass_mismatches=keep_mass_mismatches,
@@ -322,10 +326,10 @@ def annotate(
     settings = Settings(title=title, network=network, features=features, read=read)
     with only_json() if json_output else nullcontext():
         if out is None:
-            nothing = _show_here(spectra, setup, grouping, json_output)
+            nothing = _show_here(spectra, config, grouping, json_output)
         else:
             nothing = _run(
-                spectra, setup, grouping, out, settings, json_output,
+                spectra, config, grouping, out, settings, json_output,
                 resume=resume, force=force, jobs=jobs,
             )  # fmt: skip
     if nothing and not allow_empty:
@@ -335,21 +339,21 @@ def annotate(
 
 def _run(
     spectra: list[Path],
-    setup: Any,
+    config: Any,
     grouping: Any,
     out: Path,
     settings: Any,
     as_json: bool,
     **how: Any,
 ) -> str:
-    """Write answers; returns why there is none, or nothing."""
+    """Write annotations; returns why there is none, or nothing."""
     from mzseek.cli.output import print_json, say, watched
     from mzseek.export.job import annotate_files
     from mzseek.export.report import report_writers
 
     with watched() as progress:
         done = annotate_files(
-            spectra, out, setup, grouping=grouping, settings=settings, more=report_writers,
+            spectra, out, config, grouping=grouping, settings=settings, more=report_writers,
             progress=progress, say=say, **how,
         )  # fmt: skip
     tell(done)
@@ -393,7 +397,7 @@ def tell(done: "AnnotationRun") -> None:
 
 
 def _tell_database(facts: dict[str, Any]) -> None:
-    from mzseek.annotation.setup import larger_databases
+    from mzseek.annotation.config import larger_databases
     from mzseek.cli.output import plain, say
 
     is_bundled = facts["kind"] == "bundled"
@@ -419,7 +423,7 @@ def _tell_prior(facts: dict[str, Any] | None) -> None:
         say(f"A prior is counted in: {plain(facts['said'])}.")
 
 
-def _show_here(spectra: list[Path], setup: Any, grouping: Any, as_json: bool) -> str:
+def _show_here(spectra: list[Path], config: Any, grouping: Any, as_json: bool) -> str:
     """Show the first features, a line each, and of one feature its candidates.
 
     Returns why there is nothing to show, or nothing.
@@ -430,28 +434,28 @@ def _show_here(spectra: list[Path], setup: Any, grouping: Any, as_json: bool) ->
     from mzseek.export.job import SkippedCandidates, remarks
 
     rejects: list[tuple[str, str]] = []
-    annotator = Annotator(setup)
+    annotator = Annotator(config)
     found = FeatureFiles(spectra, grouping, rejects)
-    named, answers, met = annotator.named(), [], 0
+    named, annotations, met = annotator.named(), [], 0
     features = named.meet(found)
     for feature in features:
         for one in answered(annotator, [feature]):
             if isinstance(one, SkippedFeature):
                 rejects += [(one.where, one.reason)] * one.spectra
             else:
-                answers.append(one)
+                annotations.append(one)
             met += 1
-        if len(answers) >= _SHOWN:
+        if len(annotations) >= _SHOWN:
             break
-    if len(answers) == 1:
-        show_answer(answers[0])
+    if len(annotations) == 1:
+        show_annotation(annotations[0])
     else:
-        show_answers(answers)
+        show_annotations(annotations)
     left = len(found) - met
     if left > 0:
         more = counted(left, "more feature", "more features")
         say(f"{more}: give --out to answer all of them.")
-    read = sum(answer.feature.records for answer in answers)
+    read = sum(annotation.feature.records for annotation in annotations)
     later = found.records + found.set_aside - read - len(rejects)
     say(
         f"{counted(found.records + found.set_aside, 'record', 'records')} = {read:,} answered + "
@@ -460,28 +464,28 @@ def _show_here(spectra: list[Path], setup: Any, grouping: Any, as_json: bool) ->
     show_rejects([*rejects, *annotator.prior_rejects])
     while named and next(features, None):  # the others are not answered, but their names count
         pass
-    explained = [answer.best.explained for answer in answers if answer.best]
+    explained = [annotation.best.explained for annotation in annotations if annotation.best]
     skipped = SkippedCandidates()
-    for answer in answers:
-        skipped.add(answer)
+    for annotation in annotations:
+        skipped.add(annotation)
     for line in [*found.warnings(), *remarks(annotator, named, explained, skipped)]:
         say(plain(line))
     facts = annotator.facts()
     _tell_database(facts["database"])
     _tell_prior(facts["prior"])
     if as_json:
-        from mzseek.export.json_array import answer_object
+        from mzseek.export.json_array import annotation_object
 
         print_json(
             {
-                "answers": [answer_object(answer) for answer in answers],
+                "answers": [annotation_object(annotation) for annotation in annotations],
                 "set_aside": len(rejects),
                 "left": max(left, 0),
             }
         )
-    if left > 0 or any(answer.candidates for answer in answers):
+    if left > 0 or any(annotation.candidates for annotation in annotations):
         return ""
-    return _why_nothing(found.records + found.set_aside, len(answers))
+    return _why_nothing(found.records + found.set_aside, len(annotations))
 
 
 def _count(paths: list[Path], most: int) -> int:

@@ -77,7 +77,7 @@ def _make(out: Path, seed: int, epochs: int) -> None:
 
 
 def _annotate(out: Path) -> None:
-    from mzseek.annotation.setup import setup_of
+    from mzseek.annotation.config import annotate_config
     from mzseek.cli.commands.annotate import tell
     from mzseek.datasets.demo import MEASURED, QUERIES
     from mzseek.export.job import annotate_files
@@ -87,7 +87,7 @@ def _annotate(out: Path) -> None:
     shutil.rmtree(out, ignore_errors=True)  # of an earlier demo, whose folder this is
     with watched() as progress:
         done = annotate_files(
-            [QUERIES, MEASURED], out, setup_of(), settings=Settings(title="mzseek demo"),
+            [QUERIES, MEASURED], out, annotate_config(), settings=Settings(title="mzseek demo"),
             more=report_writers, progress=progress, say=say,
         )  # fmt: skip
     tell(done)

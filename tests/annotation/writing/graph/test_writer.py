@@ -21,7 +21,7 @@ NETWORK = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 
 @pytest.fixture
 def written(tmp_path: Path):
-    def write(*answers, network: str | None = None):
+    def write(*annotations, network: str | None = None):
         for old in tmp_path.glob("out.graphml*"):
             old.unlink()
         path = None
@@ -29,16 +29,16 @@ def written(tmp_path: Path):
             path = tmp_path / "in.graphml"
             path.write_text(network, "utf-8")
         writer = GraphMl(tmp_path, "out.graphml", Settings(network=path))
-        for answer in answers:
-            writer.write(answer)
+        for annotation in annotations:
+            writer.write(annotation)
         said = writer.finish()
         return networkx.read_graphml(tmp_path / "out.graphml"), said
 
     return write
 
 
-def test_without_a_network_there_are_nodes(written, make_answer) -> None:
-    graph, said = written(make_answer("17"), make_answer("18", candidates=()))
+def test_without_a_network_there_are_nodes(written, make_annotation) -> None:
+    graph, said = written(make_annotation("17"), make_annotation("18", candidates=()))
     assert said == []
     assert sorted(graph.nodes) == ["17", "18"]
     node = graph.nodes["17"]
@@ -47,8 +47,8 @@ def test_without_a_network_there_are_nodes(written, make_answer) -> None:
     assert "mzseek_smiles" not in graph.nodes["18"]
 
 
-def test_a_network_keeps_all_its_own(written, make_answer) -> None:
-    graph, said = written(make_answer("17"), network=NETWORK)
+def test_a_network_keeps_all_its_own(written, make_annotation) -> None:
+    graph, said = written(make_annotation("17"), network=NETWORK)
     assert sorted(graph.nodes) == ["17", "4"]
     assert graph.nodes["17"]["note"] == "a <b> &\n c"
     assert graph.nodes["17"]["mzseek_InChIkey2D"] == "RYYVLZVUVIJVGH"
@@ -57,25 +57,27 @@ def test_a_network_keeps_all_its_own(written, make_answer) -> None:
     assert said == ["network: 1 of 2 nodes have an annotation"]
 
 
-def test_features_that_are_no_nodes_stand_alone_and_are_told(written, make_answer) -> None:
-    graph, said = written(make_answer("17"), make_answer("99"), make_answer("17"), network=NETWORK)
+def test_features_that_are_no_nodes_stand_alone_and_are_told(written, make_annotation) -> None:
+    graph, said = written(
+        make_annotation("17"), make_annotation("99"), make_annotation("17"), network=NETWORK
+    )
     assert sorted(graph.nodes) == ["17", "17 (2)", "4", "99"]
     assert said[1] == "network: 2 features are none of its nodes, and stand alone"
 
 
-def test_numbers_are_compared_by_value(written, make_answer) -> None:
-    graph, _ = written(make_answer("0017"), network=NETWORK)
+def test_numbers_are_compared_by_value(written, make_annotation) -> None:
+    graph, _ = written(make_annotation("0017"), network=NETWORK)
     assert graph.nodes["17"]["mzseek_name"] == "Caffeine"
     assert len(graph) == 2
 
 
 def test_what_was_written_can_be_given_again(
-    written, make_answer, make_candidate, tmp_path
+    written, make_annotation, make_candidate, tmp_path
 ) -> None:
-    written(make_answer("17"), network=NETWORK)
+    written(make_annotation("17"), network=NETWORK)
     first = (tmp_path / "out.graphml").read_text("utf-8")
     graph, _ = written(
-        make_answer("17", candidates=(make_candidate(name="Kaffein"),)), network=first
+        make_annotation("17", candidates=(make_candidate(name="Kaffein"),)), network=first
     )
     assert graph.nodes["17"]["mzseek_name"] == "Kaffein"
     assert graph.nodes["17"]["note"] == "a <b> &\n c"
@@ -90,8 +92,8 @@ def test_what_was_written_can_be_given_again(
     st.text(st.characters(exclude_categories=[]), min_size=1)
     | st.sampled_from(["<script>", "]]>", "&amp;", "=1", "\x1b[2J", "\x00", "\ufffe", '"><node/>'])
 )
-def test_no_name_breaks_the_file(written, make_answer, make_candidate, name: str) -> None:
-    graph, _ = written(make_answer(name, candidates=(make_candidate(name=name),)))
+def test_no_name_breaks_the_file(written, make_annotation, make_candidate, name: str) -> None:
+    graph, _ = written(make_annotation(name, candidates=(make_candidate(name=name),)))
     ((_, node),) = graph.nodes(data=True)
     shown = node.get("mzseek_name", "")
     assert shown[:1] not in set("=+-@") or shown.lstrip("+-").replace(".", "").isdigit()

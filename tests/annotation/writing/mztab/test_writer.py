@@ -1,4 +1,4 @@
-"""Files pass the strict validator and are read by pyteomics, whatever answers hold."""
+"""Files pass the strict validator and are read by pyteomics, whatever annotations hold."""
 
 import re
 from pathlib import Path
@@ -42,12 +42,12 @@ DAMAGES = {
 
 @pytest.fixture
 def written(tmp_path: Path):
-    def write(*answers, **options) -> Path:
+    def write(*annotations, **options) -> Path:
         for old in tmp_path.glob("out.mztab*"):
             old.unlink()
         writer = MzTab(tmp_path, "out.mztab", Settings(**options))
-        for answer in answers:
-            writer.write(answer)
+        for annotation in annotations:
+            writer.write(annotation)
         assert writer.finish() == []
         return tmp_path / "out.mztab"
 
@@ -55,16 +55,16 @@ def written(tmp_path: Path):
 
 
 @pytest.fixture
-def several(make_answer, make_candidate, make_feature, make_peaks):
+def several(make_annotation, make_candidate, make_feature, make_peaks):
     negative = make_peaks("n", charge=-1, adduct="[M-H]-", metadata={})
     ion = make_candidate(adduct="[M-H]-", name="", identifiers=("own 7",))
     two = make_feature("3", spectra=(make_peaks("a b"), make_peaks("c|d")), where="b.mzML")
     return [
-        make_answer("1"),
-        make_answer("2", candidates=(), level=Level("5", "exact mass only")),
-        make_answer("3", feature=two, level=Level("2a", "library match")),
-        make_answer("4", feature=make_feature("4", spectra=(negative,)), candidates=(ion,)),
-        make_answer("5", level=Level("4", "formula")),
+        make_annotation("1"),
+        make_annotation("2", candidates=(), level=Level("5", "exact mass only")),
+        make_annotation("3", feature=two, level=Level("2a", "library match")),
+        make_annotation("4", feature=make_feature("4", spectra=(negative,)), candidates=(ion,)),
+        make_annotation("5", level=Level("4", "formula")),
     ]
 
 
@@ -134,15 +134,15 @@ def test_no_answers_are_a_file_without_rows(written, checked) -> None:
     charge=st.sampled_from([None, -2, 1]),
 )
 def test_no_content_breaks_the_form(
-    written, checked, make_answer, make_candidate, make_other, make_feature, make_peaks,
+    written, checked, make_annotation, make_candidate, make_other, make_feature, make_peaks,
     name, identifier, number, charge,
 ) -> None:  # fmt: skip
     spectrum = make_peaks(identifier, charge=charge)
     best = make_candidate(name=name, identifiers=(identifier,), score=number, explained=number,
                           adduct=name, formula=name, smiles=name, key=name)  # fmt: skip
     feature = make_feature(name, spectra=(spectrum,), where=identifier)
-    answer = make_answer(feature=feature, candidates=(best, make_other(name=name)))
-    file = checked(written(answer, title=name, database=name, options={name: identifier}))
+    annotation = make_annotation(feature=feature, candidates=(best, make_other(name=name)))
+    file = checked(written(annotation, title=name, database=name, options={name: identifier}))
     assert file.faults == []
     assert len(file.rows["SME"]) == 2
 

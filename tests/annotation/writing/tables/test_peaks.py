@@ -13,9 +13,9 @@ from mzseek.fragments import explain
 
 @pytest.fixture
 def rows(tmp_path: Path):
-    def written(answer, **settings) -> list[dict[str, str]]:
+    def written(annotation, **settings) -> list[dict[str, str]]:
         writer = Peaks(tmp_path, "peaks.tsv", Settings(**settings))
-        writer.write(answer)
+        writer.write(annotation)
         writer.finish()
         with (tmp_path / "peaks.tsv").open(encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file, dialect="excel-tab"))
@@ -23,11 +23,11 @@ def rows(tmp_path: Path):
     return written
 
 
-def test_rows_are_what_explain_finds(rows, make_answer) -> None:
-    answer = make_answer()
-    (spectrum,) = answer.feature.spectra
-    expected = explain(spectrum, answer.candidates[0].smiles, adduct="[M+H]+")
-    found = rows(answer)
+def test_rows_are_what_explain_finds(rows, make_annotation) -> None:
+    annotation = make_annotation()
+    (spectrum,) = annotation.feature.spectra
+    expected = explain(spectrum, annotation.candidates[0].smiles, adduct="[M+H]+")
+    found = rows(annotation)
     assert list(found[0]) == list(PEAK_COLUMNS)
     assert [row["formula"] for row in found] == [peak.formula or "" for peak in expected]
     assert [row["atoms"] for row in found] == [" ".join(map(str, p.atoms)) for p in expected]
@@ -39,15 +39,15 @@ def test_rows_are_what_explain_finds(rows, make_answer) -> None:
     assert base["piece"] != ""
 
 
-def test_a_peak_that_nothing_explains_has_empty_cells(rows, make_answer) -> None:
-    (row,) = [row for row in rows(make_answer()) if row["mz"] == "123.40000"]
+def test_a_peak_that_nothing_explains_has_empty_cells(rows, make_annotation) -> None:
+    (row,) = [row for row in rows(make_annotation()) if row["mz"] == "123.40000"]
     assert [row[name] for name in PEAK_COLUMNS[7:]] == [""] * 8
 
 
-def test_several_candidates_and_spectra(rows, make_answer, make_feature, make_peaks) -> None:
+def test_several_candidates_and_spectra(rows, make_annotation, make_feature, make_peaks) -> None:
     small = make_peaks("b", mz=np.array([55.0]), intensities=np.ones(1))
     feature = make_feature(spectra=(make_peaks("a"), small))
-    found = rows(make_answer(feature=feature), peaks_of=2)
+    found = rows(make_annotation(feature=feature), peaks_of=2)
     assert [(row["rank"], row["spectrum"]) for row in found] == (
         [("1", "a")] * 5 + [("1", "b")] + [("2", "a")] * 5 + [("2", "b")]
     )
@@ -57,12 +57,12 @@ def test_several_candidates_and_spectra(rows, make_answer, make_feature, make_pe
     ("name", "value"), [("smiles", "no molecule"), ("adduct", "[M+Xx]+"), ("adduct", "nonsense")]
 )
 def test_what_cannot_be_broken_explains_nothing(
-    rows, make_answer, make_candidate, name, value
+    rows, make_annotation, make_candidate, name, value
 ) -> None:
-    found = rows(make_answer(candidates=(make_candidate(**{name: value}),)))
+    found = rows(make_annotation(candidates=(make_candidate(**{name: value}),)))
     assert [row["formula"] for row in found] == [""] * 5
 
 
-def test_without_candidates_peaks_are_there(rows, make_answer) -> None:
-    found = rows(make_answer(candidates=()))
+def test_without_candidates_peaks_are_there(rows, make_annotation) -> None:
+    found = rows(make_annotation(candidates=()))
     assert [(row["rank"], row["smiles"], row["piece"]) for row in found] == [("", "", "")] * 5

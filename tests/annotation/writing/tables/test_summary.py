@@ -12,10 +12,10 @@ from mzseek.export.writer import Settings
 
 @pytest.fixture
 def rows(tmp_path: Path):
-    def written(*answers) -> list[dict[str, str]]:
+    def written(*annotations) -> list[dict[str, str]]:
         writer = Summary(tmp_path, "summary.tsv", Settings())
-        for answer in answers:
-            writer.write(answer)
+        for annotation in annotations:
+            writer.write(annotation)
         assert writer.finish() == []
         with (tmp_path / "summary.tsv").open(encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file, dialect="excel-tab"))
@@ -23,10 +23,12 @@ def rows(tmp_path: Path):
     return written
 
 
-def test_a_row_says_what_the_answer_does(rows, make_answer, make_candidate, make_reference) -> None:
+def test_a_row_says_what_the_answer_does(
+    rows, make_annotation, make_candidate, make_reference
+) -> None:
     best = make_candidate(match=make_reference())
-    answer = make_answer("17", candidates=(best,), notes=("a note", "another; one"))
-    (row,) = rows(answer)
+    annotation = make_annotation("17", candidates=(best,), notes=("a note", "another; one"))
+    (row,) = rows(annotation)
     assert list(row) == list(SUMMARY_COLUMNS)
     assert row == {
         "feature": "17", "named_by": "feature_id", "rank": "1", "name": "Caffeine",
@@ -47,29 +49,29 @@ def test_a_row_says_what_the_answer_does(rows, make_answer, make_candidate, make
     }  # fmt: skip
 
 
-def test_a_feature_without_candidates_has_a_row(rows, make_answer) -> None:
-    answer = make_answer(
+def test_a_feature_without_candidates_has_a_row(rows, make_annotation) -> None:
+    annotation = make_annotation(
         candidates=(), present=None, nearest=float("nan"), level=Level("5", "exact mass only")
     )
-    (row,) = rows(answer)
+    (row,) = rows(annotation)
     assert row["feature"] == "17"
     assert row["confidence"] == "0"
     empty = {"rank", "name", "smiles", "probability", "evidence", "inDatabaseProbability"}
     assert {name for name in empty | {"nearestSimilarity"} if row[name]} == set()
 
 
-def test_the_answer_is_what_the_objective_decides_for(rows, make_answer) -> None:
-    (row,) = rows(make_answer(objective="tanimoto", choices={"hit": 0, "tanimoto": 1}))
+def test_the_answer_is_what_the_objective_decides_for(rows, make_annotation) -> None:
+    (row,) = rows(make_annotation(objective="tanimoto", choices={"hit": 0, "tanimoto": 1}))
     assert (row["InChIkey2D"], row["probability"]) == ("AAAAAAAAAAAAAA", "0.2")
 
 
-def test_a_prior_that_is_on_is_shown(rows, make_answer, make_candidate) -> None:
+def test_a_prior_that_is_on_is_shown(rows, make_annotation, make_candidate) -> None:
     kinds = {"fragments": "evidence", "prior": "prior"}
-    answer = make_answer(
+    annotation = make_annotation(
         candidates=(make_candidate(parts=(1.0, -0.5)),), channels=("fragments", "prior"),
         kinds=kinds,
     )  # fmt: skip
-    (row,) = rows(answer)
+    (row,) = rows(annotation)
     assert (row["evidence"], row["analogy"], row["prior"]) == ("1.0000", "", "-0.5000")
 
 
@@ -77,17 +79,17 @@ def test_without_answers_there_is_a_header(rows) -> None:
     assert rows() == []
 
 
-def test_a_compound_that_matches_at_several_times_is_marked(tmp_path, make_answer, make_feature,
+def test_a_compound_that_matches_at_several_times_is_marked(tmp_path, make_annotation, make_feature,
                                                             make_peaks) -> None:  # fmt: skip
     def at(name: str, seconds: float, level: str = "2a"):
         spectrum = make_peaks(metadata={"retention_time": f"{seconds} s"})
         feature = make_feature(name, spectra=(spectrum,))
-        return make_answer(feature=feature, level=Level(level, "library match"))
+        return make_annotation(feature=feature, level=Level(level, "library match"))
 
     writer = Summary(tmp_path, "summary.tsv", Settings())
-    answers = [at("a", 61.0), at("b", 62.0), at("c", 300.0), at("d", 500.0, "3")]
-    for answer in answers:
-        writer.write(answer)
+    annotations = [at("a", 61.0), at("b", 62.0), at("c", 300.0), at("d", 500.0, "3")]
+    for annotation in annotations:
+        writer.write(annotation)
     [line] = writer.finish()
     assert "3 features at level 2a" in line
     with (tmp_path / "summary.tsv").open(newline="") as file:
@@ -101,10 +103,10 @@ def test_a_compound_that_matches_at_several_times_is_marked(tmp_path, make_answe
     assert notes["d"] == ""
 
 
-def test_a_run_that_stopped_while_it_ended_goes_on(tmp_path, make_answer) -> None:
+def test_a_run_that_stopped_while_it_ended_goes_on(tmp_path, make_annotation) -> None:
     for name in ("a", "b"):
         writer = Summary(tmp_path, "summary.tsv", Settings())
-        writer.write(make_answer(name))
+        writer.write(make_annotation(name))
         writer.finish()
     with (tmp_path / "summary.tsv").open(newline="") as file:
         assert [row["feature"] for row in csv.DictReader(file, delimiter="\t")] == ["a", "b"]

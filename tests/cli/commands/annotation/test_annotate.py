@@ -243,8 +243,8 @@ def test_one_candidate_is_an_answer(mzseek, mgf, options, tmp_path):
     assert counts["with_candidates"] == 4
 
 
-# Where run.json has each option that answers depend on: its place, a value that is not the default,
-# and how it stands there.
+# Where run.json has each option that annotations depend on: its place, a value that is not the
+# default, and how it stands there.
 RECORDED = {
     "spectra": ("inputs.0.path", None, ...),
     "database": ("options.database", "list.csv", ...),

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mzseek.annotation.answering import Wanted
 from mzseek.annotation.features import Tolerance
 from mzseek.annotation.hypotheses import Ions
 from mzseek.annotation.prior import LEARNED
@@ -23,8 +22,8 @@ LIBRARY = "library"  # the name of a database that is the library's own molecule
 
 
 @dataclass(frozen=True)
-class Setup:
-    """All that answers depend on.
+class AnnotateConfig:
+    """All that annotations depend on.
 
     Attributes
     ----------
@@ -38,13 +37,21 @@ class Setup:
     precursor, peaks : Tolerance
         Peaks as the model has them, if None.
     ions : Ions
-    most : int
+    max_candidates : int
         Candidates of a feature that are scored, at the most.
     formulas : tuple of (str, str)
         Formulas that are known, by the feature's name.
     instrument : str or None
         Whose tolerances these are.
-    wanted : Wanted
+    objective : str
+        What is decided for.
+    coverage : float
+        Of the prediction set.
+    top : int
+        Candidates that are shown of each feature.
+    expected_in_database : float or None
+        Expected share of features whose molecule is in the database; None: the default of the
+        kind of database.
     prior : str or None
         What is counted in though no spectrum says it: ``learned``, or a table of weights; None for
         nothing.
@@ -65,10 +72,13 @@ class Setup:
     precursor: Tolerance = field(default_factory=Tolerance)
     peaks: Tolerance | None = None
     ions: Ions = field(default_factory=Ions)
-    most: int = 5_000
+    max_candidates: int = 5_000
     formulas: tuple[tuple[str, str], ...] = ()
     instrument: str | None = None
-    wanted: Wanted = field(default_factory=Wanted)
+    objective: str = "hit"
+    coverage: float = 0.9
+    top: int = 100
+    expected_in_database: float | None = None
     prior: str | None = None
     columns: tuple[tuple[str, str], ...] = ()
     remarks: tuple[str, ...] = ()
@@ -76,7 +86,7 @@ class Setup:
     keep_mass_mismatches: bool = False
 
 
-def setup_of(
+def annotate_config(
     *,
     model: StrPath | None = None,
     database: StrPath | None = None,
@@ -85,8 +95,8 @@ def setup_of(
     smiles_column: str | None = None,
     name_column: str | None = None,
     **options: Any,
-) -> Setup:
-    """A setup of paths and names of columns as users give them."""
+) -> AnnotateConfig:
+    """A config of paths and names of columns as users give them."""
     columns = [
         (meaning, name)
         for meaning, name in (("smiles", smiles_column), ("name", name_column))
@@ -98,7 +108,7 @@ def setup_of(
             "and the like) with such a column; give one as --database"
         )
     libraries = [library] if isinstance(library, str | os.PathLike) else list(library or ())
-    return Setup(
+    return AnnotateConfig(
         model=None if model is None else str(Path(str(model)).resolve()),
         database=_resolved(database),
         libraries=tuple(str(Path(str(each)).resolve()) for each in libraries),

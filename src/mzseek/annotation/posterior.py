@@ -1,15 +1,16 @@
-"""From scores to an answer: probabilities, a set, a decision for each objective, and doubts."""
+"""From scores to an annotation: probabilities, a set, a decision for each objective, and doubts."""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from mzseek.annotation.annotation import Answer, Candidate, Level, Reference
+from mzseek.annotation.annotation import Annotation, Candidate, Level, Reference
 from mzseek.annotation.confidence import ListEvidence, PolarityCalibration
+from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.hypotheses import uncalibrated
 from mzseek.annotation.prior import PriorScores
 from mzseek.annotation.query import FeatureQuery, error_ppm
@@ -38,54 +39,31 @@ _CREDITED = 5  # candidates whose references are looked up
 PEAKS_TO_COUNT = 4  # matching peaks of a library match that says the molecule is in the database
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """How answers are to be.
-
-    Attributes
-    ----------
-    objective : str
-        What is decided for.
-    coverage : float
-        Of the prediction set.
-    top : int
-        Candidates that are shown of each feature.
-    known : float or None
-        Expected share of features whose molecule is in the database; None: the default of the
-        kind of database.
-    """
-
-    objective: str = "hit"
-    coverage: float = 0.9
-    top: int = 100
-    known: float | None = None
-
-
-def answer(
-    asked: FeatureQuery,
+def annotate_query(
+    query: FeatureQuery,
     scored: Scored,
     near: Neighbours,
     numbers: PolarityCalibration,
     channels: Sequence[str],
     fingerprints: csr_array,
-    wanted: Wanted,
+    config: AnnotateConfig,
     evidence: ListEvidence,
     prior: PriorScores | None = None,
     *,
     share: float = 0.5,
-) -> Answer:
+) -> Annotation:
     """Annotate a feature that has candidates.
 
     Parameters
     ----------
-    asked, scored, near
+    query, scored, near
         The feature, the scores of its candidates, and the reference spectra near to it.
     numbers : PolarityCalibration
         By which scores become probabilities, of its ion mode.
     channels : sequence of str
         Labels, in the order of `Scored.parts`.
     fingerprints : CSR of 0/1, shape (candidates, bits)
-    wanted : Wanted
+    config : AnnotateConfig
     evidence : ListEvidence
         Scores of the candidates of the best ion, and of molecules that they are compared with.
     prior : PriorScores, optional
@@ -93,49 +71,49 @@ def answer(
     share : float
         Expected share of features whose molecule is in the database.
     """
-    counts = np.array([asked.kept])
+    counts = np.array([query.kept])
     alone = numbers.calibration.posterior(scored.scores, counts)
-    added = _added(asked, near, numbers, prior)
+    added = _added(query, near, numbers, prior)
     p = _posterior(alone, added[:, 0], prior)
-    spectra = len(asked.feature.spectra)
-    coverage, threshold = numbers.threshold(wanted.coverage, spectra)
+    spectra = len(query.feature.spectra)
+    coverage, threshold = numbers.threshold(config.coverage, spectra)
     in_set = prediction_sets(p, counts, threshold)
     worths = _worths(p, fingerprints)
-    keys = np.array([m.key or m.smiles for own in asked.molecules for m in own])
-    order = _order(worths[wanted.objective], p, keys)
-    made = _candidates(asked, scored, near, p, added, in_set, _told(order, in_set, wanted.top))
-    unlisted = unlisted_match(asked, near)
+    keys = np.array([m.key or m.smiles for own in query.molecules for m in own])
+    order = _order(worths[config.objective], p, keys)
+    made = _candidates(query, scored, near, p, added, in_set, _told(order, in_set, config.top))
+    unlisted = unlisted_match(query, near)
     present = _present(
-        numbers, evidence, share, _match_ratio(asked, alone, near, numbers), unlisted
+        numbers, evidence, share, _match_ratio(query, alone, near, numbers), unlisted
     )
-    choices = _choices(worths, p, keys, order[: wanted.top].tolist())
+    choices = _choices(worths, p, keys, order[: config.top].tolist())
     matches = tuple(near.matches.values())
     labels = labels_of(channels, None if prior is None else prior.label)
     grounds = LevelEvidence(
-        scored=asked.kept,
+        scored=query.kept,
         p_in_database=present,
         similar=near.similar,
         unlisted=unlisted,
-        formulas=_formula_probabilities(asked, p),
+        formulas=_formula_probabilities(query, p),
         # The margin is that of the best-scored candidate, which a prior may not rank first.
         is_reached=_is_reached(numbers, evidence)
         and bool(scored.scores[order[0]] >= scored.scores.max() - _EQUAL),
         least_explained=numbers.in_database.least_explained if numbers.in_database else 0.0,
     )
     level = level_of(made, grounds)
-    notes = [*asked.notes, *_notes(numbers, coverage, wanted)]
+    notes = [*query.notes, *_notes(numbers, coverage, config)]
     notes += [] if unlisted is None else [unlisted_note(unlisted)]
-    return Answer(
-        feature=asked.feature,
-        candidates=made[: wanted.top],
-        found=asked.found,
-        scored=asked.kept,
+    return Annotation(
+        feature=query.feature,
+        candidates=made[: config.top],
+        found=query.found,
+        scored=query.kept,
         channels=labels,
         kinds=kinds_of(labels),
-        ions=_ions(asked, p),
+        ions=_ions(query, p),
         coverage=coverage,
         set_size=int(in_set.sum()),
-        objective=wanted.objective,
+        objective=config.objective,
         choices=choices,
         present=present,
         nearest=near.nearest,
@@ -145,11 +123,11 @@ def answer(
         notes=(
             *notes,
             *([prior.note] if prior else []),
-            *uncalibrated(asked.readings, made[0].adduct, numbers.ions, numbers.floor),
+            *uncalibrated(query.readings, made[0].adduct, numbers.ions, numbers.floor),
         ),
-        removed=asked.removed,
+        removed=query.removed,
         unlisted=unlisted,
-        mass_mismatches=asked.mass_mismatches,
+        mass_mismatches=query.mass_mismatches,
     )
 
 
@@ -170,15 +148,15 @@ def _posterior(alone: Floats, match: Floats, prior: PriorScores | None) -> Float
 
 
 def _match_ratio(
-    asked: FeatureQuery, alone: Floats, near: Neighbours, numbers: PolarityCalibration
+    query: FeatureQuery, alone: Floats, near: Neighbours, numbers: PolarityCalibration
 ) -> float:
     """Return how much more probable the library similarities are if the molecule is a candidate.
 
     A match of fewer than `PEAKS_TO_COUNT` peaks says little about whether the molecule is there at
     all: it counts only against it.
     """
-    log_odds = _match_nats(asked, near, numbers)
-    keys = [molecule.key for own in asked.molecules for molecule in own]
+    log_odds = _match_nats(query, near, numbers)
+    keys = [molecule.key for own in query.molecules for molecule in own]
     few = [key not in near.matches or near.matches[key].peaks < PEAKS_TO_COUNT for key in keys]
     return float((alone * np.exp(np.where(few, np.minimum(log_odds, 0.0), log_odds))).sum())
 
@@ -191,16 +169,16 @@ def _with_caution(level: Level) -> Level:
 
 
 def _added(
-    asked: FeatureQuery, near: Neighbours, numbers: PolarityCalibration, prior: PriorScores | None
+    query: FeatureQuery, near: Neighbours, numbers: PolarityCalibration, prior: PriorScores | None
 ) -> Floats:
     """What is added to scores, in columns: library matches, and a prior if there is one."""
-    match = _match_nats(asked, near, numbers)
+    match = _match_nats(query, near, numbers)
     return np.column_stack([match] if prior is None else [match, prior.nats])
 
 
-def _match_nats(asked: FeatureQuery, near: Neighbours, numbers: PolarityCalibration) -> Floats:
+def _match_nats(query: FeatureQuery, near: Neighbours, numbers: PolarityCalibration) -> Floats:
     """What spectra of the candidates themselves add; nothing where the library has none."""
-    keys = [molecule.key for own in asked.molecules for molecule in own]
+    keys = [molecule.key for own in query.molecules for molecule in own]
     if numbers.match is None:
         return np.zeros(len(keys))
     known = np.array([key in near.similar for key in keys])
@@ -237,56 +215,56 @@ def _is_reached(numbers: PolarityCalibration, evidence: ListEvidence) -> bool:
     return evidence.margin(numbers.calibration) >= numbers.in_database.least_margin
 
 
-def _formula_probabilities(asked: FeatureQuery, p: Floats) -> dict[str, float]:
+def _formula_probabilities(query: FeatureQuery, p: Floats) -> dict[str, float]:
     """Return the posterior probability of each formula among the candidates."""
     found: dict[str, float] = {}
-    molecules = (molecule for own in asked.molecules for molecule in own)
+    molecules = (molecule for own in query.molecules for molecule in own)
     for molecule, probability in zip(molecules, p.tolist(), strict=True):
         found[molecule.formula] = found.get(molecule.formula, 0.0) + probability
     return found
 
 
-def _notes(numbers: PolarityCalibration, coverage: float, wanted: Wanted) -> list[str]:
+def _notes(numbers: PolarityCalibration, coverage: float, config: AnnotateConfig) -> list[str]:
     notes = []
-    if coverage > wanted.coverage:
+    if coverage > config.coverage:
         notes.append(f"the set is made for {coverage:.0%}, the next that was fitted")
     if not numbers.own:
         notes.append("probabilities rest on both ion modes: too few molecules of this one")
     return notes
 
 
-def no_answer(
-    asked: FeatureQuery,
+def annotate_without_candidates(
+    query: FeatureQuery,
     near: Neighbours,
     channels: Sequence[str],
-    wanted: Wanted,
+    config: AnnotateConfig,
     prior: str | None = None,
-) -> Answer:
+) -> Annotation:
     """What is said about a feature that no molecule was found for; `prior` is its label."""
     matches = tuple(near.matches.values())
     labels = labels_of(channels, prior)
-    unlisted = unlisted_match(asked, near)
-    return Answer(
-        feature=asked.feature,
+    unlisted = unlisted_match(query, near)
+    return Annotation(
+        feature=query.feature,
         candidates=(),
         found=0,
         scored=0,
         channels=labels,
         kinds=kinds_of(labels),
         ions={},
-        coverage=wanted.coverage,
+        coverage=config.coverage,
         set_size=0,
-        objective=wanted.objective,
+        objective=config.objective,
         choices={},
         present=0.0,
         nearest=near.nearest,
         unlike=False,
         matches=matches,
         level=level_of((), LevelEvidence()),
-        notes=(*asked.notes, *([] if unlisted is None else [unlisted_note(unlisted)])),
-        removed=asked.removed,
+        notes=(*query.notes, *([] if unlisted is None else [unlisted_note(unlisted)])),
+        removed=query.removed,
         unlisted=unlisted,
-        mass_mismatches=asked.mass_mismatches,
+        mass_mismatches=query.mass_mismatches,
     )
 
 
@@ -329,7 +307,7 @@ def _told(
 
 
 def _candidates(
-    asked: FeatureQuery,
+    query: FeatureQuery,
     scored: Scored,
     near: Neighbours,
     p: Floats,
@@ -343,7 +321,7 @@ def _candidates(
     """
     rows = [
         (reading, molecule)
-        for reading, own in zip(asked.readings, asked.molecules, strict=True)
+        for reading, own in zip(query.readings, query.molecules, strict=True)
         for molecule in own
     ]
     first = [rows[place][1] for place in order[:_CREDITED]]
@@ -361,7 +339,7 @@ def _candidates(
                 mass=molecule.mass,
                 name=molecule.name,
                 adduct=reading.adduct,
-                error_ppm=error_ppm(asked.feature, reading, molecule),
+                error_ppm=error_ppm(query.feature, reading, molecule),
                 score=float(scores[place]),
                 probability=float(p[place]),
                 in_set=bool(in_set[place]),
@@ -389,11 +367,11 @@ def _choices(
     return found
 
 
-def _ions(asked: FeatureQuery, p: Floats) -> dict[str, float]:
+def _ions(query: FeatureQuery, p: Floats) -> dict[str, float]:
     """Probability of each ion that was tried."""
-    found = dict.fromkeys(asked.tried, 0.0)
+    found = dict.fromkeys(query.tried, 0.0)
     start = 0
-    for reading, own in zip(asked.readings, asked.molecules, strict=True):
+    for reading, own in zip(query.readings, query.molecules, strict=True):
         found[reading.adduct] += float(p[start : start + len(own)].sum())
         start += len(own)
     return found
