@@ -36,7 +36,7 @@ def listed(small_set, tmp_path_factory):
     """All molecules of the small set, as a user's own list."""
     prepared = Prepared.open(small_set.folder)
     path = tmp_path_factory.mktemp("lists") / "molecules.smi"
-    path.write_text("".join(f"{smiles}\n" for smiles in prepared.smiles[: prepared.own_molecules]))
+    path.write_text("".join(f"{smiles}\n" for smiles in prepared.smiles[: prepared.base_molecules]))
     return path
 
 

@@ -65,7 +65,7 @@ def use_store(folder: Path) -> None:
     store.by_formula("C8H10N4O2").table.to_pylist()
     store.by_key("RYYVLZVUVIJVGH")
     store.collections()
-    store.by_likeness("CCO", 5).table.to_pylist()
+    store.by_similarity("CCO", 5).table.to_pylist()
     for batch in store.batches():
         batch.to_pylist()
     store.rows(np.arange(len(store))[::7]).to_pylist()

@@ -200,10 +200,10 @@ def test_a_change_starts_anew(molecules: Path, tmp_path: Path, what: str) -> Non
 DRIVER = """
 import sys
 from pathlib import Path
-from mzseek.database import Database, add_molecules, build_database, parts
+from mzseek.database import Database, add_molecules, build, build_database
 from mzseek.database.sources import file_sources
 from mzseek.parallel import LocalEngine
-parts.BATCH, parts.CHUNK = {batch}, {chunk}
+build.BATCH, build.CHUNK = {batch}, {chunk}
 what, source, out, jobs = sys.argv[1:]
 print("go", flush=True)
 sources, engine = file_sources([Path(source)]), LocalEngine(int(jobs))
@@ -396,9 +396,9 @@ def answers(database: Database) -> dict[str, list]:
     mass = 194.080376
     return {
         "mass": database.by_mass(mass, 5e4).table.to_pylist(),
-        "many": database.many_by_mass([mass], 5e4).rows.tolist(),
+        "many": database.many_by_mass([mass], 5e4)[1].tolist(),
         "rows": database.rows(np.arange(len(database))).to_pylist(),
-        "like": database.by_likeness("Cn1c(=O)c2c(ncn2C)n(C)c1=O", 20).table.to_pylist(),
+        "like": database.by_similarity("Cn1c(=O)c2c(ncn2C)n(C)c1=O", 20).table.to_pylist(),
     }
 
 

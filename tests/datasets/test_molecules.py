@@ -14,7 +14,7 @@ def test_same_molecules_are_one_row() -> None:
     for place, smiles in ((0, "CCO"), (1, "c1ccccc1"), (2, "C[C@H](N)C(=O)O")):
         assert table.formulas[place] == formula(smiles)
         assert table.masses[place] == pytest.approx(exact_mass(smiles))
-        assert bytes(table.blocks[place]).decode() == inchikey_block(smiles)
+        assert bytes(table.inchikey14[place]).decode() == inchikey_block(smiles)
     assert (table.fingerprints() != fingerprints(["CCO", "c1ccccc1", "C[C@H](N)C(=O)O"])).nnz == 0
 
 
@@ -44,5 +44,5 @@ def test_classes_are_equal_exactly_for_equal_rows() -> None:
 
 def test_molecules_without_a_key_are_nobodys_twin() -> None:
     table = build_molecule_table(["C", "[Og]", "[Ts]"])
-    table.blocks = np.array([b"AAAA", b"", b""], dtype="S14")
-    assert len(set(table.block_classes.tolist())) == 3
+    table.inchikey14 = np.array([b"AAAA", b"", b""], dtype="S14")
+    assert len(set(table.inchikey_classes.tolist())) == 3

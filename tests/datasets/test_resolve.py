@@ -23,7 +23,7 @@ def test_candidates_are_rows_of_the_table_in_the_file_s_order() -> None:
     assert found.owner.tolist() == [0, 0, 1]
     assert found.member.tolist() == [benzene, ethanol, ethanol]
     assert found.target.tolist() == [ethanol, ethanol, benzene]
-    assert found.same_block.tolist() == [False, True, False]
+    assert found.same_inchikey.tolist() == [False, True, False]
     assert found.has_truth.tolist() == [True, False]
 
 
@@ -37,7 +37,7 @@ def test_what_is_no_molecule_is_left_out_and_so_is_the_list_of_such_a_key() -> N
 def test_twins_by_fingerprint_are_told_from_the_molecule_itself() -> None:
     found = resolve(lists((4, [4, 5])), TABLE)
     assert found.same_fingerprint.tolist() == [True, True]
-    assert found.same_block.tolist() == [True, False]
+    assert found.same_inchikey.tolist() == [True, False]
 
 
 def test_a_candidate_that_stands_twice_is_first_once() -> None:

@@ -255,7 +255,7 @@ def test_negatives_that_are_added_change_no_order(trained, small, tmp_path: Path
         np.full(len(small.masses), -1, np.int32),
     )  # fmt: skip
     molecules = NewMolecules(
-        smiles=["CCO"], formulas=["C2H6O"], blocks=np.array([b"LFQSCWFLJHTTHZ"], "S14"),
+        smiles=["CCO"], formulas=["C2H6O"], inchikey14=np.array([b"LFQSCWFLJHTTHZ"], "S14"),
         masses=np.array([46.04]), bit_counts=np.array([1]), bits=np.array([3], np.uint16),
     )  # fmt: skip
     facts = {

@@ -35,7 +35,7 @@ def test_lists_are_those_of_the_folder(small: Prepared, small_set) -> None:
         named = {lists.molecules.smiles[c] for c in lists.candidates[start : start + count]}
         assert len(named) == len(small_set.lists["mass"][truth])
     rows = lists.molecules.fingerprints(lists.candidates[:5])
-    stored = {small.smiles[m]: m for m in range(small.own_molecules)}
+    stored = {small.smiles[m]: m for m in range(small.base_molecules)}
     wanted = [stored[lists.molecules.smiles[c]] for c in lists.candidates[:5]]
     assert np.array_equal(rows.toarray(), small.fingerprint_rows(np.array(wanted)).toarray())
 
@@ -87,7 +87,7 @@ def test_lessons_are_the_spectra_of_a_fold(small: Prepared) -> None:
     assert len(found.spectra) == len(queries)
     own = [small.smiles[int(m)] for m in small.molecule[queries]]
     assert [found.molecules.smiles[m] for m in found.molecule] == own
-    assert np.array_equal(found.blocks[found.molecule], small.blocks[small.molecule[queries]])
+    assert np.array_equal(found.blocks[found.molecule], small.inchikey14[small.molecule[queries]])
 
 
 def test_chance_is_even() -> None:

@@ -4,7 +4,7 @@ import torch
 
 from mzseek.core.errors import CacheError
 from mzseek.datasets.batch import BatchMaker
-from mzseek.datasets.layout import IDENTITY_BITS, SAME_BLOCK, SAME_FINGERPRINT
+from mzseek.datasets.layout import IDENTITY_BITS, SAME_FINGERPRINT, SAME_INCHIKEY
 from mzseek.datasets.prepared import Prepared
 from mzseek.datasets.slices import MOST_PEAKS
 from mzseek.tensors import PeakLists, SparseRows
@@ -53,7 +53,7 @@ def test_lists_and_labels_are_those_of_the_folder(
     rows = small.fingerprint_rows(np.concatenate(molecules))
     np.testing.assert_array_equal(found.rows.dense().numpy(), rows.toarray())
     places = lists.list_of[small.molecule[listed]]
-    label = SAME_FINGERPRINT if identity == "fingerprint" else SAME_BLOCK
+    label = SAME_FINGERPRINT if identity == "fingerprint" else SAME_INCHIKEY
     expected = [lists.identity[lists.indptr[p] : lists.indptr[p + 1]] & label for p in places]
     assert found.labels.dtype == torch.bool
     assert found.labels.tolist() == (np.concatenate(expected) > 0).tolist()

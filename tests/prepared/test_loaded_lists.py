@@ -4,7 +4,7 @@ from rdkit import Chem
 
 from mzseek.chem import parse_molecule
 from mzseek.core.errors import CacheError
-from mzseek.datasets.layout import SAME_BLOCK, SAME_FINGERPRINT
+from mzseek.datasets.layout import SAME_FINGERPRINT, SAME_INCHIKEY
 from mzseek.datasets.prepared import Prepared
 from mzseek.datasets.slices import LoadedLists
 
@@ -57,8 +57,8 @@ def test_bits_and_identities_are_those_of_the_candidates(small: Prepared, settin
     assert bits.tolist() == rows.indices.tolist()
     assert identity.tolist() == same_identity.tolist()
     truth = np.repeat(asked, counts)
-    same_block = small.blocks[expected] == small.blocks[truth]
-    assert ((identity & SAME_BLOCK) > 0).tolist() == same_block.tolist()
+    same_inchikey = small.inchikey14[expected] == small.inchikey14[truth]
+    assert ((identity & SAME_INCHIKEY) > 0).tolist() == same_inchikey.tolist()
 
 
 def test_a_store_of_few_molecules_gives_what_a_store_of_all_gives(small: Prepared) -> None:
@@ -71,12 +71,14 @@ def test_a_store_of_few_molecules_gives_what_a_store_of_all_gives(small: Prepare
 def test_bits_are_the_same_when_they_are_gathered_in_parts(small: Prepared, monkeypatch) -> None:
     wanted = measured(small, "mass")
     whole = LoadedLists(small, "mass", wanted).of(wanted)
-    monkeypatch.setattr("mzseek.datasets.prepared._CANDIDATES_AT_A_TIME", 7)
+    monkeypatch.setattr("mzseek.datasets.slices._CANDIDATES_AT_A_TIME", 7)
     for one, other in zip(LoadedLists(small, "mass", wanted).of(wanted), whole, strict=True):
         assert one.tolist() == other.tolist()
 
 
-@pytest.mark.parametrize("label", [SAME_FINGERPRINT, SAME_BLOCK, SAME_FINGERPRINT | SAME_BLOCK])
+@pytest.mark.parametrize(
+    "label", [SAME_FINGERPRINT, SAME_INCHIKEY, SAME_FINGERPRINT | SAME_INCHIKEY]
+)
 def test_labelled_asks_whether_the_truth_is_in_the_list(small: Prepared, label: int) -> None:
     lists = small.candidates("mass")
     found = LoadedLists(small, "mass", np.unique(small.molecule)).labelled(label)
@@ -89,7 +91,7 @@ def test_labelled_asks_whether_the_truth_is_in_the_list(small: Prepared, label: 
 
 def test_a_tautomer_is_the_truth_in_one_sense_alone(small: Prepared) -> None:
     store = LoadedLists(small, "mass", np.unique(small.molecule))
-    one_sense = store.labelled(SAME_BLOCK) & ~store.labelled(SAME_FINGERPRINT)
+    one_sense = store.labelled(SAME_INCHIKEY) & ~store.labelled(SAME_FINGERPRINT)
     assert [small.smiles[int(m)] for m in np.flatnonzero(one_sense)] == ["Oc1ccccn1"]
 
 

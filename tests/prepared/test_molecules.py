@@ -32,7 +32,7 @@ def tables(sizes: list[int], rng: np.random.Generator) -> tuple[Molecules, np.nd
 def test_several_tables_are_read_as_one(sizes: list[int]) -> None:
     rng = np.random.default_rng(len(sizes))
     molecules, dense, names = tables(sizes, rng)
-    assert len(molecules) == len(names) == len(molecules.masses) == len(molecules.blocks)
+    assert len(molecules) == len(names) == len(molecules.masses) == len(molecules.inchikey14)
     assert list(molecules.smiles) == list(molecules.formulas) == names
     assert molecules.smiles[len(names) - 1] == names[-1]
     assert molecules.fingerprint_sizes.tolist() == dense.sum(axis=1).tolist()
@@ -44,6 +44,6 @@ def test_several_tables_are_read_as_one(sizes: list[int]) -> None:
 
 def test_own_fingerprints_are_those_of_the_first_table() -> None:
     molecules, dense, _ = tables([4, 3], np.random.default_rng(0))
-    indptr, bits = molecules.own_fingerprints()
+    indptr, bits = molecules.base_fingerprints()
     assert len(indptr) == 5
     assert bits.tolist() == np.nonzero(dense[:4])[1].tolist()

@@ -14,7 +14,7 @@ from mzseek.database.sources import file_sources
 from mzseek.datasets.bands import set_bands
 from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.datasets.extra_lists import add_negatives
-from mzseek.datasets.layout import SAME_BLOCK, SAME_FINGERPRINT
+from mzseek.datasets.layout import SAME_FINGERPRINT, SAME_INCHIKEY
 from mzseek.datasets.prepare import prepare
 from mzseek.datasets.prepared import Prepared
 from mzseek.parallel import LocalEngine
@@ -23,7 +23,7 @@ from ..datasets.conftest import ISOMERS, MEASURED, row
 
 ALONE = LocalEngine(1)
 NAMELESS = "[U]" + "(F)" * 21  # a molecule that InChI has no name for
-TRUTH = SAME_FINGERPRINT | SAME_BLOCK
+TRUTH = SAME_FINGERPRINT | SAME_INCHIKEY
 
 
 def build(path: Path, smiles: list[str], **options) -> Database:
@@ -74,7 +74,7 @@ def test_lists_have_the_truth_first_and_then_the_most_alike(
     for molecule, members in listed(prepared, f"hard-{by}-8").items():
         assert members[0] == molecule
         assert len(set(members)) == len(members) <= 8
-        key = prepared.blocks[molecule].decode()
+        key = prepared.inchikey14[molecule].decode()
         width = prepared.masses[molecule] * 10e-6
         fits = [
             n for n, each in enumerate(rows) if each["key"] != key
@@ -127,7 +127,7 @@ def test_what_was_there_stays_as_it_was(folder: Path, store: Database) -> None:
     added = [after.smiles[int(n)] for n in new]
     assert (after.fingerprint_rows(new).toarray() == fingerprints(added, "maccs")).all()
     assert [after.formulas[int(n)] for n in new] == [formula(each) for each in added]
-    assert after.manifest["counts"]["molecules"] == len(after.masses) == len(after.blocks)
+    assert after.manifest["counts"]["molecules"] == len(after.masses) == len(after.inchikey14)
     assert len(set(after.smiles)) == len(after.masses)
     assert after.manifest["candidates"]["hard-mass-8"]["negatives"]["keep"] == 8
     assert {path.name for path in folder.iterdir()} == {*after.manifest["files"], "manifest.json"}
@@ -259,7 +259,7 @@ def test_added_truths_have_all_that_molecules_have(
     assert len(set(added)) == len(added)
     assert (prepared.fingerprint_rows(new).toarray() == fingerprints(added).toarray()).all()
     assert [prepared.formulas[int(n)] for n in new] == [formula(each) for each in added]
-    assert prepared.blocks[new].tolist() == [inchikey_block(each).encode() for each in added]
+    assert prepared.inchikey14[new].tolist() == [inchikey_block(each).encode() for each in added]
     assert prepared.masses[new].tolist() == pytest.approx([exact_mass(each) for each in added])
 
 

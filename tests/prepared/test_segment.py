@@ -32,7 +32,7 @@ def new_molecules(*names: str) -> NewMolecules:
         smiles=list(names),
         formulas=["C"] * len(names),
         masses=np.arange(len(names), dtype=np.float64),
-        blocks=np.array([b"AAAAAAAAAAAAAA"] * len(names), "S14"),
+        inchikey14=np.array([b"AAAAAAAAAAAAAA"] * len(names), "S14"),
         bit_counts=np.array([len(each) for each in bits], np.int64),
         bits=np.concatenate([np.empty(0, np.uint16), *bits]),
     )

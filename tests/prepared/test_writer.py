@@ -13,7 +13,7 @@ import pytest
 from mzseek.chem import fingerprints
 from mzseek.core.errors import CacheError, DatasetError, InputError
 from mzseek.datasets.files import read_candidates
-from mzseek.datasets.layout import SAME_BLOCK, SAME_FINGERPRINT
+from mzseek.datasets.layout import SAME_FINGERPRINT, SAME_INCHIKEY
 from mzseek.datasets.prepare import PrepareOptions, prepare
 from mzseek.datasets.prepared import Prepared
 from mzseek.spectra import bin_spectra, read_spectra
@@ -65,7 +65,7 @@ def test_candidate_lists_and_the_truth_in_them(write_set, tmp_path: Path) -> Non
         place = int(lists.list_of[molecule])
         flags = lists.identity[lists.indptr[place] : lists.indptr[place + 1]]
         assert flags.tolist() == [
-            SAME_FINGERPRINT | SAME_BLOCK if c == molecule else 0 for c in candidates
+            SAME_FINGERPRINT | SAME_INCHIKEY if c == molecule else 0 for c in candidates
         ]
     with pytest.raises(CacheError, match="has no candidates 'other', it has: formula, mass"):
         prepared.candidates("other")
@@ -298,7 +298,7 @@ def test_kill_leaves_nothing_half_made(write_set, tmp_path: Path, after: float) 
 def test_memory_mapped_not_read(write_set, tmp_path: Path) -> None:
     files = write_set()
     prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out")
-    for array in (prepared.molecule, prepared.own_fingerprints()[1].base, prepared.masses):
+    for array in (prepared.molecule, prepared.base_fingerprints()[1].base, prepared.masses):
         assert isinstance(array, np.memmap)
         assert not array.flags.writeable
 

@@ -17,7 +17,7 @@ from mzseek.database import Database
 from mzseek.database.formats.tables import FEATURE, USUAL
 from mzseek.database.records import MoleculeRecord, RecordsAt, describe_records
 from mzseek.database.sources import read_molecules
-from mzseek.database.store import MOLECULES, Found
+from mzseek.database.store import MOLECULES, Matches
 from mzseek.io import StrPath, content_hash
 from mzseek.io.skipped import Rejects, Report, reporter
 from mzseek.library import Library
@@ -231,7 +231,7 @@ class Store(Protocol):
 
     def __len__(self) -> int: ...
 
-    def by_mass(self, mass: float, ppm: float = ...) -> Found:
+    def by_mass(self, mass: float, ppm: float = ...) -> Matches:
         """Molecules within ppm of a mass."""
 
 

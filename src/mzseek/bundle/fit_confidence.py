@@ -253,7 +253,7 @@ def _features(prepared: Prepared, queries: npt.NDArray[np.int64]) -> Iterator[tu
 
 
 def _key(prepared: Prepared, molecule: int) -> str:
-    return str(prepared.blocks[molecule].decode())
+    return str(prepared.inchikey14[molecule].decode())
 
 
 def _nearest(library: Library, features: Sequence[Feature]) -> list[float]:
@@ -443,7 +443,7 @@ def answers_of(
     """Probabilities, counts and labels of distinct molecules."""
     p = calibration.posterior(lists.scores, lists.counts)
     truth = np.asarray(lists.identity) > 0
-    return merge_answers(p, lists.counts, prepared.blocks[lists.candidates], truth)
+    return merge_answers(p, lists.counts, prepared.inchikey14[lists.candidates], truth)
 
 
 def fit_in_database(cases: CaseTable, prepared: Prepared, groups: Groups) -> InDatabase | None:
@@ -457,7 +457,7 @@ def fit_in_database(cases: CaseTable, prepared: Prepared, groups: Groups) -> InD
     spread = cases.features.std(0)
     spread[spread < _SPACE] = 1.0
     values = (cases.features - mean) / spread
-    group = groups.group[groups.places(prepared.blocks[cases.molecule])]
+    group = groups.group[groups.places(prepared.inchikey14[cases.molecule])]
     weights = _once(cases.molecule)
     held = np.full(len(values), np.nan)
     for each in np.unique(group):

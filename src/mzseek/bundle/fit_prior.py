@@ -91,7 +91,7 @@ def make_prior(
     )
     progress("prior", 1, 3)
     lists = usable_lists(run, prepared, FITTED_ON, options.candidates)
-    blocks = prepared.blocks[lists.molecule]
+    blocks = prepared.inchikey14[lists.molecule]
     odds = taught.features(_asked(prepared, lists, options), blocks)[:, 0]
     weights = _weights(lists, odds, modes_of(prepared, lists.queries), confidence)
     progress("prior", 2, 3)
@@ -196,7 +196,7 @@ def _reached(
     lists: ListScores, values: Floats, prepared: Prepared, numbers: PolarityCalibration
 ) -> dict[str, Any]:
     truth = np.asarray(lists.identity) > 0
-    blocks = prepared.blocks[lists.candidates]
+    blocks = prepared.inchikey14[lists.candidates]
     p, counts, right = merge_answers(posterior(values, lists.counts), lists.counts, blocks, truth)
     ragged = Ragged(counts)
     inside = prediction_sets(p, counts, numbers.threshold(COVERAGE)[1])

@@ -14,7 +14,7 @@ from mzseek.core.errors import BundleError
 from mzseek.core.ragged import ranges
 
 if TYPE_CHECKING:
-    from mzseek.database.store import Found, ManyFound
+    from mzseek.database.store import Matches
 
 SCHEMA = pa.schema(
     [
@@ -69,16 +69,16 @@ class BundledMolecules:
         """Of each molecule."""
         return list(self.table["smiles"].to_pylist())
 
-    def many_by_mass(self, masses: npt.ArrayLike, ppm: float = 10.0) -> "ManyFound":
-        """Places of the molecules within ppm of each of many neutral masses.
+    def many_by_mass(
+        self, masses: npt.ArrayLike, ppm: float = 10.0
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Row pointers, and rows of the molecules within ppm of each of many neutral masses.
 
         Raises
         ------
         BundleError
             A mass is no positive number, or the ppm are out of range.
         """
-        from mzseek.database.store import ManyFound  # the store takes time to load
-
         wanted = np.asarray(masses, np.float64)
         if wanted.ndim != 1 or not np.isfinite(wanted).all() or (wanted <= 0).any():
             raise BundleError("masses hold what is no positive number")
@@ -87,31 +87,31 @@ class BundledMolecules:
         width = wanted * ppm * 1e-6
         low = np.searchsorted(self.masses, wanted - width, side="left")
         high = np.searchsorted(self.masses, wanted + width, side="right")
-        return ManyFound(*ranges(low, high))
+        return ranges(low, high)
 
     def by_mass(
         self, mass: float, ppm: float = 10.0, *, cap: int | None = None,
         priorities: Sequence[str] = (),
-    ) -> "Found":  # fmt: skip
+    ) -> "Matches":  # fmt: skip
         """Molecules within ppm of a neutral mass; as `mzseek.database.Database.by_mass`."""
         from mzseek.database.store import capped
 
-        rows = self.many_by_mass([mass], ppm).rows
+        _, rows = self.many_by_mass([mass], ppm)
         return capped(self.rows(rows), cap, priorities, mass)
 
-    def by_formula(self, formula: str) -> "Found":
+    def by_formula(self, formula: str) -> "Matches":
         """Molecules of a formula in Hill order."""
-        from mzseek.database.store import Found
+        from mzseek.database.store import Matches
 
         rows = np.flatnonzero(np.array(self.table["formula"].to_pylist(), object) == formula)
-        return Found(self.rows(rows), len(rows))
+        return Matches(self.rows(rows), len(rows))
 
-    def by_key(self, key: str) -> "Found":
+    def by_key(self, key: str) -> "Matches":
         """Molecules with this InChIKey, or first block of one."""
-        from mzseek.database.store import Found
+        from mzseek.database.store import Matches
 
         rows = self.places.get(key.strip().upper()[:BLOCK_LENGTH], [])
-        return Found(self.rows(np.array(rows, np.int64)), len(rows))
+        return Matches(self.rows(np.array(rows, np.int64)), len(rows))
 
     @cached_property
     def places(self) -> Mapping[str, list[int]]:

@@ -146,7 +146,7 @@ def _described(prepared: Prepared, molecule: int) -> DescribedMolecule:
     try:
         return describe_structure(smiles)
     except MoleculeError:
-        block = prepared.blocks[molecule].decode()
+        block = prepared.inchikey14[molecule].decode()
         mass = float(prepared.masses[molecule])
         return DescribedMolecule(smiles, prepared.formulas[molecule], mass, block)
 

@@ -3,11 +3,11 @@
 from mzseek.database.build import add_molecules, build_database
 from mzseek.database.records import MoleculeRecord, Sources
 from mzseek.database.sources import file_sources
-from mzseek.database.store import Database, Found
+from mzseek.database.store import Database, Matches
 
 __all__ = [
     "Database",
-    "Found",
+    "Matches",
     "MoleculeRecord",
     "Sources",
     "add_molecules",

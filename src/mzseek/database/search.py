@@ -12,7 +12,7 @@ import pyarrow as pa
 from mzseek.chem.adducts import parse_adduct
 from mzseek.core.errors import AdductError, DatabaseError, InputError
 from mzseek.database.formats.tables import KNOWN, one_line
-from mzseek.database.store import Database, Found
+from mzseek.database.store import Database, Matches
 from mzseek.io import Source, StrPath, open_source, text_lines
 from mzseek.io.skipped import Report
 from mzseek.io.sources import MAX_QUERIES
@@ -127,7 +127,7 @@ def read_queries(path: StrPath, adducts: Sequence[str], report: Report) -> list[
     return queries
 
 
-def answer(database: Database, query: Query, ppm: float, **capping: Any) -> Found:
+def answer(database: Database, query: Query, ppm: float, **capping: Any) -> Matches:
     """Molecules that a query finds, with how far each is from it, and the query itself.
 
     The error is that of the mass (of the m/z, for an ion) against the one asked for, in ppm of the
@@ -149,7 +149,7 @@ def answer(database: Database, query: Query, ppm: float, **capping: Any) -> Foun
     table = molecules.table
     for name in ANSWERED:
         table = table.append_column(name, added[name])
-    return Found(table, molecules.total)
+    return Matches(table, molecules.total)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ _INNER = frozenset({"row", "bits", "fingerprint"})
 
 
 @dataclass(frozen=True)
-class Found(Tabular):
+class Matches(Tabular):
     """Molecules that a look-up has found.
 
     Attributes
@@ -66,26 +66,6 @@ class Found(Tabular):
         return self.total > len(self)
 
 
-@dataclass(frozen=True)
-class ManyFound:
-    """Rows that many look-ups have found.
-
-    Attributes
-    ----------
-    indptr : int64 array, shape (look-ups + 1,)
-        Look-up i has found ``rows[indptr[i]:indptr[i + 1]]``.
-    rows : int64 array
-        Places in the store; `Database.rows` fetches them.
-    """
-
-    indptr: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int64]
-
-    def of(self, look_up: int) -> npt.NDArray[np.int64]:
-        """Rows of one look-up."""
-        return self.rows[self.indptr[look_up] : self.indptr[look_up + 1]]
-
-
 def _shown(value: Any) -> Any:
     """Lists of names as one text."""
     return "; ".join(map(str, value)) if isinstance(value, list) else value
@@ -96,12 +76,12 @@ def capped(
     cap: int | None = None,
     priorities: Sequence[str] = (),
     mass: float | None = None,
-) -> Found:
+) -> Matches:
     """The first so many of `cascade`, in the order of the table; all without a cap."""
     total = table.num_rows
     if cap is not None and total > cap:
         table = table.take(np.sort(cascade(table, priorities, mass)[:cap]))
-    return Found(table, total)
+    return Matches(table, total)
 
 
 def cascade(
@@ -501,7 +481,7 @@ class Database(StoreFolder):
     def by_mass(
         self, mass: float, ppm: float = 10.0, *, cap: int | None = None,
         priorities: Sequence[str] = (),
-    ) -> Found:  # fmt: skip
+    ) -> Matches:  # fmt: skip
         """Molecules within ppm of a neutral mass.
 
         Parameters
@@ -523,7 +503,7 @@ class Database(StoreFolder):
         start, end, _ = self._window(mass - width, mass + width)
         return np.arange(start, end)
 
-    def by_precursor(self, mz: float, adduct: str, ppm: float = 10.0, **capping: Any) -> Found:
+    def by_precursor(self, mz: float, adduct: str, ppm: float = 10.0, **capping: Any) -> Matches:
         """Molecules whose ion has this m/z; ppm are of the m/z."""
         ion, width = parse_adduct(adduct), mz * _checked(ppm) * 1e-6
         mass = ion.neutral_mass(mz)  # which refuses what is no m/z, or too small a one
@@ -532,7 +512,7 @@ class Database(StoreFolder):
 
     def by_formula(
         self, formula: str, *, cap: int | None = None, priorities: Sequence[str] = ()
-    ) -> Found:
+    ) -> Matches:
         """Molecules of a formula, its elements in any order: see `parse_formula`."""
         return capped(self.rows(self.rows_by_formula(formula)), cap, priorities)
 
@@ -548,7 +528,7 @@ class Database(StoreFolder):
         rows = start + np.flatnonzero(pc.equal(here["formula"], wanted).to_numpy())
         return np.union1d(rows, self._rows_of(wanted, self.labelled, "formula"))
 
-    def by_key(self, key: str) -> Found:
+    def by_key(self, key: str) -> Matches:
         """Molecules with this InChIKey, or first block of one."""
         block = key.strip().upper()[:BLOCK_LENGTH]
         if len(block) != BLOCK_LENGTH or not (block.isascii() and block.isalpha()):
@@ -556,9 +536,9 @@ class Database(StoreFolder):
                 f"{key!r} is no InChIKey, expected at least its {BLOCK_LENGTH} letters"
             )
         rows = self._rows_of(block, self.keys, "key")
-        return Found(self.rows(rows), len(rows))
+        return Matches(self.rows(rows), len(rows))
 
-    def by_likeness(self, smiles: str, count: int = 100, least: float = 0.0) -> Found:
+    def by_similarity(self, smiles: str, count: int = 100, least: float = 0.0) -> Matches:
         """The molecules most alike by Tanimoto over the whole store.
 
         Parameters
@@ -574,10 +554,15 @@ class Database(StoreFolder):
         query = np.frombuffer(packed(bits, self.fingerprint).buffers()[1], np.uint8)
         rows, similarities = self.nearest.search(query, count, least)
         table = self.rows(rows).append_column("similarity", pa.array(similarities))
-        return Found(table, len(rows))
+        return Matches(table, len(rows))
 
-    def many_by_mass(self, masses: npt.ArrayLike, ppm: float = 10.0) -> ManyFound:
-        """Rows within ppm of each of many masses."""
+    def many_by_mass(
+        self, masses: npt.ArrayLike, ppm: float = 10.0
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Row pointers and rows within ppm of each of many masses.
+
+        Mass i matches ``rows[indptr[i]:indptr[i + 1]]``, which `rows` fetches.
+        """
         wanted = np.asarray(masses, np.float64)
         if wanted.ndim != 1 or not np.isfinite(wanted).all() or (wanted <= 0).any():
             raise DatabaseError("masses hold what is no positive number")
@@ -585,7 +570,7 @@ class Database(StoreFolder):
         width = wanted * _checked(ppm) * 1e-6
         low = np.searchsorted(self.masses, wanted - width, side="left")
         high = np.searchsorted(self.masses, wanted + width, side="right")
-        return ManyFound(*ranges(low, high))
+        return ranges(low, high)
 
     def collections(self) -> list[str]:
         """Names of the sources that its molecules come from."""
@@ -654,7 +639,7 @@ class Database(StoreFolder):
     def _between(
         self, low: float, high: float, mass: float, cap: int | None = None,
         priorities: Sequence[str] = (),
-    ) -> Found:  # fmt: skip
+    ) -> Matches:  # fmt: skip
         """Molecules of a range of masses: since they are sorted, a range of rows."""
         start, end, _ = self._window(low, high)
         table = self.range(start, end).add_column(0, "row", pa.array(np.arange(start, end)))

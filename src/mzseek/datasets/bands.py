@@ -10,7 +10,7 @@ from mzseek.chem import fingerprints
 from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.core.errors import DatasetError
 from mzseek.core.registry import FOLDS, check_name
-from mzseek.datasets.layout import SAME_BLOCK
+from mzseek.datasets.layout import SAME_INCHIKEY
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import Bands, bands_of_lists
 from mzseek.parallel.engine import Progress, silent
@@ -101,7 +101,7 @@ def _truths(
     if not prepared.drawn_by(setting):
         return measured
     lists = prepared.candidates(setting)
-    truths = np.asarray(lists.molecules)[(np.asarray(lists.identity) & SAME_BLOCK) > 0]
+    truths = np.asarray(lists.molecules)[(np.asarray(lists.identity) & SAME_INCHIKEY) > 0]
     return truths[np.asarray(lists.list_of)[measured]].astype(np.int64)
 
 
@@ -119,7 +119,7 @@ def _members(
     for molecule, truth in zip(measured, truths, strict=True):
         number = int(lists.list_of[molecule])
         here = slice(lists.indptr[number], lists.indptr[number + 1])
-        others = lists.molecules[here][(lists.identity[here] & SAME_BLOCK) == 0]
+        others = lists.molecules[here][(lists.identity[here] & SAME_INCHIKEY) == 0]
         parts.append(np.append(others, truth) if with_truth else np.asarray(others))
     counts = np.array([len(part) for part in parts], np.int64)
     return np.concatenate(parts).astype(np.int64), counts

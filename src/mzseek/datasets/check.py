@@ -150,14 +150,14 @@ def _spectrum_conflicts(data: Collected, table: MoleculeTable) -> Iterable[Findi
         lambda i: f"{data.identifiers[i]}: {data.stated_formulas[i]}, "
                   f"SMILES {table.formulas[molecule[i]]}",
     )  # fmt: skip
-    blocks = [
-        i for i in np.flatnonzero(is_known)
-        if data.stated_blocks[i] and data.stated_blocks[i].encode() != table.blocks[molecule[i]]
-    ]  # fmt: skip
+    stated_keys = np.array([text.encode() for text in data.stated_inchikey14], np.bytes_)
+    keys = np.flatnonzero(
+        is_known & (stated_keys != b"") & (stated_keys != table.inchikey14[molecule])
+    )
     yield _finding(
-        "InChIKey conflicts", "warning", blocks, total, "column inchikey differs from the SMILES",
-        lambda i: f"{data.identifiers[i]}: {data.stated_blocks[i]}, "
-                  f"SMILES {bytes(table.blocks[molecule[i]]).decode()}",
+        "InChIKey conflicts", "warning", keys, total, "column inchikey differs from the SMILES",
+        lambda i: f"{data.identifiers[i]}: {data.stated_inchikey14[i]}, "
+                  f"SMILES {bytes(table.inchikey14[molecule[i]]).decode()}",
     )  # fmt: skip
 
 
@@ -165,7 +165,7 @@ def _leaks(data: Collected, table: MoleculeTable) -> Iterable[Finding]:
     folds = np.frombuffer(data.folds, dtype=np.int8)
     molecule = table.index[np.frombuffer(data.spectrum_smiles, dtype=np.int32)]
     usable = (folds >= 0) & (molecule >= 0)
-    classes = table.block_classes
+    classes = table.inchikey_classes
     pairs = np.unique(np.stack([classes[molecule[usable]], folds[usable]]), axis=1)
     skeletons, folds_of = np.unique(pairs[0], return_counts=True)
     leaked = skeletons[folds_of > 1]
@@ -234,7 +234,7 @@ def _list_findings(
     )
     yield of_candidates("fingerprint twins", "warning", resolved.same_fingerprint & other, meaning)
     meaning = "another candidate has the truth's first InChIKey block"
-    yield of_candidates("InChIKey twins", "warning", resolved.same_block & other, meaning)
+    yield of_candidates("InChIKey twins", "warning", resolved.same_inchikey & other, meaning)
     repeated = ~resolved.is_first(len(table))
     meaning = "a candidate stands in its list more than once"
     yield of_candidates("repeated candidates", "warning", repeated, meaning)

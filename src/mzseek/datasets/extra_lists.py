@@ -17,7 +17,7 @@ from mzseek.core.ragged import pointers
 from mzseek.database import Database
 from mzseek.database.negatives import Mined, Truth, mine
 from mzseek.database.records import packed
-from mzseek.datasets.layout import SAME_BLOCK, SAME_FINGERPRINT, own_count
+from mzseek.datasets.layout import SAME_FINGERPRINT, SAME_INCHIKEY, base_count
 from mzseek.datasets.prepare import NewMolecules, append_segment, held_for_lists
 from mzseek.datasets.prepared import CandidateLists, Prepared
 from mzseek.parallel import Engine, LocalEngine, Progress, silent
@@ -183,7 +183,7 @@ class ExtraMolecules:
             smiles=[*new["smiles"].to_pylist(), *(molecule.smiles for molecule in described)],
             formulas=[*new["formula"].to_pylist(), *(molecule.formula for molecule in described)],
             masses=np.concatenate([new["mass"].to_numpy(), np.array(masses, np.float64)]),
-            blocks=np.array([key[:14] if "=" not in key else "" for key in keys], dtype="S14"),
+            inchikey14=np.array([key[:14] if "=" not in key else "" for key in keys], dtype="S14"),
             bit_counts=np.concatenate([counts, sizes]),
             bits=np.concatenate([bits, *(form.bits for form in self.forms)]),
         )
@@ -342,7 +342,7 @@ def _lists(
     """Lists with the truth first, and in what sense each candidate is it."""
     indptr = pointers([1 + len(of_molecule.rows) for of_molecule in mined])
     molecules = np.empty(int(indptr[-1]), np.int32)
-    identity = np.full(len(molecules), SAME_FINGERPRINT | SAME_BLOCK, np.uint8)
+    identity = np.full(len(molecules), SAME_FINGERPRINT | SAME_INCHIKEY, np.uint8)
     is_other = np.ones(len(molecules), bool)
     is_other[indptr[:-1]] = False
     molecules[indptr[:-1]] = truths
@@ -351,6 +351,6 @@ def _lists(
     # under another key cannot be: equal SMILES have equal keys.
     alike = np.concatenate([of_molecule.similarities for of_molecule in mined])
     identity[is_other] = np.where(alike == 1, SAME_FINGERPRINT, 0)
-    list_of = np.full(own_count(prepared.manifest, "molecules"), -1, np.int32)
+    list_of = np.full(base_count(prepared.manifest, "molecules"), -1, np.int32)
     list_of[[of_molecule.number for of_molecule in mined]] = np.arange(len(mined))
     return CandidateLists(indptr, molecules, identity, list_of)

@@ -159,8 +159,8 @@ REJECTS = "rejects.tsv"
 
 # In what sense a candidate is the truth.
 SAME_FINGERPRINT = 1
-SAME_BLOCK = 2
-IDENTITY_BITS = {"fingerprint": SAME_FINGERPRINT, "inchikey": SAME_BLOCK}
+SAME_INCHIKEY = 2
+IDENTITY_BITS = {"fingerprint": SAME_FINGERPRINT, "inchikey": SAME_INCHIKEY}
 
 Facts = dict[str, Any]  # of a manifest
 
@@ -223,7 +223,7 @@ def segments_of(manifest: Facts) -> list[Facts]:
     return list(manifest.get("segments", []))
 
 
-def own_count(manifest: Facts, what: str) -> int:
+def base_count(manifest: Facts, what: str) -> int:
     """Molecules, or their set bits, without those of segments."""
     added = sum(int(segment[what]) for segment in segments_of(manifest))
     return int(manifest["counts"][what]) - added
@@ -305,7 +305,7 @@ def _molecule_forms(segment: int) -> dict[str, Form]:
 
     def told(what: str, more: int = 0) -> Callable[[Facts], int]:
         if not segment:
-            return lambda manifest: own_count(manifest, what) + more
+            return lambda manifest: base_count(manifest, what) + more
         return lambda manifest: int(manifest["segments"][segment - 1][what]) + more
 
     molecules, bits = told("molecules"), told("fingerprint_bits_set")
@@ -329,7 +329,7 @@ def _list_forms(setting: Callable[[Facts], str]) -> dict[str, Form]:
         "indptr": Form(np.int64, told("lists", 1), points_into=told("candidates")),
         "molecules": Form(np.int32, told("candidates"), _below(_count("molecules"))),
         "identity": Form(np.uint8, told("candidates"), _below(lambda _: 4)),
-        "list_of": Form(np.int32, lambda m: own_count(m, "molecules"), _below(told("lists"), -1)),
+        "list_of": Form(np.int32, lambda m: base_count(m, "molecules"), _below(told("lists"), -1)),
     }
 
 
@@ -343,7 +343,7 @@ _FORMS: dict[str, Form] = {
         np.int32, _count("bins_filled"), _below(lambda m: int(m["counts"]["bins_shape"][1]))
     ),
     Array.BIN_VALUES: Form(np.float32, _count("bins_filled")),
-    Array.MOLECULE: Form(np.int32, _SPECTRA, _below(lambda m: own_count(m, "molecules"))),
+    Array.MOLECULE: Form(np.int32, _SPECTRA, _below(lambda m: base_count(m, "molecules"))),
     Array.FOLD: Form(np.int8, _SPECTRA, _below(lambda _: len(FOLDS), -1)),
     Array.PRECURSOR_MZ: Form(np.float64, _SPECTRA),
     Array.COLLISION_ENERGY: Form(np.float32, _SPECTRA),

@@ -106,7 +106,7 @@ class MoleculeTable:
     kind: str
     smiles: list[str]
     formulas: list[str]
-    blocks: npt.NDArray[np.bytes_]
+    inchikey14: npt.NDArray[np.bytes_]
     masses: npt.NDArray[np.float64]
     fingerprint_indptr: npt.NDArray[np.int64]
     fingerprint_bits: npt.NDArray[np.uint16]
@@ -128,13 +128,13 @@ class MoleculeTable:
         return row_classes(self.fingerprint_bits, self.fingerprint_indptr)
 
     @cached_property
-    def block_classes(self) -> npt.NDArray[np.int64]:
+    def inchikey_classes(self) -> npt.NDArray[np.int64]:
         """A number for each molecule; equal numbers mean equal first InChIKey blocks.
 
         Molecules that InChI cannot name are each alone in their class.
         """
-        classes = np.unique(self.blocks, return_inverse=True)[1].astype(np.int64)
-        nameless = self.blocks == b""
+        classes = np.unique(self.inchikey14, return_inverse=True)[1].astype(np.int64)
+        nameless = self.inchikey14 == b""
         classes[nameless] = -1 - np.arange(int(nameless.sum()))
         return classes
 
@@ -172,7 +172,7 @@ def build_molecule_table(
         kind=kind,
         smiles=list(place_of),
         formulas=[molecule.formula for molecule in unique],
-        blocks=np.array([molecule.block for molecule in unique], dtype="S14"),
+        inchikey14=np.array([molecule.block for molecule in unique], dtype="S14"),
         masses=np.array([molecule.mass for molecule in unique], dtype=np.float64),
         fingerprint_indptr=pointers(counts),
         fingerprint_bits=np.concatenate([np.empty(0, np.uint16), *kept_bits]),
@@ -218,7 +218,7 @@ class Collected:
         Each distinct SMILES of the data set, and its number.
     spectrum_smiles : int32
         Number of each spectrum's SMILES.
-    stated_formulas, stated_masses, stated_blocks
+    stated_formulas, stated_masses, stated_inchikey14
         What the table itself says of the molecule (empty or NaN where it says nothing).
     lists : dict of str to RawLists
         Candidate lists of each retrieval setting.
@@ -238,7 +238,7 @@ class Collected:
     intensities: array[float] = field(default_factory=lambda: array("f"))
     stated_formulas: list[str] = field(default_factory=list)
     stated_masses: array[float] = field(default_factory=lambda: array("d"))
-    stated_blocks: list[str] = field(default_factory=list)
+    stated_inchikey14: list[str] = field(default_factory=list)
     lists: dict[str, RawLists] = field(default_factory=dict)
     rejects: list[tuple[str, str]] = field(default_factory=list)
 
@@ -308,7 +308,7 @@ def _collect_spectra(
         )
         collected.stated_formulas.append(stated.get("formula", ""))
         collected.stated_masses.append(_number(stated.get("parent_mass", "")))
-        collected.stated_blocks.append(stated.get("inchikey", "")[:14])
+        collected.stated_inchikey14.append(stated.get("inchikey", "")[:14])
         collected.peak_counts.append(len(spectrum))
         collected.mz.frombytes(spectrum.mz.tobytes())
         collected.intensities.frombytes(spectrum.intensities.astype(np.float32).tobytes())
@@ -334,7 +334,7 @@ class ResolvedLists:
         The molecule that the key stands for, or -1.
     owner, member, target : int64, one a candidate
         Its list, its molecule, and its list's truth.
-    same_fingerprint, same_block : bool, one a candidate
+    same_fingerprint, same_inchikey : bool, one a candidate
         Whether it is, in that sense, the truth.
     """
 
@@ -343,13 +343,13 @@ class ResolvedLists:
     member: npt.NDArray[np.int64]
     target: npt.NDArray[np.int64]
     same_fingerprint: npt.NDArray[np.bool_]
-    same_block: npt.NDArray[np.bool_]
+    same_inchikey: npt.NDArray[np.bool_]
 
     @property
     def has_truth(self) -> npt.NDArray[np.bool_]:
         """Whether each list holds its truth, in one sense or the other."""
         has = np.zeros(len(self.truth), dtype=bool)
-        has[self.owner[self.same_fingerprint | self.same_block]] = True
+        has[self.owner[self.same_fingerprint | self.same_inchikey]] = True
         return has
 
     def is_first(self, molecules: int) -> npt.NDArray[np.bool_]:
@@ -368,9 +368,9 @@ def resolve(lists: RawLists, table: MoleculeTable) -> ResolvedLists:
     valid = (member >= 0) & (truth[owner] >= 0)
     owner, member = owner[valid], member[valid]
     target = truth[owner]
-    prints, blocks = table.fingerprint_classes, table.block_classes
+    prints, keys = table.fingerprint_classes, table.inchikey_classes
     return ResolvedLists(
         truth, owner, member, target,
         prints[member] == prints[target],
-        blocks[member] == blocks[target],
+        keys[member] == keys[target],
     )  # fmt: skip

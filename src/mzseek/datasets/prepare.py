@@ -25,8 +25,8 @@ from mzseek.datasets.layout import (
     LIST_PARTS,
     MANIFEST,
     REJECTS,
-    SAME_BLOCK,
     SAME_FINGERPRINT,
+    SAME_INCHIKEY,
     WITH_SEGMENTS,
     Array,
     Facts,
@@ -64,7 +64,7 @@ class NewMolecules:
     ----------
     smiles, formulas : list of str
     masses : float64 array
-    blocks : S14 array
+    inchikey14 : S14 array
         First InChIKey blocks; empty where InChI has no name.
     bit_counts : int array
         Bits set in each fingerprint.
@@ -75,7 +75,7 @@ class NewMolecules:
     smiles: list[str]
     formulas: list[str]
     masses: npt.NDArray[np.float64]
-    blocks: npt.NDArray[np.bytes_]
+    inchikey14: npt.NDArray[np.bytes_]
     bit_counts: npt.NDArray[np.int64]
     bits: npt.NDArray[np.uint16]
 
@@ -169,7 +169,7 @@ def _write(folder: Path, number: int, lists: CandidateLists, molecules: NewMolec
     for name, texts in ((Array.SMILES, molecules.smiles), (Array.FORMULA, molecules.formulas)):
         TextColumn.write(folder, in_segment(number, name), texts)
     arrays: dict[str, npt.NDArray[Any]] = {
-        Array.BLOCK: molecules.blocks,
+        Array.BLOCK: molecules.inchikey14,
         Array.MASS: molecules.masses,
         Array.FINGERPRINT_POINTERS: pointers(molecules.bit_counts),
         Array.FINGERPRINT_BITS: molecules.bits,
@@ -472,7 +472,7 @@ def _write_spectra(
 def _write_molecules(folder: Path, table: MoleculeTable) -> dict[str, Any]:
     TextColumn.write(folder, Array.SMILES, table.smiles)
     TextColumn.write(folder, Array.FORMULA, table.formulas)
-    save_array(path_of(folder, Array.BLOCK), table.blocks)
+    save_array(path_of(folder, Array.BLOCK), table.inchikey14)
     save_array(path_of(folder, Array.MASS), table.masses)
     save_array(path_of(folder, Array.FINGERPRINT_POINTERS), table.fingerprint_indptr)
     save_array(path_of(folder, Array.FINGERPRINT_BITS), table.fingerprint_bits)
@@ -487,9 +487,9 @@ def _write_lists(
     truth, has_truth = resolved.truth, resolved.has_truth
     first = resolved.is_first(len(table))
     owner, member = resolved.owner[first], resolved.member[first]
-    identity = (SAME_FINGERPRINT * resolved.same_fingerprint + SAME_BLOCK * resolved.same_block)[
-        first
-    ]
+    identity = (
+        SAME_FINGERPRINT * resolved.same_fingerprint + SAME_INCHIKEY * resolved.same_inchikey
+    )[first]
     smiles = list(collected.smiles)
     # Of several keys for one molecule, the first whose list has the truth.
     places = np.flatnonzero(has_truth)

@@ -22,13 +22,13 @@ from mzseek.datasets.layout import (
     Array,
     JoinedColumns,
     TextColumn,
+    base_count,
     drawn_by,
     form_of,
     in_segment,
     is_for_training,
     list_array,
     names_of,
-    own_count,
     path_of,
     segments_of,
 )
@@ -77,7 +77,7 @@ class Molecules:
         return self._texts(Array.FORMULA)
 
     @cached_property
-    def blocks(self) -> npt.NDArray[np.bytes_]:
+    def inchikey14(self) -> npt.NDArray[np.bytes_]:
         """Each molecule's first InChIKey block."""
         return self._joined(Array.BLOCK)
 
@@ -92,7 +92,7 @@ class Molecules:
         parts = [np.diff(self._pointers(table)).astype(np.int32) for table in self._tables]
         return np.concatenate(parts)
 
-    def own_fingerprints(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
+    def base_fingerprints(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
         """Row pointers and bits of the folder's own molecules, all measured ones among them."""
         return np.asarray(self._pointers(0)), np.asarray(self._set_bits(0))
 
@@ -147,8 +147,8 @@ class CandidateLists:
         List i is ``molecules[indptr[i]:indptr[i + 1]]``.
     molecules : int32 array
     identity : uint8 array, parallel to ``molecules``
-        `SAME_FINGERPRINT` and `SAME_BLOCK` where the candidate is, in that sense, the truth. Each
-        list has at least one candidate that is it in one of the two.
+        `SAME_FINGERPRINT` and `SAME_INCHIKEY` where the candidate is the truth in that sense.
+        Each list has at least one candidate that is the truth in one of the two.
     list_of : int32 array, shape (molecules that the folder was made with,)
         The list of a measured molecule, or -1.
     """
@@ -324,9 +324,9 @@ class Prepared(Tabular):
         return self._molecules.formulas
 
     @property
-    def blocks(self) -> npt.NDArray[np.bytes_]:
+    def inchikey14(self) -> npt.NDArray[np.bytes_]:
         """Each molecule's first InChIKey block."""
-        return self._molecules.blocks
+        return self._molecules.inchikey14
 
     @property
     def masses(self) -> npt.NDArray[np.float64]:
@@ -338,12 +338,12 @@ class Prepared(Tabular):
         """Bits that are set in each molecule's fingerprint."""
         return self._molecules.fingerprint_sizes
 
-    def own_fingerprints(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
+    def base_fingerprints(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
         """Row pointers and bits of the molecules that the folder was made with.
 
         All measured molecules are among them; segments add candidates alone.
         """
-        return self._molecules.own_fingerprints()
+        return self._molecules.base_fingerprints()
 
     def fingerprint_rows(self, molecules: npt.NDArray[np.integer]) -> csr_array:
         """0/1 rows of the molecules asked for, gathered from the table."""
@@ -377,9 +377,9 @@ class Prepared(Tabular):
         return drawn_by(self.manifest["candidates"].get(setting, {}))
 
     @property
-    def own_molecules(self) -> int:
+    def base_molecules(self) -> int:
         """Molecules of the data set and its lists; others may have been added after them."""
-        return own_count(self.manifest, "molecules")
+        return base_count(self.manifest, "molecules")
 
     def candidates(self, setting: str) -> CandidateLists:
         """Candidate lists of a retrieval setting."""
@@ -413,6 +413,6 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"{len(added)}; {AGAIN}"
         )
     for what in ("molecules", "fingerprint_bits_set"):
-        if own_count(manifest, what) < 0:
+        if base_count(manifest, what) < 0:
             raise CacheError(f"{path}: segments have more {what} than the folder; {AGAIN}")
     return manifest

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from mzseek.core.errors import CacheError
 from mzseek.core.ragged import gather, pointers
 from mzseek.core.registry import check_name
-from mzseek.datasets.layout import IDENTITY_BITS, SAME_BLOCK, SAME_FINGERPRINT
+from mzseek.datasets.layout import IDENTITY_BITS, SAME_FINGERPRINT, SAME_INCHIKEY
 from mzseek.datasets.prepared import Prepared
 
 _CANDIDATES_AT_A_TIME = 200_000
@@ -202,7 +202,7 @@ class Slices:
         self._indptr = np.asarray(prepared.bins.indptr)
         self._columns = np.asarray(prepared.bins.indices)
         self._values = np.asarray(prepared.bins.data)
-        self._fingerprint_indptr, self._fingerprint_bits = prepared.own_fingerprints()
+        self._fingerprint_indptr, self._fingerprint_bits = prepared.base_fingerprints()
 
     def with_lists(
         self, queries: npt.NDArray[np.int64], setting: str, identity: str | None = None
@@ -211,7 +211,7 @@ class Slices:
 
         With an identity, only those in whose list the truth is labelled in that sense.
         """
-        label = IDENTITY_BITS[identity] if identity else SAME_FINGERPRINT | SAME_BLOCK
+        label = IDENTITY_BITS[identity] if identity else SAME_FINGERPRINT | SAME_INCHIKEY
         usable = self.stores[setting].labelled(label)
         return queries[usable[self.prepared.molecule[queries]]]
 

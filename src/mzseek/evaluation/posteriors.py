@@ -261,7 +261,7 @@ def _usable(lists: ListScores, prepared: Prepared, how: Scoring) -> ListScores:
         )
     # A list may have the truth first, and equal probabilities would then be decided for it.
     # What was added later stands anywhere among the others, and changes nothing in their order.
-    own, added = prepared.own_molecules, len(prepared.masses) - prepared.own_molecules
+    own, added = prepared.base_molecules, len(prepared.masses) - prepared.base_molecules
     shuffled = np.random.default_rng(0).permutation(own) / own
     shuffled = np.append(shuffled, np.random.default_rng(1).random(added))
     order = np.lexsort((shuffled[lists.candidates], ragged.list_index))
@@ -302,7 +302,7 @@ def posterior_of(
 
 def _answers(lists: ListScores, prepared: Prepared, how: Scoring) -> npt.NDArray[np.generic]:
     if how.identity == "inchikey":
-        return np.asarray(prepared.blocks[lists.candidates])
+        return np.asarray(prepared.inchikey14[lists.candidates])
     molecules, place = np.unique(lists.candidates, return_inverse=True)
     rows = prepared.fingerprint_rows(molecules)
     keys = row_keys(rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.shape[1])

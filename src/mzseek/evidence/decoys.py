@@ -24,7 +24,7 @@ from mzseek.datasets.extra_lists import (
     standard_forms,
     truths_of,
 )
-from mzseek.datasets.layout import SAME_BLOCK, SAME_FINGERPRINT, own_count
+from mzseek.datasets.layout import SAME_FINGERPRINT, SAME_INCHIKEY, base_count
 from mzseek.datasets.prepare import append_segment, held_for_lists
 from mzseek.datasets.prepared import CandidateLists, Prepared
 from mzseek.evidence.prior import STRENGTHS, Blind, blind_rows, fit_blind, log_probability
@@ -821,8 +821,8 @@ def _in_folder(
     truths = table.places_of_truths(pool.own[which], forms).astype(np.int64)
     molecules = np.empty(len(places), np.int32)
     molecules[labels], molecules[~labels] = truths, rivals
-    identity = np.where(labels, SAME_FINGERPRINT | SAME_BLOCK, 0).astype(np.uint8)
-    list_of = np.full(own_count(prepared.manifest, "molecules"), -1, np.int32)
+    identity = np.where(labels, SAME_FINGERPRINT | SAME_INCHIKEY, 0).astype(np.uint8)
+    list_of = np.full(base_count(prepared.manifest, "molecules"), -1, np.int32)
     list_of[pool.numbers[which]] = np.arange(len(which))
     indptr = pointers(matched.lists.counts)
     return CandidateLists(indptr, molecules, identity, list_of), truths

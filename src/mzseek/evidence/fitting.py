@@ -328,7 +328,7 @@ _CLUSTERS = "morgan2"  # as data sets are split by
 def groups_from(prepared: Prepared, molecules: npt.NDArray[np.integer], number: int) -> Groups:
     """Measured molecules by cluster of structure, dealt into groups."""
     rows = fingerprints([prepared.smiles[int(each)] for each in molecules], _CLUSTERS)
-    return Groups.of(prepared.blocks[molecules], rows, number)
+    return Groups.of(prepared.inchikey14[molecules], rows, number)
 
 
 def swapped(prepared: Prepared, queries: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -345,7 +345,7 @@ def swapped(prepared: Prepared, queries: npt.NDArray[np.int64]) -> npt.NDArray[n
     """
     molecules = np.unique(prepared.molecule[queries])
     groups = groups_from(prepared, molecules, 1)
-    cluster = groups.cluster[groups.places(prepared.blocks[prepared.molecule[queries]])]
+    cluster = groups.cluster[groups.places(prepared.inchikey14[prepared.molecule[queries]])]
     adducts = np.array([prepared.adduct(int(each)) or "" for each in queries])
     names = [prepared.identifiers[int(each)].encode() for each in queries]
     mz = prepared.precursor_mz[queries]
@@ -445,7 +445,7 @@ class Predictor:
             own = kept[batch]
             spectra = spectra_from(self.prepared, read[own])
             joined = joined_from(self.prepared, queries[own], list(usable), spectra, self.jobs)
-            blocks = self.prepared.blocks[self.prepared.molecule[queries[own]]]
+            blocks = self.prepared.inchikey14[self.prepared.molecule[queries[own]]]
             features = self._features(joined.lists, blocks, fold)
             for setting, wanted in usable.items():
                 here = np.flatnonzero(np.isin(queries[own], wanted))

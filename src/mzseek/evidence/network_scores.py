@@ -75,7 +75,7 @@ class Network(Channel):
             "sees_spectrum": run.made.sees_spectrum,
             **{name: float(options[name]) for name in _BINNING},
         }
-        return ChannelState(arrays, facts, np.unique(prepared.blocks[trained_on]))
+        return ChannelState(arrays, facts, np.unique(prepared.inchikey14[trained_on]))
 
     def _metric(self, run: Run) -> str:
         """The metric whose weights are taken: on the lists that the run is measured on, or next."""

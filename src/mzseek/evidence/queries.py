@@ -590,7 +590,7 @@ def _drawn(
     ends = pointers(counts)
     for each in np.flatnonzero(counts > most):
         here = slice(int(ends[each]), int(ends[each + 1]))
-        truth = bytes(prepared.blocks[asked[each]])
+        truth = bytes(prepared.inchikey14[asked[each]])
         lots = np.array(
             [chance(truth, prepared.smiles[int(one)].encode()) for one in members[here]], np.int64
         )
@@ -640,7 +640,7 @@ def some_molecules(
 ) -> npt.NDArray[np.int64]:
     """All spectra of at most so many of the molecules, drawn by chance, whatever their order."""
     molecules = np.unique(prepared.molecule[queries])
-    lots = [chance(bytes(prepared.blocks[each])) for each in molecules]
+    lots = [chance(bytes(prepared.inchikey14[each])) for each in molecules]
     drawn = molecules[np.argsort(lots, kind="stable")[:most]]
     return queries[np.isin(prepared.molecule[queries], drawn)]
 
@@ -658,7 +658,7 @@ def questions_from(
     usable = with_lists(prepared, queries, setting, identity)
     lists, same = lists_from(prepared, usable, setting, most=most, jobs=jobs)
     labels = (same & IDENTITY_BITS[identity]) > 0
-    return LabelledQueries(lists, labels, prepared.blocks[prepared.molecule[usable]])
+    return LabelledQueries(lists, labels, prepared.inchikey14[prepared.molecule[usable]])
 
 
 def lessons_from(
@@ -670,7 +670,7 @@ def lessons_from(
         spectra_from(prepared, queries),
         np.asarray(molecule, np.int64),
         molecules_from(prepared, table),
-        prepared.blocks[table],
+        prepared.inchikey14[table],
         questions,
     )
 

@@ -109,7 +109,7 @@ def offset_groups(prepared: Prepared, setting: str) -> tuple[Ints, Ints]:
     queries = with_lists(prepared, prepared.in_fold("train"), setting, "fingerprint")
     molecules = np.unique(prepared.molecule[queries]).astype(np.int64)
     dealt = groups_from(prepared, molecules, GROUPS)
-    groups = dealt.group[dealt.places(prepared.blocks[molecules])]
+    groups = dealt.group[dealt.places(prepared.inchikey14[molecules])]
     if len(np.unique(groups)) < 2:
         raise RunError(
             f"{prepared.folder}: --offset prior is learned from molecules of another structure "

@@ -76,7 +76,7 @@ def test_the_analogs_read_the_very_arrays_of_the_library(bundle: Bundle) -> None
 
 def test_molecules_of_the_library_are_in_the_box(bundle: Bundle, small: Prepared) -> None:
     train = np.unique(small.molecule[small.in_fold("train")])
-    assert {small.blocks[each].decode() for each in train} == set(bundle.molecules.places)
+    assert {small.inchikey14[each].decode() for each in train} == set(bundle.molecules.places)
     assert bundle.library.molecules["inchikey"].to_pylist()[0] in bundle.molecules.places
     assert np.allclose(bundle.molecules.masses, np.sort(small.masses[train]), atol=1e-6)
     assert bundle.names == {}

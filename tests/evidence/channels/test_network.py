@@ -30,8 +30,8 @@ def test_its_score_is_what_the_run_predicts(
 def test_it_says_which_molecules_it_was_trained_on(trained, small, lessons) -> None:
     learned = Network(NetworkOptions(str(trained("emb-cos").folder))).learn(lessons)
     train, val = (np.unique(small.molecule[small.in_fold(fold)]) for fold in ("train", "val"))
-    assert set(learned.blocks) == set(small.blocks[train])
-    assert not set(learned.blocks) & set(small.blocks[val])
+    assert set(learned.blocks) == set(small.inchikey14[train])
+    assert not set(learned.blocks) & set(small.inchikey14[val])
     assert learned.facts["sees_spectrum"]
 
 

@@ -12,8 +12,8 @@ def test_every_spectrum_is_of_another_molecule_that_is_nearest(small: Prepared) 
     queries = small.in_fold("train")
     found = swapped(small, queries)
     groups = groups_from(small, np.unique(small.molecule[queries]), 1)
-    cluster = groups.cluster[groups.places(small.blocks[small.molecule[queries]])]
-    own = groups.cluster[groups.places(small.blocks[small.molecule[found]])]
+    cluster = groups.cluster[groups.places(small.inchikey14[small.molecule[queries]])]
+    own = groups.cluster[groups.places(small.inchikey14[small.molecule[found]])]
     assert (own != cluster).all()
     mz = small.precursor_mz
     for place, (query, other) in enumerate(zip(queries, found, strict=True)):

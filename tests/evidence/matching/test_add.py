@@ -9,7 +9,7 @@ from mzseek.core.errors import CacheError, DatabaseError, WriteError
 from mzseek.database import Database
 from mzseek.datasets.bands import set_bands
 from mzseek.datasets.extra_lists import add_negatives
-from mzseek.datasets.layout import SAME_BLOCK, SAME_FINGERPRINT
+from mzseek.datasets.layout import SAME_FINGERPRINT, SAME_INCHIKEY
 from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
@@ -46,7 +46,7 @@ def test_lists_have_the_truth_once_among_others_of_its_mass(folder: Path, store:
     assert found
     places = []
     for molecule, (members, marks) in found.items():
-        assert sorted(marks) == [0] * (len(marks) - 1) + [SAME_FINGERPRINT | SAME_BLOCK]
+        assert sorted(marks) == [0] * (len(marks) - 1) + [SAME_FINGERPRINT | SAME_INCHIKEY]
         truth = members[int(np.argmax(marks))]
         assert truth == molecule  # all are written as the store writes them
         assert len(set(members)) == len(members) >= 5
@@ -55,7 +55,7 @@ def test_lists_have_the_truth_once_among_others_of_its_mass(folder: Path, store:
         bits = prepared.fingerprint_rows(np.array(members)).toarray()
         alike = (bits == bits[int(np.argmax(marks))]).all(axis=1)
         assert alike.sum() == 1
-        blocks = prepared.blocks[members].tolist()
+        blocks = prepared.inchikey14[members].tolist()
         assert len(set(blocks)) == len(blocks)
         places.append(np.argmax(marks) / (len(marks) - 1))
     assert 0.3 < np.mean(places) < 0.7

@@ -15,7 +15,7 @@ from mzseek.cli.output import counted, plain, print_json, say, show_rejects, wat
 from mzseek.core.errors import DatabaseError
 
 if TYPE_CHECKING:
-    from mzseek.database import Database, Found
+    from mzseek.database import Database, Matches
     from mzseek.database.search import Query
 
 
@@ -75,7 +75,7 @@ def search(
     elif inchikey is not None:
         write_molecules(sys.stdout, [opened.by_key(inchikey).table])
     elif like is not None:
-        write_molecules(sys.stdout, [opened.by_likeness(like, top).table], ("similarity",))
+        write_molecules(sys.stdout, [opened.by_similarity(like, top).table], ("similarity",))
     else:
         queries, rejects = _queries(mass, masses, precursor, adduct)
         _answer_all(opened, queries, ppm, capping)
@@ -152,7 +152,7 @@ def _answer_all(
 ) -> None:
     from mzseek.database.search import ANSWERED, answer
 
-    cut: list[Found] = []
+    cut: list[Matches] = []
     empty = 0
 
     def tables() -> Iterator[Any]:
@@ -170,7 +170,7 @@ def _answer_all(
         _tell(f"{empty:,} of {len(queries):,} questions found nothing")
 
 
-def _tell_capped(cut: "list[Found]") -> None:
+def _tell_capped(cut: "list[Matches]") -> None:
     cut = [answer for answer in cut if answer.capped]
     if cut:
         shown, total = sum(map(len, cut)), sum(answer.total for answer in cut)

@@ -32,9 +32,9 @@ def some_lists() -> ListScores:
 def cases(fitted_run: Run, small: Prepared, bundle_folder: Path) -> list[Case]:
     library = references_from(small, small.in_fold("train"), {}).library(Path("here"))
     rows = [
-        {"key": small.blocks[at].decode(), "smiles": small.smiles[at], "formula": "",
+        {"key": small.inchikey14[at].decode(), "smiles": small.smiles[at], "formula": "",
          "mass": float(small.masses[at]), "sources": [], "identifiers": [], "names": []}
-        for at in range(small.own_molecules)
+        for at in range(small.base_molecules)
     ]  # fmt: skip
     molecules = BundledMolecules(molecule_table(rows))
     fitted = Fitted.open(fitted_run)

@@ -58,8 +58,8 @@ def test_lists_hold_their_molecule(fitted_run: Run, small: Prepared) -> None:
     lists = usable_lists(fitted_run, small, "test", "mass")
     ends = np.cumsum(lists.counts)
     assert (np.add.reduceat(lists.identity, ends - lists.counts) == 1).all()
-    blocks = small.blocks[lists.candidates[lists.identity > 0]]
-    assert blocks.tolist() == small.blocks[lists.molecule].tolist()
+    blocks = small.inchikey14[lists.candidates[lists.identity > 0]]
+    assert blocks.tolist() == small.inchikey14[lists.molecule].tolist()
 
 
 def measured(small: Prepared) -> tuple[np.ndarray, Groups]:

@@ -53,7 +53,7 @@ def test_it_has_learned_from_the_train_fold_and_is_on_the_card(
 ) -> None:
     prior = bundle.prior
     assert prior is not None
-    train = np.unique(small.blocks[small.molecule[small.in_fold("train")]])
+    train = np.unique(small.inchikey14[small.molecule[small.in_fold("train")]])
     assert prior.learned.blocks.tolist() == train.tolist()
     card = bundle.card["prior"]
     assert card["weights"] == prior.weights
@@ -80,7 +80,9 @@ def test_it_can_learn_once_more_from_all_folds(
 ) -> None:
     made = make_prior(fitted_run, small, bundle.confidence, FitOptions(), FOLDS, jobs=1)
     assert made is not None
-    assert made.prior.learned.blocks.tolist() == np.unique(small.blocks[small.molecule]).tolist()
+    assert (
+        made.prior.learned.blocks.tolist() == np.unique(small.inchikey14[small.molecule]).tolist()
+    )
     assert made.prior.weights == bundle.card["prior"]["weights"]  # fitted before that
     assert made.measured == bundle.card["prior"]["with"]
 

@@ -12,7 +12,7 @@ from mzseek.runs.run import Run
 def test_they_have_learned_from_all_folds(fitted_run: Run, small: Prepared) -> None:
     fitted = Fitted.open(fitted_run)
     again = relearn(fitted, small, FitOptions(), most_peaks=50, jobs=1)
-    measured = np.unique(small.blocks[small.molecule])
+    measured = np.unique(small.inchikey14[small.molecule])
     analogs = [channel.name for channel in again.channels].index("analogs")
     assert again.learned[analogs].blocks.tolist() == measured.tolist()
     assert len(again.learned[analogs].arrays["precursors"]) == len(small)
