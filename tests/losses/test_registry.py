@@ -1,10 +1,10 @@
 import inspect
+from dataclasses import asdict as plain
 from dataclasses import fields
 
 import pytest
 
 from mzseek.core.errors import LossError
-from mzseek.core.registry import plain
 from mzseek.losses import LOSSES, loss_named
 from mzseek.metrics import METRICS
 from mzseek.models import SCORERS

@@ -1,11 +1,12 @@
 import json
 import subprocess
 import sys
+from dataclasses import asdict as plain
 
 import pytest
 
 from mzseek.core.errors import ModelError, MzseekError
-from mzseek.core.registry import ComponentConfig, plain
+from mzseek.core.registry import ComponentConfig
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS, SCORERS, ModelSpec, encoder_part, scorer_part
 from mzseek.runs.run import Description, model_as_text, model_from_text

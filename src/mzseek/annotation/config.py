@@ -9,7 +9,7 @@ from typing import Any
 from mzseek.annotation.features import Tolerance
 from mzseek.annotation.hypotheses import Ions
 from mzseek.annotation.prior import LEARNED
-from mzseek.core.errors import AnnotationError, has
+from mzseek.core.errors import AnnotationError, is_installed
 from mzseek.io import StrPath
 
 NO_PRIOR = "none"
@@ -123,7 +123,7 @@ def larger_databases() -> tuple[str, ...]:
 
     PubChem is not among them: its files have to be downloaded by other means.
     """
-    install = "" if has("pyopenms") else "pip install pyopenms && "
+    install = "" if is_installed("pyopenms") else "pip install pyopenms && "
     return (f"{install}{_MADE_BY['hmdb']}", "mzseek database build YOUR-LIST.csv --out mine")
 
 

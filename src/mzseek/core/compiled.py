@@ -1,12 +1,12 @@
 """Compile functions with numba, or leave them as plain Python where compiling does not pay.
 
-To compile all kernels takes some 15 seconds, once: numba keeps what it has made. For a handful of
-spectra plain Python is ready sooner, and gives the same numbers, to the last bit. So a command that
-is asked for little calls `disable_compilation` before it loads any kernel.
+Compiling all kernels takes some 15 seconds, once: numba caches machine code on disk. For a handful
+of spectra plain Python is ready sooner and gives the same numbers, to the last bit. So a command
+with little work calls `disable_compilation` before it loads any kernel.
 
-To keep that so, a kernel whose result is written adds floats one after the other: numpy and numba
-order the terms of ``.sum()`` differently. Exponentials and logarithms are taken outside of it, by
-numpy, and single precision is made double first, since the two promote types differently.
+To keep results equal, a kernel whose result is written adds floats one after the other (numpy and
+numba order the terms of ``.sum()`` differently), takes exponentials and logarithms outside, by
+numpy, and makes single precision double first, since the two promote types differently.
 """
 
 import contextlib
@@ -18,50 +18,42 @@ from typing import TypeVar, cast
 F = TypeVar("F", bound=Callable[..., object])
 
 _plain = False
-# A kernel that everything needs: where its machine code is kept, that of the others is too.
+# A kernel that every command needs: where its machine code is cached, that of the others is too.
 _KERNEL = Path(__file__).parents[1] / "fragments" / "fragmentation.py"
 
 
 def compiled(function: F) -> F:
-    """The function as machine code, which lets go of Python's lock and is kept on disk.
-
-    Where no folder can be written, numba refuses to keep it: then each process compiles anew.
-    """
+    """Compile a function without the GIL, cached on disk where a folder can be written."""
     if _plain:
         return function
     from numba import njit
 
     try:
-        made = njit(nogil=True, cache=_has_cache_folder())(function)
-    except RuntimeError:
-        made = njit(nogil=True)(function)
-    return cast(F, made)
+        return cast(F, njit(nogil=True, cache=_has_cache_folder())(function))
+    except RuntimeError:  # numba refuses to cache here
+        return cast(F, njit(nogil=True)(function))
 
 
 def _has_cache_folder() -> bool:
-    """Whether there is a folder for machine code.
-
-    Where neither the package nor the user's home gives one, numba would make a folder named ``~``
-    in the current one.
-    """
+    """Whether there is a cache folder; without one numba would make a folder named ``~`` here."""
     named = "NUMBA_CACHE_DIR" in os.environ or "XDG_CACHE_HOME" in os.environ
     has_home = os.path.isabs(os.path.expanduser("~"))
     return named or has_home or os.access(Path(__file__).parent, os.W_OK)
 
 
 def disable_compilation() -> None:
-    """Leave functions that are loaded from now on in this process as they are."""
+    """Leave functions that are loaded from now on in this process as plain Python."""
     global _plain
     _plain = True
 
 
 def is_plain() -> bool:
-    """Whether functions are left as they are: then what loops in them should be numpy's."""
+    """Whether compilation is disabled: then loops should be numpy's."""
     return _plain
 
 
 def has_compiled_cache() -> bool:
-    """Whether an earlier process has compiled the kernels, so that they need only be loaded."""
+    """Whether an earlier process has compiled the kernels."""
     named = os.environ.get("NUMBA_CACHE_DIR")
     folders = [_KERNEL.parent / "__pycache__"]
     with contextlib.suppress(RuntimeError):  # a user without a home

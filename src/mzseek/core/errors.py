@@ -4,17 +4,11 @@ from importlib.util import find_spec
 
 
 class MzseekError(Exception):
-    """Anything that the user can mend: the message says how."""
+    """An error that the user can fix; the message says how."""
 
 
 class InputError(MzseekError):
-    """A file that is missing, empty, broken or of another kind than it should be.
-
-    Attributes
-    ----------
-    where, reason : str
-        The file, and what is wrong with it; the message is both.
-    """
+    """A file (``where``) that is missing, empty, broken or of another kind, and the ``reason``."""
 
     def __init__(self, where: object, reason: str) -> None:
         super().__init__(f"{where}: {reason}")
@@ -22,7 +16,7 @@ class InputError(MzseekError):
         self.reason = reason
 
     def __reduce__(self) -> tuple[type["InputError"], tuple[str, str]]:
-        """Both parts, so that it can come back from another process."""
+        """Pickle both parts, so that it can be raised again in another process."""
         return type(self), (self.where, self.reason)
 
 
@@ -31,7 +25,7 @@ class WriteError(InputError):
 
 
 class BusyError(MzseekError):
-    """Something that another process is writing at this moment."""
+    """An output that another process is writing."""
 
 
 class KilledError(MzseekError):
@@ -91,7 +85,7 @@ class RunError(MzseekError):
 
 
 class EvidenceError(MzseekError):
-    """A channel that is unknown, damaged or asked in vain, or a fit that would be unfair."""
+    """A channel that is unknown, damaged or has no score, or a fit that would leak the truth."""
 
 
 class BundleError(MzseekError):
@@ -103,7 +97,7 @@ class ExperimentError(MzseekError):
 
 
 class AnnotationError(MzseekError):
-    """A feature that cannot be answered, or options of annotation that do not fit together."""
+    """A feature that cannot be annotated, or options of annotation that do not fit together."""
 
 
 # The package that is imported, and the extra that installs it.
@@ -122,11 +116,11 @@ EXTRAS = {
 
 
 class MissingExtra(MzseekError, ImportError):
-    """Something that the base install cannot do: the message names what to install."""
+    """An optional dependency that is not installed; the message says how to install it."""
 
 
-def has(package: str) -> bool:
-    """Whether a package is installed; it is not loaded."""
+def is_installed(package: str) -> bool:
+    """Whether a package is installed; it is not imported."""
     try:
         return find_spec(package) is not None
     except ValueError:  # it has been put among the loaded modules by hand
@@ -134,30 +128,6 @@ def has(package: str) -> bool:
 
 
 def require(package: str, what: str) -> None:
-    """Refuse what a missing package is needed for.
-
-    Parameters
-    ----------
-    package : str
-        A name in `EXTRAS`.
-    what : str
-        What it is needed for, as the message begins.
-
-    Raises
-    ------
-    MissingExtra
-        It is not installed.
-    """
-    if not has(package):
-        raise MissingExtra(install_hint(package, what))
-
-
-def install_hint(package: str, what: str) -> str:
-    """The line that says what to install.
-
-    Examples
-    --------
-    >>> install_hint("torch", "training")
-    "training needs torch: pip install 'mzseek[train]'"
-    """
-    return f"{what} needs {package}: pip install 'mzseek[{EXTRAS[package]}]'"
+    """Raise `MissingExtra` if a package of `EXTRAS`, needed for ``what``, is not installed."""
+    if not is_installed(package):
+        raise MissingExtra(f"{what} needs {package}: pip install 'mzseek[{EXTRAS[package]}]'")

@@ -1,4 +1,8 @@
-"""Registries of components chosen by name, and the options of each component."""
+"""Registries of components chosen by name, and the options of each component.
+
+Options are dataclasses checked here, not pydantic models: importing pydantic would take half of the
+start-up time of ``mzseek --help``.
+"""
 
 import dataclasses
 import importlib
@@ -12,48 +16,32 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 FOLDS = ("train", "val", "test")
-
-# Data sets that can be downloaded.
-PUBLIC_SETS = ("massspecgym",)
-
-# What equal scores mean for a hit, and when a candidate is the truth.
-Ties = Literal["expected", "optimistic", "pessimistic"]
+PUBLIC_SETS = ("massspecgym",)  # data sets that can be downloaded
+Ties = Literal["expected", "optimistic", "pessimistic"]  # what equal scores mean for a hit
 TIES: tuple[Ties, ...] = get_args(Ties)
-IDENTITIES = ("fingerprint", "inchikey")
-
-# What spectra may have in common that are scored together.
-TOGETHER = ("molecule",)
-
-# What a molecule and its candidates are equal in: lists are drawn, and negatives mined, by it.
-EQUAL_IN = ("mass", "formula")
-# Which of the mined negatives are kept.
-MINED = ("hardest", "random")
-
+IDENTITIES = ("fingerprint", "inchikey")  # when a candidate is the truth
+TOGETHER = ("molecule",)  # what spectra that are scored together have in common
+EQUAL_IN = ("mass", "formula")  # what a molecule shares with its candidates and negatives
+MINED = ("hardest", "random")  # which of the mined negatives are kept
 # Similarities of a predicted fingerprint that candidates can be ranked by.
 RANKED_BY = ("cosine", "tanimoto", "soft-tanimoto", "minmax-tanimoto")
 
-
 T = TypeVar("T")
 
-_WORDS = {
+_TYPE_NAMES = {
     int: "a whole number",
     float: "a number",
     bool: "true or false",
     str: "a text",
     NoneType: "nothing",
 }
-_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 def choose(
     registry: Mapping[str, T], name: str, what: str, error: type[Exception] = ValueError
 ) -> T:
-    """What a registry holds under a name.
-
-    Raises
-    ------
-    error
-        There is none of that name; the message lists those there are.
+    """Return the entry of a registry; an unknown name is refused with a list of the known ones.
 
     Examples
     --------
@@ -68,26 +56,19 @@ def choose(
 def check_name(
     names: Collection[str], name: object, what: str, error: type[Exception] = ValueError
 ) -> None:
-    """Refuse a name that is none of the known ones, with the list of those."""
+    """Raise ``error`` with the list of known names if ``name`` is none of them."""
     if not isinstance(name, str) or name not in names:
-        shown = repr(name)
-        shown = shown if len(shown) <= 80 else f"{shown[:79]}…"
-        raise error(f"{what} {shown} is unknown, expected one of: {', '.join(names)}")
+        raise error(f"{what} {_short(name, 80)} is unknown, expected one of: {', '.join(names)}")
 
 
 def load(code: str) -> Any:
-    """What stands in a module under a name, ``module:name``; it is imported now, not before."""
+    """Import and return ``module:name``."""
     module, _, name = code.partition(":")
     return getattr(importlib.import_module(module), name)
 
 
 class LazyRegistry(Mapping[str, T]):
-    """A registry of names and of where the code of each stands: loaded when it is asked for.
-
-    Parameters
-    ----------
-    code : mapping of str to str
-        ``module:name`` by name.
+    """Registry of ``module:name`` strings whose entries are imported when first used.
 
     Examples
     --------
@@ -100,9 +81,8 @@ class LazyRegistry(Mapping[str, T]):
         self.code = dict(code)
 
     def __getitem__(self, name: str) -> T:
-        """What stands there; importing a module twice costs nothing."""
-        part: T = load(self.code[name])
-        return part
+        component: T = load(self.code[name])
+        return component
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.code)
@@ -111,20 +91,17 @@ class LazyRegistry(Mapping[str, T]):
         return len(self.code)
 
 
-def lazy_package(room: str) -> Callable[[str], Any]:
-    """What makes a room's names importable without loading them: its ``__getattr__``.
-
-    They stand in the room's module ``public``, which is imported when one of them is first used.
-    """
+def lazy_package(package: str) -> Callable[[str], Any]:
+    """Return a ``__getattr__`` that imports the names of ``package.public`` on first use."""
 
     def find(name: str) -> Any:
         if not name.startswith("__"):
-            offered = importlib.import_module(f"{room}.public")
-            if name in offered.__all__:
-                value = getattr(offered, name)
-                setattr(sys.modules[room], name, value)
+            public = importlib.import_module(f"{package}.public")
+            if name in public.__all__:
+                value = getattr(public, name)
+                setattr(sys.modules[package], name, value)
                 return value
-        raise AttributeError(f"module {room!r} has no attribute {name!r}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return find
 
@@ -140,19 +117,10 @@ def option(
     among: Collection[str] | None = None,
     finite: bool = True,
 ) -> Any:
-    """A field of an options dataclass.
+    """Declare a field of an options dataclass.
 
-    Parameters
-    ----------
-    default : any
-    meaning : str
-        What it is, in a few words, for people.
-    least, above, most, below : float, optional
-        Its range: with the end (``least``, ``most``) or without (``above``, ``below``).
-    among : collection of str, optional
-        The names that it can have.
-    finite : bool
-        Must it be a finite number?
+    Its range includes ``least`` and ``most`` and excludes ``above`` and ``below``; ``among`` lists
+    the names that it can have; ``finite=False`` allows infinity. ``meaning`` is for people.
     """
     bounds = {"least": least, "above": above, "most": most, "below": below, "finite": finite}
     return field(default=default, metadata={"meaning": meaning, "among": among, **bounds})
@@ -160,27 +128,20 @@ def option(
 
 @dataclass(frozen=True)
 class NoOptions:
-    """The options of a part that has none."""
+    """Options of a component that has none."""
 
 
 def options_from(
     kind: type[T], given: Mapping[str, Any], whose: str, error: type[Exception] = ValueError
 ) -> T:
-    """Options from plain data: what is missing has its default.
+    """Make an options dataclass from plain data; what is missing has its default.
 
-    Parameters
-    ----------
-    kind : type
-        A dataclass of options.
-    given : mapping of str to plain data
-    whose : str
-        The part, as messages call it: ``loss focal``; may be empty.
-    error : type of exception
+    ``whose`` names the component in messages (``loss focal``) and may be empty.
 
     Raises
     ------
     error
-        One is unknown, of another type, or out of its range.
+        An option is unknown, of another type, or out of its range.
 
     Examples
     --------
@@ -194,15 +155,14 @@ def options_from(
     ValueError: loss focal: option 'delta' is unknown, expected one of: gamma
     """
     hints = get_type_hints(kind)
-    fields = {each.name: each for each in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    taken: dict[str, Any] = {}
     before = f"{whose}: " if whose else ""
+    values: dict[str, Any] = {}
     for name, value in given.items():
-        _check_option(fields, name, before, error)
-        taken[name] = _typed(value, hints[name], f"{before}{name}", error)
-    made = kind(**taken)
-    check_ranges(made, error, before)
-    return made
+        _check_option(hints, name, before, error)
+        values[name] = _typed(value, hints[name], f"{before}{name}", error)
+    options = kind(**values)
+    check_ranges(options, error, before)
+    return options
 
 
 def _check_option(names: Collection[str], name: str, before: str, error: type[Exception]) -> None:
@@ -214,21 +174,21 @@ def _check_option(names: Collection[str], name: str, before: str, error: type[Ex
 def check_ranges(options: Any, error: type[Exception] = ValueError, before: str = "") -> None:
     """Refuse values that are out of their ranges; ``before`` begins the message."""
     for entry in dataclasses.fields(options):
-        value, facts = getattr(options, entry.name), entry.metadata
-        if value is None or not facts:
+        value, limits = getattr(options, entry.name), entry.metadata
+        if value is None or not limits:
             continue
-        if facts["among"] is not None:
-            check_name(facts["among"], value, f"{before}{entry.name}", error)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            fault = _out_of_range(value, facts)
-            if fault:
-                raise error(f"{before}{entry.name} is {_short(value)}, expected {fault}")
+        if limits["among"] is not None:
+            check_name(limits["among"], value, f"{before}{entry.name}", error)
+            continue
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if is_number and (expected := _expected_range(value, limits)):
+            raise error(f"{before}{entry.name} is {_short(value)}, expected {expected}")
 
 
 def option_from_text(
     kind: type[Any], name: str, text: str, whose: str, error: type[Exception] = ValueError
 ) -> Any:
-    """The value of one option, as a person writes it on the command line.
+    """Parse one option as written on the command line.
 
     Examples
     --------
@@ -243,36 +203,31 @@ def option_from_text(
     """
     hints = get_type_hints(kind)
     _check_option(hints, name, f"{whose}: ", error)
-    kinds = _kinds(hints[name])
+    types = _types(hints[name])
     try:
-        if NoneType in kinds and text.lower() in ("", "none"):
+        if NoneType in types and text.lower() in ("", "none"):
             return None
-        if bool in kinds:
-            return _TRUTH[text.lower()]
-        if int in kinds:
+        if bool in types:
+            return _BOOLEANS[text.lower()]
+        if int in types:
             return int(text)
-        if float in kinds:  # temperatures are told, and given, as 1/64
+        if float in types:  # temperatures are written as 1/64
             return float(Fraction(text)) if "/" in text else float(text)
         return text
     except (KeyError, ValueError, ZeroDivisionError, OverflowError):
-        raise error(f"{whose}: {name} is {_short(text)}, expected {_words(kinds)}") from None
-
-
-def plain(options: Any) -> dict[str, Any]:
-    """Options as plain data, all of them written out."""
-    return dataclasses.asdict(options)
+        raise error(f"{whose}: {name} is {_short(text)}, expected {_type_names(types)}") from None
 
 
 def described(kind: type[Any]) -> list[tuple[str, str, str]]:
-    """Name, default and meaning of each option, for people."""
+    """Return name, default and meaning of each option."""
     return [
-        (entry.name, _default(entry.default), str(entry.metadata.get("meaning", "")))
+        (entry.name, _value_text(entry.default), str(entry.metadata.get("meaning", "")))
         for entry in dataclasses.fields(kind)
     ]
 
 
 def format_options(options: Any) -> list[tuple[str, str]]:
-    """Name and value of each option, as people write them; what is off or not given is left out.
+    """Return name and value of each option as people write them, without those that are off.
 
     Examples
     --------
@@ -283,14 +238,11 @@ def format_options(options: Any) -> list[tuple[str, str]]:
     >>> format_options(Listwise()), format_options(Listwise(4.0, True))
     ([('temperature', '1/256')], [('temperature', '4.0'), ('pairwise', 'true')])
     """
-    return [
-        (name, _default(value))
-        for name, value in plain(options).items()
-        if value is not None and value is not False
-    ]
+    values = dataclasses.asdict(options).items()
+    return [(name, _value_text(v)) for name, v in values if v is not None and v is not False]
 
 
-def _default(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, float) and 0 < value < 0.1 and (1 / value).is_integer():
         return f"1/{1 / value:g}"  # temperatures are powers of two
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -298,39 +250,27 @@ def _default(value: Any) -> str:
 
 @dataclass(frozen=True)
 class ComponentConfig:
-    """One part of a whole: its name, and its options, complete.
-
-    Attributes
-    ----------
-    name : str
-    options : frozen dataclass
-    """
+    """Name of a component and its complete options (a frozen dataclass)."""
 
     name: str
     options: Any = NoOptions()
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data: ``{"name": …, "options": {…}}``."""
-        return {"name": self.name, "options": plain(self.options)}
+        """Return plain data: ``{"name": …, "options": {…}}``."""
+        return {"name": self.name, "options": dataclasses.asdict(self.options)}
 
     def replace(self, **options: Any) -> "ComponentConfig":
-        """The same with other options."""
+        """Return the same component with other options."""
         return ComponentConfig(self.name, dataclasses.replace(self.options, **options))
 
 
 def component_from(
     registry: Mapping[str, Any], description: Any, what: str, error: type[Exception] = ValueError
 ) -> ComponentConfig:
-    """A part from plain data, ``{"name": …, "options": {…}}``.
+    """Make a component config from plain data, ``{"name": …, "options": {…}}``.
 
-    Parameters
-    ----------
-    registry : mapping of str to kinds
-        Each with ``options``, the dataclass of its options.
-    description : any
-    what : str
-        What it is a registry of, for messages: ``loss``.
-    error : type of exception
+    Entries of the registry have an attribute ``options``, the dataclass of their options; ``what``
+    says in messages what the registry holds (``loss``).
 
     Raises
     ------
@@ -344,48 +284,46 @@ def component_from(
     check_name(registry, name, what, error)
     if not isinstance(given, Mapping):
         raise error(f"{what} {name}: options are {_short(given)}, expected names and values")
-    return ComponentConfig(
-        name, options_from(registry[name].options, given, f"{what} {name}", error)
-    )
+    options = options_from(registry[name].options, given, f"{what} {name}", error)
+    return ComponentConfig(name, options)
 
 
 def _typed(value: Any, hint: Any, what: str, error: type[Exception]) -> Any:
-    """A value of the type that an option has; a whole number is a number, too."""
-    kinds = _kinds(hint)
-    if type(value) in kinds:
+    """Convert numbers (numpy's included) to the type of an option; refuse everything else."""
+    types = _types(hint)
+    if type(value) in types:
         return value
-    if not isinstance(value, bool):  # numpy has numbers of its own
-        if int in kinds and hasattr(value, "__index__"):
+    if not isinstance(value, bool):
+        if int in types and hasattr(value, "__index__"):
             return int(value)
-        if float in kinds and isinstance(value, Real):
+        if float in types and isinstance(value, Real):
             try:
                 return float(value)
-            except OverflowError:  # a whole number beyond all others
+            except OverflowError:  # a whole number of hundreds of digits
                 pass
-    raise error(f"{what} is {_short(value)}, expected {_words(kinds)}")
+    raise error(f"{what} is {_short(value)}, expected {_type_names(types)}")
 
 
-def _kinds(hint: Any) -> tuple[Any, ...]:
+def _types(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) is UnionType else (hint,)
 
 
-def _words(kinds: tuple[Any, ...]) -> str:
-    return " or ".join(_WORDS.get(kind, str(kind)) for kind in kinds)
+def _type_names(types: tuple[Any, ...]) -> str:
+    return " or ".join(_TYPE_NAMES.get(kind, str(kind)) for kind in types)
 
 
-def _out_of_range(value: float, facts: Mapping[str, Any]) -> str | None:
-    """What was expected of a number, if it is something else."""
-    least, above, most, below = (facts[name] for name in ("least", "above", "most", "below"))
+def _expected_range(value: float, limits: Mapping[str, Any]) -> str | None:
+    """Describe the range of a number that is outside of it; None for one inside."""
+    least, above, most, below = (limits[name] for name in ("least", "above", "most", "below"))
     infinite = isinstance(value, float) and not math.isfinite(value)
-    if infinite and (facts["finite"] or value != math.inf):
+    if infinite and (limits["finite"] or value != math.inf):
         return "a finite number"
-    inside = (
+    if (
         (least is None or value >= least)
         and (above is None or value > above)
         and (most is None or value <= most)
         and (below is None or value < below)
-    )
-    if inside:
+    ):
         return None
     low = f"{least:g}" if least is not None else f"more than {above:g}" if above is not None else ""
     high = f"{most:g}" if most is not None else f"less than {below:g}" if below is not None else ""
@@ -394,9 +332,9 @@ def _out_of_range(value: float, facts: Mapping[str, Any]) -> str | None:
     return f"{low} to {high}" if low else (f"at most {high}" if most is not None else high)
 
 
-def _short(value: Any) -> str:
+def _short(value: Any, length: int = 60) -> str:
     try:
         text = repr(value)
     except ValueError:  # a number of thousands of digits
         return "a number beyond reason"
-    return text if len(text) <= 60 else f"{text[:59]}…"
+    return text if len(text) <= length else f"{text[: length - 1]}…"

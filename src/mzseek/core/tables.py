@@ -13,21 +13,14 @@ from typing import Any
 from mzseek.core.errors import require
 from mzseek.core.text import visible
 
-_MOST_SHOWN = 60  # rows of a page or a terminal; a data frame has all
+_MAX_SHOWN = 60  # rows of a page or a terminal; a data frame has all
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length.
+    """Columns of equal length, with a title above.
 
-    Attributes
-    ----------
-    columns : mapping of str to sequence
-        Values by name, as they are.
-    title : str
-        Above the table where people see it.
-    percent : frozenset of str
-        Columns of fractions that people read in percent.
+    Values are as measured; ``percent`` names the columns of fractions that people read in percent.
 
     Examples
     --------
@@ -49,18 +42,12 @@ class Table:
         return len(next(iter(self.columns.values()), ()))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Rows, each as a dict."""
+        """Iterate over rows, each as a dict."""
         for values in zip(*self.columns.values(), strict=True):
             yield dict(zip(self.columns, values, strict=True))
 
     def to_frame(self) -> Any:
-        """A pandas data frame of the values as they are.
-
-        Raises
-        ------
-        MissingExtra
-            pandas is not installed.
-        """
+        """Return a pandas data frame of the values as they are."""
         require("pandas", "a data frame")
         import pandas
 
@@ -93,25 +80,25 @@ class Table:
 
     def _cells(self) -> list[list[str]]:
         shown = [
-            [_text(value, name in self.percent) for value in values[:_MOST_SHOWN]]
+            [_text(value, name in self.percent) for value in values[:_MAX_SHOWN]]
             for name, values in self.columns.items()
         ]
         return [list(row) for row in zip(*shown, strict=True)]
 
     def _rest(self) -> list[str]:
-        more = len(self) - _MOST_SHOWN
+        more = len(self) - _MAX_SHOWN
         return [f"{more:,} more rows: to_frame() has them all"] if more > 0 else []
 
 
 class Tabular(ABC):
-    """A result that is read as a table."""
+    """Base of results that are shown as a table."""
 
     @abstractmethod
     def to_table(self) -> Table:
-        """The result as a table."""
+        """Return the result as a table."""
 
     def to_frame(self) -> Any:
-        """The result as a pandas data frame."""
+        """Return the result as a pandas data frame."""
         return self.to_table().to_frame()
 
     def _repr_html_(self) -> str:
@@ -119,8 +106,8 @@ class Tabular(ABC):
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:
-    given = [value for value in values if value is not None]
-    return bool(given) and not any(isinstance(v, bool | str) for v in given)
+    present = [value for value in values if value is not None]
+    return bool(present) and not any(isinstance(v, bool | str) for v in present)
 
 
 def _text(value: Any, percent: bool) -> str:

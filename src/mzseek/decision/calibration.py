@@ -8,12 +8,10 @@ import numpy.typing as npt
 from scipy.optimize import minimize, minimize_scalar
 
 from mzseek.core.errors import DecisionError
-from mzseek.core.ragged import Ragged, Words, read_labels, read_values
+from mzseek.core.ragged import Ragged, read_labels, read_values
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-_WORDS = Words(DecisionError)
 
 
 def checked_lists(values: npt.ArrayLike, counts: npt.ArrayLike, name: str) -> tuple[Floats, Ragged]:
@@ -24,12 +22,12 @@ def checked_lists(values: npt.ArrayLike, counts: npt.ArrayLike, name: str) -> tu
     DecisionError
         A list is empty, the lengths do not fit, or a value is not finite.
     """
-    return read_values(values, counts, name, _WORDS, np.float64)
+    return read_values(values, counts, name, DecisionError, np.float64)
 
 
 def checked_labels(labels: npt.ArrayLike, lists: Ragged) -> npt.NDArray[np.bool_]:
     """Labels of candidates, of which each list has at least one."""
-    return read_labels(labels, lists, _WORDS)
+    return read_labels(labels, lists, DecisionError)
 
 
 def list_weights(groups: Any, count: int) -> Floats:

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, hstack
 
 from mzseek.chem.molecules import DESCRIPTORS
 from mzseek.core.errors import EvidenceError
-from mzseek.core.ragged import Words, read_labels, read_values
+from mzseek.core.ragged import read_labels, read_values
 from mzseek.core.registry import option
 from mzseek.evidence.channel import Channel, ChannelState, Features
 from mzseek.evidence.queries import Lists, Molecules, TrainingSet, in_order
@@ -21,7 +21,6 @@ from mzseek.parallel.engine import Progress, silent
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 STRENGTHS = (0.3, 0.1, 0.03, 0.01, 0.003)  # of the penalty, to choose among
-_WORDS = Words(EvidenceError)
 _STEPS, _KEPT = 200, 20  # of L-BFGS
 
 
@@ -146,10 +145,10 @@ def fit_blind(
         raise EvidenceError(f"the penalty is {l2}, expected above 0")
     member = np.arange(rows.shape[0]) if members is None else np.asarray(members, np.int64)
     fixed = np.zeros(len(member)) if offsets is None else offsets
-    start, lists = read_values(fixed, counts, "offsets", _WORDS, np.float64)
+    start, lists = read_values(fixed, counts, "offsets", EvidenceError, np.float64)
     if len(member) != lists.total or member.min() < 0 or member.max() >= rows.shape[0]:
         raise EvidenceError(f"members are no {lists.total:,} places in {rows.shape[0]:,} rows")
-    truth = read_labels(labels, lists, _WORDS)
+    truth = read_labels(labels, lists, EvidenceError)
     scale = _scales(rows)
     columns = csr_array(rows.T)  # twice as fast to multiply with as the view
 
@@ -171,8 +170,8 @@ def log_probability(scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.Ar
     >>> log_probability([0.0, 0.0], [2], [True, False]).round(3).tolist()
     [-0.693]
     """
-    values, lists = read_values(scores, counts, "scores", _WORDS, np.float64)
-    return truth_slope(values, lists, read_labels(labels, lists, _WORDS))[1]
+    values, lists = read_values(scores, counts, "scores", EvidenceError, np.float64)
+    return truth_slope(values, lists, read_labels(labels, lists, EvidenceError))[1]
 
 
 def _scales(rows: csr_array) -> Floats:

@@ -9,13 +9,12 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 
 from mzseek.core.errors import EvidenceError
-from mzseek.core.ragged import Ragged, Words, read_labels
+from mzseek.core.ragged import Ragged, read_labels
 from mzseek.core.tables import Table, Tabular
 from mzseek.evidence.queries import MODES, LabelledQueries
 from mzseek.io.manifest import check_fields
 
 Floats = npt.NDArray[np.float64]
-_WORDS = Words(EvidenceError)
 _MOST_STEPS = 500
 
 
@@ -63,7 +62,7 @@ def fit_logit(
         raise EvidenceError(
             f"counts add up to {lists.total}, but there are {features.shape[0]} candidates"
         )
-    truth = read_labels(labels, lists, _WORDS)
+    truth = read_labels(labels, lists, EvidenceError)
     share = np.ones(len(lists)) if weights is None else np.asarray(weights, np.float64)
     if share.shape != (len(lists),) or not share.sum() > 0:
         raise EvidenceError(f"{len(share)} weights for {len(lists)} lists, expected one each")

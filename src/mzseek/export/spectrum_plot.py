@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mzseek.core.errors import has
+from mzseek.core.errors import is_installed
 from mzseek.core.text import visible
 from mzseek.spectra import Spectrum
 
@@ -320,7 +320,7 @@ def plot_sticks(sticks: Sequence[Stick], precursor_mz: float, title: str, below:
     below : str
         What the reference spectrum is; empty for a plot without one.
     """
-    draw = _figure if has("matplotlib") else _svg
+    draw = _figure if is_installed("matplotlib") else _svg
     return draw(sticks, precursor_mz, visible(title), visible(below))
 
 

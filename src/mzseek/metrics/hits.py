@@ -17,26 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.core.errors import MetricError
-from mzseek.core.ragged import Words, read_labels, read_values
+from mzseek.core.ragged import read_labels, read_values
 from mzseek.core.registry import TIES, Ties, check_name
 
 Values = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
-
-_WORDS = Words(
-    MetricError,
-    dimensions="{which} have {dimensions} dimensions, expected 1",
-    whole="counts are of type {dtype}, expected whole numbers",
-    none=None,
-    empty="query {list} has {count} candidates, expected at least 1{more}",
-    length="{length:,} {name} for counts that sum to {total:,}",
-    numbers="{name} are of type {dtype}, expected numbers",
-    missing="query {list}, candidate {place}: the score is NaN, expected a number "
-    "({count:,} such in all)",
-    label_length="{length:,} labels for counts that sum to {total:,}",
-    label_values="labels hold other values than True and False, expected a mark for each candidate",
-    unlabelled="query {list} has no labelled candidate, expected at least 1{more}",
-)
 
 
 class RankCounts(NamedTuple):
@@ -165,8 +150,8 @@ def rank_counts(scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayL
     >>> [each.tolist() for each in ranks]
     [[1, 0], [1, 2], [1, 1]]
     """
-    scores, lists = read_values(scores, counts, "scores", _WORDS)
-    labels = read_labels(labels, lists, _WORDS)
+    scores, lists = read_values(scores, counts, "scores", MetricError, allow_no_lists=True)
+    labels = read_labels(labels, lists, MetricError)
     level = lists.repeat_per_list(lists.max(np.where(labels, scores, -np.inf)))
     tied = scores == level
     # No labelled candidate is better than the best labelled one, so these are all unlabelled.

@@ -10,7 +10,7 @@ import typer
 
 from mzseek.cli.commands.prepare import show_prepared
 from mzseek.cli.output import plain, say, show_tradeoff, watched
-from mzseek.core.errors import DatasetError, has
+from mzseek.core.errors import DatasetError, is_installed
 
 if TYPE_CHECKING:
     from mzseek.bundle import Bundle
@@ -49,7 +49,7 @@ def _make(out: Path, seed: int, epochs: int) -> None:
         f"[bold]Look at {plain(out / 'answers' / 'report.html')}[/bold] in a browser: spectra, "
         "molecules, and why."
     )
-    missing = [package for package in _TO_TRAIN if not has(package)]
+    missing = [package for package in _TO_TRAIN if not is_installed(package)]
     if missing:
         say(
             f"\nDone in {time.perf_counter() - start:.0f} s.\n{look}\n"
