@@ -1,8 +1,10 @@
 """Options that several commands share; the names that help texts list come from registries."""
 
-from collections.abc import Collection
+import inspect
+from collections.abc import Callable, Collection
+from dataclasses import Field
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -59,3 +61,34 @@ AsJson = Annotated[
         help="End with a JSON object, alone on standard output.",
     ),
 ]
+
+
+def options_of(kind: type, fields: Collection[Field[Any]]) -> Callable[[Callable[..., None]], Any]:
+    """Add an option to a command for each of these fields of a dataclass, with its own help.
+
+    The command takes them by keyword, as ``**options``.
+    """
+    hints = get_type_hints(kind)
+    added = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=Annotated[hints[field.name], typer.Option(help=field.metadata["meaning"])],
+        )
+        for field in fields
+    ]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = [
+            parameter
+            for parameter in inspect.signature(command).parameters.values()
+            if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+        ]
+        signature = inspect.Signature(
+            [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own] + added
+        )
+        command.__signature__ = signature  # type: ignore[attr-defined]
+        return command
+
+    return decorate

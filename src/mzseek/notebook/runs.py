@@ -208,18 +208,15 @@ def train(
     watch : bool
         Show how far it is, and what it says on the way.
     **options
-        Fields of `mzseek.training.options.TrainingOptions`, such as ``epochs=10``.
+        Fields of `mzseek.training.options.Options`, such as ``epochs=10``.
 
     Returns
     -------
     Run
     """
     require("torch", "training")
-    from mzseek.training import train as training
-    from mzseek.training.options import (
-        Options,  # torch takes a second to load
-        with_protocol,
-    )
+    from mzseek.training import train as training  # torch takes a second to load
+    from mzseek.training.options import Options, with_protocol
 
     opened = prepared if isinstance(prepared, Prepared) else Prepared.open(prepared)
     wanted = with_protocol(Options.of(loss, model, parts, **options), protocol)

@@ -34,19 +34,12 @@ from mzseek.similarity.soft import Target
 from mzseek.training.optimizer import ClippedAdam
 from mzseek.training.options import Options
 from mzseek.training.prior_offset import prior_offsets
-from mzseek.training.state import TrainingOrder, begin, load_state, save_state
+from mzseek.training.state import TrainingOrder, initialise, load_state, save_state
 
 
 @dataclass(frozen=True)
 class Objective:
-    """A loss with its options.
-
-    Attributes
-    ----------
-    loss : Loss
-    options : dataclass
-        Of the kind that the loss has.
-    """
+    """A loss with its options, a dataclass of the kind that the loss has."""
 
     loss: Loss
     options: Any
@@ -56,16 +49,16 @@ class Objective:
     ) -> Tensor:
         """The loss of a batch, a scalar."""
         loss = self.loss
-        read: list[Any] = []
+        arguments: list[Any] = []
         if loss.reads_target:
             if output.logits is None:
                 raise LossError(f"{loss.name} needs a model that predicts a fingerprint")
-            read += [output.logits, target]
+            arguments += [output.logits, target]
         if loss.reads_candidates:
             if output.scores is None or counts is None or labels is None:
                 raise LossError(f"{loss.name} needs candidates")
-            read += [output.scores, counts, labels]
-        result: Tensor = loss.function(*read, **vars(self.options))
+            arguments += [output.scores, counts, labels]
+        result: Tensor = loss.function(*arguments, **vars(self.options))
         return result
 
 
@@ -73,19 +66,19 @@ OffsetOf = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float32]]
 
 
 class Learner:
-    """A model with the loss it is trained for.
+    """A model with its objective and its optimiser.
 
-    Clipping is the optimiser's, and the learning rate is a function of the step, so that there is
+    The optimiser clips gradients, and the learning rate is a function of the step, so that there is
     no state beside weights, moments and the random generator.
 
     Parameters
     ----------
     model : Retriever
-        Where it is to be trained: batches follow it there.
+        On the device where it is to be trained: batches follow it there.
     options : Options
-        Resolved.
+        Complete.
     offset : callable of (spectra), optional
-        A fixed term for each candidate of a batch, in nats, that the loss sees beside the scores.
+        A fixed log-odds term for each candidate of a batch that the loss reads beside the scores.
 
     Attributes
     ----------
@@ -98,7 +91,7 @@ class Learner:
         self.offset = offset
         self.options = options
         self.step = 0
-        self.objective = Objective(options.facts, options.loss.options)
+        self.objective = Objective(options.loss_kind, options.loss.options)
         self.optimizer = ClippedAdam(model.parameters(), lr=options.lr, clip=options.clip)
 
     @property
@@ -109,81 +102,60 @@ class Learner:
     @property
     def setting(self) -> str | None:
         """The candidate lists that a step reads."""
-        return self.options.candidates if self.options.facts.reads_candidates else None
+        return self.options.candidates if self.options.loss_kind.reads_candidates else None
 
     def learn(self, batch: Batch) -> float:
-        """Do one step; returns the loss before it.
-
-        Raises
-        ------
-        RunError
-            The loss is no number.
-        """
+        """Do one step and return the loss before it; RunError if that is no number."""
         loss = self.loss(batch if self.device.type == "cpu" else batch.to(self.device))
         value = float(loss.detach())
         if not math.isfinite(value):
             raise RunError(f"the loss is {value} at step {self.step + 1}; try a smaller --lr")
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        self._set_rate()
+        warmup = self.options.warmup
+        rate = self.options.lr * (min(1.0, (self.step + 1) / warmup) if warmup else 1.0)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
         self.optimizer.step()
         self.step += 1
         return value
 
     def loss(self, batch: Batch) -> Tensor:
         """The loss of a batch, a scalar with gradients."""
-        lists = batch.lists[self.setting] if self.setting else None
-        output = self.model(
-            batch.spectra,
-            lists.rows if lists else None,
-            lists.counts if lists else None,
-        )
-        if lists is not None and self.offset is not None:
-            output = self._with_offset(output, self.offset(batch.queries))
-        return self.objective(
-            output, batch.target, lists.counts if lists else None, lists.labels if lists else None
-        )
-
-    def _with_offset(self, output: Output, offset: npt.NDArray[np.float32]) -> Output:
-        """The output with scores that a loss, dividing by τ, reads as ``score / τ + offset``."""
-        assert output.scores is not None  # there are lists
-        temperature = float(self.options.loss.options.temperature)
-        fixed = torch.from_numpy(offset).to(output.scores)
-        return replace(output, scores=output.scores + temperature * fixed)
-
-    def _set_rate(self) -> None:
-        """Set the learning rate of the step that is about to be done."""
-        warmup = self.options.warmup
-        warm = min(1.0, (self.step + 1) / warmup) if warmup else 1.0
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.options.lr * warm
+        if self.setting is None:
+            return self.objective(self.model(batch.spectra), batch.target, None, None)
+        lists = batch.lists[self.setting]
+        output = self.model(batch.spectra, lists.rows, lists.counts)
+        if self.offset is not None:
+            # A loss divides by τ, and so reads ``score / τ + offset``.
+            temperature = float(self.options.loss.options.temperature)
+            fixed = torch.from_numpy(self.offset(batch.queries)).to(output.scores)
+            output = replace(output, scores=output.scores + temperature * fixed)
+        return self.objective(output, batch.target, lists.counts, lists.labels)
 
 
 # A constant prediction has a spread of 0; trained models of every loss here have more than 0.3.
 COLLAPSED_BELOW = 0.05
 # On MassBank, and on 1,160 spectra of it, a model that starts at zero first learns how frequent
-# each bit is, the same for every spectrum, and tells spectra apart from 0.05 on at the latest; a
-# model that does not by then (iou) never does.
-BEGUN_ABOVE = 0.06
+# each bit is, the same for every spectrum, and distinguishes spectra once the learning rates so far
+# sum to 0.05 at the latest; a model that does not by then (iou) never does.
+LEARNING_ABOVE = 0.06
 
 
-def spread(predictions: npt.NDArray[np.floating], most: int = 2000) -> float:
-    """How much predictions differ: their standard deviation over the length of their mean.
+def prediction_spread(predictions: npt.NDArray[np.floating], max_rows: int = 2000) -> float:
+    """Standard deviation of predictions, shape (spectra, bits), over the length of their mean.
 
-    Parameters
-    ----------
-    predictions : array, shape (spectra, bits)
-    most : int
-        Look at no more than this many, evenly spaced.
+    Of many, ``max_rows`` evenly spaced ones are read.
 
     Examples
     --------
-    >>> spread(np.array([[1.0, 0.0], [1.0, 0.0]])), spread(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    >>> same, other = np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> prediction_spread(same), prediction_spread(other)
     (0.0, 1.0)
     """
     if not len(predictions):
         return 0.0
-    rows = np.asarray(predictions[:: -(-len(predictions) // most)], np.float32)
+    rows = np.asarray(predictions[:: -(-len(predictions) // max_rows)], np.float32)
     mean = rows.mean(axis=0)
     length = float(np.linalg.norm(mean))
     if length == 0:
@@ -192,17 +164,17 @@ def spread(predictions: npt.NDArray[np.floating], most: int = 2000) -> float:
     return float(deviation) / length
 
 
-def learned(options: Options, step: int) -> float:
-    """How far training has come: the learning rates of all steps so far, summed.
+def summed_rates(options: Options, step: int) -> float:
+    """The learning rates of all steps so far, summed.
 
     Adam moves a weight by about the learning rate a step, so that this is how far weights can have
     moved: 0.1 after 1,000 steps at 1e-4.
 
     Examples
     --------
-    >>> round(learned(Options.of(lr=1e-4, warmup=0), 1000), 3)
+    >>> round(summed_rates(Options.of(lr=1e-4, warmup=0), 1000), 3)
     0.1
-    >>> round(learned(Options.of(lr=1e-4, warmup=500), 190), 4)
+    >>> round(summed_rates(Options.of(lr=1e-4, warmup=500), 190), 4)
     0.0036
     """
     warmup = options.warmup or 0
@@ -214,49 +186,42 @@ def learned(options: Options, step: int) -> float:
 def collapse_warning(
     predictions: npt.NDArray[np.floating] | None, options: Options, step: int
 ) -> str | None:
-    """What to tell the user if the predictions are all alike, or None.
-
-    Parameters
-    ----------
-    predictions : array, shape (spectra, bits), or None
-    options : Options
-        Of the run, resolved.
-    step : int
-        Steps that it has done.
-    """
+    """Warning for predictions, shape (spectra, bits), that are all alike after so many steps."""
     if predictions is None or len(predictions) < 2:
         return None
-    varied = spread(predictions)
-    if varied >= COLLAPSED_BELOW:
+    spread = prediction_spread(predictions)
+    if spread >= COLLAPSED_BELOW:
         return None
-    short = learned(options, step) < BEGUN_ABOVE
-    from_zero = options.starts_bias and options.bias == "zero"
-    remedies = ["--bias log-odds"] if from_zero else []
-    remedies += ["more --epochs"] if short else []
-    said = (
-        f"the model says nearly the same about every spectrum (spread {varied:.3f}, expected at "
+    is_short = summed_rates(options, step) < LEARNING_ABOVE
+    remedies = ["--bias log-odds"] if options.starts_bias and options.bias == "zero" else []
+    remedies += ["more --epochs"] if is_short else []
+    text = (
+        f"the model says nearly the same about every spectrum (spread {spread:.3f}, expected at "
         f"least {COLLAPSED_BELOW:g}): "
     )
-    if short:
-        said += f"after {step:,} steps, {options.loss.name} has hardly begun to learn. "
+    if is_short:
+        text += f"after {step:,} steps, {options.loss.name} has hardly begun to learn. "
     else:
-        said += (
+        text += (
             f"{options.loss.name} has collapsed. Its Tanimoto similarity can look fine; its hit "
             "rates cannot. "
         )
-    return f"{said}Start again with {' and '.join(remedies) or 'a smaller --lr'}"
+    return f"{text}Start again with {' and '.join(remedies) or 'a smaller --lr'}"
 
 
-def kept_warning(best: dict[str, dict[str, Any]]) -> str | None:
-    """What to tell the user if a checkpoint that was kept had collapsed, or None."""
+def checkpoint_warning(best: dict[str, dict[str, Any]]) -> str | None:
+    """Warning for checkpoints that are best by a metric and had collapsed."""
     # Hit rates at 5 and 20 can be full from the first step on short lists.
-    telling = {name: f for name, f in best.items() if name.startswith(("tanimoto", "hit_rate@1/"))}
-    kept = [name for name, facts in telling.items() if facts["spread"] < COLLAPSED_BELOW]
-    if not kept:
+    collapsed = [
+        name
+        for name, facts in best.items()
+        if name.startswith(("tanimoto", "hit_rate@1/")) and facts["spread"] < COLLAPSED_BELOW
+    ]
+    if not collapsed:
         return None
     return (
-        f"the checkpoint that is best by {', '.join(kept)} is from before the model told spectra "
-        "apart: it says nearly the same about each"
+        f"the checkpoint that is best by {', '.join(collapsed)} is from before the model told "
+        "spectra apart: it says nearly the same about each"
     )
 
 
@@ -264,11 +229,11 @@ def kept_warning(best: dict[str, dict[str, Any]]) -> str | None:
 # on MassBank, with 500 steps of warm-up, does so through its first epoch of 556 steps.
 _SETTLED_EPOCHS, _SETTLED_WARMUPS = 2, 3
 Chart = Callable[[dict[str, float], int], None]  # gets the numbers of a validation, and its step
-_FACTS = {"history": [{...: float}], "best": BEST, "waited": int, "stopped": bool}
+_STATE = {"history": [{...: float}], "best": BEST, "waited": int, "stopped": bool}
 
 
 class Callbacks:
-    """Validates every so many steps and keeps what is best by each metric.
+    """Validation every so many steps, the best checkpoint by each metric, early stopping.
 
     Parameters
     ----------
@@ -276,9 +241,8 @@ class Callbacks:
     spec : ModelSpec
     order : TrainingOrder
     maker : BatchMaker
-        Of the validation spectra.
+        Of the validation spectra, ``queries``.
     queries : int64 array
-        Validation spectra.
     progress : callable of (stage, done, total)
     say : callable of str
         Gets a line a validation, and warnings.
@@ -300,7 +264,7 @@ class Callbacks:
         queries: npt.NDArray[np.int64],
         progress: Progress,
         say: Log,
-        chart: Chart = lambda numbers, step: None,
+        chart: Chart,
     ) -> None:
         self.run, self.spec, self.order = run, spec, order
         self.maker, self.queries = maker, queries
@@ -311,34 +275,17 @@ class Callbacks:
         self.waited = 0
         self.stopped = False
         self._losses: list[float] = []
-        # As if the run had begun when it began, less the time in which it stood still.
+        # Seconds count from the begin of the run, less the time between its resumptions.
         self._began = time.perf_counter() - float(run.facts.get("seconds", 0.0))
 
-    def facts(self, step: int) -> dict[str, Any]:
-        """What beside tensors is needed to go on."""
-        return {
-            "run": self.run.identity,
-            "step": step,
-            "history": self.history,
-            "best": self.best,
-            "waited": self.waited,
-            "stopped": self.stopped,
-        }
-
-    def restore(self, facts: dict[str, Any]) -> None:
-        """Take up where a saved state left off.
-
-        Raises
-        ------
-        RunError
-            It lacks what is needed, or holds something else.
-        """
-        check_fields(facts, _FACTS, self.run.state / "state.json", RunError)
-        self.history, self.best = list(facts["history"]), dict(facts["best"])
-        self.waited, self.stopped = int(facts["waited"]), bool(facts["stopped"])
+    def restore(self, state: dict[str, Any]) -> None:
+        """Resume from the metadata of a saved state; RunError if it does not hold what it should."""
+        check_fields(state, _STATE, self.run.state / "state.json", RunError)
+        self.history, self.best = list(state["history"]), dict(state["best"])
+        self.waited, self.stopped = int(state["waited"]), bool(state["stopped"])
 
     def after_step(self, learner: Learner, loss: float) -> None:
-        """Note the loss; validate when it is time."""
+        """Record the loss; validate when it is time."""
         self._losses.append(loss)
         self.progress("training", learner.step, self.order.steps)
         every = learner.options.validate_every or self.order.steps
@@ -346,11 +293,11 @@ class Callbacks:
             self.validate(learner)
 
     def validate(self, learner: Learner) -> None:
-        """Measure on the validation fold, keep what is best, save the state."""
-        step = learner.step
+        """Measure on the validation fold, save what is best, save the state."""
+        step, options = learner.step, learner.options
         predictions = predict(
             TorchNetwork(learner.model, learner.device), self.maker.slices, self.queries,
-            similarities=other_rankings(self.run.made) if learner.options.other_rankings else (),
+            similarities=other_rankings(self.run.made) if options.other_rankings else (),
         )  # fmt: skip
         means = validation_means(
             predictions, self.maker.prepared, fingerprint=self.run.made.reports_fingerprint
@@ -358,26 +305,40 @@ class Callbacks:
         loss = float(np.mean(self._losses)) if self._losses else float("nan")
         self._losses = []
         epoch = step / self.order.steps_per_epoch
-        said = predictions.embeddings
+        outputs = predictions.embeddings
         if predictions.fingerprints is not None:
-            said = predictions.fingerprints
-        apart = spread(said) if said is not None else 0.0
+            outputs = predictions.fingerprints
+        spread = prediction_spread(outputs) if outputs is not None else 0.0
         self.history.append(
-            {"step": step, "epoch": round(epoch, 3), "loss": loss, **means, "spread": apart}
+            {"step": step, "epoch": round(epoch, 3), "loss": loss, **means, "spread": spread}
         )
         better = [name for name, value in means.items() if self._is_better(name, value)]
         for name in better:
-            self.best[name] = {"step": step, "value": means[name], "spread": apart}
+            self.best[name] = {"step": step, "value": means[name], "spread": spread}
         self._write_checkpoints(learner, better)
-        self._count_patience(learner, better)
+        if options.patience is not None:
+            watched = watched_metric(options, self.measured_on)
+            self.waited = 0 if watched in better else self.waited + 1
+            self.stopped = self.waited >= options.patience
         seconds = round(time.perf_counter() - self._began, 1)
         self.run.facts |= {"best": self.best, "steps": step, "seconds": seconds}
         self.run.write_history(self.history)
         self.run.save()
         self.chart({"loss": loss, **means}, step)
-        self.say(_line(step, self.order.steps, epoch, loss, means, self.measured_on))
-        self._warn_of_collapse(learner, said)
-        save_state(self.run.state, learner.model, learner.optimizer, self.facts(step))
+        numbers = ", ".join(
+            f"{name.partition('/')[0].replace('hit_rate', 'HR')} {100 * value:.1f}"
+            for name, value in means.items()
+            if name.partition("/")[2] in ("", self.measured_on)
+        )
+        self.say(
+            f"step {step:,} of {self.order.steps:,}, epoch {epoch:.1f}: loss {loss:.4g}, {numbers}"
+        )
+        self._warn_of_collapse(learner, outputs)
+        state = {name: getattr(self, name) for name in _STATE}
+        save_state(
+            self.run.state, learner.model, learner.optimizer,
+            {"run": self.run.identity, "step": step, **state},
+        )  # fmt: skip
 
     def _is_better(self, name: str, value: float) -> bool:
         return name not in self.best or metric(name.partition("/")[0]).improves(
@@ -385,11 +346,11 @@ class Callbacks:
         )
 
     def _write_checkpoints(self, learner: Learner, better: list[str]) -> None:
-        written, kept = None, ""
+        written, weights = None, ""
         for name in better:
             path = self.run.checkpoint(name)
             if written is None:
-                kept = save_weights(
+                weights = save_weights(
                     arrays_of(learner.model), self.spec, path, {"step": learner.step}
                 )
                 written = path
@@ -399,39 +360,29 @@ class Callbacks:
                     os.link(written, partial)
                 except OSError:
                     shutil.copyfile(written, partial)
-        self.run.facts.setdefault("checkpoints", {}).update(dict.fromkeys(better, kept))
+        self.run.facts.setdefault("checkpoints", {}).update(dict.fromkeys(better, weights))
 
-    def _count_patience(self, learner: Learner, better: list[str]) -> None:
-        patience = learner.options.patience
-        if patience is None:
-            return
-        watched = watched_metric(learner.options, self.measured_on)
-        self.waited = 0 if watched in better else self.waited + 1
-        self.stopped = self.waited >= patience
-
-    def _warn_of_collapse(self, learner: Learner, said: npt.NDArray[np.float16] | None) -> None:
+    def _warn_of_collapse(self, learner: Learner, outputs: npt.NDArray[np.float16] | None) -> None:
+        """Warn when it is met, unless it is so early that a good model may look the same."""
         if not learner.model.encoder.kind.sees_spectrum:
             return  # a control says the same about every spectrum by design
-        last = self.stopped or learner.step == self.order.steps
-        if not last and self._may_be_alike(learner):
-            return
-        warning = collapse_warning(said, learner.options, learner.step)
-        if warning is None and last:
-            warning = kept_warning(self.best)
-        is_warned = bool(self.run.facts["warnings"])
-        self.run.facts["warnings"] = [warning] if warning else []
-        self.run.save()
-        if warning and (last or not is_warned):
-            self.say(f"warning: {warning}")
-
-    def _may_be_alike(self, learner: Learner) -> bool:
-        """Whether it is so early that a good model, too, may say the same of every spectrum."""
         step, options = learner.step, learner.options
-        return (
-            learned(options, step) < BEGUN_ABOVE
+        is_last = self.stopped or step == self.order.steps
+        is_early = (
+            summed_rates(options, step) < LEARNING_ABOVE
             or step < _SETTLED_WARMUPS * (options.warmup or 0)
             or self.order.epoch(step) < _SETTLED_EPOCHS
         )
+        if is_early and not is_last:
+            return
+        warning = collapse_warning(outputs, options, step)
+        if warning is None and is_last:
+            warning = checkpoint_warning(self.best)
+        is_warned = bool(self.run.facts["warnings"])
+        self.run.facts["warnings"] = [warning] if warning else []
+        self.run.save()
+        if warning and (is_last or not is_warned):
+            self.say(f"warning: {warning}")
 
 
 def watched_metric(options: Options, measured_on: str) -> str:
@@ -439,74 +390,55 @@ def watched_metric(options: Options, measured_on: str) -> str:
 
     Bit accuracy and cosine, which some losses stand for, are not measured on validation.
     """
-    stands_for = options.facts.stands_for
-    if stands_for.startswith("hit_rate"):
-        return f"{stands_for}/{measured_on}"
-    return "tanimoto"
-
-
-def _line(
-    step: int, steps: int, epoch: float, loss: float, means: dict[str, float], setting: str
-) -> str:
-    numbers = [
-        f"{name.partition('/')[0].replace('hit_rate', 'HR')} {100 * value:.1f}"
-        for name, value in means.items()
-        if name.partition("/")[2] in ("", setting)
-    ]
-    return f"step {step:,} of {steps:,}, epoch {epoch:.1f}: loss {loss:.4g}, {', '.join(numbers)}"
+    stands_for = options.loss_kind.stands_for
+    return f"{stands_for}/{measured_on}" if stands_for.startswith("hit_rate") else "tanimoto"
 
 
 def fit(run: Run, prepared: Prepared, *, tensorboard: bool, progress: Progress, say: Log) -> None:
     """Train a run's model to its end, from the beginning or from its last validation.
 
-    Parameters
-    ----------
-    run : Run
-        Gets checkpoints, history and state.
-    prepared : Prepared
-    tensorboard : bool
-        Write TensorBoard's event files too.
-    progress : callable of (stage, done, total)
-    say : callable of str
+    The run gets checkpoints, history and state. The caller's random state is left as it was.
 
     Raises
     ------
     RunError, ModelError
-        The loss is no number, or the state to go on from is damaged.
+        The loss is no number, or the state to resume from is damaged.
     """
     options, spec = Options.of_run(run), model_for(run, prepared)
-    with _random_state_kept(), _charted(run, tensorboard) as chart:
+    gpus = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    with torch.random.fork_rng(devices=gpus), _charted(run, tensorboard) as chart:
         model = build(spec, seed=options.seed).to(device())
         torch.manual_seed(options.seed)
         learner = Learner(model, options, _offset(run, prepared, options, progress))
         maker, order = _training_set(prepared, learner, say)
-        watched = prepared.in_fold("val")
-        validator = _validation_set(prepared, model)
-        keeper = Callbacks(run, spec, order, validator, watched, progress, say, chart)
+        val = prepared.in_fold("val")
+        settings = tuple(prepared.measured_settings)
+        validator = BatchMaker(prepared, model.encoder.kind.reads, settings, val, backward=False)
+        callbacks = Callbacks(run, spec, order, validator, val, progress, say, chart)
         if run.state.exists():
-            facts = load_state(run.state, model, learner.optimizer, run.identity)
-            keeper.restore(facts)
-            learner.step = int(facts["step"])
+            state = load_state(run.state, model, learner.optimizer, run.identity)
+            callbacks.restore(state)
+            learner.step = int(state["step"])
             say(f"going on at step {learner.step:,}")
         else:
-            begin(model, prepared, options, say)
+            initialise(model, prepared, options, say)
         model.train()
         for queries in order.from_step(learner.step):
-            if keeper.stopped:
+            if callbacks.stopped:
                 break
             loss = learner.learn(maker.make(queries))
-            keeper.after_step(learner, loss)
+            callbacks.after_step(learner, loss)
 
 
 def _offset(run: Run, prepared: Prepared, options: Options, progress: Progress) -> OffsetOf | None:
-    """The fixed term in the softmax, where one is asked for; the run notes what it is.
+    """The fixed term in the softmax, where one is asked for; the run records what it is.
 
-    It is a function of the data alone: a run that goes on has the same.
+    It is a function of the data alone: a resumed run has the same.
     """
     if options.offset is None:
         return None
     offsets = prior_offsets(prepared, options.candidates, progress)
-    run.facts["offset"] = offsets.facts
+    run.facts["offset"] = offsets.metadata
     run.save()
     return lambda queries: offsets.of(prepared.molecule[queries])
 
@@ -536,19 +468,8 @@ def _training_set(
     return maker, TrainingOrder(usable, options.batch_size, options.epochs, options.seed)
 
 
-def _validation_set(prepared: Prepared, model: Retriever) -> BatchMaker:
-    settings, queries = tuple(prepared.measured_settings), prepared.in_fold("val")
-    return BatchMaker(prepared, model.encoder.kind.reads, settings, queries, backward=False)
-
-
 def check_tensorboard() -> None:
-    """Refuse to chart what nobody could write.
-
-    Raises
-    ------
-    RunError
-        TensorBoard is not installed.
-    """
+    """Raise a RunError where TensorBoard is not installed."""
     if not find_spec("tensorboard"):
         raise RunError("--tensorboard needs it: pip install 'mzseek[tensorboard]'")
 
@@ -568,11 +489,3 @@ def _charted(run: Run, tensorboard: bool) -> Iterator[Chart]:
                 writer.add_scalar(name, value, step)
 
         yield chart
-
-
-@contextmanager
-def _random_state_kept() -> Iterator[None]:
-    """Seed torch in the block; whoever calls finds its random numbers where they were."""
-    gpus = [torch.cuda.current_device()] if torch.cuda.is_available() else []
-    with torch.random.fork_rng(devices=gpus):
-        yield

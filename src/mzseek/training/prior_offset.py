@@ -24,33 +24,35 @@ from mzseek.evidence.queries import with_lists
 from mzseek.parallel.engine import Progress, silent
 
 Ints = npt.NDArray[np.int64]
-_TAUGHT = 64  # candidates of a list that the scorer is fitted on; the weights it finds are the same
+_MAX_FITTED = (
+    64  # candidates of a list that the scorer is fitted on; more change its weights little
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Offsets:
-    """A number for every candidate of the training lists, in nats.
+    """A log-odds term for every candidate of the training lists.
 
     Attributes
     ----------
-    place : int64 array, shape (molecules of the folder,)
+    list_index : int64 array, shape (molecules of the folder,)
         The list of each measured molecule, -1 where it has none.
     pointers : int64 array, shape (lists + 1,)
     values : float32 array
         List after list, candidates in the order of the prepared folder.
-    facts : dict
+    metadata : dict
         What made them, for ``run.json``.
     """
 
-    place: Ints
+    list_index: Ints
     pointers: Ints
     values: npt.NDArray[np.float32]
-    facts: dict[str, Any]
+    metadata: dict[str, Any]
 
     def of(self, molecules: npt.NDArray[np.integer]) -> npt.NDArray[np.float32]:
-        """Those of the lists of some molecules, strung together as a batch has them."""
-        _, (found,) = gather(self.pointers, (self.values,), self.place[molecules])
-        return np.asarray(found)
+        """Those of the lists of some molecules, concatenated as in a batch."""
+        _, (values,) = gather(self.pointers, (self.values,), self.list_index[molecules])
+        return np.asarray(values)
 
 
 def prior_offsets(
@@ -60,21 +62,12 @@ def prior_offsets(
     *,
     strengths: Sequence[float] = STRENGTHS,
 ) -> Offsets:
-    """How much each candidate looks like a measured molecule, said by others than its list.
+    """Score how much each candidate looks like a measured molecule, without its spectrum.
 
     The scorer is `mzseek.evidence.prior`, on the bits of fingerprints and their number. It is
     fitted on the train fold, where every molecule counts once, and cross-fitted: the scorer of a
-    list has learned from no molecule of the structure group of its truth. The penalty is the one
-    under which the truths of one group are most probable for what the others taught.
-
-    Parameters
-    ----------
-    prepared : Prepared
-    setting : str
-        Name of the candidate lists.
-    progress : callable of (stage, done, total)
-    strengths : sequence of float
-        Penalties to choose among.
+    list has learned from no molecule of the structure group of its truth. The penalty is that of
+    ``strengths`` under which the truths of one group are most probable for a fit on the others.
 
     Raises
     ------
@@ -83,28 +76,24 @@ def prior_offsets(
     """
     molecules, groups = offset_groups(prepared, setting)
     lists = _lists(prepared, setting, molecules)
-    taught = lists.at_most(_TAUGHT, seed=0)
+    fitted = lists.at_most(_MAX_FITTED, seed=0)
     first = groups == groups.min()
     tuned = best_strength(
-        taught.only(np.flatnonzero(~first)), taught.only(np.flatnonzero(first)), strengths, progress
+        fitted.only(np.flatnonzero(~first)), fitted.only(np.flatnonzero(first)), strengths, progress
     )
-    values = cross_fitted(lists, groups, taught, groups, tuned)
-    place = np.full(len(prepared.candidates(setting).list_of), -1, np.int64)
-    place[molecules] = np.arange(len(molecules))
-    facts = {
+    values = cross_fitted(lists, groups, fitted, groups, tuned)
+    list_index = np.full(len(prepared.candidates(setting).list_of), -1, np.int64)
+    list_index[molecules] = np.arange(len(molecules))
+    metadata = {
         "by": "prior", "l2": tuned.l2, "molecules": len(molecules),
         "groups": len(np.unique(groups)), "in_predictions": False,
     }  # fmt: skip
-    return Offsets(place, pointers(lists.counts), values.astype(np.float32), facts)
+    return Offsets(list_index, pointers(lists.counts), values.astype(np.float32), metadata)
 
 
 def offset_groups(prepared: Prepared, setting: str) -> tuple[Ints, Ints]:
-    """Train molecules with a list that has them, and the structure group of each.
-
-    Raises
-    ------
-    RunError
-        There is one group alone.
+    """Train molecules whose list has them, and the structure group of each; RunError if all are in
+    one group.
     """
     queries = with_lists(prepared, prepared.in_fold("train"), setting, "fingerprint")
     molecules = np.unique(prepared.molecule[queries]).astype(np.int64)

@@ -16,11 +16,11 @@ from mzseek.parallel.engine import Log, Progress, keep_freed_memory, no_log, sil
 from mzseek.runs.checkpoints import kept_model
 from mzseek.runs.predictions import label_of, predict_fold, random_fold
 from mzseek.runs.run import Run
+from mzseek.training.checks import check_run
 from mzseek.training.loop import check_tensorboard, fit
-from mzseek.training.options import Options, as_begun, check_threads, for_steps, told
-from mzseek.training.state import check_run
+from mzseek.training.options import Options, for_resume, for_steps, protocol_lines
 
-PREDICTED = ("val", "test")
+PREDICTED_FOLDS = ("val", "test")
 
 
 def train(
@@ -33,25 +33,21 @@ def train(
     progress: Progress = silent,
     say: Log = no_log,
 ) -> Run:
-    """Train a model, validate it, keep its best weights by each metric, and its predictions.
+    """Train a model, validate it, and save its best weights by each metric with their predictions.
 
     Parameters
     ----------
     prepared : Prepared
     options : Options
     out : Path
-        Run folder to make, or to go on with.
+        Run folder to make, or to resume.
     resume : bool
-        Go on with a run that was interrupted: the result is what it would have been without.
+        Resume an interrupted run: the result is what it would have been without interruption.
     tensorboard : bool
         Write TensorBoard's event files too.
     progress : callable of (stage, done, total)
     say : callable of str
         Gets a line a validation, and warnings.
-
-    Returns
-    -------
-    Run
 
     Raises
     ------
@@ -64,45 +60,40 @@ def train(
     """
     out = Path(out)
     options.check()
-    check_threads(options)
     if tensorboard:
         check_tensorboard()
     with threads_set(options.threads):
-        run = _reopened(out, options, prepared) if resume else None
+        run = _reopen(out, options, prepared) if resume else None
         if run is not None and run.finished:
             say(f"{out} has ended already.")
             return run
         with sole_writer(out / RUN, "training a model"):
             prepared.verify()
-            run = _reopened(out, options, prepared) if resume else None
-            run = run or _begun(out, options, prepared, say)
+            run = _reopen(out, options, prepared) if resume else None
+            if run is None:
+                steps = check_run(prepared, options)
+                options = for_steps(options, steps)
+                run = Run.create(out, options.described(prepared), prepared, machine())
+                for line in protocol_lines(options, steps) if options.baseline is None else ():
+                    say(line)
             if run.baseline is not None:
-                _guess(run, prepared)
+                _score_at_random(run, prepared)
             else:
                 fit(run, prepared, tensorboard=tensorboard, progress=progress, say=say)
                 _predict(run, prepared, progress)
-            _finish(run)
+            run.facts["status"] = "finished"
+            run.save()
+            shutil.rmtree(run.state, ignore_errors=True)
             return run
 
 
-def _begun(out: Path, options: Options, prepared: Prepared, say: Log) -> Run:
-    """A new run, whose options are complete."""
-    steps = check_run(prepared, options)
-    options = for_steps(options, steps)
-    run = Run.create(out, options.described(prepared), prepared, machine())
-    if options.baseline is None:
-        for line in told(options, steps):
-            say(line)
-    return run
-
-
-def _reopened(out: Path, options: Options, prepared: Prepared) -> Run | None:
-    """The run that was begun there, if any; it must be this one."""
+def _reopen(out: Path, options: Options, prepared: Prepared) -> Run | None:
+    """The run that was begun there with these options and data; None if there is none."""
     if not (out / RUN).exists():
         return None
     run = Run.open(out)
     begun = Options.of_run(run)
-    options = as_begun(options, begun)
+    options = for_resume(options, begun)
     if begun != options:
         then, now = begun.flat(), options.flat()
         name = next(name for name in now if then.get(name) != now[name])
@@ -120,26 +111,17 @@ def _reopened(out: Path, options: Options, prepared: Prepared) -> Run | None:
     return run
 
 
-def _finish(run: Run) -> None:
-    """Note that it has ended; what it would have needed to go on goes."""
-    run.facts["status"] = "finished"
-    run.save()
-    shutil.rmtree(run.state, ignore_errors=True)
-
-
 def _predict(run: Run, prepared: Prepared, progress: Progress) -> None:
-    """Predictions of every checkpoint that is the best of some metric of the model's own.
+    """Save the predictions of every checkpoint that is best by a metric of the model's own score.
 
-    Those of other rankings are made when they are asked for, which is seldom.
+    Those of other rankings are made when `evaluate` first asks for them, which is seldom.
     """
-    own = {metric: facts for metric, facts in run.best.items() if ranks_by(metric) is None}
-    steps = {facts["step"]: metric for metric, facts in own.items()}
-    for step, metric in steps.items():
+    best = {metric: facts for metric, facts in run.best.items() if ranks_by(metric) is None}
+    for step, metric in {facts["step"]: metric for metric, facts in best.items()}.items():
         model = kept_model(run, metric, prepared)
-        for fold in PREDICTED:
+        for fold in PREDICTED_FOLDS:
             folder = run.predictions(step, fold)
-            queries = prepared.in_fold(fold)
-            if folder.exists() or not len(queries):
+            if folder.exists() or not len(prepared.in_fold(fold)):
                 continue
             stage = f"predicting {fold}, step {step:,}"
             predict_fold(
@@ -150,12 +132,11 @@ def _predict(run: Run, prepared: Prepared, progress: Progress) -> None:
             ).save(folder, label_of(run, step, fold))
 
 
-def _guess(run: Run, prepared: Prepared) -> None:
-    """The random baseline: a run like others, with scores drawn at random."""
+def _score_at_random(run: Run, prepared: Prepared) -> None:
+    """Save the random baseline: a run like others, with scores drawn at random."""
     best: dict[str, dict[str, Any]] = {}
-    for fold in PREDICTED:
-        queries = prepared.in_fold(fold)
-        if not len(queries):
+    for fold in PREDICTED_FOLDS:
+        if not len(prepared.in_fold(fold)):
             continue
         predictions = random_fold(prepared, fold, run.seed)
         predictions.save(run.predictions(0, fold), label_of(run, 0, fold))
@@ -171,7 +152,7 @@ Job = tuple[Path, Options, Path, str]  # prepared folder, options, run folder, n
 
 def train_several(
     data: StrPath,
-    wanted: dict[str, Options],
+    runs: dict[str, Options],
     out: StrPath,
     *,
     processes: int | None = None,
@@ -179,7 +160,7 @@ def train_several(
     progress: Progress = silent,
     say: Log = no_log,
 ) -> dict[str, Run]:
-    """Train runs side by side, one thread each.
+    """Train runs in parallel, one thread each.
 
     On a few cores that takes less time than one run after the other with all of them, since no
     thread waits for another.
@@ -188,53 +169,48 @@ def train_several(
     ----------
     data : Path
         Prepared folder.
-    wanted : dict of str to Options
+    runs : dict of str to Options
         By name; each run goes into a folder of its name, and no two into one.
     out : Path
-        Folder of the runs. Runs that have ended with the same options are left as they are.
+        Folder of the runs. Finished runs with the same options are left as they are.
     processes : int, optional
         Runs at a time, on this machine; by default as many as there are cores.
     engine : Engine, optional
         Train elsewhere, such as on a Ray cluster whose machines see both folders. A run whose
-        worker dies goes on from its last validation on another.
+        worker dies resumes from its last validation on another.
     progress : callable of (run's name, step, steps)
     say : callable of str
         Gets the warnings of each run.
-
-    Returns
-    -------
-    dict of str to Run
 
     Raises
     ------
     RunError
         Two names are one folder.
     MzseekError
-        A run has failed, or its process was killed. Runs at work are ended; each goes on from its
+        A run has failed, or its process was killed. The others are ended; each resumes from its
         last validation when it is asked for again.
     """
-    data = Path(data)
-    out = Path(out)
-    _check_folders(wanted, out)
+    data, out = Path(data), Path(out)
+    names: dict[Path, str] = {}
+    for name in runs:
+        first = names.setdefault((out / name).resolve(), name)
+        if first != name:
+            raise RunError(f"{out / name}: is the folder of two runs, {first!r} and {name!r}")
     data, out = data.resolve(), out.resolve()
-    jobs = [
-        (data, replace(options, threads=1), out / name, name) for name, options in wanted.items()
-    ]
+    jobs = [(data, replace(options, threads=1), out / name, name) for name, options in runs.items()]
     engine = engine or LocalEngine(processes)
     for _ in engine.long_results(train_one, jobs, progress=progress, say=say):
         pass
-    return {name: Run.open(out / name) for name in wanted}
+    return {name: Run.open(out / name) for name in runs}
 
 
 def train_one(job: Job, channel: Channel) -> None:
-    """Train a run, or go on with it, and tell of its steps and warnings by its name."""
-    from mzseek.datasets.prepared import Prepared
-
+    """Train or resume a run, and report its steps and warnings under its name."""
     if channel.is_elsewhere:
         keep_freed_memory()
     data, options, out, name = job
 
-    def note(stage: str, done: int, total: int | None = None) -> None:
+    def report(stage: str, done: int, total: int | None = None) -> None:
         if stage == "training":
             channel.progress(name, done, total)
 
@@ -242,13 +218,4 @@ def train_one(job: Job, channel: Channel) -> None:
         if line.startswith("warning"):
             channel.say(f"{name}: {line}")
 
-    train(Prepared.open(data), options, out, resume=True, progress=note, say=say)
-
-
-def _check_folders(wanted: dict[str, Options], out: Path) -> None:
-    """Refuse names that are one folder: one run would be trained over the other."""
-    owners: dict[Path, str] = {}
-    for name in wanted:
-        owner = owners.setdefault((out / name).resolve(), name)
-        if owner != name:
-            raise RunError(f"{out / name}: is the folder of two runs, {owner!r} and {name!r}")
+    train(Prepared.open(data), options, out, resume=True, progress=report, say=say)

@@ -8,35 +8,31 @@ import typer
 
 from mzseek.cli.early import early, look_for_prepared, look_for_run
 from mzseek.cli.errors import can_go_on
-from mzseek.cli.options import AsJson, number
+from mzseek.cli.options import AsJson, number, options_of
 from mzseek.cli.output import plain, print_json, say, say_next, watched
 from mzseek.core.errors import require
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS
 from mzseek.training.options import (
-    AN_EPOCH,
-    AS_IN_PAPER,
-    BIASES,
     CONTROLS,
     MODELS,
-    OFFSETS,
     PAPER,
     PROTOCOLS,
-    VALIDATIONS,
-    WARMING,
-    TrainingOptions,
+    TRAINING_FIELDS,
+    Options,
     list_settings,
     read_settings,
+    with_protocol,
 )
 
 if TYPE_CHECKING:
     from mzseek.datasets.prepared import Prepared
 
 
-_USUAL = TrainingOptions()
 _FOCAL, _COMBINED = LOSSES["focal"].options(), LOSSES["combined"].options()
 _MLP = ENCODERS["mlp"].options()
-_STALLING = [name for name, facts in LOSSES.items() if facts.stalls]
+# Gradients are clipped as in the paper.
+_FIELDS = [field for name, field in TRAINING_FIELDS.items() if name != "clip"]
 
 
 def _show_options(wanted: bool) -> None:
@@ -52,19 +48,14 @@ def _show_options(wanted: bool) -> None:
 
 
 @early(data=look_for_prepared, start_from=look_for_run)
+@options_of(Options, _FIELDS)
 def train(
     data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
     loss: Annotated[str, typer.Option(help=" ".join(LOSSES))],
     out: Annotated[Path, typer.Option(help="Run folder to make.")],
-    candidates: Annotated[
-        str, typer.Option(help="Candidate lists to learn from: mass, formula, or another name.")
-    ] = _USUAL.candidates,
     model: Annotated[
         str, typer.Option(help=f"{' '.join(MODELS)}; controls: {' '.join(CONTROLS)}.")
     ] = MODELS[0],
-    epochs: Annotated[int, typer.Option(help="At most this many.")] = _USUAL.epochs,
-    lr: Annotated[float, typer.Option(help="Learning rate.")] = _USUAL.lr,
-    seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = _USUAL.seed,
     temperature: Annotated[
         float | None,
         typer.Option(
@@ -118,56 +109,6 @@ def train(
             f"({PAPER['warmup']:,} steps, every {PAPER['validate_every']:,}, {PAPER['bias']})."
         ),
     ] = PROTOCOLS[0],
-    warmup: Annotated[
-        int | None,
-        typer.Option(
-            help=f"Steps until the full learning rate; {100 // WARMING} % of all, at most "
-            f"{PAPER['warmup']:,}."
-        ),
-    ] = None,
-    batch_size: Annotated[int, typer.Option(help="Spectra in a step.")] = _USUAL.batch_size,
-    bias: Annotated[
-        str | None,
-        typer.Option(
-            help="Start of the fingerprint's bias: "
-            f"{BIASES[0]} (small, as published) or {BIASES[1]} (each bit's base rate), which "
-            f"{', '.join(_STALLING)} take in runs below {AS_IN_PAPER:,} steps."
-        ),
-    ] = None,
-    validate_every: Annotated[
-        int | None,
-        typer.Option(
-            help=f"Steps between validations; {VALIDATIONS} in all, at most {AN_EPOCH} in an epoch "
-            f"or {PAPER['validate_every']:,} steps apart."
-        ),
-    ] = None,
-    other_rankings: Annotated[
-        bool | None,
-        typer.Option(
-            help="Where a fingerprint is predicted, also validate rankings by its Tanimoto, "
-            "thresholded and soft, and keep their best weights, for `evaluate --similarity`; done "
-            "by default."
-        ),
-    ] = _USUAL.other_rankings,
-    patience: Annotated[
-        int | None,
-        typer.Option(
-            help="Stop after so many validations without gain: in HR@1 for ranking losses, else in "
-            "Tanimoto."
-        ),
-    ] = None,
-    offset: Annotated[
-        str | None,
-        typer.Option(
-            help=f"{OFFSETS[0]}: what a scorer without the spectrum says stands as a fixed term in "
-            "the softmax of a listwise loss, so that the network learns the rest; kept scores are "
-            "the network's alone."
-        ),
-    ] = _USUAL.offset,
-    start_from: Annotated[
-        Path | None, typer.Option(help="Run to take weights from (two-stage training).")
-    ] = None,
-    threads: Annotated[int | None, typer.Option(help="CPU threads; all by default.")] = None,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also write TensorBoard's files.")
     ] = False,
@@ -175,6 +116,7 @@ def train(
         bool, typer.Option("--resume", help="Go on with a run that was interrupted.")
     ] = False,
     as_json: AsJson = False,
+    **options: Any,
 ) -> None:
     """Train a model on a prepared data set.
 
@@ -193,20 +135,11 @@ def train(
         },
     }  # fmt: skip
     parts = read_settings(settings or [], loss, model, given)
+    chosen = with_protocol(Options.of(loss, model, parts, **options), protocol)
     from mzseek.datasets.prepared import Prepared
-    from mzseek.parallel.engine import keep_freed_memory
-    from mzseek.training.options import (
-        Options,  # torch takes a second to load
-        with_protocol,
-    )
+    from mzseek.parallel.engine import keep_freed_memory  # torch takes a second to load
     from mzseek.training.train import train as fit
 
-    options = Options.of(
-        loss, model, parts, candidates=candidates, epochs=epochs, batch_size=batch_size, lr=lr,
-        seed=seed, warmup=warmup, bias=bias, validate_every=validate_every, patience=patience,
-        other_rankings=other_rankings, offset=offset,
-        start_from=str(start_from) if start_from else None, threads=threads,
-    )  # fmt: skip
     prepared = Prepared.open(data)
     keep_freed_memory()
     started = time.perf_counter()
@@ -215,7 +148,7 @@ def train(
         watched() as progress,
     ):
         run = fit(
-            prepared, with_protocol(options, protocol), out, resume=resume,
+            prepared, chosen, out, resume=resume,
             tensorboard=tensorboard, progress=progress, say=lambda line: say(plain(line)),
         )  # fmt: skip
     if as_json:
@@ -224,7 +157,7 @@ def train(
     steps, seconds = run.facts.get("steps", 0), run.facts.get("seconds", 0.0)
     took = time.perf_counter() - started
     say(f"Trained {steps:,} steps in {seconds:,.0f} s ({took:,.0f} s in all).")
-    _show_next(prepared, out, prepared.measured_on(candidates))
+    _show_next(prepared, out, prepared.measured_on(chosen.candidates))
 
 
 def _show_next(prepared: "Prepared", out: Path, setting: str) -> None:
