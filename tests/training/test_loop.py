@@ -1,14 +1,467 @@
+from dataclasses import fields, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from mzseek.core.errors import RunError
+from mzseek import losses
+from mzseek.core.errors import LossError, RunError
+from mzseek.datasets.batch import BatchMaker
 from mzseek.datasets.prepared import Prepared
-from mzseek.training.loop import Learner
+from mzseek.evaluation.scored import validation_means
+from mzseek.losses import LOSSES
+from mzseek.metrics import METRICS
+from mzseek.metrics.definitions import Metric
+from mzseek.models import Output
+from mzseek.runs.checkpoints import kept_model, load_weights
+from mzseek.runs.run import Run
+from mzseek.tensors import deferred
+from mzseek.training.loop import (
+    COLLAPSED_BELOW,
+    Learner,
+    Objective,
+    checkpoint_warning,
+    collapse_warning,
+    prediction_spread,
+    summed_rates,
+    watched_metric,
+)
 from mzseek.training.optimizer import ClippedAdam
+from mzseek.training.options import Options
 from mzseek.training.state import TrainingOrder
 from mzseek.training.train import train
+
+COUNTS = torch.tensor([3, 1, 2])
+LABELS = torch.tensor([False, True, False, True, True, False])
+
+
+@pytest.fixture
+def output() -> Output:
+    torch.manual_seed(0)
+    return Output(torch.randn(3, 4), torch.randn(3, 8), torch.randn(6))
+
+
+@pytest.fixture
+def target() -> torch.Tensor:
+    torch.manual_seed(1)
+    return (torch.rand(3, 8) < 0.4).float()
+
+
+EXPECTED = {
+    "bce": lambda o, t: losses.bce(o.logits, t),
+    "focal": lambda o, t: losses.focal(o.logits, t, 1.5),
+    "cosine": lambda o, t: losses.cosine(o.logits, t),
+    "iou": lambda o, t: losses.iou(o.logits, t),
+    "combined": lambda o, t: losses.combined(o.logits, t, o.scores, COUNTS, LABELS, 0.25, 0.3),
+} | {
+    name: lambda o, t: losses.contrastive(o.scores, COUNTS, LABELS, 0.25)
+    for name in ("fp-cos", "emb-cos", "fp-mlp", "emb-mlp")
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_each_loss_gets_its_own_options(name: str, output: Output, target) -> None:
+    given = {"gamma": 1.5, "temperature": 0.25, "weight": 0.3}
+    kind = LOSSES[name].options
+    own = {field.name: given[field.name] for field in fields(kind) if field.name in given}
+    objective = Objective(LOSSES[name], kind(**own))
+    found = objective(output, target, COUNTS, LABELS)
+    assert found.shape == ()
+    assert torch.equal(found, EXPECTED[name](output, target))
+
+
+@pytest.mark.parametrize("name", [name for name in LOSSES if LOSSES[name].kind == "listwise"])
+def test_listwise_losses_have_a_pairwise_form(name: str, output: Output, target) -> None:
+    options = LOSSES[name].options(temperature=0.25, pairwise=True)
+    found = Objective(LOSSES[name], options)(output, target, COUNTS, LABELS)
+    assert torch.equal(found, losses.pairwise(output.scores, COUNTS, LABELS, 0.25))
+
+
+@pytest.mark.parametrize("name", [name for name in LOSSES if LOSSES[name].reads_target])
+def test_losses_on_fingerprints_need_one(name: str, output: Output, target) -> None:
+    without = Output(output.embedding, None, output.scores)
+    with pytest.raises(LossError, match=f"{name} needs a model that predicts a fingerprint"):
+        Objective(LOSSES[name], LOSSES[name].options())(without, target, COUNTS, LABELS)
+
+
+@pytest.mark.parametrize("missing", ["scores", "counts", "labels"])
+@pytest.mark.parametrize("name", [name for name in LOSSES if LOSSES[name].reads_candidates])
+def test_losses_on_lists_need_candidates(name: str, missing: str, output: Output, target) -> None:
+    given = Output(output.embedding, output.logits, None if missing == "scores" else output.scores)
+    counts = None if missing == "counts" else COUNTS
+    labels = None if missing == "labels" else LABELS
+    with pytest.raises(LossError, match=f"{name} needs candidates"):
+        Objective(LOSSES[name], LOSSES[name].options())(given, target, counts, labels)
+
+
+@pytest.fixture
+def make(small: Prepared, small_model, small_options):
+    """A learner and a batch for it."""
+
+    def learner(loss: str = "bce", **changes) -> tuple[Learner, object]:
+        options = small_options(loss, **changes)
+        model = small_model(loss)
+        settings = ("mass",) if options.loss_kind.reads_candidates else ()
+        queries = small.in_fold("train")
+        maker = BatchMaker(small, "bins", settings, queries)
+        if settings:
+            queries = maker.with_lists(queries, "mass", "fingerprint")
+        return Learner(model, options), maker.make(queries[:9])
+
+    return learner
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_step_gives_a_loss_with_gradients(loss: str, make) -> None:
+    learner, batch = make(loss)
+    value = learner.loss(batch)
+    assert value.shape == ()
+    assert value.isfinite()
+    value.backward()
+    for name, parameter in learner.model.named_parameters():
+        if LOSSES[loss].reads_candidates or name.startswith(("encoder", "head")):
+            given = parameter.grad is not None or deferred(parameter) is not None
+            assert given, name
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_lists_are_read_by_the_losses_that_need_them(loss: str, make) -> None:
+    learner, batch = make(loss)
+    assert learner.setting == ("mass" if LOSSES[loss].reads_candidates else None)
+    assert set(batch.lists) == ({"mass"} if learner.setting else set())
+
+
+@pytest.mark.parametrize(
+    ("warmup", "step", "share"),
+    [(500, 0, 1 / 500), (500, 249, 0.5), (500, 499, 1), (500, 500, 1), (500, 9999, 1),
+     (1, 0, 1), (0, 0, 1), (0, 7, 1)],
+)  # fmt: skip
+def test_the_learning_rate_rises_over_the_warm_up(make, warmup: int, step: int, share) -> None:
+    learner, batch = make(warmup=warmup, lr=2e-4)
+    learner.step = step
+    learner.learn(batch)
+    assert [g["lr"] for g in learner.optimizer.param_groups] == [pytest.approx(2e-4 * share)]
+
+
+def test_a_step_is_counted_and_moves_every_weight_that_it_reads(make) -> None:
+    learner, batch = make(warmup=0)
+    learner.step = 41  # a run that goes on
+    before = {name: value.clone() for name, value in learner.model.state_dict().items()}
+    learner.model.eval()  # no dropout
+    expected = float(learner.loss(batch).detach())
+    assert learner.learn(batch) == expected
+    assert learner.step == 42
+    after = learner.model.state_dict()
+    assert all((after[name] != value).any() for name, value in before.items())
+
+
+def test_a_step_knows_nothing_of_gradients_before_it(make) -> None:
+    (one, batch), (two, _) = make("emb-cos"), make("emb-cos")
+    for learner in (one, two):
+        learner.model.eval()
+    two.loss(batch).backward()  # left behind by whoever asked for the loss
+    assert [learner.learn(batch) for learner in (one, one)] == [
+        learner.learn(batch) for learner in (two, two)
+    ]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_is_one_line(make, value: float) -> None:
+    learner, batch = make()
+    with torch.no_grad():
+        learner.model.head.bias.fill_(value)
+    learner.step = 6
+    with pytest.raises(RunError, match="at step 7; try a smaller --lr") as refused:
+        learner.learn(batch)
+    assert "\n" not in str(refused.value)
+
+
+def test_clip_and_learning_rate_are_those_of_the_options(make) -> None:
+    learner, _ = make(clip=0.25, lr=5e-4)
+    assert (learner.optimizer.clip, learner.optimizer.defaults["lr"]) == (0.25, 5e-4)
+
+
+@pytest.mark.parametrize("loss", ["focal", "fp-cos", "combined"])
+def test_options_of_the_loss_reach_it(loss: str, make) -> None:
+    changes = {
+        "focal": {"gamma": 0.5}, "fp-cos": {"temperature": 4.0}, "combined": {"weight": 0.9}
+    }[loss]  # fmt: skip
+    (one, batch), (two, _) = make(loss), make(loss, **changes)
+    for learner in (one, two):
+        learner.model.eval()
+    assert one.loss(batch) != two.loss(batch)
+
+
+def test_a_batch_is_moved_only_where_it_has_to(make, monkeypatch) -> None:
+    learner, batch = make("emb-cos")
+    read = []
+    monkeypatch.setattr(learner, "loss", lambda batch: read.append(batch) or torch.tensor(0.0))
+    monkeypatch.setattr(torch.Tensor, "backward", lambda self: None)
+    learner.learn(batch)
+    learner.model.to("meta")
+    learner.learn(batch)
+    assert read[0] is batch
+    assert read[1].lists["mass"].counts.device.type == "meta"
+    assert read[1].spectra.indices.device.type == "meta"
+
+
+@pytest.mark.parametrize("row", [[0.2, 0.9, 0.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
+def test_a_constant_prediction_has_no_spread(row: list[float]) -> None:
+    assert prediction_spread(np.tile(np.float16(row), (50, 1))) == pytest.approx(0, abs=1e-6)
+
+
+def test_spread_is_the_deviation_over_the_length_of_the_mean() -> None:
+    rows = np.random.default_rng(0).random((40, 6))
+    mean = rows.mean(axis=0)
+    expected = np.sqrt(((rows - mean) ** 2).sum(1).mean()) / np.linalg.norm(mean)
+    assert prediction_spread(rows) == pytest.approx(expected, rel=1e-5)
+    assert prediction_spread(0.01 * rows) == pytest.approx(
+        expected, rel=1e-4
+    )  # whatever their scale
+
+
+def test_of_many_predictions_a_part_is_looked_at() -> None:
+    rows = np.zeros((30, 2))
+    rows[::3] = [1.0, 0.0]
+    assert prediction_spread(rows, max_rows=10) == 0  # every third
+    assert prediction_spread(rows, max_rows=30) > 1
+
+
+CONSTANT = np.full((20, 8), 0.3, np.float16)
+GIVEN = {"loss": "iou", "lr": 1e-4, "warmup": 500, "bias": "zero"}
+ZERO = Options.of(**GIVEN)
+LONG, SHORT = 5560, 190
+
+
+@pytest.mark.parametrize("step", [1, SHORT, LONG])
+def test_predictions_that_differ_are_no_collapse(step: int) -> None:
+    assert collapse_warning(np.random.default_rng(0).random((20, 8)), ZERO, step) is None
+
+
+@pytest.mark.parametrize("warmup", [0, 1, 7, 40, 500])
+@pytest.mark.parametrize("step", [0, 1, 6, 7, 40, 123])
+def test_how_far_training_has_come_is_the_sum_of_its_learning_rates(warmup: int, step: int) -> None:
+    rates = [2e-4 * (min(1, n / warmup) if warmup else 1) for n in range(1, step + 1)]
+    assert summed_rates(Options.of(lr=2e-4, warmup=warmup), step) == pytest.approx(sum(rates))
+
+
+def test_a_constant_prediction_is_told_with_the_remedy() -> None:
+    warning = str(collapse_warning(CONSTANT, ZERO, LONG))
+    assert "iou has collapsed" in warning
+    assert warning.endswith("Start again with --bias log-odds")
+    assert f"{COLLAPSED_BELOW:g}" in warning
+    assert "\n" not in warning
+
+
+@pytest.mark.parametrize("loss", ["bce", "iou"])
+def test_a_run_that_was_too_short_is_not_said_to_collapse(loss: str) -> None:
+    warning = str(collapse_warning(CONSTANT, Options.of(**GIVEN | {"loss": loss}), SHORT))
+    assert f"after 190 steps, {loss} has hardly begun to learn" in warning
+    assert "collapsed" not in warning
+    assert warning.endswith("Start again with --bias log-odds and more --epochs")
+
+
+@pytest.mark.parametrize(
+    ("changes", "short", "long"),
+    [
+        ({"bias": "log-odds"}, "more --epochs", "a smaller --lr"),
+        ({"loss": "emb-cos"}, "more --epochs", "a smaller --lr"),
+        ({"loss": "fp-cos", "start_from": "runs/a"}, "more --epochs", "a smaller --lr"),
+    ],
+    ids=str,
+)
+def test_a_remedy_that_was_taken_or_cannot_be_is_not_advised(changes, short, long) -> None:
+    options = Options.of(**GIVEN | changes)
+    for step, remedy in ((SHORT, short), (LONG, long)):
+        assert str(collapse_warning(CONSTANT, options, step)).endswith(f"again with {remedy}")
+
+
+def test_a_smaller_rate_is_never_advised_to_a_run_that_was_too_short() -> None:
+    for options in (
+        ZERO,
+        replace(ZERO, bias="log-odds"),
+        Options.of("emb-cos", lr=1e-4, warmup=500),
+    ):
+        assert "--lr" not in str(collapse_warning(CONSTANT, options, SHORT))
+
+
+@pytest.mark.parametrize("rows", [None, np.empty((0, 4)), np.ones((1, 4))])
+def test_fewer_than_two_predictions_say_nothing(rows) -> None:
+    assert collapse_warning(rows, ZERO, LONG) is None
+
+
+def test_no_predictions_have_no_spread() -> None:
+    assert prediction_spread(np.empty((0, 4))) == 0
+
+
+def test_a_kept_checkpoint_that_had_collapsed_is_named() -> None:
+    best = {"hit_rate@1/mass": {"spread": 0.9}, "tanimoto": {"spread": COLLAPSED_BELOW / 2}}
+    assert "best by tanimoto is from before" in str(checkpoint_warning(best))
+    assert checkpoint_warning({"tanimoto": {"spread": 0.9}}) is None
+
+
+HIT_RATES = {f"hit_rate@{k}/{setting}" for k in (1, 5, 20) for setting in ("mass", "formula")}
+RANKINGS = {f"{name}/{by}" for name in HIT_RATES for by in ("tanimoto", "soft-tanimoto")}
+
+
+def best_in(history: list[dict[str, float]], name: str) -> tuple[int, float]:
+    """The first best row, by the metric's own direction."""
+    sign = 1 if METRICS[name.partition("/")[0]].better == "higher" else -1
+    row = max(history, key=lambda row: sign * row[name])
+    return int(row["step"]), row[name]
+
+
+@pytest.mark.parametrize("loss", ["bce", "fp-mlp", "emb-cos"])
+def test_each_metric_keeps_the_weights_that_were_best_by_it(loss: str, trained) -> None:
+    run: Run = trained(loss)
+    expected = HIT_RATES | (RANKINGS | {"tanimoto"} if loss == "bce" else set())
+    assert set(run.best) == expected
+    files = {path.name for path in (run.folder / "checkpoints").iterdir()}
+    assert files == {run.checkpoint(name).name for name in expected}
+    for name in expected:
+        step, value = best_in(run.history(), name)
+        assert (run.best[name]["step"], run.best[name]["value"]) == (step, pytest.approx(value))
+        assert load_weights(run.checkpoint(name))[2] == {"step": step}
+
+
+@pytest.mark.parametrize("loss", ["iou", "emb-cos"])
+def test_a_checkpoint_measures_what_it_was_kept_for(loss: str, trained, small: Prepared) -> None:
+    from mzseek.training.train import predict_fold
+
+    run: Run = trained(loss)
+    assert len({facts["step"] for facts in run.best.values()}) > 1
+    similarities = ("tanimoto", "soft-tanimoto") if loss == "iou" else ()
+    for name, facts in run.best.items():
+        network = kept_model(run, name, small)
+        said = predict_fold(network, small, "val", similarities=similarities)
+        means = validation_means(said, small)
+        assert means[name] == pytest.approx(facts["value"], abs=1e-9)
+
+
+def test_directions_are_the_metric_s_own(
+    small: Prepared, small_options, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setitem(METRICS, "tanimoto", Metric("tanimoto", "lower", "T"))
+    run = train(small, small_options("bce"), tmp_path / "run")
+    values = [row["tanimoto"] for row in run.history()]
+    assert run.best["tanimoto"]["value"] == min(values) < max(values)
+    assert run.best["hit_rate@1/mass"]["value"] == max(r["hit_rate@1/mass"] for r in run.history())
+
+
+def test_history_has_a_row_a_validation(trained) -> None:
+    run: Run = trained("bce")
+    rows = run.history()
+    assert [row["step"] for row in rows] == [5, 10, 15, 20, 24]  # and the last step
+    assert [row["epoch"] for row in rows] == [1.25, 2.5, 3.75, 5.0, 6.0]
+    for row in rows:
+        assert set(row) == {"step", "epoch", "loss", "tanimoto", "spread"} | HIT_RATES | RANKINGS
+        assert all(0 <= row[name] <= 1 for name in HIT_RATES | {"tanimoto"})
+
+
+def test_a_run_tells_how_it_goes(small: Prepared, small_options, tmp_path: Path) -> None:
+    lines: list[str] = []
+    steps: list[tuple[str, int, int]] = []
+    train(
+        small, small_options("emb-cos"), tmp_path / "run",
+        say=lines.append, progress=lambda *facts: steps.append(facts),
+    )  # fmt: skip
+    assert lines[:2] == [
+        "24 steps: warm-up 5 steps, validation every 5",
+        "2 of 52 training spectra have no mass list with their molecule in it: left out",
+    ]
+    assert [line.partition(",")[0] for line in lines[2:]] == [
+        f"step {step} of 24" for step in (5, 10, 15, 20, 24)
+    ]
+    assert "loss " in lines[2]
+    assert "HR@1 " in lines[2]
+    training = [done for stage, done, total in steps if stage == "training" and total == 24]
+    assert training == list(range(1, 25))
+
+
+@pytest.mark.parametrize("loss", ["bce", "emb-cos"])
+@pytest.mark.parametrize("patience", [1, 3])
+def test_patience_ends_a_run_that_no_longer_improves(
+    loss: str, patience: int, small: Prepared, small_options, tmp_path: Path
+) -> None:
+    options = small_options(loss, lr=1e-12, validate_every=2, patience=patience)
+    run = train(small, options, tmp_path / "run")
+    # The first validation is the best so far, whatever it is; the others are the same.
+    assert [row["step"] for row in run.history()] == [2 * n for n in range(1, patience + 2)]
+    assert run.facts["steps"] == 2 * (patience + 1)
+    assert run.finished
+
+
+def test_patience_begins_anew_with_each_gain(
+    small: Prepared, small_options, tmp_path: Path
+) -> None:
+    options = small_options("bce", validate_every=2, patience=2, epochs=12)
+    run = train(small, options, tmp_path / "run")
+    values = [row["tanimoto"] for row in run.history()]
+    best, waited = -1.0, 0
+    for place, value in enumerate(values):
+        best, waited = (value, 0) if value > best else (best, waited + 1)
+        assert (waited == 2) == (place == len(values) - 1 and run.facts["steps"] < 48)
+    assert len(values) > 3
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_patience_watches_what_the_loss_stands_for(loss: str, small_options) -> None:
+    name = watched_metric(small_options(loss), "formula")
+    assert name == ("hit_rate@1/formula" if LOSSES[loss].reads_candidates else "tanimoto")
+
+
+def test_a_collapsed_model_is_told_and_noted(
+    small: Prepared, small_options, tmp_path: Path
+) -> None:
+    lines: list[str] = []
+    run = train(small, small_options("iou"), tmp_path / "run", say=lines.append)
+    told = [line for line in lines if line.startswith("warning: ")]
+    assert run.history()[-1]["spread"] < 0.05
+    assert told
+    assert "iou has collapsed" in told[-1]
+    assert [f"warning: {warning}" for warning in Run.open(run.folder).facts["warnings"]] == [
+        told[-1]
+    ]
+    # Not in the first epochs, in which a model may well say the same of every spectrum.
+    assert lines.index(told[0]) > next(i for i, line in enumerate(lines) if "epoch 1.2" in line)
+
+
+def test_a_collapse_is_told_when_it_is_met_and_at_the_end(
+    small: Prepared, small_options, tmp_path: Path
+) -> None:
+    lines: list[str] = []
+    options = small_options("iou", epochs=20, validate_every=4)
+    train(small, options, tmp_path / "run", say=lines.append)
+    told = [place for place, line in enumerate(lines) if line.startswith("warning: ")]
+    assert len(told) == 2
+    assert told[-1] == len(lines) - 1
+    assert told[0] < len(lines) - 5
+
+
+def test_a_run_that_has_hardly_begun_is_told_so_at_its_end_alone(
+    small: Prepared, small_options, tmp_path: Path
+) -> None:
+    lines: list[str] = []
+    run = train(small, small_options("iou", epochs=4), tmp_path / "run", say=lines.append)
+    assert [row["step"] for row in run.history() if row["spread"] < 0.05] == [10, 15, 16]
+    [warning] = run.facts["warnings"]
+    assert "after 16 steps, iou has hardly begun to learn" in warning
+    assert [line for line in lines if line.startswith("warning: ")] == [f"warning: {warning}"]
+
+
+def test_a_model_that_learns_is_not_warned_of(small: Prepared, small_options, tmp_path) -> None:
+    options = small_options("bce", epochs=40, validate_every=60, dropout=0.0)
+    run = train(small, options, tmp_path / "run")
+    assert run.history()[-1]["spread"] > 0.05
+    assert run.facts["warnings"] == []
+
+
+@pytest.mark.parametrize("loss", ["iou", "bce"])
+def test_a_control_is_not_said_to_collapse(loss: str, trained) -> None:
+    run: Run = trained(loss, model="blind")
+    assert run.history()[-1]["spread"] == pytest.approx(0, abs=1e-6)
+    assert run.facts["warnings"] == []
 
 
 def test_the_learning_rate_warms_up(

@@ -1,11 +1,26 @@
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
-from mzseek.core.errors import ModelError, RunError, WriteError
+from mzseek.core.errors import ModelError, MzseekError, RunError, WriteError
+from mzseek.datasets.prepared import Prepared
+from mzseek.models.model import arrays_of
+from mzseek.runs.checkpoints import load_weights, save_weights
+from mzseek.runs.run import Run
 from mzseek.training.optimizer import ClippedAdam
-from mzseek.training.state import load_state, save_state
+from mzseek.training.state import (
+    TrainingOrder,
+    load_into,
+    load_matching,
+    load_state,
+    save_state,
+    steps_per_epoch,
+)
+from mzseek.training.train import train
 
 
 def assert_one_line(error: pytest.ExceptionInfo, path: Path) -> None:
@@ -83,3 +98,152 @@ def test_a_damaged_state_is_refused_by_name(damage: str, small_model, tmp_path: 
     with pytest.raises((ModelError, RunError)) as refused:
         load_state(folder, model, ClippedAdam(model.parameters()), "a")
     assert_one_line(refused, folder)
+
+
+QUERIES = np.arange(100, 147)
+
+
+def order(seed: int = 0, size: int = 10, epochs: int = 3) -> TrainingOrder:
+    return TrainingOrder(QUERIES, size, epochs, seed)
+
+
+@pytest.mark.parametrize("size", [1, 10, 16, 47, 100])
+def test_every_spectrum_is_seen_once_an_epoch(size: int) -> None:
+    made = order(size=size)
+    batches = list(made.from_step(0))
+    assert len(batches) == made.steps == 3 * made.steps_per_epoch
+    for epoch in range(3):
+        inside = batches[epoch * made.steps_per_epoch : (epoch + 1) * made.steps_per_epoch]
+        assert sorted(np.concatenate(inside)) == QUERIES.tolist()
+        assert all(len(batch) == size for batch in inside[:-1])
+
+
+@pytest.mark.parametrize("size", [1, 10, 47, 48, 100])
+def test_steps_an_epoch_are_those_of_the_order(size: int) -> None:
+    assert steps_per_epoch(len(QUERIES), size) == order(size=size).steps_per_epoch
+
+
+@pytest.mark.parametrize("first", [0, 1, 4, 5, 7, 14, 15])
+def test_going_on_at_a_step_gives_the_rest_of_the_whole(first: int) -> None:
+    whole, rest = list(order().from_step(0)), list(order().from_step(first))
+    assert [batch.tolist() for batch in rest] == [batch.tolist() for batch in whole[first:]]
+
+
+def test_another_seed_and_another_epoch_have_another_order() -> None:
+    first, other = (np.concatenate(list(order(seed).from_step(0))) for seed in (0, 1))
+    assert first.tolist() != other.tolist()
+    assert first[:47].tolist() != first[47:94].tolist()
+
+
+def test_steps_know_their_epoch() -> None:
+    made = order()
+    assert [made.epoch(step) for step in (0, 4, 5, 14)] == [0, 0, 1, 2]
+
+
+def test_weights_of_another_make_up_do_not_go_into_a_model(small_model, tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    with pytest.raises(ModelError) as refused:
+        load_into(small_model("bce"), arrays_of(small_model("emb-cos")), path)
+    assert_one_line(refused, path)
+
+
+@pytest.mark.parametrize(("first", "second"), [("bce", "emb-cos"), ("bce", "bce")])
+def test_a_second_stage_takes_all_that_fits(
+    first: str, second: str, small_model, small_spec, tmp_path: Path
+) -> None:
+    source, model = small_model(first, seed=1), small_model(second, seed=2)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    save_weights(arrays_of(source), small_spec(first), tmp_path / "w.safetensors", {})
+    taken = load_matching(model, tmp_path / "w.safetensors")
+    given = source.state_dict()
+    assert taken == sorted(set(before) & set(given))
+    assert {name for name in before if name.startswith("encoder.")} <= set(taken)
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, given[name] if name in taken else before[name])
+
+
+def test_a_second_stage_with_another_encoder_is_refused(
+    small_model, small_spec, tmp_path: Path
+) -> None:
+    path = tmp_path / "w.safetensors"
+    save_weights(arrays_of(small_model()), small_spec(), path, {})
+    with pytest.raises(ModelError, match="has another encoder than this model") as refused:
+        load_matching(small_model(model="deepsets"), path)
+    assert_one_line(refused, path)
+
+
+def test_log_odds_start_each_bit_at_its_base_rate(
+    small: Prepared, small_options, tmp_path: Path
+) -> None:
+    options = small_options("iou", bias="log-odds", lr=1e-12, epochs=1)
+    run = train(small, options, tmp_path / "run")
+    bias = load_weights(run.checkpoint("tanimoto"))[0]["head.bias"]
+    molecules = small.molecule[small.in_fold("train")]
+    rate = small.fingerprint_rows(molecules).toarray().mean(0)
+    rate = np.clip(rate, 0.5 / len(molecules), 1 - 0.5 / len(molecules))
+    np.testing.assert_allclose(bias, np.log(rate / (1 - rate)), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("second", ["emb-cos", "fp-cos"])
+def test_a_second_stage_starts_from_the_first_one_s_weights(
+    second: str, trained, small: Prepared, small_options, tmp_path: Path
+) -> None:
+    first = trained("bce")
+    lines: list[str] = []
+    options = small_options(second, lr=1e-12, epochs=1, start_from=str(first.folder))
+    run = train(small, options, tmp_path / "run", say=lines.append)
+    source = load_file(first.checkpoint("tanimoto"))
+    taken = {n for n in source if n.startswith("encoder.") or second == "fp-cos"}
+    assert any(line.startswith(f"{len(taken)} weights taken from") for line in lines)
+    found = load_file(run.checkpoint("hit_rate@1/mass"))
+    for name in taken:
+        torch.testing.assert_close(found[name], source[name], atol=1e-8, rtol=0)
+
+
+def test_a_second_stage_goes_on_without_the_first(
+    trained, small: Prepared, small_options, tmp_path: Path
+) -> None:
+    shutil.copytree(trained("bce").folder, tmp_path / "first")
+    options = small_options("emb-cos", start_from=str(tmp_path / "first"))
+    whole = train(small, options, tmp_path / "whole")
+
+    def stop(stage: str, done: int, total: int | None) -> None:
+        if done == 12:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        train(small, options, tmp_path / "run", progress=stop)
+    shutil.rmtree(tmp_path / "first")
+    run = train(small, options, tmp_path / "run", resume=True)
+    assert run.history() == whole.history()
+    assert run.facts["checkpoints"] == whole.facts["checkpoints"]  # digests of their weights
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("nowhere", "is no run folder"),
+        ("random", "has model random"),
+        ("deepsets", "model deepsets"),
+    ],
+)
+def test_a_first_stage_that_does_not_fit_is_refused(
+    source: str, message: str, trained, small: Prepared, small_options, tmp_path: Path
+) -> None:
+    folder = tmp_path / "nowhere" if source == "nowhere" else trained("bce", model=source).folder
+    options = small_options("emb-cos", start_from=str(folder))
+    with pytest.raises(MzseekError, match=message):
+        train(small, options, tmp_path / "run")
+    assert not (tmp_path / "run").exists()  # nothing in the way of the corrected command
+
+
+def test_a_first_stage_on_other_data_is_refused(
+    trained, small: Prepared, small_options, tmp_path: Path
+) -> None:
+    shutil.copytree(trained("bce").folder, tmp_path / "first")
+    first = Run.open(tmp_path / "first")
+    first.facts["data"]["key"] = "0" * 64
+    first.save()
+    options = small_options("emb-cos", start_from=str(first.folder))
+    with pytest.raises(RunError, match="was trained on other data"):
+        train(small, options, tmp_path / "run")

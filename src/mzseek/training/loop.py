@@ -279,7 +279,7 @@ class Callbacks:
         self._began = time.perf_counter() - float(run.facts.get("seconds", 0.0))
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from the metadata of a saved state; RunError if it does not hold what it should."""
+        """Resume from the metadata of a saved state; RunError if a field is missing or wrong."""
         check_fields(state, _STATE, self.run.state / "state.json", RunError)
         self.history, self.best = list(state["history"]), dict(state["best"])
         self.waited, self.stopped = int(state["waited"]), bool(state["stopped"])

@@ -238,7 +238,9 @@ class Options:
         """The model in the sizes of the data; None for a baseline."""
         from mzseek.runs.checkpoints import model_of_parts
 
-        return self.encoder and model_of_parts(self.encoder, self.scorer, prepared)
+        if self.encoder is None:
+            return None
+        return model_of_parts(self.encoder, self.scorer, prepared)
 
     def training_dict(self) -> dict[str, Any]:
         """All but the components, which a run describes by themselves, as plain data."""
@@ -320,9 +322,7 @@ def read_settings(
 
 
 def list_settings() -> list[tuple[str, list[tuple[str, str, str]]]]:
-    """Every component by its full name (``encoder mlp``), with name, default and meaning of each
-    of its options.
-    """
+    """Every component (``encoder mlp``) with name, default and meaning of each of its options."""
     return [
         (f"{part} {name}", described(kind.options))
         for part, kinds in (("encoder", ENCODERS), ("scorer", SCORERS), ("loss", LOSSES))

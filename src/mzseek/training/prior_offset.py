@@ -24,9 +24,7 @@ from mzseek.evidence.queries import with_lists
 from mzseek.parallel.engine import Progress, silent
 
 Ints = npt.NDArray[np.int64]
-_MAX_FITTED = (
-    64  # candidates of a list that the scorer is fitted on; more change its weights little
-)
+_MAX_FITTED = 64  # candidates of a list that the scorer is fitted on; more change it little
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +90,7 @@ def prior_offsets(
 
 
 def offset_groups(prepared: Prepared, setting: str) -> tuple[Ints, Ints]:
-    """Train molecules whose list has them, and the structure group of each; RunError if all are in
-    one group.
-    """
+    """Train molecules whose list has them, and their structure groups, which must be several."""
     queries = with_lists(prepared, prepared.in_fold("train"), setting, "fingerprint")
     molecules = np.unique(prepared.molecule[queries]).astype(np.int64)
     dealt = groups_from(prepared, molecules, GROUPS)

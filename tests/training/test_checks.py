@@ -4,8 +4,9 @@ import pytest
 
 from mzseek.core.errors import ModelError, RunError
 from mzseek.models import ENCODERS, ModelSpec, build
-from mzseek.training import options as limits
-from mzseek.training.options import Options, check_size, check_threads, training_bytes
+from mzseek.training import checks as limits
+from mzseek.training.checks import check_size, training_bytes
+from mzseek.training.options import Options
 from mzseek.training.train import train
 
 
@@ -56,7 +57,7 @@ def test_sizes_that_are_none_are_refused(name: str, value: int, small, small_opt
 
 
 def test_the_width_that_is_said_to_do_would_do(monkeypatch) -> None:
-    monkeypatch.setattr(limits, "memory_of_machine", lambda: 1e9)
+    monkeypatch.setattr(limits, "available_memory", lambda: 1e9)
     spec, options = ModelSpec.of(encoder={"width": 20_000}), Options.of(batch_size=64)
     with pytest.raises(RunError, match=r"would take [\d.]+ GB of memory, and there are 1\.0 GB"):
         check_size(spec, options, 1_000)
@@ -69,7 +70,7 @@ def test_the_width_that_is_said_to_do_would_do(monkeypatch) -> None:
 
 
 def test_where_no_width_would_do_less_of_the_rest_is_asked_for(monkeypatch) -> None:
-    monkeypatch.setattr(limits, "memory_of_machine", lambda: 1e6)
+    monkeypatch.setattr(limits, "available_memory", lambda: 1e6)
     with pytest.raises(RunError, match="ask for fewer blocks or smaller batches"):
         check_size(ModelSpec.of(), Options.of(), 1_000)
 
@@ -82,7 +83,6 @@ def test_usual_batches_of_small_sets_are_taken(monkeypatch) -> None:
 
 
 def test_threads_that_no_machine_could_start_are_refused(small, small_options, tmp_path) -> None:
-    check_threads(Options.of(threads=None))
     for threads in (1_025, 10**30):
         with pytest.raises(RunError, match=r"threads is .*, expected at most 1,024"):
             train(small, small_options(threads=threads), tmp_path / "run")

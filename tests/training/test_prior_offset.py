@@ -42,7 +42,7 @@ def test_a_list_is_scored_by_what_other_groups_have_taught(small: Prepared, made
     members = np.concatenate([lists.molecules[span] for span in spans])
     labels = np.concatenate([(lists.identity[span] & 1) > 0 for span in spans])
     rows = blind_rows(small.fingerprint_rows(members), np.empty((len(members), 0)))
-    blind = fit_blind(rows, [s.stop - s.start for s in spans], labels, l2=made.facts["l2"])
+    blind = fit_blind(rows, [s.stop - s.start for s in spans], labels, l2=made.metadata["l2"])
     own = lists.of_molecule(int(molecules[0]))
     wanted = blind.score(blind_rows(small.fingerprint_rows(own), np.empty((len(own), 0))))
     found = made.of(molecules[:1])
@@ -79,7 +79,7 @@ def test_no_molecule_s_own_label_shapes_its_offset(small: Prepared, made, monkey
 def test_it_is_the_same_each_time(small: Prepared, made) -> None:
     again = prior_offsets(small, "mass")
     assert np.array_equal(again.values, made.values)
-    assert again.facts == made.facts
+    assert again.metadata == made.metadata
 
 
 def test_the_loss_reads_score_over_temperature_plus_offset(
