@@ -19,7 +19,7 @@ from pathlib import Path
 
 from mzseek.chem import inchikey_block
 from mzseek.core.errors import MoleculeError
-from mzseek.io.skipped import Groups
+from mzseek.io.skipped import SkippedGroups
 from mzseek.spectra import read_spectra
 
 
@@ -50,7 +50,7 @@ def truths(records: Path) -> dict[str, str]:
 
 
 def show(out: Path, known: dict[str, str]) -> None:
-    aside = Groups()
+    aside = SkippedGroups()
     for row in rows(out / "set-aside.tsv"):
         aside(row["where"], row["reason"])
     for group in aside.by_count():

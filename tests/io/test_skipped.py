@@ -12,23 +12,15 @@ from mzseek.chem import parse_molecule
 from mzseek.chem.adducts import parse_adduct
 from mzseek.chem.molecules import parse_inchi
 from mzseek.core.errors import AdductError, InputError, MoleculeError
-from mzseek.io.skipped import (
-    MAX_KINDS,
-    OTHER,
-    Groups,
-    Reason,
-    ReasonGroup,
-    code_of,
-    grouped,
-    reporter,
-)
+from mzseek.io.skipped import MAX_KINDS, OTHER, Reason, ReasonGroup, SkippedGroups, reporter
 from mzseek.spectra import read_spectra
 
 MZML = '<mzML xmlns="http://psi.hupo.org/ms/mzml"><run><spectrumList>{}</spectrumList></run></mzML>'
 
 
 def kinds(*reasons: str) -> list[tuple[str, int]]:
-    return [(group.kind, group.count) for group in grouped(("x", reason) for reason in reasons)]
+    groups = SkippedGroups(("x", reason) for reason in reasons).by_count()
+    return [(group.kind, group.count) for group in groups]
 
 
 def assert_sensible(groups: list[ReasonGroup], total: int, most: int) -> None:
@@ -46,85 +38,62 @@ def assert_sensible(groups: list[ReasonGroup], total: int, most: int) -> None:
         assert not group.kind.endswith((" an", " a", " is", " has", " line", "("))
 
 
-def test_lists_and_callables() -> None:
-    kept: list[tuple[str, str]] = []
-    reporter(kept)("a", "b")
-    reporter(lambda where, reason: kept.append((reason, where)))("a", "b")
-    assert kept == [("a", "b"), ("b", "a")]
-
-
-def test_a_code_goes_with_its_reason_and_is_not_read_from_its_words() -> None:
-    rejects: list[tuple[str, str]] = []
+def test_lists_callables_and_codes() -> None:
+    rejects: list = []
     for reason in (Reason("its list is empty", code="empty"), "its list is empty"):
         reporter(rejects)("a", reason)
-    assert [code_of(reason) for _, reason in rejects] == ["empty", None]
-    assert [(group.kind, group.count) for group in grouped(rejects)] == [("its list is empty", 2)]
+    assert rejects == [("a", "its list is empty")] * 2
+    assert [skipped.code for skipped in rejects] == ["empty", None]
+    assert kinds(*(reason for _, reason in rejects)) == [("its list is empty", 2)]
+    reporter(lambda where, reason: rejects.append(reason))("a", "b")
+    assert rejects[-1] == "b"
 
 
-def test_groups_do_not_mix_what_varies_with_what_is_wrong() -> None:
-    rejects = [(f"file: record {n}", f"is a duplicate (of MSBNK-{n})") for n in range(5)]
-    rejects += [("x", "precursor disagrees with structure and adduct (857.3, expected 708.2)")]
-    rejects += [("y", "precursor disagrees with structure and adduct (1.0, expected 2.0)")]
-    rejects += [("z", "'odd' is not a number")]
-    groups = grouped(rejects)
-    assert [(g.kind, g.count) for g in groups] == [
-        ("is a duplicate", 5),
-        ("precursor disagrees with structure and adduct", 2),
-        ("'odd' is not a number", 1),
-    ]
-    assert (groups[0].where, groups[0].reason) == ("file: record 0", "is a duplicate (of MSBNK-0)")
+MS1 = "is an MS1 spectrum, expected MS2 or higher"
+CHARGE = "charge {!r} is not one charge such as 1+, -2 or 1"
+TWO_ADDUCTS = "states two adducts, [M+H]+ and [2M-2H]2-"
 
 
-def test_a_kind_is_not_cut_at_a_digit_or_a_quotation() -> None:
-    survey = "is an MS1 spectrum, expected MS2 or higher"
-    assert kinds(survey, survey) == [(survey, 2)]
-    assert kinds("SMILES 'C1(' is bad", "SMILES 'C2)(' is bad") == [("SMILES … is bad", 2)]
-    assert kinds("column C18 of 13C", "column C18 of 14C") == [
-        ("column C18 of 13C", 1),
-        ("column C18 of 14C", 1),
-    ]
+@pytest.mark.parametrize(
+    ("reasons", "expected"),
+    [
+        ((MS1, MS1), [(MS1, 2)]),
+        (("SMILES 'C1(' is bad", "SMILES 'C2)(' is bad"), [("SMILES … is bad", 2)]),
+        (("column C18 of 13C", "column C18 of 14C"),
+         [("column C18 of 13C", 1), ("column C18 of 14C", 1)]),
+        (("has 100,001 peaks, expected at most 100,000",
+          "has 200,000 peaks, expected at most 100,000"),
+         [("has … peaks, expected at most 100,000", 2)]),
+        ((CHARGE.format("2+ and 3+"), CHARGE.format("it's")),
+         [("charge … is not one charge such as 1+, -2 or 1", 2)]),
+        ((TWO_ADDUCTS, "charge 2+ contradicts adduct [M+H]+",
+          "charge 3+ contradicts adduct [M+H]+"),
+         [("charge … contradicts adduct [M+H]+", 2), (TWO_ADDUCTS, 1)]),
+        (("is a duplicate (of A-1)", "is a duplicate (of A-2)", "'odd' is not a number"),
+         [("is a duplicate", 2), ("'odd' is not a number", 1)]),
+        (("has no precursor m/z (only adduct [M+?]+)", "has no precursor m/z"),
+         [("has no precursor m/z", 2)]),
+        (("broken XML (a (b) c)", "broken XML (cut off…"), [("broken XML", 2)]),
+    ],
+)  # fmt: skip
+def test_reasons_are_grouped_by_what_they_have_in_common(reasons, expected) -> None:
+    assert kinds(*reasons) == expected
 
 
-def test_what_is_the_same_in_all_reasons_of_a_kind_stays() -> None:
-    assert kinds("has 100,001 peaks, expected at most 100,000",
-                 "has 200,000 peaks, expected at most 100,000") == [
-        ("has … peaks, expected at most 100,000", 2)
-    ]  # fmt: skip
-    charge = "charge {!r} is not one charge such as 1+, -2 or 1"
-    assert kinds(charge.format("2+ and 3+"), charge.format("it's")) == [
-        ("charge … is not one charge such as 1+, -2 or 1", 2)
-    ]
-
-
-def test_adducts_are_words() -> None:
-    other = "states two adducts, [M+H]+ and [2M-2H]2-"
-    assert kinds(other, "charge 2+ contradicts adduct [M+H]+",
-                 "charge 3+ contradicts adduct [M+H]+") == [
-        ("charge … contradicts adduct [M+H]+", 2), (other, 1),
-    ]  # fmt: skip
-
-
-def test_brackets_that_are_sometimes_there_make_no_kind_of_their_own() -> None:
-    assert kinds("has no precursor m/z (only adduct [M+?]+)", "has no precursor m/z") == [
-        ("has no precursor m/z", 2)
-    ]
-    assert kinds("broken XML (a (b) c)", "broken XML (cut off…") == [("broken XML", 2)]
-
-
-def test_a_million_reasons_are_few_kinds_in_little_memory() -> None:
-    groups = Groups()
+def test_thousands_of_reasons_are_few_kinds_in_little_memory() -> None:
+    groups = SkippedGroups()
     tracemalloc.start()
-    for number in range(20_000):
+    for number in range(5_000):
         # A word that varies, as no reason of ours has it, and texts of any length.
-        groups(f"record {number}", f"word{number} is odd " + "x" * (number % 5000))
+        groups(f"record {number}", f"word{number} is odd " + "x" * (number % 2500))
         groups(f"record {number}", f"line {number}: {'C' * (number % 300)!r} is no peak")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 4e6
     found = groups.by_count()
-    assert groups.total == sum(group.count for group in found) == 40_000
+    assert groups.total == sum(group.count for group in found) == 10_000
     assert len(found) == MAX_KINDS + 1
-    assert (found[0].kind, found[0].count) == ("line …: … is no peak", 20_000)
+    assert (found[0].kind, found[0].count) == ("line …: … is no peak", 5_000)
     assert found[-1].kind == OTHER
     assert found[-1].where.startswith("record ")
 
@@ -133,7 +102,7 @@ def test_a_million_reasons_are_few_kinds_in_little_memory() -> None:
     "reason", ["", "(", ")", "'", "[[", '"' * 900, "(" * 5000, "[M" * 400, "'…'", "1 " * 3000]
 )
 def test_any_text_is_a_reason(reason: str) -> None:
-    (group,) = grouped([("here", reason), ("there", reason)])
+    (group,) = SkippedGroups([("here", reason), ("there", reason)]).by_count()
     assert group.kind
     assert (group.count, group.where, group.reason) == (2, "here", reason[:2000])
 
@@ -189,7 +158,7 @@ def bad_files(folder: Path) -> Iterator[Path]:
 
 
 def test_reasons_of_every_reader_are_few_whole_kinds(tmp_path: Path) -> None:
-    groups = Groups()
+    groups = SkippedGroups()
     reasons: set[str] = set()
     for path in bad_files(tmp_path):
         rejects: list[tuple[str, str]] = []
@@ -226,7 +195,7 @@ def test_molecule_and_adduct_errors_are_few_whole_kinds() -> None:
         with pytest.raises(AdductError) as caught_adduct:
             parse_adduct(text)
         rejects.append((text, str(caught_adduct.value)))
-    groups = grouped(rejects)
+    groups = SkippedGroups(rejects).by_count()
     assert_sensible(groups, len(rejects), most=25)
     assert "SMILES …: not valid SMILES" in {group.kind for group in groups}
 
@@ -234,7 +203,7 @@ def test_molecule_and_adduct_errors_are_few_whole_kinds() -> None:
 @pytest.mark.shared
 def test_reasons_met_in_real_files_are_few_whole_kinds(shared: Path) -> None:
     for path in (shared / "data" / "massbank_records.zip", shared / "data" / "formats"):
-        groups = Groups()
+        groups = SkippedGroups()
         list(read_spectra(path, groups))
         found = groups.by_count()
         assert_sensible(found, groups.total, most=4)

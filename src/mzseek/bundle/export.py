@@ -32,7 +32,7 @@ from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.fitting import LEARNED_ON, FitOptions
 from mzseek.io import StrPath
 from mzseek.io.manifest import ensure_replaceable
-from mzseek.io.skipped import Groups
+from mzseek.io.skipped import SkippedGroups
 from mzseek.io.sources import content_hash
 from mzseek.library import Library
 from mzseek.parallel.engine import Log, Progress, no_log, silent
@@ -377,7 +377,7 @@ def _molecules(
     progress: Progress,
     say: Log,
 ) -> BundledMolecules:
-    rejects = Groups()
+    rejects = SkippedGroups()
     molecules = bundled_molecules(library, lists, report=rejects, jobs=jobs, progress=progress)
     for group in rejects.by_count():
         say(f"{group.count:,} records skipped: {group.reason} (first: {group.where})")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from mzseek.core.text import visible
-from mzseek.io.skipped import Groups
+from mzseek.io.skipped import SkippedGroups
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -225,13 +225,13 @@ def _check_row(level: str, name: str, findings: "list[Finding]") -> tuple[str, s
 
 
 def show_rejects(
-    rejects: Iterable[tuple[str, str]] | Groups, listed_in: Path | str | None = None
+    rejects: Iterable[tuple[str, str]] | SkippedGroups, listed_in: Path | str | None = None
 ) -> None:
     """Records set aside, by kind, each with an example."""
-    if isinstance(rejects, Groups):
+    if isinstance(rejects, SkippedGroups):
         groups = rejects
     else:
-        groups = Groups()
+        groups = SkippedGroups()
         for where, reason in rejects:
             groups(where, reason)
     if not groups.total:

@@ -35,7 +35,7 @@ from mzseek.datasets.files import (
 )
 from mzseek.io import StrPath, atomic_directory, sole_writer
 from mzseek.io.manifest import SourceGuard, ensure_replaceable
-from mzseek.io.skipped import Report, grouped
+from mzseek.io.skipped import Report, SkippedGroups
 from mzseek.io.writing import disk_errors
 from mzseek.parallel import LocalEngine
 from mzseek.parallel.engine import Progress, silent
@@ -146,7 +146,7 @@ def why_nothing(
             "and a data set is made of those: give a library with SMILES or InChI. "
             f"`{look}` shows what is in a file; naming unknown molecules is not built yet"
         )
-    reasons = "; ".join(f"{g.count} × {g.kind}" for g in grouped(rejects)[:3])
+    reasons = "; ".join(f"{g.count} × {g.kind}" for g in SkippedGroups(rejects).by_count()[:3])
     return f"no usable annotated spectrum in the libraries ({reasons})"
 
 

@@ -26,7 +26,7 @@ from mzseek.datasets.molecules import (
     collect,
     resolve,
 )
-from mzseek.io.skipped import code_of
+from mzseek.io.skipped import Skipped
 from mzseek.parallel.engine import Progress, silent
 
 PRECURSOR_PPM = 20.0
@@ -97,8 +97,8 @@ def _finding(
 
 
 def _set_aside(data: Collected, table: MoleculeTable, smiles: list[str]) -> Iterable[Finding]:
-    empty = [(w, r) for w, r in data.rejects if code_of(r) == EMPTY_LIST]
-    other = [(w, r) for w, r in data.rejects if code_of(r) != EMPTY_LIST]
+    empty = [(w, r) for w, r in data.rejects if Skipped(w, r).code == EMPTY_LIST]
+    other = [(w, r) for w, r in data.rejects if Skipped(w, r).code != EMPTY_LIST]
     total = len(data.identifiers) + len(data.rejects)
     yield _finding(
         "unreadable records", "fault", other, total, "rows and entries that cannot be used",

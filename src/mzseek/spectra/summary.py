@@ -7,7 +7,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import Any
 
-from mzseek.io.skipped import Groups
+from mzseek.io.skipped import SkippedGroups
 from mzseek.spectra.parsing import parse_time, shorten
 from mzseek.spectra.records import POLARITY_CONFLICT
 from mzseek.spectra.spectrum import Spectrum
@@ -161,7 +161,7 @@ class Summary:
     ----------
     read : int
         Spectra that were added.
-    rejects : Groups
+    rejects : SkippedGroups
         Records that were set aside, for `read_spectra`'s argument of that name.
     levels, modes, adducts, energies, instruments, centroided, folds : Tally
         As given, in one spelling; ``modes`` also where only the adduct tells, and ``adducts`` also
@@ -189,7 +189,7 @@ class Summary:
 
     def __init__(self) -> None:
         self.read = 0
-        self.rejects = Groups()
+        self.rejects = SkippedGroups()
         self.levels, self.modes, self.adducts = Tally(), Tally(), Tally()
         self.energies, self.instruments = Tally(), Tally()
         self.centroided, self.folds = Tally(), Tally()

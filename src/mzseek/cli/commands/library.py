@@ -116,12 +116,12 @@ def search(
 
     Example: mzseek library search references unknowns.mgf --kind analog > analogs.tsv
     """
-    from mzseek.io.skipped import Groups
+    from mzseek.io.skipped import SkippedGroups
     from mzseek.library import Library
     from mzseek.spectra import read_spectra
 
     opened = Library.open(store)
-    rejects = Groups()
+    rejects = SkippedGroups()
     queries = [spectrum for path in spectra for spectrum in read_spectra(path, rejects)]
     found = opened.search(
         queries, kind, top, tolerance=tolerance, precursor_ppm=ppm, by_molecule=by_molecule

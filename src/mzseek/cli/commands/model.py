@@ -183,10 +183,10 @@ def export(
     """
     from mzseek.bundle.build import read_details
     from mzseek.bundle.export import Extras, export_run
-    from mzseek.io.skipped import Groups
+    from mzseek.io.skipped import SkippedGroups
     from mzseek.runs.run import Run
 
-    rejects = Groups()
+    rejects = SkippedGroups()
     extras = Extras(
         details=read_details(spectra or (), rejects), library=library,
         lists=_lists(molecules, sources, known, names, electrospray_only, licence),
