@@ -14,7 +14,7 @@ import pytest
 from mzseek.database import build_database
 from mzseek.database.sources import file_sources
 from mzseek.datasets.demo.molecules import demo_molecules
-from mzseek.io.locks import lock_of
+from mzseek.io.locks import lock_path
 from mzseek.parallel import LocalEngine
 from mzseek.runs.run import Run
 
@@ -191,7 +191,7 @@ def output(command: str, world: World, folder: Path) -> tuple[Path, Path]:
     out = folder / NAMES.get(command, "out")
     if command in IN_PLACE:
         shutil.copytree(getattr(world, IN_PLACE[command]), out)
-    return out, lock_of(out / "run.json" if command.startswith("train") else out)
+    return out, lock_path(out / "run.json" if command.startswith("train") else out)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ import pytest
 
 from mzseek.core.errors import BusyError, WriteError
 from mzseek.io import sole_writer
-from mzseek.io.locks import lock_of
 
 HOLD = """
 import sys, time
@@ -188,5 +187,5 @@ def test_a_lock_does_not_live_on_in_processes_that_were_forked_off(tmp_path: Pat
 def test_it_is_taken_anew_after_the_block(tmp_path: Path) -> None:
     for _ in range(3):
         with sole_writer(tmp_path / "out", "trying"):
-            assert lock_of(tmp_path / "out").exists()
+            assert (tmp_path / ".out.lock").exists()
         assert list(tmp_path.iterdir()) == []

@@ -89,7 +89,7 @@ def test_the_list_does_not_grow_without_end(cache, file, monkeypatch) -> None:
 
 def test_two_processes_may_write_at_once(cache, tmp_path) -> None:
     code = (
-        "import sys; from pathlib import Path; from mzseek.io import verified\n"
+        "import sys; from pathlib import Path; from mzseek.io import manifest as verified\n"
         "verified._SETTLED = -1.0\n"
         "for n in range(40):\n"
         "    path = Path(sys.argv[1], f'{sys.argv[2]}-{n}'); path.write_bytes(b'abc')\n"

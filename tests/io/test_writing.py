@@ -159,7 +159,8 @@ def test_leftovers_of_processes_that_cannot_be_are_cleared(tmp_path: Path) -> No
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from mzseek.io import atomic, atomic_directory, atomic_file
+from mzseek.io import atomic_directory, atomic_file
+from mzseek.io import writing as atomic
 
 target, step, portable = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "portable"
 if portable:

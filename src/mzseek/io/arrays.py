@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 
 class _Sink:
-    """A file without a descriptor to show: numpy would write past it, and lose why that failed."""
+    """A file without a descriptor: numpy would write past it, and lose why that failed."""
 
     def __init__(self, file: Any) -> None:
         self.write = file.write
@@ -32,20 +32,10 @@ def load_array(
     remedy: str = "",
     where: object = None,
 ) -> npt.NDArray[Any]:
-    """A memory-mapped array that has the form it was written with.
+    """Memory-map an array and check its type and shape (None: any length along that axis).
 
-    Parameters
-    ----------
-    path : Path
-    dtype : numpy type
-    shape : sequence of int or None
-        Lengths along its axes; None where any will do.
-    error : type of exception
-        What is raised, in the words of the room that the file belongs to.
-    remedy : str
-        What to do about it, such as "build it again".
-    where : object, optional
-        What messages call it; its path by default.
+    Messages call it ``where`` (its path by default) and end with the ``remedy``, such as "build it
+    again".
 
     Raises
     ------
@@ -56,15 +46,14 @@ def load_array(
     try:
         with warnings.catch_warnings():  # of Python's, about what stands in a damaged header
             warnings.simplefilter("ignore")
-            # Not numpy.load, which opens archives and pickles, too.
+            # numpy.load would open archives and pickles, too.
             array: npt.NDArray[Any] = np.lib.format.open_memmap(str(path), mode="r")
     except Exception as damage:  # a damaged header makes numpy's parser raise nearly anything
         reason = " ".join(str(damage).split())[:100]
         raise error(f"{where}: cannot be read ({reason}){hint}") from damage
     expected = tuple(shape)
     fits = array.ndim == len(expected) and all(
-        wanted is None or length == wanted
-        for length, wanted in zip(array.shape, expected, strict=True)
+        n is None or length == n for length, n in zip(array.shape, expected, strict=True)
     )
     if array.dtype != np.dtype(dtype) or not fits or np.isfortran(array):
         lengths = " × ".join("any" if n is None else f"{n:,}" for n in expected)
@@ -77,10 +66,9 @@ def load_array(
 
 
 def release_pages(array: npt.NDArray[Any]) -> None:
-    """Let go of the pages of a memory-mapped array that were read.
+    """Drop the pages of a memory-mapped array from this process, where the system supports it.
 
-    They stay where the system keeps what it has read of files, and no longer count as this
-    process's. Where the system has no word for it, nothing is done.
+    They stay in the system's file cache.
     """
     base: Any = array
     while isinstance(base, np.ndarray):
@@ -93,9 +81,9 @@ def check_pointers(
     pointers: npt.NDArray[np.integer], length: int, where: object, error: type[Exception],
     remedy: str = "",
 ) -> None:  # fmt: skip
-    """Make sure that row pointers begin at 0, never fall, and end where their data end."""
-    good = len(pointers) > 0 and pointers[0] == 0 and pointers[-1] == length
-    if not good or bool((pointers[1:] < pointers[:-1]).any()):
+    """Check that row pointers begin at 0, never fall, and end at ``length``."""
+    is_whole = len(pointers) > 0 and pointers[0] == 0 and pointers[-1] == length
+    if not is_whole or bool((pointers[1:] < pointers[:-1]).any()):
         hint = f"; {remedy}" if remedy else ""
         raise error(
             f"{where}: is damaged (row pointers that do not rise from 0 to {length:,}){hint}"
@@ -106,26 +94,16 @@ def check_range(
     values: npt.NDArray[Any], low: int, end: int, where: object, error: type[Exception],
     remedy: str = "",
 ) -> None:  # fmt: skip
-    """Make sure that numbers lie between ``low`` and ``end``, the latter not included."""
-    if not len(values):
-        return
-    least, most = values.min(), values.max()
-    if least < low or most >= end:
-        wrong = least if least < low else most
+    """Check that ``low <= values < end``."""
+    outside = values[(values < low) | (values >= end)] if len(values) else values
+    if len(outside):
         hint = f"; {remedy}" if remedy else ""
-        raise error(f"{where}: is damaged (it holds {wrong}, expected {low} to {end - 1}){hint}")
+        found = f"it holds {outside[0]}, expected {low} to {end - 1}"
+        raise error(f"{where}: is damaged ({found}){hint}")
 
 
 class AppendableArray:
-    """An ``.npy`` file that rows are appended to; `close` says how many there are.
-
-    Parameters
-    ----------
-    path : Path
-    dtype : numpy type
-    row : sequence of int
-        Shape of a row; none where rows are single values.
-    """
+    """An ``.npy`` file that rows of shape ``row`` are appended to; `close` writes their number."""
 
     def __init__(self, path: Path, dtype: npt.DTypeLike, row: Sequence[int] = ()) -> None:
         self._dtype, self._row, self.length = np.dtype(dtype), tuple(row), 0
@@ -133,7 +111,7 @@ class AppendableArray:
         self._write_header()
 
     def append(self, rows: npt.NDArray[Any]) -> None:
-        """Add rows, which must hold nothing that the type of the file cannot."""
+        """Add rows; values that the file's type cannot hold are refused."""
         narrow = rows.astype(self._dtype)
         if narrow.shape[1:] != self._row or not np.array_equal(narrow, rows):
             raise ValueError(f"rows of {rows.dtype} and shape {rows.shape} do not fit the file")
@@ -141,16 +119,15 @@ class AppendableArray:
         self.length += len(rows)
 
     def close(self) -> None:
-        """Write down the length, and end."""
+        """Write the length into the header and close the file."""
         self._file.seek(0)
         self._write_header()
         self._file.close()
 
     def _write_header(self) -> None:
         # numpy leaves room for the first axis to grow: both headers are equally long.
-        shape = (self.length, *self._row)
         descr = np.lib.format.dtype_to_descr(self._dtype)
-        header = {"descr": descr, "fortran_order": False, "shape": shape}
+        header = {"descr": descr, "fortran_order": False, "shape": (self.length, *self._row)}
         np.lib.format.write_array_header_1_0(self._file, header)
 
 
@@ -158,21 +135,21 @@ class AppendableArray:
 def appendable_arrays(
     folder: Path, forms: Sequence[tuple[str, npt.DTypeLike, Sequence[int]]]
 ) -> Iterator[list[AppendableArray]]:
-    """Several of them, named in a folder, closed at the end.
+    """Open several arrays (name, type, shape of a row) in a folder; close them at the end.
 
     Examples
     --------
     >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as made:
-    ...     with appendable_arrays(Path(made), [("a.npy", np.int32, ())]) as (array,):
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with appendable_arrays(Path(folder), [("a.npy", np.int32, ())]) as (array,):
     ...         array.append(np.array([1, 2]))
     ...         array.append(np.array([3]))
-    ...     np.load(Path(made, "a.npy")).tolist()
+    ...     np.load(Path(folder, "a.npy")).tolist()
     [1, 2, 3]
     """
-    made = [AppendableArray(folder / name, dtype, row) for name, dtype, row in forms]
+    arrays = [AppendableArray(folder / name, dtype, row) for name, dtype, row in forms]
     try:
-        yield made
+        yield arrays
     finally:
-        for array in made:
+        for array in arrays:
             array.close()

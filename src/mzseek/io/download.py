@@ -1,4 +1,7 @@
-"""Download a file, verify it, and continue after an interruption."""
+"""Download a file, verify it, and continue after an interruption.
+
+Written here and not with pooch, which starts an interrupted download anew.
+"""
 
 import contextlib
 import glob
@@ -26,21 +29,16 @@ _AGENT = {"User-Agent": "mzseek", "Accept-Encoding": "identity"}
 
 @dataclass(frozen=True)
 class Remote:
-    """What a server says about a file.
+    """Size in bytes and ETag of a file on a server.
 
-    Attributes
-    ----------
-    size : int or None
-        In bytes.
-    tag : str
-        Its ETag. Of 64 hexadecimal digits it is the content's SHA-256, of 40 its hash in git.
+    A tag of 64 hexadecimal digits is the content's SHA-256, one of 40 its hash in git.
     """
 
     size: int | None
     tag: str
 
     def is_content_of(self, path: Path) -> bool:
-        """Whether a file is this one, as far as size and tag can say."""
+        """Whether a local file is this one, as far as size and tag can say."""
         if self.size is not None and path.stat().st_size != self.size:
             return False
         if re.fullmatch("[0-9a-f]{64}", self.tag):
@@ -62,15 +60,10 @@ def download(
     *,
     wait: float = 1.0,
 ) -> None:
-    """Put a file from a server at ``target``; one that is there already, and the same, stays.
+    """Download a file to ``target``, unless the same file is there already.
 
-    Parameters
-    ----------
-    url : str
-    target : Path
-    progress : callable of (bytes received, bytes in all)
-    wait : float
-        Seconds before the second attempt; twice as many before each further one.
+    ``progress`` gets bytes received and bytes in all; ``wait`` is the number of seconds before the
+    second attempt, doubled before each further one.
 
     Raises
     ------
@@ -85,8 +78,8 @@ def download(
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     # Named after the content, so that the rest of another version is never added to this one.
-    own = hashlib.sha256(f"{url} {remote.tag} {remote.size}".encode()).hexdigest()[:12]
-    partial = target.with_name(f".{target.name}.{own}.download")
+    digest = hashlib.sha256(f"{url} {remote.tag} {remote.size}".encode()).hexdigest()[:12]
+    partial = target.with_name(f".{target.name}.{digest}.download")
     for other in target.parent.glob(f".{glob.escape(target.name)}.*.download"):
         if other != partial:
             other.unlink(missing_ok=True)
@@ -100,25 +93,25 @@ def download(
 
 
 def ask(url: str) -> Remote:
-    """Size and tag of a file, before any redirection to a store that knows less of it."""
+    """Return size and tag of a file, before any redirection to a store that knows less of it."""
     opener = build_opener(_NoRedirection)
     for _ in range(_REDIRECTS):
         try:
             with opener.open(Request(url, headers=_AGENT, method="HEAD"), timeout=_TIMEOUT) as ok:
                 return _described(ok.headers)
-        except HTTPError as answer:
-            aim = urljoin(url, answer.headers.get("Location", ""))
-            if not 300 <= answer.code < 400 or aim == url:
+        except HTTPError as response:
+            location = urljoin(url, response.headers.get("Location", ""))
+            if not 300 <= response.code < 400 or location == url:
                 raise
-            if urlsplit(aim).netloc != urlsplit(url).netloc:
-                return _described(answer.headers)
-            url = aim  # the same server under another name
+            if urlsplit(location).netloc != urlsplit(url).netloc:
+                return _described(response.headers)
+            url = location  # the same server under another name
     raise OSError(f"{url}: redirected more than {_REDIRECTS} times")
 
 
 class _NoRedirection(HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
-        """None makes urllib raise the answer instead of following it."""
+        """Return None, which makes urllib raise the response instead of following it."""
 
 
 def _described(headers: Any) -> Remote:
@@ -154,15 +147,15 @@ def _receive(
 
 
 def _append(url: str, partial: Path, remote: Remote, progress: Callable[[int, int], None]) -> bool:
-    """Receive what is missing; whether that is all."""
+    """Receive what is missing; return whether that is all."""
     done = partial.stat().st_size if partial.exists() else 0
     headers = _AGENT | ({"Range": f"bytes={done}-"} if done else {})
-    with contextlib.closing(urlopen(Request(url, headers=headers), timeout=_TIMEOUT)) as answer:
-        if answer.status != 206:
+    with contextlib.closing(urlopen(Request(url, headers=headers), timeout=_TIMEOUT)) as response:
+        if response.status != 206:
             done = 0  # the server sends all of it
         with partial.open("ab") as file:
             os.ftruncate(file.fileno(), done)
-            while chunk := answer.read(_CHUNK):
+            while chunk := response.read(_CHUNK):
                 file.write(chunk)
                 done += len(chunk)
                 progress(done, remote.size or done)

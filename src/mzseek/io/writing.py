@@ -3,7 +3,6 @@
 import contextlib
 import ctypes
 import errno
-import functools
 import glob
 import os
 import re
@@ -12,14 +11,14 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
 from mzseek.core.errors import WriteError
 
-# Never raised by reading: whatever was being done, it is the output that could not be written.
-_OF_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+# Never raised by reading: it is the output that could not be written.
+_WRITE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 _RUST = re.compile(r"\(os error (\d+)\)")  # safetensors has errors of its own, with this in them
 
 
@@ -44,7 +43,7 @@ def disk_errors(target: Path) -> Iterator[None]:
 
 
 def disk_error_reason(error: Exception) -> str | None:
-    """What the disk said, if it was the disk.
+    """Return the system's message for a disk error, or None for any other error.
 
     Examples
     --------
@@ -55,7 +54,7 @@ def disk_error_reason(error: Exception) -> str | None:
     number = error.errno if isinstance(error, OSError) else None
     if number is None and (match := _RUST.search(str(error))):
         number = int(match[1])
-    return os.strerror(number) if number in _OF_WRITING else None
+    return os.strerror(number) if number in _WRITE_ERRORS else None
 
 
 _PARTIAL = ".partial-"
@@ -64,11 +63,10 @@ _OLD = "-old"
 
 @contextlib.contextmanager
 def atomic_directory(target: Path) -> Iterator[Path]:
-    """A new folder that appears under its name only when the block has ended without an error.
+    """Yield a folder that replaces ``target`` when the block has ended without an error.
 
-    The work is done in a hidden sibling on the same disk, so that the last step is a rename. If
-    ``target`` exists it is replaced. What a process killed outright left behind is removed when
-    the next one begins.
+    The work is done in a hidden sibling on the same disk, so that the last step is a rename. What a
+    killed process left behind is removed when the next one begins.
 
     Raises
     ------
@@ -94,7 +92,7 @@ def atomic_directory(target: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def atomic_file(target: Path) -> Iterator[Path]:
-    """A path to write to, renamed to ``target`` when the block has ended without an error.
+    """Yield a path that is renamed to ``target`` when the block has ended without an error.
 
     Raises
     ------
@@ -121,23 +119,12 @@ def atomic_file(target: Path) -> Iterator[Path]:
 
 
 def publish(made: Path, target: Path) -> None:
-    """Move a finished file or folder to its name, replacing what has that name.
+    """Move a finished file or folder, on the same disk, to its name, replacing what is there.
 
     A file is replaced by one rename. A folder is exchanged with the old one in one step where the
     system can (Linux, macOS), so that ``target`` is there at any time. Elsewhere the old folder is
     renamed first; if the process is killed before the second rename, `remove_leftovers` of the next
-    one puts it back.
-
-    Parameters
-    ----------
-    made : Path
-        On the same disk as ``target``.
-    target : Path
-
-    Raises
-    ------
-    OSError
-        It cannot be renamed; then what was there is there.
+    one puts it back. An `OSError` leaves what was there.
     """
     if not target.is_dir():
         made.replace(target)
@@ -155,14 +142,14 @@ def publish(made: Path, target: Path) -> None:
 
 
 def discard(folder: Path, target: Path) -> None:
-    """Remove a folder beside ``target``; one half removed has no name but that of a leftover."""
+    """Remove a folder beside ``target``; while it is removed it has the name of a leftover."""
     hidden = _hidden_sibling(target)
     folder.rename(hidden)
     shutil.rmtree(hidden, ignore_errors=True)
 
 
 def remove_leftovers(target: Path) -> None:
-    """Remove what killed processes left, and put back what one had moved out of its way."""
+    """Remove what killed processes left, and put back an old folder that one had moved away."""
     for leftover in sorted(target.parent.glob(f".{glob.escape(target.name)}{_PARTIAL}*")):
         if leftover.name.endswith(_OLD) and not target.exists():
             leftover.rename(target)
@@ -183,34 +170,26 @@ def _hidden_sibling(target: Path, end: str = "") -> Path:
 
 def _exchange(one: Path, other: Path) -> bool:
     """Exchange the names of two folders in one step; False where the system cannot."""
-    call = _exchange_call()
-    return call is not None and call(os.fsencode(one), os.fsencode(other)) == 0
-
-
-@functools.cache
-def _exchange_call() -> Callable[[bytes, bytes], int] | None:
-    """Return the system's function for it: ``renameat2`` of Linux, ``renamex_np`` of macOS."""
     if sys.platform == "win32":
-        return None
-    library = ctypes.CDLL(None)
-    if hasattr(library, "renameat2"):
-        here, flag = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-        return lambda one, other: int(
-            library.renameat2(here, one, here, other, ctypes.c_uint(flag))
-        )
-    if hasattr(library, "renamex_np"):
-        flag = 2  # RENAME_SWAP
-        return lambda one, other: int(library.renamex_np(one, other, ctypes.c_uint(flag)))
-    return None
+        return False
+    library, flag = ctypes.CDLL(None), ctypes.c_uint(2)  # RENAME_EXCHANGE, RENAME_SWAP
+    names = os.fsencode(one), os.fsencode(other)
+    if hasattr(library, "renameat2"):  # Linux
+        here = -100  # AT_FDCWD
+        return bool(library.renameat2(here, names[0], here, names[1], flag) == 0)
+    # macOS
+    return hasattr(library, "renamex_np") and bool(library.renamex_np(*names, flag) == 0)
 
 
 def _is_running(process: int) -> bool:
+    if os.name == "nt":  # where os.kill would end it; its leftovers stay
+        return True
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        return True
+        pass
     return True
 
 
