@@ -158,7 +158,7 @@ def packed_fragments(
     list of list
         Of each explained peak: place among `packed_peaks`, formula, charge, error in 1/10 ppm,
         atoms (a number in hexadecimal whose bits are places in the SMILES), bonds broken, hydrogens
-        moved, fragments alike. Empty where the molecule or its ion cannot be taken apart.
+        moved, equivalent fragments. Empty where the molecule or its ion cannot be taken apart.
     """
     kept = strongest(spectrum.intensities, MOST_PEAKS)
     try:
@@ -176,7 +176,7 @@ def packed_fragments(
             format(sum(1 << atom for atom in row.atoms), "x"),
             row.bonds,
             row.hydrogens,
-            row.alike,
+            row.equivalents,
         ]
         for place, row in enumerate(rows[int(peak)] for peak in kept)
         if row.formula is not None

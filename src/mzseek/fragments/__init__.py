@@ -1,4 +1,4 @@
-"""Fragments: the pieces of a molecule, and the peaks that they explain."""
+"""Fragments of a molecule, and the peaks that they explain."""
 
 from mzseek.fragments.annotation import Explanation, Explanations, explain
 from mzseek.fragments.fragmentation import Fragments, pieces

@@ -6,9 +6,9 @@ own assignments show, around their median. The 13C isotope peak of an assigned p
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,9 @@ from mzseek.fragments.matching import (
 from mzseek.spectra import Spectrum
 
 _FAR = 20.0  # ppm: beyond, a known adduct is no reason for a precursor's m/z
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
 # A spectrum's own mass error: median of its assignments, ± so many robust standard deviations.
 # Chosen on MassBank spectra; docs/fragments.md has the measurement.
 MIN_ASSIGNED = 5
@@ -57,7 +60,7 @@ _LABELLED = re.compile(r"\[13C\](\d*)")
 
 
 class Explanation(NamedTuple):
-    """A peak, and the fragment that explains it best; of an unexplained one only the peak is known.
+    """A peak and the fragment that explains it best; of an unexplained one only the peak is known.
 
     Attributes
     ----------
@@ -69,7 +72,7 @@ class Explanation(NamedTuple):
     error_ppm : float or None
         Measured minus computed m/z.
     atoms : tuple of int
-        The fragment: places of its heavy atoms in the SMILES, from 0.
+        The fragment: indices of its heavy atoms in the SMILES, from 0.
     bonds : int or None
         Bonds broken.
     hydrogens : int or None
@@ -86,7 +89,7 @@ class Explanation(NamedTuple):
         Of the peak, as measured.
     weight : float
         What the weights give to this explanation; 0 for none.
-    alike : int
+    equivalents : int
         Fragments of this mass and these cleavages, this one included.
     note : str
         ``13C isotope of m/z 138.0662`` where the peak is the isotope peak of another one, whose
@@ -105,7 +108,7 @@ class Explanation(NamedTuple):
     radical: bool | None
     intensity: float
     weight: float
-    alike: int
+    equivalents: int
     note: str = ""
 
 
@@ -119,7 +122,7 @@ class Explanations(Sequence[Explanation]):
     adduct : str
         The ion that was taken to be broken.
     cleavages : int
-        Up to how many cleavages all pieces were tried.
+        Up to how many cleavages all fragments were tried.
     requested : int
         Up to how many were asked for.
     """
@@ -131,31 +134,26 @@ class Explanations(Sequence[Explanation]):
 
     @property
     def truncated(self) -> bool:
-        """Whether pieces were left out because there are too many."""
+        """Whether fragments were left out because there are too many."""
         return self.cleavages < self.requested
 
     @overload
-    def __getitem__(self, place: int) -> Explanation: ...
+    def __getitem__(self, index: int) -> Explanation: ...
     @overload
-    def __getitem__(self, place: slice) -> tuple[Explanation, ...]: ...
-    def __getitem__(self, place: int | slice) -> Explanation | tuple[Explanation, ...]:
-        return self.rows[place]
+    def __getitem__(self, index: slice) -> tuple[Explanation, ...]: ...
+    def __getitem__(self, index: int | slice) -> Explanation | tuple[Explanation, ...]:
+        return self.rows[index]
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    def __iter__(self) -> Iterator[Explanation]:
-        return iter(self.rows)
 
     def table(self) -> Table:
         """As text, as HTML in a notebook, as a data frame."""
         title = f"fragments of {self.adduct}"
         if self.truncated:
             title += f"; too many: only those of up to {self.cleavages} cleavages"
-        columns = Explanation._fields
-        return Table(
-            {name: [getattr(row, name) for row in self.rows] for name in columns}, title=title
-        )
+        columns = {name: [getattr(row, name) for row in self.rows] for name in Explanation._fields}
+        return Table(columns, title=title)
 
 
 def explain(
@@ -169,7 +167,7 @@ def explain(
     weights: npt.ArrayLike | None = None,
     refine: bool = True,
 ) -> Explanations:
-    """For each peak of a spectrum the fragment of a molecule that explains it best.
+    """Explain each peak of a spectrum by the fragment of a molecule that fits it best.
 
     Parameters
     ----------
@@ -182,8 +180,8 @@ def explain(
         The tolerance: the larger of `ppm` of a peak's m/z and `least`.
     cleavages : int
         0 to 3.
-    weights : array of shape `match.KINDS`, optional
-        What is liked best; `match.plausible` by default.
+    weights : array of shape `KINDS`, optional
+        Which explanation of a peak is the best; `plausible` by default.
     refine : bool
         Keep to the spectrum's own mass error, and name isotope peaks. False: every peak within the
         tolerance has a fragment, as channels score them.
@@ -204,33 +202,27 @@ def explain(
         raise ValueError(f"cleavages is {cleavages}, expected 0 to {MAX_CLEAVAGES}")
     graph = atom_graph(smiles)
     name = adduct or spectrum.adduct or _adduct_that_fits(spectrum, graph)
-    broken = _Broken(graph, ion_forms(name), cleavages)
+    matcher = _Matcher(graph, ion_forms(name), cleavages)
     table = checked_weights(weights)
     order = np.argsort(spectrum.mz, kind="stable")
     mz = np.asarray(spectrum.mz, np.float64)[order]
     reach = np.maximum(mz * ppm * 1e-6, least)
-    fragment, form = broken.assigned(mz, reach, table)
-    if refine and (own := broken.own_error(mz, fragment, form)) is not None:
-        centre, half = own
+    row, form = matcher.assign(mz, reach, table)
+    if refine and (error := matcher.mass_error(mz, row, form)) is not None:
+        centre, half = error
         low = np.maximum(-reach, (centre - half) * mz * 1e-6)
         high = np.minimum(reach, (centre + half) * mz * 1e-6)
         reach = (high - low) / 2
-        fragment, form = broken.assigned(mz - (low + high) / 2, reach, table)
+        row, form = matcher.assign(mz - (low + high) / 2, reach, table)
+    intensities = spectrum.intensities[order].tolist()
     rows = [
-        broken.explanation(
-            float(spectrum.mz[peak]),
-            float(spectrum.intensities[peak]),
-            int(fragment[place]),
-            int(form[place]),
-            table,
-        )
-        for place, peak in enumerate(order)
+        matcher.explanation(*peak, table)
+        for peak in zip(mz.tolist(), intensities, row.tolist(), form.tolist(), strict=True)
     ]
     if refine:
         _name_isotopes(rows, reach)
-    ordered = [rows[place] for place in np.argsort(order)]
-    shown = parse_adduct(name).name
-    return Explanations(tuple(ordered), shown, broken.cleavages, cleavages)
+    in_order = tuple(rows[index] for index in np.argsort(order))
+    return Explanations(in_order, parse_adduct(name).name, matcher.cleavages, cleavages)
 
 
 def _name_isotopes(rows: list[Explanation], reach: npt.NDArray[np.float64]) -> None:
@@ -283,14 +275,9 @@ def _with_isotope(formula: str, carbons: int) -> str:
 
 def _adduct_that_fits(spectrum: Spectrum, graph: AtomGraph) -> str:
     mass = float(graph.units[:, 0].sum()) / PER_DALTON
-    mode = spectrum.metadata.get("ionmode", "").lower()
-    found = fitting_adducts(
-        spectrum.precursor_mz,
-        mass,
-        _FAR,
-        spectrum.charge,
-        mode if mode in ("positive", "negative") else None,
-    )
+    stated = spectrum.metadata.get("ionmode", "").lower()
+    mode = stated if stated in ("positive", "negative") else None
+    found = fitting_adducts(spectrum.precursor_mz, mass, _FAR, spectrum.charge, mode)
     if not found:
         raise SpectrumError(
             f"{spectrum.identifier}: names no adduct, and none that is known makes its precursor "
@@ -299,8 +286,8 @@ def _adduct_that_fits(spectrum: Spectrum, graph: AtomGraph) -> str:
     return min(found, key=lambda a: abs(a.precursor_mz(mass) - spectrum.precursor_mz)).name
 
 
-class _Broken:
-    """A molecule's pieces with the ways to break them out."""
+class _Matcher:
+    """Fragments of a molecule, with the bonds broken for each, matched to peaks."""
 
     def __init__(self, graph: AtomGraph, forms: IonForms, cleavages: int) -> None:
         self.graph, self.forms = graph, forms
@@ -308,70 +295,56 @@ class _Broken:
             graph.units, graph.bonds, cleavages, MAX_FRAGMENT_ROWS
         )
         self.cleavages = int(complete)
-        self.kept = distinct(self.values, self.codes)
+        self.distinct = distinct(self.values, self.codes)
         self.ranks = list(CanonicalRankAtoms(graph.molecule, breakTies=False))
-        self.found: dict[int, tuple[tuple[int, ...], int]] = {}
+        self.atoms_of_row: dict[int, tuple[tuple[int, ...], int]] = {}
 
-    def assigned(
-        self,
-        mz: npt.NDArray[np.float64],
-        tolerances: npt.NDArray[np.float64],
-        weights: npt.NDArray[np.float64],
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Piece and ion form of each peak, −1 for none."""
-        counts = self.values[self.kept, 1]
-        held = (counts & ((1 << HYDROGEN_BITS) - 1)).astype(np.int32)
-        electrons = (counts >> HYDROGEN_BITS).astype(np.int32)
-        masses = self.values[self.kept, 0] / PER_DALTON
-        forms = self.forms
-        return assign(
+    def assign(self, mz: Floats, tolerances: Floats, weights: Floats) -> tuple[Ints, Ints]:
+        """Row and ion form of the fragment that explains each peak best, −1 for none."""
+        values = self.values[self.distinct]
+        hydrogens = (values[:, 1] & ((1 << HYDROGEN_BITS) - 1)).astype(np.int32)
+        electrons = (values[:, 1] >> HYDROGEN_BITS).astype(np.int32)
+        masses = values[:, 0] / PER_DALTON
+        fragment, form = assign(
             (mz, tolerances),
-            (forms.charges, forms.hydrogens, forms.shifts, forms.electrons),
-            (masses, self.codes[self.kept], held, electrons),
+            self.forms.arrays,
+            (masses, self.codes[self.distinct], hydrogens, electrons),
             weights,
         )
+        return np.where(fragment >= 0, self.distinct[fragment], -1), form
 
-    def own_error(
-        self,
-        mz: npt.NDArray[np.float64],
-        fragment: npt.NDArray[np.int64],
-        form: npt.NDArray[np.int64],
-    ) -> tuple[float, float] | None:
+    def mz_and_electrons(self, row: Ints | int, form: Ints | int) -> tuple[Any, Any]:
+        """m/z of fragments as ions, and their electrons."""
+        mz = self.values[row, 0] / PER_DALTON + self.forms.shifts[form]
+        electrons = (self.values[row, 1] >> HYDROGEN_BITS) + self.forms.electrons[form]
+        return mz / np.abs(self.forms.charges[form]), electrons
+
+    def mass_error(self, mz: Floats, row: Ints, form: Ints) -> tuple[float, float] | None:
         """Median and half width, in ppm, of the errors of assigned peaks; None of too few."""
-        at = np.flatnonzero(fragment >= 0)
-        if len(at) < MIN_ASSIGNED:
+        peaks = np.flatnonzero(row >= 0)
+        if len(peaks) < MIN_ASSIGNED:
             return None
-        rows, forms = self.kept[fragment[at]], form[at]
-        expected = self.values[rows, 0] / PER_DALTON + self.forms.shifts[forms]
-        expected /= np.abs(self.forms.charges[forms])
-        errors = (mz[at] - expected) / expected * 1e6
-        electrons = (self.values[rows, 1] >> HYDROGEN_BITS) + self.forms.electrons[forms]
-        sure = (BONDS[self.codes[rows]] <= _SURE_BONDS) & (electrons % 2 == 0)
+        expected, electrons = self.mz_and_electrons(row[peaks], form[peaks])
+        errors = (mz[peaks] - expected) / expected * 1e6
+        sure = (BONDS[self.codes[row[peaks]]] <= _SURE_BONDS) & (electrons % 2 == 0)
         if sure.sum() >= MIN_ASSIGNED:
             errors = errors[sure]
         centre = float(np.median(errors))
-        spread = _ROBUST * float(np.median(np.abs(errors - centre)))
-        return centre, max(SPREADS * spread, MIN_HALF_WIDTH)
+        deviation = _ROBUST * float(np.median(np.abs(errors - centre)))
+        return centre, max(SPREADS * deviation, MIN_HALF_WIDTH)
 
     def explanation(
-        self,
-        mz: float,
-        intensity: float,
-        fragment: int,
-        form: int,
-        weights: npt.NDArray[np.float64],
+        self, mz: float, intensity: float, row: int, form: int, weights: Floats
     ) -> Explanation:
-        """The row of a peak."""
-        if fragment < 0:
+        """Explain one peak by a row and an ion form, −1 for none."""
+        if row < 0:
             return Explanation(
                 mz, None, None, (), None, None, None, (), None, None, intensity, 0.0, 0
             )
-        row = int(self.kept[fragment])
         code, hydrogens = int(self.codes[row]), int(self.forms.hydrogens[form])
-        charge, carried = int(self.forms.charges[form]), self.forms.carried[form]
-        expected = (self.values[row, 0] / PER_DALTON + self.forms.shifts[form]) / abs(charge)
-        electrons = int(self.values[row, 1] >> HYDROGEN_BITS) + int(self.forms.electrons[form])
-        atoms, alike = self._atoms(row)
+        carried = self.forms.carried[form]
+        expected, electrons = self.mz_and_electrons(row, form)
+        atoms, equivalents = self._atoms(row)
         return Explanation(
             mz=mz,
             formula=_formula(self.graph, atoms, hydrogens, carried),
@@ -379,22 +352,22 @@ class _Broken:
             atoms=atoms,
             bonds=int(BONDS[code]),
             hydrogens=hydrogens,
-            charge=charge,
+            charge=int(self.forms.charges[form]),
             carried=carried,
             ring_bonds=int(RING_BONDS[code]),
             radical=bool(electrons & 1),
             intensity=intensity,
             weight=float(weights[code, electrons & 1, hydrogens + MAX_HYDROGENS_MOVED]),
-            alike=alike,
+            equivalents=equivalents,
         )
 
     def _atoms(self, row: int) -> tuple[tuple[int, ...], int]:
-        """Atoms of the fragment, and how many pieces of its mass have as few cleavages.
+        """Atoms of the fragment, and how many fragments of its mass have as few cleavages.
 
         Of several the one whose atoms come first in RDKit's canonical ranks, which do not depend
         on the order of atoms.
         """
-        if row not in self.found:
+        if row not in self.atoms_of_row:
             same = (self.values[:, 0] == self.values[row, 0]) & (self.codes == self.codes[row])
             sets = {
                 fragment
@@ -402,28 +375,26 @@ class _Broken:
                 for fragment in _parts(self.graph, {int(bond) for bond in bonds if bond >= 0})
                 if self.graph.units[list(fragment), 0].sum() == self.values[row, 0]
             }
-            atoms = [
-                tuple(sorted(self.graph.atoms[atom] for atom in fragment)) for fragment in sets
-            ]
-            first = min(atoms, key=lambda each: (sorted(self.ranks[atom] for atom in each), each))
-            self.found[row] = first, len(atoms)
-        return self.found[row]
+            atoms = [tuple(sorted(self.graph.atoms[atom] for atom in part)) for part in sets]
+            first = min(atoms, key=lambda part: (sorted(self.ranks[atom] for atom in part), part))
+            self.atoms_of_row[row] = first, len(atoms)
+        return self.atoms_of_row[row]
 
 
 def _parts(graph: AtomGraph, broken: set[int]) -> list[frozenset[int]]:
     """Connected parts of a molecule without some bonds, that touch all of these."""
-    around: dict[int, list[int]] = {atom: [] for atom in range(len(graph.units))}
+    neighbours: dict[int, list[int]] = {atom: [] for atom in range(len(graph.units))}
     for bond, (begin, end) in enumerate(graph.bonds.tolist()):
         if bond not in broken:
-            around[begin].append(end)
-            around[end].append(begin)
+            neighbours[begin].append(end)
+            neighbours[end].append(begin)
     parts = []
-    left = set(around)
+    left = set(neighbours)
     while left:
         waiting = [left.pop()]
         part = set(waiting)
         while waiting:
-            new = [atom for atom in around[waiting.pop()] if atom not in part]
+            new = [atom for atom in neighbours[waiting.pop()] if atom not in part]
             part.update(new)
             waiting += new
         left -= part
@@ -445,11 +416,9 @@ def _formula(
         counts["H", 0] += atom.GetTotalNumHs()
     has_carbon = any(symbol == "C" for (symbol, _), count in counts.items() if count)
     first = {"C": 0, "H": 1} if has_carbon else {}
-    order = sorted(counts, key=lambda each: (first.get(each[0], 2), each))
+    order = sorted(counts, key=lambda atom: (first.get(atom[0], 2), atom))
     return "".join(
-        (f"[{isotope}{symbol}]" if isotope else symbol)
-        + (str(counts[key]) if counts[key] > 1 else "")
-        for key in order
-        if counts[key]
-        for symbol, isotope in [key]
+        (f"[{isotope}{symbol}]" if isotope else symbol) + (str(number) if number > 1 else "")
+        for symbol, isotope in order
+        if (number := counts[symbol, isotope])
     )

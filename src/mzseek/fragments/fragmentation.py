@@ -29,7 +29,7 @@ class AtomGraph:
     ----------
     molecule : Mol
     atoms : list of int
-        RDKit's index of each heavy atom: its place in the SMILES.
+        RDKit's index of each heavy atom: its position in the SMILES.
     hosts : dict of int to int
         Of each hydrogen that is written as an atom of its own, the heavy atom that it belongs to.
     units : int64 array, shape (atoms, 2)
@@ -47,43 +47,39 @@ class AtomGraph:
 
 
 def atom_graph(smiles: str) -> AtomGraph:
-    """Graph of a SMILES; raises `MoleculeError`."""
+    """Build the graph of a SMILES; raises `MoleculeError`."""
     return graph_of(parse_molecule(smiles))
 
 
 def graph_of(molecule: Mol) -> AtomGraph:
-    """Graph of a molecule that is parsed already."""
+    """Build the graph of a molecule that is parsed already."""
     # By index, and not over RDKit's sequences, which take most of the time for themselves.
-    every = map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms()))
-    units = [_unit(atom.GetAtomicNum(), atom.GetIsotope(), atom.GetTotalNumHs()) for atom in every]
+    atoms = [molecule.GetAtomWithIdx(index) for index in range(molecule.GetNumAtoms())]
+    units = [_unit(atom.GetAtomicNum(), atom.GetIsotope(), atom.GetTotalNumHs()) for atom in atoms]
     bonds = map(molecule.GetBondWithIdx, range(molecule.GetNumBonds()))
     pairs = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in bonds]
-    atoms, hosts = list(range(len(units))), {}
+    heavy, hosts = list(range(len(units))), {}
     if len(units) > molecule.GetNumHeavyAtoms():
-        hosts = _hosts(molecule)
-        for one, host in hosts.items():
-            units[host] = (units[host][0] + units[one][0], units[host][1] + units[one][1])
-        atoms = [atom for atom in atoms if atom not in hosts]
-        place = {atom: new for new, atom in enumerate(atoms)}
-        pairs = [(place[a], place[b]) for a, b in pairs if a in place and b in place]
-        units = [units[atom] for atom in atoms]
+        for atom in atoms:  # a hydrogen that is bound to no heavy atom stays an atom
+            host = atom.GetNeighbors()[:1]
+            if atom.GetAtomicNum() == HYDROGEN and host and host[0].GetAtomicNum() != HYDROGEN:
+                hosts[atom.GetIdx()] = host[0].GetIdx()
+        for hydrogen, host in hosts.items():
+            units[host] = (
+                units[host][0] + units[hydrogen][0],
+                units[host][1] + units[hydrogen][1],
+            )
+        heavy = [atom for atom in heavy if atom not in hosts]
+        index = {atom: new for new, atom in enumerate(heavy)}
+        pairs = [(index[a], index[b]) for a, b in pairs if a in index and b in index]
+        units = [units[atom] for atom in heavy]
     return AtomGraph(
         molecule,
-        atoms,
+        heavy,
         hosts,
         np.array(units, np.int64).reshape(-1, 2),
         np.array(pairs, np.int32).reshape(-1, 2),
     )
-
-
-def _hosts(molecule: Mol) -> dict[int, int]:
-    """Heavy atom of each written hydrogen; one that has none stays an atom."""
-    hosts = {}
-    for atom in molecule.GetAtoms():
-        near = atom.GetNeighbors()
-        if atom.GetAtomicNum() == HYDROGEN and near and near[0].GetAtomicNum() != HYDROGEN:
-            hosts[atom.GetIdx()] = near[0].GetIdx()
-    return hosts
 
 
 @lru_cache(maxsize=4096)
@@ -361,50 +357,27 @@ def _list_bridges(
 
 
 @compiled
-def _list_pairs(
-    pair: Ints,
-    bridges: Ints,
-    bond_part: Ints,
-    whole: Ints,
-    tree: Tree,
-    most: int,
-    rows: Rows,
-    at: int,
-) -> int:
-    """Both sides of a cut of two ring bonds, and what lies between it and each bridge."""
-    one, two = pair
-    side = _odd_side(pair, tree)
-    at = _put(rows, at, side, TWO_RING, (one, two, -1))
-    at = _put(rows, at, whole - side, TWO_RING, (one, two, -1))
-    if most < 3:
-        return at
-    for bridge in bridges:
-        if bond_part[bridge] == bond_part[one]:
-            middle = _between(bridge, pair, side, whole, tree)
-            at = _put(rows, at, middle, ONE_AND_TWO_RING, (bridge, one, two))
-    return at
-
-
-@compiled
 def _list_rings(
-    labels: Ints,
-    bridges: Ints,
-    bond_part: Ints,
-    wholes: Ints,
-    tree: Tree,
-    most: int,
-    rows: Rows,
+    labels: Ints, bridges: Ints, bond_part: Ints, wholes: Ints, tree: Tree, most: int, rows: Rows,
     at: int,
-) -> int:
+) -> int:  # fmt: skip
     """Fragments that two or three ring bonds cut out, alone or with a bond outside rings."""
     ring, starts = _groups(labels)
     for one in range(len(starts) - 1):
         group = ring[starts[one] : starts[one + 1]]
         whole = wholes[bond_part[group[0]]]
-        for place in range(len(group)):
-            for other in range(place + 1, len(group)):
-                pair = np.array([group[place], group[other]])
-                at = _list_pairs(pair, bridges, bond_part, whole, tree, most, rows, at)
+        for first in range(len(group)):
+            for second in range(first + 1, len(group)):
+                pair = np.array([group[first], group[second]])
+                side = _odd_side(pair, tree)
+                at = _put(rows, at, side, TWO_RING, (pair[0], pair[1], -1))
+                at = _put(rows, at, whole - side, TWO_RING, (pair[0], pair[1], -1))
+                if most < 3:
+                    continue
+                for bridge in bridges:
+                    if bond_part[bridge] == bond_part[pair[0]]:
+                        middle = _between(bridge, pair, side, whole, tree)
+                        at = _put(rows, at, middle, ONE_AND_TWO_RING, (bridge, pair[0], pair[1]))
         if most < 3:
             continue
         for two in range(one + 1, len(starts) - 1):
@@ -424,7 +397,7 @@ def _list_rings(
 def listed(
     units: Ints, bonds: npt.NDArray[np.int32], cleavages: int, most_rows: int
 ) -> tuple[Ints, npt.NDArray[np.int8], npt.NDArray[np.int32], int]:
-    """All pieces of up to `cleavages` cleavages, one row for each way to break a fragment out.
+    """List all fragments of up to `cleavages` cleavages, one row for each way to break one out.
 
     Returns the sums of `units` over each fragment, shape (rows, 2); the code of its cleavages; its
     broken bonds, shape (rows, 3), −1 for none; and up to how many cleavages all are there: fewer
@@ -469,13 +442,13 @@ def distinct(values: Ints, codes: npt.NDArray[np.int8]) -> Ints:
 
 MAX_CLEAVAGES = 3
 # Ways to break a molecule that are listed at most. No molecule of 150 heavy atoms comes near;
-# beyond, pieces of fewer cleavages are listed, and it is said.
+# beyond, fragments of fewer cleavages are listed, and it is said.
 MAX_FRAGMENT_ROWS = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class Fragments:
-    """Distinct masses of a molecule's pieces, rising.
+    """Distinct masses of a molecule's fragments, rising.
 
     Unpacks into masses and bonds: ``masses, bonds = pieces(smiles)``.
 
@@ -484,13 +457,13 @@ class Fragments:
     masses : float64 array
         Of neutral atoms, each with the hydrogens that sit on it in the molecule.
     codes : int8 array
-        How each was broken out, with the fewest bonds: a place in `BONDS` and `RING_BONDS`.
+        How each was broken out, with the fewest bonds: an index of `BONDS` and `RING_BONDS`.
     hydrogens : int32 array
         In the fragment, without isotopes that are named.
     electrons : int32 array
         Of the neutral fragment; an odd number makes a radical.
     cleavages : int
-        Up to how many cleavages all pieces are listed.
+        Up to how many cleavages all fragments are listed.
     requested : int
         Up to how many were asked for.
     """
@@ -514,7 +487,7 @@ class Fragments:
 
     @property
     def truncated(self) -> bool:
-        """Whether pieces were left out because there are too many."""
+        """Whether fragments were left out because there are too many."""
         return self.cleavages < self.requested
 
     def __len__(self) -> int:
@@ -526,7 +499,7 @@ class Fragments:
 
 
 def pieces(smiles: str, cleavages: int = MAX_CLEAVAGES) -> Fragments:
-    """All connected pieces that a molecule has after up to three cleavages.
+    """Find all connected fragments that a molecule has after up to three cleavages.
 
     One bond outside rings, any two, or three with at least two of them in rings. The molecule
     itself (each part, where it has several) is a fragment with no bond broken.

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 from os import cpu_count
 from typing import Any
@@ -17,11 +17,20 @@ from mzseek.core.compiled import compiled
 from mzseek.core.errors import MzseekError
 from mzseek.core.ragged import pointers
 from mzseek.fragments.fragmentation import BONDS, HYDROGEN, PER_DALTON, nano_mass
-from mzseek.fragments.table import FragmentTable
+from mzseek.fragments.table import FragmentArrays, FragmentTable
 from mzseek.spectra import Spectrum
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+FormArrays = tuple[Ints, Ints, Floats, Ints]
 
 MAX_HYDROGENS_MOVED = 4
 SHIFTS = 2 * MAX_HYDROGENS_MOVED + 1
+PPM = 10.0
+LEAST = 0.001  # m/z: what is always within the tolerance, since small ions are measured worse
+AT_PRECURSOR = 0.5  # m/z: nearer to the precursor a peak says what was broken, not how
+# Ways an explanation can be: code of its cleavages, radical or not, hydrogens moved.
+KINDS = (len(BONDS), 2, SHIFTS)
 # Atoms that stay with a fragment as often as they go.
 _CARRIED = ("Li", "Na", "K", "Rb", "Cs", "Ag", "Mg", "Ca", "F", "Cl", "Br", "I")
 
@@ -44,18 +53,23 @@ class IonForms:
         What is added to the fragment's electrons; the sum is odd for a radical.
     """
 
-    charges: npt.NDArray[np.int64]
-    hydrogens: npt.NDArray[np.int64]
+    charges: Ints
+    hydrogens: Ints
     carried: tuple[tuple[str, ...], ...]
-    shifts: npt.NDArray[np.float64]
-    electrons: npt.NDArray[np.int64]
+    shifts: Floats
+    electrons: Ints
 
     def __len__(self) -> int:
         return len(self.charges)
 
+    @property
+    def arrays(self) -> FormArrays:
+        """What the kernels read."""
+        return self.charges, self.hydrogens, self.shifts, self.electrons
+
 
 def ion_forms(adduct: str | Adduct) -> IonForms:
-    """Ions that fragments of an ion of this form can be seen as.
+    """Return the ions that fragments of an ion of this form can be seen as.
 
     Examples
     --------
@@ -68,42 +82,31 @@ def ion_forms(adduct: str | Adduct) -> IonForms:
 
 @lru_cache(maxsize=512)
 def _forms(adduct: Adduct) -> IonForms:
-    most = [(part, number) for number, part in parts_of(adduct) if part in _CARRIED and number > 0]
+    bound = [(part, number) for number, part in parts_of(adduct) if part in _CARRIED and number > 0]
     loads = [
-        tuple(symbol for (symbol, _), taken in zip(most, count, strict=True) for _ in range(taken))
-        for count in product(*(range(number + 1) for _, number in most))
+        tuple(symbol for (symbol, _), taken in zip(bound, count, strict=True) for _ in range(taken))
+        for count in product(*(range(number + 1) for _, number in bound))
     ]
     sign = 1 if adduct.charge > 0 else -1
-    rows = [
-        (sign * size, hydrogens, load)
-        for size in range(1, abs(adduct.charge) + 1)
-        for load in loads
-        for hydrogens in range(-MAX_HYDROGENS_MOVED, MAX_HYDROGENS_MOVED + 1)
-    ]
-    number = GetPeriodicTable().GetAtomicNumber
-    return IonForms(
-        np.array([charge for charge, _, _ in rows]),
-        np.array([hydrogens for _, hydrogens, _ in rows]),
-        tuple(load for _, _, load in rows),
-        np.array([_shift(*row) for row in rows]),
-        np.array([h - charge + sum(map(number, load)) for charge, h, load in rows]),
+    charges, loads_of, hydrogens = zip(
+        *product(
+            [sign * size for size in range(1, abs(adduct.charge) + 1)],
+            loads,
+            range(-MAX_HYDROGENS_MOVED, MAX_HYDROGENS_MOVED + 1),
+        ),
+        strict=True,
     )
-
-
-def _shift(charge: int, hydrogens: int, load: tuple[str, ...]) -> float:
     number = GetPeriodicTable().GetAtomicNumber
-    atoms = hydrogens * nano_mass(HYDROGEN) + sum(nano_mass(number(symbol)) for symbol in load)
-    return atoms / PER_DALTON - charge * ELECTRON_MASS
-
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
-PPM = 10.0
-LEAST = 0.001  # m/z: what is always within the tolerance, since small ions are measured worse
-AT_PRECURSOR = 0.5  # m/z: nearer to the precursor a peak says what was broken, not how
-# Ways an explanation can be: code of its cleavages, radical or not, hydrogens moved.
-KINDS = (len(BONDS), 2, SHIFTS)
+    masses = np.array([sum(nano_mass(number(symbol)) for symbol in load) for load in loads_of])
+    masses += np.array(hydrogens) * nano_mass(HYDROGEN)
+    added = np.array([sum(map(number, load)) for load in loads_of])
+    return IonForms(
+        np.array(charges),
+        np.array(hydrogens),
+        loads_of,
+        masses / PER_DALTON - np.array(charges) * ELECTRON_MASS,
+        np.array(hydrogens) - np.array(charges) + added,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +204,7 @@ def checked_weights(weights: npt.ArrayLike | None) -> Floats:
 @compiled
 def assign(
     peaks: tuple[Floats, Floats],
-    forms: tuple[Ints, Ints, Floats, Ints],
+    forms: FormArrays,
     fragments: tuple[Floats, npt.NDArray[np.int8], npt.NDArray[np.int32], npt.NDArray[np.int32]],
     weights: Floats,
 ) -> tuple[Ints, Ints]:
@@ -216,10 +219,11 @@ def assign(
     best_fragment, best_form = np.full(len(mz), -1, np.int64), np.full(len(mz), -1, np.int64)
     best, nearest = np.empty(len(mz)), np.empty(len(mz))
     for form in range(len(charges)):
-        size = abs(charges[form])
+        size, shift, hydrogens_moved = abs(charges[form]), shifts[form], moved[form]
+        of_kind = weights[:, :, hydrogens_moved + MAX_HYDROGENS_MOVED]
         low = 0
         for peak in range(len(mz)):
-            target = mz[peak] * size - shifts[form]
+            target = mz[peak] * size - shift
             within = tolerances[peak] * size
             while low < len(masses) and masses[low] < target - within:
                 low += 1
@@ -228,10 +232,9 @@ def assign(
             for fragment in range(low, len(masses)):
                 if masses[fragment] > target + within:
                     break
-                if hydrogens[fragment] + moved[form] < 0:
+                if hydrogens[fragment] + hydrogens_moved < 0:
                     continue
-                radical = (electrons[fragment] + form_electrons[form]) & 1
-                weight = weights[codes[fragment], radical, moved[form] + MAX_HYDROGENS_MOVED]
+                weight = of_kind[codes[fragment], (electrons[fragment] + form_electrons[form]) & 1]
                 off = abs(masses[fragment] - target) / size
                 if (
                     best_fragment[peak] < 0
@@ -241,137 +244,6 @@ def assign(
                     best[peak], nearest[peak] = weight, off
                     best_fragment[peak], best_form[peak] = fragment, form
     return best_fragment, best_form
-
-
-@compiled
-def _explained(
-    peaks: tuple[Floats, Floats, Floats],
-    forms: tuple[Ints, Ints, Floats, Ints],
-    fragments: tuple[
-        Ints, Floats, npt.NDArray[np.int8], npt.NDArray[np.int32], npt.NDArray[np.int32]
-    ],
-    candidates: Ints,
-    weights: Floats,
-    scores: Floats,
-    shares_by_kind: npt.NDArray[np.float32],
-) -> None:
-    """One spectrum against its candidates: fills scores, and shares if they have columns."""
-    mz, tolerances, shares = peaks
-    _, moved, _, form_electrons = forms
-    starts, masses, codes, hydrogens, electrons = fragments
-    shifts = weights.shape[2]
-    for place in range(len(candidates)):
-        begin, end = starts[candidates[place]], starts[candidates[place] + 1]
-        own = (masses[begin:end], codes[begin:end], hydrogens[begin:end], electrons[begin:end])
-        best_fragment, best_form = assign((mz, tolerances), forms, own, weights)
-        total = 0.0
-        for peak in range(len(mz)):
-            fragment, form = best_fragment[peak], best_form[peak]
-            if fragment < 0:
-                continue
-            radical = (own[3][fragment] + form_electrons[form]) & 1
-            shift = moved[form] + MAX_HYDROGENS_MOVED
-            total += shares[peak] * weights[own[1][fragment], radical, shift]
-            if shares_by_kind.shape[1]:
-                kind = (own[1][fragment] * 2 + radical) * shifts + shift
-                shares_by_kind[place, kind] += shares[peak]
-        scores[place] = total
-
-
-def score_lists(
-    peaks: PeakTable,
-    fragments: FragmentTable,
-    candidates: npt.ArrayLike,
-    counts: npt.ArrayLike,
-    weights: npt.ArrayLike | None = None,
-    threads: int | None = None,
-) -> Floats:
-    """Score of each candidate of each spectrum: shares of explained peaks times their weights.
-
-    Parameters
-    ----------
-    peaks : PeakTable
-        Of the spectra.
-    fragments : FragmentTable
-        Of all candidates of all spectra.
-    candidates : int array
-        Molecules of `fragments`, the lists of all spectra one after the other.
-    counts : int array
-        Candidates of each spectrum.
-    weights : array of shape `KINDS`, optional
-        `plausible` by default.
-    threads : int, optional
-        All cores by default.
-    """
-    return _run(peaks, fragments, candidates, counts, weights, threads, with_kinds=False)[0]
-
-
-def kind_lists(
-    peaks: PeakTable,
-    fragments: FragmentTable,
-    candidates: npt.ArrayLike,
-    counts: npt.ArrayLike,
-    weights: npt.ArrayLike | None = None,
-    threads: int | None = None,
-) -> npt.NDArray[np.float32]:
-    """Share of peaks that each candidate explains in each way, shape (candidates, *KINDS).
-
-    Arguments as of `score_lists`; the weights choose among explanations of a peak. What is left
-    to one is unexplained.
-    """
-    _, kinds = _run(peaks, fragments, candidates, counts, weights, threads, with_kinds=True)
-    return kinds.reshape(-1, *KINDS)
-
-
-def _run(
-    peaks: PeakTable,
-    fragments: FragmentTable,
-    candidates: npt.ArrayLike,
-    counts: npt.ArrayLike,
-    weights: npt.ArrayLike | None,
-    threads: int | None,
-    with_kinds: bool,
-) -> tuple[Floats, npt.NDArray[np.float32]]:
-    rows, sizes = np.asarray(candidates, np.int64), np.asarray(counts, np.int64)
-    table = checked_weights(weights)
-    check_lists(peaks, fragments, rows, sizes)
-    ends = pointers(sizes)
-    scores = np.zeros(len(rows))
-    kinds = np.zeros((len(rows), table.size if with_kinds else 0), np.float32)
-    arrays = (
-        fragments.starts,
-        fragments.masses,
-        fragments.codes,
-        fragments.hydrogens,
-        fragments.electrons,
-    )
-
-    def one(spectrum: int) -> None:
-        own = slice(peaks.starts[spectrum], peaks.starts[spectrum + 1])
-        form = peaks.forms[peaks.form_of[spectrum]]
-        listed = slice(ends[spectrum], ends[spectrum + 1])
-        _explained(
-            (peaks.mz[own], peaks.tolerances[own], peaks.shares[own]),
-            (form.charges, form.hydrogens, form.shifts, form.electrons),
-            arrays,
-            rows[listed],
-            table,
-            scores[listed],
-            kinds[listed],
-        )
-
-    in_threads(one, len(peaks), threads)
-    return scores, kinds
-
-
-def check_lists(peaks: PeakTable, fragments: FragmentTable, rows: Ints, sizes: Ints) -> None:
-    """Refuse lists that do not fit their spectra, or name molecules that are not in the table."""
-    if len(sizes) != len(peaks):
-        raise MzseekError(f"{len(sizes)} candidate lists for {len(peaks)} spectra")
-    if (sizes < 0).any() or sizes.sum() != len(rows):
-        raise MzseekError(f"counts add up to {sizes.sum()}, but there are {len(rows)} candidates")
-    if len(rows) and not (rows.min() >= 0 and rows.max() < len(fragments)):
-        raise MzseekError(f"candidates are places in a table of {len(fragments)} molecules")
 
 
 def in_threads(work: Callable[[int], None], count: int, threads: int | None) -> None:
@@ -386,16 +258,6 @@ def in_threads(work: Callable[[int], None], count: int, threads: int | None) -> 
             pass
 
 
-_COLUMNS = {
-    "row": np.int64,
-    "peak": np.int64,
-    "code": np.int8,
-    "radical": np.int8,
-    "hydrogens": np.int8,
-    "error": np.float32,
-}
-
-
 @dataclass(frozen=True, eq=False)
 class ExplainedPairs:
     """Pairs of a candidate and a peak that it explains, candidate by candidate, peaks rising.
@@ -403,15 +265,11 @@ class ExplainedPairs:
     Attributes
     ----------
     row : int64 array
-        Place of the candidate in the lists.
+        Index of the candidate in the lists.
     peak : int64 array
-        Place of the peak in the table.
-    code : int8 array
-        How the fragment was broken out: a place in `mzseek.fragments.fragmentation.BONDS`.
-    radical : int8 array
-        1 for an ion with an odd number of electrons.
-    hydrogens : int8 array
-        Taken up (+) or lost (−).
+        Index of the peak in the table.
+    kind : int64 array
+        Way of the explanation: an index into the flattened `KINDS`.
     error : float32 array
         Measured − explained, in m/z.
     counts : int64 array
@@ -420,20 +278,27 @@ class ExplainedPairs:
 
     row: Ints
     peak: Ints
-    code: npt.NDArray[np.int8]
-    radical: npt.NDArray[np.int8]
-    hydrogens: npt.NDArray[np.int8]
+    kind: Ints
     error: npt.NDArray[np.float32]
     counts: Ints
 
     def __len__(self) -> int:
         return len(self.row)
 
-    @property
-    def kind(self) -> Ints:
-        """Way of each explanation: its place among all of `mzseek.fragments.matching.KINDS`."""
-        at = (self.code.astype(np.int64), self.radical, self.hydrogens + MAX_HYDROGENS_MOVED)
-        return np.ravel_multi_index(at, KINDS).astype(np.int64)
+    @cached_property
+    def code(self) -> Ints:
+        """How each fragment was broken out: an index of `mzseek.fragments.fragmentation.BONDS`."""
+        return self.kind // (2 * SHIFTS)
+
+    @cached_property
+    def radical(self) -> Ints:
+        """1 for an ion with an odd number of electrons."""
+        return self.kind // SHIFTS % 2
+
+    @cached_property
+    def hydrogens(self) -> Ints:
+        """Hydrogens taken up (+) or lost (−)."""
+        return self.kind % SHIFTS - MAX_HYDROGENS_MOVED
 
 
 def explained_pairs(
@@ -444,76 +309,126 @@ def explained_pairs(
     weights: npt.ArrayLike | None = None,
     threads: int | None = None,
 ) -> ExplainedPairs:
-    """The best explanation of each peak by each candidate that has one.
+    """Find the best explanation of each peak by each candidate that has one.
 
-    Arguments as of `score_lists`; the weights choose among explanations of a peak.
+    Parameters
+    ----------
+    peaks : PeakTable
+        Of the spectra.
+    fragments : FragmentTable
+        Of all candidates of all spectra.
+    candidates : int array
+        Molecules of `fragments`, the lists of all spectra one after the other.
+    counts : int array
+        Candidates of each spectrum.
+    weights : array of shape `KINDS`, optional
+        Which explanation of a peak is the best; `plausible` by default.
+    threads : int, optional
+        All cores by default.
     """
     rows, sizes = np.asarray(candidates, np.int64), np.asarray(counts, np.int64)
     table = checked_weights(weights)
-    check_lists(peaks, fragments, rows, sizes)
+    if len(sizes) != len(peaks):
+        raise MzseekError(f"{len(sizes)} candidate lists for {len(peaks)} spectra")
+    if (sizes < 0).any() or sizes.sum() != len(rows):
+        raise MzseekError(f"counts add up to {sizes.sum()}, but there are {len(rows)} candidates")
+    if len(rows) and not (rows.min() >= 0 and rows.max() < len(fragments)):
+        raise MzseekError(f"candidates are indices of a table of {len(fragments)} molecules")
     ends = pointers(sizes)
-    arrays = (
-        fragments.starts,
-        fragments.masses,
-        fragments.codes,
-        fragments.hydrogens,
-        fragments.electrons,
+    columns: list[list[npt.NDArray[Any]]] = [[]] * len(peaks)
+
+    def match(spectrum: int) -> None:
+        first, last = peaks.starts[spectrum : spectrum + 2]
+        columns[spectrum] = _pairs(
+            (peaks.mz[first:last], peaks.tolerances[first:last]),
+            peaks.forms[peaks.form_of[spectrum]].arrays,
+            fragments.arrays,
+            rows[ends[spectrum] : ends[spectrum + 1]],
+            table,
+            (ends[spectrum], first),
+        )
+
+    in_threads(match, len(peaks), threads)
+    row, peak, kind, error = (
+        np.concatenate([np.empty(0, dtype), *(column[index] for column in columns)])
+        for index, dtype in enumerate((np.int64, np.int64, np.int64, np.float32))
     )
-    parts: list[list[npt.NDArray[Any]]] = [[]] * len(peaks)
-
-    def one(spectrum: int) -> None:
-        own = slice(peaks.starts[spectrum], peaks.starts[spectrum + 1])
-        form = peaks.forms[peaks.form_of[spectrum]]
-        listed = rows[ends[spectrum] : ends[spectrum + 1]]
-        most = len(listed) * (own.stop - own.start)
-        columns = tuple(np.empty(most, dtype) for dtype in _COLUMNS.values())
-        filled = _pairs(
-            (peaks.mz[own], peaks.tolerances[own]),
-            (form.charges, form.hydrogens, form.shifts, form.electrons),
-            arrays, listed, table, columns,
-        )  # fmt: skip
-        kept = [column[:filled].copy() for column in columns]
-        kept[0] += ends[spectrum]
-        kept[1] += own.start
-        parts[spectrum] = kept
-
-    in_threads(one, len(peaks), threads)
-    found = {
-        name: np.concatenate([np.empty(0, dtype), *(part[place] for part in parts)])
-        for place, (name, dtype) in enumerate(_COLUMNS.items())
-    }
-    return ExplainedPairs(**found, counts=np.array([len(part[0]) for part in parts], np.int64))
+    found = np.array([len(column[0]) for column in columns], np.int64)
+    return ExplainedPairs(row, peak, kind, error, found)
 
 
 @compiled
 def _pairs(
     peaks: tuple[Floats, Floats],
-    forms: tuple[Ints, Ints, Floats, Ints],
-    fragments: tuple[
-        Ints, Floats, npt.NDArray[np.int8], npt.NDArray[np.int32], npt.NDArray[np.int32]
-    ],
+    forms: FormArrays,
+    fragments: FragmentArrays,
     candidates: Ints,
     weights: Floats,
-    columns: Any,
-) -> int:
-    """Fills the columns for one spectrum, and returns how many rows they have."""
+    firsts: tuple[int, int],
+) -> Any:
+    """Pairs of one spectrum; `firsts` are the indices of its first candidate and first peak."""
     mz, _ = peaks
     charges, moved, shifts, form_electrons = forms
     starts, masses, codes, hydrogens, electrons = fragments
-    row, of_peak, code, radical, taken, error = columns
-    at = 0
-    for place in range(len(candidates)):
-        begin, end = starts[candidates[place]], starts[candidates[place] + 1]
+    size = len(candidates) * len(mz)
+    row, of_peak = np.empty(size, np.int64), np.empty(size, np.int64)
+    kind, error = np.empty(size, np.int64), np.empty(size, np.float32)
+    count = 0
+    for index in range(len(candidates)):
+        begin, end = starts[candidates[index]], starts[candidates[index] + 1]
         own = (masses[begin:end], codes[begin:end], hydrogens[begin:end], electrons[begin:end])
         best_fragment, best_form = assign(peaks, forms, own, weights)
         for peak in range(len(mz)):
             fragment, form = best_fragment[peak], best_form[peak]
             if fragment < 0:
                 continue
-            size = abs(charges[form])
-            row[at], of_peak[at], code[at] = place, peak, own[1][fragment]
-            radical[at] = (own[3][fragment] + form_electrons[form]) & 1
-            taken[at] = moved[form]
-            error[at] = (mz[peak] * size - shifts[form] - own[0][fragment]) / size
-            at += 1
-    return at
+            charge = abs(charges[form])
+            radical = (own[3][fragment] + form_electrons[form]) & 1
+            row[count], of_peak[count] = firsts[0] + index, firsts[1] + peak
+            kind[count] = (own[1][fragment] * 2 + radical) * SHIFTS
+            kind[count] += moved[form] + MAX_HYDROGENS_MOVED
+            error[count] = (mz[peak] * charge - shifts[form] - own[0][fragment]) / charge
+            count += 1
+    return row[:count].copy(), of_peak[:count].copy(), kind[:count].copy(), error[:count].copy()
+
+
+def score_lists(
+    peaks: PeakTable,
+    fragments: FragmentTable,
+    candidates: npt.ArrayLike,
+    counts: npt.ArrayLike,
+    weights: npt.ArrayLike | None = None,
+    threads: int | None = None,
+) -> Floats:
+    """Score each candidate of each spectrum: shares of explained peaks times their weights.
+
+    Arguments as of `explained_pairs`.
+    """
+    table = checked_weights(weights)
+    pairs = explained_pairs(peaks, fragments, candidates, counts, table, threads)
+    terms = peaks.shares[pairs.peak] * table.ravel()[pairs.kind]
+    return np.bincount(pairs.row, terms, np.size(candidates)).astype(np.float64)
+
+
+def kind_lists(
+    peaks: PeakTable,
+    fragments: FragmentTable,
+    candidates: npt.ArrayLike,
+    counts: npt.ArrayLike,
+    weights: npt.ArrayLike | None = None,
+    threads: int | None = None,
+) -> npt.NDArray[np.float32]:
+    """Return the share of peaks explained in each way, shape (candidates, *KINDS).
+
+    Arguments as of `explained_pairs`. What is left to one is unexplained.
+    """
+    pairs = explained_pairs(peaks, fragments, candidates, counts, weights, threads)
+    kinds = np.zeros((np.size(candidates), *KINDS), np.float32)
+    _add_shares(pairs.row, pairs.kind, peaks.shares[pairs.peak], kinds.reshape(len(kinds), -1))
+    return kinds
+
+
+@compiled
+def _add_shares(row: Ints, kind: Ints, shares: Floats, kinds: npt.NDArray[np.float32]) -> None:
+    for pair in range(len(row)):
+        kinds[row[pair], kind[pair]] += shares[pair]

@@ -1,17 +1,18 @@
-"""Fragments of many molecules as one table, and an index by mass."""
+"""Fragments of many molecules as one table, and an index of them on disk."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from rdkit.Chem import Mol
 
 from mzseek.core.errors import MoleculeError
-from mzseek.core.ragged import gather_indices, pointers
+from mzseek.core.ragged import places, pointers
 from mzseek.fragments.fragmentation import (
     BONDS,
     MAX_CLEAVAGES,
@@ -22,18 +23,26 @@ from mzseek.fragments.fragmentation import (
 )
 from mzseek.io.arrays import (
     AppendableArray,
-    appendable_arrays,
     check_pointers,
     check_range,
+    appendable_arrays,
+    let_go,
     load_array,
-    release_pages,
 )
 from mzseek.io.skipped import Rejects, reporter
 from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import in_batches
 
 _BATCH = 500
-_ASIDE = -1
+_SKIPPED = -1
+_COLUMNS = {"masses": np.float64, "codes": np.int8, "hydrogens": np.int32, "electrons": np.int32}
+FragmentArrays = tuple[
+    npt.NDArray[np.int64],
+    npt.NDArray[np.float64],
+    npt.NDArray[np.int8],
+    npt.NDArray[np.int32],
+    npt.NDArray[np.int32],
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +52,11 @@ class FragmentTable:
     Attributes
     ----------
     starts : int64 array, shape (molecules + 1,)
-        Molecule i has rows ``starts[i]`` to ``starts[i + 1]``; none where it was set aside.
+        Molecule i has rows ``starts[i]`` to ``starts[i + 1]``; none where it was skipped.
     masses, codes, hydrogens, electrons : arrays, shape (rows,)
         As in `Fragments`.
     cleavages : int8 array, shape (molecules,)
-        Up to how many cleavages all pieces of each are listed; −1 where it was set aside.
+        Up to how many cleavages all fragments of each are listed; −1 where it was skipped.
     requested : int
         Up to how many were asked for.
     """
@@ -64,21 +73,21 @@ class FragmentTable:
         return len(self.cleavages)
 
     @property
+    def arrays(self) -> FragmentArrays:
+        """What the kernels read."""
+        return self.starts, self.masses, self.codes, self.hydrogens, self.electrons
+
+    @property
     def truncated(self) -> npt.NDArray[np.bool_]:
-        """Molecules of which pieces were left out because there are too many."""
+        """Molecules of which fragments were left out because there are too many."""
         return (self.cleavages >= 0) & (self.cleavages < self.requested)
 
     def of(self, molecule: int) -> Fragments:
-        """Fragments of one of the molecules."""
+        """Return the fragments of one of the molecules."""
         rows = slice(self.starts[molecule], self.starts[molecule + 1])
-        return Fragments(
-            self.masses[rows],
-            self.codes[rows],
-            self.hydrogens[rows],
-            self.electrons[rows],
-            int(self.cleavages[molecule]),
-            self.requested,
-        )
+        columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in _COLUMNS}
+        cleavages = int(self.cleavages[molecule])
+        return Fragments(**columns, cleavages=cleavages, requested=self.requested)
 
 
 def fragment_table(
@@ -88,7 +97,7 @@ def fragment_table(
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> FragmentTable:
-    """Fragments of each of many molecules.
+    """Find the fragments of each of many molecules.
 
     Parameters
     ----------
@@ -96,7 +105,7 @@ def fragment_table(
     cleavages : int
         0 to 3.
     rejects : list or callable, optional
-        Gets (SMILES, reason) for what is no molecule, which then has no pieces. Without it the
+        Gets (SMILES, reason) for what is no molecule, which then has no fragments. Without it the
         first of them raises.
     jobs : int, optional
         Processes; all cores by default. RDKit holds Python's lock while it parses.
@@ -110,26 +119,25 @@ def fragment_table(
     """
     pieces("C")  # compiled here and kept on disk, once, and not by each process
     found: list[Fragments | str] = []
-    for batch, result in in_batches(
-        partial(_batch, cleavages=cleavages), list(smiles), _BATCH, jobs
-    ):
-        for text, each in zip(batch, result, strict=True):
-            if isinstance(each, str):
+    work = partial(_batch, cleavages=cleavages)
+    for batch, results in in_batches(work, list(smiles), _BATCH, jobs):
+        for text, result in zip(batch, results, strict=True):
+            if isinstance(result, str):
                 if rejects is None:
-                    raise MoleculeError(each)
-                reporter(rejects)(text, each)
-        found += result
-        progress("pieces", len(found), len(smiles))
-    return _strung(found, cleavages)
+                    raise MoleculeError(result)
+                reporter(rejects)(text, result)
+        found += results
+        progress("fragments", len(found), len(smiles))
+    return _stacked(found, cleavages)
 
 
 def table_of(molecules: Sequence[Mol], cleavages: int = MAX_CLEAVAGES) -> FragmentTable:
-    """Fragments of molecules that are parsed already."""
-    return _strung([fragments_of_graph(graph_of(each), cleavages) for each in molecules], cleavages)
+    """Find the fragments of molecules that are parsed already."""
+    return _stacked([fragments_of_graph(graph_of(mol), cleavages) for mol in molecules], cleavages)
 
 
 def join_tables(tables: Sequence[FragmentTable]) -> FragmentTable:
-    """The molecules of several tables, one table after the other.
+    """Concatenate tables.
 
     Examples
     --------
@@ -137,31 +145,27 @@ def join_tables(tables: Sequence[FragmentTable]) -> FragmentTable:
     >>> len(both.of(0)), len(both.of(1))
     (6, 3)
     """
-    first = _strung([], tables[0].requested if tables else MAX_CLEAVAGES)
-    whole = [first, *tables]
-    return FragmentTable(
-        pointers(np.concatenate([np.diff(each.starts) for each in whole])),
-        np.concatenate([each.masses for each in whole]),
-        np.concatenate([each.codes for each in whole]),
-        np.concatenate([each.hydrogens for each in whole]),
-        np.concatenate([each.electrons for each in whole]),
-        np.concatenate([each.cleavages for each in whole]),
-        first.requested,
-    )
+    first = _stacked([], tables[0].requested if tables else MAX_CLEAVAGES)
+    tables = [first, *tables]
+    columns = {
+        name: np.concatenate([getattr(table, name) for table in tables])
+        for name in (*_COLUMNS, "cleavages")
+    }
+    starts = pointers(np.concatenate([np.diff(table.starts) for table in tables]))
+    return FragmentTable(starts, **columns, requested=first.requested)
 
 
-def _strung(found: Sequence[Fragments | str], cleavages: int) -> FragmentTable:
-    """Fragments one after the other; a text in the place of pieces says why there are none."""
-    good = [each for each in found if isinstance(each, Fragments)]
-    return FragmentTable(
-        pointers([0 if isinstance(each, str) else len(each) for each in found]),
-        np.concatenate([np.empty(0), *(each.masses for each in good)]),
-        np.concatenate([np.empty(0, np.int8), *(each.codes for each in good)]),
-        np.concatenate([np.empty(0, np.int32), *(each.hydrogens for each in good)]),
-        np.concatenate([np.empty(0, np.int32), *(each.electrons for each in good)]),
-        np.array([_ASIDE if isinstance(each, str) else each.cleavages for each in found], np.int8),
-        cleavages,
-    )
+def _stacked(found: Sequence[Fragments | str], cleavages: int) -> FragmentTable:
+    """Fragments one after the other; a text says why a molecule has none."""
+    parsed = [fragments for fragments in found if isinstance(fragments, Fragments)]
+    complete = [_SKIPPED if isinstance(each, str) else each.cleavages for each in found]
+    columns: dict[str, Any] = {
+        name: np.concatenate([np.empty(0, dtype), *(getattr(each, name) for each in parsed)])
+        for name, dtype in _COLUMNS.items()
+    }
+    starts = pointers([0 if isinstance(each, str) else len(each) for each in found])
+    complete_to = np.array(complete, np.int8)
+    return FragmentTable(starts, **columns, cleavages=complete_to, requested=cleavages)
 
 
 def _batch(smiles: Sequence[str], cleavages: int) -> list[Fragments | str]:
@@ -175,46 +179,41 @@ def _batch(smiles: Sequence[str], cleavages: int) -> list[Fragments | str]:
     return found
 
 
-STARTS, BREAKS = "pieces.starts.npy", "pieces.breaks.npy"
+STARTS, CLEAVAGES = "pieces.starts.npy", "pieces.breaks.npy"
 MASSES, CODES = "pieces.masses.npy", "pieces.codes.npy"
-HYDROGENS, ELECTRONS = "pieces.hydrogens.npy", "pieces.electrons.npy"
-_OF_MOLECULES = ((STARTS, np.int64, ()), (BREAKS, np.int8, ()))
 # Narrower than in memory: thirteen bytes a fragment.
-_OF_PIECES = (
-    (MASSES, np.float64, ()), (CODES, np.int8, ()), (HYDROGENS, np.uint16, ()),
-    (ELECTRONS, np.uint16, ()),
-)  # fmt: skip
-FILES = tuple(name for name, _, _ in (*_OF_MOLECULES, *_OF_PIECES))
+_OF_FRAGMENTS = {
+    MASSES: np.float64, CODES: np.int8, "pieces.hydrogens.npy": np.uint16,
+    "pieces.electrons.npy": np.uint16,
+}  # fmt: skip
+FILES = (STARTS, CLEAVAGES, *_OF_FRAGMENTS)
 
 
 class FragmentWriter:
-    """Adds the pieces of molecules to an index that is being made."""
+    """Adds the fragments of molecules to an index that is being made."""
 
     def __init__(self, arrays: list[AppendableArray]) -> None:
-        self._starts, self._breaks, *self._fragments = arrays
+        self._starts, self._cleavages, *self._fragments = arrays
         self._starts.append(np.zeros(1, np.int64))
 
     def add(self, table: FragmentTable) -> None:
         """Append the molecules of a table."""
-        begin = self._fragments[0].length
-        self._starts.append(begin + table.starts[1:])
-        self._breaks.append(table.cleavages)
-        masses, codes, hydrogens, electrons = self._fragments
-        masses.append(table.masses)
-        codes.append(table.codes)
-        hydrogens.append(table.hydrogens)
-        electrons.append(table.electrons)
+        self._starts.append(self._fragments[0].length + table.starts[1:])
+        self._cleavages.append(table.cleavages)
+        for array, name in zip(self._fragments, _COLUMNS, strict=True):
+            array.append(getattr(table, name))
 
 
 @contextmanager
 def fragment_writer(folder: Path) -> Iterator[FragmentWriter]:
-    """The files of an index in a folder that is being made."""
-    with appendable_arrays(folder, (*_OF_MOLECULES, *_OF_PIECES)) as arrays:
+    """Open the files of an index in a folder that is being made."""
+    dtypes = {STARTS: np.int64, CLEAVAGES: np.int8, **_OF_FRAGMENTS}
+    with appendable_arrays(folder, [(name, dtype, ()) for name, dtype in dtypes.items()]) as arrays:
         yield FragmentWriter(arrays)
 
 
 class FragmentIndex:
-    """The pieces of a list of molecules, by their places in it.
+    """The fragments of a list of molecules, by their indices in it.
 
     Parameters
     ----------
@@ -222,50 +221,40 @@ class FragmentIndex:
     molecules : int
         How many there must be.
     error : type of exception
-        What is raised, in the words of the room that the folder belongs to.
+        What is raised where a file is missing, damaged, or of another form.
     again : str
-        What to do about a damaged one.
-
-    Raises
-    ------
-    error
-        A file is missing, damaged, or of another form.
+        What to do about a damaged one, for the message.
     """
 
     def __init__(self, folder: Path, molecules: int, error: type[Exception], again: str) -> None:
         self._folder, self._error, self._again = folder, error, again
         self._starts = load_array(folder / STARTS, np.int64, [molecules + 1], error, again)
-        self._breaks = load_array(folder / BREAKS, np.int8, [molecules], error, again)
+        self._cleavages = load_array(folder / CLEAVAGES, np.int8, [molecules], error, again)
         number = int(self._starts[-1])
         check_pointers(self._starts, number, folder / STARTS, error, again)
         self._fragments = [
             load_array(folder / name, dtype, [number], error, again)
-            for name, dtype, _ in _OF_PIECES
+            for name, dtype in _OF_FRAGMENTS.items()
         ]
 
     def __len__(self) -> int:
-        return len(self._breaks)
+        return len(self._cleavages)
 
     def arrays(self, first: int, end: int) -> list[npt.NDArray[np.generic]]:
-        """All that is kept of the molecules from one place to another."""
-        pieces = slice(int(self._starts[first]), int(self._starts[end]))
-        own = [self._starts[first : end + 1], self._breaks[first:end]]
-        return [*own, *(array[pieces] for array in self._fragments)]
+        """Return all that is kept of the molecules from `first` to `end`."""
+        rows = slice(int(self._starts[first]), int(self._starts[end]))
+        own = [self._starts[first : end + 1], self._cleavages[first:end]]
+        return [*own, *(array[rows] for array in self._fragments)]
 
-    def table(self, requested: npt.NDArray[np.integer]) -> FragmentTable:
-        """Fragments of the molecules at these places, in this order."""
-        rows = np.asarray(requested, np.int64)
-        starts, inside = gather_indices(self._starts, rows)
-        masses, codes, hydrogens, electrons = (array[inside] for array in self._fragments)
-        check_range(codes, 0, len(BONDS), self._folder / CODES, self._error, self._again)
+    def table(self, molecules: npt.NDArray[np.integer]) -> FragmentTable:
+        """Return the fragments of the molecules of these indices, in this order."""
+        molecules = np.asarray(molecules, np.int64)
+        starts, rows = places(self._starts, molecules)
+        columns: dict[str, Any] = {
+            name: np.asarray(array[rows], dtype)
+            for array, (name, dtype) in zip(self._fragments, _COLUMNS.items(), strict=True)
+        }
+        check_range(columns["codes"], 0, len(BONDS), self._folder / CODES, self._error, self._again)
         for array in self._fragments:
-            release_pages(array)
-        return FragmentTable(
-            starts,
-            np.asarray(masses),
-            np.asarray(codes),
-            hydrogens.astype(np.int32),
-            electrons.astype(np.int32),
-            np.asarray(self._breaks[rows]),
-            MAX_CLEAVAGES,
-        )
+            let_go(array)
+        return FragmentTable(starts, **columns, cleavages=np.asarray(self._cleavages[molecules]))

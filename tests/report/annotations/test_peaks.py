@@ -42,7 +42,7 @@ def test_pieces_are_those_that_explain_gives() -> None:
         atoms = {atom for atom in range(64) if int(mask, 16) >> atom & 1}
         assert atoms == set(row.atoms)
         assert (formula, charge, bonds, hydrogens, alike) == (
-            row.formula, row.charge, row.bonds, row.hydrogens, row.alike
+            row.formula, row.charge, row.bonds, row.hydrogens, row.equivalents
         )  # fmt: skip
         assert abs(error / 10 - row.error_ppm) <= 0.05
 

@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rdkit import Chem
 
+from mzseek.chem import exact_mass
 from mzseek.core.compiled import compiled
+from mzseek.core.errors import MoleculeError
 from mzseek.datasets.demo.molecules import read_table
 from mzseek.fragments import pieces
-from mzseek.fragments.fragmentation import BONDS, RING_BONDS
+from mzseek.fragments.fragmentation import BONDS, HYDROGEN_BITS, PER_DALTON, RING_BONDS, atom_graph
 
 KNOWN = [row["smiles"] for row in read_table("known.tsv")]
 
@@ -81,23 +83,17 @@ def brute_force(smiles: str) -> dict[float, tuple[int, int]]:
     return best
 
 
-def as_found(smiles: str) -> dict[float, tuple[int, int]]:
-    found = pieces(smiles)
-    return {
-        round(float(mass), 6): (int(bonds), int(ring))
-        for mass, bonds, ring in zip(found.masses, found.bonds, found.ring_bonds, strict=True)
-    }
-
-
-def test_pieces_are_those_of_all_sets_of_bonds() -> None:
+def test_fragments_are_those_of_all_sets_of_bonds() -> None:
     molecules = small_molecules()
     assert len(molecules) == 500
     kinds = set()
     for smiles in molecules:
-        wanted = brute_force(smiles)
-        assert as_found(smiles) == wanted, smiles
-        kinds |= set(wanted.values())
-    # No kind of cleavages went untested.
+        expected, found = brute_force(smiles), pieces(smiles)
+        masses = [round(mass, 6) for mass in found.masses.tolist()]
+        ways = zip(found.bonds.tolist(), found.ring_bonds.tolist(), strict=True)
+        assert dict(zip(masses, ways, strict=True)) == expected, smiles
+        kinds |= set(expected.values())
+    # Every kind of cleavage was met.
     assert kinds == set(zip(BONDS.tolist(), RING_BONDS.tolist(), strict=True))
 
 
@@ -122,10 +118,8 @@ def test_order_of_atoms_and_spelling_change_nothing(smiles: str, rng: random.Ran
     kekule = Chem.MolToSmiles(shuffled, canonical=False, kekuleSmiles=True)
     first = pieces(smiles)
     for other in (pieces(spelled), pieces(kekule)):
-        assert np.array_equal(first.masses, other.masses)
-        assert np.array_equal(first.codes, other.codes)
-        assert np.array_equal(first.hydrogens, other.hydrogens)
-        assert np.array_equal(first.electrons, other.electrons)
+        for name in ("masses", "codes", "hydrogens", "electrons"):
+            assert np.array_equal(getattr(first, name), getattr(other, name))
 
 
 def test_where_no_code_can_be_kept_it_is_compiled_all_the_same(
@@ -141,19 +135,15 @@ def test_where_no_code_can_be_kept_it_is_compiled_all_the_same(
     assert compiled(lambda: 7)() == 7
 
 
-def test_hydrogens_and_electrons_are_those_of_the_piece() -> None:
+def test_hydrogens_electrons_and_parts_of_a_salt() -> None:
     found = pieces("CO")
     assert found.hydrogens.tolist() == [3, 1, 4]
     assert found.electrons.tolist() == [9, 9, 18]
+    salt = pieces("[Na+].CC(=O)[O-]")
+    assert salt.masses[salt.bonds == 0].round(4).tolist() == [22.9898, 59.0133]
 
 
-def test_parts_of_a_salt_are_whole() -> None:
-    found = pieces("[Na+].CC(=O)[O-]")
-    whole = found.masses[found.bonds == 0]
-    assert whole.round(4).tolist() == [22.9898, 59.0133]
-
-
-def test_fewer_breaks_are_a_part_of_more() -> None:
+def test_fewer_cleavages_give_a_subset() -> None:
     for cleavages in range(3):
         some, more = pieces(KNOWN[0], cleavages), pieces(KNOWN[0], cleavages + 1)
         assert some.bonds.max() <= cleavages
@@ -171,19 +161,40 @@ WORST = {
 
 
 @pytest.mark.parametrize("smiles", WORST.values(), ids=WORST)
-def test_150_heavy_atoms_are_not_cut_short_and_take_less_than_a_second(smiles: str) -> None:
+def test_150_heavy_atoms_are_listed_whole_in_less_than_a_second(smiles: str) -> None:
     pieces("CCO")  # compiled
     start = time.process_time()
     found = pieces(smiles)
     assert time.process_time() - start < 1.0
     assert Chem.MolFromSmiles(smiles).GetNumHeavyAtoms() >= 150
-    assert found.cleavages == 3
-    assert not found.truncated
+    assert (found.cleavages, found.truncated) == (3, False)
 
 
-def test_what_is_cut_is_said() -> None:
+def test_truncation_is_reported() -> None:
     found = pieces("C" * 2500)
-    assert found.truncated
-    assert found.cleavages == 1
-    assert found.bonds.max() == 1
-    assert len(found) == 2500
+    assert (found.cleavages, found.truncated) == (1, True)
+    assert (found.bonds.max(), len(found)) == (1, 2500)
+
+
+@pytest.mark.parametrize(
+    "smiles", ["CCO", "[2H]C([2H])([2H])O", "[13CH3]c1ccccc1", "O=S(=O)(O)CBr", "[H][H]"]
+)
+def test_the_graph_weighs_what_the_molecule_does(smiles: str) -> None:
+    mass = atom_graph(smiles).units[:, 0].sum() / PER_DALTON
+    assert mass == pytest.approx(exact_mass(smiles), abs=1e-7)
+
+
+def test_hydrogens_belong_to_their_heavy_atom() -> None:
+    graph = atom_graph("[2H]C([2H])O")
+    assert (graph.atoms, graph.hosts, graph.bonds.tolist()) == ([1, 3], {0: 1, 2: 1}, [[0, 1]])
+    counts = graph.units[:, 1]
+    assert (counts & ((1 << HYDROGEN_BITS) - 1)).tolist() == [1, 1]
+    assert (counts >> HYDROGEN_BITS).tolist() == [9, 9]
+    alone = atom_graph("[H][H].[H+]")
+    assert (alone.atoms, alone.hosts, alone.bonds.tolist()) == ([0, 1, 2], {}, [[0, 1]])
+
+
+def test_charges_are_not_counted_and_no_molecule_is_refused() -> None:
+    assert np.array_equal(atom_graph("[Na+].[Cl-]").units, atom_graph("[Na].[Cl]").units)
+    with pytest.raises(MoleculeError, match="empty"):
+        atom_graph("")
