@@ -23,9 +23,9 @@ from mzseek.fragments.fragmentation import (
 )
 from mzseek.io.arrays import (
     AppendableArray,
+    appendable_arrays,
     check_pointers,
     check_range,
-    appendable_arrays,
     let_go,
     load_array,
 )
