@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rdkit.Chem import Mol
 
 from mzseek.core.errors import MoleculeError
-from mzseek.core.ragged import places, pointers
+from mzseek.core.ragged import gather_indices, pointers
 from mzseek.fragments.fragmentation import (
     BONDS,
     MAX_CLEAVAGES,
@@ -26,8 +26,8 @@ from mzseek.io.arrays import (
     appendable_arrays,
     check_pointers,
     check_range,
-    let_go,
     load_array,
+    release_pages,
 )
 from mzseek.io.skipped import Rejects, reporter
 from mzseek.parallel.engine import Progress, silent
@@ -249,12 +249,12 @@ class FragmentIndex:
     def table(self, molecules: npt.NDArray[np.integer]) -> FragmentTable:
         """Return the fragments of the molecules of these indices, in this order."""
         molecules = np.asarray(molecules, np.int64)
-        starts, rows = places(self._starts, molecules)
+        starts, rows = gather_indices(self._starts, molecules)
         columns: dict[str, Any] = {
             name: np.asarray(array[rows], dtype)
             for array, (name, dtype) in zip(self._fragments, _COLUMNS.items(), strict=True)
         }
         check_range(columns["codes"], 0, len(BONDS), self._folder / CODES, self._error, self._again)
         for array in self._fragments:
-            let_go(array)
+            release_pages(array)
         return FragmentTable(starts, **columns, cleavages=np.asarray(self._cleavages[molecules]))
