@@ -8,7 +8,6 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from mzseek.cli.early import EarlyCommand
 from mzseek.version import __version__
 
 # The first line of each command's help; `mzseek.cli.commands.NAME` has a function NAME, or a group
@@ -62,6 +61,8 @@ class Group(TyperGroup):
 @cache
 def loaded(name: str) -> Any:
     """The command of that name, as click has it."""
+    from mzseek.cli.options import CheckedCommand
+
     module = importlib.import_module(f"mzseek.cli.commands.{_MODULES.get(name, name)}")
     # Plain text: markup would take `mzseek[extras]` for a style, and boxes take time to draw.
     holder = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -69,10 +70,10 @@ def loaded(name: str) -> Any:
     if hasattr(module, f"{name}_app"):
         group = getattr(module, f"{name}_app")
         for command in group.registered_commands:
-            command.cls = EarlyCommand
+            command.cls = CheckedCommand
         holder.add_typer(group, name=name, cls=Group)
     else:
-        holder.command(name, cls=EarlyCommand)(getattr(module, name))
+        holder.command(name, cls=CheckedCommand)(getattr(module, name))
     commands: dict[str, Any] = get_command(holder).commands  # type: ignore[attr-defined]
     return commands[name]
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from mzseek.core.text import visible
-from mzseek.io.skipped import SkippedGroups
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from mzseek.datasets.check import CheckReport, Finding
+    from mzseek.io.skipped import SkippedGroups
     from mzseek.parallel.engine import Progress as ProgressCallback
 
 
@@ -225,9 +225,11 @@ def _check_row(level: str, name: str, findings: "list[Finding]") -> tuple[str, s
 
 
 def show_rejects(
-    rejects: Iterable[tuple[str, str]] | SkippedGroups, listed_in: Path | str | None = None
+    rejects: "Iterable[tuple[str, str]] | SkippedGroups", listed_in: Path | str | None = None
 ) -> None:
     """Records set aside, by kind, each with an example."""
+    from mzseek.io.skipped import SkippedGroups
+
     if isinstance(rejects, SkippedGroups):
         groups = rejects
     else:

@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mzseek.chem.fingerprinting import OF_THE_PAPER
 from mzseek.cli.commands.bands import expanded
-from mzseek.cli.early import early, look_at_fingerprint, look_for_prepared, look_for_run
-from mzseek.cli.options import AsJson, Jobs
+from mzseek.cli.options import IS_RUN, AsJson, Jobs, Lists, PreparedFolder, refuse_fingerprint
 from mzseek.cli.output import new_table, plain, print_json, say, say_next, show, watched
 from mzseek.core.errors import DecisionError
-from mzseek.core.registry import check_name
-from mzseek.decision.advice import GOALS, SIMILARITY_GOALS
-from mzseek.decision.utilities import UTILITIES
+from mzseek.core.registry import PAPER_FINGERPRINTS, check_name
+from mzseek.decision.utilities import GOALS, SIMILARITY_GOALS, UTILITIES
 
 if TYPE_CHECKING:
     from mzseek.datasets.prepared import Prepared
@@ -25,13 +22,12 @@ _USUAL = 0.2
 _COMMAND = 10_000  # characters of a command that are shown: it must work as it stands
 
 
-@early(data=look_for_prepared, run=look_for_run)
 def advise(
-    data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
+    data: PreparedFolder,
     goal: Annotated[
         str, typer.Option(help=f"What counts in the end: {' '.join(GOALS)}; hit is HR@1.")
     ] = "hit",
-    candidates: Annotated[str, typer.Option(help="Candidate lists.")] = "mass",
+    candidates: Lists = "mass",
     fingerprint: Annotated[
         list[str] | None,
         typer.Option(
@@ -45,7 +41,7 @@ def advise(
         ),
     ] = None,
     run: Annotated[
-        Path | None, typer.Option(help="Take that from this run's posterior on validation.")
+        Path | None, typer.Option(help="Take that from this run's posterior on validation."), IS_RUN
     ] = None,
     lists: Annotated[
         int, typer.Option(min=1, help="So many lists of the val fold at the most, evenly spaced.")
@@ -64,7 +60,7 @@ def advise(
         raise DecisionError(f"--p-star is {p_star:g}, expected above 0 and at most 1")
     asked = expanded(fingerprint or [])
     for kind in asked:
-        look_at_fingerprint(kind)
+        refuse_fingerprint(kind)
     from mzseek.datasets.bands import set_bands
     from mzseek.datasets.prepared import Prepared
     from mzseek.decision.advice import advise as ask
@@ -79,7 +75,7 @@ def advise(
     similarity = goal if goal in SIMILARITY_GOALS else SIMILARITY_GOALS[0]
     own = str(prepared.manifest["options"]["fingerprint"])
     # Where fingerprints are not compared, the data's own is kept, and what it can lose is told.
-    kinds = (asked or OF_THE_PAPER) if compares(goal) else (own, *asked)
+    kinds = (asked or PAPER_FINGERPRINTS) if compares(goal) else (own, *asked)
     fold = "val" if len(prepared.in_fold("val")) else None
     medians = {}
     with watched() as progress:

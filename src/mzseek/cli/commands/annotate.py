@@ -14,7 +14,7 @@ from mzseek.annotation.hypotheses import (
     stated_tolerances,
     tolerances,
 )
-from mzseek.cli.early import aliases, early, look_for_file, look_for_library
+from mzseek.cli.options import EXISTS, IS_LIBRARY, Check, FormerName
 from mzseek.cli.output import counted, new_table, plain, say, show
 from mzseek.core.errors import AnnotationError
 
@@ -130,12 +130,11 @@ _SHOWN = 10
 NOTHING_FOUND = 3  # exit status of a run in which no feature has a candidate
 
 
-@aliases(known="expected-in-database", most="max-candidates")
-@early(instrument=check_instrument, spectra=look_for_file, library=look_for_library)
 def annotate(
     spectra: Annotated[
         list[Path],
         typer.Argument(help="Files or folders of spectra: MGF, MSP, mzML, mzXML, MassBank, …"),
+        EXISTS,
     ],
     database: Annotated[
         str | None,
@@ -156,6 +155,7 @@ def annotate(
         typer.Option(
             help="Your reference spectra (`mzseek library build`), for matches and analogs."
         ),
+        IS_LIBRARY,
     ] = None,
     model: Annotated[
         Path | None, typer.Option(help="A bundle; the one that comes with mzseek by default.")
@@ -187,6 +187,7 @@ def annotate(
             help=f"Tolerances by instrument, where not given: {', '.join(INSTRUMENTS)}. By default "
             "qtof, where all files state such an instrument."
         ),
+        Check(check_instrument),
     ] = None,
     coverage: Annotated[
         float, typer.Option(help="Of the prediction set: how often it should hold the molecule.")
@@ -197,6 +198,7 @@ def annotate(
             help="Share of your features whose molecule you expect in the database; by default "
             "0.07 to 0.17, by its size."
         ),
+        FormerName("--known"),
     ] = None,
     strict: Annotated[
         bool | None,
@@ -242,7 +244,9 @@ def annotate(
         Path | None, typer.Option(help="Molecular network (GraphML, or edges) to join answers to.")
     ] = None,
     max_candidates: Annotated[
-        int, typer.Option(min=1, help="Candidates of a feature, at most: the nearest by mass.")
+        int,
+        typer.Option(min=1, help="Candidates of a feature, at most: the nearest by mass."),
+        FormerName("--most"),
     ] = 5_000,
     top: Annotated[int, typer.Option(min=1, help="Candidates of a feature that are shown.")] = 100,
     resume: Annotated[

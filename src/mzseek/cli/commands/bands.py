@@ -7,29 +7,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mzseek.chem.fingerprinting import FINGERPRINTS, OF_THE_PAPER
-from mzseek.cli.early import early, look_at_fingerprint, look_for_prepared
-from mzseek.cli.options import AsJson, Jobs
+from mzseek.cli.options import AsJson, Jobs, Lists, PreparedFolder, refuse_fingerprint
 from mzseek.cli.output import counted, new_table, plain, print_json, say, show, watched
 from mzseek.core.errors import DatasetError, require
+from mzseek.core.registry import FINGERPRINT_NAMES, PAPER_FINGERPRINTS
 from mzseek.decision.utilities import BAND_SIMILARITIES
 
 if TYPE_CHECKING:
     from mzseek.decision import Bands
 
 
-@early(data=look_for_prepared)
 def bands(
-    data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
+    data: PreparedFolder,
     fingerprint: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"{' '.join(FINGERPRINTS)}; several times for several, or `paper` for the six "
+            help=f"{' '.join(FINGERPRINT_NAMES)}; several times for several, or `paper` for the six "
             "of the paper. By default the prepared one."
         ),
     ] = None,
     similarity: Annotated[str, typer.Option(help=" ".join(BAND_SIMILARITIES))] = "tanimoto",
-    candidates: Annotated[str, typer.Option(help="Candidate lists.")] = "mass",
+    candidates: Lists = "mass",
     fold: Annotated[
         str, typer.Option(help="Lists of the molecules of train, val or test; all as the paper's.")
     ] = "all",
@@ -57,7 +55,7 @@ def bands(
     """
     asked = list(dict.fromkeys(expanded(fingerprint or [])))
     for kind in asked:
-        look_at_fingerprint(kind)
+        refuse_fingerprint(kind)
     if figure and figure.suffix != ".svg":
         raise DatasetError(f"{figure}: expected a name that ends in .svg")
     if figure:
@@ -94,7 +92,7 @@ def bands(
 
 def expanded(kinds: Sequence[str]) -> list[str]:
     """Kinds of fingerprint, the paper's six for `paper`."""
-    return [kind for name in kinds for kind in (OF_THE_PAPER if name == "paper" else (name,))]
+    return [kind for name in kinds for kind in (PAPER_FINGERPRINTS if name == "paper" else (name,))]
 
 
 def _facts(by_kind: "dict[str, Bands]", similarity: str, *how: str) -> dict[str, Any]:

@@ -6,15 +6,22 @@ from typing import Annotated, Any
 
 import typer
 
-from mzseek.cli.early import (
-    early,
-    look_for_database,
-    look_for_file,
-    look_for_folder,
-    look_for_prepared,
-)
 from mzseek.cli.errors import GOES_ON, can_go_on
-from mzseek.cli.options import Address, AsJson, EngineName, Jobs, either
+from mzseek.cli.options import (
+    EXISTS,
+    IS_DATABASE,
+    IS_FOLDER,
+    Address,
+    AsJson,
+    By,
+    DatabaseOption,
+    EngineName,
+    Jobs,
+    Out,
+    Ppm,
+    PreparedFolder,
+    SpectrumFiles,
+)
 from mzseek.cli.output import (
     counted,
     plain,
@@ -61,19 +68,18 @@ def get(
 
 
 @data_app.command("build")
-@early(libraries=look_for_file, molecules=look_for_file, database=look_for_database)
 def build(
-    libraries: Annotated[
-        list[Path], typer.Argument(help="Spectrum files, folders or zips, in any known format.")
-    ],
-    out: Annotated[Path, typer.Option(help="Folder to make.")],
+    libraries: SpectrumFiles,
+    out: Out,
     database: Annotated[
         Path | None,
         typer.Option(help="Draw candidates from what `mzseek database build` has made."),
+        IS_DATABASE,
     ] = None,
     molecules: Annotated[
         list[Path] | None,
         typer.Option(help="Or from a list of molecules, as it reads them. Several times."),
+        EXISTS,
     ] = None,
     keep_database: Annotated[
         Path | None,
@@ -154,9 +160,10 @@ def build(
 
 
 @data_app.command("check")
-@early(directory=look_for_folder)
 def check(
-    directory: Annotated[Path, typer.Argument(help="A folder with a table and candidate lists.")],
+    directory: Annotated[
+        Path, typer.Argument(help="A folder with a table and candidate lists."), IS_FOLDER
+    ],
     as_json: AsJson = False,
     jobs: Jobs = None,
 ) -> None:
@@ -180,16 +187,15 @@ def check(
 
 
 @data_app.command("match")
-@early(data=look_for_prepared, database=look_for_database)
 def match(
-    data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
-    database: Annotated[Path, typer.Option(help="Folder that `mzseek database build` has made.")],
-    by: Annotated[str, typer.Option(help=f"Candidates of equal {either(EQUAL_IN)}.")] = EQUAL_IN[0],
+    data: PreparedFolder,
+    database: DatabaseOption,
+    by: By = EQUAL_IN[0],
     name: Annotated[
         str | None,
         typer.Option(help="Of the lists; matched, or matched-formula, if not given."),
     ] = None,
-    ppm: Annotated[float, typer.Option(min=0.0, help="For --by mass.")] = 10.0,
+    ppm: Ppm = 10.0,
     keep: Annotated[
         int, typer.Option(min=5, help="Length of a list at the most, the truth included.")
     ] = 256,

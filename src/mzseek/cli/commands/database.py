@@ -8,218 +8,49 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from mzseek.cli.early import early, look_at_fingerprint, look_for_database, look_for_file
 from mzseek.cli.errors import GOES_ON, can_go_on, one_line
-from mzseek.cli.options import Address, AsJson, EngineName, Fingerprint, Jobs
+from mzseek.cli.options import (
+    EXISTS,
+    Address,
+    AsJson,
+    DatabaseFolder,
+    EngineName,
+    Fingerprint,
+    Jobs,
+    Out,
+)
 from mzseek.cli.output import counted, plain, print_json, say, show_rejects, watched
 from mzseek.core.errors import DatabaseError
 
 if TYPE_CHECKING:
-    from mzseek.database import Database, Matches
-    from mzseek.database.search import Query
-
-
-_SHOWN_REJECTS = 3
-
-
-@early(store=look_for_database, masses=look_for_file)
-def search(
-    store: Annotated[Path, typer.Argument(help="Folder that `mzseek database build` has made.")],
-    mass: Annotated[list[float] | None, typer.Option(help="Neutral mass. Several times.")] = None,
-    masses: Annotated[
-        Path | None,
-        typer.Option(help="File: a mass a line, or a table with mass, or with mz and adduct."),
-    ] = None,
-    precursor: Annotated[
-        list[float] | None, typer.Option(help="m/z of an ion. Several times.")
-    ] = None,
-    adduct: Annotated[
-        list[str] | None,
-        typer.Option(help="Of the precursor, [M+H]+ by default. Several times: each is tried."),
-    ] = None,
-    formula: Annotated[str | None, typer.Option(help="Formula, in any order.")] = None,
-    inchikey: Annotated[str | None, typer.Option(help="InChIKey, or its first block.")] = None,
-    like: Annotated[str | None, typer.Option(help="SMILES: the most alike by Tanimoto.")] = None,
-    ppm: Annotated[float, typer.Option(help="For --mass, --masses and --precursor.")] = 10.0,
-    top: Annotated[int, typer.Option(min=1, help="For --like: how many.")] = 100,
-    cap: Annotated[
-        int | None, typer.Option(min=1, help="At most so many a question: the nearest by mass.")
-    ] = None,
-    priority: Annotated[
-        list[str] | None,
-        typer.Option(help="Sources that a capped list is filled from first. Several times."),
-    ] = None,
-) -> None:
-    """Look molecules up: a table on standard output, tab separated, with a header.
-
-    Example: mzseek database search candidates --mass 194.0804 --ppm 5
-    """
-    asked = {"--mass": mass, "--masses": masses, "--precursor": precursor, "--formula": formula,
-             "--inchikey": inchikey, "--like": like}  # fmt: skip
-    given = [name for name, value in asked.items() if value not in (None, [])]
-    if len(given) != 1:
-        raise DatabaseError(
-            f"{' and '.join(given) or 'nothing'} was asked for, expected one of {', '.join(asked)}"
-        )
-    if cap is not None and given[0] in ("--like", "--inchikey"):
-        raise DatabaseError("--cap is for masses, precursors and formulas; --like has --top")
-    if adduct and given[0] not in ("--precursor", "--masses"):
-        raise DatabaseError(f"--adduct is for --precursor and --masses, not for {given[0]}")
-    from mzseek.database import Database
-
-    opened = Database.open(store)
-    opened.require_sources(priority or ())
-    capping: dict[str, Any] = {"cap": cap, "priorities": priority or ()}
-    if formula is not None:
-        _show_formula(opened, formula, capping)
-    elif inchikey is not None:
-        write_molecules(sys.stdout, [opened.by_key(inchikey).table])
-    elif like is not None:
-        write_molecules(sys.stdout, [opened.by_similarity(like, top).table], ("similarity",))
-    else:
-        queries, rejects = _queries(mass, masses, precursor, adduct)
-        _answer_all(opened, queries, ppm, capping)
-        _tell_rejects(masses, rejects)
-
-
-def write_molecules(
-    stream: TextIO, tables: "Iterable[Any]", extra: tuple[str, ...] = (), delimiter: str = "\t"
-) -> int:
-    """Write tables of molecules below one header; returns how many molecules.
-
-    No cell has control characters in it, and what sources call their molecules is no formula for a
-    spreadsheet.
-    """
-    from mzseek.database.formats.tables import EXPORTED
-
-    writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
-    is_begun, count = False, 0
-    for table in tables:  # asked for the first before anything is written: it may be refused
-        if not is_begun:
-            writer.writerow((*EXPORTED, *extra))
-            is_begun = True
-        writer.writerows(_cells(table, (*EXPORTED, *extra)))
-        count += table.num_rows
-    if not is_begun:
-        writer.writerow((*EXPORTED, *extra))
-    return count
-
-
-def _cells(table: Any, names: tuple[str, ...]) -> Iterator[list[str]]:
-    from mzseek.io.text_tables import list_cell, text_cell, visible
-
-    def cell(name: str, value: Any) -> str:
-        if isinstance(value, list):
-            return list_cell(value)
-        if name == "ppm":
-            return f"{round(value, 3) + 0.0:.3f}"  # never -0.000
-        if isinstance(value, float):
-            return f"{value:.6f}"
-        return text_cell(value) if name == "query" else visible(value)
-
-    columns = [table[name].to_pylist() for name in names]
-    for row in zip(*columns, strict=True):
-        yield [cell(name, value) for name, value in zip(names, row, strict=True)]
-
-
-def _show_formula(opened: "Database", formula: str, capping: dict[str, Any]) -> None:
-    from mzseek.chem.formulas import parse_formula
-
-    molecules = opened.by_formula(formula, **capping)
-    write_molecules(sys.stdout, [molecules.table])
-    if not len(molecules):
-        _tell(f"no molecule has the formula {parse_formula(formula)}")
-    _tell_capped([molecules])
-
-
-def _queries(
-    mass: list[float] | None,
-    masses: Path | None,
-    precursor: list[float] | None,
-    adduct: list[str] | None,
-) -> "tuple[list[Query], list[tuple[str, str]]]":
-    from mzseek.database.search import read_queries, typed_queries
-
-    rejects: list[tuple[str, str]] = []
-    if masses is None:
-        return typed_queries(mass or [], precursor or [], adduct or []), rejects
-    queries = read_queries(masses, adduct or [], lambda w, r: rejects.append((w, r)))
-    return queries, rejects
-
-
-def _answer_all(
-    opened: "Database", queries: "list[Query]", ppm: float, capping: dict[str, Any]
-) -> None:
-    from mzseek.database.search import ANSWERED, answer
-
-    cut: list[Matches] = []
-    empty = 0
-
-    def tables() -> Iterator[Any]:
-        nonlocal empty
-        for query in queries:
-            molecules = answer(opened, query, ppm, **capping)
-            empty += not molecules.total
-            if molecules.capped:
-                cut.append(molecules)
-            yield molecules.table
-
-    write_molecules(sys.stdout, tables(), ANSWERED)
-    _tell_capped(cut)
-    if empty and len(queries) > 1:
-        _tell(f"{empty:,} of {len(queries):,} questions found nothing")
-
-
-def _tell_capped(cut: "list[Matches]") -> None:
-    cut = [answer for answer in cut if answer.capped]
-    if cut:
-        shown, total = sum(map(len, cut)), sum(answer.total for answer in cut)
-        of = f" of {len(cut):,} questions" if len(cut) > 1 else ""
-        _tell(f"{shown:,} of {total:,} shown{of} (--cap)")
-
-
-def _tell_rejects(file: Path | None, rejects: list[tuple[str, str]]) -> None:
-    if rejects:
-        shown = "; ".join(
-            f"{where.removeprefix(f'{file}: ')}: {reason}"
-            for where, reason in rejects[:_SHOWN_REJECTS]
-        )
-        more = len(rejects) - _SHOWN_REJECTS
-        shown += f"; and {more:,} more" if more > 0 else ""
-        _tell(f"{file}: set aside {len(rejects):,}: {shown}")
-
-
-def _tell(text: str) -> None:
-    """A line beside the table."""
-    print(f"mzseek: {one_line(text)}", file=sys.stderr)
-
+    from mzseek.database import Matches
 
 database_app = typer.Typer(
     help="Build a molecule database and look molecules up in it.", no_args_is_help=True
 )
+_SHOWN_REJECTS = 3
 
-Out = Annotated[Path, typer.Option(help="Folder to make.")]
-Store = Annotated[Path, typer.Argument(help="Folder that `mzseek database build` has made.")]
 Nearest = Annotated[
     bool, typer.Option(help="Also index its bits, for --like and for mining: 514 bytes a molecule.")
 ]
 KeepStereo = Annotated[bool, typer.Option("--keep-stereo", help="Keep stereo in SMILES.")]
+Source = Annotated[
+    str | None, typer.Option(help="Name of the collection; by default each file's own.")
+]
 
 
 @database_app.command("build")
-@early(fingerprint=look_at_fingerprint, molecules=look_for_file)
 def build(
     molecules: Annotated[
         list[Path],
         typer.Argument(
             help="SMILES lists, CSV, TSV, .xlsx, SDF or Parquet; texts plain, .gz or .zst."
         ),
+        EXISTS,
     ],
     out: Out,
     fingerprint: Fingerprint = "morgan2",
-    source: Annotated[
-        str | None, typer.Option(help="Name of the collection; by default each file's own.")
-    ] = None,
+    source: Source = None,
     smiles_column: Annotated[str | None, typer.Option(help="Column with SMILES.")] = None,
     name_column: Annotated[str | None, typer.Option(help="Column with names.")] = None,
     id_column: Annotated[str | None, typer.Option(help="Column with identifiers.")] = None,
@@ -248,7 +79,6 @@ def build(
 
 
 @database_app.command("hmdb")
-@early(fingerprint=look_at_fingerprint)
 def hmdb(
     out: Out = Path("hmdb"),
     fingerprint: Fingerprint = "morgan2",
@@ -270,7 +100,6 @@ def hmdb(
 
 
 @database_app.command("pubchem")
-@early(fingerprint=look_at_fingerprint)
 def pubchem(
     folder: Annotated[
         Path, typer.Argument(help="Folder with PubChem's CID-SMILES.gz (and CID-Title.gz).")
@@ -293,13 +122,10 @@ def pubchem(
 
 
 @database_app.command("add")
-@early(store=look_for_database, molecules=look_for_file)
 def add(
-    store: Store,
-    molecules: Annotated[list[Path], typer.Argument(help="As for `database build`.")],
-    source: Annotated[
-        str | None, typer.Option(help="Name of the collection; by default each file's own.")
-    ] = None,
+    store: DatabaseFolder,
+    molecules: Annotated[list[Path], typer.Argument(help="As for `database build`."), EXISTS],
+    source: Source = None,
     jobs: Jobs = None,
     engine: EngineName = "local",
     address: Address = None,
@@ -312,55 +138,49 @@ def add(
     from mzseek.database.sources import file_sources
     from mzseek.parallel import engine_named
 
-    opened = Database.open(store)
-    before = len(opened)
+    database = Database.open(store)
+    before = len(database)
     with can_go_on(GOES_ON), watched() as progress:
-        made = add_molecules(
-            opened, file_sources(molecules, source=source),
+        added = add_molecules(
+            database, file_sources(molecules, source=source),
             engine=engine_named(engine, jobs, address), progress=progress,
         )  # fmt: skip
-    say(f"{len(made) - before:,} new molecules")
-    _show(made)
+    say(f"{len(added) - before:,} new molecules")
+    show_database(added)
 
 
 @database_app.command("info")
-@early(store=look_for_database)
-def info(
-    store: Store,
-    as_json: AsJson = False,
-) -> None:
+def info(store: DatabaseFolder, as_json: AsJson = False) -> None:
     """What a database holds.
 
     Example: mzseek database info candidates
     """
     from mzseek.database import Database
 
-    opened = Database.open(store)
+    database = Database.open(store)
     if as_json:
-        print_json(opened.manifest)
-        return
-    _show(opened)
+        print_json(database.manifest)
+    else:
+        show_database(database)
 
 
 @database_app.command("check")
-@early(store=look_for_database)
-def check(store: Store) -> None:
+def check(store: DatabaseFolder) -> None:
     """Read every file and compare its checksum.
 
     Example: mzseek database check candidates
     """
     from mzseek.database import Database
 
-    opened = Database.open(store)
+    database = Database.open(store)
     with watched():
-        opened.check()
-    say(f"{plain(store)}: {len(opened):,} molecules, every file as it was written")
+        database.check()
+    say(f"{plain(store)}: {len(database):,} molecules, every file as it was written")
 
 
 @database_app.command("index")
-@early(store=look_for_database)
 def index(
-    store: Store,
+    store: DatabaseFolder,
     model: Annotated[
         Path | None,
         typer.Option(help="A bundle, for what it reads; the one of mzseek by default."),
@@ -369,8 +189,8 @@ def index(
 ) -> None:
     """Read all molecules once and for all, so that `mzseek annotate` need not.
 
-    Fragments and fingerprints are kept beside the database, some 3,500 bytes a molecule. Answers
-    are the same with and without them.
+    Fragments and fingerprints are kept beside the database, some 3,500 bytes a molecule.
+    Annotations are the same with and without them.
 
     Example: mzseek database index candidates
     """
@@ -381,15 +201,14 @@ def index(
     kinds = [bundle.fingerprint]
     kinds += [kind for channel in bundle.fitted.channels for kind in channel.reads_fingerprints]
     with watched() as progress:
-        made = index_store(store, kinds, jobs=jobs, progress=progress)
-    size = sum(path.stat().st_size for path in made.folder.iterdir())
-    say(f"{plain(made.folder)}: {size / 1e6:,.1f} MB, used by `mzseek annotate` from now on")
+        folder = index_store(store, kinds, jobs=jobs, progress=progress).folder
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    say(f"{plain(folder)}: {size / 1e6:,.1f} MB, used by `mzseek annotate` from now on")
 
 
 @database_app.command("export")
-@early(store=look_for_database)
 def export(
-    store: Store,
+    store: DatabaseFolder,
     out: Annotated[Path, typer.Argument(help="File to write: .tsv, .csv or .smi.")],
 ) -> None:
     """Write all molecules into a text file, which `database build` reads with all names.
@@ -402,10 +221,10 @@ def export(
     from mzseek.io.manifest import overlap
     from mzseek.io.text_tables import visible
 
-    opened = Database.open(store)
+    database = Database.open(store)
     if out.suffix not in (".tsv", ".csv", ".smi"):
         raise DatabaseError(f"{out}: expected a name that ends in .tsv, .csv or .smi")
-    if reason := overlap(out, [opened.folder]):
+    if reason := overlap(out, [database.folder]):
         raise DatabaseError(f"{out}: {reason}; name another file")
     done = 0
     with (
@@ -417,22 +236,155 @@ def export(
 
         def batches() -> Iterator[Any]:
             nonlocal done
-            for batch in opened.batches(EXPORTED):
+            for batch in database.batches(EXPORTED):
                 yield batch
                 done += batch.num_rows
-                progress("exporting", done, len(opened))
+                progress("exporting", done, len(database))
 
         if out.suffix == ".smi":
             for batch in batches():
                 pairs = zip(batch["smiles"].to_pylist(), batch["key"].to_pylist(), strict=True)
                 stream.writelines(f"{visible(smiles)} {visible(key)}\n" for smiles, key in pairs)
         else:
-            mark = "\t" if out.suffix == ".tsv" else ","
-            write_molecules(stream, batches(), delimiter=mark)
+            _write_molecules(stream, batches(), delimiter="\t" if out.suffix == ".tsv" else ",")
     say(f"{done:,} molecules in {plain(out)}")
 
 
-database_app.command("search")(search)
+@database_app.command("search")
+def search(
+    store: DatabaseFolder,
+    mass: Annotated[list[float] | None, typer.Option(help="Neutral mass. Several times.")] = None,
+    masses: Annotated[
+        Path | None,
+        typer.Option(help="File: a mass a line, or a table with mass, or with mz and adduct."),
+        EXISTS,
+    ] = None,
+    precursor: Annotated[
+        list[float] | None, typer.Option(help="m/z of an ion. Several times.")
+    ] = None,
+    adduct: Annotated[
+        list[str] | None,
+        typer.Option(help="Of the precursor, [M+H]+ by default. Several times: each is tried."),
+    ] = None,
+    formula: Annotated[str | None, typer.Option(help="Formula, in any order.")] = None,
+    inchikey: Annotated[str | None, typer.Option(help="InChIKey, or its first block.")] = None,
+    like: Annotated[str | None, typer.Option(help="SMILES: the most similar by Tanimoto.")] = None,
+    ppm: Annotated[float, typer.Option(help="For --mass, --masses and --precursor.")] = 10.0,
+    top: Annotated[int, typer.Option(min=1, help="For --like: how many.")] = 100,
+    cap: Annotated[
+        int | None, typer.Option(min=1, help="At most so many a query: the nearest by mass.")
+    ] = None,
+    priority: Annotated[
+        list[str] | None,
+        typer.Option(help="Sources that a capped list is filled from first. Several times."),
+    ] = None,
+) -> None:
+    """Look molecules up: a table on standard output, tab separated, with a header.
+
+    Example: mzseek database search candidates --mass 194.0804 --ppm 5
+    """
+    by = {"--mass": mass, "--masses": masses, "--precursor": precursor, "--formula": formula,
+          "--inchikey": inchikey, "--like": like}  # fmt: skip
+    given = [name for name, value in by.items() if value not in (None, [])]
+    if len(given) != 1:
+        raise DatabaseError(
+            f"{' and '.join(given) or 'nothing'} was asked for, expected one of {', '.join(by)}"
+        )
+    if cap is not None and given[0] in ("--like", "--inchikey"):
+        raise DatabaseError("--cap is for masses, precursors and formulas; --like has --top")
+    if adduct and given[0] not in ("--precursor", "--masses"):
+        raise DatabaseError(f"--adduct is for --precursor and --masses, not for {given[0]}")
+    from mzseek.chem.formulas import parse_formula
+    from mzseek.database import Database
+    from mzseek.database.search import ANSWERED, answer, read_queries, typed_queries
+
+    database = Database.open(store)
+    database.require_sources(priority or ())
+    capping: dict[str, Any] = {"cap": cap, "priorities": priority or ()}
+    if inchikey is not None:
+        _write_molecules(sys.stdout, [database.by_key(inchikey).table])
+    elif like is not None:
+        _write_molecules(sys.stdout, [database.by_similarity(like, top).table], ("similarity",))
+    elif formula is not None:
+        molecules = database.by_formula(formula, **capping)
+        _write_molecules(sys.stdout, [molecules.table])
+        if not len(molecules):
+            _warn(f"no molecule has the formula {parse_formula(formula)}")
+        _warn_capped([molecules] if molecules.capped else [])
+    else:
+        skipped: list[tuple[str, str]] = []
+        if masses is None:
+            queries = typed_queries(mass or [], precursor or [], adduct or [])
+        else:
+            queries = read_queries(masses, adduct or [], lambda *why: skipped.append(why))
+        capped: list[Matches] = []
+        empty = 0
+
+        def tables() -> Iterator[Any]:
+            nonlocal empty
+            for query in queries:
+                molecules = answer(database, query, ppm, **capping)
+                empty += not molecules.total
+                if molecules.capped:
+                    capped.append(molecules)
+                yield molecules.table
+
+        _write_molecules(sys.stdout, tables(), ANSWERED)
+        _warn_capped(capped)
+        if empty and len(queries) > 1:
+            _warn(f"{empty:,} of {len(queries):,} queries found nothing")
+        if skipped:
+            examples = [
+                f"{where.removeprefix(f'{masses}: ')}: {reason}"
+                for where, reason in skipped[:_SHOWN_REJECTS]
+            ]
+            if len(skipped) > _SHOWN_REJECTS:
+                examples.append(f"and {len(skipped) - _SHOWN_REJECTS:,} more")
+            _warn(f"{masses}: skipped {len(skipped):,}: {'; '.join(examples)}")
+
+
+def _write_molecules(
+    stream: TextIO, tables: "Iterable[Any]", extra: tuple[str, ...] = (), delimiter: str = "\t"
+) -> None:
+    """Write tables of molecules below one header.
+
+    Control characters are replaced, and names of molecules are no formulas for a spreadsheet.
+    """
+    from mzseek.database.formats.tables import EXPORTED
+    from mzseek.io.text_tables import list_cell, text_cell, visible
+
+    def cell(name: str, value: Any) -> str:
+        if isinstance(value, list):
+            return list_cell(value)
+        if name == "ppm":
+            return f"{round(value, 3) + 0.0:.3f}"  # never -0.000
+        if isinstance(value, float):
+            return f"{value:.6f}"
+        return text_cell(value) if name == "query" else visible(value)
+
+    names = (*EXPORTED, *extra)
+    writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+    has_header = False
+    for table in tables:  # the first query may be refused: then nothing is written
+        if not has_header:
+            writer.writerow(names)
+            has_header = True
+        for row in zip(*(table[name].to_pylist() for name in names), strict=True):
+            writer.writerow(cell(name, value) for name, value in zip(names, row, strict=True))
+    if not has_header:
+        writer.writerow(names)
+
+
+def _warn_capped(capped: "list[Matches]") -> None:
+    if capped:
+        shown, total = sum(map(len, capped)), sum(molecules.total for molecules in capped)
+        of = f" of {len(capped):,} queries" if len(capped) > 1 else ""
+        _warn(f"{shown:,} of {total:,} shown{of} (--cap)")
+
+
+def _warn(text: str) -> None:
+    """Print a line on standard error, beside the table on standard output."""
+    print(f"mzseek: {one_line(text)}", file=sys.stderr)
 
 
 def _build(
@@ -443,26 +395,27 @@ def _build(
     from mzseek.parallel import engine_named
 
     with can_go_on(GOES_ON), watched() as progress:
-        made = build_database(
+        database = build_database(
             sources, out, fingerprint=fingerprint, nearest=nearest, keep_stereo=keep_stereo,
             engine=engine_named(engine, jobs, address), progress=progress,
         )  # fmt: skip
-    _show(made)
+    show_database(database)
 
 
-def _show(opened: Any) -> None:
+def show_database(database: Any) -> None:
+    """Print the size and the sources of a database, and the records that were skipped."""
     from mzseek.datasets.files import read_rejects
 
-    counts, options = opened.manifest["counts"], opened.manifest["options"]
-    size = sum(file["bytes"] for file in opened.manifest["files"].values())
+    counts, options = database.manifest["counts"], database.manifest["options"]
+    size = sum(file["bytes"] for file in database.manifest["files"].values())
     say(
-        f"{plain(opened.folder)}: {counted(counts['molecules'], 'molecule', 'molecules')} of "
+        f"{plain(database.folder)}: {counted(counts['molecules'], 'molecule', 'molecules')} of "
         f"{counted(counts['records'], 'record', 'records')}, {plain(options['fingerprint'])}, "
         f"{size / 1e6:,.1f} MB ({size / max(counts['molecules'], 1):,.0f} bytes a molecule)"
     )
     if counts["merged"]:
         say(f"{counts['merged']:,} records were of molecules that were there already")
-    for file in opened.manifest["sources"]:
+    for file in database.manifest["sources"]:
         say(f"  [dim]{plain(file['name'])}  {file['sha256'][:12]}[/dim]")
-    rejects = opened.folder / "rejects.tsv"
+    rejects = database.folder / "rejects.tsv"
     show_rejects(read_rejects(rejects), rejects)

@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mzseek.chem.fingerprinting import FINGERPRINTS
-from mzseek.cli.early import early, look_at_fingerprint, look_for_file
-from mzseek.cli.options import AsJson
+from mzseek.cli.options import EXISTS, IS_FINGERPRINT, AsJson
 from mzseek.cli.output import counted, new_table, plain, print_json, say, show
 from mzseek.core.errors import DecisionError
-from mzseek.core.registry import check_name
+from mzseek.core.registry import FINGERPRINT_NAMES, check_name
 from mzseek.decision.utilities import WITHIN
 
 if TYPE_CHECKING:
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
 _SHOWN_BITS = 40
 
 
-@early(table=look_for_file)
 def decide(
     table: Annotated[
         Path,
@@ -27,13 +24,15 @@ def decide(
             help="Table (tabs, semicolons or commas) with a column `fingerprint` (0s and 1s), else "
             "`smiles`, and a column `probability`, else `score`."
         ),
+        EXISTS,
     ],
     within: Annotated[
         str, typer.Option(help="Decide among the candidates, or for any fingerprint: all.")
     ] = "candidates",
     fingerprint: Annotated[
         str | None,
-        typer.Option(help=f"For SMILES: {' '.join(FINGERPRINTS)}; morgan2 by default."),
+        typer.Option(help=f"For SMILES: {' '.join(FINGERPRINT_NAMES)}; morgan2 by default."),
+        IS_FINGERPRINT,
     ] = None,
     temperature: Annotated[
         float | None,
@@ -46,8 +45,6 @@ def decide(
     Example: mzseek decide candidates.csv --within all
     """
     check_name(WITHIN, within, "--within", DecisionError)
-    if fingerprint is not None:
-        look_at_fingerprint(fingerprint)
     from mzseek.datasets.scored_table import read_scored_table
     from mzseek.decision import BAND_SIMILARITIES, UTILITIES, distribution
     from mzseek.decision.bounds import bounds_under

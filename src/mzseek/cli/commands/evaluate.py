@@ -9,387 +9,62 @@ from typing import Annotated, Any
 
 import typer
 
-from mzseek.cli.early import early, look_for_prior, look_for_run
-from mzseek.cli.options import AsJson, Fold, Identity, Similarity, TieRule, either
+from mzseek.cli.options import (
+    IS_RUN,
+    AsJson,
+    Check,
+    Fold,
+    Identity,
+    MovedData,
+    Similarity,
+    TieRule,
+    either,
+)
 from mzseek.cli.output import counted, new_table, plain, print_json, say, show, watched
 from mzseek.core.errors import RunError
 from mzseek.core.registry import FOLDS, IDENTITIES, TIES, TOGETHER, check_name
 from mzseek.core.text import distinct_labels
 
+_GAIN, _UNIFORM, _CHANCE = "gain over it", "uniform", "random"
+_WITHIN = {"candidates": "among candidates", "all": "any fingerprint"}
 
-@dataclass(frozen=True)
-class Asked:
-    """What of a run is to be found.
 
-    Attributes
-    ----------
-    how : Scoring
-    decode : bool
-        Also probabilities and what is decoded of them.
-    together : bool
-        Also all spectra of a molecule together.
-    data : Path or None
-        The prepared folder, if it has been moved.
-    """
-
-    how: Any
-    decode: bool
-    together: bool
-    data: Path | None
-
-    def of(self, run: Any) -> "Asked":
-        """The same of another run; one without a fingerprint is scored as it was trained."""
-        from mzseek.evaluation.scored import predicts_fingerprint
-
-        if predicts_fingerprint(run):
-            return self
-        return replace(self, how=replace(self.how, similarity=None))
+def _refuse_prior(text: str) -> None:
+    if text != _UNIFORM:
+        IS_RUN.refuse(text)
 
 
 @dataclass(frozen=True)
-class Part:
-    """What was found of spectra, each alone or those of a molecule together.
+class _Scores:
+    """What was computed for a run, over single spectra or over molecules.
 
     Attributes
     ----------
-    scores : Evaluation or Together
+    values : Evaluation or Together
     beliefs : PosteriorReport or None
     bits : Bits or None
     channels : Contributions or None
         Of a fitted run: what each of its channels brings.
     """
 
-    scores: Any
+    values: Any
     beliefs: Any = None
     bits: Any = None
     channels: Any = None
 
-    def facts(self, more: Mapping[str, Any]) -> dict[str, Any]:
-        """Plain data, ``more`` among them."""
-        facts: dict[str, Any] = self.scores.to_dict()
+    def to_dict(self) -> dict[str, Any]:
+        facts: dict[str, Any] = self.values.to_dict()
         facts |= self.beliefs.to_dict() if self.beliefs else {}
         facts |= {"channels": self.channels.to_dict()} if self.channels else {}
-        return facts | ({"bits": self.bits.to_dict()} if self.bits else {}) | dict(more)
+        return facts | ({"bits": self.bits.to_dict()} if self.bits else {})
 
 
-@dataclass(frozen=True)
-class Found:
-    """What was found of a run: of spectra alone, and of those of a molecule together if asked."""
-
-    alone: Part
-    together: Part | None = None
-
-    def facts(self) -> dict[str, Any]:
-        """Plain data."""
-        more: dict[str, Any] = {}
-        if self.together is not None:
-            from mzseek.evaluation.pooled import by_number
-
-            beliefs = self.together.beliefs
-            numbers = by_number(beliefs.calibrated) if beliefs else []
-            more["together"] = self.together.facts({"by_number": [vars(each) for each in numbers]})
-        return self.alone.facts(more)
-
-    def gains_over(self, control: "Found") -> list[dict[str, Any]]:
-        """Gains over a control: per spectrum, and per molecule if that was asked for."""
-        pairs = [(self.alone, control.alone)]
-        if self.together and control.together:
-            pairs.append((self.together, control.together))
-        return [own.scores.gain_over(other.scores) for own, other in pairs]
+# Of single spectra, and of the spectra of each molecule pooled where that was asked for.
+_Both = tuple[_Scores, _Scores | None]
 
 
-def find(run: Any, asked: Asked, progress: Any) -> Found:
-    """Score a run as asked."""
-    from mzseek.evaluation.evaluate import evaluate
-    from mzseek.evaluation.pooled import calibrate_together, evaluate_together
-    from mzseek.evaluation.posterior_report import beliefs_in, beliefs_of
-
-    how, told = asked.how, {"data": asked.data, "progress": progress}
-    alone = Part(evaluate(run, how, **told), beliefs_of(run, how, **told) if asked.decode else None)
-    if asked.decode and run.made.fitted is not None:
-        from mzseek.evaluation.information_gain import contributions_of
-
-        alone = replace(alone, channels=contributions_of(run, how, **told))
-    if not asked.together:
-        return Found(alone)
-    beliefs = None
-    if asked.decode:
-        beliefs = beliefs_in(calibrate_together(run, how, **told), run, **told)
-    return Found(alone, Part(evaluate_together(run, how, **told), beliefs))
-
-
-def with_bits(found: Found, run: Any, prior: Any, asked: Asked, progress: Any) -> Found:
-    """The same with the bits that the run tells over a prior; None is a uniform one."""
-    from mzseek.evaluation.information_gain import bits_of
-
-    told = {"data": asked.data, "progress": progress}
-    alone = replace(found.alone, bits=bits_of(run, prior, asked.how, **told))
-    if found.together is None:
-        return Found(alone)
-    bits = bits_of(run, prior, asked.how, together=True, **told)
-    return Found(alone, replace(found.together, bits=bits))
-
-
-@dataclass(frozen=True)
-class Column:
-    """A run, or the gain of one over another.
-
-    Attributes
-    ----------
-    head : str
-    intervals : mapping of str to Interval
-        By metric; a dash stands where one has none.
-    signed : bool
-        Whether values have their sign, as differences do.
-    """
-
-    head: str
-    intervals: Mapping[str, Any]
-    signed: bool = False
-
-
-CHANCE = "random"
-
-
-def show_scores(
-    metrics: Sequence[str], columns: Sequence[Column], chance: Mapping[str, float]
-) -> None:
-    """A row for each metric: the columns, and what an order at random reaches."""
-    from mzseek.metrics import METRICS
-
-    table = new_table()
-    table.add_column("%", no_wrap=True)
-    for column in columns:
-        table.add_column(plain(column.head), justify="right", overflow="fold")
-    table.add_column(CHANCE, justify="right")
-    for metric in metrics:
-        cells = [_cell(column.intervals.get(metric), column.signed) for column in columns]
-        table.add_row(METRICS[metric].label, *cells, _percent(chance.get(metric)))
-    show(table)
-
-
-def _cell(interval: Any, signed: bool) -> str:
-    if interval is None:
-        return "–"
-    sign = "+" if signed else ""
-    return (
-        f"{100 * interval.mean:{sign}.1f} "
-        f"[dim]({100 * interval.low:{sign}.1f}…{100 * interval.high:{sign}.1f})[/dim]"
-    )
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f}"
-
-
-_WHERE = {"candidates": "among candidates", "all": "any fingerprint"}
-
-
-def show_beliefs(
-    beliefs: Any, others: Sequence[str] = (), other: Any = None, unit: str = "spectra"
-) -> None:
-    """Decoded values beside the controls', calibration, prediction sets and abstention.
-
-    ``other`` is what a control's posterior is worth, and ``others`` has its label; ``unit`` is what
-    is judged: spectra, or molecules where their spectra were scored together.
-    """
-    from mzseek.decision import UTILITIES
-    from mzseek.decision.advice import SIMILARITY_GOALS
-
-    say("\n[bold]Decoded: one model, a decision for each metric[/bold]")
-    table = new_table()
-    table.add_column("%, decided for")
-    table.add_column("where")
-    for judged in UTILITIES.values():
-        table.add_column(judged.label, justify="right")
-    for utility, places in beliefs.decoded.to_dict().items():
-        for where, values in places.items():
-            cells = [_best(values[judged], judged == utility) for judged in UTILITIES]
-            table.add_row(UTILITIES[utility].label, _WHERE[where], *cells)
-    show(table)
-    for utility in SIMILARITY_GOALS:
-        _say_gain(beliefs, utility, others, other)
-    errors = beliefs.errors
-    if beliefs.calibrated.asked.how.fold == "val":
-        say("[yellow]Fitted on this very fold, and the better for it:[/yellow]")
-    say(
-        f"\nProbabilities: expected calibration error {100 * errors['before']:.1f} points before "
-        f"calibration on val, {100 * errors['after']:.1f} after"
-    )
-    _say_worst_bin(beliefs.worst_bin, unit)
-    _say_sets(beliefs.sets)
-    for stop in beliefs.abstentions:
-        _say_abstention(stop, unit)
-
-
-def _say_worst_bin(worst: dict[str, float] | None, unit: str) -> None:
-    """How far off the probabilities are where that can be judged."""
-    from mzseek.decision import FULL_BIN
-
-    if worst is None:
-        say(f"[dim]No bin of confidence has {FULL_BIN} {unit}, to judge it by itself.[/dim]")
-        return
-    say(
-        f"No bin of {FULL_BIN} or more {unit} is off by more than {100 * worst['off']:.1f} points "
-        f"[dim](the worst: {100 * worst['confidence']:.1f} % sure, {100 * worst['accuracy']:.1f} % "
-        f"right, {worst['lists']:,} {unit})[/dim]"
-    )
-
-
-def _say_sets(sets: Any) -> None:
-    """What prediction sets cover, beside what they promise and what the promise rests on."""
-    from mzseek.decision import molecules_needed
-
-    if not sets:
-        return
-    on = counted(sets[0].fitted_on, "val molecule", "val molecules")
-    say(
-        f"\nPrediction sets, fitted on {on}. [dim]The promise is an average over fits, for "
-        "molecules exchangeable with those; structures split apart from them are not.[/dim]"
-    )
-    for fitted in sets:
-        line = (
-            f"Sets that are to contain the truth in {100 * fitted.stated:.0f} %: they do in "
-            f"{100 * fitted.covered.mean:.1f} % [dim]({100 * fitted.covered.low:.1f}…"
-            f"{100 * fitted.covered.high:.1f})[/dim]"
-        )
-        if fitted.falls_short:
-            line += ", [yellow]which falls short of it[/yellow]"
-        if fitted.everything:
-            need = molecules_needed(fitted.stated)
-            line += (
-                f"; [yellow]so much needs {need} molecules, and so all candidates are in[/yellow]"
-            )
-        else:
-            low, high = fitted.by_chance
-            line += f"; by chance of the fit alone, {100 * low:.0f} to {100 * high:.0f}"
-        say(
-            f"{line}; the median set has {fitted.median_size:.0f}, sets have "
-            f"{fitted.mean_size:.0f} and lists {fitted.mean_list:.0f} candidates on average"
-        )
-
-
-def _say_abstention(stop: Any, unit: str) -> None:
-    wanted = f"At most {100 * stop.wanted:.0f} % wrong answers: "
-    if not math.isfinite(stop.threshold):
-        say(f"{wanted}cannot be promised at any confidence")
-    elif stop.answered == 0:
-        say(f"{wanted}answer from {100 * stop.threshold:.0f} % confidence, which none has")
-    else:
-        short = ", [yellow]which is more[/yellow]" if stop.falls_short else ""
-        say(
-            f"{wanted}answer from {100 * stop.threshold:.0f} % confidence, which is "
-            f"{100 * stop.answered:.1f} % of the {unit}; {100 * stop.wrong:.1f} % "
-            f"[dim]({100 * stop.low:.1f}…{100 * stop.high:.1f})[/dim] of them are wrong{short}"
-        )
-
-
-def _best(value: float, own: bool) -> str:
-    return f"[bold]{100 * value:.1f}[/bold]" if own else f"{100 * value:.1f}"
-
-
-def _say_gain(beliefs: Any, utility: str, others: Sequence[str], other: Any) -> None:
-    from mzseek.decision import UTILITIES
-
-    own = beliefs.decoded.interval(utility, utility)
-    even = beliefs.uniform.interval(utility, utility)
-    gain = beliefs.decoded.gain_over(beliefs.uniform, utility, utility)
-    line = (
-        f"Decoded {UTILITIES[utility].label}: {100 * own.mean:.1f}; without the spectrum (uniform "
-        f"posterior) {100 * even.mean:.1f}, {_signed(gain)}"
-    )
-    if other is not None:
-        blind = other.decoded.interval(utility, utility)
-        over = beliefs.decoded.gain_over(other.decoded, utility, utility)
-        line += f"; {plain(others[0])} {100 * blind.mean:.1f}, {_signed(over)}"
-    say(line)
-
-
-def _signed(gain: Any) -> str:
-    low, high = 100 * gain.low, 100 * gain.high
-    return f"gain {100 * gain.mean:+.1f} [dim]({low:+.1f}…{high:+.1f})[/dim]"
-
-
-def show_bits(bits: Any, name: str, prior: str, unit: str) -> None:
-    """How many bits there are, and who tells how many of them."""
-    found = bits.intervals()
-    where = "cross-fitted over molecules" if bits.how.fold == "val" else "calibrated on val"
-    say(
-        f"\n[bold]Bits[/bold]: a list holds {found['to_be_had'].mean:.2f} on average over "
-        f"{unit} [dim]({where})[/dim]"
-    )
-    if bits.over is None:
-        say(f"{plain(name)} tells {_bits(found['run'])} of them")
-        return
-    run, other = bits.weights
-    say(
-        f"{plain(prior)} tells {_bits(found['prior'])}; {plain(name)} in its place "
-        f"{_bits(found['run'], '+')} more"
-    )
-    say(
-        f"{plain(name)} added to {plain(prior)}: {_bits(found['given_prior'], '+')} "
-        f"[dim](weights {run:.2f} and {other:.2f})[/dim]"
-    )
-
-
-def show_channels(found: Any) -> None:
-    """How many bits each channel of a fitted run tells, alone and beside the others."""
-    where = "fitted on this very fold" if found.how.fold == "val" else "calibrated on val"
-    say(
-        f"\n[bold]Bits of channels[/bold]: together {_bits(found.mean(found.all_of_it))} "
-        f"[dim]({where})[/dim]"
-    )
-    for name, alone in found.alone.items():
-        added = found.mean(found.added[name])
-        say(f"{plain(name)}: {_bits(found.mean(alone))} alone, {_bits(added, '+')} to the others")
-
-
-def _bits(interval: Any, sign: str = "") -> str:
-    return (
-        f"{interval.mean:{sign}.2f} [dim]({interval.low:{sign}.2f}…{interval.high:{sign}.2f})[/dim]"
-    )
-
-
-def show_together(
-    together: Any, heads: Sequence[str], against: Any, gains: Mapping[str, Any]
-) -> None:
-    """Hit rates over molecules; ``heads`` are the labels of the run, the control and the gain."""
-    say("\n[bold]All spectra of a molecule together[/bold]")
-    say(
-        f"{len(together.molecule):,} lists of molecules, {together.spectra.sum():,} spectra, "
-        f"{together.spectra.mean():.1f} a molecule on average"
-    )
-    columns = [Column(heads[0], together.intervals())]
-    if against is not None:
-        columns += [Column(heads[1], against.intervals()), Column(heads[2], gains, signed=True)]
-    show_scores(list(together.values), columns, together.chance)
-
-
-def show_numbers(found: Any) -> None:
-    """How spectra were added up, and whether that fits one spectrum and many."""
-    from mzseek.evaluation.pooled import by_number
-
-    b = found.pooling.dependence
-    say(
-        f"\nn spectra of a molecule say n^{1 - b:.2f} times what one says: a dependence of "
-        f"{b:.2f}, fitted on val [dim](0: each is news; 1: copies of one)[/dim]"
-    )
-    table = new_table()
-    for head in ("spectra", "molecules", "sure, %", "right, %"):
-        table.add_column(head, justify="right")
-    for row in by_number(found):
-        few = str(row.least) if row.most == row.least else f"{row.least}–{row.most or ''}"
-        sure, right = 100 * row.confidence, 100 * row.accuracy
-        table.add_row(few, f"{row.lists:,}", f"{sure:.1f}", f"{right:.1f}")
-    show(table)
-
-
-_GAIN, _UNIFORM = "gain over it", "uniform"
-
-
-@early(run=look_for_run, control=look_for_run, bits_over=look_for_prior)
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="Run folder that `mzseek train` has made.")],
+    run: Annotated[Path, typer.Argument(help="Run folder that `mzseek train` has made."), IS_RUN],
     fold: Fold = FOLDS[-1],
     candidates: Annotated[
         str | None, typer.Option(help="Candidate lists; those it was trained with by default.")
@@ -398,7 +73,7 @@ def evaluate(
     ties: TieRule = TIES[0],
     identity: Identity = IDENTITIES[0],
     control: Annotated[
-        Path | None, typer.Option(help="Another run, to state the gain over it.")
+        Path | None, typer.Option(help="Another run, to state the gain over it."), IS_RUN
     ] = None,
     decode: Annotated[
         bool,
@@ -430,9 +105,10 @@ def evaluate(
     bits_over: Annotated[
         str | None,
         typer.Option(
-            help="Also say how many bits the run tells about the truth over another run, such as "
-            "one that never sees the spectrum, or over `uniform`: all candidates alike."
+            help="Also state the information gain in bits over another run, such as one that never "
+            "sees the spectrum, or over `uniform`: all candidates equally probable."
         ),
+        Check(_refuse_prior),
     ] = None,
     table: Annotated[
         Path | None,
@@ -441,9 +117,7 @@ def evaluate(
             "--together: rank of the truth, its probability, bits."
         ),
     ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="The prepared folder, if it has been moved.")
-    ] = None,
+    data: MovedData = None,
     as_json: AsJson = False,
 ) -> None:
     """Score a run, from its saved predictions where there are any.
@@ -460,7 +134,8 @@ def evaluate(
             raise RunError(f"{name} {other}: is the run itself; name another to compare with")
     if together is not None:
         check_name(TOGETHER, together, "together", RunError)
-    from mzseek.evaluation.scored import Scoring
+    from mzseek.evaluation.information_gain import bits_of
+    from mzseek.evaluation.scored import Scoring, predicts_fingerprint
     from mzseek.io import atomic_file, sole_writer
     from mzseek.io.manifest import overlap
     from mzseek.runs.run import Run
@@ -468,40 +143,72 @@ def evaluate(
     if table and (reason := overlap(table, [run])):
         raise RunError(f"{table}: {reason}; name another --table")
     opened = Run.open(run)
-    others = [Run.open(each) if each else None for each in (control, prior)]
-    setting = candidates or opened.measured_on
-    how = Scoring(fold, setting, similarity, ties, identity)  # type: ignore[arg-type]
+    control_run, prior_run = (Run.open(path) if path else None for path in (control, prior))
+    how = Scoring(
+        fold, candidates or opened.measured_on, similarity, ties, identity  # type: ignore[arg-type]
+    )  # fmt: skip
     if decode and not len(opened.open_data(data).in_fold("val")):
         decode = False
         say("[yellow]no val spectra to calibrate on: nothing is decoded[/yellow]")
-    asked = Asked(how, decode, together is not None, data)
-    with contextlib.ExitStack() as held:
-        if table:  # a place that cannot be written is told before the work
-            held.enter_context(sole_writer(table, "writing a table"))
-            partial = held.enter_context(atomic_file(table))
-        progress = held.enter_context(watched())
-        found = find(opened, asked, progress)
-        against = find(others[0], asked.of(others[0]), progress) if others[0] else None
+    with contextlib.ExitStack() as stack:
+        if table:  # a path that cannot be written to is refused before the work
+            stack.enter_context(sole_writer(table, "writing a table"))
+            partial = stack.enter_context(atomic_file(table))
+        source = {"data": data, "progress": stack.enter_context(watched())}
+        single, pooled = _scores(opened, how, decode, together is not None, source)
+        against: _Both | None = None
+        if control_run:  # a run without a fingerprint is scored as it was trained
+            same = how if predicts_fingerprint(control_run) else replace(how, similarity=None)
+            against = _scores(control_run, same, decode, together is not None, source)
         if bits_over or table:
-            found = with_bits(found, opened, others[1], asked, progress)
+            single = replace(single, bits=bits_of(opened, prior_run, how, **source))
+            if pooled:
+                bits = bits_of(opened, prior_run, how, together=True, **source)
+                pooled = replace(pooled, bits=bits)
         if table:
-            rows = (found.together or found.alone).bits
-            partial.write_text(rows.to_tsv(opened.open_data(data)), encoding="utf-8")
+            rows = (pooled or single).bits.to_tsv(opened.open_data(data))
+            partial.write_text(rows, encoding="utf-8")
     distance = _distance(opened, how, mces, data) if mces else None
     if leaderboard is not None:
         _write_leaderboard(opened, leaderboard, mces, data)
     if as_json:
-        print_json(_facts(found, against, distance))
+        print_json(_to_dict((single, pooled), against, distance))
         return
     for warning in opened.facts["warnings"]:
         say(f"[yellow]warning:[/yellow] {plain(warning)}")
-    folders = list(dict.fromkeys(each for each in (run, control, prior) if each))
-    label = dict(zip(folders, distinct_labels(folders, taken=(_GAIN, CHANCE)), strict=True))
-    _show(found, [label[each] for each in folders], against, label[prior] if prior else _UNIFORM)
+    folders = list(dict.fromkeys(path for path in (run, control, prior) if path))
+    label = dict(zip(folders, distinct_labels(folders, taken=(_GAIN, _CHANCE)), strict=True))
+    heads = [label[path] for path in (run, control) if path]
+    _show((single, pooled), heads, against, label[prior] if prior else _UNIFORM)
     if distance:
-        _say_distance(distance)
+        interval = f"({distance.low:.2f}…{distance.high:.2f})"
+        if distance.low == distance.high:  # a distance has no upper limit to reckon with
+            interval = "(all equal, which gives no interval)"
+        say(
+            f"MCES@1: {distance.mean:.2f} {interval}, {distance.values:,} molecules, "
+            "distances above 15 as lower bounds"
+        )
     if table:
         say(f"Table: {plain(table)}")
+
+
+def _scores(run: Any, how: Any, decode: bool, together: bool, source: dict[str, Any]) -> _Both:
+    """Score a run, and where asked for decode its posterior and pool spectra of a molecule."""
+    from mzseek.evaluation.evaluate import evaluate
+    from mzseek.evaluation.information_gain import contributions_of
+    from mzseek.evaluation.pooled import calibrate_together, evaluate_together
+    from mzseek.evaluation.posterior_report import beliefs_in, beliefs_of
+
+    is_fitted = decode and run.made.fitted is not None
+    single = _Scores(
+        evaluate(run, how, **source),
+        beliefs_of(run, how, **source) if decode else None,
+        channels=contributions_of(run, how, **source) if is_fitted else None,
+    )
+    if not together:
+        return single, None
+    beliefs = beliefs_in(calibrate_together(run, how, **source), run, **source) if decode else None
+    return single, _Scores(evaluate_together(run, how, **source), beliefs)
 
 
 def _write_leaderboard(run: Any, path: Path, mces: int, data: Path | None) -> None:
@@ -522,52 +229,60 @@ def _distance(run: Any, how: Any, molecules: int, data: Path | None) -> Any:
     return bootstrap(mces_of_best(run, how, molecules=molecules, data=data)[0], bounds=None)
 
 
-def _facts(found: Found, against: Found | None, distance: Any) -> dict[str, Any]:
-    facts = found.facts()
+def _to_dict(scores: _Both, against: _Both | None, distance: Any) -> dict[str, Any]:
+    from mzseek.evaluation.pooled import by_number
+
+    def of_run(both: _Both) -> dict[str, Any]:
+        single, pooled = both
+        facts = single.to_dict()
+        if pooled:
+            rows = by_number(pooled.beliefs.calibrated) if pooled.beliefs else []
+            facts["together"] = pooled.to_dict() | {"by_number": [vars(row) for row in rows]}
+        return facts
+
+    facts = of_run(scores)
     if distance:
         has_interval = distance.low < distance.high
         facts["mces@1"] = distance.mean
         facts["intervals"]["mces@1"] = [distance.low, distance.high] if has_interval else None
     if against:
-        facts["control"] = against.facts()
-        gains, *of_molecules = (
-            {name: [g.mean, g.low, g.high] for name, g in each.items()}
-            for each in found.gains_over(against)
-        )
-        facts["gain"] = gains
-        for each in of_molecules:
-            facts["together"]["gain"] = each
+        facts["control"] = of_run(against)
+        for target, own, other in zip((facts, facts.get("together")), scores, against, strict=True):
+            if target is not None and own and other:
+                gains = own.values.gain_over(other.values)
+                target["gain"] = {name: [g.mean, g.low, g.high] for name, g in gains.items()}
     return facts
 
 
-def _show(found: Found, named: list[str], against: Found | None, prior: str) -> None:
-    """All that was found, as people read it; ``named`` are the labels of the run and others."""
-    gains = found.gains_over(against) if against else [{}, {}]
-    heads = [*named[:2], _GAIN] if against else named[:1]
-    alone, together = found.alone, found.together
-    columns = [Column(heads[0], alone.scores.intervals())]
-    if against:
-        columns.append(Column(heads[1], against.alone.scores.intervals()))
-        columns.append(Column(heads[2], gains[0], signed=True))
-    _show_scores(alone.scores, columns)
-    if alone.beliefs:
-        show_beliefs(alone.beliefs, heads[1:2], against and against.alone.beliefs)
-    if alone.channels:
-        show_channels(alone.channels)
-    if alone.bits:
-        show_bits(alone.bits, named[0], prior, "spectra")
-    if together is None:
-        return
-    other = against.together if against else None
-    show_together(together.scores, heads, other and other.scores, gains[1])
-    if together.beliefs:
-        show_numbers(together.beliefs.calibrated)
-        show_beliefs(together.beliefs, heads[1:2], other and other.beliefs, "molecules")
-    if together.bits:
-        show_bits(together.bits, named[0], prior, "molecules")
+def _show(scores: _Both, heads: list[str], against: _Both | None, prior: str) -> None:
+    """Print all that was computed; ``heads`` are the labels of the run and of the control."""
+    for own, other, unit in zip(scores, against or (None, None), ("spectra", "molecules"), strict=True):
+        if own is None:
+            return
+        columns = [(heads[0], own.values.intervals(), "")]
+        if other:
+            gains = own.values.gain_over(other.values)
+            columns += [(heads[1], other.values.intervals(), ""), (_GAIN, gains, "+")]
+        if unit == "spectra":
+            _show_single(own.values, columns)
+        else:
+            say("\n[bold]All spectra of a molecule together[/bold]")
+            say(
+                f"{len(own.values.molecule):,} lists of molecules, {own.values.spectra.sum():,} "
+                f"spectra, {own.values.spectra.mean():.1f} a molecule on average"
+            )
+            _show_table(own.values, columns)
+        if own.beliefs:
+            if unit == "molecules":
+                _show_numbers(own.beliefs.calibrated)
+            show_beliefs(own.beliefs, heads[1:2], other and other.beliefs, unit)
+        if own.channels:
+            _show_channels(own.channels)
+        if own.bits:
+            _show_bits(own.bits, heads[0], prior, unit)
 
 
-def _show_scores(evaluation: Any, columns: list[Column]) -> None:
+def _show_single(evaluation: Any, columns: Sequence[tuple[str, Mapping[str, Any], str]]) -> None:
     how = evaluation.how
     count = len(evaluation.values["hit_rate@1"])
     groups = evaluation.intervals()["hit_rate@1"].groups
@@ -586,18 +301,190 @@ def _show_scores(evaluation: Any, columns: list[Column]) -> None:
             "hit rates are from those that were best by the model's own score. Train it anew to "
             "keep them[/yellow]"
         )
-    show_scores(list(evaluation.values), columns, evaluation.chance)
+    _show_table(evaluation, columns)
     say("[dim]In brackets: 95 % intervals over molecules.[/dim]")
     if evaluation.no_fingerprint:
         reason = plain(evaluation.no_fingerprint)
         say(f"[dim]No Tanimoto of a predicted fingerprint: {reason}.[/dim]")
 
 
-def _say_distance(distance: Any) -> None:
-    interval = f"({distance.low:.2f}…{distance.high:.2f})"
-    if distance.low == distance.high:  # a distance has no upper limit to reckon with
-        interval = "(all equal, which gives no interval)"
-    say(
-        f"MCES@1: {distance.mean:.2f} {interval}, {distance.values:,} molecules, "
-        "distances above 15 as lower bounds"
+def _show_table(scores: Any, columns: Sequence[tuple[str, Mapping[str, Any], str]]) -> None:
+    """Print a row for each metric; columns are (head, intervals, sign), and chance comes last."""
+    from mzseek.metrics import METRICS
+
+    table = new_table()
+    table.add_column("%", no_wrap=True)
+    for head, _, _ in columns:
+        table.add_column(plain(head), justify="right", overflow="fold")
+    table.add_column(_CHANCE, justify="right")
+    for metric in scores.values:
+        cells = [
+            _interval(intervals[metric], sign, 1, 100) if metric in intervals else "–"
+            for _, intervals, sign in columns
+        ]
+        chance = scores.chance.get(metric)
+        cells.append("–" if chance is None else f"{100 * chance:.1f}")
+        table.add_row(METRICS[metric].label, *cells)
+    show(table)
+
+
+def _interval(value: Any, sign: str = "", digits: int = 2, scale: float = 1) -> str:
+    mean, low, high = (
+        f"{scale * bound:{sign}.{digits}f}" for bound in (value.mean, value.low, value.high)
     )
+    return f"{mean} [dim]({low}…{high})[/dim]"
+
+
+def show_beliefs(
+    beliefs: Any, others: Sequence[str] = (), other: Any = None, unit: str = "spectra"
+) -> None:
+    """Print decoded values beside the control's, calibration, prediction sets and abstention.
+
+    ``other`` is the control's report and ``others`` its label; ``unit`` is what is counted: spectra,
+    or molecules where their spectra were pooled.
+    """
+    from mzseek.decision import FULL_BIN, UTILITIES
+    from mzseek.decision.utilities import SIMILARITY_GOALS
+
+    say("\n[bold]Decoded: one model, a decision for each metric[/bold]")
+    table = new_table()
+    table.add_column("%, decided for")
+    table.add_column("where")
+    for judged in UTILITIES.values():
+        table.add_column(judged.label, justify="right")
+    for utility, regions in beliefs.decoded.to_dict().items():
+        for within, values in regions.items():
+            texts = {judged: f"{100 * values[judged]:.1f}" for judged in UTILITIES}
+            texts[utility] = f"[bold]{texts[utility]}[/bold]"
+            table.add_row(UTILITIES[utility].label, _WITHIN[within], *texts.values())
+    show(table)
+    for utility in SIMILARITY_GOALS:
+        own, uniform = beliefs.decoded.interval(utility, utility), beliefs.uniform
+        gain = beliefs.decoded.gain_over(uniform, utility, utility)
+        line = (
+            f"Decoded {UTILITIES[utility].label}: {100 * own.mean:.1f}; without the spectrum "
+            f"(uniform posterior) {100 * uniform.interval(utility, utility).mean:.1f}, "
+            f"gain {_interval(gain, '+', 1, 100)}"
+        )
+        if other is not None:
+            blind = other.decoded.interval(utility, utility)
+            gain = beliefs.decoded.gain_over(other.decoded, utility, utility)
+            line += f"; {plain(others[0])} {100 * blind.mean:.1f}, "
+            line += f"gain {_interval(gain, '+', 1, 100)}"
+        say(line)
+    errors, worst = beliefs.errors, beliefs.worst_bin
+    if beliefs.calibrated.asked.how.fold == "val":
+        say("[yellow]Fitted on this very fold, and the better for it:[/yellow]")
+    say(
+        f"\nProbabilities: expected calibration error {100 * errors['before']:.1f} points before "
+        f"calibration on val, {100 * errors['after']:.1f} after"
+    )
+    if worst is None:
+        say(f"[dim]No bin of confidence has {FULL_BIN} {unit}, to judge it by itself.[/dim]")
+    else:
+        say(
+            f"No bin of {FULL_BIN} or more {unit} is off by more than {100 * worst['off']:.1f} "
+            f"points [dim](the worst: {100 * worst['confidence']:.1f} % sure, "
+            f"{100 * worst['accuracy']:.1f} % right, {worst['lists']:,} {unit})[/dim]"
+        )
+    _show_sets(beliefs.sets)
+    for stop in beliefs.abstentions:
+        wanted = f"At most {100 * stop.wanted:.0f} % wrong answers: "
+        threshold = f"{100 * stop.threshold:.0f}" if math.isfinite(stop.threshold) else ""
+        if not threshold:
+            say(f"{wanted}cannot be promised at any confidence")
+        elif stop.answered == 0:
+            say(f"{wanted}answer from {threshold} % confidence, which none has")
+        else:
+            short = ", [yellow]which is more[/yellow]" if stop.falls_short else ""
+            say(
+                f"{wanted}answer from {threshold} % confidence, which is "
+                f"{100 * stop.answered:.1f} % of the {unit}; {100 * stop.wrong:.1f} % "
+                f"[dim]({100 * stop.low:.1f}…{100 * stop.high:.1f})[/dim] of them are wrong{short}"
+            )
+
+
+def _show_sets(sets: Any) -> None:
+    """Print what prediction sets cover, and what they promise."""
+    from mzseek.decision import molecules_needed
+
+    if not sets:
+        return
+    on = counted(sets[0].fitted_on, "val molecule", "val molecules")
+    say(
+        f"\nPrediction sets, fitted on {on}. [dim]The promise is an average over fits, for "
+        "molecules exchangeable with those; structures split apart from them are not.[/dim]"
+    )
+    for fitted in sets:
+        line = (
+            f"Sets that are to contain the truth in {100 * fitted.stated:.0f} %: they do in "
+            f"{100 * fitted.covered.mean:.1f} % [dim]({100 * fitted.covered.low:.1f}…"
+            f"{100 * fitted.covered.high:.1f})[/dim]"
+        )
+        if fitted.falls_short:
+            line += ", [yellow]which falls short of it[/yellow]"
+        if fitted.everything:
+            need = molecules_needed(fitted.stated)
+            line += (
+                f"; [yellow]so much needs {need} molecules, and so all candidates are in[/yellow]"
+            )
+        else:
+            low, high = fitted.by_chance
+            line += f"; by chance of the fit alone, {100 * low:.0f} to {100 * high:.0f}"
+        say(
+            f"{line}; the median set has {fitted.median_size:.0f}, sets have "
+            f"{fitted.mean_size:.0f} and lists {fitted.mean_list:.0f} candidates on average"
+        )
+
+
+def _show_bits(bits: Any, name: str, prior: str, unit: str) -> None:
+    """Print the information gain in bits of a run, alone or over a prior."""
+    intervals = bits.intervals()
+    where = "cross-fitted over molecules" if bits.how.fold == "val" else "calibrated on val"
+    say(
+        f"\n[bold]Bits[/bold]: a list holds {intervals['to_be_had'].mean:.2f} on average over "
+        f"{unit} [dim]({where})[/dim]"
+    )
+    if bits.over is None:
+        say(f"{plain(name)} tells {_interval(intervals['run'])} of them")
+        return
+    run, other = bits.weights
+    say(
+        f"{plain(prior)} tells {_interval(intervals['prior'])}; {plain(name)} in its place "
+        f"{_interval(intervals['run'], '+')} more"
+    )
+    say(
+        f"{plain(name)} added to {plain(prior)}: {_interval(intervals['given_prior'], '+')} "
+        f"[dim](weights {run:.2f} and {other:.2f})[/dim]"
+    )
+
+
+def _show_channels(channels: Any) -> None:
+    """Print the information gain of each channel of a fitted run, alone and beside the others."""
+    where = "fitted on this very fold" if channels.how.fold == "val" else "calibrated on val"
+    say(
+        f"\n[bold]Bits of channels[/bold]: together {_interval(channels.mean(channels.all_of_it))} "
+        f"[dim]({where})[/dim]"
+    )
+    for name, alone in channels.alone.items():
+        added = _interval(channels.mean(channels.added[name]), "+")
+        say(f"{plain(name)}: {_interval(channels.mean(alone))} alone, {added} to the others")
+
+
+def _show_numbers(calibrated: Any) -> None:
+    """Print how spectra were pooled, and how that fits molecules of one spectrum and of many."""
+    from mzseek.evaluation.pooled import by_number
+
+    b = calibrated.pooling.dependence
+    say(
+        f"\nn spectra of a molecule say n^{1 - b:.2f} times what one says: a dependence of "
+        f"{b:.2f}, fitted on val [dim](0: each is news; 1: copies of one)[/dim]"
+    )
+    table = new_table()
+    for head in ("spectra", "molecules", "sure, %", "right, %"):
+        table.add_column(head, justify="right")
+    for row in by_number(calibrated):
+        spectra = str(row.least) if row.most == row.least else f"{row.least}–{row.most or ''}"
+        sure, right = 100 * row.confidence, 100 * row.accuracy
+        table.add_row(spectra, f"{row.lists:,}", f"{sure:.1f}", f"{right:.1f}")
+    show(table)

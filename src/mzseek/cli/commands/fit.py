@@ -5,25 +5,28 @@ from typing import Annotated, Any
 
 import typer
 
-from mzseek.cli.early import early, look_for_prepared
-from mzseek.cli.options import AsJson, Identity, Jobs, either
+from mzseek.cli.options import (
+    ARE_CHANNELS,
+    AsJson,
+    ChannelSettings,
+    Identity,
+    Jobs,
+    PreparedFolder,
+    either,
+)
 from mzseek.cli.output import new_table, plain, print_json, say, say_next, show, watched
 from mzseek.core.registry import IDENTITIES
-from mzseek.evidence.registry import CHANNELS, check_names
+from mzseek.evidence.registry import CHANNELS
 
 _NAMES = ["run:FOLDER" if name == "run" else name for name in CHANNELS]
 _SPECTRA = ("own", "swapped")
 
 
-def _look_at_names(names: Path) -> None:
-    """Refuse channels that are unknown."""
-    check_names(str(names))
-
-
-@early(data=look_for_prepared, channels=_look_at_names)
 def fit(
-    data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
-    channels: Annotated[str, typer.Option(help=f"Separated by commas: {', '.join(_NAMES)}.")],
+    data: PreparedFolder,
+    channels: Annotated[
+        str, typer.Option(help=f"Separated by commas: {', '.join(_NAMES)}."), ARE_CHANNELS
+    ],
     out: Annotated[Path, typer.Option(help="Run folder to make.")],
     candidates: Annotated[
         str, typer.Option(help="Candidate lists to fit on: mass, formula, or another name.")
@@ -46,14 +49,7 @@ def fit(
     groups: Annotated[
         int, typer.Option(min=2, max=100, help="Groups of structure clusters to cross-fit by.")
     ] = 5,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="CHANNEL.OPTION=VALUE",
-            help="Any option of a channel, such as fragments.ppm=5; several times for several.",
-        ),
-    ] = None,
+    settings: ChannelSettings = None,
     jobs: Jobs = None,
     as_json: AsJson = False,
 ) -> None:

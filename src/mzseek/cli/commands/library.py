@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mzseek.cli.early import early, look_for_file, look_for_library
-from mzseek.cli.options import AsJson
+from mzseek.cli.options import EXISTS, IS_LIBRARY, AsJson, Out
 from mzseek.cli.output import counted, plain, print_json, say, show_rejects, watched
 
 if TYPE_CHECKING:
@@ -18,17 +17,20 @@ library_app = typer.Typer(
     help="Build a library of reference spectra and search it.", no_args_is_help=True
 )
 
-Store = Annotated[Path, typer.Argument(help="Folder that `mzseek library build` has made.")]
+Store = Annotated[
+    Path, typer.Argument(help="Folder that `mzseek library build` has made."), IS_LIBRARY
+]
 Spectra = Annotated[
-    list[Path], typer.Argument(help="Files of spectra with structures, folders or zip archives.")
+    list[Path],
+    typer.Argument(help="Files of spectra with structures, folders or zip archives."),
+    EXISTS,
 ]
 
 
 @library_app.command("build")
-@early(spectra=look_for_file)
 def build(
     spectra: Spectra,
-    out: Annotated[Path, typer.Option(help="Folder to make.")],
+    out: Out,
 ) -> None:
     """Build a library from files of annotated spectra, in any format that `mzseek show` reads.
 
@@ -45,7 +47,6 @@ def build(
 
 
 @library_app.command("add")
-@early(store=look_for_library, spectra=look_for_file)
 def add(store: Store, spectra: Spectra) -> None:
     """Add spectra. The old library stays as it is until the new one is whole.
 
@@ -61,7 +62,6 @@ def add(store: Store, spectra: Spectra) -> None:
 
 
 @library_app.command("info")
-@early(store=look_for_library)
 def info(store: Store, as_json: AsJson = False) -> None:
     """What a library holds.
 
@@ -77,7 +77,6 @@ def info(store: Store, as_json: AsJson = False) -> None:
 
 
 @library_app.command("check")
-@early(store=look_for_library)
 def check(store: Store) -> None:
     """Read every file and compare its checksum.
 
@@ -92,10 +91,11 @@ def check(store: Store) -> None:
 
 
 @library_app.command("search")
-@early(store=look_for_library, spectra=look_for_file)
 def search(
     store: Store,
-    spectra: Annotated[list[Path], typer.Argument(help="Files of spectra to search for.")],
+    spectra: Annotated[
+        list[Path], typer.Argument(help="Files of spectra to search for."), EXISTS
+    ],
     kind: Annotated[
         str, typer.Option(help="cosine, modified (cosine), entropy, or analog.")
     ] = "cosine",

@@ -7,19 +7,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mzseek.cli.early import early, look_for_bundle, look_for_file, look_for_library, look_for_run
-from mzseek.cli.options import AsJson, Jobs, either
+from mzseek.cli.options import (
+    ARE_CHANNELS,
+    EXISTS,
+    IS_BUNDLE,
+    IS_LIBRARY,
+    IS_RUN,
+    AsJson,
+    ChannelSettings,
+    Jobs,
+    Out,
+    either,
+)
 from mzseek.cli.output import counted, new_table, plain, print_json, say, say_next, show, watched
-from mzseek.evidence.registry import check_names
 
 if TYPE_CHECKING:
     from mzseek.bundle import Bundle
-    from mzseek.bundle.build_molecules import MoleculeLists
 
 model_app = typer.Typer(
     help="Make, check and describe the bundle that annotation goes by.", no_args_is_help=True
 )
-_CHANNELS = "fragments,analogs"
 _FOLDS = ("all", "train")
 _LICENCES = "CC0,CC BY,CC BY-SA,dl-de/by"
 _PEAKS = 100
@@ -27,11 +34,12 @@ _PEAKS = 100
 Folder = Annotated[
     Path | None,
     typer.Argument(help="A bundle's folder; the one that comes with mzseek by default."),
+    IS_BUNDLE,
 ]
-Out = Annotated[Path, typer.Option(help="Folder to make.")]
-Lists = Annotated[
+Molecules = Annotated[
     list[Path] | None,
     typer.Option("--molecules", help="Lists of molecules for the bundled database."),
+    EXISTS,
 ]
 Sources = Annotated[
     str | None,
@@ -44,10 +52,12 @@ Known = Annotated[
         help="Tables of molecules with names and identifiers (inchikey, smiles, name, synonyms, "
         "pubchem_cid, hmdb, chebi, kegg, lipidmaps, dtxsid, in_sets); all of them go in.",
     ),
+    EXISTS,
 ]
 Names = Annotated[
     list[Path] | None,
     typer.Option("--names", help="Records that name molecules, such as MassBank's."),
+    EXISTS,
 ]
 Electrospray = Annotated[
     bool,
@@ -69,27 +79,18 @@ Peaks = Annotated[
 ]
 
 
-def _look_at_names(names: Path) -> None:
-    """Refuse channels that are unknown."""
-    check_names(str(names))
-
-
 @model_app.command("build")
-@early(
-    spectra=look_for_file, molecules=look_for_file, known=look_for_file, names=look_for_file,
-    channels=_look_at_names,
-)  # fmt: skip
 def build(
     spectra: Annotated[
         list[Path],
         typer.Argument(help="Tables in MassSpecGym's columns, with candidate lists beside each."),
+        EXISTS,
     ],
     out: Out,
-    channels: Annotated[str, typer.Option(help="Separated by commas.")] = _CHANNELS,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="CHANNEL.OPTION=VALUE", help="Any option of a channel."),
-    ] = None,
+    channels: Annotated[
+        str, typer.Option(help="Separated by commas."), ARE_CHANNELS
+    ] = "fragments,analogs",
+    settings: ChannelSettings = None,
     candidates: Annotated[
         str, typer.Option(help="Candidate lists to fit on: mass, formula, or another name.")
     ] = "mass",
@@ -105,7 +106,7 @@ def build(
         list[str] | None,
         typer.Option(help="Contributor whose spectra are not taken, to try the bundle on them."),
     ] = None,
-    molecules: Lists = None,
+    molecules: Molecules = None,
     sources: Sources = None,
     known: Known = None,
     names: Names = None,
@@ -129,30 +130,25 @@ def build(
     from mzseek.bundle.export import Extras
     from mzseek.evidence.registry import channels_from
 
+    lists = _lists(molecules, sources, known, names, electrospray_only, _LICENCES)
     with watched() as progress:
-        made = build_bundle(
+        bundle = build_bundle(
             spectra, out, channels_from(channels, settings or ()),
-            Recipe(candidates, _parts(licence) or (), folds, leave_out or ()),
-            Extras(
-                lists=_lists(molecules, sources, known, names, electrospray_only),
-                most_peaks=peaks,
-            ),
+            Recipe(candidates, _split(licence) or (), folds, leave_out or ()),
+            Extras(lists=lists, most_peaks=peaks),
             work=work, jobs=jobs, progress=progress, say=lambda line: say(plain(line)),
         )  # fmt: skip
-    _tell(made)
+    _show_counts(bundle)
 
 
 @model_app.command("export")
-@early(
-    run=look_for_run, library=look_for_library, spectra=look_for_file, molecules=look_for_file,
-    known=look_for_file, names=look_for_file,
-)  # fmt: skip
 def export(
-    run: Annotated[Path, typer.Argument(help="Run folder that `mzseek fit` has made.")],
+    run: Annotated[Path, typer.Argument(help="Run folder that `mzseek fit` has made."), IS_RUN],
     out: Out,
     library: Annotated[
         Path | None,
         typer.Option(help="A library to put in, in the place of the spectra that were fitted on."),
+        IS_LIBRARY,
     ] = None,
     spectra: Annotated[
         list[Path] | None,
@@ -160,8 +156,9 @@ def export(
             "--spectra",
             help="Tables that the spectra come from: contributor, licence and instrument of each.",
         ),
+        EXISTS,
     ] = None,
-    molecules: Lists = None,
+    molecules: Molecules = None,
     sources: Sources = None,
     known: Known = None,
     names: Names = None,
@@ -175,7 +172,7 @@ def export(
 ) -> None:
     """Make a bundle of a fitted run of your own.
 
-    Calibration, prediction sets and all other confidence are fitted on what the run says of
+    Calibration, prediction sets and all other confidence are fitted on the run's predictions for
     validation. Nothing is left out for its licence: such a bundle is for you, unless LICENCE.md
     in it says otherwise.
 
@@ -186,27 +183,23 @@ def export(
     from mzseek.io.skipped import SkippedGroups
     from mzseek.runs.run import Run
 
-    rejects = SkippedGroups()
     extras = Extras(
-        details=read_details(spectra or (), rejects), library=library,
+        details=read_details(spectra or (), SkippedGroups()), library=library,
         lists=_lists(molecules, sources, known, names, electrospray_only, licence),
         most_peaks=peaks,
     )  # fmt: skip
     with watched() as progress:
-        made = export_run(
+        bundle = export_run(
             Run.open(run), out, extras, data=data, jobs=jobs, progress=progress,
             say=lambda line: say(plain(line)),
         )  # fmt: skip
-    _tell(made)
+    _show_counts(bundle)
 
 
 @model_app.command("molecules")
-@early(
-    bundle=look_for_bundle, molecules=look_for_file, known=look_for_file, names=look_for_file,
-)  # fmt: skip
 def molecules_of(
-    bundle: Annotated[Path, typer.Argument(help="A bundle's folder.")],
-    molecules: Lists = None,
+    bundle: Annotated[Path, typer.Argument(help="A bundle's folder."), IS_BUNDLE],
+    molecules: Molecules = None,
     sources: Sources = None,
     known: Known = None,
     names: Names = None,
@@ -227,16 +220,15 @@ def molecules_of(
     from mzseek.bundle.export import replace_molecules
 
     with watched() as progress:
-        made = replace_molecules(
+        replaced = replace_molecules(
             Bundle.open(bundle), out or bundle,
             _lists(molecules, sources, known, names, electrospray_only, licence), jobs=jobs,
             progress=progress, say=lambda line: say(plain(line)),
         )  # fmt: skip
-    _tell(made)
+    _show_counts(replaced)
 
 
 @model_app.command("info")
-@early(bundle=look_for_bundle)
 def info(
     bundle: Folder = None,
     records: Annotated[
@@ -250,18 +242,22 @@ def info(
     Example: mzseek model info
     """
     from mzseek.bundle import Bundle
+    from mzseek.io.text_tables import text_cell
 
     opened = Bundle.open(bundle)
     if as_json:
         print_json({"folder": str(opened.folder), "bytes": opened.size, **opened.card})
     elif records:
-        _write_records(opened)
+        table = opened.library.records
+        writer = csv.writer(sys.stdout, delimiter="\t", lineterminator="\n")
+        writer.writerow(table.column_names)
+        for row in table.to_pylist():
+            writer.writerow(text_cell(str(value)) for value in row.values())
     else:
-        _show(opened)
+        _show_card(opened)
 
 
 @model_app.command("verify")
-@early(bundle=look_for_bundle)
 def verify(bundle: Folder = None) -> None:
     """Compare every file of a bundle with its checksum, and open all that is in it.
 
@@ -276,56 +272,37 @@ def verify(bundle: Folder = None) -> None:
 
 
 def _lists(
-    molecules: list[Path] | None,
-    sources: str | None,
-    known: list[Path] | None,
-    names: list[Path] | None,
-    electrospray_only: bool,
-    licence: str = _LICENCES,
-) -> "MoleculeLists":
+    molecules: list[Path] | None, sources: str | None, known: list[Path] | None,
+    names: list[Path] | None, electrospray_only: bool, licence: str,
+) -> Any:  # fmt: skip
     from mzseek.bundle.build_molecules import MoleculeLists
 
     return MoleculeLists(
-        molecules or (),
-        _parts(sources),
-        known or (),
-        names or (),
-        _parts(licence) or (),
+        molecules or (), _split(sources), known or (), names or (), _split(licence) or (),
         electrospray_only,
-    )
+    )  # fmt: skip
 
 
-def _parts(text: str | None) -> list[str] | None:
+def _split(text: str | None) -> list[str] | None:
     if text is None:
         return None
-    return [each.strip() for each in text.split(",") if each.strip()]
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _tell(made: "Bundle") -> None:
-    counts = made.manifest["counts"]
+def _show_counts(bundle: "Bundle") -> None:
+    counts = bundle.manifest["counts"]
     say(
-        f"{plain(made.folder)}: {counts['spectra']:,} reference spectra of "
+        f"{plain(bundle.folder)}: {counts['spectra']:,} reference spectra of "
         f"{counts['molecules']:,} molecules, {counts['database']:,} molecules in all, "
-        f"{made.size / 1e6:.1f} MB"
+        f"{bundle.size / 1e6:.1f} MB"
     )
-    say_next("mzseek", "model", "info", made.folder)
+    say_next("mzseek", "model", "info", bundle.folder)
 
 
-def _write_records(opened: "Bundle") -> None:
-    from mzseek.io.text_tables import text_cell
-
-    table = opened.library.records
-    writer = csv.writer(sys.stdout, delimiter="\t", lineterminator="\n")
-    writer.writerow(table.column_names)
-    for row in table.to_pylist():
-        writer.writerow(text_cell(str(value)) for value in row.values())
-
-
-def _show(opened: "Bundle") -> None:
-    """The card, in tables."""
-    card = opened.card
-    library, database = card["library"], card["database"]
-    say(f"{plain(opened.folder)}: {opened.size / 1e6:.1f} MB, {plain(card['licence'])}")
+def _show_card(bundle: "Bundle") -> None:
+    card = bundle.card
+    library, database, prior = card["library"], card["database"], card.get("prior")
+    say(f"{plain(bundle.folder)}: {bundle.size / 1e6:.1f} MB, {plain(card['licence'])}")
     say(f"Channels: {plain(', '.join(card['channels']))}")
     say(f"They learned from: {plain(', '.join(card['learned_from']))}")
     for source in card["made_of"].get("spectra", ()):
@@ -338,87 +315,78 @@ def _show(opened: "Bundle") -> None:
         f"Library: {library['spectra']:,} spectra of {library['molecules']:,} molecules, at most "
         f"{library['most_peaks']} peaks each"
     )
-    for mode, own in library["modes"].items():
-        say(f"  {plain(mode)}: {own['spectra']:,} spectra, {own['molecules']:,} molecules")
-        say(f"    ions: {_listed(own['ions'])}")
-        say(f"    instruments: {_listed(own['instruments'])}")
+    for mode, of_mode in library["modes"].items():
+        say(f"  {plain(mode)}: {of_mode['spectra']:,} spectra, {of_mode['molecules']:,} molecules")
+        say(f"    ions: {_listed(of_mode['ions'])}")
+        say(f"    instruments: {_listed(of_mode['instruments'])}")
     say(f"  licences: {_listed(library['licences'])}")
     say(f"Bundled database: {database['molecules']:,} molecules: {_listed(database['sources'])}")
     say(
         f"  with a name: {database['named']:,}; with an identifier: "
         f"{database['identified']:,}, with a link to its page: {database['linked']:,}"
     )
-    _show_measured(card["measured"])
-    _show_prior(card.get("prior"))
-    for mode, own in card["in_database"].items():
-        if own is not None:
-            auc = ", ".join(f"{value:.2f} ({plain(size)})" for size, value in own["auc"].items())
+    if card["measured"]:
+        heads = [
+            f"{plain(mode)} ({measured['molecules']:,} molecules)"
+            for mode, measured in card["measured"].items()
+        ]
+        _show_measured("test fold, in %, with 95 % intervals", heads, [*card["measured"].values()])
+    else:
+        say("Nothing was measured: the data have no test fold.")
+    if prior is None:
+        say("Learned prior: none")
+    else:
+        weights = ", ".join(f"{mode} {weight:.2f}" for mode, weight in prior["weights"].items())
+        say(
+            "Learned prior: there, and in no number above; `mzseek annotate --prior learned` "
+            f"applies it. Its weight by ion mode: {plain(weights)}"
+        )
+        if prior["with"]:
+            pairs = [(mode, which) for mode in prior["with"] for which in ("without", "with")]
+            _show_measured(
+                "test fold without and with the prior, in %",
+                [f"{plain(mode)}, {which}" for mode, which in pairs],
+                [prior[which][mode] for mode, which in pairs],
+            )
+    for mode, fitted in card["in_database"].items():
+        if fitted is not None:
+            auc = ", ".join(f"{value:.2f} ({plain(size)})" for size, value in fitted["auc"].items())
             say(
                 f"Whether the molecule is in the database, {plain(mode)} mode, on molecules not "
-                f"fitted on: calibration error {100 * own['error']:.1f} %, AUC {auc}"
+                f"fitted on: calibration error {100 * fitted['error']:.1f} %, AUC {auc}"
             )
     say("Limits")
     for line in card["limits"]:
         say(f"- {plain(line)}")
 
 
-def _show_measured(measured: dict[str, Any]) -> None:
-    if not measured:
-        say("Nothing was measured: the data have no test fold.")
-        return
-    table = new_table(title="test fold, in %, with 95 % intervals", title_justify="left")
+def _show_measured(title: str, heads: list[str], columns: list[dict[str, Any]]) -> None:
+    """Print hit rates, prediction sets and calibration, one column for each ion mode."""
+    table = new_table(title=title, title_justify="left")
     table.add_column("")
-    for mode, own in measured.items():
-        table.add_column(f"{plain(mode)} ({own['molecules']:,} molecules)", justify="right")
-    rows = {f"HR@{k}": ("hit_rates", k) for k in ("1", "5", "20")}
-    rows |= {f"HR@{k}, spectra together": ("hit_rates_together", k) for k in ("1", "5", "20")}
-    for label, (name, k) in rows.items():
-        table.add_row(label, *(_interval(own[name][k]) for own in measured.values()))
+    for head in heads:
+        table.add_column(head, justify="right")
+    groups = {"": "hit_rates", ", spectra together": "hit_rates_together"}
+    for suffix, name in groups.items():
+        if name in columns[0]:
+            for k in ("1", "5", "20"):
+                table.add_row(f"HR@{k}{suffix}", *(_interval(column[name][k]) for column in columns))
     table.add_row(
-        "sets that are to hold 90 %",
-        *(_interval(own["sets"]["covered"]) for own in measured.values()),
+        "sets that are to hold 90 %", *(_interval(column["sets"]["covered"]) for column in columns)
     )
-    table.add_row("their size", *(f"{own['sets']['size']:.1f}" for own in measured.values()))
+    table.add_row("their size", *(f"{column['sets']['size']:.1f}" for column in columns))
     table.add_row(
-        "calibration error", *(f"{100 * own['calibration_error']:.1f}" for own in measured.values())
+        "calibration error", *(f"{100 * column['calibration_error']:.1f}" for column in columns)
     )
-    show(table)
-
-
-def _show_prior(prior: dict[str, Any] | None) -> None:
-    """What the learned prior counts, and what it changes."""
-    if prior is None:
-        say("Learned prior: none")
-        return
-    weights = ", ".join(f"{mode} {weight:.2f}" for mode, weight in prior["weights"].items())
-    say(
-        "Learned prior: there, and in no number above; `mzseek annotate --prior learned` counts it "
-        f"in. Its weight by ion mode: {plain(weights)}"
-    )
-    if not prior["with"]:
-        return
-    table = new_table(title="test fold without and with the prior, in %", title_justify="left")
-    table.add_column("")
-    for mode in prior["with"]:
-        for which in ("without", "with"):
-            table.add_column(f"{plain(mode)}, {which}", justify="right")
-    pairs = [prior[which][mode] for mode in prior["with"] for which in ("without", "with")]
-    for k in ("1", "5", "20"):
-        table.add_row(f"HR@{k}", *(_interval(own["hit_rates"][k]) for own in pairs))
-    table.add_row(
-        "sets that are to hold 90 %", *(_interval(own["sets"]["covered"]) for own in pairs)
-    )
-    table.add_row("their size", *(f"{own['sets']['size']:.1f}" for own in pairs))
-    table.add_row("calibration error", *(f"{100 * own['calibration_error']:.1f}" for own in pairs))
     show(table)
 
 
 def _interval(value: list[float]) -> str:
-    mean, low, high = (100 * each for each in value)
+    mean, low, high = (100 * bound for bound in value)
     return f"{mean:.1f} ({low:.1f}…{high:.1f})"
 
 
-def _listed(counts: dict[str, int], most: int = 12) -> str:
-    shown = [f"{name} {number:,}" for name, number in list(counts.items())[:most]]
-    more = len(counts) - most
+def _listed(counts: dict[str, int], limit: int = 12) -> str:
+    shown = [f"{name} {number:,}" for name, number in list(counts.items())[:limit]]
+    more = len(counts) - limit
     return plain(", ".join(shown) + (f" and {more} more" if more > 0 else ""))

@@ -1,28 +1,34 @@
 """``mzseek negatives``."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mzseek.cli.early import early, look_for_database, look_for_prepared
-from mzseek.cli.options import Address, AsJson, EngineName, Jobs, either
+from mzseek.cli.options import (
+    Address,
+    AsJson,
+    By,
+    DatabaseOption,
+    EngineName,
+    Jobs,
+    Ppm,
+    PreparedFolder,
+)
 from mzseek.cli.output import print_json, say, say_next, watched
 from mzseek.core.registry import EQUAL_IN, MINED
 
 
-@early(data=look_for_prepared, database=look_for_database)
 def negatives(
-    data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
-    database: Annotated[Path, typer.Option(help="Folder that `mzseek database build` has made.")],
-    by: Annotated[str, typer.Option(help=f"Candidates of equal {either(EQUAL_IN)}.")] = EQUAL_IN[0],
+    data: PreparedFolder,
+    database: DatabaseOption,
+    by: By = EQUAL_IN[0],
     keep: Annotated[
         int, typer.Option(min=2, help="Length of a list at the most, the truth included.")
     ] = 256,
     kind: Annotated[
         str, typer.Option(help=f"{MINED[0]} (most alike by Tanimoto) or {MINED[1]}.")
     ] = MINED[0],
-    ppm: Annotated[float, typer.Option(min=0.0, help="For --by mass.")] = 10.0,
+    ppm: Ppm = 10.0,
     seed: Annotated[int, typer.Option(help="For --kind random.")] = 0,
     jobs: Jobs = None,
     engine: EngineName = "local",

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mzseek.cli.early import early, look_at_fingerprint, look_for_file
-from mzseek.cli.options import AsJson, Fingerprint, Jobs
+from mzseek.cli.options import EXISTS, AsJson, Fingerprint, Jobs, Out, refuse_file
 from mzseek.cli.output import counted, plain, print_json, say, show_rejects, watched
 from mzseek.core.errors import DatasetError
 
@@ -14,13 +13,13 @@ if TYPE_CHECKING:
     from mzseek.datasets.prepared import Prepared
 
 
-@early(fingerprint=look_at_fingerprint, spectra=look_for_file)
 def prepare(
     spectra: Annotated[
         Path,
         typer.Argument(help="Table in MassSpecGym's columns, or .gz; or a folder with its lists."),
+        EXISTS,
     ],
-    out: Annotated[Path, typer.Option(help="Folder to make.")],
+    out: Out,
     candidates_mass: Annotated[
         Path | None, typer.Option(help="JSON of candidates of equal mass, or .gz.")
     ] = None,
@@ -51,7 +50,7 @@ def prepare(
         settings[name] = Path(file)
     chosen = {name: path for name, path in settings.items() if path is not None}
     for path in chosen.values():
-        look_for_file(path)
+        refuse_file(str(path))
     from mzseek.datasets.files import find_dataset
     from mzseek.datasets.prepare import PrepareOptions
     from mzseek.datasets.prepare import prepare as prepare_dataset

@@ -5,20 +5,19 @@ from typing import Annotated
 
 import typer
 
-from mzseek.cli.early import early, look_for_run
-from mzseek.cli.options import AsJson, Fold, Identity, TieRule
+from mzseek.cli.options import IS_RUN, AsJson, Fold, Identity, MovedData, Out, TieRule
 from mzseek.cli.output import plain, print_json, say, show_tradeoff, watched
 from mzseek.core.errors import require
 from mzseek.core.registry import FOLDS, IDENTITIES, TIES
 
 
-@early(runs=look_for_run)
 def report(
     runs: Annotated[
         list[Path],
         typer.Argument(help="Run folders that `mzseek train` has made, of one data set."),
+        IS_RUN,
     ],
-    out: Annotated[Path, typer.Option(help="Folder to make.")],
+    out: Out,
     fold: Fold = FOLDS[-1],
     candidates: Annotated[
         str | None,
@@ -33,9 +32,7 @@ def report(
             "spectra."
         ),
     ] = True,
-    data: Annotated[
-        Path | None, typer.Option(help="The prepared folder, if it has been moved.")
-    ] = None,
+    data: MovedData = None,
     as_json: AsJson = False,
 ) -> None:
     """Pages about runs: the trade-off, calibration, how training went, and the data.

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mzseek.cli.early import early, look_for_prepared, look_for_run
 from mzseek.cli.errors import can_go_on
-from mzseek.cli.options import AsJson, number, options_of
+from mzseek.cli.options import IS_RUN, AsJson, PreparedFolder, number, options_of
 from mzseek.cli.output import plain, print_json, say, say_next, watched
 from mzseek.core.errors import require
 from mzseek.losses import LOSSES
@@ -47,10 +46,9 @@ def _show_options(wanted: bool) -> None:
     raise typer.Exit
 
 
-@early(data=look_for_prepared, start_from=look_for_run)
-@options_of(Options, _FIELDS)
+@options_of(Options, _FIELDS, start_from=IS_RUN)
 def train(
-    data: Annotated[Path, typer.Argument(help="Folder that `mzseek prepare` has made.")],
+    data: PreparedFolder,
     loss: Annotated[str, typer.Option(help=" ".join(LOSSES))],
     out: Annotated[Path, typer.Option(help="Run folder to make.")],
     model: Annotated[
