@@ -11,8 +11,8 @@ from mzseek.core.registry import check_name
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision.advice import METRICS
 from mzseek.decision.decide import decompose_under
-from mzseek.decision.distributions import Distribution
-from mzseek.decision.utilities import Within, expected
+from mzseek.decision.distributions import Distribution, expected
+from mzseek.decision.utilities import Within
 from mzseek.evaluation.posterior_report import list_distribution
 from mzseek.evaluation.posteriors import Calibrated, Posterior, scores_at
 from mzseek.evaluation.scored import best_step, name_of, predictions_of, predicts_fingerprint

@@ -8,8 +8,8 @@ from mzseek.chem.adducts import known_adducts
 from mzseek.cli.app import COMMANDS, loaded
 from mzseek.database.formats import FORMATS as MOLECULE_FORMATS
 from mzseek.decision import UTILITIES
-from mzseek.decision.advice import GOALS
 from mzseek.decision.advice import METRICS as GOAL_METRICS
+from mzseek.decision.utilities import GOALS
 from mzseek.evidence.registry import CHANNELS
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS, SCORERS

@@ -53,7 +53,7 @@ def test_prepare(mzseek, small: Path, tmp_path: Path) -> None:
     status, out, _ = mzseek(*arguments, "--out", tmp_path / "p")
     assert status == 0
     assert "1 spectrum (train 1, val 0, test 0) of 1 molecule," in out
-    assert "Set aside: 1" in out
+    assert "Skipped: 1" in out
     assert "has no peaks" in out
     status, out, _ = mzseek(*arguments, "--out", tmp_path / "p")
     assert "is up to date" in out

@@ -5,8 +5,7 @@ import pytest
 
 from mzseek.chem.fingerprinting import FINGERPRINTS
 from mzseek.cli.app import COMMANDS
-from mzseek.decision.advice import GOALS
-from mzseek.decision.utilities import BAND_SIMILARITIES
+from mzseek.decision.utilities import BAND_SIMILARITIES, GOALS
 from mzseek.losses import LOSSES
 from mzseek.training.options import MODELS
 

@@ -10,13 +10,14 @@ import pytest
 
 from mzseek.bundle import Bundle
 from mzseek.chem.fingerprinting import fingerprint_kind
-from mzseek.cli import early
+from mzseek.cli import options
 from mzseek.cli.app import COMMANDS, loaded
 from mzseek.core.errors import MzseekError
 from mzseek.database import Database
 from mzseek.datasets.files import find_dataset
 from mzseek.datasets.prepared import Prepared
 from mzseek.io import open_source
+from mzseek.library import Library
 from mzseek.runs.run import Run
 
 HEAVY = {
@@ -168,18 +169,19 @@ def reason(action, *arguments: object) -> str:
     return f"{type(caught.value).__name__}: {caught.value}"
 
 
-def test_what_is_refused_early_is_refused_in_the_words_of_the_rooms(tmp_path: Path) -> None:
+def test_checks_of_arguments_refuse_in_the_words_of_the_library(tmp_path: Path) -> None:
     absent, file = tmp_path / "absent", tmp_path / "file"
     file.write_text("x")
     for path in (absent, tmp_path):
-        assert reason(early.look_for_run, path) == reason(Run.open, path)
-        assert reason(early.look_for_prepared, path) == reason(Prepared.open, path)
-        assert reason(early.look_for_database, path) == reason(Database.open, path)
-        assert reason(early.look_for_bundle, path) == reason(Bundle.open, path)
+        assert reason(options.IS_RUN.refuse, path) == reason(Run.open, path)
+        assert reason(options.IS_PREPARED.refuse, path) == reason(Prepared.open, path)
+        assert reason(options.IS_DATABASE.refuse, path) == reason(Database.open, path)
+        assert reason(options.IS_LIBRARY.refuse, path) == reason(Library.open, path)
+        assert reason(options.IS_BUNDLE.refuse, path) == reason(Bundle.open, path)
     for path in (absent, file):
-        assert reason(early.look_for_folder, path) == reason(find_dataset, path)
-    assert reason(early.look_for_file, absent) == reason(open_source, absent)
-    assert reason(early.look_at_fingerprint, "ecfp") == reason(fingerprint_kind, "ecfp")
+        assert reason(options.IS_FOLDER.refuse, path) == reason(find_dataset, path)
+    assert reason(options.EXISTS.refuse, absent) == reason(open_source, absent)
+    assert reason(options.IS_FINGERPRINT.refuse, "ecfp") == reason(fingerprint_kind, "ecfp")
 
 
 def test_the_list_of_commands_has_the_first_line_of_each() -> None:

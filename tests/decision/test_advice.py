@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from mzseek.core.errors import DecisionError
 from mzseek.decision import bound_hit_under_similarity, bound_similarity_under_hit
-from mzseek.decision.advice import GOALS, advise, band_row, compares
+from mzseek.decision.advice import advise, band_row, compares
+from mzseek.decision.utilities import GOALS
 from mzseek.losses import LOSSES
 from mzseek.metrics import METRICS
 

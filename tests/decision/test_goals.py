@@ -1,5 +1,5 @@
-from mzseek.decision.advice import GOALS, METRICS
-from mzseek.decision.utilities import UTILITIES
+from mzseek.decision.advice import METRICS
+from mzseek.decision.utilities import GOALS, UTILITIES
 from mzseek.losses import LOSSES
 
 

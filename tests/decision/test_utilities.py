@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 
 from mzseek.core.errors import DecisionError
 from mzseek.decision import UTILITIES, distribution, expected_utility, utility_named
-from mzseek.decision.utilities import expected_of_candidates
+from mzseek.decision.distributions import expected_of_candidates
 
 from .conftest import FORMS, SIMILARITIES, candidate_sets, every, expected_by_hand, unhurried
 from .conftest import UTILITIES as NAMES

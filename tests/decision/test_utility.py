@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from mzseek.decision.distributions import distribution
-from mzseek.decision.utilities import UTILITIES, expected, expected_of_candidates
+from mzseek.decision.distributions import distribution, expected, expected_of_candidates
+from mzseek.decision.utilities import UTILITIES
 
 ROWS = np.array([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]])
 KNOWN = distribution(ROWS, [0.4, 0.3, 0.1, 0.2])

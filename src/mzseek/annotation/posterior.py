@@ -24,8 +24,7 @@ from mzseek.annotation.references import (
 )
 from mzseek.annotation.scoring import Scored
 from mzseek.decision import UTILITIES, distribution, prediction_sets
-from mzseek.decision.distributions import row_keys
-from mzseek.decision.utilities import expected_of_candidates
+from mzseek.decision.distributions import expected_of_candidates, row_keys
 
 Floats = npt.NDArray[np.float64]
 # What a channel rests on: the spectrum itself, other spectra, or neither. Others are evidence.

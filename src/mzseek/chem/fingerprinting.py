@@ -35,7 +35,7 @@ FINGERPRINTS: "LazyRegistry[Fingerprint]" = LazyRegistry(
         "morgan2-maccs": f"{_HERE}:MORGAN2_MACCS",
     }
 )
-OF_THE_PAPER = ("morgan2", "morgan4", "morgan6", "morgan8", "rdkit", "map4")
+
 
 # How often the bits of a kind have changed, from 1. The second MAP4 is the published one; the
 # second Morgan fingerprints of large radii do not depend on the order of atoms.

@@ -1,8 +1,8 @@
 """Arguments and options that several commands share.
 
 A parameter type may carry a check. `CheckedCommand` applies it to the words as they are written,
-before typer converts them and before a command imports its libraries: a missing folder is refused at
-once, with the message that the library itself would give.
+before typer converts them and before a command imports its libraries: a missing folder is refused
+at once, with the message that the library itself would give.
 """
 
 import inspect

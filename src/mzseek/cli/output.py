@@ -227,7 +227,7 @@ def _check_row(level: str, name: str, findings: "list[Finding]") -> tuple[str, s
 def show_rejects(
     rejects: "Iterable[tuple[str, str]] | SkippedGroups", listed_in: Path | str | None = None
 ) -> None:
-    """Records set aside, by kind, each with an example."""
+    """Print skipped records by kind, each with an example."""
     from mzseek.io.skipped import SkippedGroups
 
     if isinstance(rejects, SkippedGroups):
@@ -238,7 +238,7 @@ def show_rejects(
             groups(where, reason)
     if not groups.total:
         return
-    say(f"[yellow]Set aside: {groups.total:,}[/yellow]")
+    say(f"[yellow]Skipped: {groups.total:,}[/yellow]")
     kinds = groups.by_count()
     for group in kinds[:_SHOWN_KINDS]:
         place = group.where if len(group.where) <= 60 else "…" + group.where[-59:]

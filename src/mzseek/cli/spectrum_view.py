@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -119,7 +119,7 @@ def peak_plot(
         for cell, style in zip(cells[row], styles[row], strict=True):
             line.append(cell, style or None)
         lines.append(line)
-    _, corner, level, tick, arrow = glyphs[1]
+    corner, level, tick, arrow = tuple(glyphs[1][1:])
     axis, numbers = [level] * columns, [" "] * (columns + _GUTTER + 1)
     for value in ticks(low, high, columns // 9):
         column, text = int(column_of(value)), f"{value:g}"

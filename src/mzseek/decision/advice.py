@@ -5,17 +5,8 @@ from dataclasses import dataclass
 from mzseek.core.errors import DecisionError
 from mzseek.core.registry import check_name
 from mzseek.decision.bounds import bound_hit_under_similarity, bound_similarity_under_hit
-from mzseek.decision.utilities import BAND_SIMILARITIES, UTILITIES
+from mzseek.decision.utilities import BAND_SIMILARITIES, GOALS, UTILITIES
 
-# What a goal is decoded for, and the loss of the paper that stands for it. Of the listwise losses,
-# Emb-Cos ranks best in the paper's main table and in our own.
-GOALS = {
-    "hit": "emb-cos",
-    "tanimoto": "iou",
-    "cosine": "cosine",
-    "bits": "bce",
-}
-SIMILARITY_GOALS = tuple(goal for goal in GOALS if goal in BAND_SIMILARITIES)
 # The metric of a goal, in the words of the losses' registry.
 METRICS = {
     "hit": "hit_rate@1",

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from mzseek.core.errors import DecisionError
 from mzseek.decision.bands import band_of, check_similarity
 from mzseek.decision.decide import check_within, regret
-from mzseek.decision.distributions import Distribution, Floats, distribution
-from mzseek.decision.utilities import Within, expected_of_candidates
+from mzseek.decision.distributions import Distribution, Floats, distribution, expected_of_candidates
+from mzseek.decision.utilities import Within
 
 
 def bound_hit_under_similarity(

@@ -8,15 +8,14 @@ import numpy.typing as npt
 
 from mzseek.core.errors import DecisionError
 from mzseek.core.registry import check_name
-from mzseek.decision.distributions import Distribution, distribution
-from mzseek.decision.utilities import (
-    WITHIN,
-    Within,
+from mzseek.decision.distributions import (
+    Distribution,
     checked_prediction,
+    distribution,
     expected,
     expected_of_candidates,
-    utility_named,
 )
+from mzseek.decision.utilities import WITHIN, Within, utility_named
 from mzseek.similarity import checked_rows
 
 

@@ -7,8 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.decision.distributions import Distribution, Floats, Ints
-from mzseek.decision.utilities import expected, expected_of_candidates
+from mzseek.decision.distributions import (
+    Distribution,
+    Floats,
+    Ints,
+    expected,
+    expected_of_candidates,
+)
 from mzseek.similarity import bit_agreement_of, cosine_of, f1_of, tanimoto_of
 
 

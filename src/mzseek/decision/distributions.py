@@ -1,4 +1,4 @@
-"""Candidates with their probabilities, in the form that decisions are made from."""
+"""Distributions over fingerprints, and expected utilities under them."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +10,7 @@ from scipy.sparse import csr_array, issparse
 
 from mzseek.core.errors import DecisionError, SimilarityError
 from mzseek.core.ragged import gather_indices, pointers
+from mzseek.decision.utilities import utility_named
 from mzseek.similarity import checked_rows
 
 Floats = npt.NDArray[np.float64]
@@ -251,3 +252,64 @@ def _check_equal(indptr: Ints, indices: Ints, twin: Ints) -> None:
         other = indices[indptr[twin[row]] : indptr[twin[row] + 1]]
         if not np.array_equal(mine, other):  # pragma: no cover - one in 10^19 pairs
             raise DecisionError("two different fingerprints have the same key; reorder the bits")
+
+
+def expected_utility(
+    utility: str, prediction: Any, fingerprints: Any, probabilities: npt.ArrayLike
+) -> float:
+    """Expected utility of a prediction: ``Σ U(prediction, y) p(y)``.
+
+    Parameters
+    ----------
+    utility : str
+        "hit", "bits", "tanimoto", "cosine" or "f1".
+    prediction : 0/1 array or CSR of one row, shape (bits,)
+        Any fingerprint, a candidate or not.
+    fingerprints : 0/1 array or CSR, shape (candidates, bits)
+    probabilities : array, shape (candidates,)
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> candidates = [[1, 1, 0], [0, 1, 1]]
+    >>> round(expected_utility("tanimoto", [0, 1, 0], candidates, [0.5, 0.5]), 3)
+    0.5
+    """
+    candidates = distribution(fingerprints, probabilities)
+    return expected(utility, checked_prediction(prediction, candidates.width), candidates)
+
+
+def expected(utility: str, bits: npt.NDArray[np.uint8], candidates: Distribution) -> float:
+    """`expected_utility` of a 0/1 array under a checked distribution."""
+    common = candidates.sums_over_bits(bits.astype(np.float64))
+    values = utility_named(utility).of(
+        common, float(bits.sum()), candidates.sizes, candidates.width
+    )
+    return float(values @ candidates.probabilities)
+
+
+def expected_of_candidates(utility: str, candidates: Distribution) -> Floats:
+    """Expected utility of deciding for each of the distinct candidates."""
+    rules = utility_named(utility).rules
+    if rules.of_candidates is not None:
+        return rules.of_candidates(candidates)
+    p, sizes = candidates.probabilities, candidates.sizes
+    utilities = rules.of(candidates.overlaps, sizes[:, None], sizes[None, :], candidates.width)
+    # Not `@`: the order in which a matrix product adds depends on the number of threads.
+    return np.asarray(np.einsum("ij,j->i", utilities, p))
+
+
+def checked_prediction(prediction: Any, width: int) -> npt.NDArray[np.uint8]:
+    """A prediction as a 0/1 array of the right length."""
+    _, indices, own_width = binary_rows(prediction)
+    rows = np.shape(prediction)[0] if np.ndim(prediction) == 2 else 1
+    if own_width != width or rows != 1:
+        raise DecisionError(
+            f"prediction has shape {np.shape(prediction)}, expected one row of {width} bits"
+        )
+    bits = np.zeros(width, np.uint8)
+    bits[indices] = 1
+    return bits

@@ -34,7 +34,7 @@ from mzseek.decision.conformal import (
     risk_coverage,
 )
 from mzseek.decision.decide import Decision, Decomposition, bayes_decision, decompose, regret, top_k
-from mzseek.decision.distributions import Distribution, distribution
+from mzseek.decision.distributions import Distribution, distribution, expected_utility
 from mzseek.decision.pooling import (
     Combination,
     Pooled,
@@ -43,14 +43,7 @@ from mzseek.decision.pooling import (
     fit_pooling,
     pool_scores,
 )
-from mzseek.decision.utilities import (
-    BAND_SIMILARITIES,
-    UTILITIES,
-    WITHIN,
-    Utility,
-    expected_utility,
-    utility_named,
-)
+from mzseek.decision.utilities import BAND_SIMILARITIES, UTILITIES, WITHIN, Utility, utility_named
 
 __all__ = [
     "BAND_SIMILARITIES",

@@ -13,9 +13,8 @@ from mzseek.core.ragged import Ragged, pointers
 from mzseek.core.tables import Table, Tabular
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import Reliability, reliability
-from mzseek.decision.advice import GOALS
-from mzseek.decision.distributions import Distribution, merged
-from mzseek.decision.utilities import UTILITIES, WITHIN, Within, expected_of_candidates
+from mzseek.decision.distributions import Distribution, expected_of_candidates, merged
+from mzseek.decision.utilities import GOALS, UTILITIES, WITHIN, Within
 from mzseek.evaluation.posteriors import (
     Abstention,
     Calibrated,

@@ -12,8 +12,8 @@ from mzseek.core.errors import RunError
 from mzseek.core.registry import check_name
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision.bounds import bounds_under
-from mzseek.decision.distributions import Distribution
-from mzseek.decision.utilities import BAND_SIMILARITIES, expected_of_candidates
+from mzseek.decision.distributions import Distribution, expected_of_candidates
+from mzseek.decision.utilities import BAND_SIMILARITIES
 from mzseek.evaluation.posterior_report import distributions, engine_for, in_parts, opened
 from mzseek.evaluation.posteriors import Posterior, calibrate
 from mzseek.evaluation.scored import Scoring

@@ -6,17 +6,18 @@ import pytest
 
 from mzseek.chem.fingerprinting import (
     FINGERPRINTS,
-    OF_THE_PAPER,
     check_version,
     fingerprint_kind,
     kept_version,
 )
 from mzseek.core.errors import MoleculeError
+from mzseek.core.registry import FINGERPRINT_NAMES, PAPER_FINGERPRINTS
 
 
 def test_every_name_is_that_of_its_kind() -> None:
     assert {name: kind.name for name, kind in FINGERPRINTS.items()} == {n: n for n in FINGERPRINTS}
-    assert set(OF_THE_PAPER) < set(FINGERPRINTS)
+    assert tuple(FINGERPRINTS) == FINGERPRINT_NAMES
+    assert set(PAPER_FINGERPRINTS) < set(FINGERPRINTS)
 
 
 def test_a_kind_is_made_once() -> None:

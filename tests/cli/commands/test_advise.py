@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.chem.fingerprinting import OF_THE_PAPER
+from mzseek.core.registry import PAPER_FINGERPRINTS
 from mzseek.datasets.bands import set_bands
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import first_places
-from mzseek.decision.advice import GOALS
 from mzseek.decision.advice import advise as ask
+from mzseek.decision.utilities import GOALS
 from mzseek.evaluation.posteriors import calibrate
 from mzseek.evaluation.scored import Scoring
 from mzseek.runs.run import Run
@@ -94,7 +94,7 @@ def test_the_commands_that_are_told_can_be_run_one_after_the_other(
 def test_the_six_of_the_paper_are_compared_by_default(mzseek, small: Prepared) -> None:
     _, text, _ = mzseek("advise", small.folder, "--lists", 2, "--jobs", 1, "--json")
     facts = json.loads(text)
-    assert {row["fingerprint"] for row in facts["rows"]} == set(OF_THE_PAPER)
+    assert {row["fingerprint"] for row in facts["rows"]} == set(PAPER_FINGERPRINTS)
     assert facts["lists"] == 2
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.chem.fingerprinting import OF_THE_PAPER
 from mzseek.cli.commands.bands import _with_twins
+from mzseek.core.registry import PAPER_FINGERPRINTS
 from mzseek.datasets.bands import set_bands
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import BAND_SIMILARITIES, Bands
@@ -70,7 +70,7 @@ def test_a_cosine_beside_one_by_rounding_is_that_of_twins() -> None:
 def test_the_six_of_the_paper_are_asked_for_at_once(mzseek, small: Prepared) -> None:
     arguments = ("--fingerprint", "paper", "--fingerprint", "maccs", "--lists", 2, "--jobs", 1)
     _, text, _ = mzseek("bands", small.folder, *arguments, "--json")
-    assert list(json.loads(text)["medians"]) == [*OF_THE_PAPER, "maccs"]
+    assert list(json.loads(text)["medians"]) == [*PAPER_FINGERPRINTS, "maccs"]
 
 
 @pytest.mark.parametrize("flags", [[], ["--json"]], ids=["table", "json"])

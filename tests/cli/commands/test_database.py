@@ -24,7 +24,7 @@ def test_build_says_what_it_has_made(mzseek, molecules: Path, tmp_path: Path) ->
     assert "store: 6 molecules of 8 records, morgan2, " in out
     assert "1 records were of molecules that were there already" in out
     assert "molecules.csv" in out
-    assert "Set aside: 1" in out
+    assert "Skipped: 1" in out
     assert "not valid SMILES" in out
     assert names(tmp_path) == ["molecules.csv", "store"]
 
@@ -80,7 +80,7 @@ def test_adding_nothing_good_keeps_what_is_there(mzseek, store: Path, tmp_path: 
     assert status == 0
     assert "0 new molecules" in out
     assert "6 molecules of 9 records" in out
-    assert "Set aside: 2" in out  # one of them when it was built
+    assert "Skipped: 2" in out  # one of them when it was built
     assert len(Database.open(store)) == 6
 
 

@@ -101,7 +101,7 @@ def test_several_masses_and_several_adducts_say_what_they_answer(search) -> None
     assert sorted(answers) == [
         ("1", "46.0419", "CCO"), ("1", "46.0419", "COC"), ("3", "194.0804", CAFFEINE),
     ]  # fmt: skip
-    assert err == "mzseek: 1 of 3 questions found nothing\n"
+    assert err == "mzseek: 1 of 3 queries found nothing\n"
     rows, err = search(
         "--precursor", 217.0696, "--precursor", 195.0877, "--adduct", "[M+H]+", "--adduct", "M+Na"
     )
@@ -116,7 +116,7 @@ def test_masses_of_a_file_and_a_bad_line_never_stops_the_others(search, tmp_path
     assert [(row["query"], row["adduct"], row["smiles"]) for row in rows] == [
         ("coffee", "[M+H]+", CAFFEINE), ("'=cmd|x", "[M+Na]+", CAFFEINE),
     ]  # fmt: skip
-    assert err.startswith(f"mzseek: {tmp_path / 'm.csv'}: set aside 2: line 3: 'heavy' is no posit")
+    assert err.startswith(f"mzseek: {tmp_path / 'm.csv'}: skipped 2: line 3: 'heavy' is no posit")
     assert err.count("\n") == 1
 
 

@@ -35,7 +35,7 @@ def test_it_says_what_is_in_the_file(mzseek) -> None:
     status, out, err = mzseek("show", QUERIES)
     assert (status, err) == (0, "")
     text = " ".join(out.split())
-    assert "MGF 9 spectra, nothing set aside" in text
+    assert "MGF 9 spectra, nothing skipped" in text
     assert "MS level MS2 (all) ion mode positive (all) adducts [M+H]+ (all)" in text
     assert "precursor m/z 152.0706 to 609.2807 peaks a spectrum median 8, 3 to 14" in text
     assert "retention time not given collision energy 30 (4), 45 (3), 20 (2)" in text
@@ -62,7 +62,7 @@ def test_contradictions_and_times_without_a_unit_are_pointed_out(mzseek, tmp_pat
 def test_records_are_those_read_and_those_set_aside_by_reason(mzseek, mixed: Path) -> None:
     status, out, _ = mzseek("show", mixed)
     assert status == 0
-    assert "8 records: 3 spectra read, 5 set aside" in out
+    assert "8 records: 3 spectra read, 5 skipped" in out
     assert f"4 × {SURVEY}\n" in out
     assert "1 × PEPMASS 'x' is not a number\n" in out
     assert "mixed.mgf: record 4 (line 22)" in out
@@ -153,7 +153,7 @@ def test_every_format_folder_and_zip(mzseek, tmp_path: Path) -> None:
         status, out, _ = mzseek("show", path)
         assert status == 0
         assert "1 file of MSP, 1 file of MGF" in out
-        assert "2 spectra, nothing set aside" in out
+        assert "2 spectra, nothing skipped" in out
 
 
 def test_without_structures_it_says_so_and_how_to_annotate(mzseek, mixed: Path) -> None:

@@ -22,8 +22,8 @@ def bands(
     fingerprint: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"{' '.join(FINGERPRINT_NAMES)}; several times for several, or `paper` for the six "
-            "of the paper. By default the prepared one."
+            help=f"{' '.join(FINGERPRINT_NAMES)}; several times for several, or `paper` for the "
+            "six of the paper. By default the prepared one."
         ),
     ] = None,
     similarity: Annotated[str, typer.Option(help=" ".join(BAND_SIMILARITIES))] = "tanimoto",

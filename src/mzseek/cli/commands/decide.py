@@ -49,7 +49,7 @@ def decide(
     from mzseek.decision import BAND_SIMILARITIES, UTILITIES, distribution
     from mzseek.decision.bounds import bounds_under
     from mzseek.decision.decide import decide as decide_under
-    from mzseek.decision.utilities import expected
+    from mzseek.decision.distributions import expected
 
     scored = read_scored_table(table, fingerprint, temperature)
     names, candidates = scored.names, distribution(scored.rows, scored.probabilities)

@@ -154,7 +154,7 @@ def evaluate(
         if table:  # a path that cannot be written to is refused before the work
             stack.enter_context(sole_writer(table, "writing a table"))
             partial = stack.enter_context(atomic_file(table))
-        source = {"data": data, "progress": stack.enter_context(watched())}
+        source: dict[str, Any] = {"data": data, "progress": stack.enter_context(watched())}
         single, pooled = _scores(opened, how, decode, together is not None, source)
         against: _Both | None = None
         if control_run:  # a run without a fingerprint is scored as it was trained
@@ -256,7 +256,9 @@ def _to_dict(scores: _Both, against: _Both | None, distance: Any) -> dict[str, A
 
 def _show(scores: _Both, heads: list[str], against: _Both | None, prior: str) -> None:
     """Print all that was computed; ``heads`` are the labels of the run and of the control."""
-    for own, other, unit in zip(scores, against or (None, None), ("spectra", "molecules"), strict=True):
+    for own, other, unit in zip(
+        scores, against or (None, None), ("spectra", "molecules"), strict=True
+    ):
         if own is None:
             return
         columns = [(heads[0], own.values.intervals(), "")]
@@ -340,8 +342,8 @@ def show_beliefs(
 ) -> None:
     """Print decoded values beside the control's, calibration, prediction sets and abstention.
 
-    ``other`` is the control's report and ``others`` its label; ``unit`` is what is counted: spectra,
-    or molecules where their spectra were pooled.
+    ``other`` is the control's report and ``others`` its label; ``unit`` is what is counted:
+    spectra, or molecules where their spectra were pooled.
     """
     from mzseek.decision import FULL_BIN, UTILITIES
     from mzseek.decision.utilities import SIMILARITY_GOALS

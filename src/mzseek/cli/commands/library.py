@@ -93,9 +93,7 @@ def check(store: Store) -> None:
 @library_app.command("search")
 def search(
     store: Store,
-    spectra: Annotated[
-        list[Path], typer.Argument(help="Files of spectra to search for."), EXISTS
-    ],
+    spectra: Annotated[list[Path], typer.Argument(help="Files of spectra to search for."), EXISTS],
     kind: Annotated[
         str, typer.Option(help="cosine, modified (cosine), entropy, or analog.")
     ] = "cosine",
@@ -129,8 +127,8 @@ def search(
     _write(found)
     if rejects.total:
         first = rejects.by_count()[0]
-        aside = counted(rejects.total, "record was", "records were")
-        print(f"{aside} set aside, first {first.where}: {first.reason}", file=sys.stderr)
+        skipped = counted(rejects.total, "record was", "records were")
+        print(f"{skipped} skipped, first {first.where}: {first.reason}", file=sys.stderr)
 
 
 def _write(found: "Matches") -> None:

@@ -370,7 +370,9 @@ def _show_measured(title: str, heads: list[str], columns: list[dict[str, Any]]) 
     for suffix, name in groups.items():
         if name in columns[0]:
             for k in ("1", "5", "20"):
-                table.add_row(f"HR@{k}{suffix}", *(_interval(column[name][k]) for column in columns))
+                table.add_row(
+                    f"HR@{k}{suffix}", *(_interval(column[name][k]) for column in columns)
+                )
     table.add_row(
         "sets that are to hold 90 %", *(_interval(column["sets"]["covered"]) for column in columns)
     )

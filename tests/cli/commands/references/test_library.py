@@ -43,7 +43,7 @@ def store(mzseek, source: Path, tmp_path: Path) -> Path:
     status, text, err = mzseek("library", "build", source, "--out", out)
     assert (status, err) == (0, "")
     assert "store: 2 spectra of 2 molecules, 5 peaks" in text
-    assert "Set aside: 1" in text
+    assert "Skipped: 1" in text
     assert "has no structure" in text
     return out
 
@@ -110,4 +110,4 @@ def test_what_was_set_aside_of_the_queries_is_told(mzseek, store: Path, tmp_path
     status, text, err = mzseek("library", "search", store, queries)
     assert status == 0
     assert "\ngood\t1\t" in text
-    assert "1 record was set aside, first" in err
+    assert "1 record was skipped, first" in err
