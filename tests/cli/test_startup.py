@@ -59,7 +59,7 @@ REFUSED = [
     "database search nowhere",
     "negatives nowhere --database nowhere",
     "fit nowhere --channels fragments --out x",
-    "fit . --channels nothing --out x",
+    "model build a-file --channels nothing --out x",
     "bands nowhere",
     "bands nowhere --fingerprint ecfp",
     "advise nowhere",
