@@ -231,14 +231,14 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("precursor, transformer", "from mzseek.models.configs import linear"),
         ("        blind.ENCODER,", "        linear.ENCODER,"),
     )  # fmt: skip
-    add_file(copy, "chem/fingerprinting/elements.py", FINGERPRINT)
+    add_file(copy, "chem/fingerprint_elements.py", FINGERPRINT)
     lines = (
-        '        "elements32": "mzseek.chem.fingerprinting.elements:LIGHT",\n'
-        '        "elements128": "mzseek.chem.fingerprinting.elements:ALL",'
+        '        "elements32": "mzseek.chem.fingerprint_elements:LIGHT",\n'
+        '        "elements128": "mzseek.chem.fingerprint_elements:ALL",'
     )
     add_lines(
-        copy, "chem/fingerprinting/registry.py",
-        ('        "maccs": f"{_HERE}:MACCS_KEYS",', lines),
+        copy, "chem/fingerprinting.py",
+        ('        "maccs": f"{_KINDS}:MACCS_KEYS",', lines),
     )  # fmt: skip
     add_file(copy, "spectra/formats/lines.py", SPECTRUM_FORMAT)
     add_lines(

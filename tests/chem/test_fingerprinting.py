@@ -1,4 +1,6 @@
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +9,12 @@ from rdkit import Chem
 from rdkit.Chem import MACCSkeys, rdFingerprintGenerator
 
 from mzseek.chem import FINGERPRINTS, fingerprints
+from mzseek.chem.fingerprinting import (
+    PAPER_FINGERPRINTS,
+    check_version,
+    fingerprint_kind,
+    manifest_version,
+)
 from mzseek.core.errors import MoleculeError
 from mzseek.similarity.packed import pack_words
 
@@ -74,22 +82,33 @@ def test_products_count_common_bits_without_overflow() -> None:
     assert common[0, 1] == rows.sum(axis=1)[0] > 255
 
 
-def test_no_molecules() -> None:
+def test_what_is_no_list_of_smiles_is_refused() -> None:
     assert fingerprints([], "map4").shape == (0, 4096)
-
-
-def test_unknown_kind_lists_the_known_ones() -> None:
     with pytest.raises(MoleculeError, match="'ecfp' is unknown, expected one of: morgan2, morgan4"):
         fingerprints(["C"], "ecfp")
-
-
-def test_what_is_no_list_of_smiles() -> None:
     with pytest.raises(MoleculeError, match="expected a list of SMILES"):
         fingerprints("CCO")
     with pytest.raises(MoleculeError, match="molecule 1: None is no SMILES"):
         fingerprints(["CCO", None])  # type: ignore[list-item]
-
-
-def test_the_bad_molecule_is_named() -> None:
     with pytest.raises(MoleculeError, match=r"molecule 1: SMILES 'xyz'"):
         fingerprints(["C", "xyz"])
+
+
+def test_names_are_those_of_the_kinds_and_load_no_library() -> None:
+    assert {name: kind.name for name, kind in FINGERPRINTS.items()} == {n: n for n in FINGERPRINTS}
+    assert set(PAPER_FINGERPRINTS) < set(FINGERPRINTS)
+    assert fingerprint_kind("rdkit") is FINGERPRINTS["rdkit"]
+    code = (
+        "import sys, mzseek.chem.fingerprinting as r; list(r.FINGERPRINTS); "
+        "sys.exit(bool({'numpy', 'rdkit'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("kind", FINGERPRINTS)
+def test_manifests_state_the_expected_version(kind: str) -> None:
+    versions = {"rdkit": "2026.3", **manifest_version(kind)}
+    check_version(kind, {"versions": versions}, Path("here"), MoleculeError, "again")
+    other = {"versions": {f"{kind} fingerprints": 9}}
+    with pytest.raises(MoleculeError, match=f"here: has {kind} fingerprints of version 9, expecte"):
+        check_version(kind, other, Path("here"), MoleculeError, "again")

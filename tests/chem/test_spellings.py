@@ -11,7 +11,7 @@ from rdkit import Chem
 from rdkit.Chem import Mol
 
 from mzseek.chem import FINGERPRINTS, fingerprints
-from mzseek.chem.fingerprinting import molecule_rows
+from mzseek.chem.fingerprint_kinds import molecule_rows
 from mzseek.chem.molecules import describe_structure
 from mzseek.database import MoleculeRecord
 from mzseek.database.records import RecordsAt, describe_records

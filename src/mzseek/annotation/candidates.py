@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.annotation.features import normalise_name
-from mzseek.chem.fingerprinting import check_version, fingerprint_kind, kept_version
+from mzseek.chem.fingerprinting import check_version, fingerprint_kind, manifest_version
 from mzseek.chem.formulas import parse_formula
 from mzseek.core.errors import AnnotationError, DatabaseError, InputError, MoleculeError
 from mzseek.evidence.queries import read_batch
@@ -107,7 +107,7 @@ def build_index(
             save_array(partial_folder / SUMS, made.block_sums())
             versions = {"mzseek": __version__}
             for kind in wanted:
-                versions |= kept_version(kind)  # type: ignore[arg-type]
+                versions |= manifest_version(kind)  # type: ignore[arg-type]
             MANIFEST.write(
                 partial_folder,
                 {"of": of, "molecules": done, "fingerprints": list(wanted), "versions": versions},

@@ -1,9 +1,10 @@
-"""The kinds of fingerprint: Morgan, RDKit paths, MACCS, MAP4.
+"""Fingerprints: Morgan, RDKit paths, MACCS, MAP4, computed in batches to sparse rows.
 
-A kind says how many bits it has and how a batch of molecules becomes lists of set bits. RDKit's
-generators work on whole batches with threads of their own; MAP4 is in a file of its own.
+A kind has a number of bits, and turns a batch of molecules into lists of set bits. RDKit's
+generators work on whole batches with threads of their own.
 """
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
@@ -14,18 +15,23 @@ import numpy.typing as npt
 from rdkit import Chem, rdBase
 from rdkit.Chem import Mol, rdFingerprintGenerator, rdMolDescriptors
 from rdkit.DataStructs import BitVectToBinaryText, ExplicitBitVect
+from scipy.sparse import csr_array
 
+from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.chem.map4 import map4_bits
+from mzseek.chem.molecules import parse_molecule
+from mzseek.core.errors import MoleculeError
+from mzseek.core.ragged import pointers
+from mzseek.io.skipped import Rejects, reporter
 from mzseek.parallel.processes import restoring_sigint
 
 BitRows = list[npt.NDArray[np.uint16]]
-Words = npt.NDArray[np.uint64]
-_RDKITS_OWN, _IN_WORDS = 7, {4: "four", 7: "seven"}
-_ANY_ORDER = 4  # the largest radius at which RDKit's bits do not depend on the order of atoms
+_BATCH = 2_000
+_MAX_RADIUS_IN_ANY_ORDER = 4  # up to it RDKit's bits do not depend on the order of atoms
 
 
 class Fingerprint(ABC):
-    """One kind: its name, its length, and how it is computed.
+    """One kind of fingerprint.
 
     Attributes
     ----------
@@ -43,13 +49,13 @@ class Fingerprint(ABC):
 
     @abstractmethod
     def rows(self, molecules: Sequence[Mol], threads: int = 1) -> BitRows:
-        """Set bits of each molecule, rising."""
+        """Return the set bits of each molecule, rising."""
 
-    def words(self, molecules: Sequence[Mol], threads: int = 1) -> Words:
-        """Set bits of each molecule, 64 in a word, the first lowest: shape (molecules, words)."""
+    def words(self, molecules: Sequence[Mol], threads: int = 1) -> npt.NDArray[np.uint64]:
+        """Pack the bits of each molecule, 64 in a word, the first lowest: (molecules, words)."""
         flags = np.zeros((len(molecules), -(-self.bits // 64) * 64), np.uint8)
-        for own, row in zip(flags, self.rows(molecules, threads), strict=True):
-            own[row] = 1
+        for row, bits in zip(flags, self.rows(molecules, threads), strict=True):
+            row[bits] = 1
         return np.packbits(flags, axis=1, bitorder="little").view("<u8")
 
 
@@ -70,18 +76,17 @@ class _Generated(Fingerprint):
         """See `Fingerprint.rows`."""
         return [_on_bits(vector) for vector in self._vectors(molecules, threads)]
 
-    def words(self, molecules: Sequence[Mol], threads: int = 1) -> Words:
+    def words(self, molecules: Sequence[Mol], threads: int = 1) -> npt.NDArray[np.uint64]:
         """See `Fingerprint.words`; RDKit has them packed already."""
         vectors = self._vectors(molecules, threads)
         packed = b"".join(BitVectToBinaryText(vector) for vector in vectors)
         return np.frombuffer(packed, "<u8").reshape(-1, self.bits // 64)
 
     def _vectors(self, molecules: Sequence[Mol], threads: int) -> Sequence[ExplicitBitVect]:
-        if not molecules:
-            return ()
-        found: Sequence[ExplicitBitVect]
-        found = self._generator.GetFingerprints(tuple(molecules), numThreads=threads)
-        return found
+        vectors: Sequence[ExplicitBitVect] = ()
+        if molecules:
+            vectors = self._generator.GetFingerprints(tuple(molecules), numThreads=threads)
+        return vectors
 
 
 class Morgan(_Generated):
@@ -100,25 +105,23 @@ class Morgan(_Generated):
         return rdFingerprintGenerator.GetMorganGenerator(radius=self.radius, fpSize=self.bits)
 
     def _vectors(self, molecules: Sequence[Mol], threads: int) -> Sequence[ExplicitBitVect]:
-        if self.radius > _ANY_ORDER:
+        if self.radius > _MAX_RADIUS_IN_ANY_ORDER:
             molecules = [_in_canonical_order(molecule) for molecule in molecules]
         return super()._vectors(molecules, threads)
 
 
 class RDKitPaths(_Generated):
-    """RDKit's own: branched subgraphs of up to so many bonds, folded to 4096 bits.
+    """RDKit's own: branched subgraphs of up to `max_bonds` bonds, folded to 4096 bits.
 
-    Of up to seven by default, as RDKit has it; of up to four they are found in a quarter of the
-    time.
+    RDKit's default is seven bonds; subgraphs of up to four are found in a quarter of the time.
     """
 
-    def __init__(self, most: int = 7) -> None:
-        self.most = most
-        self.name = "rdkit" if most == _RDKITS_OWN else f"rdkit{most}"
-        self.describes = f"subgraphs of up to {_IN_WORDS[most]} bonds"
+    def __init__(self, name: str, max_bonds: int, in_words: str) -> None:
+        self.name, self.max_bonds = name, max_bonds
+        self.describes = f"subgraphs of up to {in_words} bonds"
 
     def _make(self) -> Any:
-        return rdFingerprintGenerator.GetRDKitFPGenerator(fpSize=self.bits, maxPath=self.most)
+        return rdFingerprintGenerator.GetRDKitFPGenerator(fpSize=self.bits, maxPath=self.max_bonds)
 
 
 class MACCS(Fingerprint):
@@ -163,11 +166,11 @@ class Joined(Fingerprint):
     def rows(self, molecules: Sequence[Mol], threads: int = 1) -> BitRows:
         """See `Fingerprint.rows`."""
         starts = np.cumsum([0, *(kind.bits for kind in self.kinds)])
-        parts = [
+        of_kinds = [
             [(row + start).astype(np.uint16) for row in kind.rows(molecules, threads)]
             for kind, start in zip(self.kinds, starts, strict=False)
         ]
-        return [np.concatenate(of_molecule) for of_molecule in zip(*parts, strict=True)]
+        return [np.concatenate(of_molecule) for of_molecule in zip(*of_kinds, strict=True)]
 
 
 def _in_canonical_order(molecule: Mol) -> Mol:
@@ -185,8 +188,78 @@ def _on_bits(vector: ExplicitBitVect) -> npt.NDArray[np.uint16]:
     return np.unpackbits(packed, bitorder="little").nonzero()[0].astype(np.uint16)
 
 
-# Their names and places stand in `mzseek.chem.fingerprinting`.
 MORGAN2, MORGAN4, MORGAN6, MORGAN8 = Morgan(2), Morgan(4), Morgan(6), Morgan(8)
-RDKIT, RDKIT4 = RDKitPaths(), RDKitPaths(4)
+RDKIT, RDKIT4 = RDKitPaths("rdkit", 7, "seven"), RDKitPaths("rdkit4", 4, "four")
 MAP4_PAIRS, MACCS_KEYS = MAP4(), MACCS()
 MORGAN2_MACCS = Joined(MORGAN2, MACCS_KEYS)
+
+
+def fingerprints(
+    smiles: Sequence[str],
+    kind: str = "morgan2",
+    *,
+    rejects: Rejects | None = None,
+    threads: int | None = None,
+) -> csr_array:
+    """Compute the fingerprint bits of molecules, one row each.
+
+    Parameters
+    ----------
+    smiles : sequence of str
+    kind : str
+        One of ``FINGERPRINTS``.
+    rejects : list or callable, optional
+        Gets ``(where, reason)`` for each molecule that cannot be parsed; its row is then empty.
+        Without it the first such molecule raises.
+    threads : int, optional
+        Threads for RDKit's generators; all cores by default.
+
+    Returns
+    -------
+    scipy.sparse.csr_array of 0/1, shape (molecules, bits)
+
+    Raises
+    ------
+    MoleculeError
+        Names the molecule, by its index in the list, and the reason.
+
+    Examples
+    --------
+    >>> fingerprints(["CCO", "c1ccccc1"]).sum(axis=1).tolist()
+    [6, 3]
+    """
+    if isinstance(smiles, str):
+        raise MoleculeError("expected a list of SMILES, got a single text")
+    bits = fingerprint_kind(kind).bits
+    rows: BitRows = []
+    for start in range(0, len(smiles), _BATCH):
+        batch: list[Mol | None] = []
+        for index, text in enumerate(smiles[start : start + _BATCH], start):
+            try:
+                batch.append(parse_molecule(text))
+            except MoleculeError as error:
+                if rejects is None:
+                    raise MoleculeError(f"molecule {index}: {error}") from error
+                reporter(rejects)(f"molecule {index}", str(error))
+                batch.append(None)
+        rows += molecule_rows(batch, kind, threads)
+    return rows_to_csr(rows, bits)
+
+
+def molecule_rows(
+    molecules: Sequence[Mol | None], kind: str, threads: int | None = None
+) -> BitRows:
+    """Return the set bits of parsed molecules; those that are None have none."""
+    present = [molecule for molecule in molecules if molecule is not None]
+    computed = iter(fingerprint_kind(kind).rows(present, threads or os.cpu_count() or 1))
+    return [np.empty(0, np.uint16) if m is None else next(computed) for m in molecules]
+
+
+def rows_to_csr(rows: Sequence[npt.NDArray[np.integer]], bits: int) -> csr_array:
+    """Turn lists of set bits into a 0/1 matrix.
+
+    Entries are int32, so that products of rows (counts of common bits) cannot overflow.
+    """
+    indices = np.concatenate([np.empty(0, np.int32), *rows]).astype(np.int32)
+    indptr = pointers([len(row) for row in rows])
+    return csr_array((np.ones(len(indices), np.int32), indices, indptr), shape=(len(rows), bits))

@@ -1,7 +1,8 @@
 """All that `mzseek.chem` offers."""
 
 from mzseek.chem.adducts import Adduct, known_adducts, neutral_mass, parse_adduct, precursor_mz
-from mzseek.chem.fingerprinting import FINGERPRINTS, fingerprints
+from mzseek.chem.fingerprint_kinds import fingerprints
+from mzseek.chem.fingerprinting import FINGERPRINTS
 from mzseek.chem.molecules import (
     DescribedMolecule,
     canonical_smiles,

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from rdkit import rdBase
 
-from mzseek.chem.fingerprinting import fingerprint_kind, kept_version
+from mzseek.chem.fingerprinting import fingerprint_kind, manifest_version
 from mzseek.core.errors import DatabaseError, InputError, WriteError
 from mzseek.core.ragged import pointers
 from mzseek.database.nearest import build_index
@@ -476,7 +476,7 @@ def _make(
         "reading": sources.options,
         "versions": {
             "mzseek": __version__, "rdkit": rdBase.rdkitVersion,
-            **kept_version(options.fingerprint),
+            **manifest_version(options.fingerprint),
         },
         "on": old.manifest["files"][MOLECULES]["sha256"] if old else None,
     }  # fmt: skip

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from rdkit.Chem import Mol
 
-from mzseek.chem.fingerprinting import fingerprint_kind, molecule_rows
+from mzseek.chem.fingerprint_kinds import molecule_rows
+from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.chem.molecules import describe_molecules, parse_mol_block, parse_structure, standardise
 from mzseek.core.errors import MoleculeError
 from mzseek.io.skipped import Report

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mzseek.chem.adducts import parse_adduct
-from mzseek.chem.fingerprinting import check_version, fingerprint_kind, molecule_rows
+from mzseek.chem.fingerprint_kinds import molecule_rows
+from mzseek.chem.fingerprinting import check_version, fingerprint_kind
 from mzseek.chem.formulas import parse_formula
 from mzseek.chem.molecules import BLOCK_LENGTH, parse_molecule, standardise
 from mzseek.core.errors import DatabaseError, MoleculeError, require

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from mzseek.chem.adducts import fitting_adducts, parse_adduct
-from mzseek.chem.fingerprinting import molecule_rows, rows_to_csr
+from mzseek.chem.fingerprint_kinds import molecule_rows, rows_to_csr
 from mzseek.chem.ions import mass_of_atoms
 from mzseek.chem.molecules import NO_STRUCTURE, DescribedMolecule, describe_first, parse_molecule
 from mzseek.core.errors import AdductError, DatasetError

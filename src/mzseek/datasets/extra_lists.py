@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from rdkit.Chem import Mol
 
-from mzseek.chem.fingerprinting import molecule_rows
+from mzseek.chem.fingerprint_kinds import molecule_rows
 from mzseek.chem.molecules import DescribedMolecule, describe_molecules, parse_molecule, standardise
 from mzseek.core.errors import CacheError, DatabaseError, MoleculeError
 from mzseek.core.ragged import pointers

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from rdkit.Chem import Mol
 from scipy.sparse import csr_array
 
-from mzseek.chem.fingerprinting import fingerprint_kind, molecule_rows
+from mzseek.chem.fingerprint_kinds import molecule_rows
+from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.chem.molecules import DescribedMolecule, describe_molecules, parse_molecule
 from mzseek.core.errors import DatasetError, MoleculeError
 from mzseek.core.ragged import Ragged, pointers

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import rdkit
 
-from mzseek.chem.fingerprinting import fingerprint_kind, kept_version
+from mzseek.chem.fingerprinting import fingerprint_kind, manifest_version
 from mzseek.core.errors import CacheError, DatasetError, WriteError
 from mzseek.core.ragged import pointers
 from mzseek.core.registry import FOLDS
@@ -356,7 +356,7 @@ def _describe(
             "rdkit": rdkit.__version__,
             "numpy": np.__version__,
             "python": platform.python_version(),
-            **kept_version(options.fingerprint),
+            **manifest_version(options.fingerprint),
         },
     }
     key = hashlib.sha256(json.dumps([hashes, shaping], sort_keys=True).encode()).hexdigest()

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from mzseek.chem.fingerprinting import fingerprint_kind, fingerprints
+from mzseek.chem.fingerprint_kinds import fingerprints
+from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.chem.molecules import descriptors
 from mzseek.core.errors import CacheError, DatabaseError, EvidenceError
 from mzseek.core.ragged import Ragged, gather_indices, pointers
