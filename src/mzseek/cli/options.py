@@ -15,6 +15,7 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 import typer
 from typer.core import TyperCommand
 
+from mzseek.chem.fingerprinting import FINGERPRINTS
 from mzseek.cli.output import only_json
 from mzseek.core.errors import (
     BundleError,
@@ -28,7 +29,6 @@ from mzseek.core.errors import (
 )
 from mzseek.core.registry import (
     EQUAL_IN,
-    FINGERPRINT_NAMES,
     FOLDS,
     IDENTITIES,
     RANKED_BY,
@@ -111,7 +111,7 @@ def refuse_file(text: str) -> None:
 
 def refuse_fingerprint(name: str) -> None:
     """Refuse an unknown fingerprint."""
-    check_name(FINGERPRINT_NAMES, name, "fingerprint", MoleculeError)
+    check_name(FINGERPRINTS, name, "fingerprint", MoleculeError)
 
 
 def refuse_channels(names: str) -> None:
@@ -181,7 +181,7 @@ TieRule = Annotated[str, typer.Option(help=f"Equal scores: {either(TIES)}.")]
 Identity = Annotated[
     str, typer.Option(help=f"A hit has the same {either(IDENTITIES)} (its first block).")
 ]
-Fingerprint = Annotated[str, typer.Option(help=" ".join(FINGERPRINT_NAMES)), IS_FINGERPRINT]
+Fingerprint = Annotated[str, typer.Option(help=" ".join(FINGERPRINTS)), IS_FINGERPRINT]
 ChannelSettings = Annotated[
     list[str] | None,
     typer.Option(

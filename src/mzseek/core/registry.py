@@ -16,12 +16,6 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 FOLDS = ("train", "val", "test")
-# Fingerprints that `mzseek.chem` computes, and those that the paper compares. Names stand here so
-# that the command line lists and checks them without loading RDKit.
-FINGERPRINT_NAMES = (
-    "morgan2", "morgan4", "morgan6", "morgan8", "rdkit", "rdkit4", "map4", "maccs", "morgan2-maccs",
-)  # fmt: skip
-PAPER_FINGERPRINTS = ("morgan2", "morgan4", "morgan6", "morgan8", "rdkit", "map4")
 PUBLIC_SETS = ("massspecgym",)  # data sets that can be downloaded
 Ties = Literal["expected", "optimistic", "pessimistic"]  # what equal scores mean for a hit
 TIES: tuple[Ties, ...] = get_args(Ties)

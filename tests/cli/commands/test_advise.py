@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.core.registry import PAPER_FINGERPRINTS
+from mzseek.chem.fingerprinting import PAPER_FINGERPRINTS
 from mzseek.datasets.bands import set_bands
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import first_places

@@ -4,8 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mzseek.chem.fingerprinting import PAPER_FINGERPRINTS
 from mzseek.cli.commands.bands import _with_twins
-from mzseek.core.registry import PAPER_FINGERPRINTS
 from mzseek.datasets.bands import set_bands
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import BAND_SIMILARITIES, Bands

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mzseek.chem.fingerprinting import PAPER_FINGERPRINTS
 from mzseek.cli.commands.bands import expanded
 from mzseek.cli.options import IS_RUN, AsJson, Jobs, Lists, PreparedFolder, refuse_fingerprint
 from mzseek.cli.output import new_table, plain, print_json, say, say_next, show, watched
 from mzseek.core.errors import DecisionError
-from mzseek.core.registry import PAPER_FINGERPRINTS, check_name
+from mzseek.core.registry import check_name
 from mzseek.decision.utilities import GOALS, SIMILARITY_GOALS, UTILITIES
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mzseek.chem.fingerprinting import FINGERPRINTS, PAPER_FINGERPRINTS
 from mzseek.cli.options import AsJson, Jobs, Lists, PreparedFolder, refuse_fingerprint
 from mzseek.cli.output import counted, new_table, plain, print_json, say, show, watched
 from mzseek.core.errors import DatasetError, require
-from mzseek.core.registry import FINGERPRINT_NAMES, PAPER_FINGERPRINTS
 from mzseek.decision.utilities import BAND_SIMILARITIES
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def bands(
     fingerprint: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"{' '.join(FINGERPRINT_NAMES)}; several times for several, or `paper` for the "
+            help=f"{' '.join(FINGERPRINTS)}; several times for several, or `paper` for the "
             "six of the paper. By default the prepared one."
         ),
     ] = None,

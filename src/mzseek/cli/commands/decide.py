@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mzseek.chem.fingerprinting import FINGERPRINTS
 from mzseek.cli.options import EXISTS, IS_FINGERPRINT, AsJson
 from mzseek.cli.output import counted, new_table, plain, print_json, say, show
 from mzseek.core.errors import DecisionError
-from mzseek.core.registry import FINGERPRINT_NAMES, check_name
+from mzseek.core.registry import check_name
 from mzseek.decision.utilities import WITHIN
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def decide(
     ] = "candidates",
     fingerprint: Annotated[
         str | None,
-        typer.Option(help=f"For SMILES: {' '.join(FINGERPRINT_NAMES)}; morgan2 by default."),
+        typer.Option(help=f"For SMILES: {' '.join(FINGERPRINTS)}; morgan2 by default."),
         IS_FINGERPRINT,
     ] = None,
     temperature: Annotated[
