@@ -100,5 +100,5 @@ def test_fields_as_expected_pass() -> None:
 def test_names_that_cannot_be_shown_are_refused_in_one_line() -> None:
     with pytest.raises(CacheError) as caught:  # as a damaged `a.npy` becomes
         check_fields({"files": {"a\npy": {}}}, {"files": {...: dict}}, "m.json", CacheError)
-    expected = "m.json: has a field 'a\\npy', expected a name that can be shown"
+    expected = "m.json: has a field 'a\\npy', expected a printable name"
     assert str(caught.value) == expected

@@ -20,7 +20,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache, for files that count as written long ago."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(verified, "_SETTLED", -1.0)
-    monkeypatch.setattr(verified, "_known", {})
+    monkeypatch.setattr(verified, "_verified", {})
     return tmp_path / "cache" / "mzseek" / "verified.json"
 
 
@@ -32,8 +32,8 @@ def file(tmp_path: Path) -> Path:
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Be another process."""
-    monkeypatch.setattr(verified, "_known", {})
-    monkeypatch.setattr(verified, "_read", set())
+    monkeypatch.setattr(verified, "_verified", {})
+    monkeypatch.setattr(verified, "_lists_read", set())
 
 
 def test_another_process_need_not_read_it(cache, file, monkeypatch) -> None:

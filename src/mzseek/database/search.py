@@ -17,7 +17,7 @@ from mzseek.io import Source, StrPath, open_source, text_lines
 from mzseek.io.skipped import Report
 from mzseek.io.sources import MAX_QUERIES
 from mzseek.io.text_tables import (
-    SetAside,
+    Skip,
     TextTable,
     bounded_lines,
     find_column,
@@ -174,7 +174,7 @@ def _find(file: Path, names: Sequence[str]) -> _Columns | None:
     return _Columns(value, mz is not None, adduct, find_column(file, names, _ID))
 
 
-def _of_lines(source: Source, set_aside: SetAside) -> Iterator[Query]:
+def _of_lines(source: Source, set_aside: Skip) -> Iterator[Query]:
     with source.open() as stream:
         for number, line in bounded_lines(text_lines(stream), set_aside):
             value = _positive(line)
@@ -185,7 +185,7 @@ def _of_lines(source: Source, set_aside: SetAside) -> Iterator[Query]:
 
 
 def _of_table(
-    table: TextTable, columns: _Columns, adducts: Sequence[str], set_aside: SetAside
+    table: TextTable, columns: _Columns, adducts: Sequence[str], set_aside: Skip
 ) -> Iterator[Query]:
     width = len(table.names)
     for number, cells in table.rows(set_aside):

@@ -1,4 +1,8 @@
-"""Stream the members of one huge JSON array or object in constant memory."""
+"""Stream the members of one huge JSON array or object in constant memory.
+
+Written here and not with ijson, which stops at the first member that is no valid JSON and builds
+every string, however long, in memory.
+"""
 
 import codecs
 import re
@@ -8,9 +12,9 @@ from collections.abc import Iterator
 from mzseek.core.errors import InputError
 from mzseek.io.sources import MAX_MEMBER, MAX_VALUES, Readable
 
-# Strings, brackets and commas are all that decides where a member ends. The patterns run over
-# everything up to the next mark that matters, whole strings and small groups included; possessive,
-# so that nothing is gone over again and again and no string, however long, fills the memory.
+# Strings, brackets and commas decide where a member ends. The patterns run over everything up to
+# the next mark that matters, whole strings and small groups included; possessive, so that nothing
+# is matched again and no string, however long, fills the memory.
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
 
 
@@ -35,7 +39,7 @@ Member = tuple[str, str | None]
 
 
 def iter_members(stream: Readable, name: str, chunk: int = 1 << 20) -> Iterator[Member]:
-    """Raw text of each member of the top-level array or object.
+    """Yield the raw text of each member of the top-level array or object.
 
     Yields ``("array", text)`` or ``("object", '"key": value')``; the text is None for a member that
     is longer than `MAX_MEMBER` characters or has more than `MAX_VALUES` values, which is skipped in
@@ -47,7 +51,7 @@ def iter_members(stream: Readable, name: str, chunk: int = 1 << 20) -> Iterator[
     InputError
         The text is no array or object, ends before it is closed, or goes on after that.
     """
-    texts = _texts(stream, chunk)
+    texts = _decoded(stream, chunk)
     buffer = next((text for text in map(str.lstrip, texts) if text), "")
     if not buffer:
         raise InputError(name, "no JSON in it")
@@ -72,18 +76,12 @@ def iter_members(stream: Readable, name: str, chunk: int = 1 << 20) -> Iterator[
 
 
 def too_long() -> str:
-    """Why a member was skipped, for whoever reports it."""
+    """Return the reason why a member was skipped."""
     return f"is longer than {MAX_MEMBER:,} characters, or has more than {MAX_VALUES:,} values"
 
 
 class _Splitter:
-    """Cuts text into members, piece by piece.
-
-    Attributes
-    ----------
-    rest : str or None
-        What follows the closing bracket, once that was met.
-    """
+    """Cuts text into members, piece by piece; ``rest`` is what follows the closing bracket."""
 
     def __init__(self, closing: str) -> None:
         self.rest: str | None = None
@@ -95,60 +93,60 @@ class _Splitter:
         self._size = 0
 
     def split(self, piece: str) -> Iterator[str | None]:
-        """Members that end in this piece."""
+        """Yield the members that end in this piece."""
         piece, self._escape = self._escape + piece, ""
-        start = place = 0
-        while place < len(piece):
+        start = index = 0
+        while index < len(piece):
             if self._is_in_string:
-                place = self._leave_string(piece, place)
+                index = self._leave_string(piece, index)
                 continue
             if self._depth:
-                place = self._go_deeper(piece, place)
+                index = self._go_deeper(piece, index)
                 continue
-            place = _end(_TO_MARK, piece, place)
-            mark = piece[place : place + 1]
+            index = _end(_TO_MARK, piece, index)
+            mark = piece[index : index + 1]
             if mark in {"[", "{", '"'}:
                 self._depth += mark != '"'
                 self._is_in_string = mark == '"'
             elif mark:
-                self._keep(piece[start:place])
-                start = place + 1
+                self._keep(piece[start:index])
+                start = index + 1
                 if (member := self._take()) != "":
                     yield member
                 if mark == self._closing:
                     self.rest = piece[start:]
                     return
-            place += 1
+            index += 1
         self._keep(piece[start : len(piece) - len(self._escape)])
 
-    def _go_deeper(self, piece: str, place: int) -> int:
-        """Place of the next thing that matters, past brackets that don't close the member's."""
+    def _go_deeper(self, piece: str, index: int) -> int:
+        """Return the index behind brackets that do not close the member."""
         if self._depth > _DEEP:
             # So few characters cannot close all that is open: their brackets need no order.
-            end = _end(_TO_OPEN_STRING, piece, place, place + self._depth - 1)
-            bare = _STRINGS.sub("", piece[place:end])
+            end = _end(_TO_OPEN_STRING, piece, index, index + self._depth - 1)
+            bare = _STRINGS.sub("", piece[index:end])
             self._depth += bare.count("[") + bare.count("{") - bare.count("]") - bare.count("}")
-            if end > place:
+            if end > index:
                 return end
-        place = _end(_TO_BRACKET, piece, place)
-        mark = piece[place : place + 1]
+        index = _end(_TO_BRACKET, piece, index)
+        mark = piece[index : index + 1]
         if mark == '"':  # it is closed in a later piece, or far away
             self._is_in_string = True
-            return place + 1
-        opened = _end(_OPENING, piece, place)
-        self._depth += opened - place
+            return index + 1
+        opened = _end(_OPENING, piece, index)
+        self._depth += opened - index
         closed = min(_end(_CLOSING, piece, opened), opened + self._depth)
         self._depth -= closed - opened
         return closed
 
-    def _leave_string(self, piece: str, place: int) -> int:
-        """Place behind the string's end, or the end of the piece."""
-        place = _end(_IN_STRING, piece, place)
-        if place == len(piece):
-            return place
-        if piece[place] == '"':
+    def _leave_string(self, piece: str, index: int) -> int:
+        """Return the index behind the string's end, or the end of the piece."""
+        index = _end(_IN_STRING, piece, index)
+        if index == len(piece):
+            return index
+        if piece[index] == '"':
             self._is_in_string = False
-            return place + 1
+            return index + 1
         self._escape = "\\"
         return len(piece)
 
@@ -160,7 +158,7 @@ class _Splitter:
             self._parts.append(text)
 
     def _take(self) -> str | None:
-        """The member that is over; None for one past its bounds."""
+        """Return the member that has ended; None for one past its bounds."""
         size, self._size = self._size, 0
         parts, self._parts = self._parts, []
         text = "".join(parts).strip()
@@ -169,14 +167,14 @@ class _Splitter:
         return text
 
 
-def _end(pattern: re.Pattern[str], text: str, place: int, limit: int = sys.maxsize) -> int:
-    """Where a match that begins at a place ends."""
-    match = pattern.match(text, place, limit)
-    return match.end() if match else place
+def _end(pattern: re.Pattern[str], text: str, start: int, limit: int = sys.maxsize) -> int:
+    """Return where a match that begins at ``start`` ends."""
+    match = pattern.match(text, start, limit)
+    return match.end() if match else start
 
 
-def _texts(stream: Readable, chunk: int) -> Iterator[str]:
-    """The stream in pieces of text."""
+def _decoded(stream: Readable, chunk: int) -> Iterator[str]:
+    """Yield the stream in pieces of text."""
     data = stream.read(max(chunk, 4))
     wide = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     decode = codecs.getincrementaldecoder("utf-16" if wide else "utf-8-sig")("replace").decode

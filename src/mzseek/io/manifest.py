@@ -1,4 +1,7 @@
-"""Manifests and checksums of folders that mzseek writes; overwrite protection."""
+"""Manifests and checksums of folders that mzseek writes; overwrite protection.
+
+Fields are checked by `check_fields`, not by pydantic, which would slow down the start of commands.
+"""
 
 import contextlib
 import json
@@ -12,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +24,11 @@ from mzseek.core.errors import DatasetError, InputError, WriteError
 from mzseek.io.sources import content_hash, files_below
 from mzseek.io.writing import atomic_file
 
-# Far more than any manifest; a file of gigabytes in its place must not fill the memory.
-MOST_BYTES = 256 * 1024 * 1024
-_WORDS = {
+T = TypeVar("T")
+
+# Far more than any manifest has; a file of gigabytes in its place must not fill the memory.
+MAX_MANIFEST = 256 * 1024 * 1024
+_TYPE_NAMES = {
     str: "a text",
     int: "a whole number of 0 or more",
     float: "a number",
@@ -35,15 +40,7 @@ _WORDS = {
 
 
 def read_object(path: Path, error: type[Exception], remedy: str = "") -> dict[str, Any]:
-    """The JSON object in a file.
-
-    Parameters
-    ----------
-    path : Path
-    error : type of exception
-        What is raised, in the words of the room that the file belongs to.
-    remedy : str
-        What to do about it, such as "build it again".
+    """Read the JSON object in a file; messages end with the ``remedy`` ("build it again").
 
     Raises
     ------
@@ -53,8 +50,8 @@ def read_object(path: Path, error: type[Exception], remedy: str = "") -> dict[st
     hint = f"; {remedy}" if remedy else ""
     try:
         size = path.stat().st_size
-        if size > MOST_BYTES:
-            raise error(f"{path}: has {size:,} bytes, expected at most {MOST_BYTES:,}{hint}")
+        if size > MAX_MANIFEST:
+            raise error(f"{path}: has {size:,} bytes, expected at most {MAX_MANIFEST:,}{hint}")
         data = path.read_bytes()
     except FileNotFoundError as missing:
         raise error(f"{path}: is missing{hint}") from missing
@@ -66,7 +63,7 @@ def read_object(path: Path, error: type[Exception], remedy: str = "") -> dict[st
 def parse_object(
     data: bytes | str, where: object, error: type[Exception], remedy: str = ""
 ) -> dict[str, Any]:
-    """The JSON object in a text; ``where`` names it in messages. As `read_object`."""
+    """Parse the JSON object in a text that messages call ``where``. As `read_object`."""
     hint = f"; {remedy}" if remedy else ""
     try:
         value = json.loads(data.decode("utf-8") if isinstance(data, bytes) else data)
@@ -81,18 +78,11 @@ def parse_object(
 def check_fields(
     value: Any, expected: Any, where: object, error: type[Exception], remedy: str = ""
 ) -> None:
-    """Make sure that what was read has the fields that will be used, each of its type.
+    """Check that parsed JSON has the fields that will be used, each of its type.
 
-    Parameters
-    ----------
-    value : any
-        What the JSON held.
-    expected : type, union of types, dict or list
-        A dict names the fields, ``...`` standing for any name, and a name that ends in ``?`` need
-        not be there; a list has one element, what all elements must be. Whole numbers must not be
-        negative.
-    where, error, remedy
-        As in `read_object`.
+    ``expected`` is a type, a union of types, a dict or a list. A dict names the fields, ``...``
+    standing for any name, and a name that ends in ``?`` need not be there; a list has one element,
+    what all elements must be. Whole numbers must not be negative.
 
     Raises
     ------
@@ -106,13 +96,12 @@ def check_fields(
     Traceback (most recent call last):
     ValueError: x.json: counts.a is '1', expected a whole number of 0 or more
     """
-    fault = _fault(value, expected, "")
-    if fault:
-        raise error(f"{where}: {fault}{f'; {remedy}' if remedy else ''}")
+    if mismatch := _mismatch(value, expected, ""):
+        raise error(f"{where}: {mismatch}{f'; {remedy}' if remedy else ''}")
 
 
 def check_finite(value: Any, where: object, error: type[Exception], remedy: str = "") -> None:
-    """Refuse what JSON has no word for, and Python reads all the same: NaN, Infinity, 1e999.
+    """Refuse NaN, Infinity and 1e999, which are no JSON, but which Python reads.
 
     Examples
     --------
@@ -128,60 +117,56 @@ def check_finite(value: Any, where: object, error: type[Exception], remedy: str 
         raise error(f"{where}: holds {value}, expected finite numbers{hint}")
 
 
-def _fault(value: Any, expected: Any, name: str) -> str | None:
-    """The first field that is not as expected, in words."""
+def _mismatch(value: Any, expected: Any, name: str) -> str | None:
+    """Describe the first field that is not as expected."""
     if isinstance(expected, dict) and isinstance(value, dict):
         pairs = list(expected.items())
         if ... in expected:
             pairs = [(key, expected[...]) for key in value]
             odd = next((key for key in value if not key.isprintable()), None)
             if odd is not None:  # a damaged byte makes a line break of `.npy`
-                return f"has a field {odd[:40]!r}, expected a name that can be shown"
+                return f"has a field {odd[:40]!r}, expected a printable name"
         for key, inner in pairs:
-            field = str(key).removesuffix("?")
-            if field not in value:
+            label = str(key).removesuffix("?")
+            path = f"{name}.{label}".lstrip(".")
+            if label not in value:
                 if not str(key).endswith("?"):
-                    return f"lacks {f'{name}.{field}'.lstrip('.')!r}"
-            elif fault := _fault(value[field], inner, f"{name}.{field}".lstrip(".")):
-                return fault
+                    return f"lacks {path!r}"
+            elif mismatch := _mismatch(value[label], inner, path):
+                return mismatch
         return None
     if isinstance(expected, list) and isinstance(value, list):
-        faults = (_fault(item, expected[0], f"{name}[{n}]") for n, item in enumerate(value))
-        return next((fault for fault in faults if fault), None)
+        found = (_mismatch(item, expected[0], f"{name}[{n}]") for n, item in enumerate(value))
+        return next(filter(None, found), None)
     kinds = get_args(expected) if get_origin(expected) in (Union, UnionType) else (expected,)
     if any(_is(value, kind) for kind in kinds):
         return None
-    words = [_WORDS[kind if isinstance(kind, type) else type(kind)] for kind in kinds]
+    words = [_TYPE_NAMES[kind if isinstance(kind, type) else type(kind)] for kind in kinds]
     return f"{name[:60]} is {repr(value)[:40]}, expected {' or '.join(words)}"
 
 
 def _is(value: Any, kind: Any) -> bool:
+    is_int = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
     if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+        return is_int and value >= 0
     if kind is float:
-        return isinstance(value, float) or (
-            isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
-        )
+        return is_int or isinstance(value, float)
     return isinstance(kind, type) and isinstance(value, kind)
 
 
 _SETTLED = 2.0  # seconds after which a change shows in a file's time
-_MOST = 1_000  # files that are listed: the last ones
+_MAX_VERIFIED = 1_000  # files in the list of verified ones: the last
 _State = list[int | str]  # size, mtime and ctime in ns, SHA-256
-_known: dict[str, _State] = {}  # by device and inode
-_read: set[Path] = set()  # lists that this process has read
+_verified: dict[str, _State] = {}  # by device and inode
+_lists_read: set[Path] = set()
 _lock = threading.Lock()
 
 
 def changed_file(files: Mapping[Path, str], *, anew: bool = False) -> Path | None:
-    """Return the first of some files whose content has not the SHA-256 it should have.
+    """Return the first file whose content does not have the SHA-256 given for it.
 
-    Parameters
-    ----------
-    files : mapping of Path to str
-        SHA-256 by path.
-    anew : bool
-        Read every file, also those that were found as written before.
+    A file that was verified before, also by another process, is not read again while its inode,
+    size and times are the same, unless ``anew``.
 
     Examples
     --------
@@ -193,77 +178,68 @@ def changed_file(files: Mapping[Path, str], *, anew: bool = False) -> Path | Non
     ...     changed_file({path: sha256(b"abc").hexdigest()}) is None
     True
     """
+    listed = _verified_list()
     with _lock:
-        _read_list()
-        known = {} if anew else dict(_known)
-    states = {path: _state(path, sha256) for path, sha256 in files.items()}
-    left = [path for path, (key, state) in states.items() if known.get(key) != state]
-    if not left:
+        if listed is not None and listed not in _lists_read:
+            _lists_read.add(listed)
+            _verified.update(_read_verified(listed))
+        verified = {} if anew else dict(_verified)
+    states: dict[Path, tuple[str, _State]] = {}
+    for path, sha256 in files.items():
+        stat = path.stat()
+        state: _State = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, sha256]
+        states[path] = f"{stat.st_dev}:{stat.st_ino}", state
+    unread = [path for path, (key, state) in states.items() if verified.get(key) != state]
+    if not unread:
         return None
-    with ThreadPoolExecutor() as pool:  # hashing lets go of Python's lock
-        same = dict(zip(left, pool.map(content_hash, left), strict=True))
-    found = {path: states[path] for path in left if same[path] == files[path]}
+    with ThreadPoolExecutor() as pool:  # hashing releases the GIL
+        hashes = dict(zip(unread, pool.map(content_hash, unread), strict=True))
     # A file that was just written may change once more without a change of its times.
     oldest = (time.time() - _SETTLED) * 1e9
-    settled = {key: state for key, state in found.values() if int(state[2]) < oldest}
+    settled = {
+        key: state
+        for path, (key, state) in states.items()
+        if hashes.get(path) == files[path] and int(state[2]) < oldest
+    }
     if settled:
         with _lock:
-            _known.update(settled)
-            _write_list(settled)
-    return next((path for path in left if path not in found), None)
+            _verified.update(settled)
+            if listed is not None:  # of two processes at once, one may have to hash files again
+                before = {k: v for k, v in _read_verified(listed).items() if k not in settled}
+                last = list((before | settled).items())[-_MAX_VERIFIED:]
+                with contextlib.suppress(OSError, WriteError), atomic_file(listed) as partial:
+                    partial.write_text(json.dumps(dict(last), separators=(",", ":")), "utf-8")
+    return next((path for path in unread if hashes[path] != files[path]), None)
 
 
-def _state(path: Path, sha256: str) -> tuple[str, _State]:
-    facts = path.stat()
-    state: _State = [facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, sha256]
-    return f"{facts.st_dev}:{facts.st_ino}", state
+def _verified_list() -> Path | None:
+    """Return the path of the list of verified files; None without a home."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or ".")
+    if not cache.is_absolute():
+        try:
+            home = Path.home()
+        except RuntimeError:
+            return None
+        if not home.is_dir():
+            return None
+        cache = home / ".cache"
+    return cache / "mzseek" / "verified.json"
 
 
-def _list() -> Path | None:
-    """Where the list is kept; None without a home."""
-    named = Path(os.environ.get("XDG_CACHE_HOME") or ".")
-    if named.is_absolute():
-        return named / "mzseek" / "verified.json"
+def _read_verified(path: Path) -> dict[str, _State]:
     try:
-        home = Path.home()
-    except RuntimeError:
-        return None
-    return home / ".cache" / "mzseek" / "verified.json" if home.is_dir() else None
-
-
-def _read_list() -> None:
-    """Take in what other processes have found, once."""
-    path = _list()
-    if path is not None and path not in _read:
-        _read.add(path)
-        _known.update(_listed(path))
-
-
-def _listed(path: Path) -> dict[str, _State]:
-    try:
-        found: Any = json.loads(path.read_bytes())
+        listed: Any = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _write_list(more: Mapping[str, _State]) -> None:
-    """Add files to the list; of two processes at once, one may have to read its files again."""
-    path = _list()
-    if path is None:
-        return
-    before = {key: state for key, state in _listed(path).items() if key not in more}
-    kept = list((before | dict(more)).items())[-_MOST:]
-    with contextlib.suppress(OSError, WriteError), atomic_file(path) as partial:
-        partial.write_text(json.dumps(dict(kept), separators=(",", ":")), encoding="utf-8")
+    return listed if isinstance(listed, dict) else {}
 
 
 MANIFEST = "manifest.json"
 RUN = "run.json"
-_FILE_FACTS = {...: {"bytes": int, "sha256": str}}
+_FILE_FIELDS = {...: {"bytes": int, "sha256": str}}
 
-# What can be done with each kind, for whoever has named it in the place of another, and what makes
-# it. Written out here: who meets a folder of another kind has not loaded the room that it is of.
+# What each kind of folder is used for, and what makes it, for messages about a wrong kind. Written
+# out here: who meets a folder of another kind has not loaded the package that it belongs to.
 _USES = {
     "prepared folder": "`mzseek train`, `bands`, `advise` and `negatives` take it",
     "molecule database": "`mzseek database` and `mzseek negatives --database` take it",
@@ -288,18 +264,18 @@ _MAKERS = {
 
 @dataclass(frozen=True)
 class Manifest:
-    """What the manifest of one kind of folder holds.
+    """Format of the manifest of one kind of folder.
 
     Attributes
     ----------
     kind : str
         What such a folder is called: "prepared folder".
     error : type of exception
-        What is raised, in the words of the room that the folder belongs to.
+        What is raised.
     again : str
         What to do about a damaged one, such as "build it again".
     fields : dict
-        What is read of it, as `mzseek.io.manifest.check_fields` takes it.
+        Fields that are read, as `check_fields` takes them.
     versions : tuple of int
         Versions of the format that can be read, the one that is written last; none where the kind
         has none.
@@ -318,7 +294,7 @@ class Manifest:
     has_files: bool = True
 
     def read(self, folder: Path) -> dict[str, Any]:
-        """What a folder's manifest says, checked for its kind, its version and its fields.
+        """Read a folder's manifest, checked for its kind, its version and its fields.
 
         Raises
         ------
@@ -328,71 +304,55 @@ class Manifest:
         path = folder / self.name
         if not path.is_file():
             raise self.error(f"{folder}: {why_not(folder, self.kind)}")
-        facts = read_object(path, self.error, self.again)
-        if facts.get("kind") != self.kind:
+        manifest = read_object(path, self.error, self.again)
+        if manifest.get("kind") != self.kind:
             raise self.error(f"{folder}: {why_not(folder, self.kind)}")
-        version = facts.get("format_version")
+        version = manifest.get("format_version")
         if self.versions and version not in self.versions:
             expected = " or ".join(map(str, self.versions))
             raise self.error(
                 f"{folder}: written in format {repr(version)[:40]}, expected {expected}{self._hint}"
             )
-        fields = {**self.fields, "files": _FILE_FACTS} if self.has_files else self.fields
-        check_fields(facts, fields, path, self.error, self.again)
-        return facts
+        fields = {**self.fields, "files": _FILE_FIELDS} if self.has_files else self.fields
+        check_fields(manifest, fields, path, self.error, self.again)
+        return manifest
 
-    def write(self, folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Sign a folder that is being made: what it is, the facts, and the files that it holds.
+    def write(self, folder: Path, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        """Write the manifest of a folder that is being made, and return it.
 
-        Parameters
-        ----------
-        folder : Path
-        facts : mapping
-            All but the kind and the files; the version is the last of `versions` unless it is
-            among them.
-
-        Returns
-        -------
-        dict
-            What was written.
+        The kind, the files with their checksums and (unless among the metadata) the last of
+        `versions` are added.
         """
-        signed = self._signed(facts)
+        manifest = self._complete(metadata)
         if self.has_files:
             names = sorted(path.name for path in folder.iterdir() if path.name != self.name)
-            signed["files"] = _measured(folder, names)
-        (folder / self.name).write_text(_text(signed), encoding="utf-8")
-        return signed
+            with ThreadPoolExecutor() as pool:
+                sums = pool.map(lambda name: measured(folder / name), names)
+                manifest["files"] = dict(zip(names, sums, strict=True))
+        (folder / self.name).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        return manifest
 
-    def replace(self, folder: Path, facts: Mapping[str, Any]) -> None:
-        """Write the manifest of a folder in use anew, whole or not at all."""
+    def replace(self, folder: Path, metadata: Mapping[str, Any]) -> None:
+        """Replace the manifest of a folder in use atomically."""
+        text = json.dumps(self._complete(metadata), indent=1) + "\n"
         with atomic_file(folder / self.name) as partial:
-            partial.write_text(_text(self._signed(facts)), encoding="utf-8")
+            partial.write_text(text, encoding="utf-8")
 
     def check_files(
         self,
         folder: Path,
-        facts: Mapping[str, Any],
+        manifest: Mapping[str, Any],
         *,
         checksums: bool = False,
         names: Iterable[str] | None = None,
         anew: bool = False,
     ) -> None:
-        """Make sure that a folder's files are those of its manifest: there, as long, or as written.
+        """Check that a folder's files (those of ``names``, or all) are those of its manifest.
 
-        Parameters
-        ----------
-        folder : Path
-        facts : mapping
-            What `read` returned.
-        checksums : bool
-            Compare the content of every file, too; once, as long as its size, its inode and its
-            times stay what they were (`mzseek.io.manifest`).
-        names : iterable of str, optional
-            Files to look at; all by default.
-        anew : bool
-            Read every file, also those that were found as written before.
+        They must be there and of the same size, and with ``checksums`` of the same content, see
+        `changed_file`.
         """
-        files: Mapping[str, Mapping[str, Any]] = facts["files"]
+        files: Mapping[str, Mapping[str, Any]] = manifest["files"]
         if names is not None:
             files = {name: files[name] for name in names}
         for name, listed in files.items():
@@ -406,41 +366,33 @@ class Manifest:
                 raise self.error(
                     f"{folder}: {name} has {size:,} bytes, expected {listed['bytes']:,}{self._hint}"
                 )
-        if not checksums:
-            return
-        sums = {folder / name: listed["sha256"] for name, listed in files.items()}
-        if changed := changed_file(sums, anew=anew):
-            raise self.error(f"{folder}: {changed.name} has changed{self._hint}")
+        if checksums:
+            sums = {folder / name: listed["sha256"] for name, listed in files.items()}
+            if changed := changed_file(sums, anew=anew):
+                raise self.error(f"{folder}: {changed.name} has changed{self._hint}")
 
     @property
     def _hint(self) -> str:
         return f"; {self.again}" if self.again else ""
 
-    def _signed(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        version = {"format_version": self.versions[-1]} if self.versions else {}
-        if "format_version" in facts:
-            version = {}
-        return {"kind": self.kind, **version, **facts}
+    def _complete(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        needs_version = self.versions and "format_version" not in metadata
+        version = {"format_version": self.versions[-1]} if needs_version else {}
+        return {"kind": self.kind, **version, **metadata}
 
 
 def kind_of(folder: Path) -> str | None:
-    """What a folder of mzseek's says it is, or None."""
+    """Return the kind that a folder's manifest states, or None."""
     for name in (MANIFEST, RUN):
-        kind = _read_manifest(folder, name).get("kind")
-        if isinstance(kind, str):
-            return kind[:60] if kind.isprintable() else repr(kind[:60])
+        with contextlib.suppress(DatasetError):
+            kind = read_object(folder / name, DatasetError).get("kind")
+            if isinstance(kind, str):
+                return kind[:60] if kind.isprintable() else repr(kind[:60])
     return None
 
 
 def why_not(folder: Path, expected: str) -> str:
-    """In words, why a folder is not of the kind expected, and what takes or makes which.
-
-    Parameters
-    ----------
-    folder : Path
-    expected : str
-        A kind, such as "prepared folder".
-    """
+    """Say why a folder is not of the kind expected, and what takes or makes which."""
     if not folder.exists():
         return f"is no {expected} (there is no such folder)"
     if not folder.is_dir():
@@ -449,31 +401,14 @@ def why_not(folder: Path, expected: str) -> str:
     if kind is not None and kind != expected:
         use = f"; {_USES[kind]}" if kind in _USES else ""
         return f"is a {kind}, expected a {expected}{use}"
-    own = RUN if expected == "run folder" else MANIFEST
-    state = "does not say what it is" if (folder / own).exists() else "is missing"
-    return f"is no {expected} ({own} {state}); {_MAKERS[expected]} makes one"
+    name = RUN if expected == "run folder" else MANIFEST
+    state = "does not say what it is" if (folder / name).exists() else "is missing"
+    return f"is no {expected} ({name} {state}); {_MAKERS[expected]} makes one"
 
 
 def measured(path: Path) -> dict[str, Any]:
-    """Size and SHA-256 of a file, as a manifest lists them."""
+    """Return size and SHA-256 of a file, as a manifest lists them."""
     return {"bytes": path.stat().st_size, "sha256": content_hash(path)}
-
-
-def _measured(folder: Path, names: list[str]) -> dict[str, Any]:
-    with ThreadPoolExecutor() as pool:
-        facts = pool.map(lambda name: measured(folder / name), names)
-        return dict(zip(names, facts, strict=True))
-
-
-def _text(facts: Mapping[str, Any]) -> str:
-    return json.dumps(facts, indent=1) + "\n"
-
-
-def _read_manifest(folder: Path, name: str) -> dict[str, Any]:
-    try:
-        return read_object(folder / name, DatasetError)
-    except DatasetError:
-        return {}
 
 
 BLOCK = 64  # rows
@@ -484,14 +419,8 @@ Read = Callable[[int, int], Iterable[npt.NDArray[np.generic]]]
 class BlockSums:
     """Checksums (CRC-32) of blocks of rows, each compared when a row of it is first read.
 
-    Parameters
-    ----------
-    read : callable of (int, int)
-        Returns the arrays of rows from one to another, the latter not included.
-    rows : int
-        How many there are.
-    sums : uint32 array, shape (blocks,)
-        As `block_sums` has made them.
+    ``read(first, end)`` returns the arrays of rows ``first`` to ``end``, the latter not included;
+    ``rows`` is their number, and ``sums`` (uint32, one a block) are those of `block_sums`.
 
     Examples
     --------
@@ -513,74 +442,53 @@ class BlockSums:
         """Whether the blocks of these rows are as they were written."""
         blocks = np.unique(np.asarray(rows, np.int64) // BLOCK)
         for block in blocks[~self._seen[blocks]].tolist():
-            if _sum(self._read, self._rows, block) != self._sums[block]:
+            if _block_sum(self._read, self._rows, block) != self._sums[block]:
                 return False
             self._seen[block] = True
         return True
 
 
 def block_sums(read: Read, rows: int) -> Sums:
-    """Checksums of all blocks; parameters are those of `BlockSums`."""
-    return np.array([_sum(read, rows, block) for block in range(-(-rows // BLOCK))], np.uint32)
+    """Return the checksums of all blocks; parameters are those of `BlockSums`."""
+    blocks = range(-(-rows // BLOCK))
+    return np.array([_block_sum(read, rows, block) for block in blocks], np.uint32)
 
 
-def _sum(read: Read, rows: int, block: int) -> int:
+def _block_sum(read: Read, rows: int, block: int) -> int:
     value = 0
     for array in read(block * BLOCK, min((block + 1) * BLOCK, rows)):
         value = zlib.crc32(np.ascontiguousarray(array).data, value)
     return value
 
 
-_Stamp = tuple[tuple[str, int, int, int, int], ...]
-
-
 class SourceGuard:
-    """Files and folders, with the hashes that they had when work on them began.
-
-    Parameters
-    ----------
-    paths : iterable of Path
-
-    Attributes
-    ----------
-    hashes : dict of Path to str
-    """
+    """Files and folders with the ``hashes`` that they had when work on them began."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
-        self._stamps = {path: _stamp(path) for path in paths}  # before their content is read
-        self.hashes = {path: _hash(path) for path in self._stamps}
+        self._states = {path: _stat(path) for path in paths}  # before their content is read
+        self.hashes = {path: _read_source(content_hash, path) for path in self._states}
 
     def ensure_unchanged(self) -> None:
-        """Refuse what was made of sources that have changed since: it would be of neither.
+        """Raise an `InputError` if a source has changed since, or is gone.
 
-        Content is read once more only where size, time or place of a file say that it may differ.
-
-        Raises
-        ------
-        InputError
-            One has changed, or is gone.
+        Content is read once more only where size, time or inode of a file differ.
         """
-        for path, stamp in self._stamps.items():
-            if _stamp(path) != stamp and _hash(path) != self.hashes[path]:
+        for path, state in self._states.items():
+            if _stat(path) != state and _read_source(content_hash, path) != self.hashes[path]:
                 raise InputError(path, "has changed while it was read; run the command again")
 
 
-def _stamp(path: Path) -> _Stamp:
-    try:
-        return tuple(
-            (str(file), facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
-            for file in (files_below(path) if path.is_dir() else [path])
-            for facts in [file.stat()]
-        )
-    except FileNotFoundError as error:
-        raise InputError(path, "no such file") from error
-    except OSError as error:
-        raise InputError(path, f"cannot be read ({error.strerror})") from error
+def _stat(path: Path) -> list[tuple[str, int, int, int, int]]:
+    def stat(path: Path) -> list[tuple[str, int, int, int, int]]:
+        stats = [(str(f), f.stat()) for f in (files_below(path) if path.is_dir() else [path])]
+        return [(name, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for name, s in stats]
+
+    return _read_source(stat, path)
 
 
-def _hash(path: Path) -> str:
+def _read_source(read: Callable[[Path], T], path: Path) -> T:
     try:
-        return content_hash(path)
+        return read(path)
     except FileNotFoundError as error:
         raise InputError(path, "no such file") from error
     except OSError as error:
@@ -588,14 +496,7 @@ def _hash(path: Path) -> str:
 
 
 def overlap(out: Path, sources: Iterable[Path]) -> str | None:
-    """Describe how an output overlaps with what is read, or return None.
-
-    Parameters
-    ----------
-    out : Path
-        File or folder to be written; it need not exist.
-    sources : iterable of Path
-        Files and folders that are read.
+    """Say how an output, which need not exist, overlaps with files and folders that are read.
 
     Examples
     --------
@@ -621,15 +522,10 @@ def ensure_replaceable(
     sources: Iterable[Path],
     is_leftover: Callable[[str], bool] = lambda name: False,
 ) -> None:
-    """Refuse to replace anything that is not a folder of this kind, made by mzseek, untouched.
+    """Refuse to replace anything but an untouched folder of this kind that mzseek has made.
 
-    Parameters
-    ----------
-    out : Path
-    kind : str
-    sources : iterable of Path
-    is_leftover : callable of str
-        Whether a file that the manifest does not list is what a killed process has left.
+    ``is_leftover`` tells whether a file that the manifest does not list is what a killed process
+    has left.
 
     Raises
     ------
@@ -659,11 +555,7 @@ def ensure_replaceable(
         hint = f" (it is a {other})" if other else ""
         raise DatasetError(f"{out}: exists and is no {kind}{hint}; name another --out")
     files = manifest.get("files")
-    own = {MANIFEST, *(files if isinstance(files, dict) else ())}
-    foreign = [
-        name
-        for name in sorted(present - own)
-        if not name.startswith(f".{MANIFEST}.") and not is_leftover(name)
-    ]
-    if foreign:
-        raise DatasetError(f"{out}: holds {foreign[0]}, which is not its own; name another --out")
+    listed = {MANIFEST, *(files if isinstance(files, dict) else ())}
+    for name in sorted(present - listed):
+        if not name.startswith(f".{MANIFEST}.") and not is_leftover(name):
+            raise DatasetError(f"{out}: holds {name}, which is not its own; name another --out")

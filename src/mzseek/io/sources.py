@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol, cast
+from typing import IO, Any, Protocol, cast
 
 import zstandard
 
@@ -87,7 +87,7 @@ class Readable(Protocol):
     """Anything that gives bytes."""
 
     def read(self, size: int = -1, /) -> bytes:
-        """Next bytes, none at the end."""
+        """Return the next bytes, none at the end."""
 
 
 Unpack = Callable[[IO[bytes]], IO[bytes]]
@@ -95,7 +95,7 @@ Unpack = Callable[[IO[bytes]], IO[bytes]]
 
 @dataclass(frozen=True)
 class Source:
-    """Something that can be read, with the name that messages use."""
+    """A file or archive member that can be opened, with the name that messages use."""
 
     name: str
     suffix: str
@@ -103,23 +103,23 @@ class Source:
     _unpack: Unpack | None = None
 
     def open(self) -> "Stream":
-        """Open it; damage that is met while reading is an `InputError`."""
+        """Open it; damage met while reading is an `InputError`."""
         try:
             stored = self._opener()
             if self._unpack is None:
                 return Stream(stored, self.name)
             return Stream(self._unpack(stored), self.name, stored)
         except (*_DAMAGE, OSError, ValueError, struct.error) as error:  # the last two: zip headers
-            raise InputError(self.name, f"cannot be opened ({_said(error)})") from error
+            raise InputError(self.name, f"cannot be opened ({_short(error)})") from error
 
     def head(self, size: int = 65536) -> bytes:
-        """First bytes, for recognising the format."""
+        """Return the first bytes, for recognising the format."""
         with self.open() as stream:
             return stream.read(size)
 
 
 class Stream:
-    """A stream of bytes that names its file when it is damaged, or unfolds without end."""
+    """A stream that names its file when it is damaged, or unfolds without end."""
 
     def __init__(self, stream: IO[bytes], name: str, packed: IO[bytes] | None = None) -> None:
         self._stream = stream
@@ -128,11 +128,11 @@ class Stream:
         self._given = 0
 
     def read(self, size: int = -1) -> bytes:
-        """Next bytes, none at the end."""
+        """Return the next bytes, none at the end."""
         try:
             data = self._stream.read(size)
         except (*_DAMAGE, OSError) as error:
-            raise InputError(self._name, f"damaged or cut short ({_said(error)})") from error
+            raise InputError(self._name, f"damaged or cut short ({_short(error)})") from error
         self._given += len(data)
         if self._packed is None or self._given <= RATIO_FROM:
             return data
@@ -148,14 +148,14 @@ class Stream:
         self._stream.close()
 
 
-def _said(error: Exception) -> str:
-    """What an error of a library says, as part of one line: some quote what they were given."""
+def _short(error: Exception) -> str:
+    """Return a library's message as part of one line; some quote what they were given."""
     text = " ".join(str(error)[:1_000].split())
     return text if len(text) <= 150 else text[:149] + "…"
 
 
 def open_source(path: StrPath) -> Source:
-    """Source for a plain, gzip or zstd file; packing is recognised by content, not by name."""
+    """Return a source for a plain, gzip or zstd file; packing is recognised by content."""
     path = Path(path)
     if not path.exists():
         raise InputError(path, "no such file")
@@ -164,40 +164,36 @@ def open_source(path: StrPath) -> Source:
     if not path.is_file():
         # It is opened more than once, and what a pipe has given is gone.
         raise InputError(path, "is a pipe or device, expected a file")
-    return _packed_or_plain(str(path), path.suffix, Path(path.stem).suffix, lambda: path.open("rb"))
+    return _packed_or_plain(str(path), path, lambda: path.open("rb"))
 
 
-def member_source(name: str, member: str, opener: Callable[[], IO[bytes]]) -> Source:
-    """Source for a member of an archive, plain or packed once more."""
-    path = Path(member)
-    return _packed_or_plain(name, path.suffix, Path(path.stem).suffix, opener)
-
-
-def _packed_or_plain(
-    name: str, suffix: str, inner_suffix: str, opener: Callable[[], IO[bytes]]
-) -> Source:
-    source = Source(name, suffix.lower(), opener)
+def _packed_or_plain(name: str, path: Path, opener: Callable[[], IO[bytes]]) -> Source:
+    source = Source(name, path.suffix.lower(), opener)
     magic = source.head(4)
     if not magic:
         raise InputError(name, "the file is empty")
-    unpack = _unpacking(magic)
-    if unpack is None:
-        return source
-    inner = inner_suffix if suffix.lower() in {".gz", ".zst", ".zstd"} else suffix
-    return Source(name, inner.lower(), opener, unpack)
-
-
-def _unpacking(magic: bytes) -> Unpack | None:
-    """How to unpack a file that begins so; none for a plain one."""
+    unpack: Unpack
     if magic[:2] == _GZIP_MAGIC:
-        return lambda packed: cast(IO[bytes], gzip.open(packed, "rb"))
-    if magic == _ZSTD_MAGIC or (magic[1:] == _ZSTD_SKIPPED and magic[0] >> 4 == 5):
-        return lambda packed: io.BufferedReader(_ZstdFile(packed), 1 << 16)
-    return None
+        unpack = _unpack_gzip
+    elif magic == _ZSTD_MAGIC or (magic[1:] == _ZSTD_SKIPPED and magic[0] >> 4 == 5):
+        unpack = _unpack_zstd
+    else:
+        return source
+    is_named_so = source.suffix in {".gz", ".zst", ".zstd"}
+    suffix = Path(path.stem).suffix.lower() if is_named_so else source.suffix
+    return Source(name, suffix, opener, unpack)
+
+
+def _unpack_gzip(packed: IO[bytes]) -> IO[bytes]:
+    return cast(IO[bytes], gzip.open(packed, "rb"))
+
+
+def _unpack_zstd(packed: IO[bytes]) -> IO[bytes]:
+    return io.BufferedReader(_ZstdFile(packed), 1 << 16)
 
 
 class _ZstdFile(io.RawIOBase):
-    """Frames of zstd, one after the other; a file that ends inside one is an `EOFError`.
+    """Concatenated frames of zstd; a file that ends inside one is an `EOFError`.
 
     The reader of the zstandard package takes such an end for that of the file.
     """
@@ -243,16 +239,13 @@ def _zstd_frame() -> "zstandard.ZstdDecompressionObj":
 
 
 class LongLine(str):
-    """The beginning of a line past `MAX_LINE` bytes, whose rest was skipped.
-
-    Whatever it belongs to must be set aside: what is missing is not known.
-    """
+    """The beginning of a line past `MAX_LINE` bytes; its record must be skipped."""
 
     __slots__ = ()
 
 
 def text_lines(stream: Readable) -> Iterator[tuple[int, str]]:
-    r"""Numbered lines, decoded one by one; a last line that was cut short lacks its ``\n``.
+    r"""Yield numbered lines, decoded one by one; a last line that was cut short lacks its ``\n``.
 
     UTF-8 is the rule, UTF-16 is recognised by its byte-order mark, and a single line that is
     neither is read as Latin-1, which only free text (names, comments) is ever written in. A line
@@ -289,7 +282,7 @@ def text_lines(stream: Readable) -> Iterator[tuple[int, str]]:
 
 
 def _last_return(data: bytes) -> bytes:
-    """A carriage return at the end, which may be half of a line's end."""
+    """Return a carriage return at the end, which may be half of a line's end."""
     return data[-1:] if data.endswith(b"\r") else b""
 
 
@@ -302,7 +295,7 @@ def _whole_lines(data: bytes) -> list[str]:
 
 
 def _utf8_blocks(stream: Readable) -> Iterator[bytes]:
-    """The stream without its byte-order mark; UTF-16 is turned into UTF-8 on the way."""
+    """Yield the stream as UTF-8 without its byte-order mark."""
     block = stream.read(_BLOCK)
     if block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
@@ -318,7 +311,7 @@ def _utf8_blocks(stream: Readable) -> Iterator[bytes]:
 
 
 def _decode(data: bytes) -> str:
-    """Text of whole lines; one that is not UTF-8 is taken for Latin-1."""
+    """Decode whole lines; one that is not UTF-8 is taken for Latin-1."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -341,9 +334,9 @@ def _split(text: str) -> list[str]:
 
 
 def content_hash(path: Path) -> str:
-    """SHA-256 of a file's bytes, or of all files below a folder in the order of their names.
+    """Return the SHA-256 of a file, or of all files below a folder in the order of their names.
 
-    Files of a folder that cannot be read are counted as such: readers skip them, too.
+    Files of a folder that cannot be read are hashed as such: readers skip them, too.
     """
     digest = hashlib.sha256()
     if path.is_dir():
@@ -356,22 +349,17 @@ def content_hash(path: Path) -> str:
             digest.update(f"{name}\0{content}\0".encode(errors="surrogateescape"))
         return digest.hexdigest()
     with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def files_below(folder: Path) -> list[Path]:
-    """Files below a folder by name, hidden ones left out: readers do so, and locks are hidden."""
+    """Return files below a folder by name, without hidden ones (locks are hidden)."""
     return sorted(path for path in paths_below(folder) if path.is_file())
 
 
-def paths_below(folder: Path) -> Iterator[Path]:
-    """All but folders below a folder; hidden ones left out, links followed, never in circles."""
-    return _below(folder, set())
-
-
-def _below(folder: Path, seen: set[Path]) -> Iterator[Path]:
+def paths_below(folder: Path, seen: set[Path] | None = None) -> Iterator[Path]:
+    """Yield files below a folder without hidden ones; links are followed, never in circles."""
+    seen = set() if seen is None else seen
     real = folder.resolve()
     if real in seen:
         return
@@ -380,29 +368,23 @@ def _below(folder: Path, seen: set[Path]) -> Iterator[Path]:
         if entry.name.startswith("."):
             continue
         if entry.is_dir():
-            yield from _below(entry, seen)
+            yield from paths_below(entry, seen)
         else:
             yield entry
 
 
-# The archive's end: a mark, counts of disks and members, size and place of the directory.
-_END = struct.Struct("<4s4H2LH")
-_LONGEST_COMMENT = 65_535
-_WIDE_END = struct.Struct("<4sQ2H2L4Q")  # the same for archives past 4 GB or 65,535 members
-_WIDE_PLACE = struct.Struct("<4sLQL")  # where that one is
-# One member of the directory: a mark, then what is not needed here, and three lengths.
-_MEMBER = struct.Struct("<4s24x3H12x")
+_ZIP64_END = 76  # bytes of the two end records of archives past 4 GB or 65,535 members
 _UNPACKED_WHOLE = {zipfile.ZIP_BZIP2}  # Python unpacks all that it is given to read
 _NOT_READ = {zipfile.ZIP_LZMA}  # it may ask for four gigabytes to unpack one byte
 _SMALL_READS = 4_096
 
 
 def zip_sources(path: Path) -> Iterator[Source | InputError]:
-    """Members of an archive, in the order of their names; the reason where one cannot be read.
+    """Yield the members of an archive by name; an `InputError` in place of one that cannot be read.
 
-    Names only name the members in messages: since nothing is unpacked to disk, ``../a.mgf`` and
-    ``/a.mgf`` do no harm and are read as any other. Folders, hidden members (a dot before their
-    name or that of their folder) and ``__MACOSX``, which no person has put there, are left out.
+    Since nothing is unpacked to disk, ``../a.mgf`` and ``/a.mgf`` do no harm and are read as any
+    other. Folders, hidden members (a dot before their name or that of their folder) and
+    ``__MACOSX`` are left out.
 
     Raises
     ------
@@ -422,7 +404,7 @@ def zip_sources(path: Path) -> Iterator[Source | InputError]:
     unfolded = sum(info.file_size for info in members)
     if unfolded > max(RATIO_FROM, MAX_RATIO * path.stat().st_size):
         raise InputError(path, _unfolds(unfolded))
-    # By place where names are equal: each of them is another file.
+    # By offset where names are equal: each of them is another file.
     members.sort(key=lambda info: (info.filename, info.header_offset))
     return (_source(path, archive, info) for info in members)
 
@@ -434,12 +416,13 @@ def _source(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Sour
     if info.file_size > max(RATIO_FROM, MAX_RATIO * info.compress_size):
         return InputError(name, _unfolds(info.file_size))
     try:
-        return member_source(name, info.filename, functools.partial(_open, archive, info))
+        opener = functools.partial(_open_member, archive, info)
+        return _packed_or_plain(name, Path(info.filename), opener)
     except InputError as error:
         return error
 
 
-def _open(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
+def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
     stream = archive.open(info)
     if info.compress_type in _UNPACKED_WHOLE:
         return io.BufferedReader(_SmallReads(stream), _SMALL_READS)
@@ -447,7 +430,7 @@ def _open(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
 
 
 class _SmallReads(io.RawIOBase):
-    """A stream that is asked for a little at a time, whatever is asked of this one."""
+    """A stream that reads a little at a time, whatever is asked for."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -479,56 +462,17 @@ def _is_hidden(info: zipfile.ZipInfo) -> bool:
 def _check_directory(path: Path) -> None:
     """Refuse an archive whose list of members alone would fill the memory."""
     with path.open("rb") as file:
-        place, size = _directory(file)
+        try:
+            end: Any = zipfile._EndRecData(file)  # type: ignore[attr-defined]
+        except (OSError, ValueError, struct.error, zipfile.BadZipFile):
+            end = None
+        if end is None:  # zipfile says what is wrong with it
+            return
+        size, location = end[5], end[9]
         if size > MAX_ZIP_DIRECTORY:
             reason = f"its list of members has {size:,} bytes, expected at most"
             raise InputError(path, f"{reason} {MAX_ZIP_DIRECTORY:,}")
-        file.seek(place)
-        members = _count(file.read(size))
-    if members > MAX_ZIP_MEMBERS:
-        raise InputError(path, f"holds more than {MAX_ZIP_MEMBERS:,} members")
-
-
-def _directory(file: IO[bytes]) -> tuple[int, int]:
-    """Place and size of the list of members; zeros where the end of the archive is not found.
-
-    The list stands right before the archive's end, as zipfile reads it, whatever place is stated.
-    """
-    length = file.seek(0, io.SEEK_END)
-    start = max(0, length - _END.size - _LONGEST_COMMENT)
-    file.seek(start)
-    tail = file.read()
-    place = tail.rfind(b"PK\5\6", 0, len(tail) - _END.size + 4)
-    if place < 0:
-        return 0, 0
-    end = start + place
-    size = int(_END.unpack_from(tail, place)[5])
-    wide = _wide_directory(file, end)
-    if wide is not None:
-        end, size = wide
-    return max(0, end - size), size
-
-
-def _wide_directory(file: IO[bytes], end: int) -> tuple[int, int] | None:
-    if end < _WIDE_PLACE.size + _WIDE_END.size:
-        return None
-    file.seek(end - _WIDE_PLACE.size)
-    mark = file.read(4)
-    if mark != b"PK\6\7":
-        return None
-    place = end - _WIDE_PLACE.size - _WIDE_END.size
-    file.seek(place)
-    values = _WIDE_END.unpack(file.read(_WIDE_END.size))
-    return (place, int(values[8])) if values[0] == b"PK\6\6" else None
-
-
-def _count(directory: bytes) -> int:
-    """Members of a directory, one past the most at most."""
-    place = members = 0
-    while place + _MEMBER.size <= len(directory) and members <= MAX_ZIP_MEMBERS:
-        mark, name, extra, comment = _MEMBER.unpack_from(directory, place)
-        if mark != b"PK\1\2":
-            break
-        members += 1
-        place += _MEMBER.size + name + extra + comment
-    return members
+        # The list stands right before the archive's end, whatever offset is stated.
+        file.seek(max(0, location - size - (_ZIP64_END if end[0] == b"PK\6\6" else 0)))
+        if file.read(size).count(b"PK\1\2") > MAX_ZIP_MEMBERS:
+            raise InputError(path, f"holds more than {MAX_ZIP_MEMBERS:,} members")

@@ -23,21 +23,11 @@ class BrokenXmlError(Exception):
 
 @dataclass(slots=True)
 class Element:
-    """An element with what it holds.
+    """An element with its attributes, children and the pieces of text directly inside it.
 
-    Attributes
-    ----------
-    name : str
-        Without a prefix.
-    attributes : dict of str to str
-    children : list of Element
-        In the file's order.
-    texts : list of str
-        Fragments of the text directly inside it.
-    fault : str or None
-        Set if it is past its bounds: it then holds only what came before.
-    size : int
-        Characters of its texts and attributes, children included; for elements asked for only.
+    Names have no prefix. ``fault`` is set if it is past its bounds: it then holds only what came
+    before. ``size`` counts the characters of its texts and attributes, children included, for
+    requested elements only.
     """
 
     name: str
@@ -49,11 +39,11 @@ class Element:
 
     @property
     def text(self) -> str:
-        """The text directly inside it."""
+        """Text directly inside it."""
         return "".join(self.texts)
 
     def all(self, *path: str) -> list["Element"]:
-        """Elements below it that such a path of names leads to.
+        """Return the elements below it that a path of names leads to.
 
         Examples
         --------
@@ -68,11 +58,11 @@ class Element:
 
 
 def iter_elements(stream: Readable, names: Collection[str]) -> Iterator[Element]:
-    """Elements of these names, wherever they are, each with all that is inside it.
+    """Yield the elements of these names, wherever they are, each with all that is inside it.
 
-    One that stands inside another of them is given on its own, after the outer one, which is given
-    without what follows the inner one (mzXML's scans are so nested). An element past its bounds is
-    given with a ``fault``, and its end is looked for in constant memory.
+    One inside another of them is yielded after the outer one, which lacks what follows the inner
+    one (mzXML's scans are so nested). An element past its bounds is yielded with a ``fault``, and
+    its end is looked for in constant memory.
 
     Raises
     ------
@@ -87,7 +77,14 @@ def iter_elements(stream: Readable, names: Collection[str]) -> Iterator[Element]
     [('1', 1), ('2', 0)]
     """
     collector = _Collector(names)
-    parser, kept_names = _parser(collector)
+    seen_names: dict[str, str] = {}
+    parser = expat.ParserCreate(intern=seen_names)
+    parser.buffer_text = True
+    parser.buffer_size = _CHUNK
+    parser.StartElementHandler = collector.start
+    parser.EndElementHandler = collector.end
+    parser.CharacterDataHandler = collector.text
+    parser.EntityDeclHandler = _refuse_entity
     fed = 0
     more = True
     while more:
@@ -105,20 +102,8 @@ def iter_elements(stream: Readable, names: Collection[str]) -> Iterator[Element]
             raise BrokenXmlError(str(fault)) from fault
         if fed - parser.CurrentByteIndex > MAX_TAG:
             raise BrokenXmlError(f"a tag is longer than {MAX_TAG:,} bytes")
-        if len(kept_names) > MAX_NAMES:
+        if len(seen_names) > MAX_NAMES:
             raise BrokenXmlError(f"more than {MAX_NAMES:,} names of elements and attributes")
-
-
-def _parser(collector: "_Collector") -> tuple[expat.XMLParserType, dict[str, str]]:
-    kept_names: dict[str, str] = {}
-    parser = expat.ParserCreate(intern=kept_names)
-    parser.buffer_text = True
-    parser.buffer_size = _CHUNK
-    parser.StartElementHandler = collector.start
-    parser.EndElementHandler = collector.end
-    parser.CharacterDataHandler = collector.text
-    parser.EntityDeclHandler = _refuse_entity
-    return parser, kept_names
 
 
 def _refuse_entity(*_: object) -> None:
@@ -126,13 +111,13 @@ def _refuse_entity(*_: object) -> None:
 
 
 class _Collector:
-    """Builds the elements asked for out of the parser's events; all others leave no trace."""
+    """Builds the requested elements out of the parser's events; all others leave no trace."""
 
     def __init__(self, names: Collection[str]) -> None:
         self.done: deque[Element] = deque()
         self._names = frozenset(names)
         self._depth = 0
-        self._asked: list[Element] = []  # those asked for that are open, the outer ones given
+        self._requested: list[Element] = []  # those that are open; `_GIVEN` once yielded
         self._open: list[Element] = []  # these and what is open inside them
         self._elements = 0
 
@@ -140,48 +125,36 @@ class _Collector:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise BrokenXmlError(f"elements are nested deeper than {MAX_DEPTH}")
-        name = tag.rpartition(":")[2]
-        if name in self._names:
-            self._give_outer()
-            element = Element(name, attributes)
-            self._asked.append(element)
+        element = Element(tag.rpartition(":")[2], attributes)
+        if element.name in self._names:
+            if self._requested and self._requested[-1] is not _GIVEN:
+                self.done.append(self._requested[-1])
+                self._requested[-1] = _GIVEN
+            self._requested.append(element)
             self._open.append(element)
             self._elements = 0
         elif self._open:
-            element = Element(name, attributes)
             self._open.append(element)
-            self._add(element)
-
-    def _give_outer(self) -> None:
-        if self._asked and self._asked[-1] is not _GIVEN:
-            self.done.append(self._asked[-1])
-            self._asked[-1] = _GIVEN
-
-    def _add(self, element: Element) -> None:
-        asked = self._asked[-1]
-        if asked is _GIVEN or asked.fault is not None:
-            return
-        self._elements += 1
-        asked.size += sum(map(len, element.attributes.values()))
-        if self._elements > MAX_ELEMENTS:
-            asked.fault = f"holds more than {MAX_ELEMENTS:,} elements"
-        elif not self._is_too_long(asked):
-            self._open[-2].children.append(element)
+            outer = self._requested[-1]
+            if outer is _GIVEN or outer.fault is not None:
+                return
+            self._elements += 1
+            if self._elements > MAX_ELEMENTS:
+                outer.fault = f"holds more than {MAX_ELEMENTS:,} elements"
+            elif self._fits(outer, sum(map(len, attributes.values()))):
+                self._open[-2].children.append(element)
 
     def text(self, text: str) -> None:
-        if not self._open:
-            return
-        asked = self._asked[-1]
-        if asked is _GIVEN or asked.fault is not None:
-            return
-        asked.size += len(text)
-        if not self._is_too_long(asked):
-            self._open[-1].texts.append(text)
+        if self._open:
+            outer = self._requested[-1]
+            if outer is not _GIVEN and outer.fault is None and self._fits(outer, len(text)):
+                self._open[-1].texts.append(text)
 
-    def _is_too_long(self, asked: Element) -> bool:
-        if asked.size > MAX_ELEMENT_TEXT:
-            asked.fault = f"holds more than {MAX_ELEMENT_TEXT:,} characters"
-        return asked.fault is not None
+    def _fits(self, outer: Element, more: int) -> bool:
+        outer.size += more
+        if outer.size > MAX_ELEMENT_TEXT:
+            outer.fault = f"holds more than {MAX_ELEMENT_TEXT:,} characters"
+        return outer.fault is None
 
     def end(self, tag: str) -> None:
         self._depth -= 1
@@ -189,9 +162,9 @@ class _Collector:
             return
         self._open.pop()
         if tag.rpartition(":")[2] in self._names:
-            asked = self._asked.pop()
-            if asked is not _GIVEN:
-                self.done.append(asked)
+            element = self._requested.pop()
+            if element is not _GIVEN:
+                self.done.append(element)
 
 
 _GIVEN = Element("")
