@@ -3,7 +3,6 @@
 from functools import lru_cache
 
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.sparse import coo_array, csr_array, csr_matrix
@@ -12,7 +11,6 @@ UTILITIES = ("hit", "bits", "tanimoto", "cosine", "f1")
 SIMILARITIES = ("bits", "tanimoto", "cosine", "f1")
 TOY = [[1, 1, 0, 0, 0], [1, 0, 1, 0, 0], [1, 0, 0, 1, 0], [1, 1, 0, 0, 1]]
 TOY_P = [0.05, 0.25, 0.30, 0.40]
-unhurried = settings(deadline=None)
 
 
 def worth(utility: str, decisions, rows) -> np.ndarray:
@@ -116,3 +114,11 @@ def probabilities(draw, count: int):
         weights = np.zeros(count)
         weights[draw(st.integers(0, count - 1))] = 1
     return weights / weights.sum()
+
+
+def draw_truths(rng, p, counts) -> np.ndarray:
+    """Label one candidate of each list, drawn with its probability."""
+    labels = np.zeros(len(p), bool)
+    for end, count in zip(np.cumsum(counts), counts, strict=True):
+        labels[end - count + rng.choice(count, p=p[end - count : end])] = True
+    return labels

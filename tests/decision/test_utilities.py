@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -6,9 +9,10 @@ from scipy.sparse import csr_array
 
 from mzseek.core.errors import DecisionError
 from mzseek.decision import UTILITIES, distribution, expected_utility, utility_named
-from mzseek.decision.distributions import expected_of_candidates
+from mzseek.decision.distributions import expected, expected_of_candidates
+from mzseek.decision.utilities import BAND_SIMILARITIES
 
-from .conftest import FORMS, SIMILARITIES, candidate_sets, every, expected_by_hand, unhurried
+from .conftest import FORMS, SIMILARITIES, candidate_sets, every, expected_by_hand
 from .conftest import UTILITIES as NAMES
 
 
@@ -30,7 +34,6 @@ def test_zero_is_like_zero_and_like_nothing_else(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@unhurried
 @given(found=candidate_sets(bits=5))
 def test_any_fingerprint_is_worth_what_the_definition_says(name: str, found) -> None:
     rows, p = found
@@ -40,7 +43,6 @@ def test_any_fingerprint_is_worth_what_the_definition_says(name: str, found) -> 
 
 
 @pytest.mark.parametrize("name", NAMES)
-@unhurried
 @given(found=candidate_sets())
 def test_candidates_are_worth_what_the_definition_says(name: str, found) -> None:
     rows, p = found
@@ -50,7 +52,6 @@ def test_candidates_are_worth_what_the_definition_says(name: str, found) -> None
     assert got == pytest.approx(expected_by_hand(name, decisions, rows, p), abs=1e-12)
 
 
-@unhurried
 @given(candidate_sets(), st.sampled_from(sorted(FORMS)), st.sampled_from(NAMES))
 def test_predictions_come_in_every_form(found, form: str, name: str) -> None:
     rows, p = found
@@ -63,11 +64,6 @@ def test_fingerprints_without_bits_are_all_alike(name: str) -> None:
     nothing = np.zeros((2, 0))
     assert expected_utility(name, nothing[0], nothing, [0.5, 0.5]) == 1
     assert expected_of_candidates(name, distribution(nothing, [0.5, 0.5])).tolist() == [1]
-
-
-def test_facts_of_the_utilities() -> None:
-    assert {name for name, each in UTILITIES.items() if each.vectorwise} == set(SIMILARITIES)
-    assert all(utility_named(name).name == name for name in NAMES)
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
@@ -91,3 +87,32 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
 def test_what_is_no_prediction_is_refused(prediction, reason: str) -> None:
     with pytest.raises(DecisionError, match=reason):
         expected_utility("f1", prediction, [[1, 0, 1]], [1.0])
+
+
+ROWS = np.array([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]])
+KNOWN = distribution(ROWS, [0.4, 0.3, 0.1, 0.2])
+
+
+@pytest.mark.parametrize("name", UTILITIES)
+def test_a_decision_that_is_the_truth_is_worth_one(name: str) -> None:
+    for size in (0.0, 1.0, 4.0):
+        found = UTILITIES[name].of(np.float64(size), np.float64(size), np.float64(size), 4)
+        assert float(found) == 1.0
+
+
+@pytest.mark.parametrize("name", UTILITIES)
+def test_without_its_bound_a_decision_is_the_same(name: str) -> None:
+    with_bound, without = (UTILITIES[name].decode(KNOWN, bound=bound) for bound in (True, False))
+    assert with_bound.bits.tolist() == without.bits.tolist()
+    assert with_bound.value == without.value == pytest.approx(expected(name, without.bits, KNOWN))
+
+
+def test_names_are_their_keys() -> None:
+    assert all(name == each.name == utility_named(name).name for name, each in UTILITIES.items())
+    assert BAND_SIMILARITIES == ("bits", "tanimoto", "cosine", "f1")
+
+
+def test_names_and_facts_load_no_library() -> None:
+    heavy = "{'numpy', 'scipy'}"
+    code = f"import sys, mzseek.decision.utilities; sys.exit(bool({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,45 +1,38 @@
 import inspect
+from dataclasses import FrozenInstanceError, fields, is_dataclass
 from dataclasses import asdict as plain
-from dataclasses import fields
 
 import pytest
 
 from mzseek.core.errors import LossError
+from mzseek.core.registry import described
 from mzseek.losses import LOSSES, loss_named
 from mzseek.metrics import METRICS
 from mzseek.models import SCORERS
 
 TUNED = {"fp-cos": 1 / 256, "emb-cos": 1 / 64, "fp-mlp": 1 / 16, "emb-mlp": 1 / 16}
-BITWISE_AND_VECTORWISE = {"bce", "focal", "cosine", "iou"}
+OPTIONS = {
+    "bce": {}, "focal": {"gamma": 2.0}, "cosine": {}, "iou": {},
+    **{name: {"temperature": value, "pairwise": False} for name, value in TUNED.items()},
+    "combined": {"temperature": 1 / 256, "weight": 0.5},
+}  # fmt: skip
 
 
 def test_names_are_their_keys() -> None:
     assert all(name == fact.name == loss_named(name).name for name, fact in LOSSES.items())
-    assert set(LOSSES) == BITWISE_AND_VECTORWISE | set(TUNED) | {"combined"}
+    assert {name: plain(loss.options()) for name, loss in LOSSES.items()} == OPTIONS
 
 
-@pytest.mark.parametrize("name", TUNED)
-def test_listwise_losses_have_the_paper_s_temperature(name: str) -> None:
-    fact = loss_named(name)
-    assert plain(fact.options()) == {"temperature": TUNED[name], "pairwise": False}
-    assert (fact.kind, fact.scorer) == ("listwise", name)
-    assert (fact.reads_target, fact.reads_candidates) == (False, True)
-
-
-@pytest.mark.parametrize("name", sorted(BITWISE_AND_VECTORWISE))
-def test_losses_on_fingerprints_read_no_candidates(name: str) -> None:
-    fact = loss_named(name)
-    assert plain(fact.options()) == ({"gamma": 2.0} if name == "focal" else {})
-    assert (fact.scorer, fact.predicts_fingerprint) == ("fp-cos", True)
-    assert (fact.reads_target, fact.reads_candidates) == (True, False)
-
-
-def test_the_mixture_reads_both() -> None:
-    fact = loss_named("combined")
-    assert (fact.kind, fact.scorer) == ("mixture", "fp-cos")
-    assert fact.reads_target
-    assert fact.reads_candidates
-    assert plain(fact.options()) == {"temperature": 1 / 256, "weight": 0.5}
+@pytest.mark.parametrize("name", LOSSES)
+def test_what_a_loss_reads_follows_from_its_kind(name: str) -> None:
+    loss = loss_named(name)
+    is_listwise = name in TUNED
+    assert loss.scorer == (name if is_listwise else "fp-cos")
+    assert loss.reads_target == (not is_listwise)
+    assert loss.reads_candidates == (is_listwise or name == "combined")
+    kind = {"bce": "bitwise", "focal": "bitwise", "combined": "mixture"}.get(name, "vectorwise")
+    assert loss.kind == ("listwise" if is_listwise else kind)
+    assert not loss.stalls or loss.reads_target
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -64,3 +57,18 @@ def test_options_are_those_of_the_function(name: str) -> None:
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
     with pytest.raises(LossError, match="loss 'mse' is unknown, expected one of: bce, focal, cos"):
         loss_named("mse")
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_options_are_frozen_and_say_what_they_are(name: str) -> None:
+    loss = LOSSES[name]
+    assert is_dataclass(loss.options)
+    options = loss.options()
+    for field, (said, default, meaning) in zip(
+        fields(loss.options), described(loss.options), strict=True
+    ):
+        assert said == field.name
+        assert default
+        assert meaning
+        with pytest.raises(FrozenInstanceError):
+            setattr(options, field.name, 1)

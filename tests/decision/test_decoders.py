@@ -1,21 +1,82 @@
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from mzseek.decision import distribution
 from mzseek.decision.decoders import (
     _after_flips,
     _reached,
+    decode_bits,
+    decode_cosine,
+    decode_f1,
+    decode_hit,
     decode_tanimoto,
     enumerate_tanimoto,
+    largest,
     search_tanimoto,
+    size_marginals,
     tanimoto_bound,
 )
 
-from ..conftest import candidate_sets, every, expected_by_hand, unhurried
+from .conftest import TOY, TOY_P, candidate_sets, every, expected_by_hand
+
+# That no fingerprint is better than what a decoder returns is tested in test_decide.py.
 
 
-@unhurried
+def test_a_bit_that_half_of_the_probability_has_is_not_set() -> None:
+    assert decode_bits(distribution([[1, 1], [0, 1]], [0.5, 0.5])).bits.tolist() == [0, 1]
+
+
+def test_fingerprints_without_bits_are_right() -> None:
+    got = decode_bits(distribution(np.zeros((2, 0)), [0.5, 0.5]))
+    assert (got.bits.shape, got.value) == ((0,), 1.0)
+
+
+def test_the_most_probable_fingerprint_is_the_hit_decision() -> None:
+    got = decode_hit(distribution([[1, 0], [0, 1], [1, 0]], [0.3, 0.4, 0.3]))
+    assert (got.bits.tolist(), got.value) == ([1, 0], pytest.approx(0.6)), "equal rows add up"
+    assert decode_hit(distribution([[0, 1], [1, 0]], [0.5, 0.5])).bits.tolist() == [0, 1]
+    assert decode_hit(distribution(np.zeros((1, 3)), [1])).bits.tolist() == [0, 0, 0]
+
+
+def test_the_zero_vector_is_decided_for_where_it_is_likely_enough() -> None:
+    rows = [[0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    got = decode_cosine(distribution(rows, [0.4, 0.15, 0.15, 0.15, 0.15]))
+    assert (got.bits.any(), got.value) == (False, 0.4)
+    # All four bits are worth 4 · 0.175 / 2.
+    got = decode_cosine(distribution(rows, [0.3, 0.175, 0.175, 0.175, 0.175]))
+    assert (got.bits.tolist(), got.value) == ([1, 1, 1, 1], pytest.approx(0.35))
+    got = decode_f1(distribution([[0, 0], [1, 0], [0, 1]], [0.6, 0.2, 0.2]))
+    assert (got.bits.tolist(), got.value) == ([0, 0], 0.6)
+
+
+def test_cosine_takes_every_bit_of_the_papers_example() -> None:
+    got = decode_cosine(distribution(TOY, TOY_P))
+    assert got.bits.tolist() == [1] * 5
+    # Of two bits cos = √(2/5), of three √(3/5).
+    assert got.value == pytest.approx(0.6 * np.sqrt(2 / 5) + 0.4 * np.sqrt(3 / 5))
+
+
+@given(candidate_sets())
+def test_size_marginals_are_counted_by_bit_and_size(found) -> None:
+    rows, p = found
+    known = distribution(rows, p)
+    used, (sizes, _) = np.flatnonzero(known.used), known.by_size
+    got = size_marginals(known, used, sizes)
+    for i, bit in enumerate(used):
+        for j, size in enumerate(sizes):
+            here = (rows[:, bit] == 1) & (rows.sum(1) == size)
+            assert got[i, j] == pytest.approx(p[here].sum(), abs=1e-12)
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.integers(1, 10))
+def test_the_largest_are_no_smaller_than_the_rest(values, count: int) -> None:
+    indices = largest(np.array(values, float), count)
+    assert len(set(indices.tolist())) == min(count, len(values))
+    assert sorted(np.array(values)[indices]) == sorted(values)[-count:]
+
+
 @given(candidate_sets(bits=10))
 def test_enumeration_finds_the_highest_expected_tanimoto(found) -> None:
     rows, p = found
@@ -27,7 +88,6 @@ def test_enumeration_finds_the_highest_expected_tanimoto(found) -> None:
         assert got.upper_bound == got.value
 
 
-@unhurried
 @given(candidate_sets(bits=10))
 def test_the_search_says_what_it_found_and_bounds_what_it_missed(found) -> None:
     rows, p = found
@@ -43,7 +103,6 @@ def test_the_search_says_what_it_found_and_bounds_what_it_missed(found) -> None:
     assert search_tanimoto(known, bound=False).upper_bound == pytest.approx(1)
 
 
-@unhurried
 @given(candidate_sets(bits=8))
 def test_the_bound_holds_whatever_is_known_to_be_reached(found) -> None:
     rows, p = found
@@ -53,7 +112,6 @@ def test_the_bound_holds_whatever_is_known_to_be_reached(found) -> None:
         assert tanimoto_bound(known, least) >= values.max() - 1e-12
 
 
-@unhurried
 @given(candidate_sets(bits=5))
 def test_a_flip_is_worth_what_counting_anew_says(found) -> None:
     rows, p = found
@@ -66,7 +124,6 @@ def test_a_flip_is_worth_what_counting_anew_says(found) -> None:
         assert _after_flips(known, bits, common, union) == pytest.approx(wanted, abs=1e-12)
 
 
-@unhurried
 @given(candidate_sets(bits=6))
 def test_no_single_flip_improves_on_what_the_search_found(found) -> None:
     rows, p = found
@@ -152,7 +209,7 @@ def test_the_search_is_nearly_always_optimal(family) -> None:
     rng = np.random.default_rng(5)
     gaps = []
     for peaked in (0.1, 0.5, 1, 1000):  # from one candidate that has it all to equal ones
-        for _ in range(125):
+        for _ in range(50):
             width, count = int(rng.integers(4, 17)), int(rng.integers(1, 31))
             rows = family(rng, count, width).astype(np.uint8)
             rows[: int(rng.random() < 0.15)] = 0
