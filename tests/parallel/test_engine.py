@@ -1,9 +1,14 @@
 import os
+import pickle
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from itertools import count, islice
+from multiprocessing.connection import Client
 from pathlib import Path
 
 import pytest
@@ -13,7 +18,7 @@ from hypothesis import strategies as st
 from mzseek.core.errors import DatabaseError, InputError
 from mzseek.parallel import Channel, Engine, LocalEngine, RayEngine
 from mzseek.parallel import engine as module
-from mzseek.parallel.engine import in_order
+from mzseek.parallel.engine import MessageServer, Sender, dispatch, in_order
 
 RAY = pytest.mark.slow  # a cluster takes seconds to start
 
@@ -37,9 +42,6 @@ def test_results_come_in_the_order_of_the_batches(engine: Engine) -> None:
         return batch * batch
 
     assert list(engine.results(slow_at_first, range(30))) == [n * n for n in range(30)]
-
-
-def test_no_batches_give_no_results(engine: Engine) -> None:
     assert list(engine.results(len, [])) == []
 
 
@@ -61,38 +63,25 @@ def test_batches_are_taken_a_few_ahead_at_the_most(engine: Engine) -> None:
     results.close()
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        ValueError("plain"),
-        InputError("library.smi: line 3", "has no molecule"),
-        DatabaseError("store: is no molecule database"),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-def test_errors_of_the_work_come_through_as_they_are(engine: Engine, error: Exception) -> None:
-    def fails_late(batch: int) -> int:
-        if batch == 5:
-            raise error
-        return batch
+def test_errors_of_the_work_and_of_the_batches_come_through(engine: Engine) -> None:
+    for error in (ValueError("plain"), InputError("library.smi: line 3", "has no molecule")):
 
-    got: list[int] = []
-    with pytest.raises(type(error)) as caught:
-        got.extend(engine.results(fails_late, range(20)))
-    assert type(caught.value) is type(error)
-    assert str(caught.value) == str(error)
+        def fails_late(batch: int, error: Exception = error) -> int:
+            if batch == 5:
+                raise error
+            return batch
 
+        with pytest.raises(type(error)) as caught:
+            list(engine.results(fails_late, range(20)))
+        assert type(caught.value) is type(error)
+        assert str(caught.value) == str(error)
 
-def test_errors_of_the_batches_come_through(engine: Engine) -> None:
     def batches() -> Iterator[int]:
         yield 1
         raise InputError("molecules.smi", "is damaged")
 
     with pytest.raises(InputError, match=r"molecules\.smi: is damaged"):
         list(engine.results(lambda batch: batch, batches()))
-
-
-# Long work.
 
 
 def counts(batch: int, channel: Channel) -> int:
@@ -112,6 +101,7 @@ def test_long_work_gives_results_in_order_and_tells_of_itself(engine: Engine) ->
     assert list(found) == [0, 1, 4, 9, 16]
     assert {facts for facts in told if facts[1] == 3} == {(f"piece {n}", 3, 3) for n in range(5)}
     assert sorted(lines) == [f"piece {n} is done" for n in range(5)]
+    assert list(engine.long_results(counts, [])) == []
 
 
 def test_long_work_is_heard_before_it_ends(engine: Engine, tmp_path: Path) -> None:
@@ -148,14 +138,6 @@ def test_when_long_work_fails_no_other_is_begun(engine: Engine, tmp_path: Path) 
     assert time.monotonic() - begun < 30
     assert {path.name for path in tmp_path.iterdir()} == {"0", "1"}
     assert list(engine.results(abs, [-1, 2])) == [1, 2]
-
-
-def test_long_work_needs_not_watch(engine: Engine) -> None:
-    assert list(engine.long_results(counts, range(3))) == [0, 1, 4]
-    assert list(engine.long_results(counts, [])) == []
-
-
-# The order, without processes.
 
 
 def submitted(batch: int) -> Future[int]:
@@ -205,3 +187,162 @@ def test_long_work_is_begun_when_a_worker_is_free() -> None:
     assert len(list(in_order(submit, range(7), 2, deliver))) == 7
     assert max(at_once) == 2
     assert at_once[:5] == [2] * 5  # though the first of them is at work all the while
+
+
+class Recorder(Sender):
+    """Keeps what it would send."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[str] = []
+
+    def send(self, message: str) -> None:
+        self.sent.append(message)
+
+    def close(self) -> None:
+        pass
+
+
+def received(server: MessageServer) -> tuple[list[tuple], list[str]]:
+    calls: list[tuple] = []
+    lines: list[str] = []
+    server.deliver(lambda *facts: calls.append(facts), lines.append)
+    return calls, lines
+
+
+def test_here_whoever_watches_is_called_at_once() -> None:
+    calls: list[object] = []
+    channel = Channel(lambda *facts: calls.append(facts), calls.append)
+    channel.progress("training", 3, 10)
+    channel.say("warning: slow")
+    assert calls == [("training", 3, 10), "warning: slow"]
+    assert not channel.is_elsewhere
+
+
+def test_messages_come_out_as_they_went_in() -> None:
+    channel, calls, lines = Recorder(), [], []
+    channel.progress('über, "run"\n', 3, None)
+    channel.say("line")
+    for message in channel.sent:
+        dispatch(message, lambda *facts: calls.append(facts), lines.append)
+    assert (calls, lines) == ([('über, "run"\n', 3, None)], ["line"])
+    assert channel.is_elsewhere
+
+
+def test_a_stage_is_calls_of_now_and_then_and_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    channel, calls = Recorder(), []
+    for done in range(1, 101):
+        channel.progress("a", done, 100)
+        channel.progress("b", done)
+        clock[0] += 0.001
+    channel.progress("a", 100, 100)
+    for message in channel.sent:
+        dispatch(message, lambda *facts: calls.append(facts), print)
+    assert calls == [("a", 1, 100), ("b", 1, None), ("a", 100, 100), ("a", 100, 100)]
+
+
+def test_all_that_was_calls_is_there_when_the_worker_has_closed() -> None:
+    with MessageServer() as server:
+        channel = pickle.loads(pickle.dumps(server.channel()))
+        for number in range(500):
+            channel.say(str(number))
+        channel.close()
+        assert received(server) == ([], [str(number) for number in range(500)])
+        channel.progress("again", 1, 1)  # a worker is used again
+        channel.close()
+        assert received(server) == ([("again", 1, 1)], [])
+        assert received(server) == ([], [])
+
+
+def test_several_tell_at_once() -> None:
+    def tell(name: str) -> None:
+        channel = server.channel()
+        for number in range(100):
+            channel.say(f"{name}{number}")
+        channel.close()
+
+    with MessageServer() as server:
+        threads = [threading.Thread(target=tell, args=(name,)) for name in "abcd"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        lines = received(server)[1]
+    assert len(lines) == 400
+    for name in "abcd":
+        assert [line for line in lines if line[0] == name] == [f"{name}{n}" for n in range(100)]
+
+
+def test_where_nobody_listens_the_work_goes_on() -> None:
+    with MessageServer() as server:
+        channel, late = server.channel(), server.channel()
+        channel.say("heard")
+    for each in (channel, late):
+        for _ in range(3):
+            each.say("nobody waits for it")  # and nothing is raised
+        each.close()
+
+
+@pytest.mark.parametrize("key", [b"", b"guess", bytes(32), bytes(1000)])
+def test_strangers_are_not_heard_and_keep_nobody_from_telling(key: bytes) -> None:
+    with MessageServer() as server:
+        silent = Client(server.channel()._address)
+        with Client(server.channel()._address) as stranger:
+            stranger.send_bytes(key)
+            with suppress(OSError):
+                stranger.send_bytes(b'["say", "mine"]')
+            channel = server.channel()
+            channel.say("own")
+            channel.close()
+            time.sleep(0.1)
+            assert received(server) == ([], ["own"])
+        silent.close()
+
+
+def test_no_thread_stays_behind() -> None:
+    before = threading.active_count()
+    with MessageServer() as server:
+        channel = server.channel()
+        channel.say("a")
+        channel.close()
+    until = time.monotonic() + 5
+    while threading.active_count() > before:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+PAGE_FAULTS = """
+import resource
+import torch
+from mzseek.parallel.engine import keep_freed_memory
+assert keep_freed_memory()
+for _ in range(20):  # until freed blocks fit
+    torch.ones(12_000_000)  # 48 MB, above what the C library would keep by itself
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(5):
+    torch.ones(12_000_000)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.parametrize("library", ["", "musl", "glibc"])
+def test_a_c_library_that_cannot_be_asked_is_no_error(library: str, monkeypatch) -> None:
+    def fail(name: str) -> None:
+        assert library == "glibc"
+        raise OSError("absent")
+
+    monkeypatch.setattr(module.platform, "libc_ver", lambda: (library, "2.36"))
+    monkeypatch.setattr(module.ctypes, "CDLL", fail)
+    assert module.keep_freed_memory() is False
+
+
+@pytest.mark.skipif(module.platform.libc_ver()[0] != "glibc", reason="another C library")
+@pytest.mark.slow
+def test_freed_memory_is_used_again() -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", PAGE_FAULTS],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert int(result.stdout) < 1000  # anew each time it would be 12,000 pages a tensor

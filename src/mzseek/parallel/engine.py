@@ -1,4 +1,4 @@
-"""Engines that process batches: the interface, and progress from workers."""
+"""Engines that process batches: the interface, the order of results, and progress from workers."""
 
 import contextlib
 import ctypes
@@ -23,70 +23,52 @@ class Progress(Protocol):
     """Called with the stage's name, what is done, and the total where it is known."""
 
     def __call__(self, stage: str, done: int, total: int | None = None) -> None:
-        """Take note."""
+        """Show or note it."""
 
 
 def silent(stage: str, done: int, total: int | None = None) -> None:
-    """Nobody watches."""
+    """Show no progress."""
 
 
 def no_log(line: str) -> None:
-    """Nobody listens."""
+    """Drop the line."""
 
 
-_APART = 0.1  # seconds between two messages about one stage: nobody can read them faster
-_BACKLOG = 128  # workers that may begin to tell at the same moment
-_PATIENCE = 5.0  # seconds in which what was told last must have arrived
+_INTERVAL = 0.1  # seconds between two messages about one stage: nobody can read them faster
+_BACKLOG = 128  # workers that may connect at the same moment
+_CLOSING = 5.0  # seconds in which the last messages must have arrived
 
 
-class Channel(ABC):
-    """What long work is given to tell of itself.
+class Channel:
+    """What long work reports to: callables of this process, unless ``is_elsewhere``."""
 
-    Attributes
-    ----------
-    is_elsewhere : bool
-        Whether the work is done in a process that was made for it.
-    """
-
-    is_elsewhere = True
-
-    @abstractmethod
-    def progress(self, stage: str, done: int, total: int | None = None) -> None:
-        """Tell how far a stage has got."""
-
-    @abstractmethod
-    def say(self, line: str) -> None:
-        """Tell something in a line."""
-
-
-class LocalChannel(Channel):
-    """To callables of this process."""
-
-    is_elsewhere = False
+    is_elsewhere = False  # whether the work is done in a process that was made for it
 
     def __init__(self, progress: Progress, say: Log) -> None:
         self._progress, self._say = progress, say
 
     def progress(self, stage: str, done: int, total: int | None = None) -> None:
-        """See `Channel.progress`."""
+        """Report how far a stage has got."""
         self._progress(stage, done, total)
 
     def say(self, line: str) -> None:
-        """See `Channel.say`."""
+        """Report a line."""
         self._say(line)
 
 
-class Sender(Channel):
-    """To another process, as lines of JSON; a stage is told of ten times a second at the most."""
+class Sender(Channel, ABC):
+    """Channel to another process, as lines of JSON; ten a second and stage at the most."""
+
+    is_elsewhere = True
 
     def __init__(self) -> None:
-        self._told: dict[str, float] = {}
+        self._sent: dict[str, float] = {}
 
     def progress(self, stage: str, done: int, total: int | None = None) -> None:
         """See `Channel.progress`."""
         now = time.monotonic()
-        if done == total or now - self._told.get(stage, 0.0) >= _APART:
-            self._told[stage] = now
+        if done == total or now - self._sent.get(stage, 0.0) >= _INTERVAL:
+            self._sent[stage] = now
             self.send(json.dumps(["progress", stage, done, total]))
 
     def say(self, line: str) -> None:
@@ -103,25 +85,21 @@ class Sender(Channel):
 
 
 def dispatch(message: str, progress: Progress, say: Log) -> None:
-    """Hand a message to whoever watches.
+    """Call ``progress`` or ``say`` with a message of a `Sender`.
 
     Examples
     --------
     >>> dispatch('["say", "warning: slow"]', lambda *_: None, print)
     warning: slow
     """
-    kind, *said = json.loads(message)
-    if kind == "progress":
-        progress(*said)
-    else:
-        say(*said)
+    kind, *arguments = json.loads(message)
+    (progress if kind == "progress" else say)(*arguments)
 
 
 class SocketChannel(Sender):
-    """To the `MessageServer` of another process of this machine.
+    """Channel to the `MessageServer` of another process of this machine.
 
-    Each process has a connection of its own: one that is killed while it tells something keeps
-    nobody else from telling.
+    Each process has its own connection: one that is killed while sending blocks no other.
     """
 
     def __init__(self, address: Any, key: bytes) -> None:
@@ -143,16 +121,16 @@ class SocketChannel(Sender):
             return
         with contextlib.suppress(OSError, EOFError):
             self._connection.send_bytes(b"")
-            if self._connection.poll(_PATIENCE):
+            if self._connection.poll(_CLOSING):
                 self._connection.recv_bytes()
         self._connection.close()
         self._connection = None
 
 
 class MessageServer:
-    """Where this process gets what its workers tell, as long as it is entered.
+    """Receives the messages of worker processes while it is entered.
 
-    Threads only gather: whoever watches is called by `deliver`, in the caller's own thread.
+    Threads only gather them: callbacks are called by `deliver`, in the caller's thread.
     """
 
     def __init__(self) -> None:
@@ -160,11 +138,11 @@ class MessageServer:
         name = f"\0mzseek-{secrets.token_hex(8)}" if sys.platform == "linux" else None
         self._key = secrets.token_bytes(32)
         self._listener = Listener(name, backlog=_BACKLOG)
-        self._told: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._is_closed = False
 
     def __enter__(self) -> "MessageServer":
-        threading.Thread(target=self._accept, name="post", daemon=True).start()
+        threading.Thread(target=self._accept, name="messages", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -174,14 +152,14 @@ class MessageServer:
         self._listener.close()
 
     def channel(self) -> SocketChannel:
-        """What a worker gets to tell by."""
+        """Return a channel for a worker."""
         return SocketChannel(self._listener.address, self._key)
 
     def deliver(self, progress: Progress, say: Log) -> None:
-        """Hand on what has come."""
+        """Dispatch the messages that have arrived."""
         with contextlib.suppress(queue.Empty):
             while True:
-                dispatch(self._told.get_nowait(), progress, say)
+                dispatch(self._messages.get_nowait(), progress, say)
 
     def _accept(self) -> None:
         while True:
@@ -197,9 +175,9 @@ class MessageServer:
     def _read(self, connection: "Connection[Any, Any]") -> None:
         with contextlib.suppress(OSError, EOFError), connection:
             if not secrets.compare_digest(connection.recv_bytes(len(self._key)), self._key):
-                return  # somebody else's
+                return  # another program's
             while message := connection.recv_bytes():
-                self._told.put(message.decode())
+                self._messages.put(message.decode())
             connection.send_bytes(b"all is here")
 
 
@@ -208,17 +186,13 @@ _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
 
 
 def keep_freed_memory() -> bool:
-    """Ask the C library to reuse large blocks instead of handing them back to the system.
+    """Ask the C library to reuse large blocks instead of returning them to the system.
 
     By default glibc maps every tensor above 32 MB anew, and the system fills it with zeros page by
     page: that made a gradient of 41 MB cost 25 ms where writing it takes 1. Memory stays with the
-    process until it ends, and its peak is higher by a few of the largest tensors: blocks are asked
-    for aligned, and a freed one of just that size leaves no room for the alignment.
+    process until it ends, and its peak is higher by a few of the largest tensors.
 
-    Returns
-    -------
-    bool
-        Whether this C library could be asked. Elsewhere nothing changes but the speed.
+    Returns whether this C library could be asked; elsewhere nothing changes but the speed.
     """
     if platform.libc_ver()[0] != "glibc":
         return False
@@ -233,9 +207,9 @@ def keep_freed_memory() -> bool:
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
 
-AHEAD = 4  # batches a process that are begun before their results are asked for
-_POLL = 0.2  # seconds between two deliveries of what workers tell
-_CHECK = 2.0  # seconds between two looks whether results can come at all
+AHEAD = 4  # batches a process that are begun before their results are needed
+_POLL = 0.2  # seconds between two deliveries of messages
+_CHECK = 2.0  # seconds between two checks whether results can come at all
 
 
 class Engine(ABC):
@@ -248,7 +222,7 @@ class Engine(ABC):
     def results(
         self, work: Callable[[Batch], Result], batches: Iterable[Batch]
     ) -> Iterator[Result]:
-        """What ``work`` makes of each batch, in order."""
+        """Yield what ``work`` makes of each batch, in order."""
 
     @abstractmethod
     def long_results(
@@ -259,11 +233,11 @@ class Engine(ABC):
         progress: Progress = silent,
         say: Log = no_log,
     ) -> Iterator[Result]:
-        """As `results`, of few pieces of work that take long, such as training a run.
+        """As `results`, for few batches that take long, such as training a run.
 
-        ``work`` gets a channel beside its batch, by which it tells how far it has got; ``progress``
-        and ``say`` hear of it while results are waited for. A worker has one piece at a time. When
-        one fails, that is raised at once, no other is begun, and those at work are ended.
+        ``work`` gets a channel beside its batch; what it reports there reaches ``progress`` and
+        ``say`` while results are waited for. A worker has one batch at a time. When one fails, that
+        is raised at once, no other is begun, and those at work are ended.
         """
 
 
@@ -274,13 +248,12 @@ def in_order(
     deliver: Callable[[], None] | None = None,
     check: Callable[[], None] | None = None,
 ) -> Iterator[Result]:
-    """Results in the order of their batches, which are begun as there is room for them.
+    """Yield results in the order of their batches, which are submitted as there is room for them.
 
     Parameters
     ----------
     submit : callable of a batch
-        Has it begun, and gives its future.
-    batches : iterable
+        Begins it and returns its future.
     jobs : int
         Batches that are worked on at a time.
     deliver : callable, optional
@@ -294,9 +267,13 @@ def in_order(
     checked = time.monotonic()
     is_over, at_once = False, AHEAD * jobs if deliver is None else jobs
 
+    def failed() -> "Future[Result] | None":
+        ended = (future for future in pending if future.done())
+        return next((future for future in ended if future.exception() is not None), None)
+
     def has_room() -> bool:
         at_work = sum(not future.done() for future in pending)
-        return len(pending) < AHEAD * jobs and at_work < at_once and _failed(pending) is None
+        return len(pending) < AHEAD * jobs and at_work < at_once and failed() is None
 
     try:
         while True:
@@ -309,11 +286,11 @@ def in_order(
                     pending.append(submit(batch))
             if not pending:
                 return
-            is_done, failed = pending[0].done(), _failed(pending)
+            is_done, failure = pending[0].done(), failed()
             if deliver is not None:
                 deliver()
-                if failed is not None:
-                    failed.result()
+                if failure is not None:
+                    failure.result()
             if is_done:
                 yield pending.popleft().result()
             else:
@@ -325,8 +302,3 @@ def in_order(
     finally:
         for future in pending:
             future.cancel()
-
-
-def _failed(futures: Iterable["Future[Result]"]) -> "Future[Result] | None":
-    ended = (future for future in futures if future.done())
-    return next((future for future in ended if future.exception() is not None), None)

@@ -16,7 +16,6 @@ from mzseek.core.errors import KilledError
 from mzseek.parallel.engine import (
     Channel,
     Engine,
-    LocalChannel,
     Log,
     MessageServer,
     Progress,
@@ -32,9 +31,9 @@ _CLEARING = 2.0  # seconds for the thread that manages workers to end after them
 
 @contextlib.contextmanager
 def signals_kept() -> Iterator[None]:
-    """Start processes in the block; signals that are blocked here are so there, and stay so.
+    """Start processes in the block with the present mask of blocked signals, and keep that mask.
 
-    Python lets two of them through again when it starts the process that clears up after others.
+    Python unblocks two of them when it starts its resource tracker.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -51,7 +50,7 @@ def signals_kept() -> Iterator[None]:
 
 
 def hear_ctrl_c() -> None:
-    """Undo what RDKit's matching of substructures leaves behind: its own handler of SIGINT."""
+    """Restore the handler of SIGINT, which RDKit's substructure matching replaces."""
     if threading.current_thread() is threading.main_thread():
         handler = signal.getsignal(signal.SIGINT)
         if handler is not None:
@@ -60,7 +59,7 @@ def hear_ctrl_c() -> None:
 
 @contextlib.contextmanager
 def restoring_sigint() -> Iterator[None]:
-    """Call RDKit in the block; Ctrl-C does afterwards what it did before."""
+    """Call RDKit in the block; afterwards the handler of Ctrl-C is what it was."""
     try:
         yield
     finally:
@@ -68,10 +67,10 @@ def restoring_sigint() -> Iterator[None]:
 
 
 def begin_worker(parent: int) -> None:
-    """Make a process ready to work for another: Ctrl-C is for that one, whose end is its end."""
+    """Initialise a worker: Ctrl-C is left to its parent, and it ends when that ends."""
     if hasattr(signal, "pthread_sigmask"):
-        # Blocked, not ignored: RDKit puts a handler of its own in the place of any other. And
-        # before a thread is started, which would else be there to get it.
+        # Blocked, not ignored: RDKit installs its own handler. And before a thread is started,
+        # which would receive it otherwise.
         signal.pthread_sigmask(signal.SIG_SETMASK, {signal.SIGINT})
     else:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -79,7 +78,7 @@ def begin_worker(parent: int) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End this process once its parent has, even if that was killed and could tell nobody."""
+    """End this process once its parent has ended, even if that was killed."""
     if os.name == "nt":  # where a process keeps the number of a parent that is gone
         watched = multiprocessing.parent_process()
         if watched is None:
@@ -91,14 +90,14 @@ def _end_with(parent: int) -> None:
 
 
 def kill_workers() -> None:
-    """End the processes of the local engine, and wait for nothing."""
+    """Kill the processes of the local engine without waiting."""
     executor = _executor()
     if executor is not None:
         kill_all(executor._processes)
 
 
 def stop_workers() -> None:
-    """End the processes of the local engine at once, whatever they are at, and clear up."""
+    """Kill the processes of the local engine at once, and clean up."""
     executor = _executor()
     if executor is None:
         return
@@ -122,36 +121,14 @@ def _executor() -> Any:
 
 
 def _drain(calls: Any) -> None:
-    """Read what no worker reads any more: the thread that writes it would not end."""
+    """Read what no worker reads any more; otherwise the thread that writes it would not end."""
     with contextlib.suppress(OSError, EOFError, ValueError):
         while calls._reader.poll() and os.read(calls._reader.fileno(), 1 << 20):
             pass
 
 
-class Watch:
-    """Looks whether workers are alive, while their results are waited for.
-
-    Loky notices by itself that a worker was killed, but not while it reads a result of which the
-    other half never comes.
-    """
-
-    def __init__(self, executor: Any) -> None:
-        self._executor = executor
-        self._seen: set[int] = set()
-
-    def has_lost_one(self) -> bool:
-        """Whether a worker was killed some looks ago, and loky has not said so meanwhile."""
-        killed = {
-            number
-            for number, process in list((self._executor._processes or {}).items())
-            if (process.exitcode or 0) < 0
-        }
-        lost, self._seen = killed & self._seen, killed
-        return bool(lost)
-
-
 def kill_all(processes: Iterable[int]) -> None:
-    """End processes by their numbers; those that have ended are no matter."""
+    """Kill processes by their ids; those that have ended are ignored."""
     for process in list(processes):
         with contextlib.suppress(ProcessLookupError):
             os.kill(process, getattr(signal, "SIGKILL", signal.SIGTERM))
@@ -161,21 +138,15 @@ Thing = TypeVar("Thing")
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
 
-# One at a time in each process: what comes next is another folder, and the one before is done with.
-_kept: dict[Hashable, Any] = {}
+# One at a time in each process: what comes next is another folder.
+_opened: dict[Hashable, Any] = {}
 
 
 class OpenedOnce(Generic[Thing, Batch, Result]):
-    """Work for an engine that reads something which each process opens once.
+    """Work of ``(thing, batch)`` for an engine, with a thing that each process opens once.
 
-    Parameters
-    ----------
-    work : callable of (thing, batch)
-    opener : callable
-        Opens the thing.
-    key : hashable values
-        What the opener gets. A thing that is opened already is taken again for the same key, so
-        that it should tell a folder from one made anew in its place.
+    The thing is ``opener(*key)``. One that is open already is used again for the same key, so the
+    key should differ for a folder made anew in the place of another.
 
     Examples
     --------
@@ -194,41 +165,35 @@ class OpenedOnce(Generic[Thing, Batch, Result]):
         self.work, self.opener, self.key = work, opener, key
 
     def __call__(self, batch: Batch) -> Result:
-        """What the work makes of a batch."""
+        """Return what the work makes of a batch."""
         key = (self.opener, self.key)
-        if key not in _kept:
-            _kept.clear()
-            _kept[key] = self.opener(*self.key)
-        return self.work(_kept[key], batch)
+        if key not in _opened:
+            _opened.clear()
+            _opened[key] = self.opener(*self.key)
+        return self.work(_opened[key], batch)
 
 
 @contextmanager
 def opened_scope() -> Iterator[None]:
-    """Whatever is opened within is let go at the end, and what was open before is open again.
+    """Close what is opened inside at the end, and restore what was open before.
 
-    Work that has something open may itself hand out work: to lose the first at the end of the
-    second would open it anew for every batch.
+    Work that has something open may itself use an engine, and would otherwise open it anew for
+    every batch.
     """
-    before = dict(_kept)
-    _kept.clear()
+    before = dict(_opened)
+    _opened.clear()
     try:
         yield
     finally:
-        _kept.clear()
-        _kept.update(before)
+        _opened.clear()
+        _opened.update(before)
 
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class LocalEngine(Engine):
-    """Processes on this machine.
-
-    Parameters
-    ----------
-    jobs : int, optional
-        All cores by default; with one, all is done in this process.
-    """
+    """Processes on this machine, one for each core by default; with one, this process works."""
 
     name = "local"
     stands_for = "processes of this machine"
@@ -255,12 +220,13 @@ class LocalEngine(Engine):
     ) -> Iterator[Result]:
         """See `Engine.long_results`."""
         if self.jobs == 1:
-            yield from _done_here(partial(_told_here, work, LocalChannel(progress, say)), batches)
+            channel = Channel(progress, say)
+            yield from _done_here(lambda batch: work(batch, channel), batches)
             return
-        with MessageServer() as post:
-            deliver = partial(post.deliver, progress, say)
-            telling = partial(_told_by_socket, work, post.channel())
-            yield from self._done_by_processes(telling, batches, deliver)
+        with MessageServer() as server:
+            deliver = partial(server.deliver, progress, say)
+            reporting = partial(_work_and_close, work, server.channel())
+            yield from self._done_by_processes(reporting, batches, deliver)
 
     def _done_by_processes(
         self,
@@ -268,7 +234,7 @@ class LocalEngine(Engine):
         batches: Iterable[Batch],
         deliver: Callable[[], None] | None = None,
     ) -> Iterator[Result]:
-        """Results in order; work that delivers something meanwhile is long."""
+        """Yield results in order; work is long if there is something to ``deliver``."""
         from joblib.externals.loky import BrokenProcessPool, get_reusable_executor
 
         threads = str(max((os.cpu_count() or 1) // self.jobs, 1))
@@ -283,12 +249,18 @@ class LocalEngine(Engine):
             with signals_kept():  # processes are started here, and now and then anew
                 return executor.submit(work, batch)
 
-        watch = Watch(executor)
+        killed_before: set[int] = set()
 
         def check() -> None:
-            if watch.has_lost_one():
+            # Loky notices a killed worker, but not while it reads a result whose other half never
+            # comes: then the worker is still listed at the next check.
+            nonlocal killed_before
+            processes = list((executor._processes or {}).items())
+            killed = {number for number, process in processes if (process.exitcode or 0) < 0}
+            if killed & killed_before:
                 stop_workers()
                 raise BrokenProcessPool
+            killed_before = killed
 
         ended = False
         try:
@@ -317,11 +289,7 @@ def _done_here(work: Callable[[Batch], Result], batches: Iterable[Batch]) -> Ite
             yield done
 
 
-def _told_here(work: Callable[[Batch, Channel], Result], channel: Channel, batch: Batch) -> Result:
-    return work(batch, channel)
-
-
-def _told_by_socket(
+def _work_and_close(
     work: Callable[[Batch, Channel], Result], channel: SocketChannel, batch: Batch
 ) -> Result:
     try:
@@ -339,7 +307,7 @@ def in_batches(
     size: int,
     jobs: int | None = None,
 ) -> Iterator[tuple[Sequence[Item], Result]]:
-    """Each batch of ``items`` with what ``work`` made of it.
+    """Yield each batch of ``items`` with what ``work`` made of it.
 
     ``jobs`` processes at the most, all cores by default; a single batch is done here.
     """

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from mzseek.core.errors import MzseekError
+from mzseek.core.errors import MzseekError, require
 from mzseek.core.registry import check_name
 from mzseek.parallel.engine import (
     Channel,
@@ -26,12 +26,8 @@ Result = TypeVar("Result")
 class RayEngine(Engine):
     """Workers of a Ray cluster; batches of a worker that dies are given to another.
 
-    Parameters
-    ----------
-    jobs : int, optional
-        Batches that are worked on at a time; by default one for each CPU of the cluster.
-    address : str, optional
-        Of a running cluster; by default one is started on this machine.
+    ``jobs`` batches are worked on at a time, by default one for each CPU of the cluster, which runs
+    at ``address`` or else is started on this machine.
     """
 
     name = "ray"
@@ -78,7 +74,7 @@ class RayEngine(Engine):
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:
-        """Ray with a cluster, which is left running if it was."""
+        """Yield Ray, connected to a cluster, which is left running if it was."""
         ray = _ray()
         started = not ray.is_initialized()
         if started:
@@ -117,28 +113,28 @@ class RayEngine(Engine):
         except ray.exceptions.RayTaskError as error:
             raise (error.cause or error) from None  # without Ray's wrapping
         finally:
-            for ref in begun:  # what nobody waits for any more
+            for ref in begun:
                 ray.cancel(ref, force=True)
 
 
 class Mailbox:
-    """An actor of the cluster that keeps what workers tell until it is fetched."""
+    """Actor of the cluster that keeps messages of workers until they are fetched."""
 
     def __init__(self) -> None:
-        self._kept: list[str] = []
+        self._messages: list[str] = []
 
     def put(self, message: str) -> None:
-        """Keep a message."""
-        self._kept.append(message)
+        """Add a message."""
+        self._messages.append(message)
 
     def take(self) -> list[str]:
-        """All messages since the last time."""
-        kept, self._kept = self._kept, []
-        return kept
+        """Return all messages since the last call."""
+        messages, self._messages = self._messages, []
+        return messages
 
 
 class MailboxChannel(Sender):
-    """To a `Mailbox` on the cluster."""
+    """Channel to a `Mailbox` on the cluster."""
 
     def __init__(self, mailbox: Any) -> None:
         super().__init__()
@@ -146,7 +142,7 @@ class MailboxChannel(Sender):
         self._last: Any = None
 
     def send(self, message: str) -> None:
-        """Send a message, and go on."""
+        """Send a message without waiting."""
         self._last = self._mailbox.put.remote(message)
 
     def close(self) -> None:
@@ -156,10 +152,9 @@ class MailboxChannel(Sender):
 
 
 def _ray() -> Any:
-    try:
-        import ray
-    except ImportError as error:
-        raise MzseekError("Ray is not installed: pip install 'mzseek[cluster]'") from error
+    require("ray", "--engine ray")
+    import ray
+
     return ray
 
 
@@ -167,26 +162,7 @@ ENGINES: dict[str, type[Engine]] = {"local": LocalEngine, "ray": RayEngine}
 
 
 def engine_named(name: str, jobs: int | None = None, address: str | None = None) -> Engine:
-    """Engine of that name.
-
-    Parameters
-    ----------
-    name : str
-        "local" or "ray".
-    jobs : int, optional
-        Batches at a time.
-    address : str, optional
-        Of a Ray cluster.
-
-    Returns
-    -------
-    Engine
-
-    Raises
-    ------
-    MzseekError
-        The name is unknown, or an address was given to an engine that has none.
-    """
+    """Return the engine of that name ("local" or "ray"); ``address`` is that of a Ray cluster."""
     check_name(ENGINES, name, "engine", MzseekError)
     if name == "ray":
         return RayEngine(jobs, address)

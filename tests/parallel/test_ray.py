@@ -10,7 +10,7 @@ from mzseek.database import build as parts
 from mzseek.database.negatives import Truth, mine
 from mzseek.database.sources import file_sources
 from mzseek.datasets.demo.molecules import demo_molecules
-from mzseek.parallel import Channel, Engine, LocalEngine, RayEngine
+from mzseek.parallel import Channel, Engine, LocalEngine, RayEngine, engine_named
 from mzseek.parallel.ray import Mailbox
 
 RAY = pytest.mark.slow  # a cluster takes seconds to start
@@ -18,8 +18,19 @@ RAY = pytest.mark.slow  # a cluster takes seconds to start
 
 def test_ray_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    with pytest.raises(MzseekError, match=r"Ray is not installed: pip install 'mzseek\[cluster\]'"):
+    with pytest.raises(MzseekError, match=r"needs ray: pip install 'mzseek\[cluster\]'"):
         list(RayEngine().results(len, ["a"]))
+
+
+def test_engines_by_name() -> None:
+    assert isinstance(engine_named("local", 3), LocalEngine)
+    ray = engine_named("ray", 3, "somewhere:6379")
+    assert isinstance(ray, RayEngine)
+    assert (ray.jobs, ray.address) == (3, "somewhere:6379")
+    with pytest.raises(MzseekError, match="engine 'dask' is unknown, expected one of: local, ray"):
+        engine_named("dask")
+    with pytest.raises(MzseekError, match="engine 'local' has no address"):
+        engine_named("local", address="somewhere:6379")
 
 
 def test_a_mailbox_gives_each_message_once() -> None:
@@ -28,9 +39,6 @@ def test_a_mailbox_gives_each_message_once() -> None:
     mailbox.put("a")
     mailbox.put("b")
     assert (mailbox.take(), mailbox.take()) == (["a", "b"], [])
-
-
-# A cluster gives the same bytes as this process.
 
 
 @pytest.fixture
