@@ -13,7 +13,7 @@ import pytest
 from rdkit import Chem
 
 from mzseek.annotation.config import AnnotateConfig
-from mzseek.chem.adducts import parse_adduct, parts_of
+from mzseek.chem.adducts import parse_adduct
 from mzseek.core.errors import InputError
 from mzseek.datasets.files import read_candidates
 from mzseek.datasets.prepare import prepare
@@ -240,7 +240,7 @@ def _some_spectra(path: Path, every: int) -> list[dict[str, str]]:
 def _is_impossible(smiles: str, adduct: str) -> bool:
     """By the structure, in other words than those of the rules."""
     molecule = Chem.MolFromSmiles(smiles)
-    parts = {name: number for number, name in parts_of(parse_adduct(adduct))}
+    parts = {name: number for number, name in parse_adduct(adduct).parts}
     symbols = {atom.GetSymbol() for atom in molecule.GetAtoms()}
     hydrogens = sum(atom.GetTotalNumHs() for atom in molecule.GetAtoms())
     saturated = not any(bond.GetBondTypeAsDouble() > 1 for bond in molecule.GetBonds())

@@ -12,7 +12,6 @@ from mzseek.chem.adducts import (
     known_adducts,
     neutral_mass,
     parse_adduct,
-    parts_of,
     precursor_mz,
 )
 from mzseek.core.errors import AdductError
@@ -179,7 +178,7 @@ def test_none_of_something_is_no_part_of_an_ion(text: str) -> None:
 @pytest.mark.parametrize("name", known_adducts())
 def test_parts_weigh_what_the_adduct_adds(name: str) -> None:
     adduct = parse_adduct(name)
-    parts = parts_of(adduct)
+    parts = adduct.parts
     text = "".join(f"{number:+d}{part}" for number, part in parts)
     sign = "+" if adduct.charge > 0 else "-"
     again = parse_adduct(f"[{adduct.molecules}M{text}]{abs(adduct.charge)}{sign}")

@@ -153,9 +153,9 @@ def _key(cells: Sequence[str], columns: Mapping[str, int]) -> str:
 @lru_cache(maxsize=4096)
 def _block(text: str) -> str:
     described = describe_structure(text)
-    if not described.block:
+    if not described.inchikey14:
         raise MoleculeError(f"{text[:40]!r} has no InChIKey")
-    return described.block
+    return described.inchikey14
 
 
 def _weight(cell: str) -> float:

@@ -66,6 +66,7 @@ _KNOWN = (
     "[M+FA-H]-", "[M+HAc-H]-", "[M+TFA-H]-", "[M-H-H2O]-", "[M+Na-2H]-", "[M+K-2H]-",
     "[M-2H]2-", "[2M-H]-", "[2M+FA-H]-", "[M]-",
 )  # fmt: skip
+_EXPECTED = "expected one like " + ", ".join(_KNOWN)
 
 _ADDUCT = re.compile(
     r"(?P<open>\[)?(?P<count>\d{0,2})M(?P<parts>(?:[+-]\d{0,2}[A-Za-z][A-Za-z0-9]{0,20}){0,8})"
@@ -76,8 +77,8 @@ _MARKS = str.maketrans({"⁺": "+", "⁻": "-", "−": "-", "(": "[", ")": "]", 
 _SHORTHANDS = {"MH+": "[M+H]+", "[MH]+": "[M+H]+", "MNa+": "[M+Na]+", "MNH4+": "[M+NH4]+"}
 
 # More of one part than any ion has: "13C" and "Cl37" mean isotopes, not thirteen or 37 atoms.
-_MOST_OF_ONE = 9
-_LONGEST = 200
+_MAX_OF_ONE = 9
+_MAX_LENGTH = 200
 _ATOM = re.compile(r"([A-Z][a-z]?)(\d*)")
 
 
@@ -112,6 +113,28 @@ class Adduct:
         """m/z that the ion would have without the molecule."""
         return (self.mass_shift - self.charge * ELECTRON_MASS) / abs(self.charge)
 
+    @property
+    def parts(self) -> list[tuple[int, str]]:
+        """What was added to the molecules (+) or lost from them (−): a signed number and a name.
+
+        Examples
+        --------
+        >>> parse_adduct("[M+2Na-H]+").parts
+        [(2, 'Na'), (-1, 'H')]
+        """
+        return _parts(self.name.partition("M")[2].partition("]")[0])
+
+    @property
+    def parts_charge(self) -> int | None:
+        """Charge that the parts bring to the molecules; None where a part leaves it open.
+
+        Examples
+        --------
+        >>> parse_adduct("[M+2Na-H]+").parts_charge, parse_adduct("[M]+").parts_charge
+        (1, 0)
+        """
+        return _implied_charge(self.parts)
+
     def precursor_mz(self, mass: float) -> float:
         """m/z of this ion of a molecule of exact mass ``mass``."""
         _require_positive(mass, "exact mass")
@@ -144,10 +167,6 @@ def parse_adduct(text: str, mode: str | None = None) -> Adduct:
     mode : str, optional
         ``"positive"`` or ``"negative"``: the sign where the text has none.
 
-    Returns
-    -------
-    Adduct
-
     Raises
     ------
     AdductError
@@ -163,9 +182,9 @@ def parse_adduct(text: str, mode: str | None = None) -> Adduct:
     151.0073
     """
     if not isinstance(text, str):
-        raise AdductError(f"{text!r} is no adduct; {_expectation()}")
-    if len(text) > _LONGEST:  # which the cache must not keep
-        raise AdductError(f"{text[:39] + '…'!r} is not an adduct; {_expectation()}")
+        raise AdductError(f"{text!r} is no adduct; {_EXPECTED}")
+    if len(text) > _MAX_LENGTH:  # which the cache must not keep
+        raise AdductError(f"{text[:39] + '…'!r} is not an adduct; {_EXPECTED}")
     return _parse(text, mode)
 
 
@@ -175,56 +194,67 @@ def _parse(text: str, mode: str | None) -> Adduct:
     plain = text.strip().translate(_MARKS)
     match = _ADDUCT.fullmatch(_SHORTHANDS.get(plain, plain))
     if match is None or bool(match["open"]) != bool(match["close"]):
-        raise AdductError(f"{shown!r} is not an adduct; {_expectation()}")
+        raise AdductError(f"{shown!r} is not an adduct; {_EXPECTED}")
     molecules = int(match["count"] or 1)
     if molecules == 0:
-        raise AdductError(f"{shown!r} has no molecule in it; {_expectation()}")
+        raise AdductError(f"{shown!r} has no molecule in it; {_EXPECTED}")
     parts = _parts(match["parts"])
     if not match["open"] and match["charge"] and match["parts"][-1:].isdigit():
         raise AdductError(f"{shown!r} could be read in two ways: put it in brackets, [M+2H]2+")
     shift = _mass_shift(parts, shown)
     implied = _implied_charge(parts)
-    charge = _stated_charge(match["charge"], mode) if match["charge"] else None
-    if charge is None:
-        charge = _charge_without_statement(shown, parts, implied, mode)
-    if (
-        implied is not None
-        and charge != implied
-        and not _is_real_all_the_same(parts, implied, charge)
-    ):
-        raise AdductError(f"{shown!r} is impossible: its parts make no charge of {charge:+d}")
-    return Adduct(_usual_name(molecules, parts, shift, charge), molecules, shift, charge)
+    if match["charge"]:
+        charge = _stated_charge(match["charge"], mode)
+    elif implied:
+        charge = implied
+        if mode is not None and (implied > 0) != (mode == "positive"):
+            raise AdductError(f"{shown!r} contradicts {mode} ion mode")
+    elif mode is not None and not parts:
+        charge = 1 if mode == "positive" else -1
+    else:
+        raise AdductError(f"{shown!r} states no charge; {_EXPECTED}")
+    if implied is not None and charge != implied:
+        # Hydride abstraction ([M-H]+, [M-2H]-), radicals, and molecules that are ions themselves
+        # ([M]+, [M]2+, [M-H2O]+) have a charge that no part brings along.
+        if all(part == "H" and number < 0 for number, part in parts):
+            is_possible = abs(charge) <= (1 if parts else 2)
+        else:
+            is_possible = implied == 0 and abs(charge) == 1
+        if not is_possible:
+            raise AdductError(f"{shown!r} is impossible: its parts make no charge of {charge:+d}")
+    for usual in _known_by_charge().get((molecules, charge), ()):
+        if abs(usual.mass_shift - shift) < 1e-6:
+            return Adduct(usual.name, molecules, shift, charge)
+    body = "".join(
+        ("+" if number > 0 else "-") + (str(abs(number)) if abs(number) > 1 else "") + part
+        for number, part in parts
+    )
+    size = "" if abs(charge) == 1 else str(abs(charge))
+    count = "" if molecules == 1 else str(molecules)
+    name = f"[{count}M{body}]{size}{'+' if charge > 0 else '-'}"
+    return Adduct(name, molecules, shift, charge)
 
 
-def parts_of(adduct: Adduct) -> list[tuple[int, str]]:
-    """What was added to the molecules (+) or lost from them (−): a signed number and a name each.
-
-    Examples
-    --------
-    >>> parts_of(parse_adduct("[M+2Na-H]+"))
-    [(2, 'Na'), (-1, 'H')]
-    """
-    return _parts(adduct.name.partition("M")[2].partition("]")[0])
-
-
-def parts_charge(adduct: Adduct) -> int | None:
-    """Charge that the parts bring to the molecules; None where a part leaves it open.
-
-    Examples
-    --------
-    >>> parts_charge(parse_adduct("[M+2Na-H]+")), parts_charge(parse_adduct("[M]+"))
-    (1, 0)
-    """
-    return _implied_charge(parts_of(adduct))
-
-
-def atoms_of(part: str) -> dict[str, int]:
-    """Number of atoms of each element in a part of an adduct, such as ``FA`` or ``H2O``."""
-    return dict(_atoms(part, part))
+def atoms_of(part: str, text: str = "") -> dict[str, int]:
+    """Count the atoms of each element in a part of an adduct, such as ``FA`` or ``H2O``."""
+    formula = _ABBREVIATIONS.get(part, part)
+    symbols = _ATOM.findall(formula)
+    is_formula = "".join(symbol + number for symbol, number in symbols) == formula
+    atoms: Counter[str] = Counter()
+    for symbol, number in symbols:
+        if not is_formula or symbol not in ELEMENT_MASSES or number.startswith("0"):
+            is_formula = False
+            break
+        if int(number or 1) > (99 if symbol in "CHNO" else _MAX_OF_ONE):
+            raise AdductError(f"{text or part!r} has {part!r} in it; isotopes are not understood")
+        atoms[symbol] += int(number or 1)
+    if not is_formula:
+        raise AdductError(f"{text or part!r} has the unknown part {part!r}; {_EXPECTED}")
+    return atoms
 
 
 def precursor_mz(mass: float, adduct: str) -> float:
-    """m/z of the ``adduct`` ion of a molecule of exact mass ``mass``.
+    """Return the m/z of the ``adduct`` ion of a molecule of exact mass ``mass``.
 
     Examples
     --------
@@ -234,21 +264,18 @@ def precursor_mz(mass: float, adduct: str) -> float:
     return parse_adduct(adduct).precursor_mz(mass)
 
 
+def neutral_mass(mz: float, adduct: str) -> float:
+    """Return the exact mass of the molecule whose ``adduct`` ion has this m/z."""
+    return parse_adduct(adduct).neutral_mass(mz)
+
+
 def fitting_adducts(
     mz: float, mass: float, ppm: float, charge: int | None = None, mode: str | None = None
 ) -> list[Adduct]:
-    """Known adducts whose ion of a molecule of this mass has this m/z.
+    """Return the known adducts whose ion of a molecule of mass `mass` is within `ppm` of `mz`.
 
-    Parameters
-    ----------
-    mz, mass : float
-        Of the ion, and of the molecule.
-    ppm : float
-        How far the ion's m/z may be off.
-    charge : int, optional
-        Signed, where it is known.
-    mode : str, optional
-        ``"positive"`` or ``"negative"``, where it is known.
+    The signed `charge` and the `mode` (``"positive"``, ``"negative"``) narrow the choice, where
+    they are known.
 
     Examples
     --------
@@ -257,19 +284,14 @@ def fitting_adducts(
     """
     _require_positive(mz, "m/z")
     _require_positive(mass, "exact mass")
-    usual = (adduct for group in _known_by_charge().values() for adduct in group)
     return [
         adduct
-        for adduct in usual
+        for group in _known_by_charge().values()
+        for adduct in group
         if (charge is None or adduct.charge == charge)
         and (mode is None or (adduct.charge > 0) == (mode == "positive"))
         and abs(adduct.slope * mass + adduct.offset - mz) <= ppm * 1e-6 * mz
     ]
-
-
-def neutral_mass(mz: float, adduct: str) -> float:
-    """Exact mass of the molecule whose ``adduct`` ion has this m/z."""
-    return parse_adduct(adduct).neutral_mass(mz)
 
 
 def _require_positive(value: float, what: str) -> None:
@@ -279,10 +301,6 @@ def _require_positive(value: float, what: str) -> None:
         positive = False
     if not positive:
         raise AdductError(f"{what} {value!r} is not a positive number")
-
-
-def _expectation() -> str:
-    return "expected one like " + ", ".join(_KNOWN)
 
 
 def _parts(text: str) -> list[tuple[int, str]]:
@@ -296,31 +314,15 @@ def _parts(text: str) -> list[tuple[int, str]]:
 def _mass_shift(parts: list[tuple[int, str]], shown: str) -> float:
     for number, part in parts:
         if number == 0:
-            raise AdductError(f"{shown!r} has 0 of {part}; {_expectation()}")
-        if abs(number) > _MOST_OF_ONE:
+            raise AdductError(f"{shown!r} has 0 of {part}; {_EXPECTED}")
+        if abs(number) > _MAX_OF_ONE:
             raise AdductError(f"{shown!r} has {abs(number)} of {part}; isotopes are not understood")
     atoms: Counter[str] = Counter()
     for number, part in parts:
-        for symbol, count in _atoms(part, shown).items():
+        for symbol, count in atoms_of(part, shown).items():
             atoms[symbol] += number * count
     # By element, not by part: one ion in two spellings has one mass, to the last digit.
     return sum(atoms[symbol] * mass for symbol, mass in ELEMENT_MASSES.items() if atoms[symbol])
-
-
-def _atoms(part: str, text: str) -> dict[str, int]:
-    """Number of atoms of each element."""
-    formula = _ABBREVIATIONS.get(part, part)
-    parts = _ATOM.findall(formula)
-    if "".join(symbol + number for symbol, number in parts) != formula:
-        raise AdductError(f"{text!r} has the unknown part {part!r}; {_expectation()}")
-    atoms: Counter[str] = Counter()
-    for symbol, number in parts:
-        if symbol not in ELEMENT_MASSES or number.startswith("0"):
-            raise AdductError(f"{text!r} has the unknown part {part!r}; {_expectation()}")
-        if int(number or 1) > (99 if symbol in "CHNO" else _MOST_OF_ONE):
-            raise AdductError(f"{text!r} has {part!r} in it; isotopes are not understood")
-        atoms[symbol] += int(number or 1)
-    return atoms
 
 
 def _stated_charge(text: str, mode: str | None) -> int:
@@ -339,46 +341,6 @@ def _implied_charge(parts: list[tuple[int, str]]) -> int | None:
     if any(part not in _PART_CHARGES for _, part in parts):
         return None
     return sum(number * _PART_CHARGES[part] for number, part in parts)
-
-
-def _charge_without_statement(
-    text: str, parts: list[tuple[int, str]], implied: int | None, mode: str | None
-) -> int:
-    if implied:
-        if mode is not None and (implied > 0) != (mode == "positive"):
-            raise AdductError(f"{text!r} contradicts {mode} ion mode")
-        return implied
-    if mode is not None and not parts:
-        return 1 if mode == "positive" else -1
-    raise AdductError(f"{text!r} states no charge; {_expectation()}")
-
-
-def _is_real_all_the_same(parts: list[tuple[int, str]], implied: int, charge: int) -> bool:
-    """Ions whose charge is not brought along by a part.
-
-    Radicals and molecules that are ions themselves ([M]+, [M]2+, [M-H2O]+), and hydride
-    abstraction ([M-H]+, [M-2H]-).
-    """
-    if all(part == "H" and number < 0 for number, part in parts):
-        return abs(charge) <= (1 if parts else 2)
-    return implied == 0 and abs(charge) == 1
-
-
-def _usual_name(molecules: int, parts: list[tuple[int, str]], shift: float, charge: int) -> str:
-    for usual in _known_by_charge().get((molecules, charge), ()):
-        if abs(usual.mass_shift - shift) < 1e-6:
-            return usual.name
-    return _spell(molecules, parts, charge)
-
-
-def _spell(molecules: int, parts: list[tuple[int, str]], charge: int) -> str:
-    body = "".join(
-        ("+" if number > 0 else "-") + (str(abs(number)) if abs(number) > 1 else "") + part
-        for number, part in parts
-    )
-    size = "" if abs(charge) == 1 else str(abs(charge))
-    count = "" if molecules == 1 else str(molecules)
-    return f"[{count}M{body}]{size}{'+' if charge > 0 else '-'}"
 
 
 @lru_cache(maxsize=1)

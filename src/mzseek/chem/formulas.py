@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice, product
 
 from rdkit import Chem
 
@@ -18,21 +19,14 @@ _ATOM = re.compile(r"([A-Z][a-z]?)(\d*)")
 _LETTERS = re.compile(r"([A-Za-z]+)(\d*)")
 _CHARGE = re.compile(r"(\++|-+|[+-]\d{1,2})$")
 _SMALL = str.maketrans("₀₁₂₃₄₅₆₇₈₉₊₋⁺⁻−", "0123456789+-+--")
-_LONGEST = 200
-_MOST_ATOMS = 100_000
-_MOST_READINGS = 1_000
+_MAX_LENGTH = 200
+_MAX_ATOMS = 100_000
+_MAX_READINGS = 1_000
 
 
 @dataclass(frozen=True)
 class Formula:
-    """Atoms of a molecule, counted, and its charge.
-
-    Attributes
-    ----------
-    counts : mapping of str to int
-        By element.
-    charge : int
-    """
+    """Number of atoms of each element of a molecule, and its charge."""
 
     counts: Mapping[str, int]
     charge: int = 0
@@ -56,27 +50,15 @@ class Formula:
 
 
 def parse_formula(text: str) -> Formula:
-    """Formula in any order: ``C8H10N4O2``, ``O2N4H10C8``, ``c8h10n4o2``, ``CH3CH2OH``.
+    """Parse a formula in any order: ``C8H10N4O2``, ``O2N4H10C8``, ``c8h10n4o2``, ``CH3CH2OH``.
 
     Read as it is written first: ``CO`` is carbon monoxide and ``Co`` is cobalt. Where that gives
     unknown elements, and all letters are small or all are capitals, case is ignored, if only one
     formula comes of it.
 
-    Parameters
-    ----------
-    text : str
-        Blanks and small digits (C₆H₆) are understood, and a charge at the end (``C5H14NO+``, two of
-        them ``+2``).
-
-    Returns
-    -------
-    Formula
-
-    Raises
-    ------
-    MoleculeError
-        It is empty, holds an unknown element or an isotope, or can be read in two ways; the message
-        says which.
+    Blanks and small digits (C₆H₆) are understood, and a charge at the end (``C5H14NO+``, two of
+    them ``+2``). Raises `MoleculeError` for one that is empty, holds an unknown element or an
+    isotope, or can be read in two ways.
 
     Examples
     --------
@@ -92,16 +74,25 @@ are
     shown = repr(plain if len(plain) <= 40 else plain[:39] + "…")
     if not plain:
         raise MoleculeError("the formula is empty")
-    if len(plain) > _LONGEST:
-        raise MoleculeError(f"formula {shown} has {len(plain):,} characters, at most {_LONGEST}")
-    end = _CHARGE.search(plain)
-    atoms, charge = (plain[: end.start()], _charge(end[1])) if end else (plain, 0)
-    _refuse_others(atoms, shown)
+    if len(plain) > _MAX_LENGTH:
+        raise MoleculeError(f"formula {shown} has {len(plain):,} characters, at most {_MAX_LENGTH}")
+    atoms, charge = plain, 0
+    if end := _CHARGE.search(plain):
+        size = int(end[1][1:]) if end[1][1:].isdecimal() else len(end[1])
+        atoms, charge = plain[: end.start()], size if end[1][0] == "+" else -size
+    if "[" in atoms or "^" in atoms:
+        raise MoleculeError(f"formula {shown} names isotopes; give the elements alone")
+    if other := re.sub(r"[A-Za-z0-9]", "", atoms):
+        raise MoleculeError(
+            f"formula {shown} holds {other[0]!r}, expected elements and numbers such as C8H10N4O2"
+        )
+    if not atoms or atoms[0].isdecimal():
+        raise MoleculeError(f"formula {shown} does not begin with an element")
     exact = _ATOM.findall(atoms)
     if "".join(s + n for s, n in exact) == atoms and all(s in _ELEMENTS for s, _ in exact):
         return Formula(_counted(exact, shown), charge)
     is_one_case = atoms == atoms.lower() or atoms == atoms.upper()
-    readings = list(_distinct(_readings(atoms), shown)) if is_one_case else []
+    readings = _distinct(_readings(atoms), shown) if is_one_case else []
     if len(readings) > 1:
         listed = " or ".join(str(Formula(counts, charge)) for counts in readings)
         raise MoleculeError(f"formula {shown} can be read as {listed}; write capitals as they are")
@@ -110,94 +101,64 @@ are
     return Formula(readings[0], charge)
 
 
-def _charge(text: str) -> int:
-    size = int(text[1:]) if text[1:].isdecimal() else len(text)
-    return size if text[0] == "+" else -size
-
-
-def _refuse_others(atoms: str, shown: str) -> None:
-    """Refuse what is no row of elements and numbers."""
-    if "[" in atoms or "^" in atoms:
-        raise MoleculeError(f"formula {shown} names isotopes; give the elements alone")
-    rest = re.sub(r"[A-Za-z0-9]", "", atoms)
-    if rest:
-        raise MoleculeError(
-            f"formula {shown} holds {rest[0]!r}, expected elements and numbers such as C8H10N4O2"
-        )
-    if not atoms or atoms[0].isdecimal():
-        raise MoleculeError(f"formula {shown} does not begin with an element")
-
-
 def _counted(atoms: list[tuple[str, str]], shown: str) -> dict[str, int]:
     counts: dict[str, int] = {}
     for symbol, number in atoms:
-        size = int(number or 1) if len(number) <= 6 else _MOST_ATOMS + 1
+        size = int(number or 1) if len(number) <= 6 else _MAX_ATOMS + 1
         counts[symbol] = counts.get(symbol, 0) + size
-        if size == 0 or counts[symbol] > _MOST_ATOMS:
+        if size == 0 or counts[symbol] > _MAX_ATOMS:
             raise MoleculeError(
-                f"formula {shown} has {number[:12]} of {symbol}, expected 1 to {_MOST_ATOMS:,}"
+                f"formula {shown} has {number[:12]} of {symbol}, expected 1 to {_MAX_ATOMS:,}"
             )
     return counts
 
 
 def _readings(atoms: str) -> Iterator[list[tuple[str, str]]]:
-    """Ways to take letters of any case for elements."""
-    runs = _LETTERS.findall(atoms)
+    """Ways to take letters of any case for elements, at most `_MAX_READINGS`."""
     ways: list[list[list[tuple[str, str]]]] = []
-    for letters, number in runs:
-        split = list(_symbols(letters))
-        if not split:
-            return
+    for letters, number in _LETTERS.findall(atoms):
+        split = islice(_symbols(letters), _MAX_READINGS)
         ways.append([[*((s, "") for s in symbols[:-1]), (symbols[-1], number)]
                      for symbols in split])  # fmt: skip
-    given = 0
-    pending: list[tuple[int, list[tuple[str, str]]]] = [(0, [])]
-    while pending and given < _MOST_READINGS:
-        place, so_far = pending.pop()
-        if place == len(ways):
-            given += 1
-            yield so_far
-            continue
-        pending += [(place + 1, so_far + way) for way in reversed(ways[place])]
+    for chosen in islice(product(*ways), _MAX_READINGS):
+        yield [atom for way in chosen for atom in way]
 
 
 def _symbols(letters: str) -> Iterator[list[str]]:
     """Ways to cut letters into symbols of elements, single letters first."""
-    ends = {len(letters)}  # places from which the rest can be cut
-    for place in range(len(letters) - 1, -1, -1):
-        if any(_symbol(letters, place, n) and place + n in ends for n in (1, 2)):
-            ends.add(place)
+    ends = {len(letters)}  # positions from which the rest can be cut
+    for start in range(len(letters) - 1, -1, -1):
+        if any(_symbol(letters, start, n) and start + n in ends for n in (1, 2)):
+            ends.add(start)
     pending: list[tuple[int, list[str]]] = [(0, [])]
-    given = 0
-    while pending and given < _MOST_READINGS:
-        place, so_far = pending.pop()
-        if place == len(letters):
-            given += 1
-            yield so_far
+    while pending:
+        start, symbols = pending.pop()
+        if start == len(letters):
+            yield symbols
             continue
         for n in (2, 1):  # the last that is put there is taken first
-            symbol = _symbol(letters, place, n)
-            if symbol and place + n in ends:
-                pending.append((place + n, [*so_far, symbol]))
+            symbol = _symbol(letters, start, n)
+            if symbol and start + n in ends:
+                pending.append((start + n, [*symbols, symbol]))
 
 
-def _symbol(letters: str, place: int, size: int) -> str:
-    """The element of so many letters from a place; empty where there is none."""
-    text = letters[place : place + size].capitalize()
+def _symbol(letters: str, start: int, size: int) -> str:
+    """The element of so many letters from a position; empty where there is none."""
+    text = letters[start : start + size].capitalize()
     # CD4 may be meant as deuterated: not a reading to give, but one that leaves a choice.
     return text if len(text) == size and (text in _USUAL or text == "D") else ""
 
 
-def _distinct(readings: Iterator[list[tuple[str, str]]], shown: str) -> Iterator[dict[str, int]]:
+def _distinct(readings: Iterator[list[tuple[str, str]]], shown: str) -> list[dict[str, int]]:
     """The first two formulas that differ."""
     seen: list[dict[str, int]] = []
     for reading in readings:
         counts = _counted(reading, shown)
         if counts not in seen:
             seen.append(counts)
-            yield counts
-            if len(seen) == 2:
-                return
+        if len(seen) == 2:
+            break
+    return seen
 
 
 def _unknown(atoms: str) -> str:

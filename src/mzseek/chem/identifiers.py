@@ -12,25 +12,13 @@ from urllib.parse import quote
 
 
 class Resource(NamedTuple):
-    """A web resource that has a page for each of its identifiers.
+    """A web resource that has a page for each of its identifiers."""
 
-    Attributes
-    ----------
-    prefix : str
-        Short name, in mzTab files the prefix of identifiers.
-    pattern : str
-        Usual spellings of an identifier; the group is the accession.
-    page, home : str
-        Address of an accession's page, with ``{}`` in its place, and of the resource.
-    canonical : str
-        Canonical form of an identifier, with ``{}`` in the place of the accession.
-    """
-
-    prefix: str
-    pattern: str
-    page: str
+    prefix: str  # short name, in mzTab files the prefix of identifiers
+    pattern: str  # usual spellings of an identifier; the group is the accession
+    page: str  # address of an accession's page, with {} for the accession
     home: str
-    canonical: str = "{}"
+    canonical: str = "{}"  # canonical form of an identifier, with {} for the accession
 
 
 _RESOURCES = [
@@ -115,7 +103,10 @@ def source_of(identifier: str) -> tuple[str, str] | None:
     while text:
         for pattern, resource in _PATTERNS:
             if match := pattern.fullmatch(text):
-                return resource.prefix, _accession(resource.prefix, match[1])
+                accession = match[1] if resource.prefix == "MassBank" else match[1].upper()
+                if resource.prefix == "HMDB":
+                    accession = "HMDB" + accession[4:].zfill(_HMDB_DIGITS)
+                return resource.prefix, accession
         collection = _COLLECTION.match(text)
         text = text[collection.end() :].strip() if collection else ""
     return None
@@ -124,9 +115,3 @@ def source_of(identifier: str) -> tuple[str, str] | None:
 def home_of(prefix: str) -> str:
     """Return the home page of a resource, by its prefix."""
     return _BY_PREFIX[prefix].home
-
-
-def _accession(prefix: str, text: str) -> str:
-    if prefix == "HMDB":
-        return "HMDB" + text[4:].zfill(_HMDB_DIGITS)
-    return text if prefix == "MassBank" else text.upper()

@@ -13,30 +13,19 @@ from functools import lru_cache
 
 from rdkit import Chem
 
-from mzseek.chem.adducts import ELECTRON_MASS, atoms_of, parse_adduct, parts_charge, parts_of
+from mzseek.chem.adducts import ELECTRON_MASS, atoms_of, parse_adduct
 from mzseek.chem.molecules import parse_molecule
 from mzseek.core.errors import MoleculeError
 
 
 @dataclass(frozen=True)
 class IonRule:
-    """A condition that a molecule must meet to form some ions.
-
-    Attributes
-    ----------
-    name : str
-    ions : str
-        Which ions it concerns, with examples.
-    needs : str
-        What the molecule must have.
-    reason : str
-        Why a molecule that lacks it is left out, as notes say it.
-    """
+    """A condition that a molecule must meet to form some ions."""
 
     name: str
-    ions: str
-    needs: str
-    reason: str
+    ions: str  # which ions it concerns, with examples
+    needs: str  # what the molecule must have
+    reason: str  # why a molecule that lacks it is left out, as notes say it
 
 
 RULES: Mapping[str, IonRule] = {
@@ -178,13 +167,8 @@ class _Needs:
 def obstacle(smiles: str, formula: str, adduct: str, *, stated: bool = True) -> IonRule | None:
     """Return the rule that keeps a molecule from forming an ion, or None where it can form it.
 
-    Parameters
-    ----------
-    smiles, formula : str
-        Of the molecule in its standard form.
-    adduct : str
-    stated : bool
-        Whether a file or a user names the ion. One that is tried as usual is not a radical.
+    `smiles` and `formula` are those of the molecule in its standard form. `stated` says whether a
+    file or a user names the ion: one that is tried as usual is not a radical.
 
     Examples
     --------
@@ -261,7 +245,7 @@ def takes_charged(adduct: str) -> bool:
 @lru_cache(maxsize=1_024)
 def _needs(text: str) -> _Needs:
     adduct = parse_adduct(text)
-    parts = parts_of(adduct)
+    parts = adduct.parts
     gained: Counter[str] = Counter()
     number_of: Counter[str] = Counter()
     for number, part in parts:
@@ -276,7 +260,7 @@ def _needs(text: str) -> _Needs:
     return _Needs(
         molecules=adduct.molecules,
         charge=adduct.charge,
-        parts_charge=parts_charge(adduct),
+        parts_charge=adduct.parts_charge,
         lost={element: -count for element, count in gained.items() if count < 0},
         waters=max(-number_of["H2O"], 0),
         ammonias=max(-number_of["NH3"], 0),

@@ -21,7 +21,7 @@ _INCHI = re.compile(r"(?:InChI\s*[=:]?\s*)?(1S?)/(\S.*)", re.IGNORECASE)
 
 
 def parse_molecule(smiles: str) -> Mol:
-    """Molecule of a SMILES string.
+    """Parse a SMILES string.
 
     Raises
     ------
@@ -64,7 +64,7 @@ is greater than permitted
 
 
 def inchi_text(text: str) -> str:
-    """InChI that a text is, with its prefix, which many files leave out; empty where it is none.
+    """Return the InChI in a text, with its prefix, which many files omit; empty if there is none.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def inchi_text(text: str) -> str:
 
 
 def parse_inchi(inchi: str) -> Mol:
-    """Molecule of an InChI string; raises `MoleculeError` as `parse_molecule` does.
+    """Parse an InChI string; raises `MoleculeError` as `parse_molecule` does.
 
     The prefix ``InChI=`` may be missing.
     """
@@ -99,12 +99,12 @@ def _why_not(text: str) -> str:
 
 
 def canonical_smiles(smiles: str) -> str:
-    """RDKit's canonical SMILES."""
+    """Return RDKit's canonical SMILES."""
     return str(Chem.MolToSmiles(parse_molecule(smiles)))
 
 
 def exact_mass(smiles: str) -> float:
-    """Monoisotopic mass.
+    """Return the monoisotopic mass.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def exact_mass(smiles: str) -> float:
 
 
 def formula(smiles: str) -> str:
-    """Molecular formula in Hill order.
+    """Return the molecular formula in Hill order.
 
     Examples
     --------
@@ -126,37 +126,32 @@ def formula(smiles: str) -> str:
 
 
 def inchikey_block(smiles: str) -> str:
-    """First block of the InChIKey: the skeleton, blind to stereo, isotopes and protonation.
+    """Return the first InChIKey block: the skeleton, blind to stereo, isotopes and protonation.
 
     Examples
     --------
     >>> inchikey_block("CN1C=NC2=C1C(=O)N(C(=O)N2C)C")
     'RYYVLZVUVIJVGH'
     """
-    block = block_of(parse_molecule(smiles))
+    block = inchikey14_of(parse_molecule(smiles))
     if not block:
         raise MoleculeError(f"SMILES {smiles[:60]!r} has no InChIKey")
     return block
 
 
-def block_of(molecule: Mol) -> str:
-    """First InChIKey block of a parsed molecule; empty where InChI has none."""
+def inchikey14_of(molecule: Mol) -> str:
+    """Return the first InChIKey block of a parsed molecule; empty where InChI has none."""
     with rdBase.BlockLogs():
         return str(Chem.MolToInchiKey(molecule))[:14]
 
 
-@lru_cache(maxsize=1)
-def _uncharger() -> rdMolStandardize.Uncharger:
-    return rdMolStandardize.Uncharger()
-
-
-@lru_cache(maxsize=1)
-def _tautomers() -> rdMolStandardize.TautomerEnumerator:
-    return rdMolStandardize.TautomerEnumerator()
+# Made once, when they are needed: they read their rules.
+_uncharger = lru_cache(maxsize=1)(rdMolStandardize.Uncharger)
+_tautomers = lru_cache(maxsize=1)(rdMolStandardize.TautomerEnumerator)
 
 
 def usual_tautomer(molecule: Mol) -> Mol:
-    """The tautomer that chemists draw, for a molecule that was read from InChI.
+    """Return the tautomer that chemists draw, for a molecule that was read from InChI.
 
     InChI does not say where mobile hydrogens sit, and RDKit reads amides from it as iminols:
     beside candidates drawn as amides, that would give the molecule away.
@@ -178,22 +173,13 @@ def _chooser() -> rdMolStandardize.LargestFragmentChooser:
 
 
 def standardise(molecule: Mol | str, *, keep_stereo: bool = False) -> Mol:
-    """Largest organic fragment in its neutral form.
+    """Return the largest organic fragment in its neutral form.
 
     Salts lose their counter-ions, acids and amines their charges; charges that no proton can take
     away (quaternary nitrogen) stay. Isotope labels stay: they change the mass.
 
-    Parameters
-    ----------
-    molecule : rdkit Mol, or SMILES
-    keep_stereo : bool
-        Keep stereo centres and double-bond geometry. MS/MS rarely tells them apart, so they are
-        dropped unless asked for.
-
-    Returns
-    -------
-    rdkit Mol
-        A new molecule.
+    Stereo centres and double-bond geometry are dropped unless `keep_stereo`: MS/MS rarely tells
+    them apart. Returns a new molecule.
 
     Examples
     --------
@@ -227,7 +213,7 @@ NO_STRUCTURE = "has no structure (SMILES or InChI)"
 
 @dataclass(frozen=True, slots=True)
 class DescribedMolecule:
-    """A molecule in the form in which it was described.
+    """A molecule with its identifiers.
 
     Attributes
     ----------
@@ -247,14 +233,14 @@ class DescribedMolecule:
     inchikey: str
 
     @property
-    def block(self) -> str:
+    def inchikey14(self) -> str:
         """First block of the InChIKey; empty where there is none."""
         return self.inchikey[:BLOCK_LENGTH]
 
     @property
     def key(self) -> str:
-        """The block; of what InChI cannot name the SMILES, marked, which is no key of another."""
-        return self.block or f"SMILES={self.smiles}"
+        """First InChIKey block; without one the SMILES, marked, which no other molecule has."""
+        return self.inchikey14 or f"SMILES={self.smiles}"
 
     @property
     def rounded_mass(self) -> float:
@@ -268,21 +254,11 @@ class DescribedMolecule:
 
 
 def describe_structure(text: str, *, keep_stereo: bool = False) -> DescribedMolecule:
-    """Standard form of a SMILES or an InChI, described.
+    """Standardise and describe a SMILES or an InChI.
 
     What the text is shows in itself. An InChI may lack its prefix, and is read as the tautomer that
-    chemists draw.
-
-    Parameters
-    ----------
-    text : str
-    keep_stereo : bool
-        In the SMILES, and so in the second block of the InChIKey; the identity does not change.
-
-    Raises
-    ------
-    MoleculeError
-        It is no molecule; the message says why.
+    chemists draw. `keep_stereo` keeps it in the SMILES, and so in the second block of the InChIKey;
+    the identity does not change. Raises `MoleculeError` for what is no molecule.
 
     Examples
     --------
@@ -299,7 +275,7 @@ def describe_structure(text: str, *, keep_stereo: bool = False) -> DescribedMole
 
 
 def describe_first(structures: Sequence[str], keep_stereo: bool = False) -> DescribedMolecule | str:
-    """The first of several texts that is a molecule, described; or why none of them is.
+    """Describe the first of several texts that is a molecule; or return why none of them is.
 
     Examples
     --------
@@ -315,14 +291,14 @@ def describe_first(structures: Sequence[str], keep_stereo: bool = False) -> Desc
         except MoleculeError as error:
             reasons.append(str(error))
             continue
-        if molecule.block:
+        if molecule.inchikey14:
             return molecule
         reasons.append("has no InChIKey")  # a table of spectra has a column for it
     return "; ".join(reasons) or NO_STRUCTURE
 
 
 def describe_molecule(molecule: Mol) -> DescribedMolecule:
-    """A molecule described as it is.
+    """Describe a molecule as it is.
 
     Examples
     --------
@@ -333,7 +309,7 @@ def describe_molecule(molecule: Mol) -> DescribedMolecule:
 
 
 def describe_molecules(molecules: Sequence[Mol]) -> list[DescribedMolecule]:
-    """Molecules described as they are.
+    """Describe molecules as they are.
 
     One property of all after the other: done in turns, with InChI between, each takes longer.
     """
@@ -346,14 +322,14 @@ def describe_molecules(molecules: Sequence[Mol]) -> list[DescribedMolecule]:
 
 
 def parse_structure(text: str) -> Mol:
-    """Molecule of a SMILES or an InChI; raises `MoleculeError` as `parse_molecule` does."""
+    """Parse a SMILES or an InChI; raises `MoleculeError` as `parse_molecule` does."""
     if inchi_text(text):
         return usual_tautomer(parse_inchi(text))
     return parse_molecule(text)
 
 
 def parse_mol_block(block: str) -> Mol:
-    """Molecule of a MOL block; raises `MoleculeError`."""
+    """Parse a MOL block; raises `MoleculeError`."""
     with rdBase.BlockLogs():
         molecule = Chem.MolFromMolBlock(block)
     if molecule is None or molecule.GetNumAtoms() == 0:
@@ -373,25 +349,13 @@ _RDKIT = (
 DESCRIPTORS = (*ELEMENTS, OTHER, "charge", *_RDKIT)
 _ATOM = re.compile(r"([A-Z][a-z]?)(\d*)")
 _CHARGE = re.compile(r"([+-])(\d*)$")
-_PLACE = {element: place for place, element in enumerate(ELEMENTS)}
+_INDEX = {element: index for index, element in enumerate(ELEMENTS)}
 
 
 def descriptors(smiles: Sequence[str]) -> npt.NDArray[np.float32]:
-    """Plain numbers of molecules.
+    """Compute the `DESCRIPTORS` of molecules, shape (molecules, len(DESCRIPTORS)).
 
-    Parameters
-    ----------
-    smiles : sequence of str
-
-    Returns
-    -------
-    float32 array, shape (molecules, len(DESCRIPTORS))
-        In the order of `DESCRIPTORS`.
-
-    Raises
-    ------
-    MoleculeError
-        One of them is no molecule.
+    Raises `MoleculeError` for what is no molecule.
 
     Examples
     --------
@@ -403,15 +367,10 @@ def descriptors(smiles: Sequence[str]) -> npt.NDArray[np.float32]:
     table = np.zeros((len(smiles), len(DESCRIPTORS)), np.float32)
     for row, text in zip(table, smiles, strict=True):
         molecule = parse_molecule(text)
-        _count(rdMolDescriptors.CalcMolFormula(molecule), row)
+        formula = rdMolDescriptors.CalcMolFormula(molecule)
+        for element, number in _ATOM.findall(formula):
+            row[_INDEX.get(element, len(ELEMENTS))] += int(number or 1)
+        if charge := _CHARGE.search(formula):
+            row[len(ELEMENTS) + 1] = int(f"{charge[1]}{charge[2] or 1}")
         row[-len(_RDKIT) :] = computed.ComputeProperties(molecule)
     return table
-
-
-def _count(formula: str, row: npt.NDArray[np.float32]) -> None:
-    """Put the atoms and the charge of a formula, as RDKit writes it, into a row."""
-    charge = _CHARGE.search(formula)
-    if charge:
-        row[len(ELEMENTS) + 1] = int(f"{charge[1]}{charge[2] or 1}")
-    for element, number in _ATOM.findall(formula):
-        row[_PLACE.get(element, len(ELEMENTS))] += int(number or 1)

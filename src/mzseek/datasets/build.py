@@ -386,7 +386,7 @@ def _draw(
 
 def _number_of(truth: DescribedMolecule, setting: str) -> int:
     """A number that tells lists apart: molecules of one set must not share their draws."""
-    return zlib.crc32(f"{(truth.block, round(truth.mass, 3))}{setting}".encode())
+    return zlib.crc32(f"{(truth.inchikey14, round(truth.mass, 3))}{setting}".encode())
 
 
 def _shuffled(
@@ -607,7 +607,7 @@ def _split(
     rows = rows_to_csr(molecule_rows(parsed, "morgan2"), 4096)
     clusters = structure_clusters(rows, options.similarity)
     # A labelled molecule and its plain form share a skeleton, if not a fingerprint.
-    skeletons = np.unique([molecule.block for molecule in molecules], return_inverse=True)[1]
+    skeletons = np.unique([molecule.inchikey14 for molecule in molecules], return_inverse=True)[1]
     clusters = join_clusters(clusters, skeletons)
     if options.keep_formulas_together:
         formulas = np.unique([molecule.formula for molecule in molecules], return_inverse=True)[1]
@@ -623,7 +623,7 @@ def _row(entry: Entry, molecule: DescribedMolecule, fold: str) -> dict[str, obje
         "mzs": ",".join(f"{value:.5f}" for value in spectrum.mz),
         "intensities": ",".join(f"{value:.5g}" for value in relative),
         "smiles": molecule.smiles,
-        "inchikey": molecule.block,
+        "inchikey": molecule.inchikey14,
         "formula": molecule.formula,
         "parent_mass": f"{molecule.mass:.6f}",
         "precursor_mz": f"{spectrum.precursor_mz:.6f}",

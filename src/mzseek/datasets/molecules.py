@@ -173,7 +173,7 @@ def build_molecule_table(
         kind=kind,
         smiles=list(place_of),
         formulas=[molecule.formula for molecule in unique],
-        inchikey14=np.array([molecule.block for molecule in unique], dtype="S14"),
+        inchikey14=np.array([molecule.inchikey14 for molecule in unique], dtype="S14"),
         masses=np.array([molecule.mass for molecule in unique], dtype=np.float64),
         fingerprint_indptr=pointers(counts),
         fingerprint_bits=np.concatenate([np.empty(0, np.uint16), *kept_bits]),

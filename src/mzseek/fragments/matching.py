@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from rdkit.Chem import GetPeriodicTable
 
-from mzseek.chem.adducts import ELECTRON_MASS, Adduct, parse_adduct, parts_of
+from mzseek.chem.adducts import ELECTRON_MASS, Adduct, parse_adduct
 from mzseek.core.compiled import compiled
 from mzseek.core.errors import MzseekError
 from mzseek.core.ragged import pointers
@@ -82,7 +82,7 @@ def ion_forms(adduct: str | Adduct) -> IonForms:
 
 @lru_cache(maxsize=512)
 def _forms(adduct: Adduct) -> IonForms:
-    bound = [(part, number) for number, part in parts_of(adduct) if part in _CARRIED and number > 0]
+    bound = [(part, number) for number, part in adduct.parts if part in _CARRIED and number > 0]
     loads = [
         tuple(symbol for (symbol, _), taken in zip(bound, count, strict=True) for _ in range(taken))
         for count in product(*(range(number + 1) for _, number in bound))

@@ -186,7 +186,7 @@ class _Gathered:
 
     def _append(self, spectrum: Spectrum, molecule: DescribedMolecule, path: Path) -> None:
         known = {
-            "smiles": molecule.smiles, "inchikey": molecule.block, "formula": molecule.formula,
+            "smiles": molecule.smiles, "inchikey": molecule.inchikey14, "formula": molecule.formula,
             "mass": molecule.mass,
         }  # fmt: skip
         place = self._places.setdefault(_identity(known), len(self.molecules))

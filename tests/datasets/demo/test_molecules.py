@@ -8,7 +8,7 @@ import pytest
 from rdkit import Chem
 from rdkit.Chem.rdMolDescriptors import CalcExactMolWt, CalcMolFormula
 
-from mzseek.chem.molecules import block_of
+from mzseek.chem.molecules import inchikey14_of
 from mzseek.datasets.demo.molecules import (
     ELEMENTS,
     MASS_RANGE,
@@ -40,7 +40,7 @@ def test_known_formula_is_that_of_its_smiles(row: dict[str, str]) -> None:
 
 def test_known_names_and_molecules_are_distinct() -> None:
     assert len({row["name"] for row in KNOWN}) == len(KNOWN) >= 100
-    identities = {block_of(Chem.MolFromSmiles(row["smiles"])) for row in KNOWN}
+    identities = {inchikey14_of(Chem.MolFromSmiles(row["smiles"])) for row in KNOWN}
     assert len(identities) == len(KNOWN)
 
 
@@ -84,7 +84,7 @@ def test_size_and_known_molecules(drawn: list[DemoMolecule]) -> None:
 
 
 def test_molecules_are_distinct_also_as_tautomers(mols: list[Chem.Mol]) -> None:
-    assert len({block_of(mol) for mol in mols}) == len(mols)
+    assert len({inchikey14_of(mol) for mol in mols}) == len(mols)
 
 
 def test_smiles_are_canonical_neutral_and_flat(

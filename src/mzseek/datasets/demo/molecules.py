@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from rdkit import Chem
 
-from mzseek.chem.molecules import block_of
+from mzseek.chem.molecules import inchikey14_of
 
 ELEMENTS = ("C", "H", "N", "O", "P", "S", "F", "Cl", "Br")
 MASS_RANGE = (100.0, 600.0)
@@ -142,7 +142,7 @@ def _known() -> list[tuple[DemoMolecule, str, int]]:
     for row in read_table("known.tsv"):
         mol = Chem.MolFromSmiles(row["smiles"])
         molecule = DemoMolecule(Chem.MolToSmiles(mol), row["name"], "known")
-        rows.append((molecule, block_of(mol), _formula_key(mol)))
+        rows.append((molecule, inchikey14_of(mol), _formula_key(mol)))
     return rows
 
 
@@ -244,7 +244,7 @@ def _isomers(
                 continue
             built.add(smiles)
             mol = Chem.MolFromSmiles(smiles)
-            identity = block_of(mol)
+            identity = inchikey14_of(mol)
             if identity not in seen and identity not in fresh:
                 fresh.add(identity)
                 yield Chem.MolToSmiles(mol), identity

@@ -20,7 +20,7 @@ def test_spectra_with_what_is_known_of_them(small: Prepared) -> None:
     }  # fmt: skip
     assert records[0]["license"] == ""
     blocks = [small.inchikey14[small.molecule[each]].decode() for each in queries]
-    assert [found.molecules[place].block for place in found.molecule_of] == blocks
+    assert [found.molecules[place].inchikey14 for place in found.molecule_of] == blocks
     assert set(found.ions.modes.tolist()) == {1}
 
 
