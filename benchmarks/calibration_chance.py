@@ -29,7 +29,7 @@ def main() -> None:
     asked.add_argument("bundle", type=Path)
     given = asked.parse_args()
     run, bundle = Run.open(given.run), Bundle.open(given.bundle)
-    prepared = Prepared.open(run.facts["data"]["folder"])
+    prepared = Prepared.open(run.metadata["data"]["folder"])
     lists = usable_lists(run, prepared, "test", "mass")
     modes = modes_of(prepared, lists.queries)
     rng = np.random.default_rng(0)

@@ -31,8 +31,8 @@ import numpy as np
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import reliability
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.information_gain import bits_of
-from mzseek.evaluation.pooled import evaluate_together
+from mzseek.evaluation.information_gain import information_gain
+from mzseek.evaluation.pooled import evaluate_pooled
 from mzseek.evaluation.posterior_report import decode
 from mzseek.evaluation.posteriors import calibrate, set_results
 from mzseek.evaluation.scored import Scoring
@@ -171,7 +171,7 @@ def measure(prepared, out, trained, lists, jobs):
 def hits(run, prior, how, prepared, _):
     """Hit rates with their intervals and gains, per spectrum and over molecules."""
     data = prepared.folder
-    alone, together = evaluate(run, how, data=data), evaluate_together(run, how, data=data)
+    alone, together = evaluate(run, how, data=data), evaluate_pooled(run, how, data=data)
     gains = alone.gain_over(evaluate(prior, how, data=data))
     return {
         "spectra": len(alone.values[HITS[0]]),
@@ -187,10 +187,10 @@ def hits(run, prior, how, prepared, _):
 def bits(run, prior, how, prepared, _):
     """Bits over a uniform prior, over the prior in whose place the run stands, and beside it."""
     data = prepared.folder
-    uniform = bits_of(run, None, how, data=data)
+    uniform = information_gain(run, None, how, data=data)
     found = {name: told(uniform.intervals())[name] for name in ("to_be_had", "run")}
     if run.folder.resolve() != prior.folder.resolve():
-        over = bits_of(run, prior, how, data=data)
+        over = information_gain(run, prior, how, data=data)
         found |= {f"{name}_over_prior": told(over.intervals())[name] for name in ("run", "prior")}
         found |= {"given_prior": told(over.intervals())["given_prior"], "weights": over.weights}
     return found
@@ -199,8 +199,8 @@ def bits(run, prior, how, prepared, _):
 def beliefs(run, prior, how, prepared, jobs):
     """Tanimoto of what is decided for it, and whether probabilities hold."""
     found = calibrate(run, how, data=prepared.folder)
-    decoded = decode(found.asked, prepared, ("hit", "tanimoto"), processes=jobs)
-    curve = reliability(*found.asked.answers())
+    decoded = decode(found.evaluated, prepared, ("hit", "tanimoto"), processes=jobs)
+    curve = reliability(*found.evaluated.merged())
     worst = curve.worst()
     sets = next(each for each in set_results(found) if each.stated == STATED)
     result = {
@@ -215,7 +215,7 @@ def beliefs(run, prior, how, prepared, jobs):
         "sets": sets.to_dict(),
     }
     if run.folder.resolve() == prior.folder.resolve():
-        even = decode(found.asked.uniform(), prepared, ("tanimoto",), processes=jobs)
+        even = decode(found.evaluated.uniform(), prepared, ("tanimoto",), processes=jobs)
         result["uniform"] = told(even.interval("tanimoto", "tanimoto", "all"))
     return result
 

@@ -44,7 +44,7 @@ def main() -> None:
     asked.add_argument("--only", nargs="*", help="these contributors alone")
     given = asked.parse_args()
     run = Run.open(given.run)
-    prepared, fitted = Prepared.open(run.facts["data"]["folder"]), Fitted.open(run)
+    prepared, fitted = Prepared.open(run.metadata["data"]["folder"]), Fitted.open(run)
     options = FitOptions(candidates="mass", identity=SENSE)
     whose = np.array([contributor(name) for name in prepared.identifiers])
     queries = with_lists(prepared, prepared.in_fold(ASKED), options.candidates, SENSE)

@@ -17,8 +17,8 @@ import numpy as np
 
 from decomposition import decompose_run
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.posterior_report import beliefs_of
-from mzseek.evaluation.scored import Scoring, predicts_fingerprint
+from mzseek.evaluation.posterior_report import posterior_report
+from mzseek.evaluation.scored import Scoring
 from mzseek.metrics import bootstrap, bootstrap_difference
 from mzseek.runs.run import Run
 
@@ -51,14 +51,14 @@ def main():
 
 def measure(options, name, how):
     run = Run.open(options.runs / name)
-    beliefs = beliefs_of(run, how, data=options.prepared)
+    beliefs = posterior_report(run, how, data=options.prepared)
     plain = evaluate(run, how, data=options.prepared)
     parts = {
         "regret, tanimoto counts": decompose_run(
             run, beliefs.calibrated, "tanimoto", "hit", rule="rank", data=options.prepared, every=5
         ).mean(0)
     }
-    if predicts_fingerprint(run):
+    if run.description.reports_fingerprint:
         parts["thresholded, tanimoto counts"] = decompose_run(
             run, beliefs.calibrated, "tanimoto", rule="threshold", data=options.prepared, every=5
         ).mean(0)  # fmt: skip
@@ -96,7 +96,7 @@ def summary(parts, control):
     facts["calibration error"] = {
         when: [round(b.errors[when], 4) for b in beliefs] for when in ("before", "after")
     }
-    facts["calibration"] = [vars(b.calibrated.asked.calibration) for b in beliefs]
+    facts["calibration"] = [vars(b.calibrated.evaluated.calibration) for b in beliefs]
     facts["sets"] = [[each.to_dict() for each in b.sets] for b in beliefs]
     facts["abstention"] = [[vars(each) for each in b.abstentions] for b in beliefs]
     facts["risk area"] = [b.risk_area for b in beliefs]

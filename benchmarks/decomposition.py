@@ -15,7 +15,7 @@ from mzseek.decision.distributions import Distribution, expected
 from mzseek.decision.utilities import Within
 from mzseek.evaluation.posterior_report import list_distribution
 from mzseek.evaluation.posteriors import Calibrated, Posterior, scores_at
-from mzseek.evaluation.scored import best_step, name_of, predictions_of, predicts_fingerprint
+from mzseek.evaluation.scored import best_step, predictions_of
 from mzseek.io import StrPath
 from mzseek.losses import LOSSES
 from mzseek.metrics import binarise
@@ -38,7 +38,7 @@ def own_rule(run: Run) -> tuple[str, str]:
     utility : str
         What the loss stands for; HR@1 where there is none.
     """
-    if not predicts_fingerprint(run) or LOSSES[run.loss.name].kind not in _THRESHOLDED:
+    if not run.description.reports_fingerprint or LOSSES[run.loss.name].kind not in _THRESHOLDED:
         return "rank", "hit"
     loss = LOSSES[run.loss.name]
     return "threshold", next(goal for goal, of in METRICS.items() if of == loss.stands_for)
@@ -87,9 +87,9 @@ def decompose_run(
     own, stands_for = own_rule(run)
     rule, decoded_for = rule or own, decoded_for or stands_for
     check_name(_DECIDED, rule, "rule", RunError)
-    if rule == "threshold" and not predicts_fingerprint(run):
-        raise RunError(f"{run.folder}: {name_of(run)} predicts no fingerprint to threshold")
-    asked, prepared = found.asked, run.open_data(data)
+    if rule == "threshold" and not run.description.reports_fingerprint:
+        raise RunError(f"{run.folder}: {run.description.name} predicts no fingerprint to threshold")
+    asked, prepared = found.evaluated, run.open_data(data)
     decided = _DECIDED[rule](run, asked, prepared)
     starts = Ragged(asked.counts).starts
     parts = []

@@ -44,9 +44,9 @@ def main():
 
 def mixed(found, stated, count, draws):
     """Mean coverage of molecules of both folds, fitted on as many others, drawn at random."""
-    parts = [found.val.answers(), found.asked.answers()]
+    parts = [found.val.merged(), found.evaluated.merged()]
     p, counts, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
-    molecule = np.concatenate([found.val.molecule, found.asked.molecule])
+    molecule = np.concatenate([found.val.molecule, found.evaluated.molecule])
     of_list = np.repeat(np.arange(len(counts)), counts)
     rng = np.random.default_rng(0)
     shares = []

@@ -15,7 +15,7 @@ from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.evaluate import FINGERPRINT_METRICS, Evaluation, evaluate, mces_of_best
 from mzseek.evaluation.scored import Scoring
 from mzseek.metrics import binarise, bit_accuracy, cosine, hit_rate, soft_tanimoto, tanimoto
-from mzseek.runs.checkpoints import kept_model
+from mzseek.runs.checkpoints import best_model
 from mzseek.runs.predictions import Predictions, random_fold
 from mzseek.runs.run import Run
 
@@ -99,7 +99,7 @@ def test_a_model_without_a_fingerprint_has_hit_rates_alone(trained) -> None:
 def test_the_model_is_not_needed(loss: str, trained, copied, monkeypatch) -> None:
     run = copied(loss)
     shutil.rmtree(run.folder / "checkpoints")
-    monkeypatch.setattr("mzseek.evaluation.scored.kept_model", lambda *run: pytest.fail("read"))
+    monkeypatch.setattr("mzseek.evaluation.scored.best_model", lambda *run: pytest.fail("read"))
     for setting in ("mass", "formula"):
         for fold in ("val", "test"):
             how = Scoring(fold=fold, candidates=setting)
@@ -139,7 +139,7 @@ def test_similarities_are_those_of_dense_rows(
         assert found.steps[f"hit_rate@{k}"] == run.best[metric]["step"]
         part = random_fold(small, "test", 0).lists["mass"]  # the lists, whatever the scores
         rows = np.repeat(np.arange(len(part.queries)), part.counts)
-        network = kept_model(run, metric, small)
+        network = best_model(run, metric, small)
         predicted = network.read(small.bins[part.queries])[rows].astype(np.float64)
         predicted = (predicted > 0.5).astype(float) if kind == "tanimoto" else predicted
         scores = ROWS[kind](predicted, small.fingerprint_rows(part.candidates).toarray())
@@ -394,7 +394,7 @@ def test_unknown_candidates_are_refused_with_the_known_ones(trained) -> None:
 
 def test_a_run_without_a_checkpoint_is_refused(copied) -> None:
     run = copied("bce")
-    run.facts["best"] = {}
+    run.metadata["best"] = {}
     with pytest.raises(RunError, match="has no checkpoint yet; train it first, or --resume it"):
         evaluate(run)
 
@@ -402,7 +402,7 @@ def test_a_run_without_a_checkpoint_is_refused(copied) -> None:
 def test_data_that_have_moved_can_be_named(trained, small: Prepared, tmp_path: Path) -> None:
     shutil.copytree(small.folder, tmp_path / "moved")
     run = Run.open(trained("bce").folder)
-    run.facts["data"]["folder"] = str(tmp_path / "nowhere")
+    run.metadata["data"]["folder"] = str(tmp_path / "nowhere")
     with pytest.raises(CacheError, match="nowhere: is no prepared folder"):
         evaluate(run)
     there = evaluate(run, data=tmp_path / "moved")
@@ -420,12 +420,12 @@ def test_an_unfinished_run_is_measured_and_nothing_is_kept(trained, tmp_path: Pa
     shutil.copytree(trained("bce").folder, tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "predictions")
     run = Run.open(tmp_path / "run")
-    run.facts["status"] = "training"
+    run.metadata["status"] = "training"
     found = evaluate(run, Scoring())
     for name, values in evaluate(trained("bce"), Scoring()).values.items():
         assert found.values[name] == pytest.approx(values, abs=1e-6)
     assert not (run.folder / "predictions").exists()
-    for facts in run.facts["best"].values():  # as if training had gone on meanwhile
+    for facts in run.metadata["best"].values():  # as if training had gone on meanwhile
         facts["step"] += 1
     with pytest.raises(RunError, match="is being trained"):
         evaluate(run, Scoring())

@@ -9,9 +9,19 @@ from mzseek.core.errors import CacheError, RunError
 from mzseek.datasets.layout import IDENTITY_BITS
 from mzseek.datasets.prepare import NewMolecules, append_segment
 from mzseek.datasets.prepared import CandidateLists, Prepared
-from mzseek.decision import fit_calibration, fit_temperature, posterior
-from mzseek.evaluation.posteriors import Calibrated, Posterior, calibrate
+from mzseek.decision import Calibration, coverage_range, fit_calibration, fit_temperature, posterior
+from mzseek.evaluation.posteriors import (
+    Calibrated,
+    Posterior,
+    abstentions,
+    by_molecule,
+    calibrate,
+    calibration_errors,
+    risk_area,
+    set_results,
+)
 from mzseek.evaluation.scored import Scoring
+from mzseek.metrics import bootstrap
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
 
@@ -57,14 +67,14 @@ def reorder(run: Run, truth_first: bool) -> None:
 
 
 def same(one: Posterior, other: Posterior) -> bool:
-    names = ("queries", "molecule", "counts", "candidates", "labels", "probabilities", "answer")
+    names = ("queries", "molecule", "counts", "candidates", "labels", "probabilities", "identity")
     return all(np.array_equal(getattr(one, n), getattr(other, n)) for n in names)
 
 
 @pytest.mark.parametrize("setting", ["mass", "formula"])
 def test_probabilities_are_those_of_the_saved_scores(setting: str, trained) -> None:
     run = trained("emb-cos")
-    found = calibrate(run, Scoring(candidates=setting)).asked
+    found = calibrate(run, Scoring(candidates=setting)).evaluated
     part = Predictions.open(run.predictions(found.step, "test")).lists[setting]
     wanted = {}
     for end, count, query in zip(np.cumsum(part.counts), part.counts, part.queries, strict=True):
@@ -85,11 +95,11 @@ def test_probabilities_are_those_of_the_saved_scores(setting: str, trained) -> N
 @pytest.mark.parametrize("loss", ["bce", "emb-cos"])
 def test_probabilities_sum_to_one_and_each_list_has_the_truth(loss: str, trained) -> None:
     found = calibrate(trained(loss))
-    for each in (found.val, found.asked, found.uncalibrated, found.asked.uniform()):
+    for each in (found.val, found.evaluated, found.uncalibrated, found.evaluated.uniform()):
         starts = np.cumsum(each.counts) - each.counts
         assert np.add.reduceat(each.probabilities, starts) == pytest.approx(1)
         assert np.logical_or.reduceat(each.labels, starts).all()
-        assert len(each.candidates) == len(each.labels) == len(each.answer) == each.counts.sum()
+        assert len(each.candidates) == len(each.labels) == len(each.identity) == each.counts.sum()
 
 
 def test_the_order_of_a_list_does_not_matter(copied) -> None:
@@ -97,7 +107,7 @@ def test_the_order_of_a_list_does_not_matter(copied) -> None:
     reorder(first, truth_first=True)
     reorder(last, truth_first=False)
     one, other = calibrate(first), calibrate(last)
-    assert same(one.asked, other.asked)
+    assert same(one.evaluated, other.evaluated)
     assert same(one.val, other.val)
 
 
@@ -109,7 +119,7 @@ def test_the_truth_is_not_put_first(copied, small: Prepared) -> None:
     places, chances = [], []
     for fold in ("train", "val", "test"):
         for setting in ("mass", "formula"):
-            found = calibrate(run, Scoring(fold=fold, candidates=setting)).asked
+            found = calibrate(run, Scoring(fold=fold, candidates=setting)).evaluated
             for here, count in zip(slices(found)[::2], found.counts[::2], strict=True):
                 places.append(bool(found.labels[here][0]))
                 chances.append(found.labels[here].sum() / count)
@@ -122,11 +132,11 @@ def test_the_calibration_is_fitted_on_validation_alone(copied) -> None:
     run, other = copied(name="as it is"), copied(name="changed")
     rewrite(other, "scores", lambda scores: -3 * scores, fold="test")
     one, two = calibrate(run), calibrate(other)
-    assert one.asked.calibration == one.val.calibration == two.asked.calibration
+    assert one.evaluated.calibration == one.val.calibration == two.evaluated.calibration
     assert same(one.val, two.val)
-    assert not same(one.asked, two.asked)
+    assert not same(one.evaluated, two.evaluated)
     rewrite(other, "scores", lambda scores: -3 * scores, fold="val")
-    assert calibrate(other).asked.calibration != one.asked.calibration
+    assert calibrate(other).evaluated.calibration != one.evaluated.calibration
 
 
 def test_each_molecule_of_validation_counts_once(trained) -> None:
@@ -149,8 +159,8 @@ def test_the_checkpoint_is_the_one_under_which_the_truth_is_most_probable(traine
         starts = np.cumsum(part.counts) - part.counts
         losses[step] = -np.log(np.add.reduceat(np.where(labels, p, 0), starts)).mean()
     found = calibrate(run)
-    assert losses[found.asked.step] == pytest.approx(min(losses.values()))
-    assert found.asked.step == found.val.step == found.uncalibrated.step
+    assert losses[found.evaluated.step] == pytest.approx(min(losses.values()))
+    assert found.evaluated.step == found.val.step == found.uncalibrated.step
 
 
 def test_uncalibrated_are_the_scores_as_they_were_trained(trained) -> None:
@@ -163,7 +173,7 @@ def test_uncalibrated_are_the_scores_as_they_were_trained(trained) -> None:
 
 
 def test_a_uniform_posterior_knows_the_list_alone(trained) -> None:
-    found = calibrate(trained("emb-cos")).asked
+    found = calibrate(trained("emb-cos")).evaluated
     even = found.uniform()
     assert even.calibration is None
     for here, count in zip(slices(even), even.counts, strict=True):
@@ -179,9 +189,9 @@ def in_list_of(found: Posterior, small: Prepared, smiles: str) -> tuple[int, sli
 
 @pytest.mark.parametrize(("identity", "merged"), [("fingerprint", 1), ("inchikey", 0)])
 def test_twins_are_one_answer_by_fingerprint(identity, merged, trained, small) -> None:
-    found = calibrate(trained("emb-cos"), Scoring(identity=identity)).asked
+    found = calibrate(trained("emb-cos"), Scoring(identity=identity)).evaluated
     place, here = in_list_of(found, small, OCTANOIC)
-    p, counts, labels = found.answers()
+    p, counts, labels = found.merged()
     assert found.counts[place] - counts[place] == merged
     end = int(np.cumsum(counts)[place])
     inside = slice(end - int(counts[place]), end)
@@ -194,11 +204,11 @@ def test_twins_are_one_answer_by_fingerprint(identity, merged, trained, small) -
 
 
 def test_a_tautomer_is_the_truth_by_inchikey_alone(trained, small: Prepared) -> None:
-    by_block = calibrate(trained("emb-cos"), Scoring(identity="inchikey")).asked
+    by_block = calibrate(trained("emb-cos"), Scoring(identity="inchikey")).evaluated
     _, here = in_list_of(by_block, small, HYDROXYPYRIDINE)
     names = [small.smiles[int(c)] for c in by_block.candidates[here]]
     assert by_block.labels[here].tolist() == [name == PYRIDONE for name in names]
-    by_bits = calibrate(trained("emb-cos")).asked
+    by_bits = calibrate(trained("emb-cos")).evaluated
     assert HYDROXYPYRIDINE not in [small.smiles[int(m)] for m in by_bits.molecule]
 
 
@@ -207,14 +217,14 @@ def test_a_similarity_makes_another_posterior(trained) -> None:
         calibrate(trained("bce")),
         calibrate(trained("bce"), Scoring(similarity="tanimoto")),
     )
-    assert own.asked.how.similarity is None
-    assert other.asked.how.similarity == other.val.how.similarity == "tanimoto"
-    assert not np.allclose(own.asked.probabilities, other.asked.probabilities)
+    assert own.evaluated.how.similarity is None
+    assert other.evaluated.how.similarity == other.val.how.similarity == "tanimoto"
+    assert not np.allclose(own.evaluated.probabilities, other.evaluated.probabilities)
 
 
 def test_the_random_baseline_has_a_posterior(trained) -> None:
     found: Calibrated = calibrate(trained("bce", model="random"))
-    assert found.asked.counts.tolist() == calibrate(trained("bce")).asked.counts.tolist()
+    assert found.evaluated.counts.tolist() == calibrate(trained("bce")).evaluated.counts.tolist()
 
 
 @pytest.mark.parametrize(
@@ -233,7 +243,7 @@ def test_what_cannot_be_calibrated_is_refused(loss, how, error, message, trained
 
 def test_a_run_without_a_checkpoint_is_refused(copied) -> None:
     run = copied()
-    run.facts["best"] = {}
+    run.metadata["best"] = {}
     with pytest.raises(RunError, match="has no checkpoint yet"):
         calibrate(run)
 
@@ -249,7 +259,7 @@ def test_a_fold_without_the_truth_is_refused(fold: str, copied) -> None:
 def test_negatives_that_are_added_change_no_order(trained, small, tmp_path: Path) -> None:
     """Where probabilities are equal, the order of a list decides."""
     folder = Path(shutil.copytree(small.folder, tmp_path / "prepared"))
-    before = calibrate(trained("emb-cos"), data=folder).asked
+    before = calibrate(trained("emb-cos"), data=folder).evaluated
     lists = CandidateLists(
         np.array([0, 1]), np.array([len(small.masses)], np.int32), np.array([0], np.uint8),
         np.full(len(small.masses), -1, np.int32),
@@ -263,6 +273,158 @@ def test_negatives_that_are_added_change_no_order(trained, small, tmp_path: Path
         "negatives": {"by": "mass"},
     }  # fmt: skip
     append_segment(Prepared.open(folder), "hard-mass-9", lists, molecules, facts)
-    after = calibrate(trained("emb-cos"), data=folder).asked
+    after = calibrate(trained("emb-cos"), data=folder).evaluated
     assert after.candidates.tolist() == before.candidates.tolist()
     assert after.probabilities.tolist() == before.probabilities.tolist()
+
+
+def lists(p: list[list[float]], truth: list[int], molecule=None, identity=None) -> Posterior:
+    """A posterior of lists, with the place of the truth in each."""
+    counts = np.array([len(each) for each in p])
+    labels = np.concatenate([np.arange(n) == t for n, t in zip(counts, truth, strict=True)])
+    flat = (
+        np.concatenate([np.arange(n) for n in counts]) if identity is None else np.array(identity)
+    )
+    return Posterior(
+        queries=np.arange(len(p)),
+        molecule=np.array(range(len(p)) if molecule is None else molecule, np.int32),
+        counts=counts,
+        candidates=np.arange(counts.sum(), dtype=np.int32),
+        labels=labels,
+        probabilities=np.concatenate(p),
+        identity=flat,
+        calibration=Calibration(1.0),
+        step=1,
+        how=Scoring(),
+    )
+
+
+def calibrated(val: Posterior, test: Posterior, uncalibrated: Posterior | None = None):
+    return Calibrated(val, test, uncalibrated or test)
+
+
+SURE, UNSURE = [0.7, 0.2, 0.06, 0.04], [0.4, 0.3, 0.2, 0.1]
+
+
+def test_sets_are_fitted_on_validation_and_measured_on_the_other_fold() -> None:
+    # With √4 = 2, the truth's strength is 1.4 six times and 0.4 three times.
+    val = lists([SURE] * 9, [0] * 6 + [1] * 3)
+    test = lists([UNSURE] * 4, [0, 1, 2, 3])
+    low, high, all_of_it = set_results(calibrated(val, test), (0.6, 0.8, 0.99))
+    assert (low.threshold, high.threshold, all_of_it.threshold) == (1.4, 0.4, 0)
+    # At 1.4 the first is in alone; at 0.4 all of at least 0.2; at 0 all.
+    assert [each.mean_size for each in (low, high, all_of_it)] == [1, 3, 4]
+    assert [each.covered.mean for each in (low, high, all_of_it)] == [0.25, 0.75, 1]
+    assert [each.stated for each in (low, high, all_of_it)] == [0.6, 0.8, 0.99]
+    assert high.median_size == 3
+    assert high.mean_list == 4
+    assert high.covered == bootstrap([1.0, 1.0, 1.0, 0.0])
+
+
+def test_plain_data_of_sets_say_what_they_were_fitted_on() -> None:
+    [found] = set_results(calibrated(lists([SURE] * 9, [0] * 9), lists([SURE], [0])), (0.8,))
+    facts = found.to_dict()
+    low, high = facts.pop("interval")
+    assert 0 < low < 0.05  # of one molecule
+    assert high == 1
+    assert facts == {
+        "stated": 0.8, "covered": 1.0, "threshold": 1.4, "mean_size": 1.0, "median_size": 1.0,
+        "mean_list": 4.0, "falls_short": False, "fitted_on_molecules": 9, "everything_in": False,
+        "range_by_chance": list(coverage_range(9, 0.8)),
+    }  # fmt: skip
+
+
+def test_coverage_whose_interval_is_below_the_promise_falls_short() -> None:
+    val = lists([SURE] * 20, [0] * 20)
+    for right, short in ((36, False), (30, False), (20, True), (10, True)):
+        test = lists([SURE] * 40, [0] * right + [1] * (40 - right))
+        [found] = set_results(calibrated(val, test), (0.8,))
+        assert found.covered.mean == right / 40
+        assert found.falls_short == found.to_dict()["falls_short"] == short
+
+
+def test_too_few_molecules_put_everything_in_and_say_so() -> None:
+    few = lists([SURE] * 30, [0] * 30, molecule=[*range(15), *range(15)])
+    low, high = set_results(calibrated(few, few), (0.8, 0.95))
+    assert (low.fitted_on, low.everything, high.everything) == (15, False, True)
+    assert (high.mean_size, high.covered.mean, high.by_chance) == (4, 1, (1, 1))
+    assert high.to_dict()["everything_in"]
+
+
+def test_molecules_count_once_in_coverage() -> None:
+    val = lists([SURE] * 9, [0] * 9)
+    test = lists([SURE] * 4, [0, 1, 1, 1], molecule=[5, 6, 6, 6])
+    [found] = set_results(calibrated(val, test), (0.8,))
+    assert found.covered.mean == 0.5
+    # Nine spectra of one molecule promise no more than one would.
+    [alike] = set_results(calibrated(replace(val, molecule=np.zeros(9, np.int32)), test), (0.8,))
+    assert alike.threshold == 0
+
+
+def test_twins_are_one_answer_in_sets_and_confidence() -> None:
+    twins = lists([[0.3, 0.3, 0.4]] * 3, [0] * 3, identity=[7, 7, 8] * 3)
+    twins = replace(twins, labels=np.array([True, True, False] * 3))
+    found = calibrated(twins, twins)
+    assert {each.mean_list for each in set_results(found)} == {2}
+    assert calibration_errors(found)["after"] == pytest.approx(0.4)  # 0.6 sure, always right
+    assert risk_area(found) == 0
+
+
+def test_the_calibration_error_is_that_of_each_posterior() -> None:
+    test = lists([[0.75, 0.25]] * 4, [0, 0, 0, 1])
+    before = lists([[0.95, 0.05]] * 4, [0, 0, 0, 1])
+    errors = calibration_errors(calibrated(test, test, before))
+    assert errors == pytest.approx({"before": 0.2, "after": 0.0})
+
+
+def test_abstention_is_chosen_on_validation_and_measured_on_the_other_fold() -> None:
+    # Above 0.9: one in ten wrong by the careful count; all: ten of nineteen.
+    val = lists([[0.9, 0.1]] * 9 + [[0.6, 0.4]] * 9, [0] * 9 + [1] * 9)
+    test = lists([[0.95, 0.05], [0.9, 0.1], [0.6, 0.4], [0.5, 0.5]], [0, 1, 0, 0])
+    strict, loose, never = abstentions(calibrated(val, test), (0.1, 0.6, 0.01))
+    assert vars(strict) == pytest.approx(
+        {"wanted": 0.1, "threshold": 0.9, "answered": 0.5, "wrong": 0.5}
+        | dict(zip(("low", "high"), _ends([0.0, 1.0]), strict=True))
+    )
+    assert (loose.wanted, loose.threshold, loose.answered) == (0.6, 0.6, 0.75)
+    assert loose.wrong == pytest.approx(1 / 3)
+    assert (never.threshold, never.answered) == (np.inf, 0)
+    assert np.isnan(never.wrong)
+    assert never.to_dict() == {
+        "wanted": 0.01, "threshold": None, "answered": 0.0, "wrong": None, "interval": None,
+        "falls_short": False,
+    }  # fmt: skip
+
+
+def _ends(values: list[float]) -> tuple[float, float]:
+    found = bootstrap(values)
+    return found.low, found.high
+
+
+def test_more_wrong_answers_than_wanted_are_told_where_the_interval_says_so() -> None:
+    val = lists([[0.9, 0.1]] * 30, [0] * 30)
+    good, bad = (lists([[0.9, 0.1]] * 30, [0] * n + [1] * (30 - n)) for n in (29, 10))
+    for test, short in ((good, False), (bad, True)):
+        [found] = abstentions(calibrated(val, test), (0.3,))
+        assert found.falls_short == short == found.to_dict()["falls_short"]
+        assert found.to_dict()["interval"] == [found.low, found.high]
+        assert found.low <= found.wrong <= found.high
+
+
+def test_nothing_may_be_answered_at_a_confidence_that_was_promised() -> None:
+    val = lists([[0.9, 0.1]] * 9, [0] * 9)
+    [found] = abstentions(calibrated(val, lists([[0.6, 0.4]], [0])), (0.1,))
+    assert (found.threshold, found.answered) == (0.9, 0)
+    assert np.isnan(found.wrong)
+
+
+def test_the_risk_area_is_small_where_the_sure_are_right() -> None:
+    good = lists([[0.9, 0.1], [0.6, 0.4]], [0, 1])
+    bad = lists([[0.9, 0.1], [0.6, 0.4]], [1, 0])
+    assert risk_area(calibrated(good, good)) < risk_area(calibrated(bad, bad))
+
+
+def test_means_within_molecules() -> None:
+    values, molecule = np.array([1.0, 0.0, 1.0, 0.5]), np.array([9, 3, 9, 3])
+    assert by_molecule(values, molecule).tolist() == [0.25, 1.0]
+    assert by_molecule(np.array([True, False]), np.array([1, 1])).tolist() == [0.5]

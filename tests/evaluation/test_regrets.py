@@ -36,7 +36,7 @@ def alike(similarity: str, a: tuple[int, ...], b: tuple[int, ...]) -> float:
 
 @pytest.fixture(scope="module", params=["bce", "emb-cos"])
 def posterior(request, trained) -> Posterior:
-    return calibrate(trained(request.param)).asked
+    return calibrate(trained(request.param)).evaluated
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
@@ -106,7 +106,7 @@ def test_a_theorem_that_fails_is_counted() -> None:
 
 
 def test_processes_change_nothing(trained, small, monkeypatch) -> None:
-    posterior = calibrate(trained("bce"), Scoring(fold="train")).asked
+    posterior = calibrate(trained("bce"), Scoring(fold="train")).evaluated
     alone = fold_regrets(posterior, small, processes=1)
     monkeypatch.setattr("mzseek.evaluation.posterior_report._LISTS_AT_A_TIME", 7)
     shared = fold_regrets(posterior, small, processes=2)
@@ -123,7 +123,7 @@ def test_what_is_no_similarity_is_refused(posterior, small) -> None:
 def test_those_of_a_run_are_those_of_its_calibrated_posterior(trained, small) -> None:
     run, how = trained("emb-cos"), Scoring("test", "formula")
     found = regrets_of(run, how)
-    expected = fold_regrets(calibrate(run, how).asked, small)
+    expected = fold_regrets(calibrate(run, how).evaluated, small)
     assert set(found) == set(expected)
     for name, own in found.items():
         np.testing.assert_array_equal(own.hit_lost, expected[name].hit_lost)

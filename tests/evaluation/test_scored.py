@@ -1,54 +1,64 @@
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from mzseek.core.errors import RunError
+from mzseek.core.registry import Ties
+from mzseek.datasets.layout import IDENTITY_BITS
 from mzseek.datasets.prepared import Prepared
+from mzseek.datasets.slices import Slices
 from mzseek.evaluation.scored import (
+    HITS,
     Scoring,
     best_metric,
     best_step,
-    check_similarity,
-    kept_steps,
-    name_of,
+    checkpoint_steps,
+    hit_rates,
+    measurable,
     predictions_of,
-    predicts_fingerprint,
     ranking,
     scored_lists,
+    thresholded_tanimoto,
+    validation_means,
     why_no_fingerprint,
 )
+from mzseek.metrics import hit_rate, tanimoto
+from mzseek.models.model import TorchNetwork
 from mzseek.parallel.engine import silent
-from mzseek.runs.checkpoints import kept_model
-from mzseek.runs.predictions import Predictions
+from mzseek.runs.checkpoints import best_model
+from mzseek.runs.predictions import ListScores, Predictions, predict
 from mzseek.runs.run import Run
 from mzseek.similarity import soft_tanimoto
+from mzseek.training.train import random_fold
 
 OTHERS = ("tanimoto", "soft-tanimoto")
 
 
 @pytest.mark.parametrize(
-    ("loss", "model", "fingerprint", "name"),
+    ("loss", "model", "reason"),
     [
-        ("bce", "mlp", True, "bce"),
-        ("fp-cos", "mlp", True, "fp-cos"),
-        ("fp-mlp", "mlp", False, "fp-mlp"),
-        ("emb-cos", "mlp", False, "emb-cos"),
-        ("bce", "random", False, "random"),
+        ("bce", "mlp", None),
+        ("fp-cos", "mlp", None),
+        ("fp-mlp", "mlp", "nothing makes them the bits of the molecule"),
+        ("emb-cos", "mlp", "emb-cos predicts none"),
+        ("bce", "random", "random predicts none"),
     ],
 )
-def test_facts_of_a_run(loss, model, fingerprint, name, trained) -> None:
-    run = trained(loss, model=model)
-    assert predicts_fingerprint(run) is fingerprint
-    assert name_of(run) == name
-
-
-def test_why_a_run_has_no_fingerprint(trained) -> None:
-    assert why_no_fingerprint(trained("emb-cos")) == "emb-cos predicts none"
-    assert "nothing makes them the bits of the molecule" in why_no_fingerprint(trained("fp-mlp"))
-    with pytest.raises(RunError, match="go into a network that scores candidates"):
-        check_similarity(trained("fp-mlp"), Scoring(similarity="cosine"))
+def test_a_similarity_is_for_runs_with_a_fingerprint(loss, model, reason, trained) -> None:
+    run, how = trained(loss, model=model), Scoring(similarity="tanimoto")
+    assert run.description.reports_fingerprint is (reason is None)
+    measurable(run, Scoring(), None)
+    if reason is None:
+        assert why_no_fingerprint(run) is None
+        measurable(run, how, None)
+        return
+    assert reason in why_no_fingerprint(run)
+    with pytest.raises(RunError, match=f"needs a predicted fingerprint, and .*{reason}; leave it"):
+        measurable(run, how, None)
 
 
 @pytest.mark.parametrize(
@@ -63,13 +73,6 @@ def test_why_a_run_has_no_fingerprint(trained) -> None:
 )
 def test_what_ranks_is_the_model_or_a_similarity(asked, ranks, trained) -> None:
     assert ranking(trained("bce"), Scoring(similarity=asked)) == ranks
-
-
-def test_a_similarity_is_for_runs_with_a_fingerprint(trained) -> None:
-    check_similarity(trained("bce"), Scoring(similarity="tanimoto"))
-    check_similarity(trained("emb-cos"), Scoring())
-    with pytest.raises(RunError, match="emb-cos predicts none"):
-        check_similarity(trained("emb-cos"), Scoring(similarity="tanimoto"))
 
 
 def test_the_best_step_is_that_of_the_metric_or_of_its_kind(trained) -> None:
@@ -92,8 +95,8 @@ def test_a_ranking_has_the_checkpoint_that_was_kept_for_it(similarity: str, trai
     assert best_metric(run, f"hit_rate@5/other/{similarity}") in by_it
     assert {"hit_rate@5/mass", "hit_rate@5/formula"} <= others
     for own in ("mass", "formula"):
-        data = run.facts["data"] | {"measured_on": own}
-        measured = Run(run.folder, run.facts | {"data": data})
+        data = run.metadata["data"] | {"measured_on": own}
+        measured = Run(run.folder, run.metadata | {"data": data})
         assert best_metric(measured, "hit_rate@5/other") == f"hit_rate@5/{own}"
     without = trained("bce", other_rankings=False)
     assert best_metric(without, f"hit_rate@5/formula/{similarity}") == "hit_rate@5/formula"
@@ -106,14 +109,16 @@ def test_posteriors_are_chosen_among_what_was_kept_for_the_ranking(trained) -> N
         for name in (*(f"mass/{kind}" for kind in OTHERS), *(f"formula/{k}" for k in OTHERS))
     }
     for kind in OTHERS:
-        found = kept_steps(run, Scoring(similarity=kind))
+        found = checkpoint_steps(run, Scoring(similarity=kind))
         assert set(found) == steps[f"mass/{kind}"] | steps[f"formula/{kind}"]
     own = {
         f["step"] for name, f in run.best.items() if not name.endswith(OTHERS) or "/" not in name
     }
-    assert set(kept_steps(run, Scoring())) == own
+    assert set(checkpoint_steps(run, Scoring())) == own
     without = trained("bce", other_rankings=False)
-    assert kept_steps(without, Scoring(similarity="tanimoto")) == kept_steps(without, Scoring())
+    assert checkpoint_steps(without, Scoring(similarity="tanimoto")) == checkpoint_steps(
+        without, Scoring()
+    )
 
 
 def test_predictions_are_made_once(trained, small: Prepared, tmp_path: Path) -> None:
@@ -138,7 +143,7 @@ def test_a_similarity_is_computed_in_full_precision(
     metric = "hit_rate@1/mass/soft-tanimoto"
     step = best_step(run, metric)
     found = scored_lists(run, small, how, step, silent)
-    network = kept_model(run, metric, small)
+    network = best_model(run, metric, small)
     rows = np.repeat(np.arange(len(found.queries)), found.counts)
     said = network.read(small.bins[found.queries])[rows].astype(np.float64)
     candidates = small.fingerprint_rows(found.candidates).toarray()
@@ -171,3 +176,87 @@ def test_lists_that_were_not_predicted_are_refused(trained, small: Prepared) -> 
     run = trained("bce")
     with pytest.raises(RunError, match="the saved predictions have no candidates 'hard'"):
         scored_lists(run, small, Scoring(candidates="hard"), best_step(run, "tanimoto"), silent)
+
+
+@pytest.fixture
+def lists(small: Prepared) -> ListScores:
+    """Scores with many ties."""
+    found = random_fold(small, "test", seed=0).lists["mass"]
+    return replace(found, scores=np.round(2 * found.scores) / 2)
+
+
+@pytest.mark.parametrize("ties", get_args(Ties))
+@pytest.mark.parametrize("identity", IDENTITY_BITS)
+def test_hit_rates_are_those_of_each_list_by_itself(lists: ListScores, ties, identity: str) -> None:
+    found, molecule = hit_rates(lists, ties, identity)
+    labels = (lists.identity & IDENTITY_BITS[identity]) > 0
+    ends = np.cumsum(lists.counts)
+    expected: dict[int, list[float]] = {k: [] for k in HITS}
+    kept = []
+    for count, end, query in zip(lists.counts, ends, lists.molecule, strict=True):
+        here = slice(end - count, end)
+        if not labels[here].any():
+            continue
+        kept.append(query)
+        for k in HITS:
+            expected[k] += hit_rate(lists.scores[here], [count], labels[here], k, ties).tolist()
+    assert molecule.tolist() == kept
+    for k in HITS:
+        assert found[f"hit_rate@{k}"].tolist() == expected[k]
+
+
+def test_a_list_whose_truth_is_a_tautomer_counts_in_one_sense(lists: ListScores) -> None:
+    by_fingerprint, by_block = (len(hit_rates(lists, "expected", i)[1]) for i in IDENTITY_BITS)
+    assert by_block - by_fingerprint == 2
+    assert by_block == len(lists.queries)
+
+
+def test_a_list_of_one_is_always_a_hit(lists: ListScores) -> None:
+    found, molecule = hit_rates(lists)
+    single = np.isin(molecule, lists.molecule[lists.counts == 1])
+    assert single.sum() == 2
+    assert all((rates[single] == 1).all() for rates in found.values())
+
+
+def test_no_lists_have_no_hit_rates(lists: ListScores) -> None:
+    empty = ListScores(*(array[:0] for array in vars(lists).values() if array is not None))
+    found, molecule = hit_rates(empty)
+    assert [len(rates) for rates in found.values()] == [0, 0, 0]
+    assert len(molecule) == 0
+
+
+def test_tanimoto_is_that_of_the_thresholded_prediction(
+    small: Prepared, small_model, monkeypatch
+) -> None:
+    monkeypatch.setattr("mzseek.evaluation.scored._ROWS", 5)
+    queries = small.in_fold("val")
+    predictions = predict(TorchNetwork(small_model()), Slices(small, (), queries), queries)
+    truth = small.fingerprint_rows(small.molecule[queries]).toarray()
+    bits = (predictions.fingerprints > 0.5).astype(int)
+    expected = tanimoto(bits, truth)
+    assert thresholded_tanimoto(predictions, small).tolist() == expected.tolist()
+    assert validation_means(predictions, small) == {"tanimoto": pytest.approx(expected.mean())}
+
+
+def test_without_a_fingerprint_there_is_no_tanimoto(small: Prepared) -> None:
+    predictions = random_fold(small, "val", seed=0)
+    assert thresholded_tanimoto(predictions, small) is None
+    means = validation_means(predictions, small)
+    assert set(means) == {f"hit_rate@{k}/{s}" for k in HITS for s in ("mass", "formula")}
+
+
+def test_means_are_over_spectra(small: Prepared) -> None:
+    predictions = random_fold(small, "val", seed=0)
+    means = validation_means(predictions, small)
+    for setting, lists in predictions.lists.items():
+        rates, _ = hit_rates(lists)
+        for name, values in rates.items():
+            assert means[f"{name}/{setting}"] == values.mean()
+
+
+def test_a_setting_without_lists_has_no_mean(small: Prepared) -> None:
+    queries = small.in_fold("val")
+    lists = random_fold(small, "val", seed=0).lists
+    empty = ListScores(*(each[:0] for each in vars(lists["mass"]).values() if each is not None))
+    predictions = Predictions(queries, small.molecule[queries], None, lists | {"mass": empty})
+    assert {name.partition("/")[2] for name in validation_means(predictions, small)} == {"formula"}

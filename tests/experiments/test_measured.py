@@ -5,7 +5,7 @@ import pytest
 
 from mzseek.core.errors import ExperimentError
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.posterior_report import beliefs_of
+from mzseek.evaluation.posterior_report import posterior_report
 from mzseek.evaluation.scored import Scoring
 from mzseek.experiments.results import Measured
 
@@ -26,7 +26,7 @@ def test_numbers_are_those_of_evaluate(trained, tmp_path: Path, fold: str) -> No
 def test_decoded_numbers_are_those_of_the_posterior(trained, tmp_path: Path) -> None:
     run = trained("emb-cos")
     value = Measured(run, tmp_path / "a.json").value("decoded tanimoto", "mass", "test")
-    decoded = beliefs_of(run, Scoring("test", "mass")).decoded
+    decoded = posterior_report(run, Scoring("test", "mass")).decoded
     assert value == decoded.interval("tanimoto", "tanimoto").mean
 
 

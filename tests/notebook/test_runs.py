@@ -6,7 +6,7 @@ import pytest
 import mzseek as mz
 from mzseek.core.errors import RunError
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.posterior_report import beliefs_of
+from mzseek.evaluation.posterior_report import posterior_report
 from mzseek.evaluation.scored import Scoring
 
 QUICK = {
@@ -31,8 +31,8 @@ def test_a_run_says_what_the_rooms_say(trained) -> None:
     formula = run.evaluate("val", "formula", ties="optimistic", identity="inchikey", watch=False)
     how = Scoring("val", "formula", None, "optimistic", "inchikey")
     assert formula.to_dict() == evaluate(run, how).to_dict()
-    believed = run.beliefs(watch=False)
-    assert believed.to_dict()["decoded"] == beliefs_of(run, Scoring()).to_dict()["decoded"]
+    believed = run.posterior_report(watch=False)
+    assert believed.to_dict()["decoded"] == posterior_report(run, Scoring()).to_dict()["decoded"]
 
 
 def test_results_show_as_tables_and_frames(trained) -> None:
@@ -43,7 +43,7 @@ def test_results_show_as_tables_and_frames(trained) -> None:
     assert first["value"] == pytest.approx(found.values["hit_rate@1"].mean())
     assert first["low"] <= first["value"] <= first["high"]
     assert f"{100 * first['value']:.1f}" in found._repr_html_()
-    decoded = run.beliefs(watch=False).to_frame()
+    decoded = run.posterior_report(watch=False).to_frame()
     assert set(decoded["within"]) == {"candidates", "all"}
     assert {"tanimoto", "cosine", "hit", "bits"} <= set(decoded.columns)
     assert len(run.to_frame()) == len(run.best)

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from mzseek.core.text import distinct_labels
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.posterior_report import beliefs_of
+from mzseek.evaluation.posterior_report import posterior_report
 from mzseek.evaluation.posteriors import SetResult
 from mzseek.evaluation.scored import Scoring
 from mzseek.export.figures import drawn_labels
@@ -41,7 +41,7 @@ def write(trained, tmp_path: Path):
             if not folder.exists():
                 shutil.copytree(source.folder, folder)
             run = Run.open(folder)
-            beliefs = beliefs_of(run) if decoded else None
+            beliefs = posterior_report(run) if decoded else None
             shown.append(Shown(run, evaluate(run, Scoring()), beliefs))
         return write_runs_page(shown, tmp_path / "page.html", **options).read_text()
 
@@ -63,7 +63,7 @@ def test_every_name_and_number_is_there(write, trained, read_page) -> None:
     for label in ("HR@1", "HR@5", "HR@20", "Tanimoto"):
         assert f"<th>{label}</th>" in page
     assert "16 spectra of 8 molecules" in text
-    assert trained("bce").facts["data"]["key"][:12] in text
+    assert trained("bce").metadata["data"]["key"][:12] in text
     assert page.count('<tr class="control">') == 2
     assert "–" in text  # no Tanimoto where there is no fingerprint
 
@@ -74,7 +74,7 @@ def test_decoded_runs_are_shown_with_how_sure_they_are(write, trained, read_page
     assert "<th>Tanimoto, decoded</th>" in page
     assert "How sure they are" in text
     for run in (trained("bce"), trained("emb-cos"), trained("emb-cos", model="blind")):
-        found = beliefs_of(run)
+        found = posterior_report(run)
         decoded = found.decoded.interval("tanimoto", "tanimoto")
         assert f"{100 * decoded.mean:.1f}" in text
         assert f"{100 * decoded.low:.1f} to {100 * decoded.high:.1f}" in text
@@ -89,7 +89,7 @@ def test_decoded_runs_are_shown_with_how_sure_they_are(write, trained, read_page
     assert "too few molecules: all are in" in text  # nine are needed for 90 %
     for name, run in (("first", trained("bce")), ("second", trained("emb-cos"))):
         # The legend and the table tell one calibration error, of one number of bins.
-        assert f">{name} (error {100 * beliefs_of(run).errors['after']:.1f})</text>" in page
+        assert f">{name} (error {100 * posterior_report(run).errors['after']:.1f})</text>" in page
     assert ">blind one (error " not in page  # controls are not in the diagram
 
 
@@ -178,7 +178,7 @@ def test_one_run_makes_a_page(write, read_page) -> None:
 
 
 def test_warnings_of_the_runs_are_shown(write, trained, read_page) -> None:
-    assert trained("iou").facts["warnings"]
+    assert trained("iou").metadata["warnings"]
     text = read_page(write({"my iou": "iou"}))
     assert "Warning. my iou: the model says nearly the same about every spectrum" in text
 

@@ -6,7 +6,7 @@ import pytest
 
 from mzseek.core.errors import DatasetError, RunError
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.posterior_report import beliefs_of
+from mzseek.evaluation.posterior_report import posterior_report
 from mzseek.evaluation.scored import Scoring
 from mzseek.export.run_pages import look_at_runs, report_runs
 from mzseek.runs.run import Run
@@ -28,7 +28,9 @@ def test_the_folder_has_pages_and_the_numbers_behind_them(
     }
     expected = evaluate(runs[0], Scoring())
     assert numbers["bce-mlp"]["hit_rate@1"] == pytest.approx(expected.values["hit_rate@1"].mean())
-    assert numbers["bce-mlp"]["decoded"] == beliefs_of(runs[0], Scoring()).to_dict()["decoded"]
+    assert (
+        numbers["bce-mlp"]["decoded"] == posterior_report(runs[0], Scoring()).to_dict()["decoded"]
+    )
 
 
 def test_controls_are_known_by_their_encoder_whatever_their_name(trained, tmp_path: Path) -> None:
@@ -76,9 +78,9 @@ def test_runs_that_cannot_stand_in_one_table_are_refused(trained, tmp_path: Path
     folder = tmp_path / "other"
     shutil.copytree(run.folder, folder)
     for change, reason in (
-        ({"data": run.facts["data"] | {"key": "0" * 64}}, "was trained on other data"),
+        ({"data": run.metadata["data"] | {"key": "0" * 64}}, "was trained on other data"),
         ({"status": "training"}, "is not finished"),
     ):
-        (folder / "run.json").write_text(json.dumps(run.facts | change))
+        (folder / "run.json").write_text(json.dumps(run.metadata | change))
         with pytest.raises(RunError, match=reason):
             look_at_runs([run, Run.open(folder)], Scoring())

@@ -5,7 +5,7 @@ import pytest
 
 from mzseek.core.errors import RunError
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.posterior_report import beliefs_of
+from mzseek.evaluation.posterior_report import posterior_report
 from mzseek.export.run_pages import CHANCE, Shown, labelled, missing_fingerprints
 from mzseek.runs.run import Run
 
@@ -15,7 +15,7 @@ def shown_in(trained, tmp_path: Path):
     """The same run, as if it were in other folders."""
 
     def make(folder: str) -> Shown:
-        run = Run(tmp_path / folder, trained("bce").facts)
+        run = Run(tmp_path / folder, trained("bce").metadata)
         return Shown(run, replace(evaluate(trained("bce")), folder=run.folder.resolve()))
 
     return make
@@ -37,7 +37,7 @@ def test_numbers_of_another_run_are_refused(trained) -> None:
     with pytest.raises(RunError, match=r"would be shown with the numbers of .*emb-cos"):
         Shown(run, evaluate(other))
     with pytest.raises(RunError, match=r"would be shown with the numbers of .*emb-cos"):
-        Shown(run, evaluate(run), beliefs_of(other))
+        Shown(run, evaluate(run), posterior_report(other))
 
 
 def test_why_there_is_no_tanimoto_is_said_once_and_not_of_controls(trained) -> None:

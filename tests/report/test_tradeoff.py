@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mzseek.evaluation.evaluate import Evaluation, evaluate
-from mzseek.evaluation.posterior_report import beliefs_of
+from mzseek.evaluation.posterior_report import posterior_report
 from mzseek.evaluation.scored import Scoring
 from mzseek.export.figures import drawn_labels
 from mzseek.export.run_pages import DECODED, METRICS, Row, Shown, tradeoff_rows, tradeoff_svg
@@ -73,7 +73,7 @@ def test_runs_of_one_name_have_a_row_each_with_their_own_numbers() -> None:
 def with_beliefs(trained) -> list[Shown]:
     """Two models and a control, with their beliefs."""
     runs = [trained("emb-cos"), trained("emb-cos", model="blind"), trained("bce")]
-    return [Shown(run, evaluate(run), beliefs_of(run)) for run in runs]
+    return [Shown(run, evaluate(run), posterior_report(run)) for run in runs]
 
 
 def test_decoded_values_have_a_column_of_their_own(with_beliefs) -> None:

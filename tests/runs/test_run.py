@@ -2,13 +2,17 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import asdict as plain
 from pathlib import Path
 
 import pytest
 
-from mzseek.core.errors import CacheError, RunError
+from mzseek.core.errors import CacheError, MzseekError, RunError
+from mzseek.core.registry import ComponentConfig
 from mzseek.datasets.prepared import Prepared
-from mzseek.runs.run import FORMAT_VERSION, KIND, Run
+from mzseek.losses import LOSSES
+from mzseek.models import ENCODERS, SCORERS, encoder_part, scorer_part
+from mzseek.runs.run import FORMAT_VERSION, KIND, Description, Run
 from mzseek.training.options import Options
 
 
@@ -38,10 +42,10 @@ def test_a_new_run_says_what_made_it(run: Run, small: Prepared) -> None:
 
 
 def test_a_run_opens_as_it_was_saved(run: Run) -> None:
-    run.facts["best"] = {"tanimoto": {"step": 3, "value": 0.5}}
+    run.metadata["best"] = {"tanimoto": {"step": 3, "value": 0.5}}
     run.save()
     found = Run.open(run.folder)
-    assert found.facts == run.facts
+    assert found.metadata == run.metadata
     assert Options.of_run(found) == Options.of()
     assert found.best == {"tanimoto": {"step": 3, "value": 0.5}}
     assert not found.finished
@@ -178,18 +182,18 @@ def test_a_missing_option_means_its_default(run: Run) -> None:
     facts = described(run)
     del facts["model"]["encoder"]["options"]["blocks"], facts["loss"]["options"]
     edit(run.folder, **facts)
-    assert Run.open(run.folder).made == run.made
+    assert Run.open(run.folder).description == run.description
 
 
 def test_a_run_says_what_its_model_is(run: Run, small: Prepared, tmp_path: Path) -> None:
     assert (run.loss.name, run.candidates, run.seed) == ("bce", "mass", 0)
     assert (run.model.bins, run.model.bits) == (small.bins.shape[1], 167)
-    assert (run.made.predicts_fingerprint, run.made.sees_spectrum) == (True, True)
+    assert (run.description.predicts_fingerprint, run.description.sees_spectrum) == (True, True)
     blind = Options.of("emb-cos", "blind").described(small)
-    made = Run.create(tmp_path / "blind", blind, small).made
+    made = Run.create(tmp_path / "blind", blind, small).description
     assert (made.predicts_fingerprint, made.sees_spectrum) == (False, False)
     guess = Run.create(tmp_path / "guess", Options.of(model="random").described(small), small)
-    assert (guess.baseline, guess.encoder, guess.made.predicts_fingerprint) == (
+    assert (guess.baseline, guess.encoder, guess.description.predicts_fingerprint) == (
         "random",
         None,
         False,
@@ -215,3 +219,57 @@ def test_a_run_is_opened_without_the_trainer(run: Run) -> None:
     )
     command = [sys.executable, "-c", code, str(run.folder)]
     assert subprocess.run(command, check=False).returncode == 0
+
+
+def description(loss: str = "bce", encoder: str | None = "mlp", **changes: object) -> Description:
+    made = {
+        "loss": ComponentConfig(loss, LOSSES[loss].options()),
+        "scorer": scorer_part(LOSSES[loss].scorer),
+        "encoder": encoder_part(encoder) if encoder else None,
+        "baseline": None if encoder else "random",
+        "bins": 9 if encoder else None,
+        "bits": 7 if encoder else None,
+        "options": {"candidates": "mass", "seed": 3},
+    }
+    return Description(**made | changes)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("encoder", [*ENCODERS, None])
+def test_a_description_comes_back_from_json(loss: str, encoder: str | None) -> None:
+    made = description(loss, encoder)
+    written = json.loads(json.dumps(made.to_dict()))
+    assert Description.from_dict(written) == made
+    assert written["loss"] == {"name": loss, "options": plain(LOSSES[loss].options())}
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_what_is_asked_of_a_run_is_asked_of_its_parts(encoder: str) -> None:
+    for loss in LOSSES:
+        made, scorer = description(loss, encoder), SCORERS[LOSSES[loss].scorer]
+        assert made.model_name == encoder
+        assert made.sees_spectrum == ENCODERS[encoder].sees_spectrum
+        assert made.predicts_fingerprint == scorer.reads_fingerprint
+        assert made.reports_fingerprint == LOSSES[loss].reports_fingerprint
+        assert made.scores_by == ("cosine" if scorer.name == "fp-cos" else None)
+
+
+def test_a_baseline_predicts_and_sees_nothing() -> None:
+    made = description("bce", None)
+    assert (made.model_name, made.scores_by) == ("random", None)
+    assert not made.predicts_fingerprint
+    assert not made.reports_fingerprint
+    assert not made.sees_spectrum
+
+
+@pytest.mark.parametrize("field", ["model", "loss", "options"])
+@pytest.mark.parametrize("value", [None, 3, "text", [], {"name": 3}, {"baseline": []}])
+def test_damaged_descriptions_are_one_line(field: str, value: object) -> None:
+    with pytest.raises(MzseekError) as refused:
+        Description.from_dict(description().to_dict() | {field: value})
+    assert "\n" not in str(refused.value)
+
+
+def test_descriptions_need_no_torch() -> None:
+    code = "import sys, mzseek.runs.run; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -14,7 +14,7 @@ from mzseek.losses import LOSSES
 from mzseek.metrics import METRICS
 from mzseek.metrics.definitions import Metric
 from mzseek.models import Output
-from mzseek.runs.checkpoints import kept_model, load_weights
+from mzseek.runs.checkpoints import best_model, load_weights
 from mzseek.runs.run import Run
 from mzseek.tensors import deferred
 from mzseek.training.loop import (
@@ -333,7 +333,7 @@ def test_a_checkpoint_measures_what_it_was_kept_for(loss: str, trained, small: P
     assert len({facts["step"] for facts in run.best.values()}) > 1
     similarities = ("tanimoto", "soft-tanimoto") if loss == "iou" else ()
     for name, facts in run.best.items():
-        network = kept_model(run, name, small)
+        network = best_model(run, name, small)
         said = predict_fold(network, small, "val", similarities=similarities)
         means = validation_means(said, small)
         assert means[name] == pytest.approx(facts["value"], abs=1e-9)
@@ -388,7 +388,7 @@ def test_patience_ends_a_run_that_no_longer_improves(
     run = train(small, options, tmp_path / "run")
     # The first validation is the best so far, whatever it is; the others are the same.
     assert [row["step"] for row in run.history()] == [2 * n for n in range(1, patience + 2)]
-    assert run.facts["steps"] == 2 * (patience + 1)
+    assert run.metadata["steps"] == 2 * (patience + 1)
     assert run.finished
 
 
@@ -401,7 +401,7 @@ def test_patience_begins_anew_with_each_gain(
     best, waited = -1.0, 0
     for place, value in enumerate(values):
         best, waited = (value, 0) if value > best else (best, waited + 1)
-        assert (waited == 2) == (place == len(values) - 1 and run.facts["steps"] < 48)
+        assert (waited == 2) == (place == len(values) - 1 and run.metadata["steps"] < 48)
     assert len(values) > 3
 
 
@@ -420,7 +420,7 @@ def test_a_collapsed_model_is_told_and_noted(
     assert run.history()[-1]["spread"] < 0.05
     assert told
     assert "iou has collapsed" in told[-1]
-    assert [f"warning: {warning}" for warning in Run.open(run.folder).facts["warnings"]] == [
+    assert [f"warning: {warning}" for warning in Run.open(run.folder).metadata["warnings"]] == [
         told[-1]
     ]
     # Not in the first epochs, in which a model may well say the same of every spectrum.
@@ -445,7 +445,7 @@ def test_a_run_that_has_hardly_begun_is_told_so_at_its_end_alone(
     lines: list[str] = []
     run = train(small, small_options("iou", epochs=4), tmp_path / "run", say=lines.append)
     assert [row["step"] for row in run.history() if row["spread"] < 0.05] == [10, 15, 16]
-    [warning] = run.facts["warnings"]
+    [warning] = run.metadata["warnings"]
     assert "after 16 steps, iou has hardly begun to learn" in warning
     assert [line for line in lines if line.startswith("warning: ")] == [f"warning: {warning}"]
 
@@ -454,14 +454,14 @@ def test_a_model_that_learns_is_not_warned_of(small: Prepared, small_options, tm
     options = small_options("bce", epochs=40, validate_every=60, dropout=0.0)
     run = train(small, options, tmp_path / "run")
     assert run.history()[-1]["spread"] > 0.05
-    assert run.facts["warnings"] == []
+    assert run.metadata["warnings"] == []
 
 
 @pytest.mark.parametrize("loss", ["iou", "bce"])
 def test_a_control_is_not_said_to_collapse(loss: str, trained) -> None:
     run: Run = trained(loss, model="blind")
     assert run.history()[-1]["spread"] == pytest.approx(0, abs=1e-6)
-    assert run.facts["warnings"] == []
+    assert run.metadata["warnings"] == []
 
 
 def test_the_learning_rate_warms_up(

@@ -129,8 +129,8 @@ def test_a_run_that_was_interrupted_ends_with_the_same_weights(
     with pytest.raises(InterruptedError):
         train(small, options, tmp_path / "run", progress=stop)
     run = train(small, options, tmp_path / "run", resume=True)
-    assert run.facts["checkpoints"] == whole.facts["checkpoints"]
-    assert run.facts["offset"] == whole.facts["offset"]
+    assert run.metadata["checkpoints"] == whole.metadata["checkpoints"]
+    assert run.metadata["offset"] == whole.metadata["offset"]
 
 
 def test_it_is_resumed_with_the_same_offset(trained, small: Prepared, small_options) -> None:

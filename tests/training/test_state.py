@@ -216,7 +216,7 @@ def test_a_second_stage_goes_on_without_the_first(
     shutil.rmtree(tmp_path / "first")
     run = train(small, options, tmp_path / "run", resume=True)
     assert run.history() == whole.history()
-    assert run.facts["checkpoints"] == whole.facts["checkpoints"]  # digests of their weights
+    assert run.metadata["checkpoints"] == whole.metadata["checkpoints"]  # digests of their weights
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_a_first_stage_on_other_data_is_refused(
 ) -> None:
     shutil.copytree(trained("bce").folder, tmp_path / "first")
     first = Run.open(tmp_path / "first")
-    first.facts["data"]["key"] = "0" * 64
+    first.metadata["data"]["key"] = "0" * 64
     first.save()
     options = small_options("emb-cos", start_from=str(first.folder))
     with pytest.raises(RunError, match="was trained on other data"):

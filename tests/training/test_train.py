@@ -28,7 +28,7 @@ from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS
 from mzseek.models.layers import threads_set
 from mzseek.parallel import Channel, LocalEngine, engine_named
-from mzseek.runs.checkpoints import kept_model, load_weights
+from mzseek.runs.checkpoints import best_model, load_weights
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
 from mzseek.training.options import Options, with_protocol
@@ -103,8 +103,8 @@ def test_a_run_folder_has_what_is_promised(loss: str, trained, small: Prepared) 
             assert found.queries.tolist() == small.in_fold(fold).tolist()
             assert set(found.lists) == {"mass", "formula"}
             assert (found.fingerprints is not None) == LOSSES[loss].predicts_fingerprint
-    assert run.facts["steps"] == 24
-    assert run.facts["seconds"] >= 0
+    assert run.metadata["steps"] == 24
+    assert run.metadata["seconds"] >= 0
     assert run.loss.options == LOSSES[loss].options()  # defaults are written out
 
 
@@ -112,7 +112,7 @@ def test_saved_predictions_are_those_of_their_checkpoint(trained, small: Prepare
     run = trained("bce")
     for metric, facts in run.best.items():
         saved = Predictions.open(run.predictions(facts["step"], "test"))
-        made = predict_fold(kept_model(run, metric, small), small, "test")
+        made = predict_fold(best_model(run, metric, small), small, "test")
         assert saved.fingerprints.tolist() == made.fingerprints.tolist()
         assert saved.lists["mass"].scores.tolist() == made.lists["mass"].scores.tolist()
 
@@ -138,13 +138,13 @@ def test_the_pairwise_form_goes_down_in_training(loss: str, trained) -> None:
 def test_every_encoder_trains(model: str, trained) -> None:
     run = trained("emb-cos", model=model, epochs=3, validate_every=6)
     assert run.history()[-1]["loss"] < run.history()[0]["loss"]
-    assert run.facts["steps"] == 12
+    assert run.metadata["steps"] == 12
 
 
 def test_a_model_finds_molecules_that_it_was_trained_on(trained, small: Prepared) -> None:
     """Spectra of the small set tell their molecules' bits, which a model can learn."""
     run = trained("emb-cos", epochs=40, validate_every=200)
-    network = kept_model(run, "hit_rate@1/mass", small)
+    network = best_model(run, "hit_rate@1/mass", small)
     rates, _ = hit_rates(predict_fold(network, small, "train").lists["mass"])
     assert rates["hit_rate@1"].mean() > 0.9
 
@@ -200,15 +200,15 @@ def test_a_stopped_run_has_its_count_of_steps_and_seconds(
 ) -> None:
     interrupted(small, small_options(), tmp_path / "run", 12)
     run = Run.open(tmp_path / "run")
-    assert (run.facts["status"], run.facts["steps"]) == ("training", 10)
-    run.facts["seconds"] = 1000.0
+    assert (run.metadata["status"], run.metadata["steps"]) == ("training", 10)
+    run.metadata["seconds"] = 1000.0
     run.save()
     run = train(small, small_options(), tmp_path / "run", resume=True)
-    assert run.facts["steps"] == 24
-    assert 1000 <= run.facts["seconds"] < 1100
+    assert run.metadata["steps"] == 24
+    assert 1000 <= run.metadata["seconds"] < 1100
 
 
-@pytest.mark.parametrize("where", ["predict_fold", "kept_model"])
+@pytest.mark.parametrize("where", ["predict_fold", "best_model"])
 def test_a_run_stopped_while_predicting_goes_on(
     where: str, trained, small: Prepared, small_options, tmp_path: Path, monkeypatch
 ) -> None:
@@ -233,7 +233,7 @@ def test_a_run_that_patience_ended_stays_ended(
             train(small, options, tmp_path / "run")
     run = train(small, options, tmp_path / "run", resume=True)
     assert [row["step"] for row in run.history()] == [2, 4]
-    assert run.facts["steps"] == 4
+    assert run.metadata["steps"] == 4
 
 
 def test_going_on_with_a_run_that_has_ended_does_nothing(
@@ -331,13 +331,13 @@ def test_a_killed_run_ends_bit_by_bit_like_one_that_was_not(
         assert process.wait() == -signal.SIGKILL
     run = Run.open(tmp_path / "killed")
     assert not run.finished
-    assert run.facts["steps"] < 120
+    assert run.metadata["steps"] < 120
     # Weights, moments and the random state of the last step are kept, to be compared.
     keep = SimpleNamespace(rmtree=lambda *arguments, **options: None)
     monkeypatch.setattr("mzseek.training.train.shutil", keep)
     resumed = train(small, options, tmp_path / "killed", resume=True)
     whole = train(small, options, tmp_path / "whole")
-    assert resumed.facts["steps"] == 120
+    assert resumed.metadata["steps"] == 120
     assert (whole.state / "state.safetensors").exists()
     assert_same(resumed, whole)
 
@@ -402,7 +402,7 @@ def test_the_steps_are_those_of_the_spectra_that_have_lists(
         lines: list[str] = []
         options = small_options(loss, **NOT_GIVEN, epochs=2, batch_size=2)
         run = train(small, options, tmp_path / loss, say=lines.append)
-        assert run.facts["steps"] == steps
+        assert run.metadata["steps"] == steps
         assert lines[0].startswith(f"{steps} steps: warm-up 5 steps, validation every {steps // 4}")
 
 
@@ -425,7 +425,7 @@ def test_a_run_that_is_not_told_how_learns_on_a_small_set(
         ends[name] = train(small, options, tmp_path / name)
     assert len(ends["paper"].history()) == 1
     assert len(ends["auto"].history()) == 20
-    assert ends["auto"].facts["warnings"] == []
+    assert ends["auto"].metadata["warnings"] == []
     assert ends["auto"].best["tanimoto"]["value"] > ends["paper"].best["tanimoto"]["value"]
 
 
@@ -509,7 +509,7 @@ def test_threads_are_those_asked_for_and_then_those_before(
             small, small_options(epochs=1), tmp_path / "run",
             progress=lambda *facts: inside.append(torch.get_num_threads()),
         )  # fmt: skip
-        assert set(inside) == {run.facts["machine"]["threads"]} == {1}
+        assert set(inside) == {run.metadata["machine"]["threads"]} == {1}
         assert torch.get_num_threads() == 2
         interrupted(small, small_options(), tmp_path / "stopped", 3)
         assert torch.get_num_threads() == 2

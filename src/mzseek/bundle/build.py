@@ -305,12 +305,12 @@ def _fitted(
     if not (out / "run.json").exists():
         return fit(prepared, channels, out, options, jobs=jobs, progress=progress, say=say)
     run = Run.open(out)
-    made = run.made.fitted
+    made = run.description.fitted
     named = [(c.name, dict(vars(c.options))) for c in channels]
     same = (
         run.finished
         and made is not None
-        and run.facts["data"]["key"] == prepared.manifest["key"]
+        and run.metadata["data"]["key"] == prepared.manifest["key"]
         and [(each["name"], dict(each["options"])) for each in made.channels] == named
         and fit_options(run) == options
     )

@@ -295,14 +295,14 @@ def _contents(
     made_of = {
         **given.made_of,
         "molecule_lists": _hashes(given.lists.files),
-        "options": dict(run.made.options),
+        "options": dict(run.description.options),
     }
     card = card_of(
         fitted, confidence, shown, molecules, found, made_of, folds, given.most_peaks, prior
     )
     return Contents(
         fitted=fitted,
-        fingerprint=str(run.facts["data"]["fingerprint"]),
+        fingerprint=str(run.metadata["data"]["fingerprint"]),
         confidence=confidence,
         peaks=shown.peaks,
         ions=shown.ions,
@@ -319,7 +319,7 @@ def _contents(
 def fit_options(run: Run) -> FitOptions:
     """The options that a run was fitted with; what it does not say has its default."""
     known = {each.name for each in fields(FitOptions)}
-    said = {name: value for name, value in run.made.options.items() if name in known}
+    said = {name: value for name, value in run.description.options.items() if name in known}
     if said.get("fit_on") is not None:
         said["fit_on"] = tuple(said["fit_on"])
     return FitOptions(**said)

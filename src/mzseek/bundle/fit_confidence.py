@@ -34,7 +34,7 @@ from mzseek.datasets.layout import IDENTITY_BITS
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import Calibration, fit_calibration, fit_pooling, fit_set_threshold
 from mzseek.decision.calibration import merge_answers
-from mzseek.evaluation.pooled import groups_of, pooled_lists
+from mzseek.evaluation.pooled import molecule_groups, pool_lists
 from mzseek.evaluation.scored import Scoring, scored_lists
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.fitting import Groups, groups_from
@@ -409,8 +409,8 @@ def _of_mode(
 ) -> PolarityCalibration:
     truth = np.asarray(lists.identity) > 0
     calibration = fit_calibration(lists.scores, lists.counts, truth, lists.molecule)
-    pooling = fit_pooling(lists.scores, lists.counts, truth, groups_of(lists), calibration)
-    pooled, spectra = pooled_lists(lists, pooling)
+    pooling = fit_pooling(lists.scores, lists.counts, truth, molecule_groups(lists), calibration)
+    pooled, spectra = pool_lists(lists, pooling)
     several = only(pooled, np.flatnonzero(spectra > 1))
     enough = len(several.counts) >= _SEVERAL
     total = sum(ions.values())

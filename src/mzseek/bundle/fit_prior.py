@@ -80,7 +80,7 @@ def make_prior(
     MadePrior or None
         None where the ranker has the prior among its channels: it must not count twice.
     """
-    made = run.made.fitted
+    made = run.description.fitted
     if made is not None and any(each["name"] == Prior.name for each in made.channels):
         return None
     channel = Prior()

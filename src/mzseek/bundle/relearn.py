@@ -19,7 +19,7 @@ from mzseek.core.ragged import Ragged
 from mzseek.core.registry import FOLDS
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import calibration_error, prediction_sets
-from mzseek.evaluation.pooled import pooled_lists
+from mzseek.evaluation.pooled import pool_lists
 from mzseek.evidence.channel import ChannelState, read_once
 from mzseek.evidence.fitted import Fitted
 from mzseek.evidence.fitting import FitOptions
@@ -184,7 +184,7 @@ def measured(run: Run, prepared: Prepared, confidence: Confidence, setting: str)
 
 
 def _of_mode(lists: ListScores, prepared: Prepared, numbers: PolarityCalibration) -> dict[str, Any]:
-    pooled, _ = pooled_lists(lists, numbers.pooling)
+    pooled, _ = pool_lists(lists, numbers.pooling)
     p, counts, truth = answers_of(lists, prepared, numbers.calibration)
     ragged = Ragged(counts)
     inside = prediction_sets(p, counts, numbers.threshold(COVERAGE)[1])

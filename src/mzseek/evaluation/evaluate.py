@@ -23,7 +23,6 @@ from mzseek.evaluation.scored import (
     hit_rates,
     measurable,
     predictions_of,
-    predicts_fingerprint,
     ranking,
     ranks_by,
     scored_lists,
@@ -48,7 +47,7 @@ from mzseek.runs.run import Run
 
 _ROWS = 512
 _Values = npt.NDArray[np.float64]
-_MOST_TIED = 5
+_MAX_TIED = 5
 FINGERPRINT_METRICS = ("tanimoto", "soft_tanimoto", "cosine", "bit_accuracy")
 
 
@@ -72,9 +71,9 @@ class Evaluation(Tabular):
     without_list : int
         Spectra of the fold that are not in the hit rates, having no list with the truth in it.
     chosen_by : dict of str to str
-        The validation metric that the checkpoint of each metric was kept for.
+        The validation metric that chose the checkpoint of each metric.
     no_fingerprint : str or None
-        Why nothing is said about a predicted fingerprint, where nothing is.
+        Why there are no metrics of a predicted fingerprint, where there are none.
     ranking : str or None
         The similarity that ranked; None where the model's own score did.
     """
@@ -92,10 +91,7 @@ class Evaluation(Tabular):
 
     @property
     def own_checkpoints(self) -> bool:
-        """Whether hit rates by a similarity come from the weights that were best by that ranking.
-
-        Not so in a run that was told to keep none.
-        """
+        """Whether the checkpoints of hit rates were the best by the similarity that ranks here."""
         return all(
             ranks_by(self.chosen_by[name]) == self.ranking
             for name in self.chosen_by
@@ -129,10 +125,7 @@ class Evaluation(Tabular):
         how = self.how
         return Table(
             {
-                "metric": [METRICS[name].label for name in intervals],
-                "value": [interval.mean for interval in intervals.values()],
-                "low": [interval.low for interval in intervals.values()],
-                "high": [interval.high for interval in intervals.values()],
+                **interval_columns(intervals),
                 "random": [self.chance.get(name) for name in intervals],
                 "spectra": [len(self.values[name]) for name in intervals],
                 "molecules": [interval.groups for interval in intervals.values()],
@@ -160,6 +153,16 @@ class Evaluation(Tabular):
         }
 
 
+def interval_columns(intervals: dict[str, Interval]) -> dict[str, list[Any]]:
+    """Columns of a table with a row for each metric."""
+    return {
+        "metric": [METRICS[name].label for name in intervals],
+        "value": [interval.mean for interval in intervals.values()],
+        "low": [interval.low for interval in intervals.values()],
+        "high": [interval.high for interval in intervals.values()],
+    }
+
+
 def evaluate(
     run: Run,
     how: Scoring | None = None,
@@ -170,8 +173,8 @@ def evaluate(
     """Score a run, from its saved predictions where there are any.
 
     Each metric is taken from the checkpoint that was best by it on validation; hit rates by a
-    similarity from the one that was best where it ranked; what else is measured of fingerprints
-    from the one that was best by Tanimoto.
+    similarity from the one that was best where it ranked; other fingerprint metrics from the one
+    that was best by Tanimoto.
 
     Parameters
     ----------
@@ -180,10 +183,6 @@ def evaluate(
     data : Path, optional
         The prepared folder, if it is no longer where it was.
     progress : callable of (stage, done, total)
-
-    Returns
-    -------
-    Evaluation
 
     Raises
     ------
@@ -201,7 +200,8 @@ def evaluate(
     measured = measured_hits(run, prepared, how, at)
     chance = chance_of(at(measured["hit_rate@1"].step), how.identity)
     without = len(prepared.in_fold(how.fold)) - len(measured["hit_rate@1"].values)
-    if predicts_fingerprint(run):
+    no_fingerprint = why_no_fingerprint(run)
+    if no_fingerprint is None:
         measured |= _fingerprint_metrics(run, prepared, how, progress)
     return Evaluation(
         run.folder.resolve(),
@@ -213,7 +213,7 @@ def evaluate(
         without,
         chosen_by={name: metric.chosen_by for name, metric in measured.items()},
         ranking=ranking(run, how),
-        no_fingerprint=None if predicts_fingerprint(run) else why_no_fingerprint(run),
+        no_fingerprint=no_fingerprint,
     )
 
 
@@ -267,17 +267,9 @@ def mces_of_best(
 ) -> tuple[_Values, npt.NDArray[np.int32]]:
     """MCES distance of the best-scored candidate to the truth, for one spectrum for each molecule.
 
-    An exact distance takes a solver seconds, so it is measured for some molecules, evenly spaced.
-    Of candidates that share the first place, the mean (of the first five by SMILES).
-
-    Parameters
-    ----------
-    run, how, data
-        As in `evaluate`.
-    molecules : int
-        At most this many.
-    threshold : int
-        Distances beyond it are lower bounds.
+    An exact distance takes a solver seconds, so it is measured for at most so many ``molecules``,
+    evenly spaced. Of candidates that share the first place, the mean (of the first five by SMILES).
+    Distances beyond ``threshold`` are lower bounds.
 
     Returns
     -------
@@ -298,7 +290,7 @@ def mces_of_best(
         scores = lists.scores[start : start + count]
         tied = lists.candidates[start : start + count][scores == scores.max()]
         # In the order of their SMILES, since that of the list may put the truth first.
-        first_places.append(sorted(prepared.smiles[int(c)] for c in tied)[:_MOST_TIED])
+        first_places.append(sorted(prepared.smiles[int(c)] for c in tied)[:_MAX_TIED])
     truth = np.asarray(lists.molecule[chosen])
     tied_lists = Ragged(np.array([len(tied) for tied in first_places], np.int64))
     distances = mces_at_1(
@@ -312,22 +304,22 @@ def mces_of_best(
 def _fingerprint_metrics(
     run: Run, prepared: Prepared, how: Scoring, progress: Progress
 ) -> dict[str, Measured]:
-    """What is measured of predicted fingerprints, at the checkpoint that was best by Tanimoto."""
+    """Metrics of predicted fingerprints, at the checkpoint that was best by Tanimoto."""
     step = best_step(run, "tanimoto")
-    said = predictions_of(run, prepared, step, how.fold, progress)
-    found: dict[str, list[_Values]] = {name: [] for name in FINGERPRINT_METRICS}
-    assert said.fingerprints is not None
-    for start in range(0, len(said.queries), _ROWS):
-        here = slice(start, start + _ROWS)
-        soft = said.fingerprints[here].astype(np.float32)
+    predictions = predictions_of(run, prepared, step, how.fold, progress)
+    values: dict[str, list[_Values]] = {name: [] for name in FINGERPRINT_METRICS}
+    assert predictions.fingerprints is not None
+    for start in range(0, len(predictions.queries), _ROWS):
+        rows = slice(start, start + _ROWS)
+        soft = predictions.fingerprints[rows].astype(np.float32)
         bits = csr_array(binarise(soft))
-        truth = prepared.fingerprint_rows(said.molecule[here])
-        found["tanimoto"].append(tanimoto(bits, truth))
-        found["soft_tanimoto"].append(soft_tanimoto(soft, truth))
-        found["cosine"].append(cosine(soft, truth))
-        found["bit_accuracy"].append(bit_accuracy(bits, truth))
-    molecule = np.asarray(said.molecule)
+        truth = prepared.fingerprint_rows(predictions.molecule[rows])
+        values["tanimoto"].append(tanimoto(bits, truth))
+        values["soft_tanimoto"].append(soft_tanimoto(soft, truth))
+        values["cosine"].append(cosine(soft, truth))
+        values["bit_accuracy"].append(bit_accuracy(bits, truth))
+    molecule = np.asarray(predictions.molecule)
     return {
         name: Measured(np.concatenate(parts), molecule, step, "tanimoto")
-        for name, parts in found.items()
+        for name, parts in values.items()
     }

@@ -35,7 +35,7 @@ def write_leaderboard(
     data: StrPath | None = None,
     progress: Progress = silent,
 ) -> list[Path]:
-    """Put a run into tables like the leaderboard's, one for each challenge that the data have.
+    """Write a run into tables like the leaderboard's, one for each challenge that the data have.
 
     As the leaderboard asks: the test fold, a hit is the same first block of an InChIKey, percent,
     95 % intervals over spectra (narrower than those over molecules that mzseek states elsewhere).
@@ -50,14 +50,8 @@ def write_leaderboard(
         in its name.
     mces : int
         Measure MCES @ 1 for so many molecules; with none, its columns are empty.
-    data : Path, optional
-        The prepared folder, if it is no longer where it was.
-    progress : callable of (stage, done, total)
-
-    Returns
-    -------
-    list of Path
-        The tables written.
+    data, progress
+        As in `mzseek.evaluation.evaluate.evaluate`.
 
     Raises
     ------
@@ -79,19 +73,22 @@ def write_leaderboard(
     others = {table: _rows_of(table) for table in tables.values()}
     for setting, table in tables.items():
         how = Scoring("test", setting, identity="inchikey")
-        found = evaluate(run, how, data=data, progress=progress)
+        evaluation = evaluate(run, how, data=data, progress=progress)
         distances = mces_of_best(run, how, molecules=mces, data=data)[0] if mces else None
-        row = leaderboard_row(run, found, distances)
-        kept = [other for other in others[table] if other["Method"] != row["Method"]]
-        _write(table, [*kept, row])
+        row = leaderboard_row(run, evaluation, distances)
+        rows = [other for other in others[table] if other["Method"] != row["Method"]]
+        with atomic_file(table) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows([*rows, row])
     return list(tables.values())
 
 
 def leaderboard_row(
-    run: Run, found: Evaluation, distances: npt.NDArray[np.float64] | None = None
+    run: Run, evaluation: Evaluation, distances: npt.NDArray[np.float64] | None = None
 ) -> dict[str, str]:
-    """A run in the leaderboard's columns; what people know and mzseek does not is empty."""
-    measured = {f"Hit rate @ {k}": bootstrap(found.values[f"hit_rate@{k}"]) for k in HITS}
+    """A run in the leaderboard's columns; those of its publication are empty."""
+    measured = {f"Hit rate @ {k}": bootstrap(evaluation.values[f"hit_rate@{k}"]) for k in HITS}
     cells = {
         f"{name}{part}": f"{100 * value:.2f}"
         for name, interval in measured.items()
@@ -99,14 +96,14 @@ def leaderboard_row(
             ("", interval.mean), (" CI Low", interval.low), (" CI High", interval.high),
         )
     }  # fmt: skip
-    verb = "trained" if run.made.fitted is None else "fitted"
-    comment = f"mzseek {__version__}, {run.made.name} {verb} on {run.candidates} candidates"
+    verb = "trained" if run.description.fitted is None else "fitted"
+    comment = f"mzseek {__version__}, {run.description.name} {verb} on {run.candidates} candidates"
     if distances is not None:
-        far = bootstrap(distances, bounds=None)
+        interval = bootstrap(distances, bounds=None)
         cells |= {
-            "MCES @ 1": f"{far.mean:.2f}",
-            "MCES @ 1 CI Low": f"{far.low:.2f}",
-            "MCES @ 1 CI High": f"{far.high:.2f}",
+            "MCES @ 1": f"{interval.mean:.2f}",
+            "MCES @ 1 CI Low": f"{interval.low:.2f}",
+            "MCES @ 1 CI High": f"{interval.high:.2f}",
         }
         comment += f", MCES @ 1 of {len(distances):,} molecules"
     row = dict.fromkeys(COLUMNS, "") | cells
@@ -130,10 +127,3 @@ def _rows_of(table: Path) -> list[dict[str, str]]:
     if any(None in row or None in row.values() for row in rows):
         raise RunError(f"{table}: has a row with other columns than its header; name another file")
     return rows
-
-
-def _write(table: Path, rows: list[dict[str, str]]) -> None:
-    with atomic_file(table) as partial, partial.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)

@@ -1,4 +1,4 @@
-"""Metrics when the spectra of a molecule are scored together."""
+"""Metrics where the scores of a molecule's spectra are pooled."""
 
 from dataclasses import dataclass, replace
 from functools import cache
@@ -12,18 +12,17 @@ from mzseek.core.errors import RunError
 from mzseek.core.ragged import Ragged
 from mzseek.core.tables import Table, Tabular
 from mzseek.decision import Calibration, Pooling, first_places, fit_pooling, pool_scores
-from mzseek.evaluation.evaluate import chance_of, measured_hits
+from mzseek.evaluation.evaluate import chance_of, interval_columns, measured_hits
 from mzseek.evaluation.posteriors import (
     Calibrated,
-    chosen_lists,
+    calibration_lists,
     fitted_on,
-    labels_of,
     posterior_of,
     scores_at,
 )
-from mzseek.evaluation.scored import Scoring, measurable
+from mzseek.evaluation.scored import Scoring, labels_of, measurable
 from mzseek.io import StrPath
-from mzseek.metrics import METRICS, Interval, bootstrap, bootstrap_difference
+from mzseek.metrics import Interval, bootstrap, bootstrap_difference
 from mzseek.parallel.engine import Progress, silent
 from mzseek.runs.predictions import ListScores
 from mzseek.runs.run import Run
@@ -31,13 +30,13 @@ from mzseek.runs.run import Run
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-# Numbers of spectra that are shown apart: from each of these to the next.
+# Numbers of spectra that are shown separately: from each of these to the next.
 _NUMBERS = (1, 2, 5, 10, 20)
 
 
 @dataclass(frozen=True)
 class PooledReport(Tabular):
-    """Hit rates of a run where the spectra of a molecule are scored together.
+    """Hit rates of a run where the spectra of a molecule are pooled.
 
     Attributes
     ----------
@@ -48,9 +47,9 @@ class PooledReport(Tabular):
         One value for each molecule (for each of its lists, if its spectra have several).
     molecule : int array, shape (n,)
     spectra : int64 array, shape (n,)
-        How many were added up.
+        Spectra pooled.
     steps : dict of str to int
-        The checkpoint that each metric was taken from, as where spectra are judged alone.
+        The checkpoint that each metric was taken from, as for single spectra.
     chance : dict of str to float
         Expected hit rates of an order at random.
     """
@@ -85,10 +84,7 @@ class PooledReport(Tabular):
         intervals = self.intervals()
         return Table(
             {
-                "metric": [METRICS[name].label for name in intervals],
-                "value": [interval.mean for interval in intervals.values()],
-                "low": [interval.low for interval in intervals.values()],
-                "high": [interval.high for interval in intervals.values()],
+                **interval_columns(intervals),
                 "random": [self.chance[name] for name in intervals],
             },
             f"{self.folder.name}: {self.how.fold} fold, {self.how.candidates} candidates, "
@@ -112,7 +108,7 @@ class PooledReport(Tabular):
         }
 
 
-def evaluate_together(
+def evaluate_pooled(
     run: Run,
     how: Scoring | None = None,
     *,
@@ -129,7 +125,7 @@ def evaluate_together(
 
     @cache
     def at(step: int) -> tuple[ListScores, Ints]:
-        return pooled_lists(scores_at(run, prepared, how, step, progress))
+        return pool_lists(scores_at(run, prepared, how, step, progress))
 
     measured = measured_hits(run, prepared, how, lambda step: at(step)[0])
     first = measured["hit_rate@1"]
@@ -145,7 +141,7 @@ def evaluate_together(
     )
 
 
-def calibrate_together(
+def calibrate_pooled(
     run: Run,
     how: Scoring | None = None,
     *,
@@ -155,108 +151,85 @@ def calibrate_together(
     """Probabilities of candidates given all spectra of a molecule.
 
     The calibration is that of single spectra (`mzseek.evaluation.posteriors.calibrate`); how far
-    several are dependent is fitted on validation, over molecules. Parameters and errors are the
-    same.
-
-    Returns
-    -------
-    Calibrated
-        With ``pooling`` and ``spectra``. ``uncalibrated`` counts every spectrum in full.
+    several are dependent is fitted on validation, over molecules. The result has ``pooling`` and
+    ``spectra``; its ``uncalibrated`` counts every spectrum in full.
     """
-    lists = chosen_lists(run, how, data=data, progress=progress)
-    prepared, how = run.open_data(data), lists.how
-    reading = Reading.fitted(lists.fit, how, together=True)
-    val, _ = reading.lists(lists.val)
-    asked, spectra = reading.lists(lists.asked)
-    in_full, _ = pooled_lists(lists.asked)
+    lists = calibration_lists(run, how, data=data, progress=progress)
+    prepared, how, step = run.open_data(data), lists.how, lists.step
+    fitted = PooledCalibration.fit(lists.fit, how, pooled=True)
+    val, _ = fitted.pool(lists.val)
+    evaluated, spectra = fitted.pool(lists.evaluated)
+    in_full, _ = pool_lists(lists.evaluated)
     return Calibrated(
-        val=posterior_of(val, prepared, replace(how, fold="val"), reading.calibration, lists.step),
-        asked=posterior_of(asked, prepared, how, reading.calibration, lists.step),
-        uncalibrated=posterior_of(in_full, prepared, how, lists.plain, lists.step),
-        pooling=reading.pooling,
+        val=posterior_of(val, prepared, replace(how, fold="val"), fitted.calibration, step),
+        evaluated=posterior_of(evaluated, prepared, how, fitted.calibration, step),
+        uncalibrated=posterior_of(in_full, prepared, how, lists.uncalibrated, step),
+        pooling=fitted.pooling,
         spectra=spectra,
     )
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How scores of spectra are read: as probabilities, of each alone or of several together.
-
-    Attributes
-    ----------
-    calibration : Calibration
-        Of single spectra.
-    pooling : Pooling or None
-        How spectra of a molecule are added up; None where each is judged alone.
-    """
+class PooledCalibration:
+    """The calibration of single spectra, and how spectra of a molecule are pooled (None: not)."""
 
     calibration: Calibration
     pooling: Pooling | None = None
 
     @classmethod
-    def fitted(cls, lists: ListScores, how: Scoring, *, together: bool) -> "Reading":
-        """Fitted on lists, each molecule counting once."""
+    def fit(cls, lists: ListScores, how: Scoring, *, pooled: bool) -> "PooledCalibration":
+        """Fit on lists, each molecule counting once."""
         calibration = fitted_on(lists, how)
-        if not together:
+        if not pooled:
             return cls(calibration)
-        labels = labels_of(lists, how)
+        labels = labels_of(lists, how.identity)
         return cls(
             calibration,
-            fit_pooling(lists.scores, lists.counts, labels, groups_of(lists), calibration),
+            fit_pooling(lists.scores, lists.counts, labels, molecule_groups(lists), calibration),
         )
 
-    def lists(self, lists: ListScores) -> tuple[ListScores, Ints]:
-        """Lists as they are judged, and the spectra behind each."""
+    def pool(self, lists: ListScores) -> tuple[ListScores, Ints]:
+        """Pool lists, and count the spectra of each."""
         if self.pooling is None:
             return lists, np.ones(len(lists.counts), np.int64)
-        return pooled_lists(lists, self.pooling)
+        return pool_lists(lists, self.pooling)
+
+    def posterior(self, lists: ListScores) -> Floats:
+        """Probabilities of the candidates of pooled lists."""
+        return self.calibration.posterior(lists.scores, lists.counts)
 
 
-def groups_of(lists: ListScores) -> Ints:
+def molecule_groups(lists: ListScores) -> Ints:
     """A number for each spectrum, equal for those of one molecule that share a candidate list.
 
     Numbers rise with the first spectrum of each.
     """
-    starts = Ragged(lists.counts).starts
     candidates = np.ascontiguousarray(lists.candidates)
-    known: dict[tuple[int, bytes], int] = {}
-    found = np.empty(len(lists.counts), np.int64)
-    for place, (start, count) in enumerate(zip(starts, lists.counts, strict=True)):
-        key = int(lists.molecule[place]), candidates[start : start + count].tobytes()
-        found[place] = known.setdefault(key, len(known))
-    return found
+    numbers: dict[tuple[int, bytes], int] = {}
+    groups = np.empty(len(lists.counts), np.int64)
+    starts = Ragged(lists.counts).starts
+    for index, (start, count) in enumerate(zip(starts, lists.counts, strict=True)):
+        key = int(lists.molecule[index]), candidates[start : start + count].tobytes()
+        groups[index] = numbers.setdefault(key, len(numbers))
+    return groups
 
 
-def pooled_lists(lists: ListScores, pooling: Pooling | None = None) -> tuple[ListScores, Ints]:
+def pool_lists(lists: ListScores, pooling: Pooling | None = None) -> tuple[ListScores, Ints]:
     """One list for each group of spectra, scores added up, and how many spectra each has.
 
     The query of a group is its first spectrum.
     """
-    sums = pool_scores(lists.scores, lists.counts, groups_of(lists), pooling)
-    starts = Ragged(lists.counts).starts[sums.first]
-    whole = Ragged(sums.counts)
-    inside = np.arange(whole.total) + whole.repeat_per_list(starts - whole.starts)
-    pooled = ListScores(
-        queries=lists.queries[sums.first],
-        molecule=np.asarray(lists.molecule[sums.first]),
-        counts=sums.counts,
-        candidates=lists.candidates[inside],
-        identity=lists.identity[inside],
-        scores=sums.scores,
-    )
-    return pooled, sums.spectra
+    sums = pool_scores(lists.scores, lists.counts, molecule_groups(lists), pooling)
+    first = np.zeros(len(lists.counts), bool)  # in the order of groups, whose numbers rise
+    first[sums.first] = True
+    return replace(lists.select(first), scores=sums.scores, parts=None), sums.spectra
 
 
 @dataclass(frozen=True)
-class OfNumber:
-    """Molecules of so many spectra: how sure the posterior is of its first answer, and how right.
+class SpectrumCountBin:
+    """Molecules of ``least`` to ``most`` spectra (None: any number), and how right they are.
 
-    Attributes
-    ----------
-    least, most : int
-        From so many spectra to so many; None: any number.
-    lists : int
-    confidence, accuracy : float
+    ``confidence`` and ``accuracy`` are those of the most probable candidate.
     """
 
     least: int
@@ -266,15 +239,18 @@ class OfNumber:
     accuracy: float
 
 
-def by_number(found: Calibrated) -> list[OfNumber]:
+def by_spectrum_count(calibrated: Calibrated) -> list[SpectrumCountBin]:
     """Whether probabilities hold for one spectrum and for many; numbers that none has are out."""
-    if found.spectra is None:
+    if calibrated.spectra is None:
         raise RunError("these probabilities are of spectra alone, not of several together")
-    sure, right = first_places(*found.asked.answers())
-    place = np.searchsorted(_NUMBERS, found.spectra, side="right") - 1
+    confidence, accuracy = first_places(*calibrated.evaluated.merged())
+    bins = np.searchsorted(_NUMBERS, calibrated.spectra, side="right") - 1
     ends = [*(number - 1 for number in _NUMBERS[1:]), None]
     return [
-        OfNumber(least, most, int(here.sum()), float(sure[here].mean()), float(right[here].mean()))
-        for at, (least, most) in enumerate(zip(_NUMBERS, ends, strict=True))
-        if (here := place == at).any()
-    ]
+        SpectrumCountBin(
+            least, most, int(inside.sum()),
+            float(confidence[inside].mean()), float(accuracy[inside].mean()),
+        )
+        for number, (least, most) in enumerate(zip(_NUMBERS, ends, strict=True))
+        if (inside := bins == number).any()
+    ]  # fmt: skip

@@ -1,7 +1,8 @@
 """Posteriors of a run decoded for every metric, beside controls."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,6 @@ from mzseek.parallel import LocalEngine, OpenedOnce, Progress, silent
 from mzseek.runs.run import Run
 
 Floats = npt.NDArray[np.float64]
-Bits = npt.NDArray[np.uint8]
 _LISTS_AT_A_TIME = 100
 _WORTH_A_PROCESS = 300
 
@@ -110,111 +110,102 @@ def decode(
     processes : int, optional
         By default as many as there are cores, where there are enough lists.
     progress : callable of (stage, done, total)
-
-    Returns
-    -------
-    DecodedFold
     """
-    count = len(posterior.counts)
-    jobs = [_Job(part, tuple(utilities), tuple(within)) for part in in_parts(posterior)]
-    engine = engine_for(count, len(jobs), processes)
-    work = OpenedOnce(_decode_job, opened, prepared.folder, str(prepared.manifest["key"]))
-    parts = []
-    for part in engine.results(work, jobs):
-        parts.append(part)
-        progress("decoding", sum(map(len, parts)), count)
-    joined = np.concatenate(parts)  # (lists, utilities, within, judged by)
+    decisions = [(utility, where) for utility in utilities for where in within]
+    values = map_lists(
+        partial(_decide_lists, decisions), posterior, prepared, processes, progress, "decoding"
+    )  # (lists, decisions, judged by)
+    judged = {
+        decision: {name: values[:, d, j] for j, name in enumerate(UTILITIES)}
+        for d, decision in enumerate(decisions)
+    }
     return DecodedFold(
-        {
-            utility: {
-                place: {name: joined[:, u, w, j] for j, name in enumerate(UTILITIES)}
-                for w, place in enumerate(within)
-            }
-            for u, utility in enumerate(utilities)
-        },
+        {utility: {where: judged[utility, where] for where in within} for utility in utilities},
         posterior.molecule,
     )
 
 
-def in_parts(posterior: Posterior) -> Iterator[Posterior]:
-    """A posterior in parts of some lists each, for processes to share."""
+def map_lists(
+    function: Callable[[Prepared, Posterior], Floats],
+    posterior: Posterior,
+    prepared: Prepared,
+    processes: int | None,
+    progress: Progress,
+    stage: str,
+) -> Floats:
+    """Concatenate a function of the lists of a posterior, computed in parallel where it pays."""
     count, ends = len(posterior.counts), pointers(posterior.counts)
+    parts = []
     for start in range(0, count, _LISTS_AT_A_TIME):
-        here = slice(start, min(start + _LISTS_AT_A_TIME, count))
-        inside = slice(ends[start], ends[here.stop])
-        yield replace(
-            posterior,
-            queries=posterior.queries[here],
-            molecule=posterior.molecule[here],
-            counts=posterior.counts[here],
-            candidates=posterior.candidates[inside],
-            labels=posterior.labels[inside],
-            probabilities=posterior.probabilities[inside],
-            answer=posterior.answer[inside],
+        lists = slice(start, min(start + _LISTS_AT_A_TIME, count))
+        inside = slice(ends[start], ends[lists.stop])
+        parts.append(
+            replace(
+                posterior,
+                queries=posterior.queries[lists],
+                molecule=posterior.molecule[lists],
+                counts=posterior.counts[lists],
+                candidates=posterior.candidates[inside],
+                labels=posterior.labels[inside],
+                probabilities=posterior.probabilities[inside],
+                identity=posterior.identity[inside],
+            )
         )
+    if len(parts) == 1 or (processes is None and count < _WORTH_A_PROCESS):
+        processes = 1
+    work = OpenedOnce(function, _open_prepared, prepared.folder, str(prepared.manifest["key"]))
+    results: list[Floats] = []
+    for result in LocalEngine(processes).results(work, parts):
+        results.append(result)
+        progress(stage, sum(map(len, results)), count)
+    return np.concatenate(results)
+
+
+def _open_prepared(folder: Path, key: str) -> Prepared:
+    """The folder; the key distinguishes it from one made anew in its place."""
+    return Prepared.open(folder)
 
 
 def distributions(prepared: Prepared, posterior: Posterior) -> Iterator[Distribution]:
     """The distribution over fingerprints of each list of a posterior."""
     for start, count in zip(Ragged(posterior.counts).starts, posterior.counts, strict=True):
-        here = slice(start, start + count)
-        yield list_distribution(prepared, posterior.candidates[here], posterior.probabilities[here])
-
-
-def engine_for(lists: int, jobs: int, processes: int | None) -> LocalEngine:
-    """Processes as many as asked for, or as there are cores; one where lists are few."""
-    if jobs == 1 or (processes is None and lists < _WORTH_A_PROCESS):
-        processes = 1
-    return LocalEngine(processes)
-
-
-def opened(folder: Path, key: str) -> Prepared:
-    """The folder; the key tells it from one made anew in its place."""
-    return Prepared.open(folder)
-
-
-@dataclass(frozen=True)
-class _Job:
-    part: Posterior
-    utilities: tuple[str, ...]
-    within: tuple[Within, ...]
-
-
-def _decode_job(prepared: Prepared, job: _Job) -> Floats:
-    part = job.part
-    found = np.empty((len(part.counts), len(job.utilities), len(job.within), len(UTILITIES)))
-    starts = Ragged(part.counts).starts
-    for row, known in enumerate(distributions(prepared, part)):
-        rows = prepared.fingerprint_rows(part.molecule[[row]])
-        for u, utility in enumerate(job.utilities):
-            for w, within in enumerate(job.within):
-                bits, index = _decide(utility, within, known)
-                found[row, u, w] = _judge(bits, rows.indices)
-                if index is not None:  # by the identity asked for, which bits may not tell
-                    found[row, u, w, _HIT] = part.labels[starts[row] + index]
-    return found
+        inside = slice(start, start + count)
+        yield list_distribution(
+            prepared, posterior.candidates[inside], posterior.probabilities[inside]
+        )
 
 
 _HIT = list(UTILITIES).index("hit")
 
 
-def _decide(utility: str, within: Within, known: Distribution) -> tuple[Bits, int | None]:
-    """`mzseek.decision.decide.decide`, without the bound that costs time and is not read here."""
-    if within == "candidates":
-        best = int(np.argmax(expected_of_candidates(utility, known)))
-        return known.bits_of(best), int(known.rows[best])
-    bits = UTILITIES[utility].decode(known, bound=False).bits
-    place = known.place_of(bits)
-    return bits, None if place is None else int(known.rows[place])
+def _decide_lists(
+    decisions: Sequence[tuple[str, Within]], prepared: Prepared, posterior: Posterior
+) -> Floats:
+    """Every utility of each decision against the truth, as `mzseek.decision.decide` decides.
 
-
-def _judge(bits: Bits, truth: npt.NDArray[Any]) -> list[float]:
-    """Every utility of a decision against the truth."""
-    common, size = np.float64(bits[truth].sum()), np.float64(bits.sum())
-    return [
-        float(each.of(common, size, np.float64(len(truth)), len(bits)))
-        for each in UTILITIES.values()
-    ]
+    The bound on a decision's utility costs time, is not read here, and is left out.
+    """
+    values = np.empty((len(posterior.counts), len(decisions), len(UTILITIES)))
+    starts = Ragged(posterior.counts).starts
+    for row, distribution in enumerate(distributions(prepared, posterior)):
+        truth = prepared.fingerprint_rows(posterior.molecule[[row]]).indices
+        for d, (utility, within) in enumerate(decisions):
+            index: int | None
+            if within == "candidates":
+                index = int(np.argmax(expected_of_candidates(utility, distribution)))
+                bits = distribution.bits_of(index)
+            else:
+                bits = UTILITIES[utility].decode(distribution, bound=False).bits
+                index = distribution.place_of(bits)
+            common, size = np.float64(bits[truth].sum()), np.float64(bits.sum())
+            values[row, d] = [
+                float(judge.of(common, size, np.float64(len(truth)), len(bits)))
+                for judge in UTILITIES.values()
+            ]
+            if index is not None:  # by the identity asked for, which bits may not tell
+                candidate = int(distribution.rows[index])
+                values[row, d, _HIT] = posterior.labels[starts[row] + candidate]
+    return values
 
 
 def list_distribution(
@@ -232,22 +223,22 @@ CONTROL_UTILITIES = tuple(GOALS)
 
 @dataclass(frozen=True)
 class PosteriorReport(Tabular):
-    """What a run's calibrated posterior says about a fold.
+    """A run's calibrated posterior on a fold: decisions, calibration, sets and abstention.
 
     Attributes
     ----------
     folder : Path
-        The run's, resolved: which run this is said of.
+        The run's, resolved.
     calibrated : Calibrated
     decoded, uniform : DecodedFold
-        The posterior decoded for every utility, and that of one who has not seen the spectrum.
+        The posterior decoded for every utility, and the uniform one, without the spectrum.
     errors : dict of str to float
         Expected calibration error ``before`` and ``after``.
     sets : list of SetResult
     abstentions : list of Abstention
     risk_area : float
     curve : Reliability
-        How often the first answer is right, by how sure the calibrated posterior is of it.
+        Accuracy of the most probable candidate, by its calibrated probability.
     """
 
     folder: Path
@@ -291,14 +282,14 @@ class PosteriorReport(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        calibration = self.calibrated.asked.calibration
+        calibration = self.calibrated.evaluated.calibration
         pooling = self.calibrated.pooling
         return {
             "decoded": self.decoded.to_dict(),
             "decoded_uniform": self.uniform.to_dict(),
             "calibration": {
                 **(vars(calibration) if calibration else {}),
-                "step": self.calibrated.asked.step,
+                "step": self.calibrated.evaluated.step,
                 "error_before": self.errors["before"],
                 "error_after": self.errors["after"],
                 **({"dependence": pooling.dependence} if pooling else {}),
@@ -311,7 +302,7 @@ class PosteriorReport(Tabular):
         }
 
 
-def beliefs_of(
+def posterior_report(
     run: Run,
     how: Scoring | None = None,
     *,
@@ -320,42 +311,32 @@ def beliefs_of(
 ) -> PosteriorReport:
     """Calibrate a run on validation, and decode it on the fold asked for.
 
-    Parameters
-    ----------
-    run, how, data, progress
-        As in `mzseek.evaluation.evaluate.evaluate`.
-
-    Returns
-    -------
-    PosteriorReport
+    Parameters are those of `mzseek.evaluation.evaluate.evaluate`.
     """
-    found = calibrate(run, how, data=data, progress=progress)
-    return beliefs_in(found, run, data=data, progress=progress)
+    calibrated = calibrate(run, how, data=data, progress=progress)
+    return report_calibrated(calibrated, run, data=data, progress=progress)
 
 
-def beliefs_in(
-    found: Calibrated,
+def report_calibrated(
+    calibrated: Calibrated,
     run: Run,
     *,
     data: StrPath | None = None,
     progress: Progress = silent,
 ) -> PosteriorReport:
-    """What a calibrated posterior of a run is worth; of spectra alone, or of several together."""
-    prepared = run.open_data(data)
+    """Report a calibrated posterior of a run; of single spectra, or of pooled ones."""
+    prepared, posterior = run.open_data(data), calibrated.evaluated
     return PosteriorReport(
         folder=run.folder.resolve(),
-        calibrated=found,
-        decoded=decode(found.asked, prepared, progress=progress),
+        calibrated=calibrated,
+        decoded=decode(posterior, prepared, progress=progress),
         uniform=decode(
-            found.asked.uniform(), prepared, CONTROL_UTILITIES, progress=_renamed(progress)
+            posterior.uniform(), prepared, CONTROL_UTILITIES,
+            progress=lambda stage, done, total=None: progress(f"{stage}, uniform", done, total),
         ),
-        errors=calibration_errors(found),
-        sets=set_results(found),
-        abstentions=abstentions(found),
-        risk_area=risk_area(found),
-        curve=reliability(*found.asked.answers()),
-    )
-
-
-def _renamed(progress: Progress) -> Progress:
-    return lambda stage, done, total=None: progress(f"{stage}, uniform", done, total)
+        errors=calibration_errors(calibrated),
+        sets=set_results(calibrated),
+        abstentions=abstentions(calibrated),
+        risk_area=risk_area(calibrated),
+        curve=reliability(*posterior.merged()),
+    )  # fmt: skip

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from mzseek.core.errors import RunError
 from mzseek.core.ragged import Ragged
-from mzseek.datasets.layout import IDENTITY_BITS
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import (
     Calibration,
@@ -28,7 +27,13 @@ from mzseek.decision import (
 )
 from mzseek.decision.calibration import merge_answers
 from mzseek.decision.distributions import row_keys
-from mzseek.evaluation.scored import Scoring, kept_steps, measurable, scored_lists
+from mzseek.evaluation.scored import (
+    Scoring,
+    checkpoint_steps,
+    labels_of,
+    measurable,
+    scored_lists,
+)
 from mzseek.io import StrPath
 from mzseek.metrics import Interval, bootstrap
 from mzseek.parallel.engine import Progress, silent
@@ -53,8 +58,8 @@ class Posterior:
     labels : bool array
         Candidates that are the truth, in the sense of ``how.identity``.
     probabilities : float64 array
-    answer : array
-        Equal for candidates that are the same answer in that sense.
+    identity : array
+        Equal for candidates that are the same molecule in that sense.
     calibration : Calibration or None
         How the scores became probabilities; None for a uniform posterior.
     step : int
@@ -68,19 +73,19 @@ class Posterior:
     candidates: npt.NDArray[np.int32]
     labels: npt.NDArray[np.bool_]
     probabilities: Floats
-    answer: npt.NDArray[np.generic]
+    identity: npt.NDArray[np.generic]
     calibration: Calibration | None
     step: int
     how: Scoring
 
     def uniform(self) -> "Posterior":
-        """The posterior of one who has not seen the spectrum: all candidates alike."""
+        """The posterior without the spectrum: all candidates of a list are equally probable."""
         even = 1 / Ragged(self.counts).repeat_per_list(self.counts).astype(np.float64)
         return replace(self, probabilities=even, calibration=None)
 
-    def answers(self) -> tuple[Floats, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """Probabilities, counts and labels of distinct answers: twins are one."""
-        return merge_answers(self.probabilities, self.counts, self.answer, self.labels)
+    def merged(self) -> tuple[Floats, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Probabilities, counts and labels of distinct molecules: twins are one."""
+        return merge_answers(self.probabilities, self.counts, self.identity, self.labels)
 
 
 @dataclass(frozen=True)
@@ -89,47 +94,47 @@ class Calibrated:
 
     Attributes
     ----------
-    val, asked : Posterior
-        Of validation, and of the fold asked for.
+    val, evaluated : Posterior
+        Of validation, and of the fold that is evaluated.
     uncalibrated : Posterior
-        The same fold with the scores as they were trained: divided by the loss's own temperature.
+        Of that fold, with the scores as they were trained: divided by the loss's own temperature.
     pooling : Pooling or None
-        How spectra of a molecule were added up; None where each spectrum is judged alone.
+        How spectra of a molecule were pooled; None where each is judged alone.
     spectra : int64 array or None
-        Spectra behind each list of ``asked``, where they were added up.
+        Spectra behind each list of ``evaluated``, where they were pooled.
     """
 
     val: Posterior
-    asked: Posterior
+    evaluated: Posterior
     uncalibrated: Posterior
     pooling: Pooling | None = None
     spectra: npt.NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
-class ChosenLists:
+class CalibrationLists:
     """Scores of validation and of another fold, at the checkpoint that is best for probabilities.
 
     Attributes
     ----------
-    val, asked : ListScores
-        Lists that have the truth in them, in an order that knows nothing of it.
+    val, evaluated : ListScores
+        Lists that have the truth in them, in an order that is independent of it.
     fit : ListScores
         What a calibration is fitted on: validation, and in a fitted run molecules of train, too.
     step : int
         The checkpoint.
     how : Scoring
-        Of ``asked``.
-    plain : Calibration
+        Of ``evaluated``.
+    uncalibrated : Calibration
         The loss's own temperature.
     """
 
     val: ListScores
-    asked: ListScores
+    evaluated: ListScores
     fit: ListScores
     step: int
     how: Scoring
-    plain: Calibration
+    uncalibrated: Calibration
 
 
 def calibrate(
@@ -141,111 +146,96 @@ def calibrate(
 ) -> Calibrated:
     """Turn a run's scores into probabilities, with a calibration fitted on validation.
 
-    That of a fitted run is fitted on molecules of train, too, if it has kept what channels and
-    rankers say of them that learned without them. In the fit each molecule counts once. The
-    checkpoint is that of `chosen_lists`.
-
-    Parameters
-    ----------
-    run : Run
-    how : Scoring
-        Fold, candidates, similarity and identity; ties do not matter here.
-    data : Path, optional
-        The prepared folder, if it is no longer where it was.
-    progress : callable of (stage, done, total)
-
-    Returns
-    -------
-    Calibrated
+    That of a fitted run is fitted on molecules of train, too, if it has saved their cross-fitted
+    scores. In the fit each molecule counts once. The checkpoint is that of `calibration_lists`.
+    Ties do not matter here; parameters are those of `mzseek.evaluation.evaluate.evaluate`.
 
     Raises
     ------
     RunError
         There are no validation spectra to calibrate on.
     """
-    lists = chosen_lists(run, how, data=data, progress=progress)
-    prepared = run.open_data(data)
-    fitted = fitted_on(lists.fit, lists.how)
+    lists = calibration_lists(run, how, data=data, progress=progress)
+    prepared, how, step = run.open_data(data), lists.how, lists.step
+    fitted = fitted_on(lists.fit, how)
     return Calibrated(
-        val=posterior_of(lists.val, prepared, replace(lists.how, fold="val"), fitted, lists.step),
-        asked=posterior_of(lists.asked, prepared, lists.how, fitted, lists.step),
-        uncalibrated=posterior_of(lists.asked, prepared, lists.how, lists.plain, lists.step),
+        val=posterior_of(lists.val, prepared, replace(how, fold="val"), fitted, step),
+        evaluated=posterior_of(lists.evaluated, prepared, how, fitted, step),
+        uncalibrated=posterior_of(lists.evaluated, prepared, how, lists.uncalibrated, step),
     )
 
 
 def fitted_on(lists: ListScores, how: Scoring) -> Calibration:
     """The calibration of these lists, each molecule counting once."""
-    return fit_calibration(lists.scores, lists.counts, labels_of(lists, how), lists.molecule)
+    labels = labels_of(lists, how.identity)
+    return fit_calibration(lists.scores, lists.counts, labels, lists.molecule)
 
 
-def chosen_lists(
+def calibration_lists(
     run: Run,
     how: Scoring | None = None,
     *,
     data: StrPath | None = None,
     progress: Progress = silent,
-) -> ChosenLists:
+) -> CalibrationLists:
     """Scores to make probabilities of.
 
-    Of the checkpoints that the run has kept, the one under which the truth is most probable on
-    validation (at its best temperature, on average over spectra) is taken. Parameters and errors
-    are those of `calibrate`.
+    Of the run's checkpoints, the one under which the truth is most probable on validation (at its
+    best temperature, on average over spectra) is taken. Parameters and errors are those of
+    `calibrate`.
     """
     how = how or Scoring(candidates=run.measured_on)
     prepared = measurable(run, how, data)
     if not len(prepared.in_fold("val")):
         raise RunError(f"{prepared.folder}: has no val spectra to calibrate on")
-    steps = kept_steps(run, how)
-    found = [_on_validation(run, prepared, how, step, progress) for step in steps]
-    _, step, val = min(found, key=lambda each: each[0])
-    return ChosenLists(
+    best: tuple[float, int, ListScores] | None = None
+    for step in checkpoint_steps(run, how):
+        lists = scores_at(run, prepared, replace(how, fold="val"), step, progress)
+        labels = labels_of(lists, how.identity)
+        temperature = fit_temperature(lists.scores, lists.counts, labels, lists.molecule)
+        p = posterior(lists.scores, lists.counts, temperature)
+        p_truth = Ragged(lists.counts).sum(np.where(labels, p, 0))
+        loss = float(-np.log(np.maximum(p_truth, 1e-300)).mean())
+        if best is None or loss < best[0]:
+            best = loss, step, lists
+    assert best is not None  # a run that can be measured has a checkpoint
+    _, step, val = best
+    return CalibrationLists(
         val=val,
-        asked=scores_at(run, prepared, how, step, progress),
-        fit=_to_fit_on(run, prepared, how, step, val),
+        evaluated=scores_at(run, prepared, how, step, progress),
+        fit=_lists_to_fit(run, prepared, how, step, val),
         step=step,
         how=how,
-        plain=Calibration(run.made.temperature),
+        uncalibrated=Calibration(run.description.temperature),
     )
-
-
-def _on_validation(
-    run: Run, prepared: Prepared, how: Scoring, step: int, progress: Progress
-) -> tuple[float, int, ListScores]:
-    """Log-loss on validation at the best temperature, the step, and the scores."""
-    lists = scores_at(run, prepared, replace(how, fold="val"), step, progress)
-    labels = labels_of(lists, how)
-    temperature = fit_temperature(lists.scores, lists.counts, labels, lists.molecule)
-    p = posterior(lists.scores, lists.counts, temperature)
-    of_truth = Ragged(lists.counts).sum(np.where(labels, p, 0))
-    return float(-np.log(np.maximum(of_truth, 1e-300)).mean()), step, lists
 
 
 def scores_at(
     run: Run, prepared: Prepared, how: Scoring, step: int, progress: Progress = silent
 ) -> ListScores:
-    """Lists that have the truth in them, in an order that knows nothing of it."""
+    """Lists that have the truth in them, in an order that is independent of it."""
     lists = scored_lists(run, prepared, how, step, progress)
     return _usable(lists, prepared, how)
 
 
-def _to_fit_on(
+def _lists_to_fit(
     run: Run, prepared: Prepared, how: Scoring, step: int, val: ListScores
 ) -> ListScores:
-    """Validation, and what a fitted run has kept of train by what learned without it."""
+    """Validation, and the cross-fitted scores of train that a fitted run has saved."""
     folder = run.predictions(step, CROSSFITTED_TRAIN)
-    if run.made.fitted is None or how.similarity or not folder.is_dir():
+    if run.description.fitted is None or how.similarity or not folder.is_dir():
         return val
     saved = Predictions.open(folder, label_of(run, step, CROSSFITTED_TRAIN))
     saved.check_against(prepared, CROSSFITTED_TRAIN, folder)
     if not saved.has_lists(prepared, how.candidates):
         return val
-    own = saved.lists[how.candidates]
-    if not labels_of(own, how).any():
+    lists = saved.lists[how.candidates]
+    if not labels_of(lists, how.identity).any():
         return val
-    train = _usable(own, prepared, how)
+    train = _usable(lists, prepared, how)
     return ListScores(
         *(
-            np.concatenate([getattr(each, name) for each in (val, train)])
+            np.concatenate([getattr(val, name), getattr(train, name)])
             for name in ("queries", "molecule", "counts", "candidates", "identity", "scores")
         )
     )
@@ -253,7 +243,7 @@ def _to_fit_on(
 
 def _usable(lists: ListScores, prepared: Prepared, how: Scoring) -> ListScores:
     ragged = Ragged(lists.counts)
-    usable = ragged.any(labels_of(lists, how))
+    usable = ragged.any(labels_of(lists, how.identity))
     if not usable.any():
         raise RunError(
             f"{prepared.folder}: no {how.fold} spectrum has its molecule among its "
@@ -261,9 +251,9 @@ def _usable(lists: ListScores, prepared: Prepared, how: Scoring) -> ListScores:
         )
     # A list may have the truth first, and equal probabilities would then be decided for it.
     # What was added later stands anywhere among the others, and changes nothing in their order.
-    own, added = prepared.base_molecules, len(prepared.masses) - prepared.base_molecules
-    shuffled = np.random.default_rng(0).permutation(own) / own
-    shuffled = np.append(shuffled, np.random.default_rng(1).random(added))
+    base = prepared.base_molecules
+    shuffled = np.random.default_rng(0).permutation(base) / base
+    shuffled = np.append(shuffled, np.random.default_rng(1).random(len(prepared.masses) - base))
     order = np.lexsort((shuffled[lists.candidates], ragged.list_index))
     order = order[usable[ragged.list_index]]
     return ListScores(
@@ -276,37 +266,30 @@ def _usable(lists: ListScores, prepared: Prepared, how: Scoring) -> ListScores:
     )
 
 
-def labels_of(lists: ListScores, how: Scoring) -> npt.NDArray[np.bool_]:
-    """Candidates that are the truth, in the sense of ``how.identity``."""
-    found: npt.NDArray[np.bool_] = (np.asarray(lists.identity) & IDENTITY_BITS[how.identity]) > 0
-    return found
-
-
 def posterior_of(
     lists: ListScores, prepared: Prepared, how: Scoring, calibration: Calibration, step: int
 ) -> Posterior:
     """Probabilities that a calibration makes of scores."""
+    identity: npt.NDArray[np.generic]
+    if how.identity == "inchikey":
+        identity = np.asarray(prepared.inchikey14[lists.candidates])
+    else:
+        molecules, index = np.unique(lists.candidates, return_inverse=True)
+        rows = prepared.fingerprint_rows(molecules)
+        keys = row_keys(rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.shape[1])
+        identity = keys[index]
     return Posterior(
         queries=lists.queries,
         molecule=np.asarray(lists.molecule),
         counts=lists.counts,
         candidates=lists.candidates,
-        labels=labels_of(lists, how),
+        labels=labels_of(lists, how.identity),
         probabilities=calibration.posterior(lists.scores, lists.counts),
-        answer=_answers(lists, prepared, how),
+        identity=identity,
         calibration=calibration,
         step=step,
         how=how,
     )
-
-
-def _answers(lists: ListScores, prepared: Prepared, how: Scoring) -> npt.NDArray[np.generic]:
-    if how.identity == "inchikey":
-        return np.asarray(prepared.inchikey14[lists.candidates])
-    molecules, place = np.unique(lists.candidates, return_inverse=True)
-    rows = prepared.fingerprint_rows(molecules)
-    keys = row_keys(rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.shape[1])
-    return keys[place]
 
 
 COVERAGES = (0.8, 0.9, 0.95)
@@ -341,7 +324,7 @@ class SetResult:
 
     @property
     def falls_short(self) -> bool:
-        """Whether the promise is broken: all of the interval lies below it."""
+        """Whether all of the interval lies below the stated coverage."""
         return self.covered.high < self.stated
 
     @property
@@ -351,7 +334,7 @@ class SetResult:
 
     @property
     def by_chance(self) -> tuple[float, float]:
-        """What a fit on so many molecules may cover where the promise holds, in 19 of 20 fits."""
+        """Coverage of 19 of 20 fits on so many molecules, where the promise holds."""
         return coverage_range(self.fitted_on, self.stated)
 
     def to_dict(self) -> dict[str, Any]:
@@ -407,66 +390,66 @@ class Abstention:
         return {**found, "interval": interval, "falls_short": self.falls_short}
 
 
-def set_results(found: Calibrated, coverages: Sequence[float] = COVERAGES) -> list[SetResult]:
+def set_results(calibrated: Calibrated, coverages: Sequence[float] = COVERAGES) -> list[SetResult]:
     """Prediction sets fitted on validation, measured on the other fold."""
-    val, test = found.val.answers(), found.asked.answers()
-    p, counts, labels = test
+    val, (p, counts, labels) = calibrated.val.merged(), calibrated.evaluated.merged()
     lists = Ragged(counts)
-    fitted_on = len(np.unique(found.val.molecule))
     results = []
     for stated in coverages:
-        threshold = fit_set_threshold(*val, stated, groups=found.val.molecule)
+        threshold = fit_set_threshold(*val, stated, groups=calibrated.val.molecule)
         inside = prediction_sets(p, counts, threshold)
-        hit = lists.any(inside & labels)
+        covered = by_molecule(lists.any(inside & labels), calibrated.evaluated.molecule)
         sizes = lists.sum(inside.astype(np.int64))
         results.append(
             SetResult(
                 stated,
-                bootstrap(by_molecule(hit, found.asked.molecule)),
+                bootstrap(covered),
                 threshold,
                 float(sizes.mean()),
                 float(np.median(sizes)),
                 float(counts.mean()),
-                fitted_on,
+                fitted_on=len(np.unique(calibrated.val.molecule)),
             )
         )
     return results
 
 
-def calibration_errors(found: Calibrated) -> dict[str, float]:
-    """Expected calibration error of the first answer, before and after calibration."""
+def calibration_errors(calibrated: Calibrated) -> dict[str, float]:
+    """Expected calibration error of the most probable candidate, before and after calibration."""
     return {
-        "before": calibration_error(*found.uncalibrated.answers()),
-        "after": calibration_error(*found.asked.answers()),
+        "before": calibration_error(*calibrated.uncalibrated.merged()),
+        "after": calibration_error(*calibrated.evaluated.merged()),
     }
 
 
-def abstentions(found: Calibrated, wanted: Sequence[float] = ERROR_RATES) -> list[Abstention]:
+def abstentions(
+    calibrated: Calibrated, error_rates: Sequence[float] = ERROR_RATES
+) -> list[Abstention]:
     """Thresholds of confidence chosen on validation, measured on the other fold."""
-    sure, right = first_places(*found.val.answers())
-    test_sure, test_right = first_places(*found.asked.answers())
+    val_confidence, val_right = first_places(*calibrated.val.merged())
+    confidence, right = first_places(*calibrated.evaluated.merged())
     results = []
-    for rate in wanted:
-        threshold = abstention_threshold(sure, right, rate, found.val.molecule)
-        answered = test_sure >= threshold
+    for rate in error_rates:
+        threshold = abstention_threshold(val_confidence, val_right, rate, calibrated.val.molecule)
+        answered = confidence >= threshold
         if not answered.any():
             results.append(Abstention(rate, threshold, 0.0, float("nan")))
             continue
-        wrong = bootstrap(1 - test_right[answered], found.asked.molecule[answered])
+        wrong = bootstrap(1 - right[answered], calibrated.evaluated.molecule[answered])
         share = float(answered.mean())
         results.append(Abstention(rate, threshold, share, wrong.mean, wrong.low, wrong.high))
     return results
 
 
-def risk_area(found: Calibrated) -> float:
+def risk_area(calibrated: Calibrated) -> float:
     """Area under risk over coverage on the fold: the mean error over all shares answered."""
-    return risk_coverage(*first_places(*found.asked.answers())).area
+    return risk_coverage(*first_places(*calibrated.evaluated.merged())).area
 
 
 def by_molecule(
     values: npt.NDArray[np.generic], molecule: npt.NDArray[np.integer]
 ) -> npt.NDArray[np.float64]:
     """Means within molecules, one value for each molecule."""
-    _, place = np.unique(molecule, return_inverse=True)
-    sums = np.bincount(place, weights=values.astype(np.float64))
-    return np.asarray(sums / np.bincount(place), np.float64)
+    _, index = np.unique(molecule, return_inverse=True)
+    sums = np.bincount(index, weights=values.astype(np.float64))
+    return np.asarray(sums / np.bincount(index), np.float64)

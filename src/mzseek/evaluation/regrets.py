@@ -1,4 +1,4 @@
-"""What the wrong decision costs on the lists of a fold, and what the theorems say it may."""
+"""Regrets of decisions for another metric on the lists of a fold, and their bounds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -12,13 +12,13 @@ from mzseek.core.errors import RunError
 from mzseek.core.registry import check_name
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision.bounds import bounds_under
-from mzseek.decision.distributions import Distribution, expected_of_candidates
+from mzseek.decision.distributions import expected_of_candidates
 from mzseek.decision.utilities import BAND_SIMILARITIES
-from mzseek.evaluation.posterior_report import distributions, engine_for, in_parts, opened
+from mzseek.evaluation.posterior_report import distributions, map_lists
 from mzseek.evaluation.posteriors import Posterior, calibrate
 from mzseek.evaluation.scored import Scoring
 from mzseek.io import StrPath
-from mzseek.parallel import OpenedOnce, Progress, silent
+from mzseek.parallel import Progress, silent
 from mzseek.runs.run import Run
 
 Floats = npt.NDArray[np.float64]
@@ -86,16 +86,9 @@ def regrets_of(
 ) -> dict[str, FoldRegrets]:
     """Regrets and bounds of a run's calibrated posterior, on the fold asked for, by similarity.
 
-    Parameters
-    ----------
-    run, how, data, progress
-        As in `mzseek.evaluation.evaluate.evaluate`.
-
-    Returns
-    -------
-    dict of str to FoldRegrets
+    Parameters are those of `mzseek.evaluation.evaluate.evaluate`.
     """
-    posterior = calibrate(run, how, data=data, progress=progress).asked
+    posterior = calibrate(run, how, data=data, progress=progress).evaluated
     return fold_regrets(posterior, run.open_data(data), progress=progress)
 
 
@@ -107,66 +100,48 @@ def fold_regrets(
     processes: int | None = None,
     progress: Progress = silent,
 ) -> dict[str, FoldRegrets]:
-    """Regrets and bounds of every list of a posterior.
+    """Regrets and bounds of every list of a posterior, by similarity.
 
-    Parameters
-    ----------
-    posterior : Posterior
-        It stands for the distribution of the truth.
-    prepared : Prepared
-        The data that it is of.
-    similarities : sequence of str
-    processes : int, optional
-        By default as many as there are cores, where there are enough lists.
-    progress : callable of (stage, done, total)
-
-    Returns
-    -------
-    dict of str to FoldRegrets
-        By similarity.
+    The posterior stands for the distribution of the truth. ``processes`` are as many as there are
+    cores by default, where there are enough lists.
     """
     for name in similarities:
         check_name(BAND_SIMILARITIES, name, "similarity", RunError)
-    count, jobs = len(posterior.counts), list(in_parts(posterior))
-    work = OpenedOnce(
-        partial(_regrets_job, tuple(similarities)), opened, prepared.folder,
-        str(prepared.manifest["key"]),
+    values = map_lists(
+        partial(_list_regrets, tuple(similarities)), posterior, prepared, processes, progress,
+        "regrets",
     )  # fmt: skip
-    parts: list[Floats] = []
-    for part in engine_for(count, len(jobs), processes).results(work, jobs):
-        parts.append(part)
-        progress("regrets", sum(map(len, parts)), count)
-    joined = np.concatenate(parts)  # (lists, similarities, numbers)
-    return {name: _of_columns(joined[:, place]) for place, name in enumerate(similarities)}
+    results = {}
+    for s, name in enumerate(similarities):
+        columns: dict[str, Any] = {
+            field.name: values[:, s, column] for column, field in enumerate(fields(FoldRegrets))
+        }
+        results[name] = FoldRegrets(**columns | {"guaranteed": columns["guaranteed"] > 0})
+    return results
 
 
-def _regrets_job(similarities: tuple[str, ...], prepared: Prepared, part: Posterior) -> Floats:
-    return np.array(
-        [
-            [_regrets(name, known) for name in similarities]
-            for known in distributions(prepared, part)
-        ]
-    )
-
-
-def _regrets(similarity: str, known: Distribution) -> tuple[float, ...]:
-    """The numbers of one list, in the order of `FoldRegrets`."""
-    values, p = expected_of_candidates(similarity, known), known.probabilities
-    bounds = bounds_under(similarity, known)
-    return (
-        bounds.low,
-        bounds.high,
-        bounds.p_star,
-        float(values.max() - values[np.argmax(p)]),
-        bounds.hit_under_similarity,
-        bounds.p_star - bounds.p_similarity,
-        bounds.similarity_under_hit,
-        float(bounds.agreement),
-    )
-
-
-def _of_columns(found: Floats) -> FoldRegrets:
-    columns: dict[str, Any] = {
-        field.name: found[:, place] for place, field in enumerate(fields(FoldRegrets))
-    }
-    return FoldRegrets(**columns | {"guaranteed": columns["guaranteed"] > 0})
+def _list_regrets(
+    similarities: tuple[str, ...], prepared: Prepared, posterior: Posterior
+) -> Floats:
+    """The numbers of each list, shape (lists, similarities, fields of `FoldRegrets`)."""
+    rows = []
+    for distribution in distributions(prepared, posterior):
+        p = distribution.probabilities
+        row = []
+        for similarity in similarities:
+            values = expected_of_candidates(similarity, distribution)
+            bounds = bounds_under(similarity, distribution)
+            row.append(
+                (
+                    bounds.low,
+                    bounds.high,
+                    bounds.p_star,
+                    float(values.max() - values[np.argmax(p)]),
+                    bounds.hit_under_similarity,
+                    bounds.p_star - bounds.p_similarity,
+                    bounds.similarity_under_hit,
+                    float(bounds.agreement),
+                )
+            )
+        rows.append(row)
+    return np.array(rows)

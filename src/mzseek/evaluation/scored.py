@@ -2,7 +2,6 @@
 
 import contextlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from mzseek.datasets.layout import IDENTITY_BITS
 from mzseek.datasets.prepared import Prepared
 from mzseek.io import StrPath, sole_writer
 from mzseek.metrics import binarise, hit_rate_from_counts, rank_counts, tanimoto
-from mzseek.runs.checkpoints import kept_model
+from mzseek.runs.checkpoints import best_model
 from mzseek.runs.predictions import ListScores, Predictions, label_of, predict_fold, random_fold
 from mzseek.runs.run import Description, Run
 from mzseek.similarity.lists import LIST_SIMILARITIES, ranking_of
@@ -26,7 +25,7 @@ _ROWS = 1024
 
 
 def hit_metric(k: int, setting: str, similarity: str | None = None) -> str:
-    """What a hit rate is called in a run: by its lists, and by what ranks them if not the model.
+    """Name of a hit rate in a run: by its lists, and by what ranks them if not the model.
 
     Examples
     --------
@@ -48,12 +47,17 @@ def ranks_by(metric: str) -> str | None:
     return metric.partition("/")[2].partition("/")[2] or None
 
 
-def other_rankings(made: Description) -> tuple[str, ...]:
+def other_rankings(description: Description) -> tuple[str, ...]:
     """Similarities of its predicted fingerprint by which a run can rank, beside its own score."""
-    if not made.reports_fingerprint:
+    if not description.reports_fingerprint:
         return ()
     names = dict.fromkeys(ranking_of(name) for name in LIST_SIMILARITIES)
-    return tuple(name for name in names if name != made.scores_by)
+    return tuple(name for name in names if name != description.scores_by)
+
+
+def labels_of(lists: ListScores, identity: str) -> npt.NDArray[np.bool_]:
+    """Candidates that are the truth, in the sense of an identity."""
+    return np.asarray((np.asarray(lists.identity) & IDENTITY_BITS[identity]) > 0)
 
 
 def hit_rates(
@@ -63,20 +67,13 @@ def hit_rates(
 
     A spectrum in whose list nothing is the truth in the sense of ``identity`` is left out.
     """
-    labels = (np.asarray(lists.identity) & IDENTITY_BITS[identity]) > 0
-    ragged = Ragged(np.asarray(lists.counts))
-    usable = ragged.any(labels)
-    scores, counts, molecule = np.asarray(lists.scores), lists.counts, lists.molecule
-    if not usable.all():
-        inside = ragged.repeat_per_list(usable)
-        scores, labels = scores[inside], labels[inside]
-        counts, molecule = counts[usable], molecule[usable]
-    if not len(counts):
-        return {f"hit_rate@{k}": np.empty(0) for k in HITS}, np.asarray(molecule)
-    ranks = rank_counts(scores, counts, labels)
-    return {f"hit_rate@{k}": hit_rate_from_counts(ranks, k, ties) for k in HITS}, np.asarray(
-        molecule
-    )
+    labels = labels_of(lists, identity)
+    lists = lists.select(Ragged(np.asarray(lists.counts)).any(labels))
+    if not len(lists.counts):
+        return {f"hit_rate@{k}": np.empty(0) for k in HITS}, lists.molecule
+    ranks = rank_counts(lists.scores, lists.counts, labels_of(lists, identity))
+    rates = {f"hit_rate@{k}": hit_rate_from_counts(ranks, k, ties) for k in HITS}
+    return rates, lists.molecule
 
 
 def thresholded_tanimoto(
@@ -85,12 +82,12 @@ def thresholded_tanimoto(
     """Tanimoto similarity of each thresholded prediction with the truth, or None."""
     if predictions.fingerprints is None:
         return None
-    found = []
+    values = [np.empty(0)]
     for start in range(0, len(predictions.queries), _ROWS):
-        here = slice(start, start + _ROWS)
-        predicted = csr_array(binarise(predictions.fingerprints[here]))
-        found.append(tanimoto(predicted, prepared.fingerprint_rows(predictions.molecule[here])))
-    return np.concatenate(found) if found else np.empty(0)
+        rows = slice(start, start + _ROWS)
+        predicted = csr_array(binarise(predictions.fingerprints[rows]))
+        values.append(tanimoto(predicted, prepared.fingerprint_rows(predictions.molecule[rows])))
+    return np.concatenate(values)
 
 
 def validation_means(
@@ -101,15 +98,14 @@ def validation_means(
     Without ``fingerprint``, what is predicted is not to be read as one, and has no Tanimoto.
     """
     means: dict[str, float] = {}
-    for ranking, scored in ((None, predictions.lists), *predictions.rankings.items()):
+    for similarity, scored in ((None, predictions.lists), *predictions.rankings.items()):
         for setting, lists in scored.items():
-            rates, _ = hit_rates(lists)
-            for k in HITS:
-                if len(found := rates[f"hit_rate@{k}"]):
-                    means[hit_metric(k, setting, ranking)] = float(found.mean())
-    similarity = thresholded_tanimoto(predictions, prepared) if fingerprint else None
-    if similarity is not None and len(similarity):
-        means["tanimoto"] = float(similarity.mean())
+            rates, molecule = hit_rates(lists)
+            for k in HITS if len(molecule) else ():
+                means[hit_metric(k, setting, similarity)] = float(rates[f"hit_rate@{k}"].mean())
+    tanimotos = thresholded_tanimoto(predictions, prepared) if fingerprint else None
+    if tanimotos is not None and len(tanimotos):
+        means["tanimoto"] = float(tanimotos.mean())
     return means
 
 
@@ -136,7 +132,7 @@ class Scoring:
     identity: str = "fingerprint"
 
     def check(self) -> None:
-        """Refuse what is unknown, with what is known."""
+        """Raise a RunError for a name that is unknown."""
         check_name(FOLDS, self.fold, "fold", RunError)
         if self.similarity is not None:
             check_name(LIST_SIMILARITIES, self.similarity, "similarity", RunError)
@@ -144,74 +140,56 @@ class Scoring:
         check_name(IDENTITY_BITS, self.identity, "identity", RunError)
 
 
-def sees_spectrum(run: Run) -> bool:
-    """Whether a run's scores come from the spectrum; those of controls do not."""
-    return run.made.sees_spectrum
-
-
-def predicts_fingerprint(run: Run) -> bool:
-    """Whether a run's model predicts what can be read as the molecule's fingerprint."""
-    return run.made.reports_fingerprint
-
-
-def why_no_fingerprint(run: Run) -> str:
-    """The reason, for a run of which `predicts_fingerprint` is not true."""
-    if run.made.predicts_fingerprint:
+def why_no_fingerprint(run: Run) -> str | None:
+    """Why a run's model predicts nothing that can be read as a fingerprint; None where it does."""
+    description = run.description
+    if description.reports_fingerprint:
+        return None
+    if description.predicts_fingerprint:
         return (
-            f"the bits that {name_of(run)} predicts go into a network that scores candidates: "
+            f"the bits that {description.name} predicts go into a network that scores candidates: "
             "nothing makes them the bits of the molecule"
         )
-    return f"{name_of(run)} predicts none"
-
-
-def name_of(run: Run) -> str:
-    """What a message calls a run's model."""
-    return run.made.name
-
-
-def check_similarity(run: Run, how: Scoring) -> None:
-    """Refuse a similarity where there is no predicted fingerprint to compare."""
-    if how.similarity and not predicts_fingerprint(run):
-        raise RunError(
-            f"{run.folder}: --similarity needs a predicted fingerprint, and "
-            f"{why_no_fingerprint(run)}; leave it out to score by the model itself"
-        )
+    return f"{description.name} predicts none"
 
 
 def measurable(run: Run, how: Scoring, data: StrPath | None) -> Prepared:
-    """The data of a run that can be scored as asked; anything else is refused."""
+    """The data of a run that can be scored as asked; RunError or CacheError if it cannot."""
     how.check()
     if not run.best:
         raise RunError(f"{run.folder}: has no checkpoint yet; train it first, or --resume it")
     prepared = run.open_data(data)
-    prepared.candidates(how.candidates)  # says which there are, if not this
-    check_similarity(run, how)
+    prepared.candidates(how.candidates)  # the error lists the settings there are
+    if how.similarity and (reason := why_no_fingerprint(run)):
+        raise RunError(
+            f"{run.folder}: --similarity needs a predicted fingerprint, and {reason}; leave it out "
+            "to score by the model itself"
+        )
     return prepared
 
 
 def ranking(run: Run, how: Scoring) -> str | None:
     """The similarity that ranks; None where the model's own score does, which may be the same."""
     kind = ranking_of(how.similarity) if how.similarity else None
-    return None if kind == run.made.scores_by else kind
+    return None if kind == run.description.scores_by else kind
 
 
 def best_metric(run: Run, wanted: str) -> str:
     """The validation metric whose checkpoint a metric is read from: itself, or the next to it.
 
     A setting that was not validated has the checkpoint of another one: of that which the run is
-    measured on, if there is one. A run that has kept none for a ranking by a similarity has that of
-    the model's own.
+    measured on, if there is one. A run that has none for a ranking by a similarity has that of the
+    model's own.
     """
     best, kind = run.best, wanted.partition("/")[0]
     usual = f"{kind}/{run.measured_on}"
-    alike = [name for name in best if name.partition("/")[0] == kind]
-    alike.sort(key=lambda name: not f"{name}/".startswith(f"{usual}/"))
-    own = "/".join(wanted.split("/")[:2])
+    same_kind = [name for name in best if name.partition("/")[0] == kind]
+    same_kind.sort(key=lambda name: not f"{name}/".startswith(f"{usual}/"))
     for name in (
         wanted,
-        *(name for name in alike if ranks_by(name) == ranks_by(wanted)),
-        own,
-        *(name for name in alike if ranks_by(name) is None),
+        *(name for name in same_kind if ranks_by(name) == ranks_by(wanted)),
+        "/".join(wanted.split("/")[:2]),
+        *(name for name in same_kind if ranks_by(name) is None),
     ):
         if name in best:
             return name
@@ -223,11 +201,11 @@ def best_step(run: Run, wanted: str) -> int:
     return int(run.best[best_metric(run, wanted)]["step"])
 
 
-def kept_steps(run: Run, how: Scoring) -> list[int]:
-    """Steps of the checkpoints that were kept for a ranking, or for the model's own if for none."""
+def checkpoint_steps(run: Run, how: Scoring) -> list[int]:
+    """Steps of the checkpoints for a ranking, or for the model's own if there is none for it."""
     by_ranking: dict[str | None, set[int]] = {}
-    for name, facts in run.best.items():
-        by_ranking.setdefault(ranks_by(name), set()).add(int(facts["step"]))
+    for name, best in run.best.items():
+        by_ranking.setdefault(ranks_by(name), set()).add(int(best["step"]))
     return sorted(by_ranking.get(ranking(run, how)) or by_ranking[None])
 
 
@@ -257,55 +235,44 @@ def predictions_of(
             return saved
     if not len(prepared.in_fold(fold)):
         raise RunError(f"{prepared.folder}: has no {fold} spectra")
-    if run.made.fitted is not None and is_stale:
+    if run.description.fitted is not None and is_stale:
         raise RunError(
             f"{run.folder}: {setting} lists were drawn after it was fitted, so that it has "
             "predictions of others; run `mzseek fit` again"
         )
-    if run.made.fitted is not None:
+    if run.description.fitted is not None:
         raise RunError(
             f"{run.folder}: has no predictions of the {fold} fold; `mzseek fit` makes those of "
             "val and test, and only then"
         )
     if run.baseline is not None:
-        made = random_fold(prepared, fold, run.seed)
+        predictions = random_fold(prepared, fold, run.seed)
     else:
-        metric = next(name for name, facts in run.best.items() if facts["step"] == step)
-        made = predict_fold(
-            kept_model(run, metric, prepared), prepared, fold,
+        metric = next(name for name, best in run.best.items() if best["step"] == step)
+        predictions = predict_fold(
+            best_model(run, metric, prepared), prepared, fold,
             lambda done, total: progress("predicting", done, total),
             (similarity,) if similarity else (),
         )  # fmt: skip
-        made = made.ranked_by(similarity) if similarity else made
+        predictions = predictions.ranked_by(similarity) if similarity else predictions
     if run.finished:
-        _keep(made, folder, label, is_stale)
-    return made
-
-
-def _keep(made: Predictions, folder: Path, label: dict[str, Any], is_stale: bool) -> None:
-    """Save predictions for the next time, unless another is just doing so, or nobody can."""
-    with contextlib.ExitStack() as held:
-        try:
-            held.enter_context(sole_writer(folder, "saving predictions"))
-        except (BusyError, WriteError):  # it saves the same; or the run is on a disk to read from
-            return
-        if not folder.is_dir() or is_stale:
-            made.save(folder, label)
+        with contextlib.ExitStack() as held:
+            try:
+                held.enter_context(sole_writer(folder, "saving predictions"))
+            except (BusyError, WriteError):  # another saves the same, or the disk is read-only
+                return predictions
+            if not folder.is_dir() or is_stale:
+                predictions.save(folder, label)
+    return predictions
 
 
 def scored_lists(
     run: Run, prepared: Prepared, how: Scoring, step: int, progress: Any
 ) -> ListScores:
-    """Candidates with the scores asked for, of the checkpoint of a step.
-
-    Raises
-    ------
-    RunError
-        The saved predictions are of other lists.
-    """
-    said = predictions_of(
+    """Candidates with the scores asked for, of the checkpoint of a step."""
+    predictions = predictions_of(
         run, prepared, step, how.fold, progress, ranking(run, how), how.candidates
     )
-    if how.candidates not in said.lists:
+    if how.candidates not in predictions.lists:
         raise RunError(f"the saved predictions have no candidates {how.candidates!r}")
-    return said.lists[how.candidates]
+    return predictions.lists[how.candidates]

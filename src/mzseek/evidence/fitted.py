@@ -42,7 +42,7 @@ class Fitted:
             It is no run, was trained and not fitted, or is damaged.
         """
         run = run if isinstance(run, Run) else Run.open(run)
-        made = run.made.fitted
+        made = run.description.fitted
         if made is None:
             raise EvidenceError(
                 f"{run.folder}: was trained, not fitted; `mzseek fit` takes it as a channel, "

@@ -628,7 +628,7 @@ def fit(
             run = _written(partial, rankers[None], taught, prepared, options)
             predictor = Predictor(prepared, taught, groups, rankers, options.spectra, jobs)
             _predict(run, prepared, predictor, options, progress)
-            run.facts |= {
+            run.metadata |= {
                 "status": "finished", "steps": STEP,
                 "seconds": round(time.perf_counter() - started, 1),
             }  # fmt: skip
@@ -765,7 +765,7 @@ def _written(
     """The run folder, without predictions."""
     fitted = Fitted([each.channel for each in taught], [each.whole for each in taught], ranker)
     described = {"model": fitted.describe(), "options": asdict(options)}
-    run = Run.create(partial, Description.of_fitted(described), prepared)
+    run = Run.create(partial, Description.from_dict(described), prepared)
     save_states(run.folder / FOLDER, fitted.channels, fitted.learned)
     return run
 
@@ -786,7 +786,7 @@ def _predict(
         said.save(run.predictions(STEP, fold), label_of(run, STEP, fold))
         if fold == PREDICTED[0]:
             means = validation_means(said)
-            run.facts["best"] = {
+            run.metadata["best"] = {
                 name: {"step": STEP, "value": value} for name, value in means.items()
             }
             run.write_history([{"step": STEP, "epoch": 0.0, **means}])

@@ -17,7 +17,7 @@ from mzseek.evidence.channel import Channel, ChannelState, Features
 from mzseek.evidence.queries import Lists, TrainingSet
 from mzseek.models import ModelSpec
 from mzseek.parallel.engine import Progress, silent
-from mzseek.runs.checkpoints import kept_model, load_weights, model_for, network_of
+from mzseek.runs.checkpoints import best_model, load_weights, model_for, network_of
 from mzseek.runs.run import Run
 from mzseek.spectra import bin_spectra
 
@@ -63,7 +63,7 @@ class Network(Channel):
         prepared = run.open_data()
         model_for(run, prepared)  # there is one
         metric = self._metric(run)
-        kept_model(run, metric, prepared)  # refuses what is not the run's own
+        best_model(run, metric, prepared)  # refuses what is not the run's own
         arrays, spec, _ = load_weights(run.checkpoint(metric))
         trained_on = np.unique(prepared.molecule[prepared.in_fold("train")])
         options = prepared.manifest["options"]
@@ -72,7 +72,7 @@ class Network(Channel):
             "run": run.identity,
             "metric": metric,
             "fingerprint": options["fingerprint"],
-            "sees_spectrum": run.made.sees_spectrum,
+            "sees_spectrum": run.description.sees_spectrum,
             **{name: float(options[name]) for name in _BINNING},
         }
         return ChannelState(arrays, facts, np.unique(prepared.inchikey14[trained_on]))

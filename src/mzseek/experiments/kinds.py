@@ -212,7 +212,7 @@ def _value(one: Chosen, column: Column, asked: Asked) -> float:
     best = one.run.best[_name(one, asked)]
     if not column.metric.startswith(WHEN):
         return float(best["value"])
-    return float(best["step"]) / float(one.run.facts["steps"])
+    return float(best["step"]) / float(one.run.metadata["steps"])
 
 
 def _steps(one: Chosen) -> list[float]:

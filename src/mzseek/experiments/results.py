@@ -16,7 +16,7 @@ from mzseek.core.errors import ExperimentError
 from mzseek.core.registry import choose
 from mzseek.core.text import visible
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.posterior_report import beliefs_of
+from mzseek.evaluation.posterior_report import posterior_report
 from mzseek.evaluation.scored import Scoring
 from mzseek.experiments.experiment import Claim, Column, Experiment, Number, Row
 from mzseek.io import atomic_file
@@ -80,7 +80,7 @@ class Measured:
         how = Scoring(fold, candidates, similarity)
         if metric.startswith(DECODED):
             utility = metric.removeprefix(DECODED)
-            beliefs = beliefs_of(self._run, how)
+            beliefs = posterior_report(self._run, how)
             # One look at the posterior gives all utilities, and those of who has not seen it.
             values = {
                 f"{DECODED}{name}": beliefs.decoded.interval(name, name).mean

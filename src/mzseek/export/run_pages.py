@@ -17,8 +17,8 @@ from mzseek.core.text import distinct_labels
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import reliability
 from mzseek.evaluation.evaluate import Evaluation, evaluate
-from mzseek.evaluation.posterior_report import PosteriorReport, beliefs_of
-from mzseek.evaluation.scored import Scoring, sees_spectrum
+from mzseek.evaluation.posterior_report import PosteriorReport, posterior_report
+from mzseek.evaluation.scored import Scoring
 from mzseek.export.figures import (
     BLUE,
     INK,
@@ -71,7 +71,7 @@ class Shown:
     @property
     def control(self) -> bool:
         """It never sees the spectrum."""
-        return not sees_spectrum(self.run)
+        return not self.run.description.sees_spectrum
 
     def __post_init__(self) -> None:
         folder = self.run.folder.resolve()
@@ -415,10 +415,10 @@ def write_runs_page(
             "warnings": [
                 f"{label}: {warning}"
                 for label, each in runs.items()
-                for warning in each.run.facts["warnings"]
+                for warning in each.run.metadata["warnings"]
             ],
             "made": [_made(label, each.run) for label, each in runs.items()],
-            "key": shown[0].run.facts["data"]["key"][:12],
+            "key": shown[0].run.metadata["data"]["key"][:12],
         },
     )
 
@@ -461,26 +461,26 @@ def _belief(label: str, beliefs: PosteriorReport) -> dict[str, object]:
 def _made(label: str, run: Run) -> dict[str, object]:
     return {
         "name": label,
-        "loss": run.made.name,
+        "loss": run.description.name,
         "options": _options(run),
-        "model": run.made.model_name,
-        "steps": run.facts["steps"],
-        "seconds": run.facts["seconds"],
-        "lr": run.made.options.get("lr"),
+        "model": run.description.model_name,
+        "steps": run.metadata["steps"],
+        "seconds": run.metadata["seconds"],
+        "lr": run.description.options.get("lr"),
         "seed": run.seed,
     }
 
 
 def _options(run: Run) -> str:
     """Options of the loss, or how many features of channels have weights."""
-    if (fitted := run.made.fitted) is not None:
+    if (fitted := run.description.fitted) is not None:
         return f"{len(fitted.channels)} channels, fitted"
     return ", ".join(f"{name} {text}" for name, text in format_options(run.loss.options))
 
 
 def _reliability(runs: dict[str, Shown]) -> Markup | None:
     drawn = {
-        label: reliability(*each.beliefs.calibrated.asked.answers())
+        label: reliability(*each.beliefs.calibrated.evaluated.merged())
         for label, each in runs.items()
         if each.beliefs is not None and not each.control
     }
@@ -545,7 +545,7 @@ def look_at_runs(
         Shown(
             run,
             evaluate(run, how, data=data, progress=progress),
-            beliefs_of(run, how, data=data, progress=progress) if decode else None,
+            posterior_report(run, how, data=data, progress=progress) if decode else None,
         )
         for run in runs
     ]
@@ -640,7 +640,7 @@ def check_runs(runs: Sequence[Run]) -> None:
         met.add(run.folder.resolve())
         if not run.finished:
             raise RunError(f"{run.folder}: is not finished; `mzseek train --resume` ends it")
-        if run.facts["data"]["key"] != first.facts["data"]["key"]:
+        if run.metadata["data"]["key"] != first.metadata["data"]["key"]:
             raise RunError(
                 f"{run.folder}: was trained on other data than {first.folder}; report them apart"
             )
@@ -656,6 +656,6 @@ def _sign(folder: Path, shown: Sequence[Shown]) -> None:
     facts = {
         "version": __version__,
         "runs": {str(each.run.folder.resolve()): each.run.identity for each in shown},
-        "data": shown[0].run.facts["data"]["key"],
+        "data": shown[0].run.metadata["data"]["key"],
     }
     MANIFEST.write(folder, facts)

@@ -10,7 +10,7 @@ from mzseek.core.errors import require
 from mzseek.core.tables import Table, Tabular
 from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.evaluate import Evaluation, evaluate
-from mzseek.evaluation.posterior_report import PosteriorReport, beliefs_of
+from mzseek.evaluation.posterior_report import PosteriorReport, posterior_report
 from mzseek.evaluation.scored import Scoring
 from mzseek.io import StrPath
 from mzseek.parallel.engine import Progress, silent
@@ -99,7 +99,7 @@ class Run(folders.Run, Tabular):
         with told(watch) as progress:
             return evaluate(self, how, data=data, progress=progress)
 
-    def beliefs(
+    def posterior_report(
         self,
         fold: str = "test",
         candidates: str | None = None,
@@ -114,7 +114,9 @@ class Run(folders.Run, Tabular):
         """
         how = self._how(fold, candidates, None, "expected", identity, data)
         with told(watch) as progress:
-            return beliefs_of(self, how, data=data, progress=progress)
+            return posterior_report(self, how, data=data, progress=progress)
+
+    beliefs = posterior_report  # its former name
 
     def report(
         self,
@@ -159,7 +161,7 @@ class Run(folders.Run, Tabular):
                 "best": [facts["value"] for facts in best.values()],
                 "step": [facts["step"] for facts in best.values()],
             },
-            f"{self.folder}: {self.facts['status']}",
+            f"{self.folder}: {self.metadata['status']}",
             frozenset({"best"}),
         )
 

@@ -16,7 +16,7 @@ from mzseek.datasets.prepared import Prepared
 from mzseek.io import atomic_file
 from mzseek.io.manifest import check_fields, parse_object
 from mzseek.models import ModelSpec
-from mzseek.runs.run import Run, model_as_text, model_from_text
+from mzseek.runs.run import Run
 
 if TYPE_CHECKING:
     from mzseek.models.model import TorchNetwork
@@ -26,9 +26,9 @@ _KIND = "mzseek model weights"
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-def save_weights(arrays: Arrays, spec: ModelSpec, path: Path, facts: dict[str, Any]) -> str:
+def save_weights(arrays: Arrays, spec: ModelSpec, path: Path, metadata: dict[str, Any]) -> str:
     """Write a model's weights with its description in the same file; returns their digest."""
-    described = {"kind": _KIND, "model": model_as_text(spec), "facts": json.dumps(facts)}
+    described = {"kind": _KIND, "model": json.dumps(spec.to_dict()), "facts": json.dumps(metadata)}
     with atomic_file(path) as partial:
         save_file(arrays, partial, metadata=described)
     return digest(arrays)
@@ -45,34 +45,27 @@ def digest(arrays: Mapping[str, npt.NDArray[Any]]) -> str:
 
 
 def load_weights(path: Path) -> tuple[Arrays, ModelSpec, dict[str, Any]]:
-    """Weights from a model's file, with its description and the facts it was saved with.
+    """Weights from a model's file, with its description and the metadata it was saved with.
 
-    Whether the weights are those of such a model is seen when a network is made of them
-    (`mzseek.runs.checkpoints`).
-
-    Raises
-    ------
-    ModelError
-        The file is missing, no model file, or damaged.
+    Whether the weights are those of such a model is checked when a network is made of them
+    (`network_of`). ModelError if the file is missing, no model file, or damaged.
     """
-    arrays, metadata = read_arrays(path)
-    if metadata.get("kind") != _KIND:
+    arrays, header = read_arrays(path)
+    if header.get("kind") != _KIND:
         raise ModelError(f"{path}: is no mzseek model (safetensors without its description)")
     where = f"{path}: its description"
-    spec = model_from_text(metadata.get("model", ""), where)
-    facts = parse_object(metadata.get("facts", ""), where, ModelError)
-    check_fields(facts, {"step?": int}, where, ModelError)
-    return arrays, spec, facts
+    description = parse_object(header.get("model", ""), where, ModelError)
+    try:
+        spec = ModelSpec.from_dict(description)
+    except ModelError as error:
+        raise ModelError(f"{where} cannot be read ({error})") from error
+    metadata = parse_object(header.get("facts", ""), where, ModelError)
+    check_fields(metadata, {"step?": int}, where, ModelError)
+    return arrays, spec, metadata
 
 
 def read_arrays(path: Path) -> tuple[Arrays, dict[str, str]]:
-    """All arrays of a file, and what it says of itself.
-
-    Raises
-    ------
-    ModelError
-        It is missing, damaged or no such file.
-    """
+    """All arrays of a safetensors file, and its header; ModelError if it cannot be read."""
     if not path.is_file():
         raise ModelError(f"{path}: no such file")
     try:
@@ -84,15 +77,7 @@ def read_arrays(path: Path) -> tuple[Arrays, dict[str, str]]:
 
 
 def network_of(spec: ModelSpec, arrays: Arrays, path: Path) -> "TorchNetwork":
-    """Build a network from its description and its weights.
-
-    Parameters
-    ----------
-    spec : ModelSpec
-    arrays : dict of str to array
-        Weights by name.
-    path : Path
-        Where they are from, for messages.
+    """Build a network from its description and its weights; ``path`` is where they are from.
 
     Raises
     ------
@@ -120,19 +105,13 @@ def model_of_parts(
 
 
 def model_for(run: Run, prepared: Prepared) -> ModelSpec:
-    """The model of a run, in the sizes of the data.
-
-    Raises
-    ------
-    RunError
-        It is a baseline or was fitted: neither has one.
-    """
+    """The model of a run, in the sizes of the data; RunError for a baseline or a fitted run."""
     if run.encoder is None:
-        raise RunError(f"{run.folder}: {run.made.name} has no model")
+        raise RunError(f"{run.folder}: {run.description.name} has no model")
     return model_of_parts(run.encoder, run.scorer, prepared)
 
 
-def kept_model(run: Run, metric: str, prepared: Prepared) -> "TorchNetwork":
+def best_model(run: Run, metric: str, prepared: Prepared) -> "TorchNetwork":
     """The network of the step at which a metric was best.
 
     Raises
@@ -143,7 +122,7 @@ def kept_model(run: Run, metric: str, prepared: Prepared) -> "TorchNetwork":
         The file is damaged, is of another model or run, or the run is still being trained.
     """
     path = run.checkpoint(metric)
-    arrays, spec, facts = load_weights(path)
+    arrays, spec, metadata = load_weights(path)
     expected = model_for(run, prepared)
     if spec != expected:
         theirs, ours = spec.flat(), expected.flat()
@@ -152,14 +131,14 @@ def kept_model(run: Run, metric: str, prepared: Prepared) -> "TorchNetwork":
             f"{path}: is of another model ({name} {theirs.get(name)}, and {run.folder} has "
             f"{ours[name]})"
         )
-    step, kept = run.best[metric]["step"], run.facts["checkpoints"].get(metric)
-    if facts.get("step") != step:
-        fault = f"holds weights of step {facts.get('step')}, and {run.folder} kept step {step}"
-    elif kept != digest(arrays):
-        fault = f"holds other weights than {run.folder} has kept"
+    step, found = run.best[metric]["step"], metadata.get("step")
+    if found != step:
+        problem = f"holds weights of step {found}, and {run.folder} kept step {step}"
+    elif run.metadata["checkpoints"].get(metric) != digest(arrays):
+        problem = f"holds other weights than {run.folder} has kept"
     else:
         return network_of(spec, arrays, path)
     why = "it is another run's, or was changed"
     if not run.finished:
         why = f"the run is being trained at this moment, or {why}"
-    raise RunError(f"{path}: {fault}: {why}")
+    raise RunError(f"{path}: {problem}: {why}")

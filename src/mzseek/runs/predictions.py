@@ -1,4 +1,4 @@
-"""What a model says about a fold, kept on disk: every table reads these, not the model."""
+"""Predictions of a model for a fold, on disk: every table reads these, not the model."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _BATCH = 64
 KIND = "predictions"
-# In the place of a fold: some molecules of train, as what learned without them sees them.
+# In the place of a fold: some molecules of train, scored by what was fitted without them.
 CROSSFITTED_TRAIN = "train-crossfitted"
 _AGAIN = "remove that folder, and they are made again"
 _LABEL = {"run?": str, "step?": int, "fold?": str, "similarity?": str, "made_with?": str}
@@ -52,7 +52,7 @@ class ListScores:
         Beside each, the model's score, or a similarity of the predicted fingerprint with it;
         float64 where they are sums over spectra, which are not saved.
     parts : float32 array, shape (candidates, channels), or None
-        What each channel of a fitted run adds to the score, in nats.
+        Log-odds that each channel of a fitted run adds to the score.
     """
 
     queries: npt.NDArray[np.int64]
@@ -63,10 +63,25 @@ class ListScores:
     scores: npt.NDArray[np.floating]
     parts: npt.NDArray[np.float32] | None = None
 
+    def select(self, lists: npt.NDArray[np.bool_]) -> "ListScores":
+        """The lists that are marked."""
+        if lists.all():
+            return self
+        inside = np.repeat(lists, self.counts)
+        return ListScores(
+            queries=self.queries[lists],
+            molecule=self.molecule[lists],
+            counts=self.counts[lists],
+            candidates=self.candidates[inside],
+            identity=self.identity[inside],
+            scores=self.scores[inside],
+            parts=None if self.parts is None else self.parts[inside],
+        )
+
 
 @dataclass(frozen=True)
 class Predictions:
-    """A model's word on a fold.
+    """Predictions of a model for a fold.
 
     Attributes
     ----------
@@ -117,16 +132,7 @@ class Predictions:
     def open(cls, folder: StrPath, label: dict[str, Any] | None = None) -> "Predictions":
         """Open what `save` wrote, memory-mapped.
 
-        Parameters
-        ----------
-        folder : Path
-        label : dict, optional
-            What they must be of.
-
-        Raises
-        ------
-        RunError
-            A file is missing, cannot be read or has changed, or they are of something else.
+        RunError if a file is missing or has changed, or if they have another label.
         """
         folder = Path(folder)
         manifest = MANIFEST.read(folder)
@@ -150,13 +156,7 @@ class Predictions:
         )
 
     def check_against(self, prepared: Prepared, fold: str, where: Path) -> None:
-        """Make sure that they are of a fold of these data; of `CROSSFITTED_TRAIN`, some of it.
-
-        Raises
-        ------
-        RunError
-            Spectra, molecules or candidates are others.
-        """
+        """Raise a RunError unless they are of a fold of these data; `CROSSFITTED_TRAIN`: some."""
         if fold == CROSSFITTED_TRAIN:
             same = bool(np.isin(self.queries, prepared.in_fold("train")).all())
         else:
@@ -174,11 +174,7 @@ class Predictions:
             check_range(part.candidates, 0, len(prepared.masses), path, RunError, _AGAIN)
 
     def has_lists(self, prepared: Prepared, setting: str) -> bool:
-        """Whether they are of the lists that a folder has under a name now.
-
-        Lists that came with the data stay as they are. Others can be drawn after predictions were
-        made, and drawn anew.
-        """
+        """Whether their lists are those of the folder now: some can be drawn anew after."""
         part = self.lists.get(setting)
         if part is None or not prepared.drawn_by(setting):
             return part is not None
@@ -193,7 +189,7 @@ class Predictions:
 
 
 def label_of(run: Run, step: int, fold: str, similarity: str | None = None) -> dict[str, Any]:
-    """What saved predictions say that they are of; the similarity, if scores are one."""
+    """The label of saved predictions; with the similarity, if scores are one."""
     label = {"run": run.identity, "step": step, "fold": fold}
     return label | ({"similarity": similarity} if similarity else {})
 
@@ -207,56 +203,47 @@ def predict(
 ) -> Predictions:
     """Run a network over spectra and all candidate lists that the slices have.
 
-    Parameters
-    ----------
-    network : TorchNetwork
-    slices : Slices
-    queries : int64 array
-    progress : callable of (spectra done, spectra in all)
-    similarities : iterable of str
-        Also score the lists by these similarities of the predicted fingerprint.
-
-    Returns
-    -------
-    Predictions
+    With ``similarities``, also score the lists by these similarities of the predicted fingerprint.
     """
     kinds = tuple(similarities)
     usable = {name: np.isin(queries, slices.with_lists(queries, name)) for name in slices.stores}
-    kept: list[npt.NDArray[np.float16]] = []
-    scores: dict[str, list[npt.NDArray[np.float32]]] = {name: [] for name in usable}
-    others = {kind: {name: list(empty) for name, empty in scores.items()} for kind in kinds}
+    outputs: list[npt.NDArray[np.float16]] = []
+    # By what ranks (None: the model's own score) and by setting, batch after batch.
+    scores: dict[str | None, dict[str, list[npt.NDArray[np.float32]]]] = {
+        kind: {name: [np.empty(0, np.float32)] for name in usable} for kind in (None, *kinds)
+    }
     for start in range(0, len(queries), _BATCH):
-        here = queries[start : start + _BATCH]
+        batch = queries[start : start + _BATCH]
         read = network.read(
-            slices.bins(here).csr() if network.reads == "bins" else slices.peaks(here)
+            slices.bins(batch).csr() if network.reads == "bins" else slices.peaks(batch)
         )
-        kept.append(to_half(read))
+        outputs.append(to_half(read))
         for name, rows in usable.items():
             with_list = rows[start : start + _BATCH]
             if not with_list.any():
                 continue
-            lists = slices.lists(here[with_list], name)
-            asked = read[with_list], lists.rows.csr(), lists.counts
-            scores[name].append(network.scores(*asked))
-            for kind, found in list_similarities(*asked, kinds).items():
-                others[kind][name].append(found)
+            lists = slices.lists(batch[with_list], name)
+            arguments = read[with_list], lists.rows.csr(), lists.counts
+            scores[None][name].append(network.scores(*arguments))
+            for kind, values in list_similarities(*arguments, kinds).items():
+                scores[kind][name].append(values)
         progress(min(start + _BATCH, len(queries)), len(queries))
-
-    def beside(scores: dict[str, list[npt.NDArray[np.float32]]]) -> dict[str, ListScores]:
-        return {
-            name: list_scores(slices, name, queries[rows], _joined(scores[name]))
+    lists_by = {
+        kind: {
+            name: list_scores(slices, name, queries[rows], np.concatenate(scored[name]))
             for name, rows in usable.items()
         }
-
-    said = np.concatenate(kept) if kept else None
+        for kind, scored in scores.items()
+    }
+    output = np.concatenate(outputs) if outputs else None
     return Predictions(
         queries=queries,
         molecule=np.asarray(slices.prepared.molecule[queries]),
-        fingerprints=said if network.predicts_fingerprint else None,
-        embeddings=None if network.predicts_fingerprint else said,
-        lists=beside(scores),
+        fingerprints=output if network.predicts_fingerprint else None,
+        embeddings=None if network.predicts_fingerprint else output,
+        lists=lists_by[None],
         made_with=network.made_with,
-        rankings={kind: beside(found) for kind, found in others.items()},
+        rankings={kind: lists_by[kind] for kind in kinds},
     )
 
 
@@ -296,10 +283,6 @@ def to_half(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float16]:
     )
 
 
-def _joined(parts: list[npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
-    return np.concatenate(parts) if parts else np.empty(0, np.float32)
-
-
 def _load(path: Path, dtype: npt.DTypeLike, *shape: int | None) -> npt.NDArray[Any]:
     return load_array(path, dtype, shape or (None,), RunError, _AGAIN)
 
@@ -328,7 +311,7 @@ def predict_fold(
     progress: Any = lambda done, total: None,
     similarities: Iterable[str] = (),
 ) -> Predictions:
-    """A network's word on a fold, with candidates of every setting there is."""
+    """Predictions of a network for a fold, with candidates of every setting there is."""
     queries = prepared.in_fold(fold)
     slices = Slices(prepared, tuple(prepared.measured_settings), queries)
     return predict(network, slices, queries, progress, similarities)
@@ -339,10 +322,10 @@ def random_fold(prepared: Prepared, fold: str, seed: int) -> Predictions:
     queries = prepared.in_fold(fold)
     slices = Slices(prepared, tuple(prepared.measured_settings), queries)
     lists = {}
-    for place, setting in enumerate(sorted(slices.stores)):
+    for index, setting in enumerate(sorted(slices.stores)):
         usable = slices.with_lists(queries, setting)
         count = int(slices.stores[setting].counts(prepared.molecule[usable]).sum())
-        rng = np.random.default_rng([seed, place, len(queries)])
+        rng = np.random.default_rng([seed, index, len(queries)])
         scores = rng.random(count, dtype=np.float32)
         lists[setting] = list_scores(slices, setting, usable, scores)
     return Predictions(queries, np.asarray(prepared.molecule[queries]), None, lists)

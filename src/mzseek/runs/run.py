@@ -13,11 +13,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
-from mzseek.core.errors import InputError, ModelError, MzseekError, RunError
+from mzseek.core.errors import InputError, MzseekError, RunError
 from mzseek.core.registry import ComponentConfig, check_name, component_from
 from mzseek.datasets.prepared import Prepared
 from mzseek.io import StrPath, atomic_file
-from mzseek.io.manifest import RUN, Manifest, check_fields, parse_object
+from mzseek.io.manifest import RUN, Manifest, check_fields
 from mzseek.io.sources import MAX_ROW
 from mzseek.io.text_tables import find_column, split_row
 from mzseek.losses import LOSSES, loss_named
@@ -62,22 +62,22 @@ class FittedModel:
 
 @dataclass(frozen=True)
 class Description:
-    """What a run was asked to make.
+    """What a run is made of: loss, model and options.
 
     Attributes
     ----------
     loss, scorer : ComponentConfig or None
-        None for what was fitted.
+        None for a fitted run.
     encoder : ComponentConfig or None
-        None for a baseline, and for what was fitted.
+        None for a baseline, and for a fitted run.
     baseline : str or None
-        What scores without a model.
+        Name of what scores without a model.
     bins, bits : int or None
         Sizes of what the model reads; None where there is no encoder.
     options : dict of str to plain data
         Of training, or of fitting.
     fitted : FittedModel or None
-        The ranker and its channels, where no network was trained but these were fitted.
+        The ranker and its channels, of a fitted run.
     """
 
     loss: ComponentConfig | None
@@ -106,18 +106,13 @@ class Description:
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> "Description":
-        """From plain data.
-
-        Raises
-        ------
-        RunError
-            A field is missing, or of another type.
-        LossError, ModelError
-            A name or an option is unknown, or a value does not fit.
-        """
+        """From plain data; RunError, LossError or ModelError if a name or a value does not fit."""
         model = description.get("model")
         if isinstance(model, Mapping) and "ranker" in model:
-            return cls.of_fitted(description)
+            shape = {"model": dict, "options": _OPTIONS}
+            check_fields(description, shape, "its description", RunError)
+            fitted = FittedModel.from_dict(model)
+            return cls(None, None, None, None, None, None, description["options"], fitted)
         shape = {"model": dict, "loss": dict, "options": _OPTIONS}
         check_fields(description, shape, "its description", RunError)
         model, baseline = description["model"], None
@@ -137,17 +132,9 @@ class Description:
             options=description["options"],
         )
 
-    @classmethod
-    def of_fitted(cls, description: Mapping[str, Any]) -> "Description":
-        """Of a ranker over channels, from plain data."""
-        shape = {"model": dict, "options": _OPTIONS}
-        check_fields(description, shape, "its description", RunError)
-        fitted = FittedModel.from_dict(description["model"])
-        return cls(None, None, None, None, None, None, description["options"], fitted)
-
     @property
     def name(self) -> str:
-        """What it was made by: the baseline, the loss, or the channels."""
+        """Name of the baseline, of the loss, or of the channels."""
         if self.fitted is not None:
             return " + ".join(self.fitted.labels)
         return self.baseline or (self.loss.name if self.loss else "")
@@ -161,7 +148,7 @@ class Description:
 
     @property
     def temperature(self) -> float:
-        """What its scores are to be divided by to be log-probabilities, by its loss."""
+        """The temperature of its loss: scores divided by it are log-probabilities."""
         return float(getattr(self.loss.options, "temperature", 1.0)) if self.loss else 1.0
 
     @property
@@ -191,20 +178,6 @@ class Description:
         if self.scorer is None or not self.predicts_fingerprint:
             return None
         return scorer_named(self.scorer.name).similarity
-
-
-def model_from_text(text: str, where: str) -> ModelSpec:
-    """A model from the JSON that a file of weights carries; ``where`` names it in messages."""
-    description = parse_object(text, where, ModelError)
-    try:
-        return ModelSpec.from_dict(description)
-    except ModelError as error:
-        raise ModelError(f"{where} cannot be read ({error})") from error
-
-
-def model_as_text(spec: ModelSpec) -> str:
-    """What `model_from_text` reads."""
-    return json.dumps(spec.to_dict())
 
 
 KIND = "run folder"
@@ -238,25 +211,19 @@ _PACKAGES = ("torch", "numpy", "scipy", "rdkit", "safetensors")
 class Run:
     """A run folder and its ``run.json``."""
 
-    def __init__(self, folder: Path, facts: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, metadata: dict[str, Any]) -> None:
         self.folder = folder
-        self.facts = facts
+        self.metadata = metadata
 
     @classmethod
     def create(
         cls,
         folder: StrPath,
-        made: Description,
+        description: Description,
         prepared: Prepared,
         machine: dict[str, Any] | None = None,
     ) -> "Run":
-        """A new run folder, of what is to be made on these data; ``machine`` says where.
-
-        Raises
-        ------
-        RunError
-            Something is there already.
-        """
+        """Make a run folder; RunError if something is there already."""
         # What is hidden is a lock, or was left by one that was killed while it began.
         folder = Path(folder)
         used = folder.is_dir() and any(not p.name.startswith(".run.") for p in folder.iterdir())
@@ -271,14 +238,14 @@ class Run:
             {
                 "kind": KIND,
                 "format_version": FORMAT_VERSION,
-                **made.to_dict(),
+                **description.to_dict(),
                 "data": {
                     "folder": os.fspath(prepared.folder.resolve()),
                     "key": prepared.manifest["key"],
                     "fingerprint": prepared.manifest["options"]["fingerprint"],
                     "settings": prepared.settings,
-                    "measured_on": prepared.measured_on(made.options["candidates"]),
-                    "negatives": prepared.drawn_by(made.options["candidates"]),
+                    "measured_on": prepared.measured_on(description.options["candidates"]),
+                    "negatives": prepared.drawn_by(description.options["candidates"]),
                 },
                 "versions": _versions(),
                 "machine": {"platform": platform.platform(), **(machine or {})},
@@ -293,29 +260,23 @@ class Run:
 
     @classmethod
     def open(cls, folder: StrPath) -> Self:
-        """An existing run folder.
-
-        Raises
-        ------
-        RunError
-            It is none, or of another version.
-        """
+        """Open an existing run folder; RunError if it is none, damaged, or of another version."""
         folder = Path(folder)
-        facts, path = MANIFEST.read(folder), folder / MANIFEST.name
-        if facts["status"] not in STATUSES:
+        metadata, path = MANIFEST.read(folder), folder / MANIFEST.name
+        if (status := metadata["status"]) not in STATUSES:
             raise RunError(
-                f"{path}: status is {facts['status'][:40]!r}, expected one of {', '.join(STATUSES)}"
+                f"{path}: status is {status[:40]!r}, expected one of {', '.join(STATUSES)}"
             )
-        run = cls(folder, facts)
+        run = cls(folder, metadata)
         try:
-            run.made  # noqa: B018  what it says must be what there is
+            run.description  # noqa: B018  it must be readable
         except MzseekError as error:
             raise RunError(f"{path}: {' '.join(str(error).split())}") from error
         return run
 
     def save(self) -> None:
         """Write ``run.json``."""
-        MANIFEST.replace(self.folder, self.facts)
+        MANIFEST.replace(self.folder, self.metadata)
 
     @property
     def path(self) -> Path:
@@ -323,70 +284,60 @@ class Run:
         return self.folder / MANIFEST.name
 
     @cached_property
-    def made(self) -> Description:
-        """What it was asked to make, defaults filled in."""
-        return Description.from_dict(self.facts)
+    def description(self) -> Description:
+        """What it is made of, defaults filled in."""
+        return Description.from_dict(self.metadata)
 
     @property
     def loss(self) -> ComponentConfig:
-        """The loss that it was trained with.
-
-        Raises
-        ------
-        RunError
-            It was fitted, not trained.
-        """
-        return self._trained(self.made.loss)
+        """The loss that it was trained with; RunError for a fitted run."""
+        return self._trained(self.description.loss)
 
     @property
     def encoder(self) -> ComponentConfig | None:
-        """The encoder of its model; None for a baseline, and for what was fitted."""
-        return self.made.encoder
+        """The encoder of its model; None for a baseline, and for a fitted run."""
+        return self.description.encoder
 
     @property
     def scorer(self) -> ComponentConfig:
-        """The scorer of its model; a run that was fitted has none, and raises as `loss` does."""
-        return self._trained(self.made.scorer)
+        """The scorer of its model; RunError for a fitted run."""
+        return self._trained(self.description.scorer)
 
     def _trained(self, part: ComponentConfig | None) -> ComponentConfig:
         if part is None:
-            raise RunError(f"{self.folder}: was fitted ({self.made.name}), expected a trained run")
+            raise RunError(
+                f"{self.folder}: was fitted ({self.description.name}), expected a trained run"
+            )
         return part
 
     @property
     def baseline(self) -> str | None:
-        """What scores without a model, where there is none."""
-        return self.made.baseline
+        """Name of the baseline; None where there is a model."""
+        return self.description.baseline
 
     @property
     def candidates(self) -> str:
         """The retrieval setting that it was trained with."""
-        return str(self.made.options["candidates"])
+        return str(self.description.options["candidates"])
 
     @property
     def seed(self) -> int:
         """Of its weights, or of a baseline's scores."""
-        return int(self.made.options["seed"])
+        return int(self.description.options["seed"])
 
     @property
     def model(self) -> ModelSpec:
-        """The make-up of its model.
-
-        Raises
-        ------
-        RunError
-            It is a baseline or was fitted.
-        """
-        made = self.made
-        if made.encoder is None or made.scorer is None or made.bins is None or made.bits is None:
-            raise RunError(f"{self.folder}: {made.name} has no model")
-        return ModelSpec(made.encoder, made.scorer, made.bins, made.bits)
+        """The description of its model; RunError for a baseline or a fitted run."""
+        d = self.description
+        if d.encoder is None or d.scorer is None or d.bins is None or d.bits is None:
+            raise RunError(f"{self.folder}: {d.name} has no model")
+        return ModelSpec(d.encoder, d.scorer, d.bins, d.bits)
 
     @property
     def identity(self) -> str:
         """Key of what makes a run: its options and its data. Equal keys give equal weights."""
-        data = self.facts["data"]
-        made_by = [*(self.facts[name] for name in _MADE), data["key"]]
+        data = self.metadata["data"]
+        made_by = [*(self.metadata[name] for name in _MADE), data["key"]]
         if data["negatives"]:  # lists that were drawn, and can be drawn anew, after preparing
             made_by.append(data["negatives"])
         return hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()
@@ -394,25 +345,25 @@ class Run:
     @property
     def finished(self) -> bool:
         """Whether training has ended."""
-        return bool(self.facts["status"] == "finished")
+        return bool(self.metadata["status"] == "finished")
 
     @property
     def best(self) -> dict[str, dict[str, Any]]:
         """For each validation metric, the step and the value where it was best."""
-        return dict(self.facts["best"])
+        return dict(self.metadata["best"])
 
     def checkpoint(self, metric: str) -> Path:
         """Weights of the step at which a metric was best."""
         return self.folder / CHECKPOINTS / f"{metric.replace('/', '.')}.safetensors"
 
     def predictions(self, step: int, fold: str, similarity: str | None = None) -> Path:
-        """Folder of what the model of a step says about a fold, or how a similarity ranks it."""
+        """Folder of the predictions of a step for a fold, or of its ranking by a similarity."""
         name = f"{fold}.{similarity}" if similarity else fold
         return self.folder / PREDICTIONS / f"step-{step}" / name
 
     @property
     def state(self) -> Path:
-        """Folder of all that resuming needs."""
+        """Folder of the state to resume from."""
         return self.folder / "state"
 
     def write_history(self, rows: Sequence[dict[str, Any]]) -> None:
@@ -444,23 +395,19 @@ class Run:
     @property
     def measured_on(self) -> str:
         """The candidate lists that it is measured on, unless others are asked for."""
-        return str(self.facts["data"]["measured_on"])
+        return str(self.metadata["data"]["measured_on"])
 
     def open_data(self, folder: StrPath | None = None) -> Prepared:
-        """The prepared folder that it was trained on, found again, verified and compared.
+        """Open and verify the prepared folder that it was trained on.
 
-        Raises
-        ------
-        RunError
-            It has been made anew from other data or options.
-        CacheError
-            A file of it has changed since it was written.
+        RunError if it was made anew from other data or options, CacheError if a file has changed.
         """
-        prepared = Prepared.open(folder or self.facts["data"]["folder"], verify=True)
-        if prepared.manifest["key"] != self.facts["data"]["key"]:
+        key = self.metadata["data"]["key"]
+        prepared = Prepared.open(folder or self.metadata["data"]["folder"], verify=True)
+        if prepared.manifest["key"] != key:
             raise RunError(
                 f"{prepared.folder}: holds other data than {self.folder} was trained on "
-                f"(key {prepared.manifest['key'][:12]}, expected {self.facts['data']['key'][:12]})"
+                f"(key {prepared.manifest['key'][:12]}, expected {key[:12]})"
             )
         return prepared
 

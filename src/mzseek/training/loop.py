@@ -276,7 +276,7 @@ class Callbacks:
         self.stopped = False
         self._losses: list[float] = []
         # Seconds count from the begin of the run, less the time between its resumptions.
-        self._began = time.perf_counter() - float(run.facts.get("seconds", 0.0))
+        self._began = time.perf_counter() - float(run.metadata.get("seconds", 0.0))
 
     def restore(self, state: dict[str, Any]) -> None:
         """Resume from the metadata of a saved state; RunError if a field is missing or wrong."""
@@ -297,10 +297,10 @@ class Callbacks:
         step, options = learner.step, learner.options
         predictions = predict(
             TorchNetwork(learner.model, learner.device), self.maker.slices, self.queries,
-            similarities=other_rankings(self.run.made) if options.other_rankings else (),
+            similarities=other_rankings(self.run.description) if options.other_rankings else (),
         )  # fmt: skip
         means = validation_means(
-            predictions, self.maker.prepared, fingerprint=self.run.made.reports_fingerprint
+            predictions, self.maker.prepared, fingerprint=self.run.description.reports_fingerprint
         )
         loss = float(np.mean(self._losses)) if self._losses else float("nan")
         self._losses = []
@@ -321,7 +321,7 @@ class Callbacks:
             self.waited = 0 if watched in better else self.waited + 1
             self.stopped = self.waited >= options.patience
         seconds = round(time.perf_counter() - self._began, 1)
-        self.run.facts |= {"best": self.best, "steps": step, "seconds": seconds}
+        self.run.metadata |= {"best": self.best, "steps": step, "seconds": seconds}
         self.run.write_history(self.history)
         self.run.save()
         self.chart({"loss": loss, **means}, step)
@@ -360,7 +360,7 @@ class Callbacks:
                     os.link(written, partial)
                 except OSError:
                     shutil.copyfile(written, partial)
-        self.run.facts.setdefault("checkpoints", {}).update(dict.fromkeys(better, weights))
+        self.run.metadata.setdefault("checkpoints", {}).update(dict.fromkeys(better, weights))
 
     def _warn_of_collapse(self, learner: Learner, outputs: npt.NDArray[np.float16] | None) -> None:
         """Warn when it is met, unless it is so early that a good model may look the same."""
@@ -378,8 +378,8 @@ class Callbacks:
         warning = collapse_warning(outputs, options, step)
         if warning is None and is_last:
             warning = checkpoint_warning(self.best)
-        is_warned = bool(self.run.facts["warnings"])
-        self.run.facts["warnings"] = [warning] if warning else []
+        is_warned = bool(self.run.metadata["warnings"])
+        self.run.metadata["warnings"] = [warning] if warning else []
         self.run.save()
         if warning and (is_last or not is_warned):
             self.say(f"warning: {warning}")
@@ -438,7 +438,7 @@ def _offset(run: Run, prepared: Prepared, options: Options, progress: Progress) 
     if options.offset is None:
         return None
     offsets = prior_offsets(prepared, options.candidates, progress)
-    run.facts["offset"] = offsets.metadata
+    run.metadata["offset"] = offsets.metadata
     run.save()
     return lambda queries: offsets.of(prepared.molecule[queries])
 

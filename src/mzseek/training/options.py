@@ -172,7 +172,7 @@ class Options:
         """The options that a run was begun with; RunError where its folder holds others."""
         try:
             return cls._checked(
-                run.made.options, loss=run.loss, encoder=run.encoder, scorer=run.scorer,
+                run.description.options, loss=run.loss, encoder=run.encoder, scorer=run.scorer,
                 baseline=run.baseline,
             )  # fmt: skip
         except MzseekError as error:

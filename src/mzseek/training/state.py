@@ -17,7 +17,7 @@ from mzseek.io.manifest import check_fields
 from mzseek.models import Retriever
 from mzseek.models.model import as_arrays
 from mzseek.parallel.engine import Log
-from mzseek.runs.checkpoints import digest, kept_model, read_arrays
+from mzseek.runs.checkpoints import best_model, digest, read_arrays
 from mzseek.runs.run import Run
 from mzseek.training.optimizer import ClippedAdam
 from mzseek.training.options import Options
@@ -140,10 +140,10 @@ def first_stage(options: Options, prepared: Prepared) -> Path:
             )
     if not source.best:
         raise RunError(f"{source.folder}: has no checkpoint to start from")
-    if source.facts["data"]["key"] != prepared.manifest["key"]:
+    if source.metadata["data"]["key"] != prepared.manifest["key"]:
         raise RunError(f"{source.folder}: was trained on other data than {prepared.folder} holds")
     metric = "tanimoto" if "tanimoto" in source.best else next(iter(source.best))
-    kept_model(source, metric, prepared)  # refuses a checkpoint that is not the run's own
+    best_model(source, metric, prepared)  # refuses a checkpoint that is not the run's own
     return source.checkpoint(metric)
 
 

@@ -13,7 +13,7 @@ from mzseek.io.manifest import RUN
 from mzseek.models.layers import machine, threads_set
 from mzseek.parallel import Channel, Engine, LocalEngine
 from mzseek.parallel.engine import Log, Progress, keep_freed_memory, no_log, silent
-from mzseek.runs.checkpoints import kept_model
+from mzseek.runs.checkpoints import best_model
 from mzseek.runs.predictions import label_of, predict_fold, random_fold
 from mzseek.runs.run import Run
 from mzseek.training.checks import check_run
@@ -81,7 +81,7 @@ def train(
             else:
                 fit(run, prepared, tensorboard=tensorboard, progress=progress, say=say)
                 _predict(run, prepared, progress)
-            run.facts["status"] = "finished"
+            run.metadata["status"] = "finished"
             run.save()
             shutil.rmtree(run.state, ignore_errors=True)
             return run
@@ -101,9 +101,9 @@ def _reopen(out: Path, options: Options, prepared: Prepared) -> Run | None:
             f"{out}: was begun with {name} {then.get(name)}, not {now[name]}; resume it with the "
             "same options, or name another --out"
         )
-    if run.facts["data"]["key"] != prepared.manifest["key"]:
+    if run.metadata["data"]["key"] != prepared.manifest["key"]:
         raise RunError(f"{out}: was begun on other data than {prepared.folder} holds now")
-    if run.facts["data"]["negatives"] != prepared.drawn_by(options.candidates):
+    if run.metadata["data"]["negatives"] != prepared.drawn_by(options.candidates):
         raise RunError(
             f"{out}: was begun with other {options.candidates} lists than {prepared.folder} holds "
             "now: they were drawn anew; name another --out"
@@ -118,7 +118,7 @@ def _predict(run: Run, prepared: Prepared, progress: Progress) -> None:
     """
     best = {metric: facts for metric, facts in run.best.items() if ranks_by(metric) is None}
     for step, metric in {facts["step"]: metric for metric, facts in best.items()}.items():
-        model = kept_model(run, metric, prepared)
+        model = best_model(run, metric, prepared)
         for fold in PREDICTED_FOLDS:
             folder = run.predictions(step, fold)
             if folder.exists() or not len(prepared.in_fold(fold)):
@@ -144,7 +144,7 @@ def _score_at_random(run: Run, prepared: Prepared) -> None:
             means = validation_means(predictions, prepared)
             best = {name: {"step": 0, "value": value} for name, value in means.items()}
             run.write_history([{"step": 0, "epoch": 0.0, **means}])
-    run.facts |= {"best": best, "steps": 0, "seconds": 0.0}
+    run.metadata |= {"best": best, "steps": 0, "seconds": 0.0}
 
 
 Job = tuple[Path, Options, Path, str]  # prepared folder, options, run folder, name

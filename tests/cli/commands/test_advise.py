@@ -88,7 +88,7 @@ def test_the_commands_that_are_told_can_be_run_one_after_the_other(
         extra = [*QUICK, "--width", "16"] if words[0] == "train" else ["--jobs", "1"]
         status, _, err = mzseek(*given, *extra)
         assert (status, err) == (0, "")
-    assert Run.open("runs/iou").facts["data"]["fingerprint"] == "rdkit"
+    assert Run.open("runs/iou").metadata["data"]["fingerprint"] == "rdkit"
 
 
 def test_the_six_of_the_paper_are_compared_by_default(mzseek, small: Prepared) -> None:
@@ -118,7 +118,7 @@ def test_the_probability_can_be_a_run_s(mzseek, small: Prepared, trained, tmp_pa
     arguments = ("advise", small.folder, *TWO, "--run", tmp_path / "[b]run")
     _, text, _ = mzseek(*arguments, "--json")
     facts = json.loads(text)
-    sure, _ = first_places(*calibrate(trained("emb-cos"), Scoring("val")).val.answers())
+    sure, _ = first_places(*calibrate(trained("emb-cos"), Scoring("val")).val.merged())
     assert facts["p_star"] == pytest.approx(sure.mean())
     _, text, _ = mzseek(*arguments)
     assert f"probability {sure.mean():.2f} (measured on {tmp_path}/[b]run, val)" in text

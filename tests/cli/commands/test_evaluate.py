@@ -11,9 +11,9 @@ from mzseek.cli.commands.evaluate import show_beliefs
 from mzseek.core.text import distinct_labels
 from mzseek.decision import UTILITIES
 from mzseek.evaluation.evaluate import evaluate
-from mzseek.evaluation.information_gain import bits_of
-from mzseek.evaluation.pooled import by_number, calibrate_together, evaluate_together
-from mzseek.evaluation.posterior_report import beliefs_in, beliefs_of
+from mzseek.evaluation.information_gain import information_gain
+from mzseek.evaluation.pooled import by_spectrum_count, calibrate_pooled, evaluate_pooled
+from mzseek.evaluation.posterior_report import posterior_report, report_calibrated
 from mzseek.evaluation.posteriors import Abstention
 from mzseek.evaluation.scored import Scoring
 from mzseek.metrics import bootstrap
@@ -75,7 +75,10 @@ def test_options_reach_the_evaluation(flags: dict[str, str], mzseek, trained) ->
     _, text, _ = mzseek("evaluate", run.folder, *given, "--no-decode", "--json")
     assert json.loads(text.splitlines()[-1]) == evaluate(run, Scoring(**flags)).to_dict()
     _, text, _ = mzseek("evaluate", run.folder, *given, "--json")
-    wanted = evaluate(run, Scoring(**flags)).to_dict() | beliefs_of(run, Scoring(**flags)).to_dict()
+    wanted = (
+        evaluate(run, Scoring(**flags)).to_dict()
+        | posterior_report(run, Scoring(**flags)).to_dict()
+    )
     assert json.loads(text.splitlines()[-1]) == wanted
 
 
@@ -85,7 +88,7 @@ def test_the_gain_over_a_control_is_stated(mzseek, trained) -> None:
     facts = json.loads(text.splitlines()[-1])
     gains = evaluate(run).gain_over(evaluate(control))
     assert facts["gain"] == {name: [g.mean, g.low, g.high] for name, g in gains.items()}
-    assert facts["control"] == evaluate(control).to_dict() | beliefs_of(control).to_dict()
+    assert facts["control"] == evaluate(control).to_dict() | posterior_report(control).to_dict()
     status, text, _ = mzseek("evaluate", run.folder, "--control", control.folder)
     assert status == 0
     assert "gain over it" in text
@@ -127,7 +130,7 @@ def test_decoded_values_stand_beside_controls(mzseek, trained) -> None:
     run, control = trained("emb-cos"), trained("emb-cos", model="blind")
     status, text, err = mzseek("evaluate", run.folder, "--control", control.folder)
     assert (status, err) == (0, "")
-    found, blind = beliefs_of(run), beliefs_of(control)
+    found, blind = posterior_report(run), posterior_report(control)
     for utility, places in found.decoded.to_dict().items():
         for where, shown in (("candidates", "among candidates"), ("all", "any fingerprint")):
             values = [f"{100 * places[where][judged]:.1f}" for judged in UTILITIES]
@@ -152,7 +155,7 @@ def test_decoded_values_stand_beside_controls(mzseek, trained) -> None:
 
 
 def test_a_confidence_that_no_spectrum_has_is_said_so(trained, capsys) -> None:
-    found = beliefs_of(trained("emb-cos"))
+    found = posterior_report(trained("emb-cos"))
     show_beliefs(replace(found, abstentions=[Abstention(0.3, 0.95, 0.0, float("nan"))]))
     assert "At most 30 % wrong answers: answer from 95 % confidence, which none has" in (
         capsys.readouterr().out
@@ -224,7 +227,7 @@ def test_coverage_stands_beside_its_promise_and_what_it_rests_on(mzseek, trained
     _, text, _ = mzseek("evaluate", trained("emb-cos").folder)
     assert "Prediction sets, fitted on 8 val molecules." in text
     assert "for molecules exchangeable with those" in text
-    first, second, _ = beliefs_of(trained("emb-cos")).sets
+    first, second, _ = posterior_report(trained("emb-cos")).sets
     low, high = 100 * first.covered.low, 100 * first.covered.high
     assert f"they do in {100 * first.covered.mean:.1f} % ({low:.1f}…{high:.1f})" in text
     low, high = first.by_chance
@@ -235,7 +238,7 @@ def test_coverage_stands_beside_its_promise_and_what_it_rests_on(mzseek, trained
 
 
 def test_a_shortfall_is_said_in_words(trained, capsys) -> None:
-    found = beliefs_of(trained("emb-cos"))
+    found = posterior_report(trained("emb-cos"))
     [kept] = [each for each in found.sets if each.stated == 0.8]
     for misses, short in ((10, False), (60, True)):
         covered = bootstrap([0.0] * misses + [1.0] * (100 - misses))
@@ -369,14 +372,14 @@ def test_spectra_together_stand_below_spectra_alone(mzseek, trained) -> None:
     status, text, err = mzseek("evaluate", run.folder, *given)
     assert (status, err) == (0, "")
     alone, together = text.split("All spectra of a molecule together")
-    own, other = evaluate_together(run), evaluate_together(control)
+    own, other = evaluate_pooled(run), evaluate_pooled(control)
     row = next(line for line in together.splitlines() if line.startswith("HR@5")).split()
     means = [own.intervals()["hit_rate@5"].mean, other.intervals()["hit_rate@5"].mean]
     gain = own.gain_over(other)["hit_rate@5"].mean
     assert row[1:7:2] == [*(f"{100 * mean:.1f}" for mean in means), f"{100 * gain:+.1f}"]
-    found = calibrate_together(run)
+    found = calibrate_pooled(run)
     assert f"a dependence of {found.pooling.dependence:.2f}, fitted on val" in together
-    [few] = by_number(found)
+    [few] = by_spectrum_count(found)
     assert ["2–4", "8", f"{100 * few.confidence:.1f}", f"{100 * few.accuracy:.1f}"] in [
         line.split() for line in together.splitlines()
     ]
@@ -392,11 +395,11 @@ def test_spectra_together_in_json(mzseek, trained) -> None:
     _, text, _ = mzseek("evaluate", run.folder, *given)
     facts = json.loads(text.splitlines()[-1])
     together = facts.pop("together")
-    gains = evaluate_together(run).gain_over(evaluate_together(control))
+    gains = evaluate_pooled(run).gain_over(evaluate_pooled(control))
     assert together.pop("gain") == {name: [g.mean, g.low, g.high] for name, g in gains.items()}
-    found = calibrate_together(run)
-    numbers = [vars(each) for each in by_number(found)]
-    wanted = evaluate_together(run).to_dict() | beliefs_in(found, run).to_dict()
+    found = calibrate_pooled(run)
+    numbers = [vars(each) for each in by_spectrum_count(found)]
+    wanted = evaluate_pooled(run).to_dict() | report_calibrated(found, run).to_dict()
     assert together == wanted | {"by_number": numbers}
     assert facts["control"]["together"]["molecules"] == 8
     _, text, _ = mzseek("evaluate", run.folder, *given, "--no-decode")
@@ -412,11 +415,11 @@ def test_bits_are_said_and_in_json(prior: str, mzseek, trained) -> None:
     given = ["--bits-over", blind.folder if over else "uniform", "--no-decode"]
     _, text, _ = mzseek("evaluate", run.folder, *given, "--together", "molecule", "--json")
     facts = json.loads(text.splitlines()[-1])
-    assert facts["bits"] == bits_of(run, over).to_dict()
-    assert facts["together"]["bits"] == bits_of(run, over, together=True).to_dict()
+    assert facts["bits"] == information_gain(run, over).to_dict()
+    assert facts["together"]["bits"] == information_gain(run, over, pooled=True).to_dict()
     status, text, err = mzseek("evaluate", run.folder, *given)
     assert (status, err) == (0, "")
-    found = bits_of(run, over).intervals()
+    found = information_gain(run, over).intervals()
     assert f"a list holds {found['to_be_had'].mean:.2f} on average over spectra" in text
     if over:
         assert f"in its place {found['run'].mean:+.2f}" in text
@@ -438,19 +441,19 @@ def test_a_table_has_a_line_for_each_spectrum_or_molecule(mzseek, trained, small
     status, text, err = mzseek("evaluate", run.folder, "--no-decode", "--table", path)
     assert (status, err) == (0, "")
     assert "Table: " in text
-    found = bits_of(run)
+    found = information_gain(run)
     assert path.read_text() == found.to_tsv(small)
     mzseek(
         "evaluate", run.folder, "--no-decode", "--table", path, "--together", "molecule",
         "--bits-over", trained("emb-cos", model="blind").folder,
     )  # fmt: skip
     header, *rows = path.read_text().splitlines()
-    assert len(rows) == len(np.unique(found.told.molecule)) < len(found.told.molecule)
+    assert len(rows) == len(np.unique(found.truth.molecule)) < len(found.truth.molecule)
     assert header.split("\t")[-1] == "bits_given_prior"
 
 
 def test_the_worst_full_bin_is_said(trained, capsys) -> None:
-    found = beliefs_of(trained("emb-cos"))
+    found = posterior_report(trained("emb-cos"))
     show_beliefs(found)
     assert "No bin of confidence has 300 spectra" in capsys.readouterr().out
     filled = replace(found.curve, lists=found.curve.lists * 1000)
@@ -463,7 +466,7 @@ def test_the_worst_full_bin_is_said(trained, capsys) -> None:
 
 def test_the_mean_size_of_sets_is_said(mzseek, trained) -> None:
     _, text, _ = mzseek("evaluate", trained("emb-cos").folder)
-    first = beliefs_of(trained("emb-cos")).sets[0]
+    first = posterior_report(trained("emb-cos")).sets[0]
     assert f"sets have {first.mean_size:.0f} and lists {first.mean_list:.0f} candidates" in text
 
 

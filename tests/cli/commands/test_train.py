@@ -163,7 +163,7 @@ def test_an_offset_reaches_the_run(mzseek, small: Prepared, tmp_path: Path) -> N
     assert mzseek("train", small.folder, *flags)[0] == 0
     run = Run.open(out)
     assert Options.of_run(run).offset == "prior"
-    assert run.facts["offset"]["in_predictions"] is False
+    assert run.metadata["offset"]["in_predictions"] is False
 
 
 def test_any_option_of_a_part_can_be_set(mzseek, small: Prepared, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_cells_are_means_over_single_lists(row: str, smoked, smoke) -> None:
     judged = experiment.row(row).settings["judged_by"]
     [trial] = REGRET_KIND.asked(experiment, here)[row, "similarity_lost"].trials
     run = Run.open(run_folder(site, trial))
-    posterior, data = calibrate(run, Scoring("test", "mass")).asked, run.open_data()
+    posterior, data = calibrate(run, Scoring("test", "mass")).evaluated, run.open_data()
     found = []
     for end, count in zip(np.cumsum(posterior.counts), posterior.counts, strict=True):
         rows = data.fingerprint_rows(posterior.candidates[end - count : end])

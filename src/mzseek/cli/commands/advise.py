@@ -158,4 +158,4 @@ def _from_run(folder: Path, candidates: str, data: Path) -> float:
         calibrated = calibrate(
             Run.open(folder), Scoring("val", candidates), data=data, progress=progress
         ).val
-    return float(first_places(*calibrated.answers())[0].mean())
+    return float(first_places(*calibrated.merged())[0].mean())

@@ -152,7 +152,7 @@ def _train(prepared: "Prepared", out: Path, seed: int, epochs: int) -> dict[str,
             prepared, channels_from("analogs"), out / _LOOK_UP, FitOptions(), progress=progress
         )
     for name, run in runs.items():
-        say(f"{name}: {run.facts['seconds']:.0f} s")
+        say(f"{name}: {run.metadata['seconds']:.0f} s")
     return runs
 
 

@@ -134,8 +134,8 @@ def evaluate(
             raise RunError(f"{name} {other}: is the run itself; name another to compare with")
     if together is not None:
         check_name(TOGETHER, together, "together", RunError)
-    from mzseek.evaluation.information_gain import bits_of
-    from mzseek.evaluation.scored import Scoring, predicts_fingerprint
+    from mzseek.evaluation.information_gain import information_gain
+    from mzseek.evaluation.scored import Scoring
     from mzseek.io import atomic_file, sole_writer
     from mzseek.io.manifest import overlap
     from mzseek.runs.run import Run
@@ -158,12 +158,16 @@ def evaluate(
         single, pooled = _scores(opened, how, decode, together is not None, source)
         against: _Both | None = None
         if control_run:  # a run without a fingerprint is scored as it was trained
-            same = how if predicts_fingerprint(control_run) else replace(how, similarity=None)
+            same = (
+                how
+                if control_run.description.reports_fingerprint
+                else replace(how, similarity=None)
+            )
             against = _scores(control_run, same, decode, together is not None, source)
         if bits_over or table:
-            single = replace(single, bits=bits_of(opened, prior_run, how, **source))
+            single = replace(single, bits=information_gain(opened, prior_run, how, **source))
             if pooled:
-                bits = bits_of(opened, prior_run, how, together=True, **source)
+                bits = information_gain(opened, prior_run, how, pooled=True, **source)
                 pooled = replace(pooled, bits=bits)
         if table:
             rows = (pooled or single).bits.to_tsv(opened.open_data(data))
@@ -174,7 +178,7 @@ def evaluate(
     if as_json:
         print_json(_to_dict((single, pooled), against, distance))
         return
-    for warning in opened.facts["warnings"]:
+    for warning in opened.metadata["warnings"]:
         say(f"[yellow]warning:[/yellow] {plain(warning)}")
     folders = list(dict.fromkeys(path for path in (run, control, prior) if path))
     label = dict(zip(folders, distinct_labels(folders, taken=(_GAIN, _CHANCE)), strict=True))
@@ -196,19 +200,21 @@ def _scores(run: Any, how: Any, decode: bool, together: bool, source: dict[str, 
     """Score a run, and where asked for decode its posterior and pool spectra of a molecule."""
     from mzseek.evaluation.evaluate import evaluate
     from mzseek.evaluation.information_gain import contributions_of
-    from mzseek.evaluation.pooled import calibrate_together, evaluate_together
-    from mzseek.evaluation.posterior_report import beliefs_in, beliefs_of
+    from mzseek.evaluation.pooled import calibrate_pooled, evaluate_pooled
+    from mzseek.evaluation.posterior_report import posterior_report, report_calibrated
 
-    is_fitted = decode and run.made.fitted is not None
+    is_fitted = decode and run.description.fitted is not None
     single = _Scores(
         evaluate(run, how, **source),
-        beliefs_of(run, how, **source) if decode else None,
+        posterior_report(run, how, **source) if decode else None,
         channels=contributions_of(run, how, **source) if is_fitted else None,
     )
     if not together:
         return single, None
-    beliefs = beliefs_in(calibrate_together(run, how, **source), run, **source) if decode else None
-    return single, _Scores(evaluate_together(run, how, **source), beliefs)
+    beliefs = (
+        report_calibrated(calibrate_pooled(run, how, **source), run, **source) if decode else None
+    )
+    return single, _Scores(evaluate_pooled(run, how, **source), beliefs)
 
 
 def _write_leaderboard(run: Any, path: Path, mces: int, data: Path | None) -> None:
@@ -230,13 +236,13 @@ def _distance(run: Any, how: Any, molecules: int, data: Path | None) -> Any:
 
 
 def _to_dict(scores: _Both, against: _Both | None, distance: Any) -> dict[str, Any]:
-    from mzseek.evaluation.pooled import by_number
+    from mzseek.evaluation.pooled import by_spectrum_count
 
     def of_run(both: _Both) -> dict[str, Any]:
         single, pooled = both
         facts = single.to_dict()
         if pooled:
-            rows = by_number(pooled.beliefs.calibrated) if pooled.beliefs else []
+            rows = by_spectrum_count(pooled.beliefs.calibrated) if pooled.beliefs else []
             facts["together"] = pooled.to_dict() | {"by_number": [vars(row) for row in rows]}
         return facts
 
@@ -375,7 +381,7 @@ def show_beliefs(
             line += f"gain {_interval(gain, '+', 1, 100)}"
         say(line)
     errors, worst = beliefs.errors, beliefs.worst_bin
-    if beliefs.calibrated.asked.how.fold == "val":
+    if beliefs.calibrated.evaluated.how.fold == "val":
         say("[yellow]Fitted on this very fold, and the better for it:[/yellow]")
     say(
         f"\nProbabilities: expected calibration error {100 * errors['before']:.1f} points before "
@@ -475,7 +481,7 @@ def _show_channels(channels: Any) -> None:
 
 def _show_numbers(calibrated: Any) -> None:
     """Print how spectra were pooled, and how that fits molecules of one spectrum and of many."""
-    from mzseek.evaluation.pooled import by_number
+    from mzseek.evaluation.pooled import by_spectrum_count
 
     b = calibrated.pooling.dependence
     say(
@@ -485,7 +491,7 @@ def _show_numbers(calibrated: Any) -> None:
     table = new_table()
     for head in ("spectra", "molecules", "sure, %", "right, %"):
         table.add_column(head, justify="right")
-    for row in by_number(calibrated):
+    for row in by_spectrum_count(calibrated):
         spectra = str(row.least) if row.most == row.least else f"{row.least}–{row.most or ''}"
         sure, right = 100 * row.confidence, 100 * row.accuracy
         table.add_row(spectra, f"{row.lists:,}", f"{sure:.1f}", f"{right:.1f}")

@@ -78,7 +78,7 @@ def fit(
             say=lambda line: say(plain(line)),
         )  # fmt: skip
     if as_json:
-        print_json({"out": str(out), "best": run.best, "model": run.facts["model"]})
+        print_json({"out": str(out), "best": run.best, "model": run.metadata["model"]})
         return
     _show(run, prepared.measured_on(candidates))
     fold = () if len(prepared.in_fold("test")) else ("--fold", "val")
@@ -89,7 +89,7 @@ def _show(run: Any, setting: str) -> None:
     """Weights, and what they reach on validation."""
     from mzseek.evidence.ranker import Ranker
 
-    ranker = Ranker.from_dict(run.made.fitted.ranker)
+    ranker = Ranker.from_dict(run.description.fitted.ranker)
     weights = ranker.to_table()
     table = new_table(title=weights.title, title_justify="left")
     for name, values in weights.columns.items():

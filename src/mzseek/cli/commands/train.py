@@ -150,9 +150,9 @@ def train(
             tensorboard=tensorboard, progress=progress, say=lambda line: say(plain(line)),
         )  # fmt: skip
     if as_json:
-        print_json({"out": str(out), "best": run.best, "warnings": run.facts["warnings"]})
+        print_json({"out": str(out), "best": run.best, "warnings": run.metadata["warnings"]})
         return
-    steps, seconds = run.facts.get("steps", 0), run.facts.get("seconds", 0.0)
+    steps, seconds = run.metadata.get("steps", 0), run.metadata.get("seconds", 0.0)
     took = time.perf_counter() - started
     say(f"Trained {steps:,} steps in {seconds:,.0f} s ({took:,.0f} s in all).")
     _show_next(prepared, out, prepared.measured_on(chosen.candidates))

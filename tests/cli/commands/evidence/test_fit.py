@@ -18,7 +18,7 @@ def test_it_prints_weights_and_the_next_command(mzseek, small_set, tmp_path: Pat
     assert "The ranker is fitted on train and val." in said
     assert "positive mode has 33 molecules: too few for weights of its own" in said
     run = Run.open(out)
-    for channel, own in run.made.fitted.ranker["weights"]["positive"].items():
+    for channel, own in run.description.fitted.ranker["weights"]["positive"].items():
         for feature, weight in own.items():
             assert any(
                 line.split()[0] == channel and feature in line and line.endswith(f"{weight:.2f}")
@@ -43,7 +43,7 @@ def test_every_option_reaches_the_run(mzseek, small_set, tmp_path: Path) -> None
     facts = json.loads(said)
     assert facts["model"]["channels"][0]["options"] == {"top": 7, "likeness": "maccs", "doubt": 1.0}
     assert set(facts) == {"out", "best", "model"}
-    options = Run.open(tmp_path / "run").made.options
+    options = Run.open(tmp_path / "run").description.options
     wanted = {
         "candidates": "formula", "fit_on": ["val"], "identity": "inchikey", "groups": 3,
         "spectra": "swapped",

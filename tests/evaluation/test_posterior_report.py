@@ -1,3 +1,4 @@
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -9,14 +10,76 @@ from mzseek.core.errors import RunError
 from mzseek.datasets.prepare import PrepareOptions, prepare
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import UTILITIES, WITHIN, bayes_decision
-from mzseek.evaluation.posterior_report import DecodedFold, decode, list_distribution
-from mzseek.evaluation.posteriors import Posterior, calibrate
+from mzseek.evaluation.posterior_report import (
+    CONTROL_UTILITIES,
+    DecodedFold,
+    PosteriorReport,
+    decode,
+    list_distribution,
+    posterior_report,
+)
+from mzseek.evaluation.posteriors import (
+    Posterior,
+    abstentions,
+    calibrate,
+    calibration_errors,
+    risk_area,
+    set_results,
+)
 from mzseek.evaluation.scored import Scoring
 from mzseek.metrics import bit_accuracy, bootstrap, bootstrap_difference, cosine, tanimoto
 from mzseek.runs.run import Run
 from mzseek.similarity import f1
 
 from ..conftest import sign
+
+
+@pytest.mark.parametrize("loss", ["bce", "emb-cos"])
+def test_beliefs_are_made_of_their_parts(loss: str, trained, small: Prepared) -> None:
+    run = trained(loss)
+    stages = set()
+    got: PosteriorReport = posterior_report(
+        run, progress=lambda stage, done, total=None: stages.add(stage)
+    )
+    found = calibrate(run)
+    assert got.calibrated.evaluated.probabilities.tolist() == found.evaluated.probabilities.tolist()
+    assert got.decoded.to_dict() == decode(found.evaluated, small).to_dict()
+    even = decode(found.evaluated.uniform(), small, CONTROL_UTILITIES)
+    assert got.uniform.to_dict() == even.to_dict()
+    assert got.errors == calibration_errors(found)
+    assert got.sets == set_results(found)
+    assert repr(got.abstentions) == repr(abstentions(found))  # NaN equals nothing
+    assert got.risk_area == risk_area(found)
+    assert {"decoding", "decoding, uniform"} <= stages
+
+
+def test_plain_data_are_json(trained) -> None:
+    found = posterior_report(trained("emb-cos"))
+    facts = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert facts["decoded"] == found.decoded.to_dict()
+    assert set(facts["decoded"]) == set(UTILITIES)
+    assert set(facts["decoded"]["tanimoto"]) == set(WITHIN)
+    assert set(facts["decoded_uniform"]) == set(CONTROL_UTILITIES)
+    calibration = found.calibrated.evaluated.calibration
+    assert facts["calibration"]["temperature"] == calibration.temperature
+    assert facts["calibration"]["power"] == calibration.power
+    assert facts["calibration"]["floor"] == calibration.floor
+    assert facts["calibration"]["step"] == found.calibrated.evaluated.step
+    assert facts["calibration"]["error_after"] == found.errors["after"]
+    assert [each["stated"] for each in facts["prediction_sets"]] == [0.8, 0.9, 0.95]
+    # Eight molecules are too few to promise one wrong answer in ten.
+    assert facts["abstention"][-1] == {
+        "wanted": 0.1, "threshold": None, "answered": 0, "wrong": None, "interval": None,
+        "falls_short": False,
+    }  # fmt: skip
+    assert {each["fitted_on_molecules"] for each in facts["prediction_sets"]} == {8}
+    assert [each["everything_in"] for each in facts["prediction_sets"]] == [False, True, True]
+
+
+def test_the_way_of_scoring_reaches_the_beliefs(trained) -> None:
+    how = Scoring(fold="val", candidates="formula", identity="inchikey")
+    assert posterior_report(trained("emb-cos"), how).calibrated.evaluated.how == how
+
 
 BY_HAND = {"bits": bit_accuracy, "tanimoto": tanimoto, "cosine": cosine, "f1": f1}
 
@@ -38,7 +101,7 @@ def flattened(found: DecodedFold) -> dict[tuple[str, str, str], np.ndarray]:
 @pytest.mark.parametrize("identity", ["fingerprint", "inchikey"])
 @pytest.mark.parametrize("within", WITHIN)
 def test_values_are_those_of_bayes_decisions(identity, within, trained, small: Prepared) -> None:
-    found = calibrate(trained("emb-cos"), Scoring(identity=identity)).asked
+    found = calibrate(trained("emb-cos"), Scoring(identity=identity)).evaluated
     got = decode(found, small, within=(within,))
     for place, here in enumerate(slices(found)):
         rows = small.fingerprint_rows(found.candidates[here])
@@ -56,7 +119,7 @@ def test_values_are_those_of_bayes_decisions(identity, within, trained, small: P
 
 
 def test_every_utility_and_place_is_there(trained, small: Prepared) -> None:
-    found = calibrate(trained("emb-cos")).asked
+    found = calibrate(trained("emb-cos")).evaluated
     got = decode(found, small)
     assert set(flattened(got)) == {(u, w, j) for u in UTILITIES for w in WITHIN for j in UTILITIES}
     assert got.molecule.tolist() == found.molecule.tolist()
@@ -70,7 +133,7 @@ def test_every_utility_and_place_is_there(trained, small: Prepared) -> None:
 
 
 def test_two_processes_give_what_one_gives(trained, small: Prepared, monkeypatch) -> None:
-    found = calibrate(trained("emb-cos")).asked
+    found = calibrate(trained("emb-cos")).evaluated
     told = []
     one = decode(
         found, small, processes=1, progress=lambda stage, done, total: told.append((done, total))
@@ -83,7 +146,7 @@ def test_two_processes_give_what_one_gives(trained, small: Prepared, monkeypatch
 
 
 def test_a_folder_made_anew_is_read_anew(small_set, trained, small: Prepared, tmp_path) -> None:
-    found = calibrate(trained("emb-cos")).asked
+    found = calibrate(trained("emb-cos")).evaluated
     raw = small_set.folder.parent
     files = {setting: raw / f"candidates_{setting}.json" for setting in ("mass", "formula")}
     values = {}
@@ -96,7 +159,7 @@ def test_a_folder_made_anew_is_read_anew(small_set, trained, small: Prepared, tm
 
 
 def test_a_sure_posterior_is_right_by_every_metric(trained, small: Prepared) -> None:
-    found = calibrate(trained("emb-cos")).asked
+    found = calibrate(trained("emb-cos")).evaluated
     truth = found.labels / np.repeat(
         np.add.reduceat(found.labels.astype(float), np.cumsum(found.counts) - found.counts),
         found.counts,
@@ -119,7 +182,7 @@ def test_equal_scores_hit_as_often_as_chance(trained, small: Prepared, tmp_path:
             how = Scoring(
                 fold=fold, candidates=setting, identity="inchikey"
             )  # where no two are one
-            found = calibrate(run, how).asked
+            found = calibrate(run, how).evaluated
             assert found.probabilities == pytest.approx(found.uniform().probabilities)
             got = decode(found, small, ("hit",)).values["hit"]
             assert got["all"]["hit"].tolist() == got["candidates"]["hit"].tolist()
@@ -132,7 +195,7 @@ def test_equal_scores_hit_as_often_as_chance(trained, small: Prepared, tmp_path:
 
 
 def test_means_and_gains_are_over_molecules(trained, small: Prepared) -> None:
-    found = calibrate(trained("emb-cos")).asked
+    found = calibrate(trained("emb-cos")).evaluated
     own, even = decode(found, small), decode(found.uniform(), small)
     for within in WITHIN:
         values = own.values["tanimoto"][within]["cosine"]
@@ -148,14 +211,14 @@ def test_means_and_gains_are_over_molecules(trained, small: Prepared) -> None:
 
 
 def test_a_control_on_other_spectra_is_refused(trained, small: Prepared) -> None:
-    own = decode(calibrate(trained("emb-cos")).asked, small)
+    own = decode(calibrate(trained("emb-cos")).evaluated, small)
     other = decode(calibrate(trained("emb-cos")).val, small)
     with pytest.raises(RunError, match="the control was decoded on other spectra"):
         own.gain_over(other, "hit", "hit")
 
 
 def test_plain_data_are_means(trained, small: Prepared) -> None:
-    got = decode(calibrate(trained("emb-cos")).asked, small)
+    got = decode(calibrate(trained("emb-cos")).evaluated, small)
     facts = got.to_dict()
     for (utility, within, judged), values in flattened(got).items():
         assert type(facts[utility][within][judged]) is float

@@ -1,6 +1,6 @@
 """How calibrations and sums over spectra hold on molecules that they were not fitted on.
 
-usage: together.py RUN... [--candidates NAME] [--parts 5]
+usage: pooling.py RUN... [--candidates NAME] [--parts 5]
 
 Validation is cut into parts by molecule; each part is judged by what was fitted on the others.
 First single spectra, by a temperature alone and by all three numbers of a calibration. Then all
@@ -21,10 +21,9 @@ from mzseek.decision import (
     fit_temperature,
     reliability,
 )
-from mzseek.evaluation.information_gain import some_lists
-from mzseek.evaluation.pooled import groups_of, pooled_lists
-from mzseek.evaluation.posteriors import chosen_lists, labels_of
-from mzseek.evaluation.scored import Scoring
+from mzseek.evaluation.pooled import molecule_groups, pool_lists
+from mzseek.evaluation.posteriors import calibration_lists
+from mzseek.evaluation.scored import Scoring, labels_of
 from mzseek.runs.run import Run
 
 
@@ -38,7 +37,9 @@ def main():
         run = Run.open(folder)
         how = Scoring("val", options.candidates or run.measured_on)
         print(f"== {folder}, {how.candidates} candidates of val")
-        for name, judged in cross_fitted(chosen_lists(run, how).val, how, options.parts).items():
+        for name, judged in cross_fitted(
+            calibration_lists(run, how).val, how, options.parts
+        ).items():
             print(f"{name}: {told(judged)}")
 
 
@@ -50,23 +51,23 @@ def cross_fitted(lists, how, parts):
 
     def judge(name, calibration, judged):
         p = calibration.posterior(judged.scores, judged.counts)
-        row = (p, judged.counts, labels_of(judged, how), judged.molecule)
+        row = (p, judged.counts, labels_of(judged, how.identity), judged.molecule)
         found.setdefault(name, []).append(row)
 
     for number in range(parts):
         held = part[place] == number
-        fit, out = some_lists(lists, ~held), some_lists(lists, held)
-        given = fit.scores, fit.counts, labels_of(fit, how)
+        fit, out = lists.select(~held), lists.select(held)
+        given = fit.scores, fit.counts, labels_of(fit, how.identity)
         three = fit_calibration(*given, fit.molecule)
         judge("temperature alone", Calibration(fit_temperature(*given, fit.molecule)), out)
         judge("all three numbers", three, out)
-        fitted = fit_pooling(*given, groups_of(fit), three)
+        fitted = fit_pooling(*given, molecule_groups(fit), three)
         dependences.append(fitted.dependence)
         for name, pooling in (
             ("together, each in full", Pooling(0.0)), ("together, their mean", Pooling(1.0)),
             ("together, fitted", fitted),
         ):  # fmt: skip
-            judge(name, three, pooled_lists(out, pooling)[0])
+            judge(name, three, pool_lists(out, pooling)[0])
     print(f"dependence {min(dependences):.2f} to {max(dependences):.2f}")
     return {
         name: [np.concatenate(each) for each in zip(*rows, strict=True)]

@@ -10,11 +10,15 @@ import pytest
 from mzseek.core.errors import RunError
 from mzseek.core.ragged import Ragged
 from mzseek.datasets.prepared import Prepared
-from mzseek.evaluation.information_gain import bits_of, some_lists
-from mzseek.evaluation.pooled import calibrate_together
-from mzseek.evaluation.posteriors import calibrate, chosen_lists, fitted_on, labels_of
-from mzseek.evaluation.scored import Scoring
+from mzseek.decision import fit_temperature, posterior
+from mzseek.evaluation.information_gain import contributions_of, information_gain
+from mzseek.evaluation.pooled import calibrate_pooled
+from mzseek.evaluation.posteriors import calibrate, calibration_lists, fitted_on
+from mzseek.evaluation.scored import Scoring, labels_of
+from mzseek.evidence.fitting import fit
+from mzseek.evidence.registry import channels_from
 from mzseek.metrics import bootstrap
+from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
 
 from ..conftest import sign
@@ -42,21 +46,21 @@ def scored(trained, tmp_path: Path):
 @pytest.mark.parametrize("together", [False, True])
 def test_bits_over_uniform_are_those_of_calibrated_probabilities(together: bool, trained) -> None:
     run = trained("emb-cos")
-    found = bits_of(run, together=together)
-    posterior = (calibrate_together if together else calibrate)(run).asked
+    found = information_gain(run, pooled=together)
+    posterior = (calibrate_pooled if together else calibrate)(run).evaluated
     p = of_truth(posterior)
     even = of_truth(posterior.uniform())
-    assert found.told.run == pytest.approx(p)
+    assert found.truth.run == pytest.approx(p)
     assert found.to_be_had == pytest.approx(-np.log2(even))
     assert found.of_run == pytest.approx(np.log2(p / even))
-    assert found.told.queries.tolist() == posterior.queries.tolist()
+    assert found.truth.queries.tolist() == posterior.queries.tolist()
     assert found.intervals()["run"] == bootstrap(found.of_run, posterior.molecule, bounds=None)
     assert found.of_prior == pytest.approx(0)
 
 
 def test_bits_over_another_run_are_the_differences(trained) -> None:
     run, blind = trained("emb-cos"), trained("emb-cos", model="blind")
-    over, own, other = bits_of(run, blind), bits_of(run), bits_of(blind)
+    over, own, other = information_gain(run, blind), information_gain(run), information_gain(blind)
     assert over.of_prior == pytest.approx(other.of_run)
     assert over.of_run == pytest.approx(own.of_run - other.of_run)
     assert set(over.intervals()) == {"to_be_had", "run", "prior", "given_prior"}
@@ -64,24 +68,24 @@ def test_bits_over_another_run_are_the_differences(trained) -> None:
 
 
 def test_a_list_of_one_has_nothing_to_be_had(trained) -> None:
-    found = bits_of(trained("emb-cos"))
-    alone = found.told.candidates == 1
+    found = information_gain(trained("emb-cos"))
+    alone = found.truth.candidates == 1
     assert alone.any()
     assert found.to_be_had[alone].tolist() == [0] * alone.sum()
     assert found.of_run[alone] == pytest.approx(0)
 
 
 def test_a_perfect_run_tells_all_and_an_even_one_nothing(scored) -> None:
-    perfect = bits_of(scored("perfect", lambda truth, old: truth * 1.0))
+    perfect = information_gain(scored("perfect", lambda truth, old: truth * 1.0))
     assert perfect.of_run == pytest.approx(perfect.to_be_had, abs=1e-2)
-    even = bits_of(scored("even", lambda truth, old: old * 0))
+    even = information_gain(scored("even", lambda truth, old: old * 0))
     assert even.of_run == pytest.approx(0, abs=1e-12)
 
 
 def test_a_run_that_repeats_the_prior_adds_nothing_to_it(scored, trained) -> None:
     prior = trained("emb-cos")
     same = scored("same", lambda truth, old: 3 * old + 1)
-    found = bits_of(same, prior)
+    found = information_gain(same, prior)
     assert found.of_run == pytest.approx(0, abs=0.05)
     assert found.given_prior.mean() < 0.3  # eight molecules: weights are off by chance
 
@@ -89,28 +93,28 @@ def test_a_run_that_repeats_the_prior_adds_nothing_to_it(scored, trained) -> Non
 def test_validation_is_measured_by_fits_on_other_molecules(trained) -> None:
     run = trained("emb-cos")
     how = Scoring(fold="val")
-    found, lists = bits_of(run, how=how), chosen_lists(run, how).val
-    assert sorted(found.told.queries.tolist()) == lists.queries.tolist()
+    found, lists = information_gain(run, how=how), calibration_lists(run, how).val
+    assert sorted(found.truth.queries.tolist()) == lists.queries.tolist()
     # Whatever the parts are: no list was read by the fit that had its molecule.
     whole = of_truth(calibrate(run, how).val)
-    assert not np.allclose(found.told.run, whole)
+    assert not np.allclose(found.truth.run, whole)
     molecules = np.unique(lists.molecule)
     assert len(molecules) == 8
     for molecule in molecules:
         held = lists.molecule == molecule
-        own = some_lists(lists, held)
-        told = found.told.run[np.isin(found.told.queries, own.queries)]
+        own = lists.select(held)
+        told = found.truth.run[np.isin(found.truth.queries, own.queries)]
         with_it = fitted_on(lists, how).posterior(own.scores, own.counts)
-        labels = labels_of(own, how)
+        labels = labels_of(own, how.identity)
         assert told != pytest.approx(Ragged(own.counts).sum(np.where(labels, with_it, 0)))
 
 
 def test_what_a_molecule_of_validation_says_does_not_reach_its_own_fit(scored) -> None:
     how = Scoring(fold="val")
-    as_is = bits_of(scored("as-it-is", lambda truth, old: old), how=how)
-    first = as_is.told.molecule[0]
+    as_is = information_gain(scored("as-it-is", lambda truth, old: old), how=how)
+    first = as_is.truth.molecule[0]
     run = scored("other", lambda truth, old: old)
-    lists = chosen_lists(run, how).val
+    lists = calibration_lists(run, how).val
     rows = np.repeat(lists.molecule == first, lists.counts)
     for path in run.folder.glob("predictions/*/val/mass.scores.npy"):
         molecule = np.load(path.with_name("mass.molecule.npy"))
@@ -121,53 +125,99 @@ def test_what_a_molecule_of_validation_says_does_not_reach_its_own_fit(scored) -
         np.save(path, scores)
     sign(run.folder)
     assert rows.any()
-    changed = bits_of(run, how=how)
-    own = as_is.told.molecule == first
-    assert changed.told.run[own] != pytest.approx(as_is.told.run[own])
+    changed = information_gain(run, how=how)
+    own = as_is.truth.molecule == first
+    assert changed.truth.run[own] != pytest.approx(as_is.truth.run[own])
     # Those measured by the same fit are as they were; others were fitted with it, and are not.
-    same = np.isclose(changed.told.run, as_is.told.run, rtol=1e-12)
+    same = np.isclose(changed.truth.run, as_is.truth.run, rtol=1e-12)
     assert same[~own].any()
     assert not same[~own].all()
 
 
 def test_rows_say_what_was_asked_and_told(trained, small: Prepared) -> None:
     run, blind = trained("emb-cos"), trained("emb-cos", model="blind")
-    found = bits_of(run, blind)
+    found = information_gain(run, blind)
     rows = list(csv.DictReader(io.StringIO(found.to_tsv(small)), delimiter="\t"))
     assert list(rows[0]) == [
         "identifier", "molecule", "spectra", "candidates", "rank", "p_truth", "p_prior", "bits",
         "p_both", "bits_given_prior",
     ]  # fmt: skip
     assert [row["identifier"] for row in rows] == [
-        small.identifiers[int(q)] for q in found.told.queries
+        small.identifiers[int(q)] for q in found.truth.queries
     ]
-    for row, bits, p, rank in zip(rows, found.of_run, found.told.run, found.told.rank, strict=True):
+    for row, bits, p, rank in zip(
+        rows, found.of_run, found.truth.run, found.truth.rank, strict=True
+    ):
         assert float(row["bits"]) == pytest.approx(bits, abs=1e-4)
         assert float(row["p_truth"]) == pytest.approx(p, rel=1e-5)
         assert float(row["rank"]) == pytest.approx(rank, rel=1e-5)
-    alone = next(csv.DictReader(io.StringIO(bits_of(run).to_tsv(small)), delimiter="\t"))
+    alone = next(csv.DictReader(io.StringIO(information_gain(run).to_tsv(small)), delimiter="\t"))
     assert "p_both" not in alone
 
 
 def test_plain_data_are_json(trained) -> None:
     run, blind = trained("emb-cos"), trained("emb-cos", model="blind")
-    facts = json.loads(json.dumps(bits_of(run, blind, together=True).to_dict(), allow_nan=False))
+    facts = json.loads(
+        json.dumps(information_gain(run, blind, pooled=True).to_dict(), allow_nan=False)
+    )
     assert facts["over"] == str(blind.folder.resolve())
     assert facts["together"] == "molecule"
     assert set(facts["weights"]) == {"run", "prior"}
     for name in ("to_be_had", "run", "prior", "given_prior"):
         assert facts[name]["low"] <= facts[name]["mean"] <= facts[name]["high"]
-    assert bits_of(run).to_dict()["over"] == "uniform"
-    assert len(bits_of(run, blind).to_table().columns["bits"]) == 4
+    assert information_gain(run).to_dict()["over"] == "uniform"
+    assert len(information_gain(run, blind).to_table().columns["bits"]) == 4
 
 
 def test_folds_and_priors_that_will_not_do_are_refused(trained, scored) -> None:
     run = trained("emb-cos")
     with pytest.raises(RunError, match="molecules that the run was not trained on"):
-        bits_of(run, how=Scoring(fold="train"))
+        information_gain(run, how=Scoring(fold="train"))
     other = scored("other", lambda truth, old: old)
     for path in other.folder.glob("predictions/*/test/mass.candidates.npy"):
         np.save(path, np.roll(np.load(path), 1))
     sign(other.folder)
     with pytest.raises(RunError, match="was scored on other lists than"):
-        bits_of(run, other)
+        information_gain(run, other)
+
+
+HOW = Scoring("test", "mass")
+
+
+@pytest.fixture(scope="module")
+def run(small_set, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    out = tmp_path_factory.mktemp("fitted") / "run"
+    prepared = Prepared.open(small_set.folder)
+    return fit(prepared, channels_from("fragments,analogs"), out, jobs=1)
+
+
+def test_bits_of_all_channels_are_those_of_the_score(run: Run) -> None:
+    found = contributions_of(run, HOW)
+    val, lists = (Predictions.open(run.predictions(0, f)).lists["mass"] for f in ("val", "test"))
+    temperature = fit_temperature(val.scores, val.counts, val.identity & 1 > 0, val.molecule)
+    bits, start = [], 0
+    for count in lists.counts:
+        here = slice(start, start + count)
+        truth = lists.identity[here] & 1 > 0
+        if truth.any():
+            p = posterior(lists.scores[here], [count], temperature)
+            bits.append(np.log2(p[truth].sum()) - np.log2(truth.mean()))
+        start += count
+    assert np.allclose(found.all_of_it, bits, atol=1e-4)
+
+
+def test_two_channels_share_what_they_tell(run: Run) -> None:
+    found = contributions_of(run, HOW)
+    first, second = found.alone
+    assert np.allclose(found.added[first], found.all_of_it - found.alone[second])
+    assert np.allclose(found.added[second], found.all_of_it - found.alone[first])
+    table = found.to_table()
+    assert table.columns["channel"] == ["fragments", "analogs", "all"]
+    facts = found.to_dict()
+    assert facts["all"][0] == pytest.approx(found.all_of_it.mean())
+    assert set(facts["alone"]) == set(facts["added"]) == {"fragments", "analogs"}
+
+
+def test_a_trained_run_has_none(trained) -> None:
+    with pytest.raises(RunError, match=r"was trained \(bce\), and has no channels"):
+        contributions_of(trained("bce"), HOW)
