@@ -29,7 +29,7 @@ def test_it_scores_spectra_of_any_origin(fitted_run: Run) -> None:
 
 def test_what_it_describes_is_what_the_run_holds(fitted_run: Run) -> None:
     described = json.loads(json.dumps(Fitted.open(fitted_run).describe()))
-    assert described == fitted_run.facts["model"]
+    assert described == fitted_run.metadata["model"]
 
 
 def test_a_trained_run_is_refused(trained) -> None:
