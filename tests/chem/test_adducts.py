@@ -100,30 +100,23 @@ def test_impossible_adducts_are_refused_in_one_line(text: str) -> None:
 
 
 def test_unknown_adduct_lists_the_known_ones() -> None:
-    with pytest.raises(AdductError) as caught:
+    with pytest.raises(AdductError, match=r"\[M\+H\]\+.*\[M\+NH4\]\+.*\[2M\+H\]\+.*\[M\+FA-H\]-"):
         parse_adduct("[M+Zz]+")
-    for name in ("[M+H]+", "[M+NH4]+", "[M+FA-H]-", "[2M+H]+"):
-        assert name in str(caught.value)
 
 
-def test_a_molecule_cannot_lose_more_than_it_has() -> None:
-    with pytest.raises(AdductError, match="loses more"):
-        precursor_mz(10.0, "[M+H-H2O]+")
-
-
-@pytest.mark.parametrize("mass", [0.0, -1.0, math.nan, math.inf])
+@pytest.mark.parametrize("mass", [0.0, -1.0, math.nan, math.inf, "CCO"])
 def test_masses_must_be_positive_numbers(mass: float) -> None:
-    with pytest.raises(AdductError):
+    with pytest.raises(AdductError, match="is not a positive number"):
         precursor_mz(mass, "[M+H]+")
-    with pytest.raises(AdductError):
+    with pytest.raises(AdductError, match="is not a positive number"):
         neutral_mass(mass, "[M+H]+")
 
 
-def test_what_is_no_text_or_number() -> None:
+def test_an_ion_has_a_name_and_loses_no_more_than_there_is() -> None:
     with pytest.raises(AdductError, match="None is no adduct"):
         precursor_mz(100.0, None)  # type: ignore[arg-type]
-    with pytest.raises(AdductError, match="exact mass 'CCO' is not a positive number"):
-        precursor_mz("CCO", "[M+H]+")  # type: ignore[arg-type]
+    with pytest.raises(AdductError, match="loses more"):
+        precursor_mz(10.0, "[M+H-H2O]+")
 
 
 def test_an_endless_text_is_refused_and_not_kept() -> None:
@@ -136,17 +129,19 @@ def test_an_endless_text_is_refused_and_not_kept() -> None:
 
 
 @pytest.mark.parametrize("name", known_adducts())
-@pytest.mark.parametrize("mass", [151.0633, 487.2, 1203.5])
-def test_a_known_ion_is_found_again_from_its_mz(name: str, mass: float) -> None:
+def test_a_known_ion_is_found_again_from_its_mz(name: str) -> None:
     adduct = parse_adduct(name)
-    mz = adduct.precursor_mz(mass)
-    for charge, mode in ((None, None), (adduct.charge, None)):
-        names = [found.name for found in fitting_adducts(mz * (1 + 4e-6), mass, 5.0, charge, mode)]
-        assert name in names
-    mode = "positive" if adduct.charge > 0 else "negative"
-    assert [found.name for found in fitting_adducts(mz, mass, 5.0, adduct.charge, mode)] == [name]
-    other = "negative" if adduct.charge > 0 else "positive"
-    assert name not in [found.name for found in fitting_adducts(mz, mass, 5.0, None, other)]
+    mode, other = ("positive", "negative")[:: 1 if adduct.charge > 0 else -1]
+    for mass in (151.0633, 487.2, 1203.5):
+        mz = adduct.precursor_mz(mass)
+        for charge in (None, adduct.charge):
+            assert adduct in fitting_adducts(mz * (1 + 4e-6), mass, 5.0, charge)
+        assert fitting_adducts(mz, mass, 5.0, adduct.charge, mode) == [adduct]
+        assert adduct not in fitting_adducts(mz, mass, 5.0, None, other)
+    # Parts weigh what the adduct adds.
+    text = "".join(f"{number:+d}{part}" for number, part in adduct.parts)
+    sign = "+" if adduct.charge > 0 else "-"
+    assert parse_adduct(f"[{adduct.molecules}M{text}]{abs(adduct.charge)}{sign}") == adduct
 
 
 def test_ions_that_only_the_electron_tells_apart_are_two() -> None:
@@ -173,13 +168,3 @@ def test_one_ion_in_two_spellings_is_equal_to_the_last_digit(one: str, other: st
 def test_none_of_something_is_no_part_of_an_ion(text: str) -> None:
     with pytest.raises(AdductError, match=r"has 0 of|has the unknown part"):
         parse_adduct(text)
-
-
-@pytest.mark.parametrize("name", known_adducts())
-def test_parts_weigh_what_the_adduct_adds(name: str) -> None:
-    adduct = parse_adduct(name)
-    parts = adduct.parts
-    text = "".join(f"{number:+d}{part}" for number, part in parts)
-    sign = "+" if adduct.charge > 0 else "-"
-    again = parse_adduct(f"[{adduct.molecules}M{text}]{abs(adduct.charge)}{sign}")
-    assert again == adduct
