@@ -102,13 +102,13 @@ def test_values_count_too_since_small_ones_take_much_memory(
 @pytest.mark.parametrize(
     "pattern", ['"aaaaaaaa', '\\"', "[],", "[", "[1,", "[[[[[[1]]]]]],", '{"a":', "           "]
 )
-def test_ten_megabytes_of_anything_take_seconds(pattern: str) -> None:
+def test_megabytes_of_anything_take_seconds(pattern: str) -> None:
     data = b'[["' if pattern == '\\"' else b"[["  # all of it inside one member
-    data += pattern.encode() * (10_000_000 // len(pattern))
+    data += pattern.encode() * (3_000_000 // len(pattern))
     start = time.process_time()
     with pytest.raises(InputError, match="ends in the middle"):
         list(iter_members(io.BytesIO(data), "test"))
-    assert time.process_time() - start < 15
+    assert time.process_time() - start < 5
 
 
 def test_blanks_before_and_behind_are_not_kept() -> None:

@@ -182,10 +182,3 @@ def test_a_lock_does_not_live_on_in_processes_that_were_forked_off(tmp_path: Pat
             pass
     finally:
         os.kill(child, signal.SIGKILL)
-
-
-def test_it_is_taken_anew_after_the_block(tmp_path: Path) -> None:
-    for _ in range(3):
-        with sole_writer(tmp_path / "out", "trying"):
-            assert (tmp_path / ".out.lock").exists()
-        assert list(tmp_path.iterdir()) == []

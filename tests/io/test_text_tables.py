@@ -13,26 +13,31 @@ from mzseek.io import open_source, text_lines
 from mzseek.io.text_tables import (
     MAX_ROW,
     bounded_lines,
+    cell_text,
+    cell_texts,
     find_column,
     format_names,
     header_names,
+    list_cell,
     normalise_name,
     open_table,
     require_text,
     split_row,
     table_rows,
+    text_cell,
+    visible,
 )
 
 
 def rows_of(text: str, delimiter: str = ",", width: int = 2):
-    """Rows, and what was set aside."""
-    aside: list[tuple[int, str]] = []
+    """Rows, and skipped lines."""
+    skipped: list[tuple[int, str]] = []
 
-    def set_aside(number: int, reason: str) -> None:
-        aside.append((number, reason))
+    def skip(number: int, reason: str) -> None:
+        skipped.append((number, reason))
 
-    lines = bounded_lines(text_lines(io.BytesIO(text.encode())), set_aside)
-    return list(table_rows(lines, delimiter, width, set_aside)), aside
+    lines = bounded_lines(text_lines(io.BytesIO(text.encode())), skip)
+    return list(table_rows(lines, delimiter, width, skip)), skipped
 
 
 def by_csv(text: str, delimiter: str) -> list[str] | None:
@@ -56,33 +61,33 @@ def test_what_is_written_is_read(cells: list[str], lines: int) -> None:
     cells = ["" if not cell.strip() else cell.replace("\n", " \n.") for cell in cells]
     written = io.StringIO(newline="")
     csv.writer(written, quoting=csv.QUOTE_ALL).writerows([cells] * lines)
-    rows, aside = rows_of(written.getvalue(), ",", len(cells))
-    assert aside == []
+    rows, skipped = rows_of(written.getvalue(), ",", len(cells))
+    assert skipped == []
     assert [row for _, row in rows] == [cells] * lines
 
 
 def test_long_cells_are_read_without_touching_the_csv_modules_limit() -> None:
     long = "x" * 200_000
     before = csv.field_size_limit()
-    rows, aside = rows_of(f'a,{long}\n"b","{long}"\nc,d\n')
+    rows, skipped = rows_of(f'a,{long}\n"b","{long}"\nc,d\n')
     assert [len(cells[1]) for _, cells in rows] == [200_000, 200_000, 1]
-    assert aside == []
+    assert skipped == []
     assert csv.field_size_limit() == before
 
 
-def test_a_row_past_the_bound_is_set_aside_alone() -> None:
+def test_a_row_past_the_bound_is_skip_alone() -> None:
     for size in (MAX_ROW + 1, 9_000_000):  # the second comes in several pieces
-        rows, aside = rows_of(f"a,b\nc,{'x' * size}\nd,e\n")
+        rows, skipped = rows_of(f"a,b\nc,{'x' * size}\nd,e\n")
         assert [cells for _, cells in rows] == [["a", "b"], ["d", "e"]]
-        assert aside == [(2, "is longer than 1,000,000 characters")]
+        assert skipped == [(2, "is longer than 1,000,000 characters")]
 
 
 def test_quotes_that_are_never_closed_cost_one_row_each() -> None:
     text = "".join(f'"open {n},x\n' for n in range(300))
-    rows, aside = rows_of(text + "good,1\n")
+    rows, skipped = rows_of(text + "good,1\n")
     assert [cells for _, cells in rows][-1] == ["good", "1"]
-    assert {reason for _, reason in aside} == {"has a quotation mark that is not closed"}
-    assert len(rows) + len(aside) == 301
+    assert {reason for _, reason in skipped} == {"has a quotation mark that is not closed"}
+    assert len(rows) + len(skipped) == 301
 
 
 def test_a_name_that_two_columns_have_is_refused_with_their_places() -> None:
@@ -106,8 +111,8 @@ def test_a_header_of_too_many_columns_is_refused() -> None:
 def test_many_rows_of_quotation_marks_take_no_long_time(line: str) -> None:
     size = 20_000_000 // len(line) if len(line) > 100 else 30_000
     began = time.monotonic()
-    rows, aside = rows_of(f"{line}\n" * size)
-    assert len(rows) + len(aside) <= size
+    rows, skipped = rows_of(f"{line}\n" * size)
+    assert len(rows) + len(skipped) <= size
     assert time.monotonic() - began < 20
 
 
@@ -161,3 +166,46 @@ def test_names_for_messages() -> None:
     assert header_names('"never closed;b') == ['"never closed;b']
     assert format_names(["a\x1b"] * 14).endswith("'a\\x1b' and 2 more")
     assert normalise_name("Exact Mass (Da)") == "exactmassda"
+
+
+# Names as a database has them: white space is single blanks inside.
+NAMES = (
+    (st.text(max_size=20) | st.text("'=+-@;\\ ab", max_size=12))
+    .map(lambda text: " ".join(visible(text).split()))
+    .filter(bool)
+)
+
+
+@pytest.mark.parametrize("mark", ["=", "+", "-", "@", "＝", "＋", "－", "＠"])
+def test_no_cell_begins_as_a_formula_does(mark: str) -> None:
+    for text in (f"{mark}cmd|' /C calc'!A0", f"\t{mark}1", f"\r\n{mark}1", f" {mark}1"):
+        assert text_cell(text)[0] == "'"
+        assert cell_text(text_cell(text)) == text.strip()
+
+
+@pytest.mark.parametrize("text", ["2-propanol", "(-)-menthol", "'t Hooft", "a=b", "caffeine", ""])
+def test_other_text_stays_as_it_is(text: str) -> None:
+    assert text_cell(text) == text
+    assert cell_text(text) == text
+
+
+@given(text=st.text(max_size=40))
+def test_a_cell_is_one_line_and_holds_no_control_character(text: str) -> None:
+    cell = text_cell(text)
+    assert len(cell.splitlines()) <= 1
+    assert not any(ord(mark) < 32 or 127 <= ord(mark) < 160 for mark in cell)
+    assert "\t" not in cell
+    cell.encode("utf-8")
+
+
+@given(name=NAMES)
+def test_names_come_back(name: str) -> None:
+    assert cell_text(text_cell(name)) == name
+
+
+@given(names=st.lists(NAMES, max_size=3), delimiter=st.sampled_from(",\t"))
+def test_lists_come_back_from_a_file(names: list[str], delimiter: str) -> None:
+    written = io.StringIO(newline="")
+    csv.writer(written, delimiter=delimiter, lineterminator="\n").writerow([list_cell(names), "x"])
+    ((cell, _),) = csv.reader(io.StringIO(written.getvalue()), delimiter=delimiter)
+    assert cell_texts(cell) == names

@@ -1,16 +1,16 @@
+import errno
 import os
 import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from mzseek.core.errors import WriteError
 from mzseek.io import atomic_directory, atomic_file
-from mzseek.io.writing import publish, remove_leftovers
+from mzseek.io.writing import disk_error_reason, disk_errors, publish, remove_leftovers
 
 
 def test_folder_appears_only_when_done(tmp_path: Path) -> None:
@@ -76,15 +76,6 @@ def test_file_is_replaced_whole(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_time_does_not_matter_for_leftovers(tmp_path: Path) -> None:
-    leftover = tmp_path / ".made.partial-999999999-abc"
-    leftover.mkdir()
-    os.utime(leftover, (time.time(), time.time()))
-    with atomic_directory(tmp_path / "made"):
-        pass
-    assert not leftover.exists()
-
-
 def test_what_a_killed_process_had_moved_away_is_put_back(tmp_path: Path) -> None:
     # Killed between its two renames: the old folder has another name, the new one has none.
     old = tmp_path / ".made[1].partial-999999999-abc-old"
@@ -97,13 +88,6 @@ def test_what_a_killed_process_had_moved_away_is_put_back(tmp_path: Path) -> Non
         raise RuntimeError
     assert (target / "a").read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
-
-
-def test_leftovers_of_files_are_cleared_too(tmp_path: Path) -> None:
-    (tmp_path / ".f.txt.partial-999999999-f.txt").touch()
-    with atomic_file(tmp_path / "f.txt") as partial:
-        partial.write_text("x")
-    assert [p.name for p in tmp_path.iterdir()] == ["f.txt"]
 
 
 def test_a_folder_in_the_place_of_a_file_is_noticed_before_the_work(tmp_path: Path) -> None:
@@ -147,8 +131,10 @@ def test_suffixes_stay_and_long_names_fit(tmp_path: Path) -> None:
         partial.touch()
 
 
-def test_leftovers_of_processes_that_cannot_be_are_cleared(tmp_path: Path) -> None:
-    (tmp_path / f".out.partial-{10**30}-x").touch()
+@pytest.mark.parametrize("process", [999_999_999, 10**30])
+def test_leftovers_of_dead_processes_are_removed(tmp_path: Path, process: int) -> None:
+    (tmp_path / f".out.partial-{process}-x").touch()
+    (tmp_path / f".out.partial-{process}-y").mkdir()
     with atomic_file(tmp_path / "out") as partial:
         partial.touch()
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -253,3 +239,89 @@ def test_the_old_folder_is_put_back_whoever_has_the_number_of_its_process(tmp_pa
     (old / "a").write_text("old")
     remove_leftovers(tmp_path / "out")
     assert (tmp_path / "out" / "a").read_text() == "old"
+
+
+class SafetensorError(Exception):
+    """As the library has it: an error of its own, with the system's words in it."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space left"),
+        SafetensorError("Error while serializing: I/O error: No space left (os error 28)"),
+    ],
+)
+def test_a_full_disk_is_said_of_the_output_in_the_systems_words(error: Exception) -> None:
+    with pytest.raises(WriteError) as caught, disk_errors(Path("out")):
+        raise error
+    assert str(caught.value) == "out: cannot be written (No space left on device)"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FileNotFoundError(errno.ENOENT, "No such file"),
+        PermissionError(errno.EACCES, "Permission denied"),
+        OSError("without a number"),
+        ValueError("(os error 2)"),
+        KeyError("x"),
+    ],
+)
+def test_what_is_not_of_the_disk_stays_what_it_is(error: Exception) -> None:
+    assert disk_error_reason(error) is None
+    with pytest.raises(type(error)) as caught, disk_errors(Path("out")):
+        raise error
+    assert caught.value is error
+
+
+def test_a_part_with_a_hidden_name_is_told_as_the_whole() -> None:
+    inner = WriteError("/x/.out.partial-1/data.npy", "cannot be written (File too large)")
+    with pytest.raises(WriteError) as caught, disk_errors(Path("out")):
+        raise inner
+    assert str(caught.value) == "out: cannot be written (File too large)"
+
+
+REAL = """
+import sys, torch, numpy as np, pyarrow as pa, gzip
+from pathlib import Path
+from safetensors.torch import save_file
+from mzseek.core.errors import WriteError
+from mzseek.io import atomic_file
+from mzseek.io.arrays import save_array
+
+def safetensors(path):
+    save_file({"a": torch.zeros(400_000)}, path)
+def numpy(path):
+    save_array(path, np.zeros(400_000))
+def arrow(path):
+    table = pa.table({"a": np.zeros(400_000)})
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+def parquet(path):
+    import pyarrow.parquet as pq
+    pq.write_table(pa.table({"a": np.random.default_rng(0).random(400_000)}), path)
+def text(path):
+    path.write_text("x" * 2_000_000)
+def zipped(path):
+    with gzip.open(path, "wb") as file:
+        file.write(np.random.default_rng(0).bytes(2_000_000))
+
+for write in (safetensors, numpy, arrow, parquet, text, zipped):
+    try:
+        with atomic_file(Path(sys.argv[1]) / write.__name__) as partial:
+            write(partial)
+    except WriteError as error:
+        print(error)
+"""
+
+
+def test_every_library_that_writes_is_understood_on_a_full_disk(small_disk) -> None:
+    disk = small_disk(1_000)
+    done = subprocess.run([sys.executable, "-c", REAL, str(disk)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    names = ("safetensors", "numpy", "arrow", "parquet", "text", "zipped")
+    expected = [f"{disk / name}: cannot be written ({os.strerror(28)})" for name in names]
+    assert done.stdout.splitlines() == expected
+    assert list(disk.iterdir()) == []

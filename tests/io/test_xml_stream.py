@@ -120,9 +120,9 @@ def test_bounds_of_the_whole_file(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("unit", ["<a/>", "x", "<a>1</a>", '<a b="1"/>', "&lt;", "<!--x-->"])
-def test_ten_megabytes_of_anything_take_seconds(unit: str) -> None:
-    data = f"<r><scan>{unit * (10_000_000 // len(unit))}</scan></r>"
+def test_megabytes_of_anything_take_seconds(unit: str) -> None:
+    data = f"<r><scan>{unit * (3_000_000 // len(unit))}</scan></r>"
     start = time.process_time()
     (found,) = elements(data)
-    assert time.process_time() - start < 15
+    assert time.process_time() - start < 5
     assert found.name == "scan"
