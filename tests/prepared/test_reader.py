@@ -49,7 +49,7 @@ def test_fingerprints_of_earlier_bits_are_refused_and_made_anew(
     path = made.folder / "manifest.json"
     earlier = {name: each for name, each in made.manifest.items() if name != "versions"}
     path.write_text(json.dumps(earlier | said | {"key": "of an earlier version"}))
-    expected = "has map4 fingerprints of version 1, expected 2: .*; run `mzseek prepare` again"
+    expected = "has map4 fingerprints of version 1, expected 3: .*; run `mzseek prepare` again"
     with pytest.raises(CacheError, match=expected):
         Prepared.open(made.folder)
     lines: list[str] = []

@@ -28,7 +28,7 @@ PAPER_FINGERPRINTS = ("morgan2", "morgan4", "morgan6", "morgan8", "rdkit", "map4
 
 # How often the bits of a kind have changed, from 1. The second MAP4 is the published one; the
 # second Morgan fingerprints of large radii do not depend on the order of atoms.
-_VERSIONS = {"map4": 2, "morgan6": 2, "morgan8": 2}
+_VERSIONS = {"map4": 3, "morgan6": 2, "morgan8": 2}
 
 
 def fingerprint_kind(name: str) -> "Fingerprint":
@@ -42,7 +42,7 @@ def manifest_version(name: str) -> dict[str, int]:
     Examples
     --------
     >>> manifest_version("map4"), manifest_version("morgan2")
-    ({'map4 fingerprints': 2}, {})
+    ({'map4 fingerprints': 3}, {})
     """
     # Not the name alone, which may be that of a library: rdkit is.
     return {f"{name} fingerprints": _VERSIONS[name]} if name in _VERSIONS else {}
@@ -60,7 +60,7 @@ def check_version(
     >>> check_version("map4", {"versions": {"rdkit": "2025.3"}}, Path("old"), ValueError, "again!")
     Traceback (most recent call last):
     ...
-    ValueError: old: has map4 fingerprints of version 1, expected 2: other bits are set; again!
+    ValueError: old: has map4 fingerprints of version 1, expected 3: other bits are set; again!
     """
     versions = manifest.get("versions")
     version = versions.get(f"{name} fingerprints", 1) if isinstance(versions, dict) else 1
