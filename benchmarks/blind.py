@@ -24,8 +24,8 @@ from mzseek.chem import fingerprints
 from mzseek.chem.molecules import descriptors
 from mzseek.core.ragged import gather_indices
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence.decoys import BlindLists, best_strength
-from mzseek.evidence.prior import blind_rows
+from mzseek.evidence.decoys import DecoyLists, tune_penalty
+from mzseek.evidence.prior import prior_features
 from mzseek.metrics import hit_rate
 from mzseek.parallel.processes import in_batches
 
@@ -44,11 +44,11 @@ def features(prepared, used, kind, jobs):
     smiles = [prepared.smiles[int(n)] for n in used]
     table = np.concatenate([rows for _, rows in in_batches(descriptors, smiles, 1000, jobs)])
     if kind == prepared.manifest["options"]["fingerprint"]:
-        return blind_rows(prepared.fingerprint_rows(used), table)
+        return prior_features(prepared.fingerprint_rows(used), table)
     from scipy.sparse import vstack
 
     made = partial(fingerprints, kind=kind, threads=1)
-    return blind_rows(vstack([r for _, r in in_batches(made, smiles, 1000, jobs)]), table)
+    return prior_features(vstack([r for _, r in in_batches(made, smiles, 1000, jobs)]), table)
 
 
 def measured(scores, lists, spectra):
@@ -112,11 +112,11 @@ def main():
         members, counts, labels = lists_of(prepared, name, np.concatenate([*folds.values()]))
         used, inverse = np.unique(members, return_inverse=True)
         rows = features(prepared, used, kind, options.jobs)
-        whole = BlindLists(rows, inverse, counts, labels)
+        whole = DecoyLists(rows, inverse, counts, labels)
         ends = np.cumsum([len(each) for each in folds.values()])
         train, val, test = (whole.only(part) for part in np.split(np.arange(len(whole)), ends[:-1]))
         start = time.perf_counter()
-        blind = best_strength(train, val)
+        blind = tune_penalty(train, val)
         took = time.perf_counter() - start
         spectra = np.bincount(prepared.molecule[prepared.in_fold("test")])[folds["test"]]
         report[name] = {

@@ -20,14 +20,14 @@ import numpy.typing as npt
 
 from mzseek.datasets.layout import IDENTITY_BITS
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence.channel import read_once
-from mzseek.evidence.fitting import LEARNED_ON, FitOptions, Fitted, score_of
+from mzseek.evidence.channel import precompute
+from mzseek.evidence.fitting import FITTED_ON, FitOptions, queries_of
+from mzseek.evidence.model import EvidenceModel
 from mzseek.evidence.queries import (
-    few_of_each,
-    lessons_from,
-    lists_from,
-    questions_from,
-    with_lists,
+    queries_from,
+    queries_with_truth,
+    sample_spectra,
+    training_set_from,
 )
 from mzseek.metrics import bootstrap, hit_rate
 from mzseek.runs.run import Run
@@ -44,10 +44,10 @@ def main() -> None:
     asked.add_argument("--only", nargs="*", help="these contributors alone")
     given = asked.parse_args()
     run = Run.open(given.run)
-    prepared, fitted = Prepared.open(run.metadata["data"]["folder"]), Fitted.open(run)
+    prepared, fitted = Prepared.open(run.metadata["data"]["folder"]), EvidenceModel.open(run)
     options = FitOptions(candidates="mass", identity=SENSE)
     whose = np.array([contributor(name) for name in prepared.identifiers])
-    queries = with_lists(prepared, prepared.in_fold(ASKED), options.candidates, SENSE)
+    queries = queries_with_truth(prepared, prepared.in_fold(ASKED), options.candidates, SENSE)
     for name in np.unique(whose[queries]):
         own = queries[whose[queries] == name]
         molecules = len(np.unique(prepared.molecule[own]))
@@ -74,28 +74,25 @@ def contributor(identifier: str) -> str:
 
 
 def learned_without(
-    prepared: Prepared, fitted: Fitted, options: FitOptions, left_out: npt.NDArray[np.bool_]
-) -> Fitted:
+    prepared: Prepared, fitted: EvidenceModel, options: FitOptions, left_out: npt.NDArray[np.bool_]
+) -> EvidenceModel:
     """The same channels and ranker, channels having learned from what is left of the train fold."""
-    train = prepared.in_fold(LEARNED_ON)
+    train = prepared.in_fold(FITTED_ON)
     train = train[~left_out[train]]
-    usable = with_lists(prepared, train, options.candidates, options.identity)
-    asked = questions_from(
-        prepared, few_of_each(prepared, usable, options.spectra_each), options.candidates,
-        identity=options.identity, most=options.most_candidates,
-    )  # fmt: skip
-    read_once(fitted.channels, asked.lists.molecules)
-    lessons = lessons_from(prepared, train, asked)
-    return replace(fitted, learned=[channel.learn(lessons) for channel in fitted.channels])
+    usable = queries_with_truth(prepared, train, options.candidates, options.identity)
+    queries = queries_of(prepared, sample_spectra(prepared, usable, options.spectra_each), options)
+    precompute(fitted.channels, queries.molecules)
+    training_set = training_set_from(prepared, train, queries)
+    return replace(fitted, states=[channel.fit(training_set) for channel in fitted.channels])
 
 
 def reached(
-    prepared: Prepared, fitted: Fitted, queries: Ints, options: FitOptions
+    prepared: Prepared, fitted: EvidenceModel, queries: Ints, options: FitOptions
 ) -> dict[str, list[float]]:
     """Hit rates, in per cent, with intervals."""
-    lists, same = lists_from(prepared, queries, options.candidates)
+    lists, same = queries_from(prepared, queries, options.candidates)
     truth = (same & IDENTITY_BITS[SENSE]) > 0
-    scores = score_of(fitted.parts(lists))
+    scores = fitted.scores(lists)
     found = {}
     for k in KS:
         one = bootstrap(hit_rate(scores, lists.counts, truth, k), prepared.molecule[queries])

@@ -20,8 +20,8 @@ import numpy as np
 
 from mzseek.bundle import Bundle
 from mzseek.bundle.bundle import compact_spectrum
-from mzseek.evidence.channel import read_once
-from mzseek.evidence.queries import Lists, Measured
+from mzseek.evidence.channel import precompute
+from mzseek.evidence.queries import ExcludedAnalogs, Queries, ReferenceSpectra
 from mzseek.library.similarity import peak_lists
 from tolerances import spectrum_of
 
@@ -43,21 +43,21 @@ def main() -> None:
     rng = np.random.default_rng(0)
     fitted = Bundle.open().fitted
     place = [channel.label for channel in fitted.channels].index(CHANNEL)
-    channel, learned = fitted.channels[place], fitted.learned[place]
-    unknown = sorted({block(row) for row in rows} - set(learned.blocks.astype(str).tolist()))
+    channel, learned = fitted.channels[place], fitted.states[place]
+    unknown = sorted({block(row) for row in rows} - set(learned.inchikey14.astype(str).tolist()))
     drawn = {unknown[at] for at in rng.permutation(len(unknown))[: len(unknown) // 2]}
-    made = channel.extended(learned, measured([row for row in rows if block(row) not in drawn]))
+    made = channel.extend(learned, measured([row for row in rows if block(row) not in drawn]))
     assert made is not None
     print(f"library: {made.spectra:,} new spectra, {made.molecules:,} new molecules")
     own = asked_about([row for row in rows if block(row) in drawn], lists, given, rng)
-    read_once(fitted.channels, own.molecules)
-    without = [c.features(s, own) for c, s in zip(fitted.channels, fitted.learned, strict=True)]
+    precompute(fitted.channels, own.molecules)
+    without = [c.features(s, own) for c, s in zip(fitted.channels, fitted.states, strict=True)]
     having = [*without]
-    having[place] = channel.features(made.learned, own)
+    having[place] = channel.features(made.state, own)
     first = own.ragged.starts
     truth, ranks = {}, {}
     for name, features in (("without", without), ("with", having)):
-        parts = fitted.ranker.parts(features, own.modes, own.counts)
+        parts = fitted.ranker.contributions(features, own.modes, own.counts)
         for what, column in ((CHANNEL, parts[:, place]), ("all channels", parts.sum(1))):
             rank = ranks[name, what] = ranks_of(column, own)
             print(
@@ -80,13 +80,15 @@ def main() -> None:
         )
 
 
-def measured(rows: list[dict[str, str]]) -> Measured:
+def measured(rows: list[dict[str, str]]) -> ReferenceSpectra:
     """Records as a library's spectra."""
     smiles = {block(row): row["smiles"] for row in rows}
     place = {name: at for at, name in enumerate(sorted(smiles))}
     peaks, ions = peak_lists([compact_spectrum(spectrum_of(row)) for row in rows])
     whose = np.array([place[block(row)] for row in rows])
-    return Measured(peaks, ions, whose, [smiles[name] for name in place], np.array([*place], "S14"))
+    return ReferenceSpectra(
+        peaks, ions, whose, [smiles[name] for name in place], np.array([*place], "S14")
+    )
 
 
 def asked_about(
@@ -94,7 +96,7 @@ def asked_about(
     candidates: dict[str, list[str]],
     given: argparse.Namespace,
     rng: np.random.Generator,
-) -> Lists:
+) -> Queries:
     """One spectrum of each molecule, among candidates; the molecule is the first."""
     drawn: dict[str, dict[str, str]] = {}
     for at in rng.permutation(len(rows)):
@@ -107,11 +109,13 @@ def asked_about(
         others = [one for one in candidates[row["smiles"]] if one != row["smiles"]]
         some = rng.permutation(len(others))[: given.each]
         lists.append([row["smiles"], *(others[at] for at in some)])
-    own = Lists.of([spectrum_of(row) for row in chosen], lists, jobs=1)
-    return dataclasses.replace(own, known_are_matches=True)
+    own = Queries.of([spectrum_of(row) for row in chosen], lists, jobs=1)
+    rows = np.split(own.members, own.pointers[1:-1])
+    excluded = [ExcludedAnalogs(own.molecules, members) for members in rows]
+    return dataclasses.replace(own, excluded_analogs=excluded)
 
 
-def ranks_of(column: np.ndarray, lists: Lists) -> np.ndarray:
+def ranks_of(column: np.ndarray, lists: Queries) -> np.ndarray:
     """Rank of each truth; equal ones come before it."""
     return np.array(
         [

@@ -23,7 +23,7 @@ CANDIDATES, TIMES = 2_000, 5
 def main() -> None:
     bundle = Bundle.open()
     place = [channel.name for channel in bundle.fitted.channels].index("analogs")
-    channel, arrays = bundle.fitted.channels[place], bundle.fitted.learned[place].arrays
+    channel, arrays = bundle.fitted.channels[place], bundle.fitted.states[place].arrays
     smiles = bundle.molecules.table["smiles"].to_pylist()
     drawn = [smiles[at * len(smiles) // CANDIDATES] for at in range(CANDIDATES)]
     for kind in channel.kinds:

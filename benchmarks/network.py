@@ -17,10 +17,15 @@ import numpy as np
 
 from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.analogs import Analogs
-from mzseek.evidence.fitting import groups_from
+from mzseek.evidence.fitting import structure_groups_from
 from mzseek.evidence.network_scores import Network, NetworkOptions
 from mzseek.evidence.prior import Prior
-from mzseek.evidence.queries import few_of_each, lessons_from, questions_from, with_lists
+from mzseek.evidence.queries import (
+    labelled_queries,
+    queries_with_truth,
+    sample_spectra,
+    training_set_from,
+)
 from mzseek.evidence.ranker import fit_ranker
 from mzseek.metrics import hit_rate
 
@@ -50,7 +55,7 @@ def train_all(prepared, out, setting):
 
 def rates(scores, asked):
     """Hit rates at 1, 5 and 20, over spectra, in percent."""
-    counts = asked.lists.counts
+    counts = asked.counts
     return [100 * hit_rate(scores, counts, asked.labels, k).mean() for k in (1, 5, 20)]
 
 
@@ -58,16 +63,16 @@ def combined(features, asked, few, groups):
     """Scores of a logit over features, of each group by one that was fitted without it."""
     labels = [str(place) for place in range(len(features))]
     names = [[str(column) for column in range(each.shape[1])] for each in features]
-    group = groups.group[groups.places(asked.blocks)]
-    owner, scores = asked.lists.ragged.list_index, np.zeros(asked.lists.ragged.total)
+    group = groups.groups_of(asked.inchikey14)
+    owner, scores = asked.ragged.list_index, np.zeros(asked.ragged.total)
     for each in np.unique(group):
         taught = np.flatnonzero(few & (group != each))
         rows = asked.rows(taught)
         ranker = fit_ranker(labels, names, [own[rows] for own in features], asked.only(taught))
         here = group[owner] == each
         mine = group == each
-        parts = ranker.parts(
-            [own[here] for own in features], asked.lists.modes[mine], asked.lists.counts[mine]
+        parts = ranker.contributions(
+            [own[here] for own in features], asked.modes[mine], asked.counts[mine]
         )
         scores[here] = parts.sum(1)
     return scores
@@ -81,15 +86,17 @@ def main(arguments):
     if arguments.train:
         runs = train_all(prepared, arguments.train, setting)
     known = prepared.in_fold("train")
-    queries = with_lists(prepared, prepared.in_fold("val"), setting, "fingerprint")
-    asked = questions_from(prepared, queries, setting, jobs=arguments.jobs)
-    taught = questions_from(prepared, few_of_each(prepared, known, 1), setting, most=32)
-    lessons = lessons_from(prepared, known, taught)
-    few = np.isin(queries, few_of_each(prepared, queries, FITTED_ON))
-    groups = groups_from(prepared, np.unique(prepared.molecule[queries]), 5)
+    queries = queries_with_truth(prepared, prepared.in_fold("val"), setting, "fingerprint")
+    asked = labelled_queries(prepared, queries, setting, jobs=arguments.jobs)
+    taught = labelled_queries(
+        prepared, sample_spectra(prepared, known, 1), setting, max_candidates=32
+    )
+    training_set = training_set_from(prepared, known, taught)
+    few = np.isin(queries, sample_spectra(prepared, queries, FITTED_ON))
+    groups = structure_groups_from(prepared, np.unique(prepared.molecule[queries]), 5)
 
     def said(channel):
-        return channel.features(channel.learn(lessons), asked.lists)
+        return channel.features(channel.fit(training_set), asked)
 
     def show(name, scores):
         print(f"{name:50} " + " / ".join(f"{rate:.1f}" for rate in rates(scores, asked)))

@@ -20,8 +20,8 @@ import numpy as np
 from mzseek.annotation.annotator import _with_tolerance
 from mzseek.annotation.features import Tolerance
 from mzseek.bundle import Bundle
-from mzseek.evidence.channel import read_once
-from mzseek.evidence.queries import Lists
+from mzseek.evidence.channel import precompute
+from mzseek.evidence.queries import Queries
 from mzseek.fragments import explained_pairs, fragment_table, ion_forms, peak_table
 from mzseek.spectra import Spectrum
 
@@ -86,16 +86,16 @@ def ranks(
     for smiles in drawn:
         others = [one for one in candidates[smiles] if one != smiles]
         lists.append([smiles, *(others[at] for at in rng.permutation(len(others))[:each])])
-    asked = Lists.of([spectrum_of(row) for row in drawn.values()], lists, jobs=1)
+    asked = Queries.of([spectrum_of(row) for row in drawn.values()], lists, jobs=1)
     fitted = Bundle.open().fitted
-    read_once(fitted.channels, asked.molecules)
-    said = [c.features(own, asked) for c, own in zip(fitted.channels, fitted.learned, strict=True)]
+    precompute(fitted.channels, asked.molecules)
+    said = [c.features(own, asked) for c, own in zip(fitted.channels, fitted.states, strict=True)]
     for width in RANKED:
         other = _with_tolerance(fitted, Tolerance(float(width), 0.001))
-        pairs = zip(other.channels, other.learned, said, strict=True)
-        features = [c.features(own, asked) if c.reads_fragments else old for c, own, old in pairs]
+        pairs = zip(other.channels, other.states, said, strict=True)
+        features = [c.features(own, asked) if c.needs_fragments else old for c, own, old in pairs]
         parts = other.ranker.parts(features, asked.modes, asked.counts)
-        column = parts[:, [c.reads_fragments for c in other.channels].index(True)]
+        column = parts[:, [c.needs_fragments for c in other.channels].index(True)]
         place = np.array(
             [
                 1 + (column[start + 1 : start + count] >= column[start]).sum()

@@ -15,7 +15,7 @@ from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.channel import Channel, ChannelState, Features
 from mzseek.evidence.fitting import fit
 from mzseek.evidence.fragments import PairInputs, pair_inputs
-from mzseek.evidence.queries import LabelledQueries, Lists, Molecules, TrainingSet
+from mzseek.evidence.queries import Molecules, Queries, TrainingSet
 from mzseek.evidence.registry import channels_from
 from mzseek.fragments import ion_forms, plausible
 from mzseek.runs.run import Run
@@ -32,20 +32,20 @@ def simulated(smiles: str, number: int, adduct: str = "[M+H]+") -> Spectrum:
     return Spectrum(mz, heights, mass, adduct, 1, f"{smiles}-{number}")
 
 
-def questions_of(smiles: list[str], candidates: list[list[str]], each: int = 2) -> LabelledQueries:
+def questions_of(smiles: list[str], candidates: list[list[str]], each: int = 2) -> Queries:
     """Spectra of molecules, several of each, with candidates by SMILES."""
     owners = np.repeat(np.arange(len(smiles)), each)
     spectra = [simulated(smiles[own], number) for number, own in enumerate(owners)]
-    once = Lists.of([spectra[0]] * len(candidates), candidates, jobs=1)
-    lists = Lists(spectra, owners, once.pointers, once.members, once.molecules)
+    once = Queries.of([spectra[0]] * len(candidates), candidates, jobs=1)
+    lists = Queries(spectra, owners, once.pointers, once.members, once.molecules)
     truth = np.array(smiles)[owners]
     named = np.array(lists.molecules.smiles)[lists.candidates]
     blocks = np.array([inchikey_block(each) for each in smiles], "S14")
-    return LabelledQueries(lists, named == lists.ragged.repeat_per_list(truth), blocks[owners])
+    return Queries(lists, named == lists.ragged.repeat_per_list(truth), blocks[owners])
 
 
 @pytest.fixture(scope="session")
-def asked() -> LabelledQueries:
+def asked() -> Queries:
     """40 molecules, two spectra each, lists of six of about equal mass."""
     pool = [m.smiles for m in demo_molecules(0, 300) if 10 <= len(m.smiles) <= 40]
     pool = sorted(pool, key=exact_mass)
@@ -58,65 +58,65 @@ def asked() -> LabelledQueries:
 
 
 @pytest.fixture(scope="session")
-def lessons(asked: LabelledQueries) -> TrainingSet:
+def lessons(asked: Queries) -> TrainingSet:
     return lessons_of(asked)
 
 
-def lessons_of(asked: LabelledQueries) -> TrainingSet:
+def lessons_of(asked: Queries) -> TrainingSet:
     """All spectra of the questions, with their molecules."""
     starts = np.flatnonzero(asked.labels)
-    truth = asked.lists.candidates[starts]
+    truth = asked.candidates[starts]
     table, molecule = np.unique(truth, return_inverse=True)
-    smiles = [asked.lists.molecules.smiles[each] for each in table]
+    smiles = [asked.molecules.smiles[each] for each in table]
     blocks = np.array([inchikey_block(each) for each in smiles], "S14")
-    return TrainingSet(asked.lists.spectra, molecule, Molecules(smiles), blocks, asked)
+    return TrainingSet(asked.spectra, molecule, Molecules(smiles), blocks, asked)
 
 
 @pytest.fixture
 def in_two_orders(
-    asked: LabelledQueries, lessons: TrainingSet
+    asked: Queries, lessons: TrainingSet
 ) -> Callable[[Channel], tuple[ChannelState, Features, Features]]:
     """What a channel learns and says, and what it says of all in another order, row by row."""
 
     def hold(channel: Channel) -> tuple[ChannelState, Features, Features]:
-        learned = channel.learn(lessons)
-        said = channel.features(learned, asked.lists)
-        assert said.shape == (asked.lists.ragged.total, len(channel.feature_names))
+        learned = channel.fit(lessons)
+        said = channel.features(learned, asked)
+        assert said.shape == (asked.ragged.total, len(channel.feature_names))
         assert said.dtype == np.float32
         assert np.isfinite(said).all()
         other, rows = _shuffled(asked)
-        again = channel.learn(lessons_of(other))
-        assert np.array_equal(again.blocks, learned.blocks)
-        return learned, said[rows], channel.features(again, other.lists)
+        again = channel.fit(lessons_of(other))
+        assert np.array_equal(again.inchikey14, learned.inchikey14)
+        return learned, said[rows], channel.features(again, other)
 
     return hold
 
 
 @pytest.fixture
-def shuffled(asked: LabelledQueries) -> LabelledQueries:
+def shuffled(asked: Queries) -> Queries:
     """The same questions in another order of spectra, candidates and peaks."""
     return _shuffled(asked)[0]
 
 
-def inputs_from(lists: Lists) -> PairInputs:
+def inputs_from(lists: Queries) -> PairInputs:
     """Explained peaks, as a plausible order of explanations chooses them."""
     forms = [ion_forms(spectrum.adduct or "[M+H]+") for spectrum in lists.spectra]
     return pair_inputs(lists, forms, plausible(), 10.0, 0.001)
 
 
 @pytest.fixture(scope="session")
-def inputs_of() -> Callable[[Lists], PairInputs]:
+def inputs_of() -> Callable[[Queries], PairInputs]:
     return inputs_from
 
 
 @pytest.fixture(scope="session")
-def inputs(asked: LabelledQueries) -> PairInputs:
-    return inputs_from(asked.lists)
+def inputs(asked: Queries) -> PairInputs:
+    return inputs_from(asked)
 
 
-def _shuffled(asked: LabelledQueries) -> tuple[LabelledQueries, np.ndarray]:
+def _shuffled(asked: Queries) -> tuple[Queries, np.ndarray]:
     """The same questions in another order of spectra, candidates and peaks; where each row was."""
-    rng, lists = np.random.default_rng(3), asked.lists
+    rng, lists = np.random.default_rng(3), asked
     order = rng.permutation(len(asked))
     members, inside = lists.members.copy(), np.arange(len(lists.members))
     for start, end in zip(lists.pointers[:-1], lists.pointers[1:], strict=True):
@@ -131,11 +131,11 @@ def _shuffled(asked: LabelledQueries) -> tuple[LabelledQueries, np.ndarray]:
                 spectrum.adduct, spectrum.charge, spectrum.identifier,
             )
         )  # fmt: skip
-    other = Lists(spectra, lists.list_of[order], lists.pointers, members[inside], lists.molecules)
+    other = Queries(spectra, lists.list_of[order], lists.pointers, members[inside], lists.molecules)
     first = lists.ragged.starts[order]
     within = inside[other.place] - np.repeat(lists.pointers[lists.list_of[order]], other.counts)
     rows = np.repeat(first, other.counts) + within
-    return LabelledQueries(other, asked.labels[rows], asked.blocks[order]), rows
+    return Queries(other, asked.labels[rows], asked.inchikey14[order]), rows
 
 
 @pytest.fixture(scope="session")

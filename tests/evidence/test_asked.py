@@ -5,14 +5,14 @@ import pytest
 
 from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.queries import (
-    chance,
-    few_of_each,
-    lessons_from,
-    lists_from,
-    questions_from,
-    some_molecules,
+    labelled_queries,
+    queries_from,
+    queries_with_truth,
+    sample_molecules,
+    sample_spectra,
     spectra_from,
-    with_lists,
+    stable_hash,
+    training_set_from,
 )
 
 
@@ -26,8 +26,8 @@ def test_spectra_are_as_they_were_written(small: Prepared, small_set) -> None:
 
 
 def test_lists_are_those_of_the_folder(small: Prepared, small_set) -> None:
-    queries = with_lists(small, small.in_fold("train"), "mass", "fingerprint")
-    lists, identity = lists_from(small, queries, "mass")
+    queries = queries_with_truth(small, small.in_fold("train"), "mass", "fingerprint")
+    lists, identity = queries_from(small, queries, "mass")
     assert (lists.ragged.sum(identity > 0, int) >= 1).all()
     for place, query in enumerate(queries):
         truth = small_set.smiles[small.identifiers[int(query)]]
@@ -41,12 +41,12 @@ def test_lists_are_those_of_the_folder(small: Prepared, small_set) -> None:
 
 
 def test_fewer_candidates_keep_the_truth_and_no_order_shows(small: Prepared) -> None:
-    queries = with_lists(small, small.in_fold("train"), "mass", "fingerprint")
-    lists, identity = lists_from(small, queries, "mass", most=4)
+    queries = queries_with_truth(small, small.in_fold("train"), "mass", "fingerprint")
+    lists, identity = queries_from(small, queries, "mass", most=4)
     assert lists.counts.max() == 4
     assert lists.ragged.any(identity > 0).all()
-    whole, _ = lists_from(small, queries, "mass")
-    alone, _ = lists_from(small, queries[::-1][:3], "mass", most=4)
+    whole, _ = queries_from(small, queries, "mass")
+    alone, _ = queries_from(small, queries[::-1][:3], "mass", most=4)
     for place in range(3):
         own = {alone.molecules.smiles[c] for c in _of(alone, place)}
         other = len(queries) - 1 - place
@@ -61,46 +61,48 @@ def _of(lists, place: int) -> np.ndarray:
 
 def test_spectra_without_their_truth_are_left_out(small: Prepared) -> None:
     queries = small.in_fold("test")
-    by_bits = with_lists(small, queries, "mass", "fingerprint")
-    by_key = with_lists(small, queries, "mass", "inchikey")
+    by_bits = queries_with_truth(small, queries, "mass", "fingerprint")
+    by_key = queries_with_truth(small, queries, "mass", "inchikey")
     assert len(by_bits) < len(by_key) < len(queries)  # a tautomer alone; a molecule without a list
 
 
 def test_few_of_each_molecule(small: Prepared) -> None:
     queries = small.in_fold("train")
-    one = few_of_each(small, queries, 1)
+    one = sample_spectra(small, queries, 1)
     assert len(one) == len(np.unique(small.molecule[queries])) == len(queries) // 2
-    assert np.array_equal(few_of_each(small, queries[::-1].copy(), 1), one)
-    assert np.array_equal(few_of_each(small, queries, 2), queries)
+    assert np.array_equal(sample_spectra(small, queries[::-1].copy(), 1), one)
+    assert np.array_equal(sample_spectra(small, queries, 2), queries)
 
 
 @pytest.mark.parametrize("identity", ["fingerprint", "inchikey"])
 def test_questions_have_answers(small: Prepared, identity: str) -> None:
-    asked = questions_from(small, small.in_fold("test"), "mass", identity=identity)
-    assert asked.lists.ragged.any(asked.labels).all()
-    assert len(asked.blocks) == len(asked.lists.spectra)
+    asked = labelled_queries(small, small.in_fold("test"), "mass", identity=identity)
+    assert asked.ragged.any(asked.labels).all()
+    assert len(asked.inchikey14) == len(asked.spectra)
 
 
 def test_lessons_are_the_spectra_of_a_fold(small: Prepared) -> None:
     queries = small.in_fold("train")
-    found = lessons_from(small, queries, questions_from(small, queries, "mass"))
+    found = training_set_from(small, queries, labelled_queries(small, queries, "mass"))
     assert len(found.spectra) == len(queries)
     own = [small.smiles[int(m)] for m in small.molecule[queries]]
     assert [found.molecules.smiles[m] for m in found.molecule] == own
-    assert np.array_equal(found.blocks[found.molecule], small.inchikey14[small.molecule[queries]])
+    assert np.array_equal(
+        found.inchikey14[found.molecule], small.inchikey14[small.molecule[queries]]
+    )
 
 
 def test_chance_is_even() -> None:
-    lots = np.array([chance(b"x", str(n).encode()) for n in range(2_000)])
+    lots = np.array([stable_hash(b"x", str(n).encode()) for n in range(2_000)])
     assert abs((lots < 2**55).mean() - 0.5) < 0.05
 
 
 def test_some_molecules_come_with_all_their_spectra(small: Prepared) -> None:
     queries = small.in_fold("train")
-    some = some_molecules(small, queries, 3)
+    some = sample_molecules(small, queries, 3)
     own = np.unique(small.molecule[some])
     assert len(own) == 3
     assert np.array_equal(some, queries[np.isin(small.molecule[queries], own)])
-    again = some_molecules(small, queries[::-1], 3)
+    again = sample_molecules(small, queries[::-1], 3)
     assert set(again.tolist()) == set(some.tolist())
-    assert np.array_equal(some_molecules(small, queries, 10_000), queries)
+    assert np.array_equal(sample_molecules(small, queries, 10_000), queries)

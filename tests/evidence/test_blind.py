@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from mzseek.core.errors import EvidenceError
-from mzseek.evidence.prior import Blind, blind_rows, fit_blind, log_probability
+from mzseek.evidence.prior import PriorModel, fit_prior_model, log_probability, prior_features
 
 
 def random_bits(rng: np.random.Generator, molecules: int, bits: int) -> csr_array:
@@ -22,7 +22,7 @@ def known_prior(
     rng = np.random.default_rng(seed)
     fingerprints = random_bits(rng, 4000, bits)
     numbers = np.column_stack([rng.poisson(6, 4000), rng.normal(100, 30, 4000)])
-    rows = blind_rows(fingerprints, numbers)
+    rows = prior_features(fingerprints, numbers)
     weights = np.concatenate([rng.normal(0, 1, bits), [0.1], [0.2], [0.02]])
     prior = rows @ weights
     members = np.concatenate([rng.choice(4000, count, replace=False) for _ in range(lists)])
@@ -34,7 +34,7 @@ def known_prior(
 
 def test_a_known_prior_is_recovered() -> None:
     rows, members, counts, labels, prior = known_prior(0)
-    blind = fit_blind(rows, counts, labels, members=members, l2=1e-3)
+    blind = fit_prior_model(rows, counts, labels, members=members, l2=1e-3)
     assert np.corrcoef(blind.score(rows), prior)[0, 1] > 0.95
     # In its own units, too: probabilities, not only an order.
     slope = np.polyfit(prior, blind.score(rows), 1)[0]
@@ -47,9 +47,9 @@ def test_a_known_prior_is_recovered() -> None:
 def test_what_an_offset_says_is_not_learned_again() -> None:
     rows, members, counts, labels, prior = known_prior(1)
     how = {"members": members, "l2": 1e-3}
-    rest = fit_blind(rows, counts, labels, offsets=prior[members], **how)
+    rest = fit_prior_model(rows, counts, labels, offsets=prior[members], **how)
     assert rest.score(rows).std() < 0.25 * prior.std()
-    half = fit_blind(rows, counts, labels, offsets=0.5 * prior[members], **how)
+    half = fit_prior_model(rows, counts, labels, offsets=0.5 * prior[members], **how)
     assert np.corrcoef(half.score(rows), prior)[0, 1] > 0.9
     assert np.polyfit(prior, half.score(rows), 1)[0] == pytest.approx(0.5, abs=0.1)
 
@@ -72,7 +72,7 @@ def test_it_is_the_minimum_of_what_it_says(seed: int) -> None:
             total -= np.log(p[labels[start:end]].sum() / p.sum())
         return total / len(counts) + 0.5 * 0.05 * weights @ weights
 
-    found = fit_blind(rows, counts, labels, l2=0.05)
+    found = fit_prior_model(rows, counts, labels, l2=0.05)
     best = minimize(loss, np.zeros(8), options={"gtol": 1e-8})
     assert found.weights == pytest.approx(best.x, abs=2e-3)
     assert loss(found.weights) <= best.fun + 1e-6
@@ -80,12 +80,12 @@ def test_it_is_the_minimum_of_what_it_says(seed: int) -> None:
 
 def test_order_changes_nothing_and_the_same_lists_give_the_same_weights() -> None:
     rows, members, counts, labels, _ = known_prior(2, lists=200)
-    first = fit_blind(rows, counts, labels, members=members)
-    again = fit_blind(rows, counts, labels, members=members)
+    first = fit_prior_model(rows, counts, labels, members=members)
+    again = fit_prior_model(rows, counts, labels, members=members)
     assert (first.weights == again.weights).all()
-    backwards = fit_blind(rows, counts, labels[::-1], members=members[::-1])
+    backwards = fit_prior_model(rows, counts, labels[::-1], members=members[::-1])
     assert backwards.weights == pytest.approx(first.weights, abs=1e-3)
-    apart = fit_blind(csr_array(rows[members]), counts, labels)
+    apart = fit_prior_model(csr_array(rows[members]), counts, labels)
     assert apart.weights == pytest.approx(first.weights, rel=0.05, abs=0.02)
 
 
@@ -94,11 +94,11 @@ def test_units_of_descriptors_do_not_matter() -> None:
     bits, numbers = random_bits(rng, 400, 20), rng.normal(0, 1, (400, 2))
     numbers = np.column_stack([numbers, np.full(400, 7.0)])  # the last tells nothing
     labels = np.arange(400) % 4 == 0
-    one = fit_blind(blind_rows(bits, numbers), [4] * 100, labels)
-    other = fit_blind(blind_rows(bits, 1000 * numbers), [4] * 100, labels)
+    one = fit_prior_model(prior_features(bits, numbers), [4] * 100, labels)
+    other = fit_prior_model(prior_features(bits, 1000 * numbers), [4] * 100, labels)
     first, second = (
-        one.score(blind_rows(bits, numbers)),
-        other.score(blind_rows(bits, 1e3 * numbers)),
+        one.score(prior_features(bits, numbers)),
+        other.score(prior_features(bits, 1e3 * numbers)),
     )
     lists = first.reshape(100, 4)
     shifted = second.reshape(100, 4)
@@ -109,15 +109,15 @@ def test_units_of_descriptors_do_not_matter() -> None:
 def test_the_stronger_the_penalty_the_smaller_the_scores() -> None:
     rows, members, counts, labels, _ = known_prior(4, lists=300)
     sizes = [
-        fit_blind(rows, counts, labels, members=members, l2=l2).score(rows).std()
+        fit_prior_model(rows, counts, labels, members=members, l2=l2).score(rows).std()
         for l2 in (1.0, 0.1, 0.01)
     ]
     assert sizes == sorted(sizes)
 
 
 def test_plain_arrays_and_back() -> None:
-    blind = Blind(np.array([0.5, -1.0]), 0.03)
-    again = Blind.from_arrays(blind.arrays())
+    blind = PriorModel(np.array([0.5, -1.0]), 0.03)
+    again = PriorModel.from_arrays(blind.arrays())
     assert (again.weights == blind.weights).all()
     assert again.l2 == 0.03
     for arrays in (
@@ -128,7 +128,7 @@ def test_plain_arrays_and_back() -> None:
         {"weights": np.array(["x"]), "l2": np.array([1.0])},
     ):
         with pytest.raises(EvidenceError, match="no blind scorer"):
-            Blind.from_arrays(arrays)
+            PriorModel.from_arrays(arrays)
 
 
 @pytest.mark.parametrize(
@@ -147,11 +147,11 @@ def test_plain_arrays_and_back() -> None:
 def test_lists_that_will_not_do_are_refused(changes, message: str) -> None:
     given = {"counts": [2, 2], "labels": [1, 0, 0, 1]} | changes
     with pytest.raises(EvidenceError, match=message):
-        fit_blind(csr_array(np.eye(4)), **given)
+        fit_prior_model(csr_array(np.eye(4)), **given)
 
 
 def test_molecules_of_other_features_are_refused() -> None:
     with pytest.raises(
         EvidenceError, match="have 3 features, and the blind scorer was fitted on 2"
     ):
-        Blind(np.zeros(2), 0.1).score(csr_array(np.eye(3)))
+        PriorModel(np.zeros(2), 0.1).score(csr_array(np.eye(3)))

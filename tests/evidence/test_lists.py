@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mzseek.core.errors import EvidenceError
-from mzseek.evidence.queries import Lists, mode_of
+from mzseek.evidence.queries import Queries, mode_of
 from mzseek.spectra import Spectrum
 
 
@@ -12,8 +12,8 @@ def spectrum(adduct: str | None = "[M+H]+", charge: int | None = None, **more: s
     return Spectrum(np.array([50.0]), np.array([1.0]), 100.0, adduct, charge, "x", more)
 
 
-def three_lists() -> Lists:
-    return Lists.of([spectrum()] * 3, [["CCO", "COC"], ["CCC"], ["COC", "CCN", "CCO"]])
+def three_lists() -> Queries:
+    return Queries.of([spectrum()] * 3, [["CCO", "COC"], ["CCC"], ["COC", "CCN", "CCO"]])
 
 
 def test_rows_are_the_candidates_of_each_spectrum_in_turn() -> None:
@@ -55,6 +55,6 @@ def test_modes(given: Spectrum, mode: int) -> None:
 def test_what_does_not_fit_is_refused() -> None:
     lists = three_lists()
     with pytest.raises(EvidenceError, match="2 lists for 3 spectra"):
-        Lists(lists.spectra, lists.list_of[:2], lists.pointers, lists.members, lists.molecules)
+        Queries(lists.spectra, lists.list_of[:2], lists.pointers, lists.members, lists.molecules)
     with pytest.raises(EvidenceError, match="places in a table of 4"):
-        Lists(lists.spectra, lists.list_of, lists.pointers, lists.members + 9, lists.molecules)
+        Queries(lists.spectra, lists.list_of, lists.pointers, lists.members + 9, lists.molecules)

@@ -2,26 +2,24 @@
 
 import numpy as np
 
-from mzseek.evidence.queries import LabelledQueries, in_order
+from mzseek.evidence.queries import Queries, in_order
 
 
-def test_any_order_becomes_one_order(asked: LabelledQueries, shuffled: LabelledQueries) -> None:
+def test_any_order_becomes_one_order(asked: Queries, shuffled: Queries) -> None:
     one, other = in_order(asked), in_order(shuffled)
-    assert [s.identifier for s in one.lists.spectra] == [s.identifier for s in other.lists.spectra]
-    assert np.array_equal(one.blocks, other.blocks)
+    assert [s.identifier for s in one.spectra] == [s.identifier for s in other.spectra]
+    assert np.array_equal(one.inchikey14, other.blocks)
     assert np.array_equal(one.labels, other.labels)
-    assert np.array_equal(one.lists.candidates, other.lists.candidates)
+    assert np.array_equal(one.candidates, other.candidates)
 
 
-def test_nothing_is_lost(asked: LabelledQueries) -> None:
+def test_nothing_is_lost(asked: Queries) -> None:
     one = in_order(asked)
-    assert sorted(s.identifier for s in one.lists.spectra) == sorted(
-        s.identifier for s in asked.lists.spectra
-    )
-    truths = {s.identifier: b for s, b in zip(asked.lists.spectra, asked.blocks, strict=True)}
-    assert [truths[s.identifier] for s in one.lists.spectra] == one.blocks.tolist()
-    assert np.array_equal(one.lists.counts.sum(), asked.lists.counts.sum())
-    named = np.array(one.lists.molecules.smiles)[one.lists.candidates]
+    assert sorted(s.identifier for s in one.spectra) == sorted(s.identifier for s in asked.spectra)
+    truths = {s.identifier: b for s, b in zip(asked.spectra, asked.inchikey14, strict=True)}
+    assert [truths[s.identifier] for s in one.spectra] == one.inchikey14.tolist()
+    assert np.array_equal(one.counts.sum(), asked.counts.sum())
+    named = np.array(one.molecules.smiles)[one.candidates]
     assert set(named[one.labels]) == set(
-        np.array(asked.lists.molecules.smiles)[asked.lists.candidates][asked.labels]
+        np.array(asked.molecules.smiles)[asked.candidates][asked.labels]
     )

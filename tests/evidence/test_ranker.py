@@ -8,7 +8,7 @@ import pytest
 
 from mzseek.core.errors import EvidenceError
 from mzseek.core.ragged import Ragged, pointers
-from mzseek.evidence.queries import LabelledQueries, Lists, Molecules
+from mzseek.evidence.queries import Molecules, Queries
 from mzseek.evidence.ranker import Ranker, fit_ranker
 from mzseek.spectra import Spectrum
 
@@ -16,9 +16,7 @@ LABELS, NAMES = ("one", "two"), (("a", "b"), ("c",))
 SCALES = np.array([1.0, 10.0, 0.1])
 
 
-def simulated(
-    weights: dict[int, np.ndarray], lists: int
-) -> tuple[list[np.ndarray], LabelledQueries]:
+def simulated(weights: dict[int, np.ndarray], lists: int) -> tuple[list[np.ndarray], Queries]:
     """Features of two channels, and answers drawn with the weights of each ion mode."""
     rng = np.random.default_rng(0)
     counts = rng.integers(2, 9, lists)
@@ -34,11 +32,11 @@ def simulated(
     spectra = [Spectrum(np.array([50.0]), np.array([1.0]), 99.0, None, int(m), "x") for m in modes]
     members = np.arange(ragged.total)
     table = Molecules(["C"] * ragged.total)
-    own = Lists(spectra, np.arange(lists), pointers(counts), members, table)
+    own = Queries(spectra, np.arange(lists), pointers(counts), members, table)
     blocks = np.array([f"{n:014d}" for n in range(lists)], "S14")
     labels = noisy == ragged.repeat_per_list(ragged.max(noisy))
     scaled = features * SCALES
-    return [scaled[:, :2], scaled[:, 2:]], LabelledQueries(own, labels, blocks)
+    return [scaled[:, :2], scaled[:, 2:]], Queries(own, labels, blocks)
 
 
 POSITIVE, NEGATIVE = np.array([1.0, -0.5, 0.0]), np.array([-1.0, 0.5, 1.0])
@@ -55,7 +53,7 @@ def test_simulated_weights_are_found_again_for_each_mode() -> None:
 
 def test_a_mode_of_few_molecules_has_the_weights_of_both() -> None:
     features, asked = simulated({1: POSITIVE}, 400)
-    asked.lists.spectra[0] = replace(asked.lists.spectra[0], charge=-1)
+    asked.spectra[0] = replace(asked.spectra[0], charge=-1)
     ranker = fit_ranker(LABELS, NAMES, features, asked)
     assert ranker.molecules == {"positive": 399, "negative": 1}
     assert ranker.own == {"positive": True, "negative": False}
@@ -67,8 +65,8 @@ def test_a_mode_of_few_molecules_has_the_weights_of_both() -> None:
 def test_parts_add_up_to_log_odds() -> None:
     features, asked = simulated({1: POSITIVE, -1: NEGATIVE}, 300)
     ranker = fit_ranker(LABELS, NAMES, features, asked)
-    lists = asked.lists
-    parts = ranker.parts(features, lists.modes, lists.counts)
+    lists = asked
+    parts = ranker.contributions(features, lists.modes, lists.counts)
     assert parts.shape == (lists.ragged.total, 2)
     assert np.abs(lists.ragged.sum(parts.sum(1))).max() < 1e-4  # against the average of a list
     whole = np.hstack(features)
@@ -103,7 +101,9 @@ def test_damage_is_refused(gone: str) -> None:
 
 def test_molecules_with_many_spectra_count_once_or_not() -> None:
     features, asked = simulated({1: POSITIVE}, 300)
-    same = replace(asked, blocks=np.where(np.arange(300) < 200, asked.blocks[0], asked.blocks))
+    same = replace(
+        asked, blocks=np.where(np.arange(300) < 200, asked.inchikey14[0], asked.inchikey14)
+    )
     once = fit_ranker(LABELS, NAMES, features, same)
     many = fit_ranker(LABELS, NAMES, features, same, by_molecule=False)
     assert not np.allclose(once.weights["positive"], many.weights["positive"])
@@ -114,11 +114,11 @@ def test_molecules_with_many_spectra_count_once_or_not() -> None:
 def test_a_list_has_the_same_bits_whatever_lists_are_beside_it() -> None:
     features, asked = simulated({1: POSITIVE, -1: NEGATIVE}, 300)
     ranker = fit_ranker(LABELS, NAMES, features, asked)
-    modes, ragged = asked.lists.modes, asked.lists.ragged
+    modes, ragged = asked.modes, asked.ragged
     for centred in (True, False):
-        together = ranker.parts(features, modes, ragged.counts, centred=centred)
+        together = ranker.contributions(features, modes, ragged.counts, centred=centred)
         for each, (start, count) in enumerate(zip(ragged.starts, ragged.counts, strict=True)):
             own = slice(start, start + count)
             given = [values[own] for values in features]
-            alone = ranker.parts(given, modes[each : each + 1], [count], centred=centred)
+            alone = ranker.contributions(given, modes[each : each + 1], [count], centred=centred)
             assert np.array_equal(alone, together[own])

@@ -8,7 +8,7 @@ import torch
 from mzseek.core.errors import EvidenceError, RunError
 from mzseek.datasets.batch import BatchMaker
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence.prior import blind_rows, fit_blind
+from mzseek.evidence.prior import fit_prior_model, prior_features
 from mzseek.runs.checkpoints import load_weights
 from mzseek.training import prior_offset as offset
 from mzseek.training.loop import Learner
@@ -41,10 +41,10 @@ def test_a_list_is_scored_by_what_other_groups_have_taught(small: Prepared, made
     spans = [slice(lists.indptr[n], lists.indptr[n + 1]) for n in taught]
     members = np.concatenate([lists.molecules[span] for span in spans])
     labels = np.concatenate([(lists.identity[span] & 1) > 0 for span in spans])
-    rows = blind_rows(small.fingerprint_rows(members), np.empty((len(members), 0)))
-    blind = fit_blind(rows, [s.stop - s.start for s in spans], labels, l2=made.metadata["l2"])
+    rows = prior_features(small.fingerprint_rows(members), np.empty((len(members), 0)))
+    blind = fit_prior_model(rows, [s.stop - s.start for s in spans], labels, l2=made.metadata["l2"])
     own = lists.of_molecule(int(molecules[0]))
-    wanted = blind.score(blind_rows(small.fingerprint_rows(own), np.empty((len(own), 0))))
+    wanted = blind.score(prior_features(small.fingerprint_rows(own), np.empty((len(own), 0))))
     found = made.of(molecules[:1])
     np.testing.assert_allclose(found - found[0], wanted - wanted[0], atol=1e-3)
 
@@ -64,7 +64,7 @@ def test_no_molecule_s_own_label_shapes_its_offset(small: Prepared, made, monkey
         lists.labels[here] = ~lists.labels[here]
         return lists
 
-    fixed = offset.STRENGTHS[-1:]
+    fixed = offset.PENALTIES[-1:]
     found = {}
     for name, how in (("own", lists_of), ("other", other_truth)):
         monkeypatch.setattr(offset, "_lists", how)
@@ -158,7 +158,7 @@ def test_an_unknown_one_is_refused(small_options) -> None:
 def test_molecules_that_are_all_alike_are_refused_before_a_folder_is_made(
     small: Prepared, small_options, tmp_path: Path, monkeypatch
 ) -> None:
-    one_group = offset.groups_from
+    one_group = offset.structure_groups_from
     monkeypatch.setattr(
         offset, "groups_from", lambda prepared, asked, _: one_group(prepared, asked, 1)
     )

@@ -44,9 +44,8 @@ from mzseek.core.errors import (
     MzseekError,
 )
 from mzseek.core.ragged import pointers
-from mzseek.evidence.channel import open_states, save_states
-from mzseek.evidence.fitted import Fitted
-from mzseek.evidence.queries import Measured
+from mzseek.evidence.model import EvidenceModel, open_states, save_states
+from mzseek.evidence.queries import ReferenceSpectra
 from mzseek.evidence.registry import channel_from
 from mzseek.io.writing import disk_errors
 from mzseek.library import Library
@@ -58,13 +57,13 @@ Added = dict[str, dict[str, int]]
 
 
 def lend(
-    fitted: Fitted, libraries: Sequence[Library], most_peaks: int = MOST_PEAKS
-) -> tuple[Fitted, Added]:
+    fitted: EvidenceModel, libraries: Sequence[Library], most_peaks: int = MOST_PEAKS
+) -> tuple[EvidenceModel, Added]:
     """The same channels and ranker, with reference spectra of libraries taken in.
 
     Parameters
     ----------
-    fitted : Fitted
+    fitted : EvidenceModel
         Stays as it is.
     libraries : sequence of Library
     most_peaks : int
@@ -72,25 +71,25 @@ def lend(
 
     Returns
     -------
-    Fitted, dict
+    EvidenceModel, dict
         For each channel that takes in spectra, how many ``spectra`` and ``molecules`` are new to
         it, and how many molecules are ``left_out``.
     """
     more = measured(libraries, most_peaks)
-    learned, added = list(fitted.learned), {}
-    for place, (channel, own) in enumerate(zip(fitted.channels, fitted.learned, strict=True)):
-        found = channel.extended(own, more) if len(more) else None
+    states, added = list(fitted.states), {}
+    for place, (channel, own) in enumerate(zip(fitted.channels, fitted.states, strict=True)):
+        found = channel.extend(own, more) if len(more) else None
         if found is not None:
-            learned[place] = found.learned
+            states[place] = found.state
             added[channel.label] = {
                 "spectra": found.spectra,
                 "molecules": found.molecules,
                 "left_out": found.left_out,
             }
-    return replace(fitted, learned=learned), added
+    return replace(fitted, states=states), added
 
 
-def measured(libraries: Sequence[Library], most_peaks: int = MOST_PEAKS) -> Measured:
+def measured(libraries: Sequence[Library], most_peaks: int = MOST_PEAKS) -> ReferenceSpectra:
     """Spectra of libraries, one library after the other, compact as those of a bundle."""
     empty = np.zeros(0)
     values, weights, precursors = [empty], [empty], [empty]
@@ -107,7 +106,7 @@ def measured(libraries: Sequence[Library], most_peaks: int = MOST_PEAKS) -> Meas
         molecule.append(np.asarray(library.molecule_of, np.int64) + len(smiles))
         smiles += library.molecules["smiles"].to_pylist()
         blocks += [key[:BLOCK_LENGTH] for key in library.molecules["inchikey"].to_pylist()]
-    return Measured(
+    return ReferenceSpectra(
         PeakLists(
             pointers(np.concatenate(counts)), np.concatenate(values), np.concatenate(weights)
         ),
@@ -157,7 +156,7 @@ class SharedState:
 
     folder: Path
 
-    def put(self, source: ListedSource | None, fitted: Fitted, added: Added) -> None:
+    def put(self, source: ListedSource | None, fitted: EvidenceModel, added: Added) -> None:
         """Write described candidates, and what channels have taken in, if there are any."""
         if source is not None:
             save_described(self.folder, source)
@@ -166,7 +165,7 @@ class SharedState:
             save_states(
                 self.folder / _STATES,
                 [fitted.channels[place] for place in own],
-                [fitted.learned[place] for place in own],
+                [fitted.states[place] for place in own],
             )
             (self.folder / _ADDED).write_text(json.dumps(added), encoding="utf-8")
 
@@ -174,18 +173,18 @@ class SharedState:
         """The candidates that were described."""
         return open_described(self.folder)
 
-    def lent(self, fitted: Fitted) -> tuple[Fitted, Added]:
+    def lent(self, fitted: EvidenceModel) -> tuple[EvidenceModel, Added]:
         """The channels with what they have taken in, as `put` was given it."""
         if not (self.folder / _ADDED).is_file():
             return fitted, {}
         added: Added = json.loads((self.folder / _ADDED).read_text(encoding="utf-8"))
         own = [channel for channel in fitted.channels if channel.label in added]
         opened = dict(zip(added, open_states(self.folder / _STATES, own), strict=True))
-        learned = [
+        states = [
             opened.get(channel.label, known)
-            for channel, known in zip(fitted.channels, fitted.learned, strict=True)
+            for channel, known in zip(fitted.channels, fitted.states, strict=True)
         ]
-        return replace(fitted, learned=learned), added
+        return replace(fitted, states=states), added
 
 
 BUNDLE = "the bundle that comes with mzseek"
@@ -250,8 +249,8 @@ class Annotator:
         self.fitted = _with_tolerance(self.bundle.fitted, config.peaks)
         own = [(Path(path).name, Library.open(path)) for path in config.libraries]
         self.libraries = [(BUNDLED, self.bundle.library), *own]
-        for channel, learned in zip(self.fitted.channels, self.fitted.learned, strict=True):
-            channel.adopt(learned, self.bundle.library)
+        for channel, state in zip(self.fitted.channels, self.fitted.states, strict=True):
+            channel.use_library(state, self.bundle.library)
         # Said before anything is scored: a coverage that the model does not promise.
         for mode in (1, -1):
             self.bundle.confidence.of(mode).threshold(config.coverage)
@@ -436,14 +435,14 @@ def _about(bundle: Bundle) -> str:
     return f"Learned from {len(bundle.library):,} spectra of {molecules:,} molecules."
 
 
-def _with_tolerance(fitted: Fitted, peaks: Tolerance | None) -> Fitted:
+def _with_tolerance(fitted: EvidenceModel, peaks: Tolerance | None) -> EvidenceModel:
     """The same channels, those that explain peaks with a tolerance of the user's."""
     if peaks is None:
         return fitted
     channels = [
         channel_from(channel.name, {**vars(channel.options), "ppm": max(peaks.ppm, 1e-6),
                                     "least": peaks.least})
-        if channel.reads_fragments else channel
+        if channel.needs_fragments else channel
         for channel in fitted.channels
     ]  # fmt: skip
     return replace(fitted, channels=channels)

@@ -15,7 +15,7 @@ from mzseek.annotation.features import normalise_name
 from mzseek.chem.fingerprinting import check_version, fingerprint_kind, manifest_version
 from mzseek.chem.formulas import parse_formula
 from mzseek.core.errors import AnnotationError, DatabaseError, InputError, MoleculeError
-from mzseek.evidence.queries import read_batch
+from mzseek.evidence.queries import compute_batch
 from mzseek.fragments import FragmentTable, fragment_table
 from mzseek.fragments.table import FragmentIndex, fragment_writer
 from mzseek.io import StrPath, atomic_directory, open_source, sole_writer
@@ -87,7 +87,7 @@ def build_index(
     """
     out, wanted = Path(out), tuple(dict.fromkeys(kinds))
     fragment_table(["C"], jobs=1)  # compiled here and kept on disk, and not by each process
-    work = partial(read_batch, kinds=wanted, with_fragments=True)
+    work = partial(compute_batch, kinds=wanted, with_fragments=True)
     with sole_writer(out, "indexing molecules"):
         ensure_replaceable(out, KIND, ())
         with atomic_directory(out) as partial_folder:

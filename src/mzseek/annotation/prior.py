@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from mzseek.annotation.query import FeatureQuery
 from mzseek.bundle import Bundle
-from mzseek.bundle.bundle import LearnedPrior
+from mzseek.bundle.bundle import BundledPrior
 from mzseek.chem.molecules import BLOCK_LENGTH, describe_structure
 from mzseek.core.errors import BundleError, InputError, MoleculeError
 from mzseek.database.formats.tables import find_columns, holds_molecules, record_of
@@ -236,14 +236,16 @@ class PriorOfModel(Prior):
     label = "prior"
     words = "learned by the model: how like a candidate is to molecules that people measure"
 
-    def __init__(self, prior: LearnedPrior) -> None:
+    def __init__(self, prior: BundledPrior) -> None:
         self._prior = prior
 
     def of(
         self, asked: FeatureQuery, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
     ) -> PriorScores:
         """Weighted log-odds."""
-        return PriorScores(self.label, self._prior.nats(molecules, rows, mode), _note(self.words))
+        return PriorScores(
+            self.label, self._prior.log_odds(molecules, rows, mode), _note(self.words)
+        )
 
     def facts(self) -> dict[str, Any]:
         """What a run folder says of it."""

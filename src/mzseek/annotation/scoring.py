@@ -16,9 +16,9 @@ from mzseek.annotation.query import FeatureQuery, can_form
 from mzseek.annotation.sources import molecules_of_table
 from mzseek.chem.ions import net_charge, takes_charged
 from mzseek.core.ragged import Ragged, pointers
-from mzseek.evidence.channel import read_once
-from mzseek.evidence.fitted import Fitted
-from mzseek.evidence.queries import Index, Indexed, Lists, Molecules, NotAnalogs
+from mzseek.evidence.channel import precompute
+from mzseek.evidence.model import EvidenceModel
+from mzseek.evidence.queries import ExcludedAnalogs, Index, Molecules, Queries
 from mzseek.fragments import explained_pairs, ion_forms, peak_table
 from mzseek.spectra import Spectrum
 
@@ -67,18 +67,18 @@ class Scored:
 class _Layout:
     """Features laid out as lists: for each spectrum one list a reading, one after the other."""
 
-    lists: Lists
+    lists: Queries
     union: Ints  # candidates of each spectrum of each feature, all readings together
     spectra: Ints  # spectra of each feature
 
 
 def score(
     asked: Sequence[FeatureQuery],
-    fitted: Fitted,
+    fitted: EvidenceModel,
     confidence: Confidence,
     fingerprint: str,
     index: Index | None = None,
-    not_analogs: Sequence[NotAnalogs] | None = None,
+    excluded_analogs: Sequence[ExcludedAnalogs] | None = None,
 ) -> tuple[list[Scored], Molecules]:
     """Scores of the candidates of features; each must have some.
 
@@ -87,14 +87,14 @@ def score(
     Parameters
     ----------
     asked : sequence of FeatureQuery
-    fitted : Fitted
+    fitted : EvidenceModel
     confidence : Confidence
         For how far spectra of a feature are dependent, and how common ions are.
     fingerprint : str
         Kind that the model reads of candidates.
     index : Index, optional
         What was read before of the store that all candidates are from.
-    not_analogs : sequence of NotAnalogs, optional
+    excluded_analogs : sequence of ExcludedAnalogs, optional
         For each query, molecules whose reference spectra must not serve as analogs; by default
         its candidates, those of each adduct hypothesis apart.
 
@@ -102,19 +102,19 @@ def score(
     -------
     list of Scored, and the Molecules that `Scored.rows` are places in
     """
-    layout = _laid_out(asked, fingerprint, index, not_analogs)
+    layout = _laid_out(asked, fingerprint, index, excluded_analogs)
     lists, union = layout.lists, layout.union
-    read_once(fitted.channels, lists.molecules)
+    precompute(fitted.channels, lists.molecules)
     features = [
-        channel.features(learned, lists)
-        for channel, learned in zip(fitted.channels, fitted.learned, strict=True)
+        channel.features(state, lists)
+        for channel, state in zip(fitted.channels, fitted.states, strict=True)
     ]
-    # Lists of one spectrum lie side by side, so that all of its readings can be ranked as one.
+    # Queries of one spectrum lie side by side, so that all of its readings can be ranked as one.
     modes = np.repeat(
         [mode_of(each) for each in asked], [len(each.feature.spectra) for each in asked]
     )
-    parts = fitted.ranker.parts(features, modes, union).astype(np.float64)
-    absolute = fitted.ranker.parts(features, modes, union, centred=False).astype(np.float64)
+    parts = fitted.ranker.contributions(features, modes, union).astype(np.float64)
+    absolute = fitted.ranker.contributions(features, modes, union, centred=False).astype(np.float64)
     explained, peaks = _explained(lists, fitted)
     found, start, first = [], 0, 0
     for each, number in zip(asked, layout.spectra, strict=True):
@@ -146,7 +146,7 @@ def _laid_out(
     asked: Sequence[FeatureQuery],
     fingerprint: str,
     index: Index | None,
-    not_analogs: Sequence[NotAnalogs] | None,
+    excluded_analogs: Sequence[ExcludedAnalogs] | None,
 ) -> _Layout:
     # Molecules that an index has read come first in the table, the others after them.
     row_of = {m.smiles: m.row for each in asked for own in each.molecules for m in own}
@@ -171,23 +171,25 @@ def _laid_out(
     indexed = None
     if index is not None:
         rows = [row for row in map(row_of.__getitem__, table_order) if row >= 0]
-        indexed = Indexed(index, np.array(rows, np.int64))
-    table = Molecules(table_order, fingerprint, jobs=1, indexed=indexed)
-    lists = Lists(
+        indexed = np.array(rows, np.int64)
+    table = Molecules(table_order, fingerprint, jobs=1, index=index, index_rows=indexed)
+    lists = Queries(
         spectra,
         np.array(list_of, np.int64),
         pointers(sizes),
         np.array(members, np.int64),
         table,
     )
-    if not_analogs is None:
+    if excluded_analogs is None:
         members_of = np.split(lists.members, lists.pointers[1:-1])
-        excluded = [NotAnalogs(table, rows) for rows in members_of]
+        excluded = [ExcludedAnalogs(table, rows) for rows in members_of]
     else:
         excluded = [
-            each for each, query in zip(not_analogs, asked, strict=True) for _ in query.molecules
+            each
+            for each, query in zip(excluded_analogs, asked, strict=True)
+            for _ in query.molecules
         ]
-    lists = replace(lists, not_analogs=excluded)
+    lists = replace(lists, excluded_analogs=excluded)
     numbers = np.array([len(each.feature.spectra) for each in asked], np.int64)
     return _Layout(lists, np.array(union, np.int64), numbers)
 
@@ -218,7 +220,7 @@ def _ion_priors(asked: FeatureQuery, confidence: Confidence) -> Floats:
     )
 
 
-def _explained(lists: Lists, fitted: Fitted) -> tuple[Floats, Ints]:
+def _explained(lists: Queries, fitted: EvidenceModel) -> tuple[Floats, Ints]:
     """Share of intensity, and number of peaks, that each candidate's fragments explain."""
     forms = [ion_forms(str(spectrum.adduct)) for spectrum in lists.spectra]
     peaks = peak_table(lists.spectra, forms, **tolerance_of(fitted))
@@ -237,7 +239,7 @@ def _explained(lists: Lists, fitted: Fitted) -> tuple[Floats, Ints]:
     return np.asarray(explained, np.float64), np.bincount(pairs.row, minlength=rows)
 
 
-def tolerance_of(fitted: Fitted) -> dict[str, Any]:
+def tolerance_of(fitted: EvidenceModel) -> dict[str, Any]:
     """Tolerances of peaks, as the channel of fragments has them."""
     for channel in fitted.channels:
         if channel.name == _PIECES:
@@ -278,7 +280,7 @@ class ScoredList:
 def score_with_background(
     queries: Sequence[FeatureQuery],
     nearest: Sequence[float],
-    fitted: Fitted,
+    fitted: EvidenceModel,
     confidence: Confidence,
     fingerprint: str,
     store: MoleculesByMass,
@@ -319,7 +321,7 @@ def score_with_background(
     compared, _ = score(
         [background for background in backgrounds if background is not None],
         fitted, confidence, fingerprint,
-        not_analogs=[NotAnalogs(molecules, scored[at].rows[ions[at][1]]) for at in full],
+        excluded_analogs=[ExcludedAnalogs(molecules, scored[at].rows[ions[at][1]]) for at in full],
     )  # fmt: skip
     background_scores = dict(zip(full, compared, strict=True))
     labels = [channel.label for channel in fitted.channels]

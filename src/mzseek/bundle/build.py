@@ -270,7 +270,7 @@ def build_bundle(
             given,
             details=joined.details,
             lists=replace(given.lists, licences=how.licences),
-            relearn=how.folds == ALL,
+            refit_channels=how.folds == ALL,
             made_of=_made_of(tables, joined),
         )
         return export_run(run, out, whole, jobs=jobs, progress=progress, say=say)

@@ -21,7 +21,7 @@ from mzseek.chem.fingerprinting import FINGERPRINTS, fingerprint_kind
 from mzseek.core.errors import BundleError, EvidenceError, LibraryError
 from mzseek.core.ragged import Ragged, pointers
 from mzseek.evidence.channel import Channel, ChannelState
-from mzseek.evidence.fitted import Fitted
+from mzseek.evidence.model import EvidenceModel
 from mzseek.evidence.prior import Prior
 from mzseek.evidence.queries import Molecules
 from mzseek.evidence.ranker import Ranker
@@ -120,7 +120,7 @@ _FIELDS_states = {
 
 
 def pack_states(
-    fitted: Fitted, most_peaks: int = MOST_PEAKS
+    fitted: EvidenceModel, most_peaks: int = MOST_PEAKS
 ) -> tuple[dict[str, Any], dict[str, Array]]:
     """A fitted ranker and its channels as plain data, and arrays by name.
 
@@ -129,21 +129,21 @@ def pack_states(
     described = fitted.describe()
     arrays: dict[str, Array] = {}
     for place, (facts, learned) in enumerate(
-        zip(described["channels"], fitted.learned, strict=True)
+        zip(described["channels"], fitted.states, strict=True)
     ):
         options = dict(facts["options"])
         if "path" in options:  # where the run lay is nobody's business; its name is its label
             options["path"] = Path(options["path"]).name
-        facts |= {"options": options, "facts": dict(learned.facts)}
+        facts |= {"options": options, "facts": dict(learned.metadata)}
         own: dict[str, Array] = dict(learned.arrays)
         if own.keys() >= _SPECTRA:
             own |= _compacted(own, most_peaks)
-        own[BLOCKS] = learned.blocks.astype(f"S{WIDTH}")
+        own[BLOCKS] = learned.inchikey14.astype(f"S{WIDTH}")
         arrays |= {f"{_prefix(place)}{name}": array for name, array in own.items()}
     return described, arrays
 
 
-def open_states(facts: Mapping[str, Any], arrays: Arrays, where: object) -> Fitted:
+def open_states(facts: Mapping[str, Any], arrays: Arrays, where: object) -> EvidenceModel:
     """What `pack_states` has packed, ready to score; arrays are unpacked when they are used.
 
     Raises
@@ -171,7 +171,7 @@ def open_states(facts: Mapping[str, Any], arrays: Arrays, where: object) -> Fitt
             _check_shape(own[name], shape, f"{where}, {each['name']}")
         _check_arrays(own, f"{where}, {each['name']}")
         learned.append(ChannelState(own, each["facts"], own[BLOCKS]))
-    return Fitted(channels, learned, ranker)
+    return EvidenceModel(channels, learned, ranker)
 
 
 def _check_features(channels: Sequence[Channel], ranker: Ranker, where: object) -> None:
@@ -252,13 +252,13 @@ _FIELDS_prior = {
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedPrior:
+class BundledPrior:
     """What the channel `prior` has learned, with a weight for each ion mode.
 
     Attributes
     ----------
     channel : Prior
-    learned : ChannelState
+    state : ChannelState
     weights : mapping of str to float
         For ``positive`` and ``negative`` mode: by what log-odds are multiplied before they are
         added to calibrated log-probabilities; 0 or more, fitted on molecules that the prior had
@@ -266,10 +266,10 @@ class LearnedPrior:
     """
 
     channel: Prior
-    learned: ChannelState
+    state: ChannelState
     weights: Mapping[str, float]
 
-    def nats(self, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int) -> Floats:
+    def log_odds(self, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int) -> Floats:
         """What it adds to the candidates of a list, against their mean.
 
         Parameters
@@ -286,24 +286,24 @@ class LearnedPrior:
             Their mean is 0.
         """
         members, place = np.unique(rows, return_inverse=True)
-        odds = self.channel.log_odds(self.learned, molecules, members)[place]
+        odds = self.channel.log_odds(self.state, molecules, members)[place]
         weight = self.weights["negative" if mode < 0 else "positive"]
         return np.asarray(weight * (odds - odds.mean()))
 
 
-def pack_prior(prior: LearnedPrior) -> tuple[dict[str, Any], dict[str, Array]]:
+def pack_prior(prior: BundledPrior) -> tuple[dict[str, Any], dict[str, Array]]:
     """A prior as plain data, and arrays by name."""
     facts = {
         "options": dict(vars(prior.channel.options)),
-        "facts": dict(prior.learned.facts),
+        "facts": dict(prior.state.metadata),
         "weights": dict(prior.weights),
     }
-    own: dict[str, Array] = dict(prior.learned.arrays)
-    own[BLOCKS] = prior.learned.blocks.astype(f"S{WIDTH}")
+    own: dict[str, Array] = dict(prior.state.arrays)
+    own[BLOCKS] = prior.state.inchikey14.astype(f"S{WIDTH}")
     return facts, {f"{_ARRAYS}{name}": array for name, array in own.items()}
 
 
-def open_prior(facts: Mapping[str, Any], arrays: Arrays, where: object) -> LearnedPrior:
+def open_prior(facts: Mapping[str, Any], arrays: Arrays, where: object) -> BundledPrior:
     """What `pack_prior` has packed.
 
     Raises
@@ -324,7 +324,7 @@ def open_prior(facts: Mapping[str, Any], arrays: Arrays, where: object) -> Learn
     if BLOCKS not in own:
         raise BundleError(f"{where}: what the prior has learned is missing")
     learned = ChannelState(own, facts["facts"], own[BLOCKS])
-    return LearnedPrior(channel, learned, dict(facts["weights"]))
+    return BundledPrior(channel, learned, dict(facts["weights"]))
 
 
 _SHIPPED = "data/bundle"  # folder inside the package
@@ -383,17 +383,17 @@ class Bundle:
     def verify(self) -> None:
         """Read all of it, as `open` and use would; raises `BundleError`."""
         _ = self.card, self.confidence, self.library, self.molecules
-        states = [*self.fitted.learned, *([self.prior.learned] if self.prior else [])]
+        states = [*self.fitted.states, *([self.prior.state] if self.prior else [])]
         for learned in states:
             _ = list(learned.arrays.values())  # each is unpacked when it is looked at
 
     @cached_property
-    def fitted(self) -> "Fitted":
-        """Channels and ranker, ready to score `mzseek.evidence.queries.Lists`."""
+    def fitted(self) -> EvidenceModel:
+        """Channels and ranker, ready to score `mzseek.evidence.queries.Queries`."""
         return open_states(self._object(MODEL), self._arrays, self.folder / MODEL)
 
     @cached_property
-    def prior(self) -> "LearnedPrior | None":
+    def prior(self) -> BundledPrior | None:
         """Which molecules people measure; None where the bundle has not learned it."""
         if PRIOR not in self.manifest["files"]:
             return None

@@ -13,23 +13,23 @@ from mzseek.annotation.confidence import MODES, Confidence
 from mzseek.bundle.build_molecules import LIBRARY, MoleculeLists, bundled_molecules
 from mzseek.bundle.bundle import KIND, MOST_PEAKS, Bundle
 from mzseek.bundle.fit_confidence import fit_confidence
-from mzseek.bundle.fit_prior import MadePrior, make_prior
+from mzseek.bundle.fit_prior import FittedPrior, make_prior
 from mzseek.bundle.molecules import BundledMolecules
-from mzseek.bundle.relearn import (
+from mzseek.bundle.refit import (
     Details,
     References,
     measured,
     reference_queries,
     references_from,
-    relearn,
+    refit_channels,
 )
 from mzseek.bundle.write import Contents, is_allowed, licence_text, rewrite_molecules, write_bundle
 from mzseek.chem.identifiers import link
 from mzseek.chem.molecules import DescribedMolecule
 from mzseek.core.errors import BundleError, LibraryError
 from mzseek.core.registry import FOLDS
-from mzseek.evidence.fitted import Fitted
-from mzseek.evidence.fitting import LEARNED_ON, FitOptions
+from mzseek.evidence.fitting import FITTED_ON, FitOptions
+from mzseek.evidence.model import EvidenceModel
 from mzseek.io import StrPath
 from mzseek.io.manifest import ensure_replaceable
 from mzseek.io.skipped import SkippedGroups
@@ -44,7 +44,7 @@ _MODE = {1: "positive", -1: "negative", 0: "unknown"}
 
 
 def card_of(
-    fitted: Fitted,
+    fitted: EvidenceModel,
     confidence: Confidence,
     references: References,
     molecules: BundledMolecules,
@@ -52,7 +52,7 @@ def card_of(
     made_of: Mapping[str, Any],
     folds: Sequence[str],
     most_peaks: int,
-    prior: MadePrior | None = None,
+    prior: FittedPrior | None = None,
 ) -> dict[str, Any]:
     """What a bundle says of itself, as plain data.
 
@@ -64,7 +64,7 @@ def card_of(
         Of the sources: names and SHA-256, spectra kept and left out by licence, options.
     folds : sequence of str
         That the channels in the bundle have learned from.
-    prior : MadePrior, optional
+    prior : FittedPrior, optional
         That answers may be asked to count in.
     """
     return {
@@ -149,7 +149,7 @@ def _database(molecules: BundledMolecules) -> dict[str, Any]:
     }
 
 
-def _prior(made: MadePrior, measured: Mapping[str, Any]) -> dict[str, Any]:
+def _prior(made: FittedPrior, measured: Mapping[str, Any]) -> dict[str, Any]:
     """Weights of the prior, and what is reached without it and with it, on the same lists."""
     return {
         "weights": dict(made.prior.weights),
@@ -215,7 +215,7 @@ class Extras:
     details: Details = field(default_factory=dict)
     library: StrPath | None = None
     lists: MoleculeLists = field(default_factory=MoleculeLists)
-    relearn: bool = False
+    refit_channels: bool = False
     most_peaks: int = MOST_PEAKS
     made_of: Mapping[str, Any] = field(default_factory=dict)
 
@@ -251,17 +251,17 @@ def export_run(
     given = extras or Extras()
     if not 1 <= given.most_peaks <= 10_000:
         raise BundleError(f"peaks to keep are {given.most_peaks}, expected 1 to 10,000")
-    fitted, prepared, options = Fitted.open(run), run.open_data(data), fit_options(run)
+    fitted, prepared, options = EvidenceModel.open(run), run.open_data(data), fit_options(run)
     libraries = [] if given.library is None else [Path(given.library)]
     sources = [run.folder, prepared.folder, *given.lists.files, *libraries]
     ensure_replaceable(Path(out), KIND, list(map(Path, sources)))
-    train = reference_queries(prepared, [LEARNED_ON])
+    train = reference_queries(prepared, [FITTED_ON])
     known = references_from(prepared, train, given.details, given.most_peaks)
-    folds: Sequence[str] = FOLDS if given.relearn else (LEARNED_ON,)
+    folds: Sequence[str] = FOLDS if given.refit_channels else (FITTED_ON,)
     final, shown = fitted, known
-    if given.relearn:
+    if given.refit_channels:
         say("Channels learn once more, from all folds.")
-        final = relearn(
+        final = refit_channels(
             fitted, prepared, options, most_peaks=given.most_peaks, jobs=jobs, progress=progress
         )
         queries = reference_queries(prepared, folds)
@@ -283,14 +283,14 @@ def export_run(
 
 def _contents(
     run: Run,
-    fitted: Fitted,
+    fitted: EvidenceModel,
     confidence: Confidence,
     shown: References,
     molecules: BundledMolecules,
     found: Mapping[str, Any],
     folds: Sequence[str],
     given: Extras,
-    prior: MadePrior | None,
+    prior: FittedPrior | None,
 ) -> Contents:
     made_of = {
         **given.made_of,

@@ -36,10 +36,10 @@ from mzseek.decision import Calibration, fit_calibration, fit_pooling, fit_set_t
 from mzseek.decision.calibration import merge_answers
 from mzseek.evaluation.pooled import molecule_groups, pool_lists
 from mzseek.evaluation.scored import Scoring, scored_lists
-from mzseek.evidence.fitted import Fitted
-from mzseek.evidence.fitting import Groups, groups_from
-from mzseek.evidence.queries import chance, few_of_each, spectra_from, with_lists
-from mzseek.evidence.ranker import FEW
+from mzseek.evidence.fitting import StructureGroups, structure_groups_from
+from mzseek.evidence.model import EvidenceModel
+from mzseek.evidence.queries import queries_with_truth, sample_spectra, spectra_from, stable_hash
+from mzseek.evidence.ranker import MIN_MOLECULES
 from mzseek.library import Library
 from mzseek.parallel.engine import Progress, silent
 from mzseek.runs.predictions import ListScores
@@ -132,7 +132,7 @@ def make_cases(
     prepared: Prepared,
     fold: str,
     setting: str,
-    fitted: Fitted,
+    fitted: EvidenceModel,
     confidence: Confidence,
     library: Library,
     molecules: BundledMolecules,
@@ -151,7 +151,7 @@ def make_cases(
         That channels did not learn from.
     setting : str
         Name of the candidate lists.
-    fitted : Fitted
+    fitted : EvidenceModel
     confidence : Confidence
         For how far spectra of a feature are dependent.
     library : Library
@@ -159,8 +159,8 @@ def make_cases(
     molecules : BundledMolecules
         The bundled molecules, which the background is drawn from.
     """
-    queries = with_lists(prepared, np.sort(prepared.in_fold(fold)), setting, "inchikey")
-    groups = list(_features(prepared, few_of_each(prepared, queries, SPECTRA)))
+    queries = queries_with_truth(prepared, np.sort(prepared.in_fold(fold)), setting, "inchikey")
+    groups = list(_features(prepared, sample_spectra(prepared, queries, SPECTRA)))
     groups.sort(key=lambda group: float(prepared.masses[group[0]]))
     fingerprint = str(prepared.manifest["options"]["fingerprint"])
     cases: list[Case] = []
@@ -211,7 +211,7 @@ def _thinned(
     truth = _molecule(prepared, molecule)
     listed = [_molecule(prepared, place) for place in map(int, members)]
     wrong = [one for one in distinct(listed) if one.key != truth.key]
-    wrong.sort(key=lambda one: chance(b"%d" % molecule, one.key.encode()))
+    wrong.sort(key=lambda one: stable_hash(b"%d" % molecule, one.key.encode()))
     lists = [(size, wrong[:size]) for size in SIZES if size <= len(wrong)]
     lists.append((WHOLE, wrong))
     others = molecules_of_table(bundled.by_mass(mass, 10.0).table)
@@ -301,7 +301,7 @@ LEAST_EXPLAINED = 0.1  # share of the intensity below which nothing is explained
 
 def fit_confidence(
     run: Run,
-    fitted: Fitted,
+    fitted: EvidenceModel,
     prepared: Prepared,
     library: Library,
     ions: Mapping[str, Counter[str]],
@@ -309,7 +309,7 @@ def fit_confidence(
     molecules: BundledMolecules,
     *,
     progress: Progress = silent,
-    few: int = FEW,
+    few: int = MIN_MOLECULES,
 ) -> Confidence:
     """The numbers of a fitted run, from what it says of validation, cross-fitted.
 
@@ -317,7 +317,7 @@ def fit_confidence(
     ----------
     run : Run
         With predictions of val.
-    fitted : Fitted
+    fitted : EvidenceModel
         What channels have learned from the train fold.
     prepared : Prepared
     library : Library
@@ -339,7 +339,7 @@ def fit_confidence(
     lists = usable_lists(run, prepared, FITTED_ON, setting, progress)
     modes = modes_of(prepared, lists.queries)
     known = np.unique(prepared.molecule[prepared.fold >= 0])
-    groups = groups_from(prepared, known, _GROUPS)
+    groups = structure_groups_from(prepared, known, _GROUPS)
     found: dict[str, PolarityCalibration] = {}
     for mode, sign in MODES.items():
         own = len(np.unique(lists.molecule[modes == sign])) >= few
@@ -446,7 +446,9 @@ def answers_of(
     return merge_answers(p, lists.counts, prepared.inchikey14[lists.candidates], truth)
 
 
-def fit_in_database(cases: CaseTable, prepared: Prepared, groups: Groups) -> InDatabase | None:
+def fit_in_database(
+    cases: CaseTable, prepared: Prepared, groups: StructureGroups
+) -> InDatabase | None:
     """Fit on all cases, and measure on molecules that a fit left out.
 
     None where molecules are too few, or all near-duplicates.
@@ -457,7 +459,7 @@ def fit_in_database(cases: CaseTable, prepared: Prepared, groups: Groups) -> InD
     spread = cases.features.std(0)
     spread[spread < _SPACE] = 1.0
     values = (cases.features - mean) / spread
-    group = groups.group[groups.places(prepared.inchikey14[cases.molecule])]
+    group = groups.groups_of(prepared.inchikey14[cases.molecule])
     weights = _once(cases.molecule)
     held = np.full(len(values), np.nan)
     for each in np.unique(group):

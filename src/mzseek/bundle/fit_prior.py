@@ -12,16 +12,17 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 
 from mzseek.annotation.confidence import MODES, Confidence, PolarityCalibration
-from mzseek.bundle.bundle import LearnedPrior
+from mzseek.bundle.bundle import BundledPrior
 from mzseek.bundle.fit_confidence import FITTED_ON, modes_of, only, usable_lists
-from mzseek.bundle.relearn import COVERAGE, HITS, MEASURED_ON, interval_of, lessons_of
+from mzseek.bundle.refit import COVERAGE, HITS, MEASURED_ON, interval_of, training_set_of
 from mzseek.core.ragged import Ragged
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import calibration_error, posterior, prediction_sets
 from mzseek.decision.calibration import merge_answers
-from mzseek.evidence.fitting import LEARNED_ON, CrossFittedChannel, FitOptions, groups_from
+from mzseek.evidence.fitting import FITTED_ON as FITTED_FOLD
+from mzseek.evidence.fitting import CrossFittedChannel, FitOptions, structure_groups_from
 from mzseek.evidence.prior import Prior
-from mzseek.evidence.queries import Lists, lists_from
+from mzseek.evidence.queries import Queries, queries_from
 from mzseek.evidence.ranker import truth_slope
 from mzseek.metrics import hit_rate
 from mzseek.parallel.engine import Progress, silent
@@ -34,17 +35,17 @@ _LEAST = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
-class MadePrior:
+class FittedPrior:
     """A prior, and what the card says of it.
 
     Attributes
     ----------
-    prior : LearnedPrior
+    prior : BundledPrior
     measured : mapping of str to mapping
         For each ion mode of the test fold: hit rates, calibration error and sets with the prior.
     """
 
-    prior: LearnedPrior
+    prior: BundledPrior
     measured: Mapping[str, Any]
 
 
@@ -57,7 +58,7 @@ def make_prior(
     *,
     jobs: int | None = None,
     progress: Progress = silent,
-) -> MadePrior | None:
+) -> FittedPrior | None:
     """Learn a prior, and fit what it counts.
 
     It learns from the train fold. Its weights are fitted on what is said of validation, where a
@@ -77,31 +78,30 @@ def make_prior(
 
     Returns
     -------
-    MadePrior or None
+    FittedPrior or None
         None where the ranker has the prior among its channels: it must not count twice.
     """
     made = run.description.fitted
     if made is not None and any(each["name"] == Prior.name for each in made.channels):
         return None
     channel = Prior()
-    known = np.concatenate([prepared.in_fold(each) for each in (LEARNED_ON, FITTED_ON)])
-    groups = groups_from(prepared, np.unique(prepared.molecule[known]), options.groups)
+    known = np.concatenate([prepared.in_fold(each) for each in (FITTED_FOLD, FITTED_ON)])
+    groups = structure_groups_from(prepared, np.unique(prepared.molecule[known]), options.groups)
     taught = CrossFittedChannel(
-        channel, lessons_of(prepared, options, [LEARNED_ON], jobs=jobs), groups
+        channel, training_set_of(prepared, options, [FITTED_FOLD], jobs=jobs), groups
     )
     progress("prior", 1, 3)
     lists = usable_lists(run, prepared, FITTED_ON, options.candidates)
-    blocks = prepared.inchikey14[lists.molecule]
-    odds = taught.features(_asked(prepared, lists, options), blocks)[:, 0]
+    odds = taught.features(_asked(prepared, lists, options))[:, 0]
     weights = _weights(lists, odds, modes_of(prepared, lists.queries), confidence)
     progress("prior", 2, 3)
-    fitted = LearnedPrior(channel, taught.whole, weights)
+    fitted = BundledPrior(channel, taught.state, weights)
     found = _measured(run, prepared, confidence, fitted, options)
-    if tuple(folds) != (LEARNED_ON,):
-        lessons = lessons_of(prepared, options, folds, jobs=jobs)
-        fitted = replace(fitted, learned=channel.learn(lessons))
+    if tuple(folds) != (FITTED_FOLD,):
+        training_set = training_set_of(prepared, options, folds, jobs=jobs)
+        fitted = replace(fitted, state=channel.fit(training_set))
     progress("prior", 3, 3)
-    return MadePrior(fitted, found)
+    return FittedPrior(fitted, found)
 
 
 def fit_weight(
@@ -172,13 +172,13 @@ def _weights(
 
 
 def _measured(
-    run: Run, prepared: Prepared, confidence: Confidence, prior: LearnedPrior, options: FitOptions
+    run: Run, prepared: Prepared, confidence: Confidence, prior: BundledPrior, options: FitOptions
 ) -> dict[str, Any]:
     """What answers reach on the test fold with the prior counted in, for each ion mode."""
     if not len(prepared.in_fold(MEASURED_ON)):
         return {}
     lists = usable_lists(run, prepared, MEASURED_ON, options.candidates)
-    odds = prior.channel.features(prior.learned, _asked(prepared, lists, options))[:, 0]
+    odds = prior.channel.features(prior.state, _asked(prepared, lists, options))[:, 0]
     modes = modes_of(prepared, lists.queries)
     found = {}
     for mode, sign in MODES.items():
@@ -215,9 +215,10 @@ def _reached(
     }
 
 
-def _asked(prepared: Prepared, lists: ListScores, options: FitOptions) -> Lists:
+def _asked(prepared: Prepared, lists: ListScores, options: FitOptions) -> Queries:
     """The same spectra and candidates, in the same order, as channels read them."""
-    return lists_from(prepared, lists.queries, options.candidates)[0]
+    queries = queries_from(prepared, lists.queries, options.candidates)[0]
+    return replace(queries, inchikey14=prepared.inchikey14[lists.molecule])
 
 
 def _log_p(lists: ListScores, numbers: PolarityCalibration) -> Floats:

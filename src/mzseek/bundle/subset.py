@@ -15,7 +15,7 @@ from mzseek.chem import fingerprints
 from mzseek.core.errors import BundleError
 from mzseek.datasets.build import assign_folds, structure_clusters
 from mzseek.datasets.files import DatasetFiles, write_candidates, write_table
-from mzseek.evidence.queries import chance
+from mzseek.evidence.queries import stable_hash
 
 _FOLDS = {"train": 0.7, "val": 0.15, "test": 0.15}
 _ALIKE = 0.6
@@ -90,10 +90,10 @@ def _chosen(bundle: Bundle, most: int, each: int, seed: int) -> npt.NDArray[np.i
         own.setdefault(int(library.molecule_of[record]), []).append(record)
     salt = str(seed).encode()
     found: list[int] = []
-    for molecule in sorted(own, key=lambda at: chance(salt, keys[at].encode())):
+    for molecule in sorted(own, key=lambda at: stable_hash(salt, keys[at].encode())):
         if len(found) >= most:
             break
-        lots = sorted(own[molecule], key=lambda at: chance(salt, names[at].encode()))
+        lots = sorted(own[molecule], key=lambda at: stable_hash(salt, names[at].encode()))
         found += lots[:each]
     return np.array(sorted(found[:most]), np.int64)
 
@@ -132,4 +132,4 @@ def _lists(
         order = around[np.argsort(np.abs(boxed.masses[around] - mass), kind="stable")]
         others = [boxed.smiles[i] for i in order if keys[i] != key][: length - 1]
         smiles = str(molecule["smiles"])
-        yield smiles, sorted([smiles, *others], key=lambda each: chance(salt, each.encode()))
+        yield smiles, sorted([smiles, *others], key=lambda each: stable_hash(salt, each.encode()))

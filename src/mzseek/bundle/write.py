@@ -30,7 +30,7 @@ from mzseek.bundle.bundle import (
     PRIOR,
     RECORDS,
     Bundle,
-    LearnedPrior,
+    BundledPrior,
     compact_ions,
     compact_peaks,
     library_arrays,
@@ -39,7 +39,7 @@ from mzseek.bundle.bundle import (
 )
 from mzseek.bundle.molecules import BundledMolecules
 from mzseek.core.errors import BundleError
-from mzseek.evidence.fitted import Fitted
+from mzseek.evidence.model import EvidenceModel
 from mzseek.io import StrPath, atomic_directory, sole_writer
 from mzseek.io.manifest import ensure_replaceable
 from mzseek.library.library import RECORD_SCHEMA
@@ -152,7 +152,7 @@ class Contents:
 
     Attributes
     ----------
-    fitted : Fitted
+    fitted : EvidenceModel
     fingerprint : str
         Kind that candidates must have.
     confidence : Confidence
@@ -167,11 +167,11 @@ class Contents:
     molecules : BundledMolecules
     card : mapping
     licence : str
-    prior : LearnedPrior or None
+    prior : BundledPrior or None
         What answers may be asked to count in.
     """
 
-    fitted: Fitted
+    fitted: EvidenceModel
     fingerprint: str
     confidence: Confidence
     peaks: PeakLists
@@ -182,7 +182,7 @@ class Contents:
     molecules: BundledMolecules
     card: Mapping[str, Any]
     licence: str
-    prior: LearnedPrior | None = None
+    prior: BundledPrior | None = None
 
 
 def write_bundle(

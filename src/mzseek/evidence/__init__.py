@@ -1,1 +1,1 @@
-"""Evidence: what speaks for a candidate, channel by channel, and how much each counts."""
+"""Evidence for candidates: scoring channels, cross-fitting, and the ranker that combines them."""

@@ -1,7 +1,8 @@
-"""Match decoys so that a spectrum-blind scorer learns nothing from the lists."""
+"""Match decoys so that a spectrum-blind model learns nothing from the lists."""
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,20 +29,31 @@ from mzseek.datasets.extra_lists import (
 from mzseek.datasets.layout import SAME_FINGERPRINT, SAME_INCHIKEY, base_count
 from mzseek.datasets.prepare import append_segment, held_for_lists
 from mzseek.datasets.prepared import CandidateLists, Prepared
-from mzseek.evidence.prior import STRENGTHS, Blind, blind_rows, fit_blind, log_probability
+from mzseek.evidence.prior import (
+    PENALTIES,
+    PriorModel,
+    fit_prior_model,
+    log_probability,
+    prior_features,
+)
+from mzseek.evidence.queries import Flags, Ints
 from mzseek.metrics import hit_rate
 from mzseek.parallel import Engine, LocalEngine, Progress, silent
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
-LEAST = 5
-# The likeliest molecules of a pool are no candidates where they stand in the way of a list of
-# ENOUGH, as long as no more than LEFT_OUT of the probability goes with them.
+MIN_SIZE = 5
+# The likeliest molecules of a pool are left out where a list of ENOUGH needs it, as long as no more
+# than LEFT_OUT of the probability goes with them.
 ENOUGH, LEFT_OUT = 30, 0.2
-
-TOO_FEW = f"fewer than {LEAST} candidates are as likely as it to be measured"
+TOO_FEW = f"fewer than {MIN_SIZE} candidates are as likely as it to be measured"
 TOO_LIKELY = "likelier to be measured than all that could be drawn"
+GROUPS = 5
+POOL = 512
+MAX_ROUNDS = 3
+_MAX_FITTED = 128  # longer lists are cut for fitting: the weights that are estimated are the same
+_STANDARD_ERRORS = 2.0  # by which a model must beat chance
+_BATCH = 1000
+_NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
 
 
 def probabilities(scores: npt.ArrayLike) -> Floats:
@@ -52,7 +64,7 @@ def probabilities(scores: npt.ArrayLike) -> Floats:
 
 
 def effective_size(p: Floats) -> float:
-    """How many equally likely molecules would be as many: 1 / Σp².
+    """Effective number of molecules of a distribution, 1 / Σp².
 
     Examples
     --------
@@ -63,7 +75,7 @@ def effective_size(p: Floats) -> float:
 
 
 def list_size(p: Floats, enough: int = ENOUGH, left_out: float = LEFT_OUT) -> tuple[int, int]:
-    """How long a list can be, and how many of the likeliest molecules must be left out for it.
+    """Length that a list can have, and how many of the likeliest molecules are left out for it.
 
     Parameters
     ----------
@@ -97,68 +109,63 @@ def list_size(p: Floats, enough: int = ENOUGH, left_out: float = LEFT_OUT) -> tu
 
 
 def draw_list(
-    p: Floats, truth: int, rng: np.random.Generator, most: int, enough: int = ENOUGH
+    p: Floats, truth: int, rng: np.random.Generator, max_size: int, enough: int = ENOUGH
 ) -> Ints | str:
-    """Members of a list, the truth among them, in an order that tells nothing.
+    """Draw the members of a list, the truth among them, in random order.
 
     Parameters
     ----------
     p : float64 array, shape (pool,)
         How likely each molecule is to be measured; they sum to 1.
     truth : int
-        Place of the one that was.
+        Index of the one that was.
     rng : Generator
-    most : int
-        Members at the most.
+    max_size : int
     enough : int
         See `list_size`.
 
     Returns
     -------
-    int64 array of places, or str
-        Why there is no list. Whether there is one, and how long it is, the truth decides only by
-        being among the likeliest that are left out.
+    int64 array of indices, or str
+        Why there is no list. Whether there is one, and how long it is, depends on the truth only
+        in that it may be among the likeliest that are left out.
     """
-    order = rng.permutation(len(p))  # equally likely ones must not stand in any order
+    order = rng.permutation(len(p))  # ties in random order
     order = order[np.argsort(-p[order], kind="stable")]
     size, skipped = list_size(p[order], enough)
-    if min(size, most) < LEAST:
+    if min(size, max_size) < MIN_SIZE:
         return TOO_FEW
     if truth in order[:skipped]:
         return TOO_LIKELY
     pool = rng.permutation(order[skipped:])
-    return rng.permutation(_systematic(pool, p[pool], truth, min(size, most), rng))
+    return rng.permutation(_systematic(pool, p[pool], truth, min(size, max_size), rng))
 
 
 def _systematic(pool: Ints, p: Floats, truth: int, size: int, rng: np.random.Generator) -> Ints:
-    """So many of a pool, each with a probability in proportion to p, given that the truth is in.
+    """Systematic sampling: each drawn with a probability in proportion to p, given the truth is.
 
     Molecules lie in a row, each as wide as its probability to be drawn, and points at distance 1
     fall on them: the first anywhere, here where one of the points falls on the truth.
     """
     width = p * (size / p.sum())
     ends = np.cumsum(width)
-    place = int(np.flatnonzero(pool == truth)[0])
-    on_truth = ends[place] - width[place] * rng.random()
+    index = int(np.flatnonzero(pool == truth)[0])
+    on_truth = ends[index] - width[index] * rng.random()
     nth = min(int(on_truth), size - 1)
     points = on_truth - nth + np.arange(size)
     found = np.minimum(np.searchsorted(ends, points, side="left"), len(pool) - 1)
-    found[nth] = place  # also where a sum was rounded the other way
+    found[nth] = index  # also where a sum was rounded the other way
     return np.asarray(pool[np.unique(found)], np.int64)
 
 
-Flags = npt.NDArray[np.bool_]
-GROUPS = 5
-
-
 @dataclass(frozen=True, eq=False)
-class BlindLists:
-    """Candidates of lists, strung together.
+class DecoyLists:
+    """Candidate lists without spectra.
 
     Attributes
     ----------
     rows : CSR, shape (molecules, features)
-        See `mzseek.evidence.prior.blind_rows`.
+        See `mzseek.evidence.prior.prior_features`.
     members : int64 array, shape (candidates of all lists,)
         The row of each candidate.
     counts : int64 array, shape (lists,)
@@ -177,96 +184,85 @@ class BlindLists:
 
     @property
     def ragged(self) -> Ragged:
-        """The lengths, to sum up with."""
+        """The lengths of the lists."""
         return Ragged(self.counts)
 
     def candidates(self, lists: Ints) -> Ints:
-        """Places of the candidates of some lists among all."""
-        starts = self.ragged.starts
-        return gather_indices(np.append(starts, starts[-1:] + self.counts[-1:]), lists)[1]
+        """Indices of the candidates of some lists."""
+        return gather_indices(pointers(self.counts), lists)[1]
 
-    def only(self, lists: Ints, candidates: Ints | None = None) -> "BlindLists":
-        """Some of the lists, or some candidates of them; no other molecules.
-
-        Parameters
-        ----------
-        lists : int64 array
-        candidates : int64 array, optional
-            Places among all, list after list; by default all that the lists have.
-        """
+    def only(self, lists: Ints, candidates: Ints | None = None) -> "DecoyLists":
+        """Some of the lists, with all their candidates or those at some indices, list by list."""
         taken = self.candidates(lists) if candidates is None else candidates
         counts = np.bincount(self.ragged.list_index[taken], minlength=len(self))[lists]
         used, members = np.unique(self.members[taken], return_inverse=True)
-        return BlindLists(csr_array(self.rows[used]), members, counts, self.labels[taken])
+        return DecoyLists(csr_array(self.rows[used]), members, counts, self.labels[taken])
 
-    def at_most(self, size: int, seed: int) -> "BlindLists":
+    def at_most(self, size: int, seed: int) -> "DecoyLists":
         """The lists, long ones cut to their truths and others drawn at random.
 
         A logit that is fitted on such a draw estimates the same weights.
         """
         order = np.random.default_rng(seed).random(len(self.members))
         order[self.labels] = -1.0
-        sorted_ = np.lexsort((order, self.ragged.list_index))
-        within = np.arange(len(sorted_)) - self.ragged.repeat_per_list(self.ragged.starts)
-        return self.only(np.arange(len(self)), np.sort(sorted_[within < size]))
+        by_list = np.lexsort((order, self.ragged.list_index))
+        rank = np.arange(len(by_list)) - self.ragged.repeat_per_list(self.ragged.starts)
+        return self.only(np.arange(len(self)), np.sort(by_list[rank < size]))
 
-    def fit(self, l2: float) -> Blind:
-        """The scorer of these lists."""
-        return fit_blind(self.rows, self.counts, self.labels, members=self.members, l2=l2)
+    def fit(self, l2: float) -> PriorModel:
+        """Fit the prior of these lists."""
+        return fit_prior_model(self.rows, self.counts, self.labels, members=self.members, l2=l2)
 
-    def scores(self, blind: Blind) -> Floats:
-        """A scorer's word on every candidate."""
-        return blind.score(self.rows)[self.members]
+    def scores(self, prior: PriorModel) -> Floats:
+        """A prior's score of every candidate."""
+        return prior.score(self.rows)[self.members]
 
-    def log_p(self, blind: Blind) -> Floats:
-        """Log p of the truth of each list under a scorer."""
-        return log_probability(self.scores(blind), self.counts, self.labels)
+    def log_p(self, prior: PriorModel) -> Floats:
+        """Log p of the truth of each list under a prior."""
+        return log_probability(self.scores(prior), self.counts, self.labels)
 
 
-def best_strength(
-    taught: BlindLists,
-    held_out: BlindLists,
-    strengths: Sequence[float] = STRENGTHS,
+def tune_penalty(
+    training: DecoyLists,
+    held_out: DecoyLists,
+    penalties: Sequence[float] = PENALTIES,
     progress: Progress = silent,
-) -> Blind:
-    """The scorer of some lists, with the penalty under which others' truths are most probable.
+) -> PriorModel:
+    """Fit a prior with the penalty under which held-out truths are most probable.
 
     Parameters
     ----------
-    taught, held_out : BlindLists
+    training, held_out : DecoyLists
         The second with no molecules like the truths of the first.
-    strengths : sequence of float
-        Of the penalty; strong ones first, and no weaker ones once a weaker one did worse.
+    penalties : sequence of float
+        Falling; none is tried after one that did worse.
     progress : callable of (stage, done, total)
     """
     best, value = None, -np.inf
-    for done, l2 in enumerate(strengths):
-        progress("fitting", done, len(strengths))
-        blind = taught.fit(l2)
-        found = float(held_out.log_p(blind).mean())
-        if found <= value:
+    for done, l2 in enumerate(penalties):
+        progress("fitting", done, len(penalties))
+        prior = training.fit(l2)
+        log_p = float(held_out.log_p(prior).mean())
+        if log_p <= value:
             break
-        best, value = blind, found
+        best, value = prior, log_p
     if best is None:
-        raise EvidenceError("no strength of the penalty to choose among")
+        raise EvidenceError("no penalty to choose among")
     return best
 
 
-def cross_fitted(
-    lists: BlindLists, groups: Ints, taught: BlindLists, taught_groups: Ints, whole: Blind
+def cross_fit_scores(
+    lists: DecoyLists, groups: Ints, training: DecoyLists, training_groups: Ints, whole: PriorModel
 ) -> Floats:
-    """Scores of all candidates, each by a scorer that learned nothing from its list, or its like.
+    """Score all candidates, each by a prior fitted on no list of its group.
 
     Parameters
     ----------
-    lists : BlindLists
-    groups : int64 array, shape (lists,)
+    lists, training : DecoyLists
+    groups, training_groups : int64 arrays, shape (lists,)
         See `structure_groups`.
-    taught : BlindLists
-        Lists to learn from.
-    taught_groups : int64 array, shape (lists to learn from,)
-    whole : Blind
-        The scorer of all that teaches, for what is like none of it; others get its penalty.
+    whole : PriorModel
+        Fitted on all of ``training``, for group −1; the others get its penalty.
 
     Returns
     -------
@@ -274,83 +270,79 @@ def cross_fitted(
     """
     scores = np.empty(len(lists.members))
     for group in np.unique(groups).tolist():
-        others = np.flatnonzero(taught_groups != group)
-        blind = whole if group < 0 else taught.only(others).fit(whole.l2)
-        here = lists.candidates(np.flatnonzero(groups == group))
-        scores[here] = blind.score(lists.rows)[lists.members[here]]
+        others = np.flatnonzero(training_groups != group)
+        prior = whole if group < 0 else training.only(others).fit(whole.l2)
+        inside = lists.candidates(np.flatnonzero(groups == group))
+        scores[inside] = prior.score(lists.rows)[lists.members[inside]]
     return scores
 
 
 def structure_groups(
-    rows: csr_array, teaches: Flags, number: int = GROUPS, alike: float = 0.6
+    rows: csr_array, in_training: Flags, number: int = GROUPS, tanimoto: float = 0.6
 ) -> Ints:
-    """Groups of molecules for cross-fitting, no two alike in different ones.
+    """Group molecules for cross-fitting; similar ones are in one group.
 
     Parameters
     ----------
     rows : CSR of 0/1, shape (molecules, bits)
-    teaches : bool array, shape (molecules,)
-        Those that scorers learn from.
+    in_training : bool array, shape (molecules,)
     number : int
         Groups at the most.
-    alike : float
-        Tanimoto at which molecules are linked.
+    tanimoto : float
+        At which molecules are linked.
 
     Returns
     -------
     int64 array, shape (molecules,)
-        The group; -1 for a molecule that is like none that teaches.
+        The group; −1 for a molecule that is linked with none of the training set.
 
     Raises
     ------
     EvidenceError
-        All that teach are alike.
+        The training set is a single cluster.
     """
-    clusters = structure_clusters(rows, alike)
-    taught, own = np.unique(clusters[teaches], return_inverse=True)
-    if len(taught) < 2:
+    clusters = structure_clusters(rows, tanimoto)
+    training, own = np.unique(clusters[in_training], return_inverse=True)
+    if len(training) < 2:
         raise EvidenceError(
-            f"{int(teaches.sum()):,} molecules to learn from, in {len(taught)} structure clusters; "
-            "expected two at least"
+            f"{int(in_training.sum()):,} molecules to learn from, in {len(training)} structure "
+            "clusters; expected two at least"
         )
-    names = [str(group) for group in range(min(number, len(taught)))]
+    names = [str(group) for group in range(min(number, len(training)))]
     dealt = np.array(assign_folds(own, dict.fromkeys(names, 1 / len(names))), np.int64)
     of_cluster = np.full(int(clusters.max()) + 1, -1, np.int64)
-    of_cluster[clusters[teaches]] = dealt
+    of_cluster[clusters[in_training]] = dealt
     return of_cluster[clusters]
-
-
-_BATCH = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Measured molecules, each with all that may stand in its list.
+    """Measured molecules, each with all that may be in its list.
 
     Attributes
     ----------
-    numbers : int64 array, shape (lists,)
-        Measured molecules, by their places in the prepared folder.
+    molecules : int64 array, shape (lists,)
+        Measured molecules, as indices in the prepared folder.
     forms : list of StandardForm
         Their standard forms.
     own : int64 array, shape (lists,)
-        Their places in the database, -1 where it does not have one.
+        Their rows in the database, −1 where it lacks one.
     rows : int64 array
-        Places in the database of the first rows of ``lists``; the others are ``forms`` that the
-        database does not have.
+        Database rows of the first rows of ``lists``; the others are ``forms`` that the database
+        lacks.
     structures : CSR of 0/1, shape (lists, bits)
-        Morgan fingerprints of the measured molecules, whatever the folder has: a likeness of 0.6 is
-        another one by other fingerprints.
-    lists : BlindLists
+        Morgan fingerprints of the measured molecules, whatever kind the folder has: a Tanimoto
+        similarity of 0.6 means something else for other kinds.
+    lists : DecoyLists
         The truth is the first of each list.
     """
 
-    numbers: Ints
+    molecules: Ints
     forms: list[StandardForm]
     own: Ints
     rows: Ints
     structures: csr_array
-    lists: BlindLists
+    lists: DecoyLists
 
 
 def pool_of(
@@ -358,17 +350,16 @@ def pool_of(
     database: Database,
     *,
     by: str,
-    most: int,
+    max_decoys: int,
     ppm: float = 10.0,
     seed: int = 0,
     engine: Engine | None = None,
     progress: Progress = silent,
 ) -> Pool:
-    """All that may stand in the lists of measured molecules.
+    """Collect all that may be in the lists of measured molecules.
 
-    What is equal to a truth is not among its rivals: of its first InChIKey block, or of its
-    fingerprint. Truths are there in the form of the database, as in
-    `mzseek.datasets.extra_lists.add_negatives`.
+    Decoys have neither the truth's first InChIKey block nor its fingerprint. Truths are in the form
+    of the database, as in `mzseek.datasets.extra_lists.add_negatives`.
 
     Parameters
     ----------
@@ -376,258 +367,221 @@ def pool_of(
     database : Database
         With fingerprints of the same kind, and the index for nearest neighbours.
     by : "mass" or "formula"
-    most : int
-        Rivals of a molecule at the most; of more, so many are drawn at random.
+    max_decoys : int
+        Of a molecule; of more, so many are drawn at random.
     ppm, seed, engine
         As in `mzseek.database.negatives.mine`.
     progress : callable of (stage, done, total)
     """
     engine = engine or LocalEngine()
-    forms = standard_forms(
+    all_forms = standard_forms(
         prepared, keep_stereo=database.keep_stereo, engine=engine, progress=progress
     )
     found = mine(
-        database, truths_of(forms, database.fingerprint), by=by, keep=most, kind="random", ppm=ppm,
-        seed=seed, engine=engine, progress=progress,
+        database, truths_of(all_forms, database.fingerprint), by=by, keep=max_decoys,
+        kind="random", ppm=ppm, seed=seed, engine=engine, progress=progress,
     )  # fmt: skip
-    mined = sorted(found, key=lambda of_molecule: of_molecule.number)
-    own = np.array([of_molecule.own for of_molecule in mined], np.int64)
-    ordered = [forms[of_molecule.number] for of_molecule in mined]
-    rivals = [of_molecule.rows[of_molecule.similarities < 1] for of_molecule in mined]
-    rows = np.unique(np.concatenate([own[own >= 0], *rivals]))
-    added = [form for form, place in zip(ordered, own.tolist(), strict=True) if place < 0]
-    bits = _bits(database, rows, added)
-    table = _described(database, rows, added, engine, progress)
+    mined = sorted(found, key=lambda molecule: molecule.number)
+    own = np.array([molecule.own for molecule in mined], np.int64)
+    forms = [all_forms[molecule.number] for molecule in mined]
+    decoys = [molecule.rows[molecule.similarities < 1] for molecule in mined]
+    rows = np.unique(np.concatenate([own[own >= 0], *decoys]))
+    added = [form for form, row in zip(forms, own.tolist(), strict=True) if row < 0]
     truths = np.where(own >= 0, np.searchsorted(rows, own), 0)
     truths[own < 0] = len(rows) + np.arange(len(added))
-    return Pool(
-        numbers=np.array([of_molecule.number for of_molecule in mined], np.int64),
-        forms=ordered, own=own, rows=rows,
-        structures=fingerprints([form.described.smiles for form in ordered], "morgan2"),
-        lists=_lists(blind_rows(bits, table), rows, truths, rivals),
-    )  # fmt: skip
-
-
-def _lists(rows: csr_array, known: Ints, truths: Ints, rivals: list[Ints]) -> BlindLists:
-    """The truths, each followed by its rivals."""
-    counts = np.array([1 + len(each) for each in rivals], np.int64)
+    counts = np.array([1 + len(each) for each in decoys], np.int64)
     labels = np.zeros(int(counts.sum()), bool)
     labels[pointers(counts)[:-1]] = True
     members = np.empty(len(labels), np.int64)
-    members[labels] = truths
-    members[~labels] = np.searchsorted(known, np.concatenate(rivals))
-    return BlindLists(rows, members, counts, labels)
+    members[labels], members[~labels] = truths, np.searchsorted(rows, np.concatenate(decoys))
+    features = _features(database, rows, added, engine, progress)
+    return Pool(
+        molecules=np.array([molecule.number for molecule in mined], np.int64),
+        forms=forms, own=own, rows=rows,
+        structures=fingerprints([form.described.smiles for form in forms], "morgan2"),
+        lists=DecoyLists(features, members, counts, labels),
+    )  # fmt: skip
 
 
-def _bits(database: Database, rows: Ints, added: list[StandardForm]) -> csr_array:
-    """Fingerprints of molecules of the store, and of others after them."""
-    counts, bits = set_bits(database.rows(rows, ["fingerprint"])["fingerprint"])
-    sizes = np.concatenate([counts, [len(form.bits) for form in added]]).astype(np.int64)
-    columns = np.concatenate([bits, *(form.bits for form in added)]).astype(np.int32)
-    shape = (len(sizes), fingerprint_kind(database.fingerprint).bits)
-    return csr_array((np.ones(len(columns), np.int32), columns, pointers(sizes)), shape=shape)
-
-
-def _described(
+def _features(
     database: Database,
     rows: Ints,
     added: list[StandardForm],
     engine: Engine,
     progress: Progress,
-) -> npt.NDArray[np.float32]:
-    """Descriptors of the same molecules."""
-    smiles = database.rows(rows, ["smiles"])["smiles"].to_pylist()
-    smiles += [form.described.smiles for form in added]
+) -> csr_array:
+    """Prior features of molecules of the database, and of others after them."""
+    table = database.rows(rows, ["fingerprint", "smiles"])
+    counts, bits = set_bits(table["fingerprint"])
+    sizes = np.concatenate([counts, [len(form.bits) for form in added]]).astype(np.int64)
+    columns = np.concatenate([bits, *(form.bits for form in added)]).astype(np.int32)
+    shape = (len(sizes), fingerprint_kind(database.fingerprint).bits)
+    ones = np.ones(len(columns), np.int32)
+    smiles = table["smiles"].to_pylist() + [form.described.smiles for form in added]
     batches = [smiles[start : start + _BATCH] for start in range(0, len(smiles), _BATCH)]
-    tables, done = [], 0
-    for table in engine.results(descriptors, batches):
-        tables.append(table)
-        done += len(table)
-        progress("describing", done, len(smiles))
-    return np.concatenate(tables)
-
-
-MOST_ROUNDS = 3
-# A list of more is cut for fitting: the weights that are estimated are the same.
-_TAUGHT = 128
-_SURE = 2.0  # standard errors
+    tables: list[npt.NDArray[np.float32]] = []
+    for described in engine.results(descriptors, batches):
+        tables.append(described)
+        progress("describing", sum(map(len, tables)), len(smiles))
+    fingerprint_rows = csr_array((ones, columns, pointers(sizes)), shape=shape)
+    return prior_features(fingerprint_rows, np.concatenate(tables))
 
 
 @dataclass(frozen=True, eq=False)
-class Roles:
-    """What lists are for.
+class ListRoles:
+    """Which lists priors are fitted on, and which penalties are chosen on.
 
     Attributes
     ----------
     groups : int64 array, shape (lists,)
-        See `mzseek.evidence.decoys.structure_groups`.
-    teaches : bool array, shape (lists,)
-        Scorers learn from these.
+        See `structure_groups`.
+    in_training : bool array, shape (lists,)
     held_out : bool array, shape (lists,)
-        Penalties are chosen on these, which are like none that scorers learn from then.
+        To choose penalties on: unlike all lists that are fitted on then.
     """
 
     groups: Ints
-    teaches: Flags
+    in_training: Flags
     held_out: Flags
 
     @classmethod
-    def of(cls, groups: Ints, teaches: Flags, chosen_on: Flags) -> "Roles":
-        """Roles of lists: penalties are chosen on some, or where there are none on a group."""
-        held_out = chosen_on & (groups < 0)
-        return cls(groups, teaches, held_out if held_out.any() else groups == 0)
+    def of(cls, groups: Ints, in_training: Flags, validation: Flags) -> "ListRoles":
+        """Hold out validation lists that are unlike the training set, or else the first group."""
+        held_out = validation & (groups < 0)
+        return cls(groups, in_training, held_out if held_out.any() else groups == 0)
 
-    def tuned(self, lists: BlindLists, which: Ints, progress: Progress = silent) -> Blind:
-        """A scorer of those that teach, by the penalty that suits those that were held out best.
+    def tune(self, lists: DecoyLists, which: Ints, progress: Progress = silent) -> PriorModel:
+        """Fit a prior on training lists by the penalty that suits held-out ones best.
 
-        Parameters
-        ----------
-        lists : BlindLists
-        which : int64 array, shape (lists,)
-            Their places among all that have a role.
-        progress : callable of (stage, done, total)
+        ``which`` are the indices of ``lists`` among all that have a role.
         """
         held_out = self.held_out[which]
-        taught = lists.only(np.flatnonzero(self.teaches[which] & ~held_out))
-        return best_strength(taught, lists.only(np.flatnonzero(held_out)), progress=progress)
+        training = lists.only(np.flatnonzero(self.in_training[which] & ~held_out))
+        return tune_penalty(training, lists.only(np.flatnonzero(held_out)), progress=progress)
 
     def can_test(self, which: Ints) -> bool:
-        """Whether a scorer can be fitted on some lists, for every group, and tried on others."""
+        """Whether a prior can be fitted on some lists, for every group, and tested on others."""
         held_out = self.held_out[which]
-        groups = self.groups[which][self.teaches[which] & ~held_out]
+        groups = self.groups[which][self.in_training[which] & ~held_out]
         return bool(held_out.any()) and len(np.unique(groups)) > 1
 
-    def scores(self, pool: BlindLists, lists: BlindLists, which: Ints, tuned: Blind) -> Floats:
-        """Scores of what the pool has, cross-fitted on lists, with a tuned scorer's penalty."""
-        taught = np.flatnonzero(self.teaches[which])
-        own, groups = lists.only(taught), self.groups[which][taught]
-        whole = own.fit(tuned.l2) if self.held_out[which][taught].any() else tuned
-        return cross_fitted(pool, self.groups, own, groups, whole)
+    def scores(self, pool: DecoyLists, lists: DecoyLists, which: Ints, tuned: PriorModel) -> Floats:
+        """Scores of the pool's candidates, cross-fitted on lists with a tuned prior's penalty."""
+        inside = np.flatnonzero(self.in_training[which])
+        training, groups = lists.only(inside), self.groups[which][inside]
+        whole = training.fit(tuned.l2) if self.held_out[which][inside].any() else tuned
+        return cross_fit_scores(pool, self.groups, training, groups, whole)
+
+
+def draw_all(
+    lists: DecoyLists, scores: Floats, numbers: Ints, seed: int, max_size: int
+) -> tuple[Ints, Ints, dict[str, int]]:
+    """Draw a list for each molecule that one can be drawn for.
+
+    Parameters
+    ----------
+    lists : DecoyLists
+        What each list is drawn from.
+    scores : float64 array, shape (candidates of all lists,)
+    numbers : int array, shape (lists,)
+        Seed of each list's draw, beside ``seed``: no list depends on the others.
+    seed, max_size : int
+
+    Returns
+    -------
+    which : int64 array
+        Those of ``lists`` that have a drawn list.
+    candidates : int64 array
+        Indices of its members, list by list.
+    reasons : dict of str to int
+        How many have none, and why.
+    """
+    which, candidates = [], [np.empty(0, np.int64)]
+    reasons: Counter[str] = Counter()
+    starts = lists.ragged.starts.tolist()
+    for number, (start, count) in enumerate(zip(starts, lists.counts.tolist(), strict=True)):
+        own = slice(start, start + count)
+        rng = np.random.default_rng([seed, int(numbers[number])])
+        truth = int(np.flatnonzero(lists.labels[own])[0])
+        drawn = draw_list(probabilities(scores[own]), truth, rng, max_size)
+        if isinstance(drawn, str):
+            reasons[drawn] += 1
+        else:
+            which.append(number)
+            candidates.append(start + drawn)
+    return np.array(which, np.int64), np.concatenate(candidates), dict(reasons)
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
-    """Lists that were drawn.
+class MatchedLists:
+    """Matched lists, and what a blind model learns from them.
 
     Attributes
     ----------
-    which : int64 array
-        Those of the pool's lists that have one.
-    candidates : int64 array
-        Places of their members among the pool's candidates, list after list.
-    reasons : dict of str to int
-        How many have none, and why.
+    which, candidates, reasons
+        As `draw_all` returns them.
+    lists : DecoyLists
+        The drawn ones.
+    scores : float64 array
+        That they were drawn by: of the pool's candidates.
+    blind : PriorModel or None
+        Fitted on them; None where there are too few lists to fit it and to test it.
+    l2 : float
+        Penalty of the first prior.
+    rounds : int
     """
 
     which: Ints
     candidates: Ints
-    reasons: dict[str, int] = field(default_factory=dict)
-
-
-def draw_all(lists: BlindLists, scores: Floats, numbers: Ints, seed: int, most: int) -> Drawn:
-    """A list for each molecule that one can be drawn for.
-
-    Parameters
-    ----------
-    lists : BlindLists
-        What each list is drawn from.
-    scores : float64 array, shape (candidates of all lists,)
-    numbers : int array, shape (lists,)
-        Seeds each list's draw, beside ``seed``: no list depends on the others.
-    seed : int
-    most : int
-        Members of a list at the most.
-    """
-    which, candidates = [], [np.empty(0, np.int64)]
-    reasons: dict[str, int] = {}
-    starts = lists.ragged.starts.tolist()
-    for place, (start, count) in enumerate(zip(starts, lists.counts.tolist(), strict=True)):
-        here = slice(start, start + count)
-        rng = np.random.default_rng([seed, int(numbers[place])])
-        truth = int(np.flatnonzero(lists.labels[here])[0])
-        found = draw_list(probabilities(scores[here]), truth, rng, most)
-        if isinstance(found, str):
-            reasons[found] = reasons.get(found, 0) + 1
-            continue
-        which.append(place)
-        candidates.append(start + found)
-    return Drawn(np.array(which, np.int64), np.concatenate(candidates), reasons)
-
-
-@dataclass(frozen=True, eq=False)
-class Matched:
-    """Lists, and what a blind scorer makes of them.
-
-    Attributes
-    ----------
-    drawn : Drawn
-    lists : BlindLists
-        The drawn ones.
-    scores : float64 array
-        What they were drawn by: of the pool's candidates.
-    fresh : Blind or None
-        A scorer fitted on them; None where there are too few lists to fit one and to test it.
-    l2 : float
-        Penalty of the first scorer.
-    rounds : int
-    """
-
-    drawn: Drawn
-    lists: BlindLists
+    reasons: dict[str, int]
+    lists: DecoyLists
     scores: Floats
-    fresh: Blind | None
+    blind: PriorModel | None
     l2: float
     rounds: int
 
 
 def matched_lists(
-    pool: BlindLists,
-    roles: Roles,
+    pool: DecoyLists,
+    roles: ListRoles,
     numbers: Ints,
     *,
     seed: int = 0,
-    most: int = 256,
+    max_size: int = 256,
     progress: Progress = silent,
-) -> Matched:
-    """Lists drawn from pools, until a blind scorer fitted on them learns nothing that holds.
+) -> MatchedLists:
+    """Draw lists from pools, until a blind model fitted on them does not beat chance.
 
     Parameters
     ----------
-    pool : BlindLists
+    pool : DecoyLists
         For each molecule all that its list is drawn from.
-    roles : Roles
-    numbers, seed, most
+    roles : ListRoles
+    numbers, seed, max_size
         As in `draw_all`.
     progress : callable of (stage, done, total)
     """
     everything = np.arange(len(pool))
-    taught = pool.at_most(_TAUGHT, seed)
-    tuned = roles.tuned(taught, everything, progress)
-    scores = roles.scores(pool, taught, everything, tuned)
-    for number in range(1, MOST_ROUNDS + 1):
-        progress("drawing", number, MOST_ROUNDS)
-        drawn = draw_all(pool, scores, numbers, seed, most)
-        lists = pool.only(drawn.which, drawn.candidates)
-        fresh = roles.tuned(lists, drawn.which) if roles.can_test(drawn.which) else None
-        if fresh is None or number == MOST_ROUNDS or not _tells(fresh, lists, roles, drawn.which):
+    short = pool.at_most(_MAX_FITTED, seed)
+    tuned = roles.tune(short, everything, progress)
+    scores = roles.scores(pool, short, everything, tuned)
+    for number in range(1, MAX_ROUNDS + 1):
+        progress("drawing", number, MAX_ROUNDS)
+        which, candidates, reasons = draw_all(pool, scores, numbers, seed, max_size)
+        lists = pool.only(which, candidates)
+        blind = roles.tune(lists, which) if roles.can_test(which) else None
+        if blind is None or number == MAX_ROUNDS:
             break
-        scores = scores + roles.scores(pool, lists, drawn.which, fresh)
-    return Matched(drawn, lists, scores, fresh, tuned.l2, number)
-
-
-def _tells(fresh: Blind, lists: BlindLists, roles: Roles, which: Ints) -> bool:
-    """Whether a scorer makes truths that it has not seen likelier than chance, beyond doubt."""
-    held_out = lists.only(np.flatnonzero(roles.held_out[which]))
-    gain = held_out.log_p(fresh) + np.log(held_out.counts)
-    return bool(gain.mean() > _SURE * gain.std() / np.sqrt(len(gain)))
-
-
-POOL = 512
-_SAFE = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
+        held_out = lists.only(np.flatnonzero(roles.held_out[which]))
+        gain = held_out.log_p(blind) + np.log(held_out.counts)
+        if gain.mean() <= _STANDARD_ERRORS * gain.std() / np.sqrt(len(gain)):
+            break
+        scores = scores + roles.scores(pool, lists, which, blind)
+    return MatchedLists(which, candidates, reasons, lists, scores, blind, tuned.l2, number)
 
 
 def matched_name(by: str) -> str:
-    """What matched lists are called where nobody says.
+    """Default name of matched lists.
 
     Examples
     --------
@@ -652,8 +606,8 @@ def add_matched(
 ) -> tuple[Prepared, dict[str, Any]]:
     """Draw matched lists for every measured molecule, and add them to the prepared folder.
 
-    They lie in a segment of their own, as negatives do. Models are trained on them and measured on
-    them, on every fold.
+    They are a segment of their own, as negatives are. Models are trained and measured on them, on
+    every fold.
 
     Parameters
     ----------
@@ -661,7 +615,7 @@ def add_matched(
     database : Database
         With fingerprints of the same kind.
     by : "mass" or "formula"
-        What decoys are equal in.
+        In which decoys are equal.
     name : str, optional
         Of the lists; see `matched_name`. Matched lists that had it are replaced.
     keep : int
@@ -675,10 +629,10 @@ def add_matched(
     -------
     prepared : Prepared
         The folder, opened again.
-    facts : dict
+    metadata : dict
         Of the new lists: ``name``, ``lists``, their lengths, how many molecules have none and why
         (``set_aside``), ``truths_in_other_form``, and in ``matched`` how they were drawn, and what
-        a blind scorer trained on them reaches (``blind``, by fold).
+        a blind model trained on them reaches (``blind``, by fold).
 
     Raises
     ------
@@ -687,86 +641,53 @@ def add_matched(
         molecules to learn from, is being written, or cannot be written.
     """
     name = matched_name(by) if name is None else name
-    _check(prepared, database, name, by, min(keep, pool))
-    how = {"by": by, "ppm": ppm, "keep": keep, "pool": pool, "seed": seed, "form": "database",
-           "database": database.manifest["files"]["molecules.parquet"]["sha256"]}  # fmt: skip
-    with held_for_lists(prepared, "adding matched lists"):
-        found = pool_of(
-            prepared, database, by=by, most=pool, ppm=ppm, seed=seed, engine=engine,
-            progress=progress,
-        )  # fmt: skip
-        return _matched(prepared, database, name, found, how, progress)
-
-
-def _check(prepared: Prepared, database: Database, name: str, by: str, size: int) -> None:
-    """Refuse what can be seen before any work."""
     check_name(EQUAL_IN, by, "matched lists by", DatabaseError)
-    _check_name(prepared, name)
-    if size < LEAST:
-        raise DatabaseError(f"lists of {size} molecules, expected at least {LEAST}")
-    check_same_fingerprints(prepared, database)
-
-
-def _matched(
-    prepared: Prepared,
-    database: Database,
-    name: str,
-    pool: Pool,
-    how: dict[str, Any],
-    progress: Progress,
-) -> tuple[Prepared, dict[str, Any]]:
-    """The folder with lists drawn from a pool, and their facts."""
-    folds = _folds(prepared, pool.numbers)
-    matched = matched_lists(
-        pool.lists, _roles(pool, folds), pool.numbers, seed=how["seed"], most=how["keep"],
-        progress=progress,
-    )  # fmt: skip
-    if not len(matched.drawn.which):
-        raise CacheError(f"{prepared.folder}: no list can be drawn, {_why(matched)}")
-    progress("adding", 0)
-    return _added(prepared, database, name, pool, matched, how | _told(pool, matched, folds))
-
-
-def _check_name(prepared: Prepared, name: str) -> None:
-    if not name or not _SAFE.issuperset(name):
+    if not name or not _NAME_LETTERS.issuperset(name):
         raise CacheError(
             f"--name is {name!r}, expected small letters, digits, - and _: files are named by it"
         )
-    facts = prepared.manifest["candidates"].get(name)
-    if facts is not None and "matched" not in facts:
+    if "matched" not in prepared.manifest["candidates"].get(name, {"matched": {}}):
         raise CacheError(
             f"{prepared.folder}: has lists {name!r} that are no matched ones; give another --name"
         )
+    if min(keep, pool) < MIN_SIZE:
+        raise DatabaseError(f"lists of {min(keep, pool)} molecules, expected at least {MIN_SIZE}")
+    check_same_fingerprints(prepared, database)
+    how = {"by": by, "ppm": ppm, "keep": keep, "pool": pool, "seed": seed, "form": "database",
+           "database": database.manifest["files"]["molecules.parquet"]["sha256"]}  # fmt: skip
+    with held_for_lists(prepared, "adding matched lists"):
+        source = pool_of(
+            prepared, database, by=by, max_decoys=pool, ppm=ppm, seed=seed, engine=engine,
+            progress=progress,
+        )  # fmt: skip
+        folds = {
+            fold: np.isin(source.molecules, np.asarray(prepared.molecule)[prepared.in_fold(fold)])
+            for fold in FOLDS
+        }
+        # The train fold, or all molecules where there is none.
+        training = folds["train"] if folds["train"].any() else np.ones(len(source.own), bool)
+        groups = structure_groups(source.structures, training)
+        roles = ListRoles.of(groups, training, folds["val"] & ~training)
+        matched = matched_lists(
+            source.lists, roles, source.molecules, seed=seed, max_size=keep, progress=progress
+        )
+        if not len(matched.which):
+            why = "; ".join(f"{count:,}: {reason}" for reason, count in matched.reasons.items())
+            raise CacheError(f"{prepared.folder}: no list can be drawn, {why}")
+        progress("adding", 0)
+        how |= _measure(source, matched, folds)
+        return _add(prepared, database, name, source, matched, how)
 
 
-def _folds(prepared: Prepared, numbers: Ints) -> dict[str, Flags]:
-    """Which of the molecules each fold has spectra of."""
-    return {
-        fold: np.isin(numbers, np.asarray(prepared.molecule)[prepared.in_fold(fold)])
-        for fold in FOLDS
-    }
-
-
-def _roles(pool: Pool, folds: dict[str, Flags]) -> Roles:
-    """Who teaches: the train fold, or all where there is none."""
-    teaches = folds["train"] if folds["train"].any() else np.ones(len(pool.numbers), bool)
-    return Roles.of(structure_groups(pool.structures, teaches), teaches, folds["val"] & ~teaches)
-
-
-def _why(matched: Matched) -> str:
-    return "; ".join(f"{count:,}: {why}" for why, count in matched.drawn.reasons.items())
-
-
-def _told(pool: Pool, matched: Matched, folds: dict[str, Flags]) -> dict[str, Any]:
-    """What the manifest says of the drawing, and of what a blind scorer makes of it."""
+def _measure(pool: Pool, matched: MatchedLists, folds: dict[str, Flags]) -> dict[str, Any]:
+    """How lists were drawn, and what a blind model reaches on them, for the manifest."""
     scores = np.split(matched.scores, pool.lists.ragged.starts[1:])
-    sizes = [effective_size(probabilities(of_list)) for of_list in scores]
     blind = {}
     for fold in ("val", "test"):
-        lists = matched.lists.only(np.flatnonzero(folds[fold][matched.drawn.which]))
-        if matched.fresh is None or not len(lists):
+        lists = matched.lists.only(np.flatnonzero(folds[fold][matched.which]))
+        if matched.blind is None or not len(lists):
             continue
-        hits = hit_rate(lists.scores(matched.fresh), lists.counts, lists.labels, 1)
+        hits = hit_rate(lists.scores(matched.blind), lists.counts, lists.labels, 1)
         blind[fold] = {
             "lists": len(lists), "mean": float(lists.counts.mean()),
             "hit_rate@1": float(hits.mean()), "random": float((1 / lists.counts).mean()),
@@ -775,55 +696,44 @@ def _told(pool: Pool, matched: Matched, folds: dict[str, Flags]) -> dict[str, An
         "l2": matched.l2,
         "rounds": matched.rounds,
         "pool_mean": float(pool.lists.counts.mean()),
-        "effective_mean": float(np.mean(sizes)),
+        "effective_mean": float(np.mean([effective_size(probabilities(own)) for own in scores])),
         "blind": blind,
     }
 
 
-def _added(
+def _add(
     prepared: Prepared,
     database: Database,
     name: str,
     pool: Pool,
-    matched: Matched,
+    matched: MatchedLists,
     how: dict[str, Any],
 ) -> tuple[Prepared, dict[str, Any]]:
-    """The folder with the lists, and their facts."""
+    """Append the lists, by the folder's molecules; return the folder and their metadata."""
     table = ExtraMolecules(prepared, database)
-    lists, truths = _in_folder(prepared, table, pool, matched)
-    numbers = pool.numbers[matched.drawn.which]
+    which, candidates = matched.which, matched.candidates
+    labels = pool.lists.labels[candidates]
+    decoys = table.places_of_rows(pool.rows[pool.lists.members[candidates[~labels]]])
+    forms = [pool.forms[number] for number in which.tolist()]
+    truths = table.places_of_truths(pool.own[which], forms).astype(np.int64)
+    molecules = np.empty(len(candidates), np.int32)
+    molecules[labels], molecules[~labels] = truths, decoys
+    identity = np.where(labels, SAME_FINGERPRINT | SAME_INCHIKEY, 0).astype(np.uint8)
+    list_of = np.full(base_count(prepared.manifest, "molecules"), -1, np.int32)
+    list_of[pool.molecules[which]] = np.arange(len(which))
+    lists = CandidateLists(pointers(matched.lists.counts), molecules, identity, list_of)
     measured = int(prepared.manifest["counts"]["measured_molecules"])
-    facts = {
+    lost = measured - len(pool.molecules)
+    metadata = {
         "lists": len(lists),
         "candidates": len(lists.molecules),
         "median": float(np.median(lists.sizes)),
         "mean": float(lists.sizes.mean()),
         "largest": int(lists.sizes.max()),
         "molecules_without": measured - len(lists),
-        "set_aside": {
-            **({"cannot be standardised": lost} if (lost := measured - len(pool.numbers)) else {}),
-            **matched.drawn.reasons,
-        },
-        "truths_in_other_form": int((truths != numbers).sum()),
+        "set_aside": {**({"cannot be standardised": lost} if lost else {}), **matched.reasons},
+        "truths_in_other_form": int((truths != pool.molecules[which]).sum()),
         "matched": how,
     }
-    added = append_segment(prepared, name, lists, table.new_molecules(), facts)
-    return added, {"name": name, **facts}
-
-
-def _in_folder(
-    prepared: Prepared, table: ExtraMolecules, pool: Pool, matched: Matched
-) -> tuple[CandidateLists, Ints]:
-    """The drawn lists by the folder's molecules, and their truths."""
-    which, places = matched.drawn.which, matched.drawn.candidates
-    labels = pool.lists.labels[places]
-    rivals = table.places_of_rows(pool.rows[pool.lists.members[places[~labels]]])
-    forms = [pool.forms[each] for each in which.tolist()]
-    truths = table.places_of_truths(pool.own[which], forms).astype(np.int64)
-    molecules = np.empty(len(places), np.int32)
-    molecules[labels], molecules[~labels] = truths, rivals
-    identity = np.where(labels, SAME_FINGERPRINT | SAME_INCHIKEY, 0).astype(np.uint8)
-    list_of = np.full(base_count(prepared.manifest, "molecules"), -1, np.int32)
-    list_of[pool.numbers[which]] = np.arange(len(which))
-    indptr = pointers(matched.lists.counts)
-    return CandidateLists(indptr, molecules, identity, list_of), truths
+    added = append_segment(prepared, name, lists, table.new_molecules(), metadata)
+    return added, {"name": name, **metadata}

@@ -1,6 +1,10 @@
-"""Channel: fragments that explain peaks, weighted by a small network over pairs."""
+"""Channel: fragments that explain peaks, weighted by a small network over pairs.
 
-from collections.abc import Mapping, Sequence
+A pair is a candidate and a peak that one of its fragments explains. The network is numpy's: the
+base install has no torch, and sums in a fixed order keep scores independent of the batch.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,12 +16,11 @@ from mzseek.core.compiled import compiled, is_plain
 from mzseek.core.ragged import Ragged, pointers, ranges
 from mzseek.core.registry import option
 from mzseek.evidence.channel import Channel, ChannelState, Features
-from mzseek.evidence.queries import MODES, Ints, LabelledQueries, Lists, TrainingSet, in_order
+from mzseek.evidence.queries import MODES, Flags, Ints, Queries, TrainingSet
 from mzseek.evidence.ranker import fit_logit
 from mzseek.fragments import (
     KINDS,
     ExplainedPairs,
-    IonForms,
     PeakTable,
     explained_pairs,
     ion_forms,
@@ -32,14 +35,26 @@ from mzseek.spectra import Spectrum
 from mzseek.spectra.parsing import leading_number
 
 Values = npt.NDArray[np.float32]
-_ENERGY = 30.0  # where a spectrum states none
-_MOST_ENERGY = 1000.0
+Floats = npt.NDArray[np.float64]
+Weights = dict[str, Values]
+_DEFAULT_ENERGY, _MAX_ENERGY = 30.0, 1000.0
 _FLOOR = 1e-3  # of the highest peak's square root: lower ones are all noise
 _OF_PEAK, _OF_ERROR = 9, 3
+# Columns of the network's input: bond codes, radical or not, hydrogens, then numbers.
 RADICAL, HYDROGENS = len(BONDS), len(BONDS) + 2
 FIRST = HYDROGENS + SHIFTS
 WIDTH = FIRST + _OF_PEAK + _OF_ERROR
-TOTALS = 3
+HIDDEN = 64
+SHAPES = {
+    "first": (WIDTH, HIDDEN), "first_bias": (HIDDEN,),
+    "second": (HIDDEN, HIDDEN), "second_bias": (HIDDEN,),
+    "last": (HIDDEN,), "last_bias": (1,), "totals": (3,),
+}  # fmt: skip
+_BATCH_PAIRS = 1_000  # that numpy reads at a time, so that they stay in the cache
+_BATCH, _WARMUP, _DECAY = 64, 50, 1e-3
+_WORTH = "worth"  # of explanations by kind, beside the network's weights
+_MIN_MOLECULES = 50  # with fewer, an ion mode has the weights of both
+_DEFAULT_ADDUCT = {1: "[M+H]+", 0: "[M+H]+", -1: "[M-H]-"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,106 +67,91 @@ class PairInputs:
     pair_ends, row_ends : int64 arrays, shape (spectra + 1,)
         Where the pairs, and the candidates, of each spectrum begin.
     of_peak : float32 array, shape (peaks, 9)
-        Numbers of each peak that do not depend on a candidate.
+        Inputs that depend on the peak alone.
     tolerance, peak_share : float64 arrays, shape (peaks,)
     totals : float32 array, shape (rows, 3)
-        Of each candidate: logarithm of its number of fragments, share of the spectrum and share of
-        the number of peaks that it explains.
+        Of each candidate: logarithm of its number of fragments, share of the intensity and share
+        of the number of peaks that it explains.
     """
 
     pairs: ExplainedPairs
     pair_ends: Ints
     row_ends: Ints
     of_peak: Values
-    tolerance: npt.NDArray[np.float64]
-    peak_share: npt.NDArray[np.float64]
+    tolerance: Floats
+    peak_share: Floats
     totals: Values
 
     def __len__(self) -> int:
         return len(self.pair_ends) - 1
 
-    @property
-    def share(self) -> npt.NDArray[np.float64]:
-        """Share of the spectrum that each pair explains."""
-        return self.peak_share[self.pairs.peak]
-
-    @property
-    def counted(self) -> Values:
-        """What each pair counts: the square root of its peak's share."""
-        return np.asarray(np.sqrt(self.of_peak[self.pairs.peak, 0] / 10))
-
-    def rows_of(self, spectra: Ints) -> tuple[Ints, Ints]:
-        """Candidates of some spectra, and how many each of them has."""
-        starts, ends = self.row_ends[spectra], self.row_ends[spectra + 1]
-        return ranges(starts, ends)[1], ends - starts
-
     def read(self, spectra: Ints) -> tuple[Values, Values, Ints, Ints]:
-        """What the network reads of some spectra.
+        """Return the network's input for some spectra.
 
         Returns
         -------
         inputs : float32 array, shape (pairs, WIDTH)
         weights : float32 array, shape (pairs,)
-            What each pair counts: the square root of its peak's share.
-        places : int64 array, shape (pairs,)
-            Its candidate's place among those of these spectra.
+            Square root of the share of each pair's peak.
+        index : int64 array, shape (pairs,)
+            Of its candidate among those of these spectra.
         rows : int64 array
             Those candidates.
         """
-        own = ranges(self.pair_ends[spectra], self.pair_ends[spectra + 1])[1]
-        rows, counts = self.rows_of(spectra)
-        # Candidates of the spectra are consecutive within each, and the spectra are not.
-        shift = np.cumsum(counts) - counts - self.row_ends[spectra]
+        pairs = ranges(self.pair_ends[spectra], self.pair_ends[spectra + 1])[1]
+        starts, ends = self.row_ends[spectra], self.row_ends[spectra + 1]
+        counts = ends - starts
+        # Candidates are consecutive within a spectrum, and the spectra are not.
+        shift = np.cumsum(counts) - counts - starts
         sizes = self.pair_ends[spectra + 1] - self.pair_ends[spectra]
-        places = self.pairs.row[own] + np.repeat(shift, sizes)
-        peak = self.pairs.peak[own]
-        return self._encoded(own, peak), np.sqrt(self.of_peak[peak, 0] / 10), places, rows
-
-    def _encoded(self, own: Ints, peak: Ints) -> Values:
-        at = np.arange(len(own))
-        found = np.zeros((len(own), WIDTH), np.float32)
-        found[at, self.pairs.code[own]] = 1
-        found[at, RADICAL + self.pairs.radical[own]] = 1
-        found[at, HYDROGENS + MAX_HYDROGENS_MOVED + self.pairs.hydrogens[own]] = 1
-        numbers = self.of_peak.shape[1]
-        found[:, FIRST : FIRST + numbers] = self.of_peak[peak]
-        error = self.pairs.error[own] / self.tolerance[peak]
-        found[:, FIRST + numbers] = error
-        found[:, FIRST + numbers + 1] = np.abs(error)
-        found[:, FIRST + numbers + 2] = np.exp(-8 * error**2)
-        return found
+        index = self.pairs.row[pairs] + np.repeat(shift, sizes)
+        peak, at = self.pairs.peak[pairs], np.arange(len(pairs))
+        inputs = np.zeros((len(pairs), WIDTH), np.float32)
+        inputs[at, self.pairs.code[pairs]] = 1
+        inputs[at, RADICAL + self.pairs.radical[pairs]] = 1
+        inputs[at, HYDROGENS + MAX_HYDROGENS_MOVED + self.pairs.hydrogens[pairs]] = 1
+        inputs[:, FIRST : FIRST + _OF_PEAK] = self.of_peak[peak]
+        error = self.pairs.error[pairs] / self.tolerance[peak]
+        inputs[:, FIRST + _OF_PEAK] = error
+        inputs[:, FIRST + _OF_PEAK + 1] = np.abs(error)
+        inputs[:, FIRST + _OF_PEAK + 2] = np.exp(-8 * error**2)
+        return inputs, np.sqrt(self.of_peak[peak, 0] / 10), index, ranges(starts, ends)[1]
 
 
-def pair_inputs(
-    lists: Lists, forms: list[IonForms], worth: npt.NDArray[np.float64], ppm: float, least: float
-) -> PairInputs:
-    """Explained peaks of all candidates; `worth` chooses among explanations of a peak."""
-    peaks = peak_table(lists.spectra, forms, ppm=ppm, least=least)
-    table = lists.molecules.fragments
-    pairs = explained_pairs(peaks, table, lists.candidates, lists.counts, worth)
-    of_spectrum = np.diff(peaks.starts)
-    rows = lists.ragged.total
+def pair_inputs(queries: Queries, worth: Floats, ppm: float, least: float) -> PairInputs:
+    """Explain peaks by all candidates; `worth` of each kind chooses among explanations."""
+    peaks = _peak_table(queries, ppm, least)
+    fragments = queries.molecules.fragments
+    pairs = explained_pairs(peaks, fragments, queries.candidates, queries.counts, worth)
+    rows = queries.ragged.total
     share = np.bincount(pairs.row, peaks.shares[pairs.peak], minlength=rows)
     number = np.bincount(pairs.row, minlength=rows)
-    totals = np.stack(
-        [
-            np.log1p(np.diff(table.starts)[lists.candidates]),
-            share,
-            number / np.maximum(lists.ragged.repeat_per_list(of_spectrum), 1),
-        ],
-        1,
-    )
+    peak_counts = queries.ragged.repeat_per_list(np.diff(peaks.starts))
+    totals = np.stack([_log_fragments(queries), share, number / np.maximum(peak_counts, 1)], 1)
     return PairInputs(
-        pairs, pointers(pairs.counts), pointers(lists.counts), _of_peaks(peaks, lists.spectra),
+        pairs, pointers(pairs.counts), pointers(queries.counts), _peak_inputs(peaks, queries),
         peaks.tolerances, peaks.shares, totals.astype(np.float32),
     )  # fmt: skip
 
 
-def _of_peaks(peaks: PeakTable, spectra: Sequence[Spectrum]) -> Values:
-    """Numbers of each peak: how high it is, where it lies, how the spectrum was taken."""
+def _peak_table(queries: Queries, ppm: float, least: float) -> PeakTable:
+    adducts = [
+        spectrum.adduct or _DEFAULT_ADDUCT[int(mode)]
+        for spectrum, mode in zip(queries.spectra, queries.modes, strict=True)
+    ]
+    return peak_table(queries.spectra, [ion_forms(name) for name in adducts], ppm=ppm, least=least)
+
+
+def _log_fragments(queries: Queries) -> Floats:
+    counts = np.diff(queries.molecules.fragments.starts)
+    return np.asarray(np.log1p(counts[queries.candidates]), np.float64)
+
+
+def _peak_inputs(peaks: PeakTable, queries: Queries) -> Values:
+    """Inputs by peak: relative heights, m/z, collision energy, number of peaks, neutral loss."""
     counts = np.diff(peaks.starts)
-    precursor = np.repeat([spectrum.precursor_mz for spectrum in spectra], counts)
-    energy = np.repeat([_energy(spectrum) for spectrum in spectra], counts)
+    precursor = np.repeat([spectrum.precursor_mz for spectrum in queries.spectra], counts)
+    energy = np.repeat([_collision_energy(spectrum) for spectrum in queries.spectra], counts)
     highest = np.ones(len(counts))
     filled = np.flatnonzero(counts)
     if len(filled):
@@ -171,19 +171,15 @@ def _of_peaks(peaks: PeakTable, spectra: Sequence[Spectrum]) -> Values:
     return np.stack(columns, 1).astype(np.float32)
 
 
-def _energy(spectrum: Spectrum) -> float:
-    """Collision energy, as it stands there: volts and per cent are not told apart."""
+def _collision_energy(spectrum: Spectrum) -> float:
+    """Collision energy as stated; eV and normalised energies are not distinguished."""
     stated = leading_number(spectrum.metadata.get("collision_energy", ""))
-    return _ENERGY if stated is None or not 0 < stated < _MOST_ENERGY else stated
+    return _DEFAULT_ENERGY if stated is None or not 0 < stated < _MAX_ENERGY else stated
 
 
-Floats = npt.NDArray[np.float64]
-_AT_ONCE = 1_000  # pairs that numpy reads at a time, so that they stay in the cache
-
-
-def worths(weights: Mapping[str, npt.NDArray[np.floating]], inputs: PairInputs) -> Floats:
-    """What each pair is worth, before its peak's share is counted in."""
-    pairs, found = inputs.pairs, np.zeros(len(inputs.pairs.row))
+def pair_worths(weights: Mapping[str, npt.NDArray[np.floating]], inputs: PairInputs) -> Floats:
+    """Output of the network for each pair, before it is weighted by its peak's share."""
+    pairs, worths = inputs.pairs, np.zeros(len(inputs.pairs.row))
     rows = np.stack(
         [
             np.asarray(pairs.code, np.int64),
@@ -191,18 +187,18 @@ def worths(weights: Mapping[str, npt.NDArray[np.floating]], inputs: PairInputs) 
             HYDROGENS + MAX_HYDROGENS_MOVED + np.asarray(pairs.hydrogens, np.int64),
         ]
     )
-    # As the network has seen them when it was trained: rounded.
+    # Rounded as the network has seen it in training.
     error = np.asarray(pairs.error / inputs.tolerance[pairs.peak], np.float32).astype(np.float64)
     # The exponential by numpy in both cases: that of machine code may differ in the last bit.
     of_error = np.stack([error, np.abs(error), np.exp(-8 * error**2)], 1)
-    own = {name: np.ascontiguousarray(values, np.float64) for name, values in weights.items()}
+    double = {name: np.ascontiguousarray(values, np.float64) for name, values in weights.items()}
     fill = _fill_by_units if is_plain() else _fill
     fill(
         rows, np.asarray(pairs.peak, np.int64), inputs.of_peak, of_error,
-        own["first"], own["first_bias"], own["second"], own["second_bias"],
-        own["last"], own["last_bias"], found,
+        double["first"], double["first_bias"], double["second"], double["second_bias"],
+        double["last"], double["last_bias"], worths,
     )  # fmt: skip
-    return found
+    return worths
 
 
 @compiled
@@ -217,8 +213,9 @@ def _fill(
     second_bias: Floats,
     last: Floats,
     last_bias: Floats,
-    found: Floats,
+    worths: Floats,
 ) -> None:
+    """Fill `worths` with the network's output for each pair."""
     width = of_peak.shape[1]
     one, two = np.zeros(len(first_bias)), np.zeros(len(second_bias))
     numbers = np.zeros(width + 3)
@@ -243,7 +240,7 @@ def _fill(
         worth = last_bias[0]
         for unit in range(len(two)):
             worth += max(two[unit], 0.0) * last[unit]
-        found[pair] = worth
+        worths[pair] = worth
 
 
 def _fill_by_units(
@@ -257,11 +254,11 @@ def _fill_by_units(
     second_bias: Floats,
     last: Floats,
     last_bias: Floats,
-    found: Floats,
+    worths: Floats,
 ) -> None:
     """Fill as `_fill` does, to the same bits, by numpy: unit by unit for many pairs."""
-    for start in range(0, len(peak), _AT_ONCE):
-        own = slice(start, start + _AT_ONCE)
+    for start in range(0, len(peak), _BATCH_PAIRS):
+        own = slice(start, start + _BATCH_PAIRS)
         numbers = np.hstack([of_peak[peak[own]].astype(np.float64), of_error[own]]).T
         one = np.repeat(first_bias[:, None], numbers.shape[1], axis=1)
         for kind in rows[:, own]:
@@ -274,49 +271,33 @@ def _fill_by_units(
         worth = np.full(numbers.shape[1], last_bias[0])
         for value, weight in zip(np.maximum(two, 0), last, strict=True):
             worth += value * weight
-        found[own] = worth
-
-
-Weights = dict[str, Values]
-HIDDEN = 64
-SHAPES = {
-    "first": (WIDTH, HIDDEN), "first_bias": (HIDDEN,),
-    "second": (HIDDEN, HIDDEN), "second_bias": (HIDDEN,),
-    "last": (HIDDEN,), "last_bias": (1,), "totals": (TOTALS,),
-}  # fmt: skip
-_BATCH, _WARMUP, _DECAY = 64, 50, 1e-3
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """How a network is trained: passes over the spectra, the highest step, the seed."""
-
-    epochs: int = 16
-    lr: float = 3e-3
-    seed: int = 0
+        worths[own] = worth
 
 
 def pair_scores(weights: Mapping[str, Values], inputs: PairInputs) -> Values:
-    """Score of every candidate: the worth of the peaks that it explains, and its totals.
+    """Score of every candidate: the summed worth of the peaks that it explains, and its totals.
 
-    Sums are in double precision and in a fixed order: what is said of a spectrum does not depend
-    on those beside it.
+    Sums are in double precision and in a fixed order: the score of a spectrum's candidates does
+    not depend on the spectra beside it.
     """
-    weights = {name: values.astype(np.float64) for name, values in weights.items()}
-    values = worths(weights, inputs) * inputs.counted
-    added = np.bincount(inputs.pairs.row, values, minlength=int(inputs.row_ends[-1]))
-    found: Values = (added + (inputs.totals * weights["totals"]).sum(1)).astype(np.float32)
-    return found
+    double = {name: values.astype(np.float64) for name, values in weights.items()}
+    values = pair_worths(double, inputs) * np.sqrt(inputs.of_peak[inputs.pairs.peak, 0] / 10)
+    summed = np.bincount(inputs.pairs.row, values, minlength=int(inputs.row_ends[-1]))
+    scores: Values = (summed + (inputs.totals * double["totals"]).sum(1)).astype(np.float32)
+    return scores
 
 
 def train_pairs(
     inputs: PairInputs,
-    labels: npt.NDArray[np.bool_],
+    labels: Flags,
     shares: npt.NDArray[np.floating],
-    lesson: Lesson,
+    *,
+    epochs: int = 16,
+    lr: float = 3e-3,
+    seed: int = 0,
     progress: Progress = silent,
 ) -> Weights:
-    """Weights under which the labelled candidates are most probable.
+    """Train the network to make the labelled candidates most probable, by AdamW.
 
     Parameters
     ----------
@@ -324,84 +305,35 @@ def train_pairs(
     labels : bool array, a value for each candidate
         Each spectrum has one at least.
     shares : array, shape (spectra,)
-        What each spectrum counts.
-    lesson : Lesson
-    progress : callable
+        Weight of each spectrum.
     """
-    random = np.random.default_rng(lesson.seed)
-    weights = _drawn(random)
+    random = np.random.default_rng(seed)
+    weights = initial_weights(random)
     moments = {name: (np.zeros_like(w), np.zeros_like(w)) for name, w in weights.items()}
     share = np.asarray(shares / np.mean(shares), np.float32)
-    steps = lesson.epochs * -(-len(inputs) // _BATCH)
+    steps = epochs * -(-len(inputs) // _BATCH)
     step = 0
-    for _ in range(lesson.epochs):
+    for _ in range(epochs):
         order = random.permutation(len(inputs))
         for first in range(0, len(order), _BATCH):
             spectra = order[first : first + _BATCH]
-            gradient = _gradient(weights, inputs, spectra, labels, share[spectra])
+            gradients = _gradients(weights, inputs, spectra, labels, share[spectra])
             step += 1
-            rate = lesson.lr * min(1.0, step / _WARMUP) * (1 - (step - 1) / steps)
-            _adam(weights, gradient, moments, rate, step)
+            rate = lr * min(1.0, step / _WARMUP) * (1 - (step - 1) / steps)
+            for name, slope in gradients.items():
+                mean, square = moments[name]
+                mean += 0.1 * (slope - mean)
+                square += 0.001 * (slope**2 - square)
+                unbiased = mean / (1 - 0.9**step)
+                scale = np.sqrt(square / (1 - 0.999**step)) + 1e-8
+                weights[name] *= 1 - rate * _DECAY
+                weights[name] -= (rate * unbiased / scale).astype(np.float32)
             progress("worth of pairs", step, steps)
     return weights
 
 
-@dataclass(frozen=True, eq=False)
-class _Kept:
-    """What the way back needs of the way there."""
-
-    inputs: Values
-    first: Values
-    second: Values
-    values: Values
-    shares: Values
-    places: Ints
-
-
-def _forward(
-    weights: Mapping[str, Values], inputs: PairInputs, spectra: Ints
-) -> tuple[Values, Ints, _Kept]:
-    """Scores of the candidates of some spectra, and those candidates."""
-    given, shares, places, rows = inputs.read(spectra)
-    first = np.maximum(given @ weights["first"] + weights["first_bias"], 0)
-    second = np.maximum(first @ weights["second"] + weights["second_bias"], 0)
-    values = second @ weights["last"] + weights["last_bias"]
-    added = np.bincount(places, values * shares, minlength=len(rows)).astype(values.dtype)
-    scores: Values = added + inputs.totals[rows] @ weights["totals"]
-    return scores, rows, _Kept(given, first, second, values, shares, places)
-
-
-def _gradient(
-    weights: Weights,
-    inputs: PairInputs,
-    spectra: Ints,
-    labels: npt.NDArray[np.bool_],
-    share: Values,
-) -> Weights:
-    """Of the mean of −log p(truth) over some spectra."""
-    scores, rows, kept = _forward(weights, inputs, spectra)
-    lists = Ragged(inputs.rows_of(spectra)[1])
-    p = np.exp(scores - lists.repeat_per_list(lists.max(scores)))
-    p /= lists.repeat_per_list(lists.sum(p))
-    of_truth = np.where(labels[rows], p, 0)
-    of_truth /= lists.repeat_per_list(np.maximum(lists.sum(of_truth), np.finfo(np.float32).tiny))
-    slope = ((p - of_truth) * lists.repeat_per_list(share) / len(spectra)).astype(np.float32)
-    of_value = slope[kept.places] * kept.shares
-    of_second = np.outer(of_value, weights["last"]) * (kept.second > 0)
-    of_first = (of_second @ weights["second"].T) * (kept.first > 0)
-    return {
-        "first": kept.inputs.T @ of_first,
-        "first_bias": of_first.sum(0),
-        "second": kept.first.T @ of_second,
-        "second_bias": of_second.sum(0),
-        "last": kept.second.T @ of_value,
-        "last_bias": of_value.sum(keepdims=True),
-        "totals": inputs.totals[rows].T @ slope,
-    }
-
-
-def _drawn(random: np.random.Generator) -> Weights:
-    """Weights to begin with: uniform within ±1/√inputs, and no word from the totals."""
+def initial_weights(random: np.random.Generator) -> Weights:
+    """Draw weights uniformly within ±1/√inputs; those of the totals are 0."""
     found: Weights = {}
     for name, shape in SHAPES.items():
         width = SHAPES[name.removesuffix("_bias")][0]
@@ -410,28 +342,39 @@ def _drawn(random: np.random.Generator) -> Weights:
     return found
 
 
-def _adam(
-    weights: Weights,
-    gradient: Weights,
-    moments: dict[str, tuple[Values, Values]],
-    rate: float,
-    step: int,
-) -> None:
-    """One step of AdamW, in place."""
-    for name, slope in gradient.items():
-        mean, square = moments[name]
-        mean += 0.1 * (slope - mean)
-        square += 0.001 * (slope**2 - square)
-        unbiased = mean / (1 - 0.9**step)
-        spread = np.sqrt(square / (1 - 0.999**step)) + 1e-8
-        weights[name] *= 1 - rate * _DECAY
-        weights[name] -= (rate * unbiased / spread).astype(np.float32)
+def _layers(weights: Mapping[str, Values], inputs: Values) -> tuple[Values, Values, Values]:
+    """Hidden layers and output of the network."""
+    first = np.maximum(inputs @ weights["first"] + weights["first_bias"], 0)
+    second = np.maximum(first @ weights["second"] + weights["second_bias"], 0)
+    return first, second, second @ weights["last"] + weights["last_bias"]
 
 
-_WORTH = "worth"  # of ways, beside the network's weights
-_FEW = 50  # molecules: with fewer, an ion mode has the weights of both
-# The ions that a spectrum without an adduct is read as.
-_USUAL = {1: "[M+H]+", 0: "[M+H]+", -1: "[M-H]-"}
+def _gradients(
+    weights: Weights, inputs: PairInputs, spectra: Ints, labels: Flags, share: Values
+) -> Weights:
+    """Gradients of the mean of −log p(truth) over some spectra."""
+    given, roots, index, rows = inputs.read(spectra)
+    first, second, values = _layers(weights, given)
+    summed = np.bincount(index, values * roots, minlength=len(rows)).astype(values.dtype)
+    scores: Values = summed + inputs.totals[rows] @ weights["totals"]
+    lists = Ragged(inputs.row_ends[spectra + 1] - inputs.row_ends[spectra])
+    p = np.exp(scores - lists.repeat_per_list(lists.max(scores)))
+    p /= lists.repeat_per_list(lists.sum(p))
+    of_truth = np.where(labels[rows], p, 0)
+    of_truth /= lists.repeat_per_list(np.maximum(lists.sum(of_truth), np.finfo(np.float32).tiny))
+    slope = ((p - of_truth) * lists.repeat_per_list(share) / len(spectra)).astype(np.float32)
+    of_value = slope[index] * roots
+    of_second = np.outer(of_value, weights["last"]) * (second > 0)
+    of_first = (of_second @ weights["second"].T) * (first > 0)
+    return {
+        "first": given.T @ of_first,
+        "first_bias": of_first.sum(0),
+        "second": first.T @ of_second,
+        "second_bias": of_second.sum(0),
+        "last": second.T @ of_value,
+        "last_bias": of_value.sum(keepdims=True),
+        "totals": inputs.totals[rows].T @ slope,
+    }
 
 
 @dataclass(frozen=True)
@@ -442,7 +385,7 @@ class FragmentOptions:
     least: float = option(LEAST, "m/z that is always within the tolerance", least=0, most=1)
     rounds: int = option(2, "times that explanations are chosen and their worth is fitted", least=1)
     l2: float = option(1e-4, "penalty on the squares of weights", least=0)
-    epochs: int = option(16, "passes over the spectra that teach the network", least=1, most=100)
+    epochs: int = option(16, "passes over the spectra that train the network", least=1, most=100)
     seed: int = option(0, "of the network's first weights", least=0)
 
 
@@ -451,125 +394,90 @@ class Fragments(Channel):
 
     name: ClassVar[str] = "fragments"
     options_type: ClassVar[type] = FragmentOptions
-    reads_fragments: ClassVar[bool] = True
+    needs_fragments: ClassVar[bool] = True
     shapes: ClassVar[Mapping[str, tuple[int, ...]]] = {
         f"{mode}.{name}": shape
         for mode in MODES
         for name, shape in {_WORTH: KINDS, **SHAPES}.items()
     }
     feature_names = (
-        "pairs",
-        "worth",
-        "no break",
-        "one break",
-        "two breaks",
-        "three breaks",
-        "radicals",
-        "ways",
-        "pieces",
-    )
+        "pairs", "worth", "no break", "one break", "two breaks", "three breaks", "radicals",
+        "ways", "pieces",
+    )  # fmt: skip
 
-    def learn(self, lessons: TrainingSet, progress: Progress = silent) -> ChannelState:
-        """What explained peaks are worth, by ion mode where there are molecules enough."""
-        asked = in_order(lessons.questions)
-        shared: dict[str, npt.NDArray[np.floating]] | None = None
+    def fit(self, training_set: TrainingSet, progress: Progress = silent) -> ChannelState:
+        """Fit the worth of explained peaks, by ion mode where there are enough molecules."""
+        queries = training_set.queries.in_canonical_order()
+        both: dict[str, npt.NDArray[np.floating]] | None = None
         arrays: dict[str, npt.NDArray[np.floating]] = {}
-        for name, sign in MODES.items():
-            own = np.flatnonzero(asked.lists.modes == sign)
-            if len(own) < len(asked) and len(np.unique(asked.blocks[own])) >= _FEW:
-                learned = self._learned(asked.only(own), progress)
+        for mode, sign in MODES.items():
+            inside = np.flatnonzero(queries.modes == sign)
+            molecules = len(np.unique(queries.inchikey14[inside]))
+            if len(inside) < len(queries) and molecules >= _MIN_MOLECULES:
+                fitted = self._fit(queries.only(inside), progress)
             else:
-                shared = self._learned(asked, progress) if shared is None else shared
-                learned = shared
-            arrays |= {f"{name}.{what}": array for what, array in learned.items()}
-        return ChannelState(arrays, {}, lessons.learned_from)
+                both = self._fit(queries, progress) if both is None else both
+                fitted = both
+            arrays |= {f"{mode}.{name}": array for name, array in fitted.items()}
+        return ChannelState(arrays, {}, training_set.molecules_used)
 
-    def _learned(
-        self, asked: LabelledQueries, progress: Progress
-    ) -> dict[str, npt.NDArray[np.floating]]:
-        """Worth of ways, and the network's weights."""
-        worth = self._worth(asked, progress)
-        lesson = Lesson(self.options.epochs, seed=self.options.seed)
-        inputs, shares = self._inputs(asked.lists, worth), np.sqrt(asked.weights())
-        return {_WORTH: worth, **train_pairs(inputs, asked.labels, shares, lesson, progress)}
+    def _fit(self, queries: Queries, progress: Progress) -> dict[str, npt.NDArray[np.floating]]:
+        """Worth of explanations by kind, and the network's weights.
 
-    def features(self, learned: ChannelState, lists: Lists) -> Features:
-        """Shares of the spectrum (square roots of intensities) by the way they are explained."""
-        found = np.zeros((lists.ragged.total, len(self.feature_names)), np.float32)
-        for here, part in lists.in_parts():
-            own = found[here]
-            for name, sign in MODES.items():
-                of_mode = np.flatnonzero(part.modes == sign if sign < 0 else part.modes >= 0)
-                if len(of_mode):
-                    rows = np.isin(part.ragged.list_index, of_mode)
-                    own[rows] = self._pooled(part.only(of_mode), _of_mode(learned, name))
+        Explanations are chosen by the last worths, at first by plausibility. The number of
+        fragments is fitted along, and not kept: a candidate of many fragments explains more by
+        chance, which must not make explained peaks look worthless.
+        """
+        options, worth = self.options, plausible()
+        for turn in range(options.rounds):
+            progress("worth of fragments", turn, options.rounds)
+            parts = []
+            for _, part in queries.in_parts():
+                kinds = kind_lists(
+                    _peak_table(part, options.ppm, options.least), part.molecules.fragments,
+                    part.candidates, part.counts, worth,
+                )  # fmt: skip
+                parts.append(csr_array(kinds.reshape(-1, worth.size)))
+            number = csr_array(_log_fragments(queries)[:, None])
+            design = hstack([vstack(parts), number]).tocsr().astype(np.float64)
+            weights = queries.molecule_weights()
+            fitted = fit_logit(design, queries.counts, queries.labels, weights, options.l2)
+            worth = fitted[:-1].reshape(KINDS)
+        network = train_pairs(
+            pair_inputs(queries, worth, options.ppm, options.least), queries.labels,
+            np.sqrt(queries.molecule_weights()), epochs=options.epochs, seed=options.seed,
+            progress=progress,
+        )  # fmt: skip
+        return {_WORTH: worth, **network}
+
+    def features(self, state: ChannelState, queries: Queries) -> Features:
+        """Shares of the spectrum (square roots of intensities) by how they are explained."""
+        found = np.zeros((queries.ragged.total, len(self.feature_names)), np.float32)
+        for rows, part in queries.in_parts():
+            for mode, sign in MODES.items():
+                inside = np.flatnonzero(part.modes == sign if sign < 0 else part.modes >= 0)
+                if len(inside):
+                    found[rows][part.rows(inside)] = self._features(state, mode, part.only(inside))
         return found
 
-    def _pooled(self, lists: Lists, learned: Mapping[str, npt.NDArray[np.floating]]) -> Features:
-        worth = np.asarray(learned[_WORTH], np.float64)
-        weights: dict[str, Values] = {name: learned[name] for name in SHAPES}
-        inputs = self._inputs(lists, worth)
-        row, kind, share = inputs.pairs.row, inputs.pairs.kind, inputs.share
-        breaks, radical = BONDS[inputs.pairs.code], inputs.pairs.radical
-        total = lists.ragged.total
+    def _features(self, state: ChannelState, mode: str, queries: Queries) -> Features:
+        worth = np.asarray(state.arrays[f"{mode}.{_WORTH}"], np.float64)
+        weights: Weights = {name: state.arrays[f"{mode}.{name}"] for name in SHAPES}
+        inputs = pair_inputs(queries, worth, self.options.ppm, self.options.least)
+        row, kind = inputs.pairs.row, inputs.pairs.kind
+        share = inputs.peak_share[inputs.pairs.peak]
+        bonds_broken, total = BONDS[inputs.pairs.code], queries.ragged.total
 
         def summed(values: npt.NDArray[np.floating]) -> Floats:
             return np.bincount(row, values, minlength=total).astype(np.float64)
 
-        ways = np.unique(row * worth.size + kind) // worth.size
+        kinds_used = np.unique(row * worth.size + kind) // worth.size
         columns: list[npt.NDArray[Any]] = [
             pair_scores(weights, inputs),
             summed(share * worth.reshape(-1)[kind]),
-            *(summed(share * (breaks == each)) for each in range(int(BONDS.max()) + 1)),
-            summed(share * (radical > 0)),
-            np.bincount(ways, minlength=total),
-            _log_fragments(lists),
+            *(summed(share * (bonds_broken == number)) for number in range(int(BONDS.max()) + 1)),
+            summed(share * (inputs.pairs.radical > 0)),
+            np.bincount(kinds_used, minlength=total),
+            _log_fragments(queries),
         ]
         return np.stack(columns, 1).astype(np.float32)
-
-    def _kinds(self, lists: Lists, worth: Floats) -> npt.NDArray[np.float32]:
-        """Share of each spectrum that each candidate explains in each way."""
-        peaks = peak_table(
-            lists.spectra, _forms(lists), ppm=self.options.ppm, least=self.options.least
-        )
-        return kind_lists(peaks, lists.molecules.fragments, lists.candidates, lists.counts, worth)
-
-    def _inputs(self, lists: Lists, worth: Floats) -> PairInputs:
-        return pair_inputs(lists, _forms(lists), worth, self.options.ppm, self.options.least)
-
-    def _worth(self, asked: LabelledQueries, progress: Progress) -> Floats:
-        """Weights of ways; explanations are chosen by the last ones, at first by plausibility.
-
-        The number of fragments is fitted along, and not kept: a candidate of many fragments
-        explains more by chance, which must not make explained peaks look worthless.
-        """
-        worth = plausible()
-        for turn in range(self.options.rounds):
-            progress("worth of fragments", turn, self.options.rounds)
-            parts = [
-                csr_array(self._kinds(part, worth).reshape(-1, worth.size))
-                for _, part in asked.lists.in_parts()
-            ]
-            fragments = csr_array(_log_fragments(asked.lists)[:, None])
-            design = hstack([vstack(parts), fragments]).tocsr().astype(np.float64)
-            fitted = fit_logit(
-                design, asked.lists.counts, asked.labels, asked.weights(), self.options.l2
-            )
-            worth = fitted[:-1].reshape(KINDS)
-        return worth
-
-
-def _log_fragments(lists: Lists) -> Floats:
-    sizes = np.diff(lists.molecules.fragments.starts)
-    return np.asarray(np.log1p(sizes[lists.candidates]), np.float64)
-
-
-def _of_mode(learned: ChannelState, mode: str) -> dict[str, npt.NDArray[np.floating]]:
-    return {name: learned.arrays[f"{mode}.{name}"] for name in (_WORTH, *SHAPES)}
-
-
-def _forms(lists: Lists) -> list[IonForms]:
-    return [
-        ion_forms(spectrum.adduct or _USUAL[int(mode)])
-        for spectrum, mode in zip(lists.spectra, lists.modes, strict=True)
-    ]

@@ -1,12 +1,12 @@
 """Channel: scores of a trained network.
 
-It has learned elsewhere, from the train fold of its own data: a ranker may be fitted on none of
-those molecules. Its weights go into the fitted run, which then needs the trained one no more.
+It was trained elsewhere, on the train fold of its own data: a ranker may be fitted on none of those
+molecules. Its weights are copied into the fitted run, which then no longer needs the trained one.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,15 +14,12 @@ from mzseek.core.errors import EvidenceError
 from mzseek.core.registry import option
 from mzseek.datasets.slices import peak_slices
 from mzseek.evidence.channel import Channel, ChannelState, Features
-from mzseek.evidence.queries import Lists, TrainingSet
+from mzseek.evidence.queries import Queries, TrainingSet
 from mzseek.models import ModelSpec
 from mzseek.parallel.engine import Progress, silent
 from mzseek.runs.checkpoints import best_model, load_weights, model_for, network_of
 from mzseek.runs.run import Run
 from mzseek.spectra import bin_spectra
-
-if TYPE_CHECKING:
-    from mzseek.models.model import TorchNetwork
 
 _ROWS = 20_000  # candidates at a time
 _BINNING = ("bin_width", "low", "high")
@@ -41,7 +38,7 @@ class Network(Channel):
 
     name: ClassVar[str] = "run"
     options_type: ClassVar[type] = NetworkOptions
-    learns: ClassVar[bool] = False
+    pretrained: ClassVar[bool] = True
     feature_names = ("score",)
 
     @property
@@ -49,8 +46,8 @@ class Network(Channel):
         """The run's name."""
         return f"{self.name}:{Path(self.options.path).name}"
 
-    def learn(self, lessons: TrainingSet, progress: Progress = silent) -> ChannelState:
-        """The run's weights; the lessons teach it nothing.
+    def fit(self, training_set: TrainingSet, progress: Progress = silent) -> ChannelState:
+        """Load the run's weights; the training set is not used.
 
         Raises
         ------
@@ -61,13 +58,13 @@ class Network(Channel):
         """
         run = Run.open(self.options.path)
         prepared = run.open_data()
-        model_for(run, prepared)  # there is one
+        model_for(run, prepared)  # refuses a run without one
         metric = self._metric(run)
-        best_model(run, metric, prepared)  # refuses what is not the run's own
+        best_model(run, metric, prepared)  # refuses weights that are not the run's
         arrays, spec, _ = load_weights(run.checkpoint(metric))
         trained_on = np.unique(prepared.molecule[prepared.in_fold("train")])
         options = prepared.manifest["options"]
-        facts = {
+        metadata = {
             "model": spec.to_dict(),
             "run": run.identity,
             "metric": metric,
@@ -75,40 +72,36 @@ class Network(Channel):
             "sees_spectrum": run.description.sees_spectrum,
             **{name: float(options[name]) for name in _BINNING},
         }
-        return ChannelState(arrays, facts, np.unique(prepared.inchikey14[trained_on]))
+        return ChannelState(arrays, metadata, np.unique(prepared.inchikey14[trained_on]))
 
     def _metric(self, run: Run) -> str:
-        """The metric whose weights are taken: on the lists that the run is measured on, or next."""
-        wanted = f"{self.options.metric}/{run.measured_on}"
+        """The metric whose weights are taken: on the lists the run is measured on, or the first."""
+        preferred = f"{self.options.metric}/{run.measured_on}"
         named = [name for name in run.best if name.partition("/")[0] == self.options.metric]
         if not named:
             raise EvidenceError(
                 f"{run.folder}: has no weights that were best by {self.options.metric}, it has: "
                 f"{', '.join(run.best) or 'none'}"
             )
-        return wanted if wanted in named else named[0]
+        return preferred if preferred in named else named[0]
 
-    def features(self, learned: ChannelState, lists: Lists) -> Features:
+    def features(self, state: ChannelState, queries: Queries) -> Features:
         """The network's own score, by the fingerprint that it was trained on."""
-        facts = learned.facts
-        network = self._network(learned)
-        found = np.zeros((lists.ragged.total, 1), np.float32)
-        for here, part in lists.in_parts(_ROWS):
+        metadata = state.metadata
+        if "network" not in state.cache:
+            spec = ModelSpec.from_dict(metadata["model"])
+            state.cache["network"] = network_of(spec, dict(state.arrays), Path(self.label))
+        network = state.cache["network"]
+        found = np.zeros((queries.ragged.total, 1), np.float32)
+        for rows, part in queries.in_parts(_ROWS):
             if network.reads == "bins":
-                width, low, high = (facts[name] for name in _BINNING)
+                width, low, high = (metadata[name] for name in _BINNING)
                 read = network.read(bin_spectra(part.spectra, width=width, low=low, high=high))
             else:
                 peaks = [(spectrum.mz, spectrum.intensities) for spectrum in part.spectra]
                 precursors = np.array([spectrum.precursor_mz for spectrum in part.spectra])
                 read = network.read(peak_slices(peaks, precursors))
-            kind = str(facts["fingerprint"])
-            rows = part.molecules.fingerprints(part.candidates, kind).astype(np.float32)
-            found[here, 0] = network.scores(read, rows, part.counts)
+            kind = str(metadata["fingerprint"])
+            bits = part.molecules.fingerprints(part.candidates, kind).astype(np.float32)
+            found[rows, 0] = network.scores(read, bits, part.counts)
         return found
-
-    def _network(self, learned: ChannelState) -> "TorchNetwork":
-        if "network" not in learned.ready:
-            spec = ModelSpec.from_dict(learned.facts["model"])
-            learned.ready["network"] = network_of(spec, dict(learned.arrays), Path(self.label))
-        network: TorchNetwork = learned.ready["network"]
-        return network

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +11,13 @@ from scipy.optimize import minimize
 from mzseek.core.errors import EvidenceError
 from mzseek.core.ragged import Ragged, read_labels
 from mzseek.core.tables import Table, Tabular
-from mzseek.evidence.queries import MODES, LabelledQueries
+from mzseek.evidence.queries import MODES, Queries
 from mzseek.io.manifest import check_fields
 
+if TYPE_CHECKING:
+    from mzseek.evidence.channel import Channel
+
 Floats = npt.NDArray[np.float64]
-_MOST_STEPS = 500
 
 
 def fit_logit(
@@ -25,7 +27,7 @@ def fit_logit(
     weights: npt.ArrayLike | None = None,
     l2: float = 1e-3,
 ) -> Floats:
-    """Weights under which the labelled candidates are most probable.
+    """Fit a conditional logit: weights under which the labelled candidates are most probable.
 
     Minimises the mean of ``−log Σ_labelled p`` over lists, plus ``l2 / 2 · Σ weights²``.
 
@@ -37,7 +39,7 @@ def fit_logit(
     labels : bool array
         Candidates that are the truth, one a list at least: identical ones share its probability.
     weights : array, shape (lists,), optional
-        What each list counts; all alike by default.
+        Of lists; equal by default.
     l2 : float
         0 or more.
 
@@ -66,44 +68,35 @@ def fit_logit(
     share = np.ones(len(lists)) if weights is None else np.asarray(weights, np.float64)
     if share.shape != (len(lists),) or not share.sum() > 0:
         raise EvidenceError(f"{len(share)} weights for {len(lists)} lists, expected one each")
-    found = minimize(
-        _loss, np.zeros(features.shape[1]), (features, lists, truth, share / share.sum(), l2),
-        jac=True, method="L-BFGS-B",
-        options={"maxiter": _MOST_STEPS, "ftol": 1e-12, "gtol": 1e-7, "maxcor": 20},
-    )  # fmt: skip
-    return np.asarray(found.x, np.float64)
+    share = share / share.sum()
 
+    def loss(at: Floats) -> tuple[float, Floats]:
+        slope, log_p = truth_slope(features @ at, lists, truth)
+        value = -share @ log_p + 0.5 * l2 * at @ at
+        return float(value), features.T @ (lists.repeat_per_list(share) * slope) + l2 * at
 
-def _loss(
-    at: Floats,
-    features: Any,
-    lists: Ragged,
-    truth: npt.NDArray[np.bool_],
-    share: Floats,
-    l2: float,
-) -> tuple[float, Floats]:
-    """What is minimised, and its slope."""
-    slope, log_p = truth_slope(features @ at, lists, truth)
-    value = -share @ log_p + 0.5 * l2 * at @ at
-    return float(value), features.T @ (lists.repeat_per_list(share) * slope) + l2 * at
+    options = {"maxiter": 500, "ftol": 1e-12, "gtol": 1e-7, "maxcor": 20}
+    start = np.zeros(features.shape[1])
+    return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x)
 
 
 def truth_slope(
     scores: Floats, lists: Ragged, truth: npt.NDArray[np.bool_]
 ) -> tuple[Floats, Floats]:
-    """The slope of −log p of each list's truth along its scores, and log p itself.
+    """Gradient of −log p of each list's truth with respect to its scores, and log p itself.
 
     p = softmax(scores); several candidates that are the truth share its probability.
     """
     weight = np.exp(scores - lists.repeat_per_list(lists.max(scores)))
     p = weight / lists.repeat_per_list(lists.sum(weight))
     of_truth = np.where(truth, p, 0.0)
-    # A truth may be out of reach of the floats: its slope is then that of the least of them.
+    # Where p of the truth underflows, the gradient is that of the smallest float.
     mass = np.maximum(lists.sum(of_truth), np.finfo(np.float64).tiny)
     return p - of_truth / lists.repeat_per_list(mass), np.log(mass)
 
 
-FEW = 100  # molecules: with fewer, an ion mode has the weights of both
+MIN_MOLECULES = 100  # with fewer, an ion mode has the weights fitted on both
+NAME = "logit"
 _FIELDS = {
     "name": str,
     "spread": {...: {...: float}},
@@ -111,7 +104,6 @@ _FIELDS = {
     "molecules": {...: int},
     "own": {...: bool},
 }
-NAME = "logit"
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,23 +114,23 @@ class Ranker(Tabular):
     ----------
     features : mapping of str to tuple of str
         Names of each channel's features, by its label.
-    spread : float64 array, shape (features,)
-        Of each feature within lists: the unit of its weight.
+    scale : float64 array, shape (features,)
+        Root mean square of each feature within lists: the unit of its weight.
     weights : mapping of str to float64 array, shape (features,)
         For each ion mode.
     molecules : mapping of str to int
         How many molecules of each ion mode it was fitted on.
-    own : mapping of str to bool
-        Whether an ion mode has weights of its own, or those that were fitted on both.
+    by_mode : mapping of str to bool
+        Whether an ion mode has its own weights, or those fitted on both.
     """
 
     features: Mapping[str, Sequence[str]]
-    spread: Floats
+    scale: Floats
     weights: Mapping[str, Floats]
     molecules: Mapping[str, int]
-    own: Mapping[str, bool]
+    by_mode: Mapping[str, bool]
 
-    def parts(
+    def contributions(
         self,
         features: Sequence[npt.NDArray[np.floating]],
         modes: Any,
@@ -166,30 +158,41 @@ class Ranker(Tabular):
         negative = lists.repeat_per_list(np.asarray(modes) < 0)
         found = np.zeros((lists.total, len(features)), np.float32)
         start = 0
-        for place, own in enumerate(features):
-            here = slice(start, start + own.shape[1])
-            raw = _centred(own, lists) if centred else np.asarray(own, np.float64)
-            by_mode = [self.weights[name][here] / self.spread[here] for name in MODES]
+        for number, values in enumerate(features):
+            columns = slice(start, start + values.shape[1])
+            values = _centred(values, lists) if centred else np.asarray(values, np.float64)
+            by_mode = [self.weights[mode][columns] / self.scale[columns] for mode in MODES]
             total = np.zeros(lists.total)
             # Feature by feature: a matrix product adds in an order that depends on its shape.
-            for column, positive, other in zip(raw.T, *by_mode, strict=True):
+            for column, positive, other in zip(values.T, *by_mode, strict=True):
                 total += column * np.where(negative, other, positive)
-            found[:, place] = total
-            start += own.shape[1]
+            found[:, number] = total
+            start = columns.stop
         return found
+
+    def check_channels(self, channels: "Sequence[Channel]") -> None:
+        """Refuse channels or features other than the ranker was fitted on (`EvidenceError`)."""
+        if [channel.label for channel in channels] != list(self.features):
+            raise EvidenceError("its ranker is of other channels than it names")
+        for channel in channels:
+            if tuple(channel.feature_names) != tuple(self.features[channel.label]):
+                raise EvidenceError(
+                    f"its ranker weighs other features of {channel.label} than this version of "
+                    "mzseek has"
+                )
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         return {
             "name": NAME,
-            "spread": self._named(self.spread),
+            "spread": self._named(self.scale),
             "weights": {mode: self._named(weights) for mode, weights in self.weights.items()},
             "molecules": dict(self.molecules),
-            "own": dict(self.own),
+            "own": dict(self.by_mode),
         }
 
     @classmethod
-    def from_dict(cls, facts: Mapping[str, Any], where: object = "its ranker") -> "Ranker":
+    def from_dict(cls, fields: Mapping[str, Any], where: object = "its ranker") -> "Ranker":
         """From plain data.
 
         Raises
@@ -197,22 +200,22 @@ class Ranker(Tabular):
         EvidenceError
             A field is missing or of another type, or weights are of other features.
         """
-        check_fields(facts, _FIELDS, where, EvidenceError)
-        features = {channel: tuple(own) for channel, own in facts["spread"].items()}
+        check_fields(fields, _FIELDS, where, EvidenceError)
+        features = {channel: tuple(names) for channel, names in fields["spread"].items()}
 
         def flat(table: Mapping[str, Mapping[str, float]]) -> Floats:
-            if {channel: tuple(own) for channel, own in table.items()} != features:
+            if {channel: tuple(names) for channel, names in table.items()} != features:
                 raise EvidenceError(f"{where}: has weights of other features than it has spreads")
-            return np.array([value for own in table.values() for value in own.values()], np.float64)
+            return np.array([v for names in table.values() for v in names.values()], np.float64)
 
         for name in ("weights", "molecules", "own"):
-            if set(facts[name]) != set(MODES):
+            if set(fields[name]) != set(MODES):
                 raise EvidenceError(f"{where}: {name} are not of {' and '.join(MODES)} mode")
-        weights = {mode: flat(facts["weights"][mode]) for mode in MODES}
-        spread = flat(facts["spread"])
-        if not (spread > 0).all():
+        weights = {mode: flat(fields["weights"][mode]) for mode in MODES}
+        scale = flat(fields["spread"])
+        if not (scale > 0).all():
             raise EvidenceError(f"{where}: has a spread that is not above 0")
-        return cls(features, spread, weights, facts["molecules"], facts["own"])
+        return cls(features, scale, weights, fields["molecules"], fields["own"])
 
     def _named(self, values: Floats) -> dict[str, dict[str, float]]:
         left = iter(values.tolist())
@@ -222,14 +225,13 @@ class Ranker(Tabular):
         }
 
     def to_table(self) -> Table:
-        """Weights, a row for each feature, in nats for each spread."""
+        """Weights, a row for each feature, in log-odds for each unit of its scale."""
         names = [(channel, name) for channel, own in self.features.items() for name in own]
-        shown = [mode for mode in MODES if self.molecules[mode]]
         return Table(
             {
                 "channel": [channel for channel, _ in names],
                 "feature": [name for _, name in names],
-                **{mode: self.weights[mode].tolist() for mode in shown},
+                **{mode: self.weights[mode].tolist() for mode in MODES if self.molecules[mode]},
             },
             "weights of a conditional logit, for features in units of their spread within lists",
         )
@@ -239,50 +241,50 @@ def fit_ranker(
     labels: Sequence[str],
     names: Sequence[Sequence[str]],
     features: Sequence[npt.NDArray[np.floating]],
-    asked: LabelledQueries,
+    queries: Queries,
     *,
     l2: float = 1e-3,
     by_molecule: bool = True,
-    few: int = FEW,
+    min_molecules: int = MIN_MOLECULES,
 ) -> Ranker:
-    """A ranker under which the answers are most probable.
+    """Fit the ranker under which the labelled candidates are most probable.
 
     Parameters
     ----------
     labels, names, features : sequences, one entry for each channel
-        What tables call it, names of its features, and their values, shape (rows, features).
-    asked : LabelledQueries
-        Of which no channel has learned.
+        Its label, names of its features, and their values, shape (rows, features).
+    queries : Queries
+        Labelled; no channel was fitted on their molecules.
     l2 : float
         Penalty on the squares of weights.
     by_molecule : bool
         Every molecule counts once, however many spectra it has.
-    few : int
-        With fewer molecules than this, an ion mode has the weights that are fitted on both.
+    min_molecules : int
+        With fewer, an ion mode has the weights fitted on both.
     """
-    lists = asked.lists.ragged
+    lists = queries.ragged
     values = np.hstack([_centred(own, lists) for own in features])
-    spread = np.sqrt((values**2).mean(0)) if len(values) else np.ones(values.shape[1])
-    spread[spread == 0] = 1.0
-    values /= spread
-    share = asked.weights() if by_molecule else np.ones(len(asked))
-    negative = asked.lists.modes < 0
-    weights, molecules, own, shared = {}, {}, {}, None
+    scale = np.sqrt((values**2).mean(0)) if len(values) else np.ones(values.shape[1])
+    scale[scale == 0] = 1.0
+    values /= scale
+    share = queries.molecule_weights() if by_molecule else np.ones(len(queries))
+    negative = queries.modes < 0
+    weights, molecules, by_mode, both = {}, {}, {}, None
     for mode, sign in MODES.items():
-        of_mode = negative if sign < 0 else ~negative
-        molecules[mode] = len(np.unique(asked.blocks[of_mode]))
-        own[mode] = molecules[mode] >= few
-        if own[mode] and not of_mode.all():
-            rows = lists.repeat_per_list(of_mode)
+        inside = negative if sign < 0 else ~negative
+        molecules[mode] = len(np.unique(queries.inchikey14[inside]))
+        by_mode[mode] = molecules[mode] >= min_molecules
+        if by_mode[mode] and not inside.all():
+            rows = lists.repeat_per_list(inside)
             weights[mode] = fit_logit(
-                values[rows], lists.counts[of_mode], asked.labels[rows], share[of_mode], l2
+                values[rows], lists.counts[inside], queries.labels[rows], share[inside], l2
             )
             continue
-        if shared is None:
-            shared = fit_logit(values, lists.counts, asked.labels, share, l2)
-        weights[mode] = shared
+        if both is None:
+            both = fit_logit(values, lists.counts, queries.labels, share, l2)
+        weights[mode] = both
     by_channel = {label: tuple(own) for label, own in zip(labels, names, strict=True)}
-    return Ranker(by_channel, spread, weights, molecules, own)
+    return Ranker(by_channel, scale, weights, molecules, by_mode)
 
 
 def _centred(features: npt.NDArray[np.floating], lists: Ragged) -> Floats:

@@ -1,6 +1,6 @@
 """Evidence channels by name: one module and one line in `CHANNELS` each."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from mzseek.core.errors import EvidenceError
@@ -21,7 +21,7 @@ CHANNELS: "LazyRegistry[type[Channel]]" = LazyRegistry(
 
 
 def channel_from(name: str, options: dict[str, Any]) -> "Channel":
-    """A channel by its name, with options as plain data; what is missing has its default.
+    """Return a channel by name, with options as plain data; missing ones have their defaults.
 
     Raises
     ------
@@ -33,7 +33,7 @@ def channel_from(name: str, options: dict[str, Any]) -> "Channel":
 
 
 def channels_from(names: str, settings: Iterable[str] = ()) -> "list[Channel]":
-    """Channels as people name them: ``fragments,analogs,run:runs/emb-cos``.
+    """Return channels as a user names them: ``fragments,analogs,run:runs/emb-cos``.
 
     Parameters
     ----------
@@ -45,48 +45,45 @@ def channels_from(names: str, settings: Iterable[str] = ()) -> "list[Channel]":
     Raises
     ------
     EvidenceError
-        One is unknown, or there twice.
+        A channel or option is unknown, or a channel occurs twice.
     """
-    wanted = check_names(names)
-    given = _settings(settings, [kind for kind, _ in wanted])
-    made = [
-        channel_from(kind, given[kind] | ({"path": path} if kind == "run" else {}))
-        for kind, path in wanted
+    named = check_names(names)
+    options: dict[str, dict[str, Any]] = {name: {} for name, _ in named}
+    for text in settings:
+        option, equals, value = text.partition("=")
+        name, dot, field = option.strip().partition(".")
+        if not (equals and dot):
+            raise EvidenceError(f"--set {text}: expected CHANNEL.OPTION=VALUE")
+        check_name(options, name, "--set: channel", EvidenceError)
+        options[name][field] = option_from_text(
+            CHANNELS[name].options_type, field, value.strip(), f"channel {name}", EvidenceError
+        )
+    channels = [
+        channel_from(name, options[name] | ({"path": path} if path else {})) for name, path in named
     ]
-    labels = [channel.label for channel in made]
+    check_labels([channel.label for channel in channels])
+    return channels
+
+
+def check_labels(labels: list[str]) -> None:
+    """Refuse an empty list of channels, and labels that occur twice."""
+    if not labels:
+        raise EvidenceError(f"no channels, expected one or more of: {', '.join(CHANNELS)}")
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
         raise EvidenceError(f"two channels are called {twice}; give the runs names of their own")
-    return made
 
 
 def check_names(names: str) -> list[tuple[str, str]]:
-    """Names of channels, each with the folder that it names, if any; refuses what is unknown."""
-    wanted = [each.strip() for each in names.split(",") if each.strip()]
-    if not wanted:
-        raise EvidenceError(f"no channels, expected one or more of: {', '.join(CHANNELS)}")
+    """Split names of channels into (name, run folder or ""); refuse unknown ones."""
     found = []
-    for each in wanted:
-        kind, colon, path = each.partition(":")
-        check_name(CHANNELS, kind, "channel", EvidenceError)
-        if (kind == "run") != bool(colon and path):
-            expected = "run:FOLDER" if kind == "run" else kind
-            raise EvidenceError(f"channel {each!r} is unknown, expected {expected}")
-        found.append((kind, path))
+    for text in filter(None, map(str.strip, names.split(","))):
+        name, colon, path = text.partition(":")
+        check_name(CHANNELS, name, "channel", EvidenceError)
+        if (name == "run") != bool(colon and path):
+            expected = "run:FOLDER" if name == "run" else name
+            raise EvidenceError(f"channel {text!r} is unknown, expected {expected}")
+        found.append((name, path))
+    if not found:
+        check_labels([])
     return found
-
-
-def _settings(settings: Iterable[str], kinds: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Options by channel."""
-    given: dict[str, dict[str, Any]] = {kind: {} for kind in kinds}
-    for text in settings:
-        whole, equals, value = text.partition("=")
-        kind, dot, name = whole.strip().partition(".")
-        if not (equals and dot):
-            raise EvidenceError(f"--set {text}: expected CHANNEL.OPTION=VALUE")
-        check_name(given, kind, "--set: channel", EvidenceError)
-        options = CHANNELS[kind].options_type
-        given[kind][name] = option_from_text(
-            options, name, value.strip(), f"channel {kind}", EvidenceError
-        )
-    return given

@@ -1,9 +1,9 @@
-"""Channel: fingerprint bits that go with peaks and neutral losses.
+"""Channel: fingerprint bits that co-occur with peaks and neutral losses.
 
-A peak, or a neutral loss, that many known spectra have goes with some parts of molecules more often
-than chance would have it. Each bit of a candidate's fingerprint is scored by how much more often
-molecules with that peak have it: the logarithm of a ratio, drawn towards none where few molecules
-are known. The bits of a candidate are averaged. Nothing is trained.
+A peak, or a neutral loss, that many known spectra have goes with some substructures more often than
+chance. Each bit of a candidate's fingerprint is scored by the log ratio of how often molecules with
+that peak have it to how often all have, shrunk towards 0 where few molecules are known. The bits of
+a candidate are averaged. Nothing is trained.
 """
 
 from dataclasses import dataclass
@@ -16,36 +16,36 @@ from scipy.sparse import csr_array
 from mzseek.core.errors import EvidenceError
 from mzseek.core.registry import option
 from mzseek.evidence.channel import Channel, ChannelState, Features
-from mzseek.evidence.queries import Ints, Lists, TrainingSet
+from mzseek.evidence.queries import Ints, Queries, TrainingSet
 from mzseek.library.similarity import PeakLists, PrecursorIons, neutral_losses, peak_lists
 from mzseek.parallel.engine import Progress, silent
 
 Floats = npt.NDArray[np.float64]
 WIDTH = 0.01
-_LEAST_LOSS = 0.5  # nearer to the precursor nothing was lost
+_MIN_LOSS = 0.5  # nearer to the precursor nothing was lost
 _SIDES = ("peaks", "losses")
-_AT_ONCE = 500  # spectra whose weights are held at a time
+_BATCH = 500  # spectra whose weights are held at a time
 
 
 @dataclass(frozen=True)
 class SubstructureOptions:
     """Options of the substructure channel."""
 
-    doubt: float = option(2.0, "molecules without a word that every peak begins with", above=0)
+    doubt: float = option(2.0, "pseudo-count of molecules for every peak", above=0)
 
 
 class Substructures(Channel):
-    """Bits that go with peaks and losses."""
+    """Bits that co-occur with peaks and losses."""
 
     name: ClassVar[str] = "substructures"
     options_type: ClassVar[type] = SubstructureOptions
     feature_names = tuple(f"{side}, {how}" for side in _SIDES for how in ("mean", "sum"))
 
-    def learn(self, lessons: TrainingSet, progress: Progress = silent) -> ChannelState:
-        """Which molecules have each peak and each loss, and the bits of molecules."""
-        molecules, molecule_of = np.unique(lessons.molecule, return_inverse=True)
-        rows = lessons.molecules.fingerprints(molecules)
-        peaks, ions = peak_lists(lessons.spectra)
+    def fit(self, training_set: TrainingSet, progress: Progress = silent) -> ChannelState:
+        """Store which molecules have each peak and each loss, and the bits of molecules."""
+        molecules, molecule_of = np.unique(training_set.molecule, return_inverse=True)
+        rows = training_set.molecules.fingerprints(molecules)
+        peaks, ions = peak_lists(training_set.spectra)
         arrays: dict[str, npt.NDArray[Any]] = {
             "bit_pointers": np.asarray(rows.indptr, np.int64),
             "bits": np.asarray(rows.indices, np.int32),
@@ -57,40 +57,40 @@ class Substructures(Channel):
             arrays[f"{side}.bins"] = names
             arrays[f"{side}.pointers"] = np.append(starts, len(pairs)).astype(np.int64)
             arrays[f"{side}.molecules"] = pairs[:, 1].astype(np.int32)
-        facts = {"fingerprint": lessons.molecules.fingerprint, "length": int(rows.shape[1])}
-        return ChannelState(arrays, facts, lessons.learned_from)
+        metadata = {"fingerprint": training_set.molecules.fingerprint, "length": int(rows.shape[1])}
+        return ChannelState(arrays, metadata, training_set.molecules_used)
 
-    def features(self, learned: ChannelState, lists: Lists) -> Features:
-        """Mean of a candidate's bits, and their sum over the root of their number."""
-        kind = learned.facts["fingerprint"]
-        if kind != lists.molecules.fingerprint:
+    def features(self, state: ChannelState, queries: Queries) -> Features:
+        """Mean log ratio of a candidate's bits, and their sum over the root of their number."""
+        kind = state.metadata["fingerprint"]
+        if kind != queries.molecules.fingerprint:
             raise EvidenceError(
-                f"substructures are {kind} bits, and candidates {lists.molecules.fingerprint}"
+                f"substructures are {kind} bits, and candidates {queries.molecules.fingerprint}"
             )
-        found = np.zeros((lists.ragged.total, len(self.feature_names)), np.float32)
-        peaks, ions = peak_lists(lists.spectra)
-        rows, starts = lists.molecules.fingerprints, lists.ragged.starts
-        for place, side in enumerate(_SIDES):
+        found = np.zeros((queries.ragged.total, len(self.feature_names)), np.float32)
+        peaks, ions = peak_lists(queries.spectra)
+        rows, starts = queries.molecules.fingerprints, queries.ragged.starts
+        for number, side in enumerate(_SIDES):
             owners, bins, shares = _binned(peaks, ions, side)
-            ends = np.searchsorted(owners, np.arange(len(lists.spectra) + 1))
-            for first in range(0, len(lists.spectra), _AT_ONCE):
-                last = min(first + _AT_ONCE, len(lists.spectra))
+            ends = np.searchsorted(owners, np.arange(len(queries.spectra) + 1))
+            for first in range(0, len(queries.spectra), _BATCH):
+                last = min(first + _BATCH, len(queries.spectra))
                 own = slice(ends[first], ends[last])
                 weights = self._weights(
-                    learned, side, owners[own] - first, bins[own], shares[own], last - first
+                    state, side, owners[own] - first, bins[own], shares[own], last - first
                 )
                 for spectrum, weight in zip(range(first, last), weights, strict=True):
-                    here = slice(starts[spectrum], starts[spectrum] + lists.counts[spectrum])
-                    bits = rows(lists.candidates[here])
-                    number = np.maximum(np.diff(bits.indptr), 1)
+                    here = slice(starts[spectrum], starts[spectrum] + queries.counts[spectrum])
+                    bits = rows(queries.candidates[here])
+                    set_bits = np.maximum(np.diff(bits.indptr), 1)
                     total = bits @ weight
-                    found[here, 2 * place] = total / number
-                    found[here, 2 * place + 1] = total / np.sqrt(number)
+                    found[here, 2 * number] = total / set_bits
+                    found[here, 2 * number + 1] = total / np.sqrt(set_bits)
         return found
 
     def _weights(
         self,
-        learned: ChannelState,
+        state: ChannelState,
         side: str,
         owners: Ints,
         bins: Ints,
@@ -99,11 +99,11 @@ class Substructures(Channel):
     ) -> Floats:
         """Weights of bits for each spectrum: sums over its bins of share · log ratio.
 
-        The ratio is that of two shares of molecules with the bit: of those with the bin, and of
+        The ratio is the share of molecules with the bit among those with the bin, over that among
         all. Only the bins of these spectra are looked up.
         """
-        arrays, doubt = learned.arrays, self.options.doubt
-        bits = _matrix(arrays["bit_pointers"], arrays["bits"], int(learned.facts["length"]))
+        arrays, pseudo_count = state.arrays, self.options.doubt
+        bits = _matrix(arrays["bit_pointers"], arrays["bits"], int(state.metadata["length"]))
         known, place = np.unique(bins[np.isin(bins, arrays[f"{side}.bins"])], return_inverse=True)
         kept = np.isin(bins, known)
         if not len(known):
@@ -113,12 +113,12 @@ class Substructures(Channel):
         holders = _matrix(pointers, molecules, bits.shape[0])[at]
         usual = np.bincount(bits.indices, minlength=bits.shape[1]) / bits.shape[0]
         number = np.diff(holders.indptr)
-        # Where no molecule with the bin has the bit, only the doubt is left.
-        none = np.log(doubt / (number + doubt))
+        # Where no molecule with the bin has the bit, only the pseudo-count is left.
+        none = np.log(pseudo_count / (number + pseudo_count))
         times = csr_array(holders @ bits)
         row = np.repeat(np.arange(len(known)), np.diff(times.indptr))
         often = usual[times.indices]
-        ratio = (times.data + doubt * often) / ((number[row] + doubt) * often)
+        ratio = (times.data + pseudo_count * often) / ((number[row] + pseudo_count) * often)
         logs = csr_array((np.log(ratio) - none[row], times.indices, times.indptr), times.shape)
         given = csr_array((shares[kept], (owners[kept], place)), shape=(spectra, len(known)))
         return np.asarray((given @ logs).toarray() + (given @ none)[:, None])
@@ -137,7 +137,7 @@ def _binned(peaks: PeakLists, ions: PrecursorIons, side: str) -> tuple[Ints, Int
     """
     values = neutral_losses(peaks, ions.precursors).values if side == "losses" else peaks.values
     owners, roots = peaks.list_index, np.sqrt(peaks.weights)
-    kept = values > (_LEAST_LOSS if side == "losses" else 0.0)
+    kept = values > (_MIN_LOSS if side == "losses" else 0.0)
     owners, roots = owners[kept], roots[kept]
     bins = 2 * np.floor(values[kept] / WIDTH).astype(np.int64) + (ions.modes[owners] < 0)
     order = np.lexsort((bins, owners))

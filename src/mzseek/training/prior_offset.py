@@ -17,10 +17,10 @@ from mzseek.core.errors import RunError
 from mzseek.core.ragged import gather, pointers
 from mzseek.datasets.layout import SAME_FINGERPRINT
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence.decoys import GROUPS, BlindLists, best_strength, cross_fitted
-from mzseek.evidence.fitting import groups_from
-from mzseek.evidence.prior import STRENGTHS, blind_rows
-from mzseek.evidence.queries import with_lists
+from mzseek.evidence.decoys import GROUPS, DecoyLists, cross_fit_scores, tune_penalty
+from mzseek.evidence.fitting import structure_groups_from
+from mzseek.evidence.prior import PENALTIES, prior_features
+from mzseek.evidence.queries import queries_with_truth
 from mzseek.parallel.engine import Progress, silent
 
 Ints = npt.NDArray[np.int64]
@@ -58,7 +58,7 @@ def prior_offsets(
     setting: str,
     progress: Progress = silent,
     *,
-    strengths: Sequence[float] = STRENGTHS,
+    strengths: Sequence[float] = PENALTIES,
 ) -> Offsets:
     """Score how much each candidate looks like a measured molecule, without its spectrum.
 
@@ -76,10 +76,10 @@ def prior_offsets(
     lists = _lists(prepared, setting, molecules)
     fitted = lists.at_most(_MAX_FITTED, seed=0)
     first = groups == groups.min()
-    tuned = best_strength(
+    tuned = tune_penalty(
         fitted.only(np.flatnonzero(~first)), fitted.only(np.flatnonzero(first)), strengths, progress
     )
-    values = cross_fitted(lists, groups, fitted, groups, tuned)
+    values = cross_fit_scores(lists, groups, fitted, groups, tuned)
     list_index = np.full(len(prepared.candidates(setting).list_of), -1, np.int64)
     list_index[molecules] = np.arange(len(molecules))
     metadata = {
@@ -91,10 +91,10 @@ def prior_offsets(
 
 def offset_groups(prepared: Prepared, setting: str) -> tuple[Ints, Ints]:
     """Train molecules whose list has them, and their structure groups, which must be several."""
-    queries = with_lists(prepared, prepared.in_fold("train"), setting, "fingerprint")
+    queries = queries_with_truth(prepared, prepared.in_fold("train"), setting, "fingerprint")
     molecules = np.unique(prepared.molecule[queries]).astype(np.int64)
-    dealt = groups_from(prepared, molecules, GROUPS)
-    groups = dealt.group[dealt.places(prepared.inchikey14[molecules])]
+    dealt = structure_groups_from(prepared, molecules, GROUPS)
+    groups = dealt.groups_of(prepared.inchikey14[molecules])
     if len(np.unique(groups)) < 2:
         raise RunError(
             f"{prepared.folder}: --offset prior is learned from molecules of another structure "
@@ -103,15 +103,15 @@ def offset_groups(prepared: Prepared, setting: str) -> tuple[Ints, Ints]:
     return molecules, groups
 
 
-def _lists(prepared: Prepared, setting: str, molecules: Ints) -> BlindLists:
+def _lists(prepared: Prepared, setting: str, molecules: Ints) -> DecoyLists:
     """The lists of molecules, all candidates."""
     stored = prepared.candidates(setting)
     numbers = np.asarray(stored.list_of)[molecules]
     ends, (members, identity) = gather(stored.indptr, (stored.molecules, stored.identity), numbers)
     table, places = np.unique(members, return_inverse=True)
     bits = prepared.fingerprint_rows(table)
-    return BlindLists(
-        rows=blind_rows(bits, np.empty((len(table), 0))),
+    return DecoyLists(
+        rows=prior_features(bits, np.empty((len(table), 0))),
         members=places.astype(np.int64),
         counts=np.diff(ends).astype(np.int64),
         labels=(np.asarray(identity) & SAME_FINGERPRINT) > 0,

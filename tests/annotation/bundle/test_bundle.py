@@ -14,8 +14,8 @@ from mzseek.bundle.arrays import write_arrays
 from mzseek.bundle.bundle import MANIFEST, shipped
 from mzseek.core.errors import BundleError
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence.fitted import Fitted
-from mzseek.evidence.queries import Lists
+from mzseek.evidence.model import EvidenceModel
+from mzseek.evidence.queries import Queries
 from mzseek.library import Library
 from mzseek.runs.run import Run
 from mzseek.spectra import Spectrum
@@ -28,24 +28,26 @@ def copied(bundle_folder: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def asked(small: Prepared) -> Lists:
+def asked(small: Prepared) -> Queries:
     mz, heights = small.peaks(3)
     spectrum = Spectrum(
         np.array(mz), np.array(heights, np.float64), float(small.precursor_mz[3]), "[M+H]+", 1, "x"
     )
     candidates = [str(small.smiles[place]) for place in range(12)]
-    return Lists.of([spectrum], [candidates], fingerprint="maccs", jobs=1)
+    return Queries.of([spectrum], [candidates], fingerprint="maccs", jobs=1)
 
 
-def test_it_scores_as_the_run_does(bundle: Bundle, fitted_run: Run, asked: Lists) -> None:
+def test_it_scores_as_the_run_does(bundle: Bundle, fitted_run: Run, asked: Queries) -> None:
     """Its data have few decimals; the run has one spectrum of more peaks than are kept."""
-    own = Fitted.open(fitted_run)
-    assert np.allclose(bundle.fitted.parts(asked), own.parts(asked), rtol=0.02, atol=0.02)
+    own = EvidenceModel.open(fitted_run)
+    assert np.allclose(
+        bundle.fitted.contributions(asked), own.contributions(asked), rtol=0.02, atol=0.02
+    )
     assert bundle.fingerprint == "maccs"
     assert bundle.fitted.describe() == own.describe()
 
 
-def test_its_library_can_be_searched(bundle: Bundle, small: Prepared, asked: Lists) -> None:
+def test_its_library_can_be_searched(bundle: Bundle, small: Prepared, asked: Queries) -> None:
     library = bundle.library
     assert isinstance(library, Library)
     assert len(library) == len(small.in_fold("train")) == len(library.records)
@@ -69,7 +71,7 @@ def test_its_library_can_be_searched(bundle: Bundle, small: Prepared, asked: Lis
 
 def test_the_analogs_read_the_very_arrays_of_the_library(bundle: Bundle) -> None:
     place = [channel.name for channel in bundle.fitted.channels].index("analogs")
-    arrays = bundle.fitted.learned[place].arrays
+    arrays = bundle.fitted.states[place].arrays
     assert arrays["mz"] is bundle.library.peaks.values
     assert arrays["heights"] is bundle.library.peaks.weights
 

@@ -9,13 +9,13 @@ import pytest
 
 from mzseek.bundle import Bundle
 from mzseek.bundle.arrays import Arrays, write_arrays
-from mzseek.bundle.bundle import MANIFEST, PRIOR, LearnedPrior, open_prior, pack_prior
+from mzseek.bundle.bundle import MANIFEST, PRIOR, BundledPrior, open_prior, pack_prior
 from mzseek.core.errors import BundleError
 from mzseek.evidence.queries import Molecules
 
 
 @pytest.fixture
-def prior(bundle: Bundle) -> LearnedPrior:
+def prior(bundle: Bundle) -> BundledPrior:
     assert bundle.prior is not None
     return bundle.prior
 
@@ -34,26 +34,26 @@ def without_prior(folder: Path, out: Path) -> Path:
     return out
 
 
-def test_nats_are_weighted_log_odds_against_the_mean(prior: LearnedPrior, table: Molecules) -> None:
+def test_nats_are_weighted_log_odds_against_the_mean(prior: BundledPrior, table: Molecules) -> None:
     rows = np.array([2, 0, 1, 0])
-    odds = prior.channel.log_odds(prior.learned, table, np.arange(3))[rows]
-    made = LearnedPrior(prior.channel, prior.learned, {"positive": 2.0, "negative": 0.5})
-    assert np.allclose(made.nats(table, rows, 1), 2 * (odds - odds.mean()))
-    assert np.allclose(made.nats(table, rows, -1), 0.5 * (odds - odds.mean()))
+    odds = prior.channel.log_odds(prior.state, table, np.arange(3))[rows]
+    made = BundledPrior(prior.channel, prior.state, {"positive": 2.0, "negative": 0.5})
+    assert np.allclose(made.log_odds(table, rows, 1), 2 * (odds - odds.mean()))
+    assert np.allclose(made.log_odds(table, rows, -1), 0.5 * (odds - odds.mean()))
     assert np.ptp(odds) > 0
 
 
-def test_it_comes_back_as_it_was(prior: LearnedPrior, table: Molecules, tmp_path: Path) -> None:
+def test_it_comes_back_as_it_was(prior: BundledPrior, table: Molecules, tmp_path: Path) -> None:
     facts, arrays = pack_prior(prior)
     write_arrays(tmp_path / "a.bin", arrays)
     again = open_prior(json.loads(json.dumps(facts)), Arrays(tmp_path / "a.bin"), "here")
     rows = np.arange(3)
-    assert again.nats(table, rows, 1).tolist() == prior.nats(table, rows, 1).tolist()
-    assert again.learned.blocks.tolist() == prior.learned.blocks.tolist()
+    assert again.log_odds(table, rows, 1).tolist() == prior.log_odds(table, rows, 1).tolist()
+    assert again.states.inchikey14.tolist() == prior.state.inchikey14.tolist()
     assert again.weights == prior.weights
 
 
-def test_what_does_not_fit_is_refused(prior: LearnedPrior, tmp_path: Path) -> None:
+def test_what_does_not_fit_is_refused(prior: BundledPrior, tmp_path: Path) -> None:
     facts, arrays = pack_prior(prior)
     write_arrays(tmp_path / "a.bin", arrays)
     whole = Arrays(tmp_path / "a.bin")

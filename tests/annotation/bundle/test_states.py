@@ -10,39 +10,39 @@ from mzseek.bundle.arrays import Arrays, write_arrays
 from mzseek.bundle.bundle import open_states, pack_states
 from mzseek.core.errors import BundleError
 from mzseek.evidence.channel import ChannelState
-from mzseek.evidence.fitted import Fitted
+from mzseek.evidence.model import EvidenceModel
 from mzseek.runs.run import Run
 
 
 @pytest.fixture
-def fitted(fitted_run: Run) -> Fitted:
-    return Fitted.open(fitted_run)
+def fitted(fitted_run: Run) -> EvidenceModel:
+    return EvidenceModel.open(fitted_run)
 
 
-def test_all_but_peaks_comes_back_as_it_was(fitted: Fitted, tmp_path: Path) -> None:
+def test_all_but_peaks_comes_back_as_it_was(fitted: EvidenceModel, tmp_path: Path) -> None:
     facts, arrays = pack_states(fitted, most_peaks=10_000)
     write_arrays(tmp_path / "a.bin", arrays)
     again = open_states(json.loads(json.dumps(facts)), Arrays(tmp_path / "a.bin"), "here")
-    for old, new in zip(fitted.learned, again.learned, strict=True):
+    for old, new in zip(fitted.states, again.states, strict=True):
         assert set(new.arrays) - {"learned_from"} == set(old.arrays)
-        assert new.blocks.tolist() == old.blocks.tolist()
-        assert dict(new.facts) == dict(old.facts)
+        assert new.inchikey14.tolist() == old.inchikey14.tolist()
+        assert dict(new.metadata) == dict(old.metadata)
         for name in set(old.arrays) - {"mz", "heights", "precursors"}:
             assert new.arrays[name].dtype == old.arrays[name].dtype
             assert np.array_equal(new.arrays[name], old.arrays[name])
 
 
-def test_the_place_of_a_run_is_not_told(fitted: Fitted) -> None:
+def test_the_place_of_a_run_is_not_told(fitted: EvidenceModel) -> None:
     from mzseek.evidence.network_scores import Network, NetworkOptions
 
     channel = Network(NetworkOptions(path="/home/me/runs/emb-cos"))
     learned = ChannelState({}, {}, np.array([b"A" * 14]))
-    facts, _ = pack_states(Fitted([channel], [learned], fitted.ranker))
+    facts, _ = pack_states(EvidenceModel([channel], [learned], fitted.ranker))
     assert facts["channels"][0]["options"]["path"] == "emb-cos"
     assert facts["channels"][0]["label"] == channel.label == "run:emb-cos"
 
 
-def test_what_does_not_fit_is_refused(fitted: Fitted, tmp_path: Path) -> None:
+def test_what_does_not_fit_is_refused(fitted: EvidenceModel, tmp_path: Path) -> None:
     facts, arrays = pack_states(fitted)
     write_arrays(tmp_path / "a.bin", arrays)
     whole = Arrays(tmp_path / "a.bin")

@@ -22,7 +22,7 @@ def test_states_and_candidates_come_back_bit_by_bit(bundle, make_library, source
     handed.put(source, fitted, added)
     again, said = handed.lent(bundle.fitted)
     assert said == added
-    for one, two in zip(fitted.learned, again.learned, strict=True):
+    for one, two in zip(fitted.states, again.states, strict=True):
         for name in one.arrays:
             assert np.array_equal(one.arrays[name], two.arrays[name])
             assert one.arrays[name].dtype == two.arrays[name].dtype

@@ -15,7 +15,7 @@ PEAKS = ([60.05, 77.0386, 120.0444], [0.2, 1.0, 0.6])
 
 def analogs_of(fitted):
     place = [channel.label for channel in fitted.channels].index("analogs")
-    return fitted.learned[place]
+    return fitted.states[place]
 
 
 def test_new_molecules_are_added_and_the_bundle_stays_as_it_is(bundle, make_library):
@@ -74,7 +74,7 @@ def test_no_libraries_add_nothing(bundle):
     assert len(measured([])) == 0
     fitted, added = lend(bundle.fitted, [])
     assert added == {}
-    assert all(a is b for a, b in zip(fitted.learned, bundle.fitted.learned, strict=True))
+    assert all(a is b for a, b in zip(fitted.states, bundle.fitted.states, strict=True))
 
 
 def test_channels_that_take_in_nothing_are_left_as_they_are(bundle, make_library):
@@ -84,11 +84,11 @@ def test_channels_that_take_in_nothing_are_left_as_they_are(bundle, make_library
     rest = dataclasses.replace(
         fitted,
         channels=[fitted.channels[at] for at in others],
-        learned=[fitted.learned[at] for at in others],
+        states=[fitted.states[at] for at in others],
     )
     made, added = lend(rest, [library])
     assert added == {}
-    assert all(a is b for a, b in zip(made.learned, rest.learned, strict=True))
+    assert all(a is b for a, b in zip(made.states, rest.states, strict=True))
 
 
 def test_what_is_left_out_is_said():

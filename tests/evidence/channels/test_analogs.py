@@ -11,11 +11,10 @@ from mzseek.chem import fingerprints
 from mzseek.core.errors import EvidenceError
 from mzseek.evidence.analogs import AnalogOptions, Analogs
 from mzseek.evidence.queries import (
-    LabelledQueries,
-    Lists,
-    Measured,
+    ExcludedAnalogs,
     Molecules,
-    NotAnalogs,
+    Queries,
+    ReferenceSpectra,
     TrainingSet,
 )
 from mzseek.library import Library
@@ -79,23 +78,23 @@ def others(alike, known, listed, kind):
     return np.where(is_listed, 0.0, alike)
 
 
-def with_matches(lists: Lists, of_list: bool) -> Lists:
+def with_matches(lists: Queries, of_list: bool) -> Queries:
     """Return lists whose known candidates are no analogs of one another, if wanted."""
     if not of_list:
         return lists
     members = np.split(lists.members, lists.pointers[1:-1])
-    excluded = [NotAnalogs(lists.molecules, rows) for rows in members]
-    return dataclasses.replace(lists, not_analogs=excluded)
+    excluded = [ExcludedAnalogs(lists.molecules, rows) for rows in members]
+    return dataclasses.replace(lists, excluded_analogs=excluded)
 
 
 @pytest.mark.parametrize("of_list", [False, True])
 def test_features_are_those_of_a_plain_loop(
-    asked: LabelledQueries, lessons: TrainingSet, of_list: bool
+    asked: Queries, lessons: TrainingSet, of_list: bool
 ) -> None:
     channel = Analogs(AnalogOptions(top=5, likeness="morgan2, rdkit"))
-    learned = channel.learn(lessons.without(asked.blocks[:2]))
-    left = lessons.without(asked.blocks[:2])
-    lists = with_matches(asked.lists.only(np.array([0])), of_list)
+    learned = channel.fit(lessons.without(asked.inchikey14[:2]))
+    left = lessons.without(asked.inchikey14[:2])
+    lists = with_matches(asked.only(np.array([0])), of_list)
     near = cosines(left, lists.spectra[0])
     best = {m: near[left.molecule == m].max() for m in np.unique(left.molecule)}
     chosen = sorted(best, key=lambda m: -best[m])[:5]
@@ -122,18 +121,16 @@ def test_features_are_those_of_a_plain_loop(
         assert np.allclose(values, wanted, atol=2e-3)
 
 
-def test_a_spectrum_that_shares_nothing_says_nothing(
-    asked: LabelledQueries, lessons: TrainingSet
-) -> None:
+def test_a_spectrum_that_shares_nothing_says_nothing(asked: Queries, lessons: TrainingSet) -> None:
     from dataclasses import replace
 
-    lists = asked.lists.only(np.array([0, 1]))
+    lists = asked.only(np.array([0, 1]))
     odd = replace(lists.spectra[0], mz=np.array([11.1234567]), intensities=np.array([1.0]))
     far = replace(odd, precursor_mz=1800.777777)
-    same = Lists([far, lists.spectra[1]], lists.list_of, lists.pointers, lists.members,
+    same = Queries([far, lists.spectra[1]], lists.list_of, lists.pointers, lists.members,
                  lists.molecules)  # fmt: skip
     channel = Analogs()
-    said = channel.features(channel.learn(lessons), same)
+    said = channel.features(channel.fit(lessons), same)
     assert (said[: lists.counts[0]] == 0).all()
     assert (said[lists.counts[0] :] > 0).any()
 
@@ -145,61 +142,63 @@ def test_an_unknown_fingerprint_is_refused() -> None:
         Analogs(AnalogOptions(likeness="morgan2,maps"))
 
 
-def measured(lessons: TrainingSet) -> Measured:
+def measured(lessons: TrainingSet) -> ReferenceSpectra:
     peaks, ions = peak_lists(lessons.spectra)
-    return Measured(peaks, ions, lessons.molecule, lessons.molecules.smiles, lessons.blocks)
+    return ReferenceSpectra(
+        peaks, ions, lessons.molecule, lessons.molecules.smiles, lessons.inchikey14
+    )
 
 
-def test_taking_in_is_learning_from_all(asked: LabelledQueries, lessons: TrainingSet) -> None:
+def test_taking_in_is_learning_from_all(asked: Queries, lessons: TrainingSet) -> None:
     channel = Analogs()
-    whole = channel.learn(lessons)
-    left = lessons.without(lessons.blocks[::2])
-    part = channel.learn(left)
-    made = channel.extended(part, measured(lessons))
+    whole = channel.fit(lessons)
+    left = lessons.without(lessons.inchikey14[::2])
+    part = channel.fit(left)
+    made = channel.extend(part, measured(lessons))
     assert made.spectra == len(lessons.spectra) - len(left.spectra)
-    assert (made.molecules, made.left_out) == (len(lessons.blocks[::2]), 0)
-    assert np.array_equal(made.learned.blocks, np.unique(lessons.blocks))
-    said = channel.features(made.learned, asked.lists)
-    assert np.allclose(said, channel.features(whole, asked.lists), rtol=1e-3, atol=2e-4)
-    again = channel.extended(whole, measured(lessons))
-    assert again.learned is whole
+    assert (made.molecules, made.left_out) == (len(lessons.inchikey14[::2]), 0)
+    assert np.array_equal(made.learned.inchikey14, np.unique(lessons.inchikey14))
+    said = channel.features(made.learned, asked)
+    assert np.allclose(said, channel.features(whole, asked), rtol=1e-3, atol=2e-4)
+    again = channel.extend(whole, measured(lessons))
+    assert again.states is whole
     assert (again.spectra, again.molecules) == (0, 0)
 
 
 def test_there_is_room_for_so_many(lessons: TrainingSet, monkeypatch) -> None:
-    part = Analogs().learn(lessons.without(lessons.blocks[::2]))
+    part = Analogs().fit(lessons.without(lessons.inchikey14[::2]))
     known = len(part.arrays["bit_pointers.morgan2"]) - 1
     monkeypatch.setattr("mzseek.evidence.analogs._MOST", known + 3)
-    made = Analogs().extended(part, measured(lessons))
-    assert (made.molecules, made.left_out) == (3, len(lessons.blocks[::2]) - 3)
-    new = np.sort(lessons.blocks[::2])[:3]
-    assert np.array_equal(made.learned.blocks, np.union1d(part.blocks, new))
+    made = Analogs().extend(part, measured(lessons))
+    assert (made.molecules, made.left_out) == (3, len(lessons.inchikey14[::2]) - 3)
+    new = np.sort(lessons.inchikey14[::2])[:3]
+    assert np.array_equal(made.learned.inchikey14, np.union1d(part.blocks, new))
 
 
 def test_a_known_molecule_in_another_form_is_left_out(lessons: TrainingSet) -> None:
     """Of the block of a known one, with fingerprints of none: it would lend twice."""
-    learned = Analogs().learn(lessons)
+    learned = Analogs().fit(lessons)
     more = measured(lessons)
     odd = dataclasses.replace(more, smiles=["C" * 40, *more.smiles[1:]])
     moved = PrecursorIons(more.ions.precursors + 1, more.ions.modes)
-    made = Analogs().extended(learned, dataclasses.replace(odd, ions=moved))
+    made = Analogs().extend(learned, dataclasses.replace(odd, ions=moved))
     assert (made.molecules, made.left_out) == (0, 1)
     assert made.spectra == int((lessons.molecule != 0).sum())
 
 
-def test_molecules_of_another_table_can_be_no_analogs(
-    asked: LabelledQueries, lessons: TrainingSet
-) -> None:
+def test_molecules_of_another_table_can_be_no_analogs(asked: Queries, lessons: TrainingSet) -> None:
     channel = Analogs()
-    learned = channel.learn(lessons)
-    lists = asked.lists.only(np.array([0]))
+    learned = channel.fit(lessons)
+    lists = asked.only(np.array([0]))
     everyone = channel.features(learned, lists)
     known = Molecules([lessons.molecules.smiles[m] for m in np.unique(lessons.molecule)], jobs=1)
-    none = NotAnalogs(known, np.zeros(0, np.int64))
-    lists_of_none = dataclasses.replace(lists, not_analogs=[none] * (len(lists.pointers) - 1))
+    none = ExcludedAnalogs(known, np.zeros(0, np.int64))
+    lists_of_none = dataclasses.replace(lists, excluded_analogs=[none] * (len(lists.pointers) - 1))
     assert np.array_equal(channel.features(learned, lists_of_none), everyone)
-    every = NotAnalogs(known, np.arange(len(known)))
-    lists_of_every = dataclasses.replace(lists, not_analogs=[every] * (len(lists.pointers) - 1))
+    every = ExcludedAnalogs(known, np.arange(len(known)))
+    lists_of_every = dataclasses.replace(
+        lists, excluded_analogs=[every] * (len(lists.pointers) - 1)
+    )
     assert not channel.features(learned, lists_of_every).any()
     assert everyone.any()
 
@@ -212,9 +211,9 @@ def test_a_longer_chain_is_an_analog_and_no_match(of_list: bool) -> None:
     """No fingerprint tells the first from the second, which weighs more: it lends its likeness."""
     known = lessons_of(questions_of(CHAINS[1:], [CHAINS[1:]] * 2))
     asked = questions_of(CHAINS[:1], [[CHAINS[0], "CCCCCCOCCCCCC"]], each=1)
-    lists = with_matches(asked.lists, of_list)
+    lists = with_matches(asked, of_list)
     channel = Analogs()
-    learned = channel.learn(known)
+    learned = channel.fit(known)
     said = channel.features(learned, lists)
     assert (said[0] > said[1]).all()
     assert said[0, 0] > 0.5
@@ -226,15 +225,15 @@ def test_a_longer_chain_is_an_analog_and_no_match(of_list: bool) -> None:
 
 
 def test_an_index_is_shared_with_a_library_of_the_same_spectra(
-    asked: LabelledQueries, lessons: TrainingSet
+    asked: Queries, lessons: TrainingSet
 ) -> None:
     channel, peaks_and_ions = Analogs(), peak_lists(lessons.spectra)
-    said = channel.features(channel.learn(lessons), asked.lists)
+    said = channel.features(channel.fit(lessons), asked)
     for moved, is_shared in ((0.0, True), (1.0, False)):
-        learned = channel.learn(lessons)
+        learned = channel.fit(lessons)
         library = library_of(lessons, peaks_and_ions, moved)
-        channel.adopt(learned, library)
-        assert np.array_equal(channel.features(learned, asked.lists), said)
+        channel.use_library(learned, library)
+        assert np.array_equal(channel.features(learned, asked), said)
         assert (learned.ready["index"] is library.index("analog")) == is_shared
 
 

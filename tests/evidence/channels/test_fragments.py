@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mzseek.evidence.fragments import SHAPES, FragmentOptions, Fragments
-from mzseek.evidence.queries import LabelledQueries, Lists, TrainingSet
+from mzseek.evidence.queries import Queries, TrainingSet
 from mzseek.evidence.ranker import fit_ranker
 from mzseek.fragments import KINDS, explain
 from mzseek.metrics import hit_rate
@@ -25,25 +25,23 @@ def test_order_changes_nothing(in_two_orders) -> None:
 
 
 def test_it_tells_the_truth_from_others_of_the_same_mass(
-    asked: LabelledQueries, lessons: TrainingSet
+    asked: Queries, lessons: TrainingSet
 ) -> None:
     channel = Fragments()
-    half = np.flatnonzero(np.isin(asked.blocks, lessons.blocks[::2]))
-    other = np.flatnonzero(~np.isin(asked.blocks, lessons.blocks[::2]))
-    learned = channel.learn(lessons.without(asked.blocks[other]))
-    said = channel.features(learned, asked.lists)
+    half = np.flatnonzero(np.isin(asked.inchikey14, lessons.inchikey14[::2]))
+    other = np.flatnonzero(~np.isin(asked.inchikey14, lessons.inchikey14[::2]))
+    learned = channel.fit(lessons.without(asked.inchikey14[other]))
+    said = channel.features(learned, asked)
     ranker = fit_ranker(["f"], [channel.feature_names], [said[asked.rows(half)]], asked.only(half))
     lists = asked.only(other)
-    parts = ranker.parts([said[asked.rows(other)]], lists.lists.modes, lists.lists.counts)
+    parts = ranker.contributions([said[asked.rows(other)]], lists.lists.modes, lists.lists.counts)
     assert hit_rate(parts[:, 0], lists.lists.counts, lists.labels, 1).mean() > 0.4  # by chance 0.17
 
 
-def test_shares_are_those_that_explanations_have(
-    asked: LabelledQueries, lessons: TrainingSet
-) -> None:
+def test_shares_are_those_that_explanations_have(asked: Queries, lessons: TrainingSet) -> None:
     channel = Fragments()
-    learned = channel.learn(lessons)
-    lists = asked.lists.only(np.arange(3))
+    learned = channel.fit(lessons)
+    lists = asked.only(np.arange(3))
     said = channel.features(learned, lists)
     row = 0
     for spectrum, count in zip(lists.spectra, lists.counts, strict=True):
@@ -63,20 +61,20 @@ def test_shares_are_those_that_explanations_have(
 
 
 def test_a_spectrum_without_an_adduct_is_read_as_protonated(
-    asked: LabelledQueries, lessons: TrainingSet
+    asked: Queries, lessons: TrainingSet
 ) -> None:
     from dataclasses import replace
 
     channel = Fragments()
-    learned, lists = channel.learn(lessons), asked.lists.only(np.arange(2))
+    learned, lists = channel.fit(lessons), asked.only(np.arange(2))
     bare = [replace(each, adduct=None, charge=None) for each in lists.spectra]
-    same = Lists(bare, lists.list_of, lists.pointers, lists.members, lists.molecules)
+    same = Queries(bare, lists.list_of, lists.pointers, lists.members, lists.molecules)
     assert np.array_equal(channel.features(learned, same), channel.features(learned, lists))
 
 
-def test_a_wider_tolerance_explains_no_less(asked: LabelledQueries, lessons: TrainingSet) -> None:
-    lists = asked.lists.only(np.arange(10))
-    learned = Fragments().learn(lessons)
+def test_a_wider_tolerance_explains_no_less(asked: Queries, lessons: TrainingSet) -> None:
+    lists = asked.only(np.arange(10))
+    learned = Fragments().fit(lessons)
     narrow, wide = (
         Fragments(FragmentOptions(ppm=ppm, least=0)).features(learned, lists)[:, 2:6].sum(1)
         for ppm in (1.0, 100.0)

@@ -5,7 +5,7 @@ import pytest
 
 from mzseek.chem import fingerprints
 from mzseek.core.errors import EvidenceError
-from mzseek.evidence.queries import LabelledQueries, Lists, TrainingSet
+from mzseek.evidence.queries import Queries, TrainingSet
 from mzseek.evidence.substructures import SubstructureOptions, Substructures
 
 
@@ -26,12 +26,12 @@ def bins_of(spectrum, losses: bool) -> dict[int, float]:
     return found
 
 
-def test_features_are_those_of_a_plain_loop(asked: LabelledQueries, lessons: TrainingSet) -> None:
+def test_features_are_those_of_a_plain_loop(asked: Queries, lessons: TrainingSet) -> None:
     doubt = 3.0
     channel = Substructures(SubstructureOptions(doubt=doubt))
-    left = lessons.without(asked.blocks[:2])
-    lists = asked.lists.only(np.array([0]))
-    said = channel.features(channel.learn(left), lists)
+    left = lessons.without(asked.inchikey14[:2])
+    lists = asked.only(np.array([0]))
+    said = channel.features(channel.fit(left), lists)
     used = np.unique(left.molecule)
     bits = fingerprints([left.molecules.smiles[each] for each in used]).toarray()
     usual = bits.mean(0)
@@ -54,19 +54,19 @@ def test_features_are_those_of_a_plain_loop(asked: LabelledQueries, lessons: Tra
         assert np.abs(total).max() > 0.1
 
 
-def test_modes_do_not_mix(asked: LabelledQueries, lessons: TrainingSet) -> None:
+def test_modes_do_not_mix(asked: Queries, lessons: TrainingSet) -> None:
     from dataclasses import replace
 
     channel = Substructures()
-    learned, lists = channel.learn(lessons), asked.lists.only(np.arange(2))
+    learned, lists = channel.fit(lessons), asked.only(np.arange(2))
     other = [replace(each, adduct="[M-H]-", charge=-1) for each in lists.spectra]
-    turned = Lists(other, lists.list_of, lists.pointers, lists.members, lists.molecules)
+    turned = Queries(other, lists.list_of, lists.pointers, lists.members, lists.molecules)
     assert np.abs(channel.features(learned, lists)).max() > 0.1
     assert (channel.features(learned, turned) == 0).all()
 
 
-def test_other_fingerprints_are_refused(asked: LabelledQueries, lessons: TrainingSet) -> None:
+def test_other_fingerprints_are_refused(asked: Queries, lessons: TrainingSet) -> None:
     channel = Substructures()
-    other = Lists.of([asked.lists.spectra[0]], [["CCO"]], fingerprint="maccs")
+    other = Queries.of([asked.spectra[0]], [["CCO"]], fingerprint="maccs")
     with pytest.raises(EvidenceError, match="substructures are morgan2 bits, and candidates maccs"):
-        channel.features(channel.learn(lessons), other)
+        channel.features(channel.fit(lessons), other)

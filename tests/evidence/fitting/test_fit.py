@@ -11,11 +11,11 @@ from mzseek.core.errors import BusyError, CacheError, EvidenceError, RunError
 from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.leaderboard import leaderboard_row
-from mzseek.evaluation.posterior_report import posterior_report
-from mzseek.evaluation.posteriors import calibrate, calibration_lists, fitted_on
-from mzseek.evaluation.scored import Scoring
-from mzseek.evidence.fitting import FitOptions, Fitted, fit
-from mzseek.evidence.queries import lists_from
+from mzseek.evaluation.posterior_report import beliefs_of
+from mzseek.evaluation.posteriors import calibrate, chosen_lists, fitted_on
+from mzseek.evaluation.scored import Scoring, sees_spectrum
+from mzseek.evidence.fitting import EvidenceModel, FitOptions, fit
+from mzseek.evidence.queries import queries_from
 from mzseek.evidence.registry import channels_from
 from mzseek.io import sole_writer
 from mzseek.runs.predictions import CROSSFITTED_TRAIN, Predictions, label_of
@@ -28,12 +28,12 @@ def test_a_fitted_run_is_a_run_like_any_other(fitted_run: Run, small: Prepared) 
     assert fitted_run.finished
     assert fitted_run.description.name == "fragments + analogs"
     assert fitted_run.description.model_name == "logit"
-    assert fitted_run.description.sees_spectrum
+    assert sees_spectrum(fitted_run)
     for setting in ("mass", "formula"):
         found = evaluate(fitted_run, Scoring("test", setting))
         assert set(found.values) == {"hit_rate@1", "hit_rate@5", "hit_rate@20"}
         assert found.no_fingerprint == "fragments + analogs predicts none"
-    beliefs = posterior_report(fitted_run, Scoring("test", "mass"))
+    beliefs = beliefs_of(fitted_run, Scoring("test", "mass"))
     assert beliefs.sets
     row = leaderboard_row(fitted_run, evaluate(fitted_run, Scoring("test", "mass")))
     assert "fragments + analogs fitted on mass candidates" in row["Comment"]
@@ -119,7 +119,7 @@ def test_with_a_trained_run_the_ranker_is_fitted_on_val(
 def test_blind_channels_make_a_control(small: Prepared, trained, tmp_path: Path) -> None:
     blind = trained("emb-cos", model="blind")
     run = fit(small, channels_from(f"run:{blind.folder}"), tmp_path / "run", jobs=1)
-    assert not run.description.sees_spectrum
+    assert not sees_spectrum(run)
 
 
 def test_swapped_spectra_are_predicted_from_alone(
@@ -129,7 +129,7 @@ def test_swapped_spectra_are_predicted_from_alone(
         small, channels_from("fragments,analogs"), tmp_path / "control",
         FitOptions(spectra="swapped"), jobs=1,
     )  # fmt: skip
-    assert control.description.fitted.ranker == fitted_run.description.fitted.ranker
+    assert control.made.fitted.ranker == fitted_run.description.fitted.ranker
     assert control.identity != fitted_run.identity
     one, other = (
         Predictions.open(run.predictions(0, "test")).lists["mass"] for run in (fitted_run, control)
@@ -171,23 +171,23 @@ def test_some_of_train_is_kept_by_what_learned_without_it(fitted_run: Run, small
     lists = said.lists["mass"]
     assert np.isin(lists.queries, small.in_fold("train")).all()
     assert np.unique(lists.molecule, return_counts=True)[1].max() <= FitOptions().spectra_each
-    whole, _ = lists_from(small, lists.queries, "mass", jobs=1)
+    whole, _ = queries_from(small, lists.queries, "mass", jobs=1)
     assert np.array_equal(whole.counts, lists.counts)
-    assert not np.allclose(Fitted.open(fitted_run).scores(whole), lists.scores, atol=1e-3)
+    assert not np.allclose(EvidenceModel.open(fitted_run).scores(whole), lists.scores, atol=1e-3)
 
 
 def test_calibration_is_fitted_on_it_too(fitted_run: Run, tmp_path: Path) -> None:
-    found = calibration_lists(fitted_run, Scoring("test", "mass"))
+    found = chosen_lists(fitted_run, Scoring("test", "mass"))
     taught = Predictions.open(fitted_run.predictions(0, CROSSFITTED_TRAIN)).lists["mass"]
     added = found.fit.molecule[len(found.val.molecule) :]
     assert np.isin(added, taught.molecule).all()
     assert len(added) > 0
     assert found.fit.counts.sum() == len(found.fit.scores) == len(found.fit.candidates)
-    assert calibrate(fitted_run, found.how).evaluated.calibration == fitted_on(found.fit, found.how)
+    assert calibrate(fitted_run, found.how).asked.calibration == fitted_on(found.fit, found.how)
     folder = tmp_path / "run"
     shutil.copytree(fitted_run.folder, folder)
     shutil.rmtree(folder / "predictions" / "step-0" / CROSSFITTED_TRAIN)
-    without = calibration_lists(Run.open(folder), Scoring("test", "mass"))
+    without = chosen_lists(Run.open(folder), Scoring("test", "mass"))
     assert np.array_equal(without.fit.scores, found.val.scores)
 
 
@@ -207,8 +207,8 @@ def test_the_control_is_fitted_alike_and_predicts_from_other_spectra(
 ) -> None:
     channels, how = channels_from("fragments,analogs"), FitOptions(spectra="swapped")
     control = fit(small, channels, tmp_path / "swapped", how, jobs=1)
-    assert control.description.fitted.ranker == fitted_run.description.fitted.ranker
-    assert control.description.options["spectra"] == "swapped"
+    assert control.made.fitted.ranker == fitted_run.description.fitted.ranker
+    assert control.made.options["spectra"] == "swapped"
     for fold in ("val", "test", CROSSFITTED_TRAIN):
         own, swapped = (
             Predictions.open(run.predictions(0, fold)).lists["mass"]

@@ -5,27 +5,27 @@ import pytest
 
 from mzseek.chem import fingerprints
 from mzseek.core.errors import EvidenceError
-from mzseek.evidence.fitting import CrossFittedChannel, Groups, fit_rankers
-from mzseek.evidence.queries import LabelledQueries, TrainingSet
+from mzseek.evidence.fitting import CrossFittedChannel, StructureGroups, fit_rankers
+from mzseek.evidence.queries import Queries, TrainingSet
 from mzseek.evidence.ranker import fit_ranker
 from mzseek.evidence.registry import channel_from
 
 
 @pytest.fixture(scope="module")
-def groups(lessons: TrainingSet) -> Groups:
-    return Groups.of(lessons.blocks, fingerprints(list(lessons.molecules.smiles)), 3)
+def groups(lessons: TrainingSet) -> StructureGroups:
+    return StructureGroups.of(lessons.inchikey14, fingerprints(list(lessons.molecules.smiles)), 3)
 
 
 def test_each_ranker_is_fitted_without_its_group(
-    asked: LabelledQueries, lessons: TrainingSet, groups: Groups
+    asked: Queries, lessons: TrainingSet, groups: StructureGroups
 ) -> None:
     taught = [
         CrossFittedChannel(channel_from(name, {}), lessons, groups) for name in ("analogs", "prior")
     ]
-    features = [each.features(asked.lists, asked.blocks) for each in taught]
+    features = [each.features(asked) for each in taught]
     rankers = fit_rankers(taught, features, asked, groups, 3, l2=0.1)
     assert set(rankers) == {None, 0, 1, 2}
-    group = groups.group[groups.places(asked.blocks)]
+    group = groups.group[groups.indices(asked.inchikey14)]
     names = [each.channel.feature_names for each in taught]
     for each, ranker in rankers.items():
         own = np.flatnonzero(group != each) if each is not None else np.arange(len(asked))
@@ -39,10 +39,12 @@ def test_each_ranker_is_fitted_without_its_group(
 
 
 def test_molecules_that_are_all_alike_cannot_be_left_out(
-    asked: LabelledQueries, lessons: TrainingSet, groups: Groups
+    asked: Queries, lessons: TrainingSet, groups: StructureGroups
 ) -> None:
-    alike = Groups(groups.blocks, np.zeros_like(groups.cluster), np.zeros_like(groups.group))
+    alike = StructureGroups(
+        groups.inchikey14, np.zeros_like(groups.cluster), np.zeros_like(groups.group)
+    )
     taught = [CrossFittedChannel(channel_from("prior", {}), lessons, groups)]
-    features = [each.features(asked.lists, asked.blocks) for each in taught]
+    features = [each.features(asked) for each in taught]
     with pytest.raises(EvidenceError, match="all molecules to fit on are alike: none are left"):
         fit_rankers(taught, features, asked, alike, 3)

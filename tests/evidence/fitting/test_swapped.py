@@ -5,15 +5,15 @@ import pytest
 
 from mzseek.core.errors import EvidenceError
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence.fitting import groups_from, swapped
+from mzseek.evidence.fitting import structure_groups_from, swapped
 
 
 def test_every_spectrum_is_of_another_molecule_that_is_nearest(small: Prepared) -> None:
     queries = small.in_fold("train")
     found = swapped(small, queries)
-    groups = groups_from(small, np.unique(small.molecule[queries]), 1)
-    cluster = groups.cluster[groups.places(small.inchikey14[small.molecule[queries]])]
-    own = groups.cluster[groups.places(small.inchikey14[small.molecule[found]])]
+    groups = structure_groups_from(small, np.unique(small.molecule[queries]), 1)
+    cluster = groups.cluster[groups.indices(small.inchikey14[small.molecule[queries]])]
+    own = groups.cluster[groups.indices(small.inchikey14[small.molecule[found]])]
     assert (own != cluster).all()
     mz = small.precursor_mz
     for place, (query, other) in enumerate(zip(queries, found, strict=True)):

@@ -11,8 +11,8 @@ from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
 from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence.decoys import BlindLists
-from mzseek.evidence.prior import blind_rows
+from mzseek.evidence.decoys import DecoyLists
+from mzseek.evidence.prior import prior_features
 from mzseek.parallel import LocalEngine
 
 from ...conftest import SINGLE
@@ -25,16 +25,16 @@ MISSING = frozenset(SINGLE.values())
 class Simulated:
     """Pools, and the score of every candidate by the prior that truths were drawn with."""
 
-    lists: BlindLists
+    lists: DecoyLists
     prior: np.ndarray
 
 
-def with_other_truths(lists: BlindLists, which: np.ndarray) -> BlindLists:
+def with_other_truths(lists: DecoyLists, which: np.ndarray) -> DecoyLists:
     """The same lists, where in some of them the next candidate is the truth."""
     labels = lists.labels.copy()
     for start, count in zip(lists.ragged.starts[which], lists.counts[which], strict=True):
         labels[start : start + count] = np.roll(labels[start : start + count], 1)
-    return BlindLists(lists.rows, lists.members, lists.counts, labels)
+    return DecoyLists(lists.rows, lists.members, lists.counts, labels)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def simulate():
     def make(seed: int = 0, lists: int = 900, size: int = 60, strength: float = 0.5) -> Simulated:
         rng = np.random.default_rng(seed)
         molecules, bits = 5000, 40
-        rows = blind_rows(random_bits(rng, molecules, bits), rng.poisson(6, (molecules, 1)))
+        rows = prior_features(random_bits(rng, molecules, bits), rng.poisson(6, (molecules, 1)))
         prior = rows @ np.concatenate([rng.normal(0, strength, bits), [0.0], [0.1]])
         counts = rng.integers(size // 2, size, lists)
         members = np.concatenate([rng.choice(molecules, n, replace=False) for n in counts])
@@ -50,7 +50,7 @@ def simulate():
         for end, n in zip(np.cumsum(counts), counts, strict=True):
             here = prior[members[end - n : end]]
             labels[end - n + int((here + rng.gumbel(size=n)).argmax())] = True
-        return Simulated(BlindLists(rows, members, counts, labels), prior[members])
+        return Simulated(DecoyLists(rows, members, counts, labels), prior[members])
 
     return make
 

@@ -5,13 +5,13 @@ from scipy.sparse import csr_array
 from mzseek.chem import fingerprints
 from mzseek.core.errors import EvidenceError
 from mzseek.datasets.demo.molecules import demo_molecules
-from mzseek.evidence.decoys import BlindLists, best_strength, cross_fitted, structure_groups
+from mzseek.evidence.decoys import DecoyLists, cross_fit_scores, structure_groups, tune_penalty
 from mzseek.similarity import tanimoto_blocks
 
 from .conftest import with_other_truths
 
 
-def taken_apart(lists: BlindLists) -> list[list[tuple[list[float], bool]]]:
+def taken_apart(lists: DecoyLists) -> list[list[tuple[list[float], bool]]]:
     """Features and label of each candidate, list by list, by a plain loop."""
     found, place = [], 0
     for count in lists.counts.tolist():
@@ -24,10 +24,10 @@ def taken_apart(lists: BlindLists) -> list[list[tuple[list[float], bool]]]:
     return found
 
 
-def small_lists() -> BlindLists:
+def small_lists() -> DecoyLists:
     rows = csr_array(np.arange(12.0).reshape(6, 2))
     members, labels = np.array([0, 1, 2, 3, 1, 5, 0]), np.array([1, 0, 0, 1, 0, 0, 1], bool)
-    return BlindLists(rows, members, np.array([3, 3, 1]), labels)
+    return DecoyLists(rows, members, np.array([3, 3, 1]), labels)
 
 
 def test_some_lists_are_what_they_were() -> None:
@@ -70,9 +70,9 @@ def test_the_penalty_is_the_best_for_others(simulate) -> None:
     strengths = (1.0, 0.1, 0.01, 1e-3, 1e-4)
     values = [others.log_p(taught.fit(l2)).mean() for l2 in strengths]
     assert 0 < int(np.argmax(values)) < len(strengths) - 1
-    assert best_strength(taught, others, strengths).l2 == strengths[int(np.argmax(values))]
+    assert tune_penalty(taught, others, strengths).l2 == strengths[int(np.argmax(values))]
     with pytest.raises(EvidenceError, match="no strength"):
-        best_strength(taught, others, ())
+        tune_penalty(taught, others, ())
 
 
 def test_no_list_is_scored_by_what_learned_from_its_group(simulate) -> None:
@@ -83,7 +83,7 @@ def test_no_list_is_scored_by_what_learned_from_its_group(simulate) -> None:
 
     def scores(changed: int | None) -> np.ndarray:
         given = with_other_truths(taught, np.flatnonzero(groups[15:] == changed))
-        return cross_fitted(lists, groups, given, groups[15:], given.fit(0.03))
+        return cross_fit_scores(lists, groups, given, groups[15:], given.fit(0.03))
 
     plain, owner = scores(None), groups[lists.ragged.list_index]
     for group in (0, 1, 2):

@@ -8,7 +8,7 @@ from mzseek.chem.molecules import descriptors
 from mzseek.database import Database
 from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.decoys import pool_of
-from mzseek.evidence.prior import blind_rows
+from mzseek.evidence.prior import prior_features
 from mzseek.parallel import LocalEngine
 
 from .conftest import MISSING
@@ -58,7 +58,7 @@ def test_rows_describe_the_molecules(small: Prepared, store: Database) -> None:
         if own < 0
     ]
     assert set(smiles[len(pool.rows) :]) == MISSING
-    expected = blind_rows(fingerprints(smiles, "maccs"), descriptors(smiles))
+    expected = prior_features(fingerprints(smiles, "maccs"), descriptors(smiles))
     assert (pool.lists.rows != expected).nnz == 0
     written = [form.described.smiles for form in pool.forms]
     truths = pool.lists.members[pool.lists.labels].tolist()

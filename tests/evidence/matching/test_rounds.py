@@ -2,21 +2,21 @@ import numpy as np
 import pytest
 
 from mzseek.evidence import decoys as lists_module
-from mzseek.evidence.decoys import BlindLists, Roles, best_strength, draw_all, matched_lists
+from mzseek.evidence.decoys import DecoyLists, ListRoles, draw_all, matched_lists, tune_penalty
 from mzseek.metrics import hit_rate
 
 from .conftest import with_other_truths
 
 
-def some_roles(lists: int) -> Roles:
+def some_roles(lists: int) -> ListRoles:
     """Two thirds teach, in five groups; penalties are chosen on half of the others."""
     place = np.arange(lists)
     teaches = place % 3 > 0
     groups = np.where(teaches, place % 5, -1)
-    return Roles.of(groups, teaches, ~teaches & (place % 2 == 0))
+    return ListRoles.of(groups, teaches, ~teaches & (place % 2 == 0))
 
 
-def over_chance(lists: BlindLists, scores: np.ndarray) -> tuple[float, float]:
+def over_chance(lists: DecoyLists, scores: np.ndarray) -> tuple[float, float]:
     """HR@1 by scores, in units of chance, and its standard error."""
     hits, chance = hit_rate(scores, lists.counts, lists.labels, 1), (1 / lists.counts).mean()
     return hits.mean() / chance, hits.std() / np.sqrt(len(hits)) / chance
@@ -48,7 +48,7 @@ def test_scores_recover_the_prior(simulate) -> None:
 def test_a_scorer_that_was_held_back_is_made_up_for(simulate, monkeypatch) -> None:
     """One that learns too little leaves what a second round finds; without it, truths show."""
     simulated = simulate(2, lists=2500)
-    roles, tuned = some_roles(2500), Roles.tuned
+    roles, tuned = some_roles(2500), ListRoles.tuned
     calls: list[float] = []
 
     def held_back(self, lists, which, progress=lambda *_: None):
@@ -57,7 +57,7 @@ def test_a_scorer_that_was_held_back_is_made_up_for(simulate, monkeypatch) -> No
             tuned(self, lists, which)
         )  # fmt: skip
 
-    monkeypatch.setattr(Roles, "tuned", held_back)
+    monkeypatch.setattr(ListRoles, "tuned", held_back)
     matched = matched_lists(simulated.lists, roles, np.arange(2500))
     assert matched.rounds > 1
     calls.clear()
@@ -98,16 +98,16 @@ def test_the_same_again_is_the_same_and_another_seed_another(simulate) -> None:
 def test_where_none_is_held_out_a_group_is(simulate) -> None:
     pool = simulate(5, lists=120).lists
     groups, teaches = np.arange(120) % 4, np.ones(120, bool)
-    roles = Roles.of(groups, teaches, np.zeros(120, bool))
+    roles = ListRoles.of(groups, teaches, np.zeros(120, bool))
     assert (roles.held_out == (groups == 0)).all()
     matched = matched_lists(pool, roles, np.arange(120))
     assert matched.fresh is not None
     # The scorers of all groups have the penalty that was chosen; group 0 taught the others, too.
-    chosen = best_strength(
+    chosen = tune_penalty(
         pool.only(np.flatnonzero(groups > 0)), pool.only(np.flatnonzero(groups == 0))
     )
     assert matched.l2 == chosen.l2
-    assert matched.l2 in lists_module.STRENGTHS
+    assert matched.l2 in lists_module.PENALTIES
 
 
 def test_every_molecule_has_a_list_or_a_reason(simulate) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mzseek.evidence.fragments import WIDTH, PairInputs
-from mzseek.evidence.queries import LabelledQueries
+from mzseek.evidence.queries import Queries
 
 
 def test_a_few_spectra_are_read_as_all_are(inputs: PairInputs) -> None:
@@ -40,8 +40,8 @@ def test_totals_say_what_is_explained(inputs: PairInputs) -> None:
     assert np.array_equal(explained > 0, inputs.totals[:, 2] > 0)
 
 
-def test_an_energy_is_read_as_far_as_it_is_a_number(asked: LabelledQueries, inputs_of) -> None:
-    lists = asked.lists.only(np.array([0, 1]))
+def test_an_energy_is_read_as_far_as_it_is_a_number(asked: Queries, inputs_of) -> None:
+    lists = asked.only(np.array([0, 1]))
     stated = ["30 eV", "none"]
     spectra = [
         replace(spectrum, metadata={"collision_energy": text})

@@ -13,7 +13,7 @@ from mzseek.evidence.fragments import (
     pair_scores,
     train_pairs,
 )
-from mzseek.evidence.queries import LabelledQueries
+from mzseek.evidence.queries import Queries
 from mzseek.metrics import hit_rate
 
 
@@ -27,7 +27,7 @@ def loss(weights, inputs: PairInputs, labels, spectra) -> float:
     return total / len(spectra)
 
 
-def test_the_gradient_is_the_slope_of_the_loss(asked: LabelledQueries, inputs: PairInputs) -> None:
+def test_the_gradient_is_the_slope_of_the_loss(asked: Queries, inputs: PairInputs) -> None:
     rng = np.random.default_rng(0)
     weights = {name: w.astype(np.float64) for name, w in _drawn(rng).items()}
     weights["totals"] = rng.normal(size=3)
@@ -44,14 +44,14 @@ def test_the_gradient_is_the_slope_of_the_loss(asked: LabelledQueries, inputs: P
         assert slope[name][at] == pytest.approx((up - down) / (2 * step), rel=2e-2, abs=2e-4)
 
 
-def test_it_learns(asked: LabelledQueries, inputs: PairInputs) -> None:
+def test_it_learns(asked: Queries, inputs: PairInputs) -> None:
     weights = train_pairs(inputs, asked.labels, np.ones(len(asked)), Lesson(epochs=40, lr=1e-2))
     assert {name: value.shape for name, value in weights.items()} == SHAPES
-    hits = hit_rate(pair_scores(weights, inputs), asked.lists.counts, asked.labels, 1)
+    hits = hit_rate(pair_scores(weights, inputs), asked.counts, asked.labels, 1)
     assert hits.mean() > 0.5  # by chance 0.17
 
 
-def test_the_same_seed_gives_the_same_weights(asked: LabelledQueries, inputs: PairInputs) -> None:
+def test_the_same_seed_gives_the_same_weights(asked: Queries, inputs: PairInputs) -> None:
     one, same, other = (
         train_pairs(inputs, asked.labels, np.ones(len(asked)), Lesson(1, seed=seed))
         for seed in (1, 1, 2)
@@ -72,11 +72,11 @@ def test_a_score_is_the_sum_of_its_pairs_and_totals(inputs: PairInputs) -> None:
     assert np.allclose(pair_scores(weights, inputs)[rows], summed, atol=1e-5)
 
 
-def test_scores_do_not_depend_on_the_spectra_beside(asked: LabelledQueries, inputs_of) -> None:
+def test_scores_do_not_depend_on_the_spectra_beside(asked: Queries, inputs_of) -> None:
     weights = _drawn(np.random.default_rng(0))
-    together = inputs_of(asked.lists)
+    together = inputs_of(asked)
     scores = pair_scores(weights, together)
     for spectrum in range(len(together)):
-        alone = pair_scores(weights, inputs_of(asked.lists.only(np.array([spectrum]))))
+        alone = pair_scores(weights, inputs_of(asked.only(np.array([spectrum]))))
         own = slice(together.row_ends[spectrum], together.row_ends[spectrum + 1])
         assert np.array_equal(alone, scores[own])

@@ -199,7 +199,7 @@ def index(
 
     bundle = Bundle.open(model)
     kinds = [bundle.fingerprint]
-    kinds += [kind for channel in bundle.fitted.channels for kind in channel.reads_fingerprints]
+    kinds += [kind for channel in bundle.fitted.channels for kind in channel.needs_fingerprints]
     with watched() as progress:
         folder = index_store(store, kinds, jobs=jobs, progress=progress).folder
     size = sum(path.stat().st_size for path in folder.iterdir())

@@ -99,7 +99,7 @@ def _show(run: Any, setting: str) -> None:
         table.add_row(*(f"{x:.2f}" if isinstance(x, float) else plain(x) for x in row.values()))
     show(table)
     for mode, molecules in ranker.molecules.items():
-        if molecules and not ranker.own[mode]:
+        if molecules and not ranker.by_mode[mode]:
             say(f"{mode} mode has {molecules:,} molecules: too few for weights of its own")
     rates = [
         f"HR@{k} {100 * run.best[f'hit_rate@{k}/{setting}']['value']:.1f}"

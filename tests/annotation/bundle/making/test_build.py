@@ -29,7 +29,7 @@ def test_data_sets_in_a_bundle_out(tables: list[Path], tmp_path: Path) -> None:
     assert set(whole.library.records["license"].to_pylist()) == {"CC BY", "CC0"}
     assert set(whole.card["library"]["modes"]) == {"positive", "negative"}
     assert set(whole.card["measured"]) == {"positive", "negative"}
-    assert whole.fitted.learned[0].arrays["mz"] is whole.library.peaks.values
+    assert whole.fitted.states[0].arrays["mz"] is whole.library.peaks.values
 
     train = build_bundle(
         tables, tmp_path / "train", channels, Recipe(folds="train"), work=work, jobs=1,

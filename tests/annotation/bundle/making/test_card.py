@@ -2,7 +2,7 @@
 
 from mzseek.bundle import Bundle
 from mzseek.bundle.export import card_of
-from mzseek.bundle.relearn import References
+from mzseek.bundle.refit import References
 
 
 def test_it_says_what_the_bundle_holds(bundle: Bundle) -> None:

@@ -9,10 +9,10 @@ from mzseek.annotation.confidence import NAMES
 from mzseek.bundle.bundle import Bundle
 from mzseek.bundle.fit_confidence import WHOLE, Case, CaseTable, make_cases, modes_of, only
 from mzseek.bundle.molecules import BundledMolecules, molecule_table
-from mzseek.bundle.relearn import references_from
+from mzseek.bundle.refit import references_from
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import Calibration
-from mzseek.evidence.fitted import Fitted
+from mzseek.evidence.model import EvidenceModel
 from mzseek.runs.predictions import ListScores
 from mzseek.runs.run import Run
 
@@ -37,7 +37,7 @@ def cases(fitted_run: Run, small: Prepared, bundle_folder: Path) -> list[Case]:
         for at in range(small.base_molecules)
     ]  # fmt: skip
     molecules = BundledMolecules(molecule_table(rows))
-    fitted = Fitted.open(fitted_run)
+    fitted = EvidenceModel.open(fitted_run)
     return make_cases(
         small, "val", "mass", fitted, Bundle.open(bundle_folder).confidence, library, molecules
     )

@@ -16,9 +16,9 @@ from mzseek.bundle.fit_confidence import (
     fit_in_database,
     usable_lists,
 )
-from mzseek.bundle.relearn import references_from
+from mzseek.bundle.refit import references_from
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence.fitting import Fitted, Groups, groups_from
+from mzseek.evidence.fitting import EvidenceModel, StructureGroups, structure_groups_from
 from mzseek.runs.run import Run
 
 IONS = {"positive": Counter({"[M+H]+": 3, "[M+Na]+": 1}), "negative": Counter[str]()}
@@ -27,7 +27,7 @@ IONS = {"positive": Counter({"[M+H]+": 3, "[M+Na]+": 1}), "negative": Counter[st
 def test_all_numbers_are_fitted(fitted_run: Run, small: Prepared, bundle: Bundle) -> None:
     library = references_from(small, small.in_fold("train"), {}).library(Path("here"))
     found = fit_confidence(
-        fitted_run, Fitted.open(fitted_run), small, library, IONS, "mass", bundle.molecules
+        fitted_run, EvidenceModel.open(fitted_run), small, library, IONS, "mass", bundle.molecules
     )
     own = found.of(1)
     assert set(own.thresholds) == set(COVERAGES)
@@ -46,7 +46,7 @@ def test_an_ion_mode_with_molecules_enough_has_its_own_numbers(
     fitted_run: Run, small: Prepared, bundle: Bundle
 ) -> None:
     library = references_from(small, small.in_fold("train"), {}).library(Path("here"))
-    fitted = Fitted.open(fitted_run)
+    fitted = EvidenceModel.open(fitted_run)
     found = fit_confidence(
         fitted_run, fitted, small, library, IONS, "mass", bundle.molecules, few=5
     )
@@ -62,9 +62,9 @@ def test_lists_hold_their_molecule(fitted_run: Run, small: Prepared) -> None:
     assert blocks.tolist() == small.inchikey14[lists.molecule].tolist()
 
 
-def measured(small: Prepared) -> tuple[np.ndarray, Groups]:
+def measured(small: Prepared) -> tuple[np.ndarray, StructureGroups]:
     molecules = np.unique(small.molecule)
-    return molecules, groups_from(small, molecules, 5)
+    return molecules, structure_groups_from(small, molecules, 5)
 
 
 def some_cases(features: np.ndarray, present: np.ndarray, molecules: np.ndarray) -> CaseTable:

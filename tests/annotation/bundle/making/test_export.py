@@ -40,7 +40,7 @@ def test_a_library_of_ones_own_and_a_list_of_molecules(fitted_run: Run, tmp_path
     assert len(made.molecules) == 3
     assert made.card["database"]["sources"] == {"library": 1, "list": 2}
     assert dict(made.confidence.of(1).ions) == {"[M+H]+": 1.0}
-    analogs = made.fitted.learned[1].arrays
+    analogs = made.fitted.states[1].arrays
     assert len(analogs["precursors"]) == 52  # the run's own, which the ranker was fitted for
     assert "- list: 2 molecules" in made.licence
     assert "CC BY-SA 4.0" in made.licence

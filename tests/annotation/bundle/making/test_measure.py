@@ -3,7 +3,7 @@
 import pytest
 
 from mzseek.bundle import Bundle
-from mzseek.bundle.relearn import measured
+from mzseek.bundle.refit import measured
 from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring

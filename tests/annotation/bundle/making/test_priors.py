@@ -6,7 +6,7 @@ import pytest
 from mzseek.bundle import Bundle
 from mzseek.bundle.fit_confidence import usable_lists
 from mzseek.bundle.fit_prior import fit_weight, make_prior
-from mzseek.bundle.relearn import interval_of
+from mzseek.bundle.refit import interval_of
 from mzseek.core.registry import FOLDS
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import posterior
@@ -54,7 +54,7 @@ def test_it_has_learned_from_the_train_fold_and_is_on_the_card(
     prior = bundle.prior
     assert prior is not None
     train = np.unique(small.inchikey14[small.molecule[small.in_fold("train")]])
-    assert prior.learned.blocks.tolist() == train.tolist()
+    assert prior.state.inchikey14.tolist() == train.tolist()
     card = bundle.card["prior"]
     assert card["weights"] == prior.weights
     assert all(weight >= 0 for weight in prior.weights.values())
@@ -68,7 +68,7 @@ def test_it_has_learned_from_the_train_fold_and_is_on_the_card(
     ends = np.cumsum(lists.counts)
     values = np.log(p)
     for start, end in zip(ends - lists.counts, ends, strict=True):
-        values[start:end] += prior.nats(table, np.arange(start, end), 1)
+        values[start:end] += prior.log_odds(table, np.arange(start, end), 1)
     rates = hit_rate(values, lists.counts, np.asarray(lists.identity) > 0, 1)
     found = card["with"]["positive"]
     assert found["hit_rates"]["1"] == pytest.approx(interval_of(rates, lists.molecule), abs=1e-6)
@@ -81,7 +81,7 @@ def test_it_can_learn_once_more_from_all_folds(
     made = make_prior(fitted_run, small, bundle.confidence, FitOptions(), FOLDS, jobs=1)
     assert made is not None
     assert (
-        made.prior.learned.blocks.tolist() == np.unique(small.inchikey14[small.molecule]).tolist()
+        made.prior.state.inchikey14.tolist() == np.unique(small.inchikey14[small.molecule]).tolist()
     )
     assert made.prior.weights == bundle.card["prior"]["weights"]  # fitted before that
     assert made.measured == bundle.card["prior"]["with"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mzseek.bundle.relearn import References, references_from
+from mzseek.bundle.refit import References, references_from
 from mzseek.datasets.prepared import Prepared
 from mzseek.library import Library
 

@@ -2,21 +2,21 @@
 
 import numpy as np
 
-from mzseek.bundle.relearn import reference_queries, relearn
+from mzseek.bundle.refit import reference_queries, refit_channels
 from mzseek.core.registry import FOLDS
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence.fitting import FitOptions, Fitted
+from mzseek.evidence.fitting import EvidenceModel, FitOptions
 from mzseek.runs.run import Run
 
 
 def test_they_have_learned_from_all_folds(fitted_run: Run, small: Prepared) -> None:
-    fitted = Fitted.open(fitted_run)
-    again = relearn(fitted, small, FitOptions(), most_peaks=50, jobs=1)
+    fitted = EvidenceModel.open(fitted_run)
+    again = refit_channels(fitted, small, FitOptions(), most_peaks=50, jobs=1)
     measured = np.unique(small.inchikey14[small.molecule])
     analogs = [channel.name for channel in again.channels].index("analogs")
-    assert again.learned[analogs].blocks.tolist() == measured.tolist()
-    assert len(again.learned[analogs].arrays["precursors"]) == len(small)
-    assert np.diff(again.learned[analogs].arrays["pointers"]).max() == 50
+    assert again.states[analogs].blocks.tolist() == measured.tolist()
+    assert len(again.states[analogs].arrays["precursors"]) == len(small)
+    assert np.diff(again.states[analogs].arrays["pointers"]).max() == 50
     assert again.ranker is fitted.ranker
 
 

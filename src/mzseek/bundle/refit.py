@@ -20,16 +20,16 @@ from mzseek.core.registry import FOLDS
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import calibration_error, prediction_sets
 from mzseek.evaluation.pooled import pool_lists
-from mzseek.evidence.channel import ChannelState, read_once
-from mzseek.evidence.fitted import Fitted
+from mzseek.evidence.channel import ChannelState, precompute
 from mzseek.evidence.fitting import FitOptions
+from mzseek.evidence.model import EvidenceModel
 from mzseek.evidence.queries import (
     TrainingSet,
-    few_of_each,
-    lessons_from,
-    questions_from,
+    labelled_queries,
+    queries_with_truth,
+    sample_spectra,
     spectra_from,
-    with_lists,
+    training_set_from,
 )
 from mzseek.library import Library
 from mzseek.library.library import MOLECULE_SCHEMA, RECORD_COLUMNS, RECORD_SCHEMA
@@ -215,8 +215,8 @@ def interval_of(values: Any, molecule: npt.NDArray[np.integer]) -> list[float]:
     return [round(float(each), 6) for each in (found.mean, found.low, found.high)]
 
 
-def relearn(
-    fitted: Fitted,
+def refit_channels(
+    fitted: EvidenceModel,
     prepared: Prepared,
     options: FitOptions,
     *,
@@ -224,7 +224,7 @@ def relearn(
     most_peaks: int = MOST_PEAKS,
     jobs: int | None = None,
     progress: Progress = silent,
-) -> Fitted:
+) -> EvidenceModel:
     """The same ranker over channels that have learned from these folds.
 
     A channel that has learned elsewhere stays as it is. Reference spectra are made compact before
@@ -232,7 +232,7 @@ def relearn(
 
     Parameters
     ----------
-    fitted : Fitted
+    fitted : EvidenceModel
     prepared : Prepared
     options : FitOptions
         As the ranker was fitted with.
@@ -240,17 +240,19 @@ def relearn(
     most_peaks : int
         Of a reference spectrum.
     """
-    lessons = lessons_of(prepared, options, folds, jobs=jobs)
-    read_once(fitted.channels, lessons.questions.lists.molecules, progress)
-    lessons = replace(lessons, spectra=[compact_spectrum(s, most_peaks) for s in lessons.spectra])
+    training_set = training_set_of(prepared, options, folds, jobs=jobs)
+    precompute(fitted.channels, training_set.queries.molecules, progress)
+    training_set = replace(
+        training_set, spectra=[compact_spectrum(s, most_peaks) for s in training_set.spectra]
+    )
     learned: list[ChannelState] = [
-        channel.learn(lessons, progress) if channel.learns else own
-        for channel, own in zip(fitted.channels, fitted.learned, strict=True)
+        own if channel.pretrained else channel.fit(training_set, progress)
+        for channel, own in zip(fitted.channels, fitted.states, strict=True)
     ]
-    return Fitted(fitted.channels, learned, fitted.ranker)
+    return EvidenceModel(fitted.channels, learned, fitted.ranker)
 
 
-def lessons_of(
+def training_set_of(
     prepared: Prepared, options: FitOptions, folds: Sequence[str], *, jobs: int | None = None
 ) -> TrainingSet:
     """What channels learn from folds: all their spectra, and questions about some of each molecule.
@@ -265,12 +267,12 @@ def lessons_of(
         Processes that find fragments, once somebody asks for them.
     """
     queries = reference_queries(prepared, folds)
-    usable = with_lists(prepared, queries, options.candidates, options.identity)
-    asked = questions_from(
-        prepared, few_of_each(prepared, usable, options.spectra_each), options.candidates,
-        identity=options.identity, most=options.most_candidates, jobs=jobs,
+    usable = queries_with_truth(prepared, queries, options.candidates, options.identity)
+    asked = labelled_queries(
+        prepared, sample_spectra(prepared, usable, options.spectra_each), options.candidates,
+        identity=options.identity, max_candidates=options.most_candidates, jobs=jobs,
     )  # fmt: skip
-    return lessons_from(prepared, queries, asked)
+    return training_set_from(prepared, queries, asked)
 
 
 def reference_queries(prepared: Prepared, folds: Sequence[str]) -> npt.NDArray[np.int64]:
