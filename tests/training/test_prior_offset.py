@@ -160,7 +160,7 @@ def test_molecules_that_are_all_alike_are_refused_before_a_folder_is_made(
 ) -> None:
     one_group = offset.structure_groups_from
     monkeypatch.setattr(
-        offset, "groups_from", lambda prepared, asked, _: one_group(prepared, asked, 1)
+        offset, "structure_groups_from", lambda prepared, asked, _: one_group(prepared, asked, 1)
     )
     with pytest.raises(RunError, match="all of the train fold are in one") as refused:
         train(small, small_options("emb-cos", offset="prior"), tmp_path / "run")
@@ -169,5 +169,5 @@ def test_molecules_that_are_all_alike_are_refused_before_a_folder_is_made(
 
 
 def test_strengths_must_be_some(small: Prepared) -> None:
-    with pytest.raises(EvidenceError, match="no strength"):
+    with pytest.raises(EvidenceError, match="no penalty"):
         prior_offsets(small, "mass", strengths=())

@@ -11,7 +11,7 @@ from mzseek.annotation.candidates import MoleculeIndex, build_index, index_path
 from mzseek.annotation.sources import StoreSource, index_store
 from mzseek.core.errors import DatabaseError
 from mzseek.database import Database, build_database, file_sources
-from mzseek.evidence.queries import Indexed, Molecules
+from mzseek.evidence.queries import Molecules
 
 SMILES = ["CCO", "COC", "CCC", "c1ccccc1O", "CC(=O)Oc1ccccc1C(=O)O"]
 KINDS = ("morgan2", "rdkit")
@@ -32,7 +32,7 @@ def test_all_that_is_read_is_what_would_be_computed(store: Path) -> None:
     smiles = Database.open(store).rows(np.arange(5))["smiles"].to_pylist()
     places = np.array([4, 1, 1])
     chosen = [smiles[at] for at in places]
-    kept = Molecules(chosen, jobs=1, indexed=Indexed(source.index, places))
+    kept = Molecules(chosen, jobs=1, index=source.index, index_rows=places)
     fresh = Molecules(chosen, jobs=1)
     for kind in (*KINDS, "maccs"):  # the last is not kept
         assert np.array_equal(kept.words(kind), fresh.words(kind))
@@ -43,8 +43,8 @@ def test_all_that_is_read_is_what_would_be_computed(store: Path) -> None:
 def test_nothing_is_parsed_that_is_kept(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = StoreSource.open(store)
     monkeypatch.setattr("mzseek.evidence.queries.parse_molecule", lambda text: 1 / 0)
-    table = Molecules(["never read"], jobs=1, indexed=Indexed(source.index, np.array([0])))
-    table.read(KINDS, fragments=True)
+    table = Molecules(["never read"], jobs=1, index=source.index, index_rows=np.array([0]))
+    table.compute(KINDS, fragments=True)
     assert len(table.fragments) == 1
 
 

@@ -44,7 +44,7 @@ def test_a_known_molecule_gets_new_spectra_and_stays_one(bundle, make_library):
     fitted, added = lend(bundle.fitted, [library])
     assert added["analogs"] == {"spectra": 1, "molecules": 0, "left_out": 0}
     assert analogs_of(fitted).arrays["molecule_of"][-1] == 0
-    assert np.array_equal(analogs_of(fitted).blocks, analogs_of(bundle.fitted).blocks)
+    assert np.array_equal(analogs_of(fitted).inchikey14, analogs_of(bundle.fitted).inchikey14)
 
 
 def test_no_order_of_records_or_libraries_shows(bundle, make_library):
@@ -59,7 +59,7 @@ def test_no_order_of_records_or_libraries_shows(bundle, make_library):
     assert set(first.arrays) == set(second.arrays)
     for name, own in first.arrays.items():
         assert np.array_equal(own, second.arrays[name])
-    assert np.array_equal(first.blocks, second.blocks)
+    assert np.array_equal(first.inchikey14, second.inchikey14)
 
 
 def test_spectra_are_as_compact_as_the_bundles(bundle, make_library):
