@@ -5,9 +5,9 @@ usage: small.py SPECTRA CANDIDATES_MASS OUT [--losses bce iou emb-cos] [--epochs
        small.py --demo OUT
 
 Draws a small library from a large set in MassSpecGym's columns (340 molecules to train on, 45 to
-validate, at most four spectra each; all test molecules, at most two each), or takes the simulated
-demo set. Trains each loss with ``--protocol auto`` and ``paper``, and prints the test fold's means
-over seeds, each metric from the checkpoint that was best by it on validation.
+validate, at most four spectra each; all test molecules, at most two each), or takes spectra of
+the bundled library. Trains each loss with ``--protocol auto`` and ``paper``, and prints the test
+fold's means over seeds, each metric from the checkpoint that was best by it on validation.
 """
 
 import argparse
@@ -19,7 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mzseek.datasets.demo import write_demo
+from mzseek.bundle import Bundle
+from mzseek.bundle.subset import write_subset
 from mzseek.datasets.files import find_dataset
 from mzseek.datasets.prepare import prepare
 from mzseek.evaluation.evaluate import evaluate
@@ -41,10 +42,9 @@ def main():
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     out = options.paths[-1]
-    setting = "formula" if options.demo else "mass"
+    setting = "mass"
     if options.demo:
-        write_demo(out / "data", seed=0)
-        files = find_dataset(out / "data" / "set")
+        files = write_subset(Bundle.open(), out / "data")
     else:
         draw(*options.paths[:2], out / "data")
         files = find_dataset(out / "data")

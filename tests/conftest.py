@@ -15,11 +15,12 @@ import pytest
 from hypothesis import settings
 
 from mzseek.chem import exact_mass, fingerprints, precursor_mz
-from mzseek.datasets.demo import molecules as demo_tables
 from mzseek.datasets.prepare import PrepareOptions, prepare
 from mzseek.datasets.prepared import Prepared
 from mzseek.io import content_hash
 from mzseek.spectra import Spectrum
+
+from .molecules import KNOWN
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
@@ -151,7 +152,7 @@ def small_set(tmp_path_factory: pytest.TempPathFactory) -> SmallSet:
     has its tautomer alone.
     """
     folder = tmp_path_factory.mktemp("small")
-    known = [row["smiles"] for row in demo_tables.read_table("known.tsv")]
+    known = KNOWN
     _, first = np.unique(fingerprints(known, "maccs").toarray(), axis=0, return_index=True)
     known = [known[i] for i in sorted(first)]
     folds = ["train"] * 24 + ["val"] * 8 + ["test"] * 6

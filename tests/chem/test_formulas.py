@@ -8,7 +8,8 @@ from rdkit.Chem import rdMolDescriptors
 
 from mzseek.chem.formulas import Formula, parse_formula
 from mzseek.core.errors import MoleculeError
-from mzseek.datasets.demo.molecules import demo_molecules
+
+from ..molecules import MOLECULES
 
 USUAL = [Chem.GetPeriodicTable().GetElementSymbol(n) for n in range(1, 93)]
 COUNTS = st.dictionaries(st.sampled_from(USUAL), st.integers(1, 200), min_size=1, max_size=8)
@@ -26,7 +27,7 @@ def read(text: str) -> tuple[str, str]:
         return "", str(error)
 
 
-@pytest.mark.parametrize("smiles", [*OTHERS, *(m.smiles for m in demo_molecules(0, 175)[:40])])
+@pytest.mark.parametrize("smiles", [*OTHERS, *MOLECULES[:175][:40]])
 def test_hill_order_is_that_of_rdkit(smiles: str) -> None:
     theirs = rdMolDescriptors.CalcMolFormula(Chem.MolFromSmiles(smiles))
     assert str(parse_formula(theirs)) == theirs

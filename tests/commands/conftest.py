@@ -13,10 +13,11 @@ import pytest
 
 from mzseek.database import build_database
 from mzseek.database.sources import file_sources
-from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.io.locks import lock_path
 from mzseek.parallel import LocalEngine
 from mzseek.runs.run import Run
+
+from ..molecules import MOLECULES
 
 CLI = [sys.executable, "-c", "from mzseek.cli import main; main()"]
 QUICK = [
@@ -34,7 +35,7 @@ class World:
         source = small_folder.parent
         self.table = source / "spectra.tsv"
         self.mass, self.formula = (source / f"candidates_{s}.json" for s in ("mass", "formula"))
-        pool = [molecule.smiles for molecule in demo_molecules(0, 400)]
+        pool = MOLECULES[:400]
         self.molecules = [self._list(f"molecules{n}.smi", pool[n::2]) for n in (0, 1)]
         self.libraries = [self._library(n) for n in (0, 1)]
         self.store = folder / "store"

@@ -17,7 +17,6 @@ from mzseek.core.errors import WriteError
 from mzseek.database import Database, add_molecules, build_database
 from mzseek.database.sources import file_sources
 from mzseek.datasets.build import build_dataset
-from mzseek.datasets.demo import write_demo
 from mzseek.datasets.extra_lists import add_negatives
 from mzseek.datasets.get import get_massspecgym
 from mzseek.datasets.prepare import prepare
@@ -110,7 +109,6 @@ def test_functions_notice_it_before_they_work(world: World, tmp_path: Path) -> N
         "build_database": lambda: build_database(
             file_sources(world.molecules), out, progress=no_work
         ),
-        "write_demo": lambda: write_demo(out, progress=no_work),
         "get_massspecgym": lambda: get_massspecgym(
             out, endpoint="http://127.0.0.1:9", progress=no_work
         ),

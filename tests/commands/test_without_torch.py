@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mzseek.core.errors import EXTRAS
-from mzseek.datasets.demo import QUERIES
+from mzseek.datasets.files import DEMO_QUERIES
 from mzseek.datasets.prepared import Prepared
 from mzseek.runs.run import Run
 
@@ -131,7 +131,7 @@ def test_from_files_to_lists_and_decisions(ask: Ask, world: World, tmp_path: Pat
     )
     ask("decide", "scores.csv", "--json")
     ask("model", "info", "--json")
-    ask("annotate", str(QUERIES), "--out", "answers", "--jobs", "1")
+    ask("annotate", str(DEMO_QUERIES), "--out", "answers", "--jobs", "1")
     assert (tmp_path / "answers" / "report.html").is_file()
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from mzseek.database import Database, MoleculeRecord, Sources, build_database
 from mzseek.database.sources import file_sources, read_molecules
-from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.parallel import LocalEngine
+
+from ..molecules import MOLECULES
 
 # More neighbours than InChI allows: a molecule without an InChIKey.
 NAMELESS = "[U]" + "(F)" * 21
@@ -110,7 +111,7 @@ def all_rows(database: Database) -> list[dict]:
 @pytest.fixture(scope="session")
 def pool() -> list[str]:
     """Many isomers, isotopologues, a molecule without a key, and one without fingerprint bits."""
-    known = [molecule.smiles for molecule in demo_molecules(0, 300)]
+    known = MOLECULES[:300]
     return [*known, *METHANES, NAMELESS]
 
 

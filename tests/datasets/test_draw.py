@@ -10,8 +10,9 @@ from mzseek.core.registry import EQUAL_IN
 from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
 from mzseek.datasets.build import DrawOptions, check_drawable, draw_candidates
-from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.parallel import LocalEngine
+
+from ..molecules import MOLECULES
 
 LABELLED = ["[2H]CO", "[13CH3]O", "CO"]
 
@@ -27,7 +28,7 @@ def store_of(folder: Path, smiles: list[str], name: str = "db", **options) -> Da
 
 @pytest.fixture(scope="module")
 def pool() -> list[str]:
-    return [molecule.smiles for molecule in demo_molecules(0, 400)]
+    return MOLECULES[:400]
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,13 @@
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mzseek.core.errors import DatasetError
 from mzseek.datasets import files as candidates_module
 from mzseek.datasets.files import (
+    DEMO_QUERIES,
     dataset_of,
     find_dataset,
     read_candidates,
@@ -17,6 +19,7 @@ from mzseek.datasets.files import (
 )
 from mzseek.datasets.molecules import collect
 from mzseek.io import json_stream
+from mzseek.spectra import bin_spectra, read_spectra
 
 from .conftest import row
 
@@ -132,3 +135,25 @@ def test_one_of_several_tables_is_found_with_its_own_lists(tmp_path: Path) -> No
     }
     with pytest.raises(DatasetError, match=r"none\.tsv: no such file"):
         dataset_of(tmp_path / "none.tsv")
+
+
+def test_textbook_queries_are_read_without_a_complaint() -> None:
+    skipped: list[tuple[str, str]] = []
+    spectra = list(read_spectra(DEMO_QUERIES, skipped))
+    assert skipped == []
+    assert {"caffeine", "quercetin"} <= {spectrum.identifier for spectrum in spectra}
+    assert all(s.adduct == "[M+H]+" and s.metadata["smiles"] for s in spectra)
+
+
+@pytest.mark.shared
+def test_textbook_queries_look_like_measured_spectra(shared: Path) -> None:
+    queries = {s.metadata["inchikey"]: s for s in read_spectra(DEMO_QUERIES, [])}
+    best = dict.fromkeys(queries, 0.0)
+    for spectrum in read_spectra(shared / "data" / "massbank.tsv.gz", []):
+        key = spectrum.metadata["inchikey"]
+        if key in queries and spectrum.adduct == "[M+H]+":
+            rows = [bin_spectra(queries[key]), bin_spectra(spectrum)]
+            norms = [np.sqrt((row.data**2).sum()) for row in rows]
+            cosine = (rows[0] @ rows[1].T).toarray()[0, 0] / np.prod(norms)
+            best[key] = max(best[key], float(cosine))
+    assert min(best.values()) > 0.9, best

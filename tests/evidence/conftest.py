@@ -5,31 +5,36 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rdkit import Chem
 
 from mzseek.chem import exact_mass, inchikey_block
 from mzseek.chem.adducts import precursor_mz
-from mzseek.datasets.demo.fragmenter import Fragmenter
-from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.channel import Channel, ChannelState, Features
 from mzseek.evidence.fitting import fit
 from mzseek.evidence.fragments import PairInputs, pair_inputs
 from mzseek.evidence.queries import Molecules, Queries, TrainingSet
 from mzseek.evidence.registry import channels_from
-from mzseek.fragments import ion_forms, plausible
+from mzseek.fragments import ion_forms, pieces, plausible
 from mzseek.runs.run import Run
 from mzseek.spectra import Spectrum
+
+from ..molecules import MOLECULES
 
 LENGTH = 6
 
 
 def simulated(smiles: str, number: int, adduct: str = "[M+H]+") -> Spectrum:
-    """A spectrum of a molecule, as the demo simulates it."""
+    """A spectrum of a molecule: protonated fragments of few broken bonds, some left out, noise."""
     rng = np.random.default_rng([7, number])
-    mz, heights = Fragmenter(Chem.MolFromSmiles(smiles)).spectrum(adduct, 20.0, rng)
+    masses, bonds = pieces(smiles)
+    usual = (bonds > 0) & (bonds < 3) & (masses > 40)
+    drawn = np.flatnonzero(usual & (rng.random(len(masses)) < 0.9))
+    ions = (masses[drawn] + 1.007276) * (1 + 3e-6 * rng.standard_normal(len(drawn)))
+    heights = rng.uniform(0.7, 1.0, len(drawn)) * np.exp(-bonds[drawn].astype(float))
     mass = precursor_mz(exact_mass(smiles), adduct)
-    return Spectrum(mz, heights, mass, adduct, 1, f"{smiles}-{number}")
+    mz, heights = np.append(ions, mass), np.append(heights, 0.3)
+    order = np.argsort(mz)
+    return Spectrum(mz[order], heights[order], mass, adduct, 1, f"{smiles}-{number}")
 
 
 def questions_of(smiles: list[str], candidates: list[list[str]], each: int = 2) -> Queries:
@@ -47,7 +52,7 @@ def questions_of(smiles: list[str], candidates: list[list[str]], each: int = 2) 
 @pytest.fixture(scope="session")
 def asked() -> Queries:
     """40 molecules, two spectra each, lists of six of about equal mass."""
-    pool = [m.smiles for m in demo_molecules(0, 300) if 10 <= len(m.smiles) <= 40]
+    pool = [smiles for smiles in MOLECULES[:300] if 10 <= len(smiles) <= 40]
     pool = sorted(pool, key=exact_mass)
     smiles = pool[100:140]
     lists = []

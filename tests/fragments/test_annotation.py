@@ -10,11 +10,11 @@ from rdkit import Chem
 from mzseek.chem import exact_mass
 from mzseek.chem.adducts import ELECTRON_MASS, known_adducts, precursor_mz
 from mzseek.core.errors import AdductError, MoleculeError, MzseekError, SpectrumError
-from mzseek.datasets.demo.molecules import read_table
 from mzseek.fragments import explain, ion_forms, pieces
 from mzseek.spectra import Spectrum
 
-KNOWN = [row["smiles"] for row in read_table("known.tsv")]
+from ..molecules import KNOWN
+
 LABELLED = ["[13CH3]C(=O)Nc1ccccc1", "[2H]C([2H])([2H])OC(=O)c1ccccc1", "C[15NH]CCBr"]
 HEAVIER = 1.0033548  # of 13C
 CAFFEINE = "CN1C=NC2=C1C(=O)N(C(=O)N2C)C"

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from mzseek.chem import exact_mass
 from mzseek.chem.adducts import ELECTRON_MASS, known_adducts, parse_adduct
 from mzseek.core.errors import MzseekError
-from mzseek.datasets.demo.molecules import read_table
 from mzseek.fragments import (
     KINDS,
     PeakTable,
@@ -24,7 +23,9 @@ from mzseek.fragments import (
 from mzseek.fragments.matching import MAX_HYDROGENS_MOVED
 from mzseek.spectra import Spectrum
 
-SMILES = [row["smiles"] for row in read_table("known.tsv")][:40]
+from ..molecules import KNOWN
+
+SMILES = KNOWN[:40]
 FRAGMENTS = fragment_table(SMILES, jobs=1)
 HYDROGEN = 1.007825032
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 import mzseek as mz
 from mzseek.core.errors import AnnotationError
-from mzseek.datasets.demo import QUERIES
+from mzseek.datasets.files import DEMO_QUERIES
 from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.queries import spectra_from
 from mzseek.export.job import FEW
@@ -30,7 +30,7 @@ def spectra(small_set):
 
 @pytest.fixture(scope="module")
 def caffeine():
-    return next(each for each in mz.read_spectra(QUERIES) if each.identifier == "caffeine")
+    return next(each for each in mz.read_spectra(DEMO_QUERIES) if each.identifier == "caffeine")
 
 
 @pytest.fixture(scope="module")

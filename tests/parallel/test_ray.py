@@ -9,9 +9,10 @@ from mzseek.database import Database, build_database
 from mzseek.database import build as parts
 from mzseek.database.negatives import Truth, mine
 from mzseek.database.sources import file_sources
-from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.parallel import Channel, Engine, LocalEngine, RayEngine, engine_named
 from mzseek.parallel.ray import Mailbox
+
+from ..molecules import MOLECULES
 
 RAY = pytest.mark.slow  # a cluster takes seconds to start
 
@@ -46,7 +47,7 @@ def molecules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(parts, "BATCH", 10)
     monkeypatch.setattr(parts, "CHUNK", 40)
     path = tmp_path / "molecules.smi"
-    path.write_text("".join(f"{each.smiles}\n" for each in demo_molecules(0, 200)))
+    path.write_text("\n".join(MOLECULES[:200]))
     return path
 
 

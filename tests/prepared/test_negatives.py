@@ -12,7 +12,6 @@ from mzseek.core.errors import CacheError, DatabaseError, DatasetError, Molecule
 from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
 from mzseek.datasets.bands import set_bands
-from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.datasets.extra_lists import add_negatives
 from mzseek.datasets.layout import SAME_FINGERPRINT, SAME_INCHIKEY
 from mzseek.datasets.prepare import prepare
@@ -20,6 +19,7 @@ from mzseek.datasets.prepared import Prepared
 from mzseek.parallel import LocalEngine
 
 from ..datasets.conftest import ISOMERS, MEASURED, row
+from ..molecules import MOLECULES
 
 ALONE = LocalEngine(1)
 NAMELESS = "[U]" + "(F)" * 21  # a molecule that InChI has no name for
@@ -36,7 +36,7 @@ def build(path: Path, smiles: list[str], **options) -> Database:
 def store(small_set, tmp_path_factory: pytest.TempPathFactory) -> Database:
     """The molecules of the small folder and their isomers."""
     own = list(Prepared.open(small_set.folder).smiles)
-    others = [molecule.smiles for molecule in demo_molecules(0, 400)]
+    others = MOLECULES[:400]
     folder = tmp_path_factory.mktemp("database") / "store"
     return build(folder, [*own, *others], fingerprint="maccs")
 

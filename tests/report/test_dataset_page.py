@@ -1,7 +1,7 @@
 import re
 from pathlib import Path
 
-from mzseek.datasets.demo import QUERIES
+from mzseek.datasets.files import DEMO_QUERIES
 from mzseek.datasets.prepare import prepare
 from mzseek.export.run_pages import write_dataset_page
 
@@ -17,7 +17,7 @@ def test_page(tmp_path: Path, read_page, assert_fits_narrow_screens) -> None:
     prepared, _ = prepare(table, {"formula": lists}, tmp_path / "p")
     pages = []
     for name in ("one.html", "two.html"):
-        page = write_dataset_page(prepared, tmp_path / name, queries=QUERIES, simulated=True)
+        page = write_dataset_page(prepared, tmp_path / name, queries=DEMO_QUERIES, simulated=True)
         pages.append(page.read_text())
     assert pages[0] == pages[1]
     text = pages[0]

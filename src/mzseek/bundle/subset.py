@@ -31,6 +31,7 @@ def write_subset(
     each: int = 5,
     candidates: int = 40,
     seed: int = 0,
+    with_formula: bool = False,
 ) -> DatasetFiles:
     """Write some of a bundle's spectra as a data set in MassSpecGym's columns.
 
@@ -45,6 +46,8 @@ def write_subset(
         Length of a list: the molecule itself, and the others of the box nearest in mass.
     seed : int
         Of the draw of molecules and of the split.
+    with_formula : bool
+        Also write lists of the bundled molecules of equal formula.
 
     Returns
     -------
@@ -77,6 +80,9 @@ def write_subset(
         ),
     )
     write_candidates(files.candidates[SETTING], _lists(bundle, facts, candidates, seed))
+    if with_formula:
+        files.candidates["formula"] = out / "candidates_formula.json.gz"
+        write_candidates(files.candidates["formula"], _formula_lists(bundle, facts, seed))
     return files
 
 
@@ -116,6 +122,20 @@ def _row(bundle: Bundle, record: int, molecule: dict[str, object], fold: str) ->
         "collision_energy": facts["collision_energy"],
         "fold": fold,
     }
+
+
+def _formula_lists(
+    bundle: Bundle, molecules: list[dict[str, object]], seed: int
+) -> Iterator[tuple[str, list[str]]]:
+    """Bundled molecules of equal formula for each molecule, in an order by lot."""
+    same: dict[object, list[dict[str, str]]] = {}
+    for row in bundle.molecules.table.select(["key", "smiles", "formula"]).to_pylist():
+        same.setdefault(row["formula"], []).append(row)
+    salt = str(seed).encode()
+    for molecule in molecules:
+        key, smiles = str(molecule["inchikey"])[:14], str(molecule["smiles"])
+        others = [row["smiles"] for row in same.get(molecule["formula"], []) if row["key"] != key]
+        yield smiles, sorted([smiles, *others], key=lambda text: chance(salt, text.encode()))
 
 
 def _lists(

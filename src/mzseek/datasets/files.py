@@ -5,6 +5,7 @@ import gzip
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,10 @@ from mzseek.spectra.formats.massspecgym import check_header
 from mzseek.spectra.parsing import shorten
 from mzseek.spectra.read import recognise
 
+# Spectra to try things on: nine as textbooks show them, and 51 measured by a contributor to
+# MassBank that the shipped bundle has not learned from.
+DEMO_QUERIES = Path(str(files("mzseek").joinpath("data", "demo", "queries.mgf")))
+DEMO_MEASURED = DEMO_QUERIES.with_name("measured.mgf")
 KIND = "data set"
 MANIFEST = Manifest(KIND, DatasetError, "build it again")
 _REJECTS_HEADER = "where\treason\n"

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 from mzseek.core.errors import ExperimentError, MzseekError
 from mzseek.core.registry import check_name
 from mzseek.database import Database, build_database, file_sources
-from mzseek.datasets.demo import write_demo
 from mzseek.datasets.extra_lists import add_negatives, negatives_name
-from mzseek.datasets.files import DatasetFiles, dataset_of, find_dataset
+from mzseek.datasets.files import DatasetFiles, dataset_of, find_dataset, read_candidates
 from mzseek.datasets.prepare import PrepareOptions, prepare
 from mzseek.datasets.prepared import Prepared
 from mzseek.experiments.experiment import Column, Experiment, Row, Scale
 from mzseek.experiments.results import Measured
-from mzseek.io import StrPath, atomic_file
+from mzseek.io import StrPath, atomic_directory, atomic_file
 from mzseek.io.manifest import RUN
 from mzseek.losses import loss_named
 from mzseek.models import ENCODERS, scorer_named
@@ -49,15 +48,12 @@ class Site:
         Molecules to mine negatives from.
     molecules : Path or None
         A file to build one from, where none is given.
-    is_simulated : bool
-        The data are those that mzseek makes itself.
     """
 
     out: Path
     files: DatasetFiles
     database: Path | None = None
     molecules: Path | None = None
-    is_simulated: bool = False
     progress: Progress = silent
     _opened: dict[str, Prepared] = field(default_factory=dict)
 
@@ -69,7 +65,7 @@ class Site:
         database: StrPath | None = None,
         progress: Progress = silent,
     ) -> "Site":
-        """A folder for experiments on a data set: a folder, its table, or None to simulate one."""
+        """Experiments on a data set: its folder, its table, or None for bundled spectra."""
         out = Path(out)
         chosen = None if database is None else Path(database)
         if data is not None:
@@ -77,10 +73,18 @@ class Site:
             files = find_dataset(table) if table.is_dir() else dataset_of(table)
             return cls(out, files, chosen, progress=progress)
         made = out / "data"
-        if not (made / "set").is_dir():
-            write_demo(made, progress=progress)
-        files = find_dataset(made / "set")
-        return cls(out, files, chosen, made / "molecules.tsv", True, progress)
+        if not made.is_dir():
+            from mzseek.bundle import Bundle
+            from mzseek.bundle.subset import write_subset
+
+            with atomic_directory(made) as folder:
+                lists = write_subset(Bundle.open(), folder, with_formula=True).candidates
+                entries = itertools.chain(
+                    *(read_candidates(path, _skip) for path in lists.values())
+                )
+                smiles = dict.fromkeys(itertools.chain(*(candidates for _, candidates in entries)))
+                (folder / "molecules.smi").write_text("\n".join(smiles), encoding="utf-8")
+        return cls(out, find_dataset(made), chosen, made / "molecules.smi", progress)
 
     def prepared(self, fingerprint: str) -> Prepared:
         """The data set with that fingerprint; prepared once."""
@@ -111,12 +115,7 @@ class Site:
 
     def facts(self) -> Mapping[str, Any]:
         """Which data these are."""
-        return {
-            "spectra": "spectra that mzseek simulates"
-            if self.is_simulated
-            else self.files.spectra.name,
-            "simulated": self.is_simulated,
-        }
+        return {"spectra": self.files.spectra.name if self.molecules is None else "bundled spectra"}
 
     def _molecules(self, fingerprint: str) -> Database:
         if self.database is not None:
@@ -127,6 +126,10 @@ class Site:
         if not folder.exists():
             build_database(file_sources([self.molecules]), folder, fingerprint=fingerprint)
         return Database.open(folder)
+
+
+def _skip(where: str, reason: str) -> None:
+    """Ignore a skipped record."""
 
 
 def claim(out: StrPath) -> None:

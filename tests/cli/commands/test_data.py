@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.datasets.prepared import Prepared
 from mzseek.runs.run import Run
 
+from ...molecules import MOLECULES
 from ..conftest import QUICK, commands
 
 SPECTRUM = "BEGIN IONS\nPEPMASS={}\nADDUCT=[M+H]+\nSMILES={}\n20.5 1\nEND IONS\n"
@@ -88,7 +88,7 @@ def test_unclear_or_unfit_sources_are_one_line(
 def matchable(mzseek, small_set, tmp_path: Path, monkeypatch) -> Path:
     """A prepared folder and a store, side by side; the working folder."""
     shutil.copytree(small_set.folder, tmp_path / "prepared")
-    others = [molecule.smiles for molecule in demo_molecules(0, 400)]
+    others = MOLECULES[:400]
     smiles = dict.fromkeys([*Prepared.open(small_set.folder).smiles, *others])
     (tmp_path / "pool.smi").write_text("".join(f"{each}\n" for each in smiles))
     made = ("--out", tmp_path / "pool", "--fingerprint", "maccs", "--jobs", 1)

@@ -14,7 +14,7 @@ import pytest
 from mzseek.cli.commands.show import OWN_FOLDERS
 from mzseek.database import store as store_folder
 from mzseek.datasets import build, layout
-from mzseek.datasets.demo import QUERIES
+from mzseek.datasets.files import DEMO_QUERIES
 from mzseek.runs import run as training_run
 from mzseek.spectra import read_spectra
 
@@ -32,7 +32,7 @@ def mixed(tmp_path: Path) -> Path:
 
 
 def test_it_says_what_is_in_the_file(mzseek) -> None:
-    status, out, err = mzseek("show", QUERIES)
+    status, out, err = mzseek("show", DEMO_QUERIES)
     assert (status, err) == (0, "")
     text = " ".join(out.split())
     assert "MGF 9 spectra, nothing skipped" in text
@@ -42,8 +42,8 @@ def test_it_says_what_is_in_the_file(mzseek) -> None:
     assert "structures all (SMILES), 9 molecules" in text
     assert "First spectrum: caffeine" in text
     assert "138.0662" in text
-    assert f"To train on them: mzseek data build {QUERIES} --molecules MOLECULES.tsv" in text
-    assert f"Next: mzseek annotate {QUERIES} --out answers" in text
+    assert f"To train on them: mzseek data build {DEMO_QUERIES} --molecules MOLECULES.tsv" in text
+    assert f"Next: mzseek annotate {DEMO_QUERIES} --out answers" in text
 
 
 def test_contradictions_and_times_without_a_unit_are_pointed_out(mzseek, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_records_are_those_read_and_those_set_aside_by_reason(mzseek, mixed: Pat
 
 
 def test_json_has_all_of_it_in_the_last_line(mzseek, mixed: Path) -> None:
-    status, out, _ = mzseek("show", mixed, QUERIES, "--json")
+    status, out, _ = mzseek("show", mixed, DEMO_QUERIES, "--json")
     assert status == 0
     facts = json.loads(out.splitlines()[-1])
     assert (facts["records"], facts["read"], facts["set_aside"]) == (17, 12, 5)
@@ -96,7 +96,7 @@ def test_the_full_list_of_what_is_set_aside(mzseek, mixed: Path, tmp_path: Path)
 @pytest.mark.parametrize("text", ["quercetin", "QUERCETIN", "2", "#2"])
 def test_one_spectrum_by_identifier_name_or_number(mzseek, text: str, tmp_path: Path) -> None:
     svg = tmp_path / "drawn.svg"
-    status, out, _ = mzseek("show", QUERIES, "--spectrum", text, "--svg", svg)
+    status, out, _ = mzseek("show", DEMO_QUERIES, "--spectrum", text, "--svg", svg)
     assert status == 0
     assert out.startswith("quercetin\n")
     assert "m/z 303.0499, [M+H]+" in out
@@ -104,7 +104,7 @@ def test_one_spectrum_by_identifier_name_or_number(mzseek, text: str, tmp_path: 
     assert "Strongest" in out or "All peaks" in out
     titles = [each.text for each in ElementTree.parse(svg).getroot()]
     assert "quercetin" in titles
-    status, out, _ = mzseek("show", QUERIES, "--spectrum", text, "--json")
+    status, out, _ = mzseek("show", DEMO_QUERIES, "--spectrum", text, "--json")
     facts = json.loads(out)
     assert (facts["identifier"], facts["precursor_mz"]) == ("quercetin", 303.0499)
     assert [111.0077, 4.0] in facts["peaks"]
@@ -131,7 +131,7 @@ def test_an_identifier_comes_before_a_number(mzseek, tmp_path: Path) -> None:
     ],
 )
 def test_a_spectrum_that_is_not_there(assert_refused, text: str, message: str) -> None:
-    assert_refused(message, "show", QUERIES, "--spectrum", text)
+    assert_refused(message, "show", DEMO_QUERIES, "--spectrum", text)
 
 
 def test_a_spectrum_that_was_set_aside_is_said_to_be(assert_refused, tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_very_long_texts_are_shortened(mzseek, tmp_path: Path) -> None:
 
 
 def test_the_documentation_shows_what_it_prints(tmp_path: Path) -> None:
-    (tmp_path / "queries.mgf").write_bytes(QUERIES.read_bytes())
+    (tmp_path / "queries.mgf").write_bytes(DEMO_QUERIES.read_bytes())
     command = [sys.executable, "-c", "from mzseek.cli import main; main()", "show", "queries.mgf"]
     environment = {**os.environ, "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"}
     printed = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True).stdout
@@ -268,7 +268,13 @@ def test_the_documentation_shows_what_it_prints(tmp_path: Path) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii", "cp1252"])
 def test_it_fits_80_columns_and_any_encoding(encoding: str) -> None:
     environment = {**os.environ, "COLUMNS": "80", "PYTHONIOENCODING": encoding}
-    command = [sys.executable, "-c", "from mzseek.cli import main; main()", "show", str(QUERIES)]
+    command = [
+        sys.executable,
+        "-c",
+        "from mzseek.cli import main; main()",
+        "show",
+        str(DEMO_QUERIES),
+    ]
     result = subprocess.run(
         [*command, "--spectrum", "caffeine"], env=environment, capture_output=True, check=False
     )
@@ -290,7 +296,7 @@ def test_no_library_is_loaded_that_reading_does_not_need(tmp_path: Path) -> None
         "print(sorted(heavy & set(sys.modules)))"
     )
     result = subprocess.run(
-        [sys.executable, "-c", code, "show", str(QUERIES), "--svg", "drawn.svg", "--json"],
+        [sys.executable, "-c", code, "show", str(DEMO_QUERIES), "--svg", "drawn.svg", "--json"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert result.stdout.splitlines()[-1] == "[]", result.stdout + result.stderr

@@ -9,13 +9,13 @@ import pytest
 
 from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
-from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.decoys import DecoyLists
 from mzseek.evidence.prior import prior_features
 from mzseek.parallel import LocalEngine
 
 from ...conftest import SINGLE
+from ...molecules import MOLECULES
 from ..test_blind import random_bits
 
 MISSING = frozenset(SINGLE.values())
@@ -59,7 +59,7 @@ def simulate():
 def store(small_set, tmp_path_factory: pytest.TempPathFactory) -> Database:
     """The molecules of the small folder but for two that it measures, and others."""
     own = list(Prepared.open(small_set.folder).smiles)
-    others = [molecule.smiles for molecule in demo_molecules(0, 400)]
+    others = MOLECULES[:400]
     folder = tmp_path_factory.mktemp("database")
     path = folder / "molecules.smi"
     listed = [each for each in dict.fromkeys([*own, *others]) if each not in MISSING]

@@ -4,10 +4,10 @@ from scipy.sparse import csr_array
 
 from mzseek.chem import fingerprints
 from mzseek.core.errors import EvidenceError
-from mzseek.datasets.demo.molecules import demo_molecules
 from mzseek.evidence.decoys import DecoyLists, cross_fit_scores, structure_groups, tune_penalty
 from mzseek.similarity import tanimoto_blocks
 
+from ...molecules import MOLECULES
 from .conftest import with_other_truths
 
 
@@ -94,7 +94,7 @@ def test_no_list_is_scored_by_what_learned_from_its_group(simulate) -> None:
 
 
 def test_groups_part_no_two_that_are_alike() -> None:
-    rows = fingerprints([molecule.smiles for molecule in demo_molecules(0, 300)], "morgan2")
+    rows = fingerprints(MOLECULES[:300], "morgan2")
     teaches = np.arange(300) % 3 > 0
     groups = structure_groups(rows, teaches)
     alike = np.vstack([block for _, block in tanimoto_blocks(rows, rows)]) >= 0.6

@@ -79,7 +79,7 @@ def _make(out: Path, seed: int, epochs: int) -> None:
 def _annotate(out: Path) -> None:
     from mzseek.annotation.config import annotate_config
     from mzseek.cli.commands.annotate import tell
-    from mzseek.datasets.demo import MEASURED, QUERIES
+    from mzseek.datasets.files import DEMO_MEASURED, DEMO_QUERIES
     from mzseek.export.job import annotate_files
     from mzseek.export.report import report_writers
     from mzseek.export.writer import Settings
@@ -87,11 +87,11 @@ def _annotate(out: Path) -> None:
     shutil.rmtree(out, ignore_errors=True)  # of an earlier demo, whose folder this is
     with watched() as progress:
         done = annotate_files(
-            [QUERIES, MEASURED], out, annotate_config(), settings=Settings(title="mzseek demo"),
-            more=report_writers, progress=progress, say=say,
+            [DEMO_QUERIES, DEMO_MEASURED], out, annotate_config(),
+            settings=Settings(title="mzseek demo"), more=report_writers, progress=progress, say=say,
         )  # fmt: skip
     tell(done)
-    _tell_right(out / "summary.tsv", [QUERIES, MEASURED])
+    _tell_right(out / "summary.tsv", [DEMO_QUERIES, DEMO_MEASURED])
 
 
 def _tell_right(summary: Path, files: list[Path]) -> None:

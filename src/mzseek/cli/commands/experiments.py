@@ -217,7 +217,7 @@ def reproduce(
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="Data set (a folder, or its table); simulated data by default."),
+        typer.Option(help="Data set (a folder, or its table); bundled spectra by default."),
     ] = None,
     scale: Annotated[
         str, typer.Option(help="smoke (minutes), laptop (hours) or paper (the whole protocol).")
