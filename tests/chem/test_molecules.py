@@ -164,7 +164,7 @@ def test_charged_formulas_lack_electrons(smiles: str) -> None:
 
 
 def test_descriptors_are_those_of_rdkit() -> None:
-    smiles = MOLECULES[::4]
+    smiles = MOLECULES[:200:4]
     smiles += ["C[N+](C)(C)C", "[O-]C([O-])=O", "[Na+].[Cl-]", "C[Si](C)(C)OB(O)Br", "[2H]CP(F)I"]
     elements = DESCRIPTORS[: DESCRIPTORS.index("other elements")]
     for values, text in zip(descriptors(smiles), smiles, strict=True):
@@ -180,7 +180,7 @@ def test_descriptors_are_those_of_rdkit() -> None:
 
 
 def test_descriptors_do_not_depend_on_the_spelling() -> None:
-    for smiles in MOLECULES[::10]:
+    for smiles in MOLECULES[:200:10]:
         parsed = standardise(smiles)
         table = descriptors([Chem.MolToSmiles(parsed, doRandom=True) for _ in range(4)])
         assert np.allclose(table, table[0], rtol=1e-5, atol=1e-4)
