@@ -135,7 +135,7 @@ def _formula_lists(
     for molecule in molecules:
         key, smiles = str(molecule["inchikey"])[:14], str(molecule["smiles"])
         others = [row["smiles"] for row in same.get(molecule["formula"], []) if row["key"] != key]
-        yield smiles, sorted([smiles, *others], key=lambda text: chance(salt, text.encode()))
+        yield smiles, sorted([smiles, *others], key=lambda text: stable_hash(salt, text.encode()))
 
 
 def _lists(
