@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import matchms
 import numpy as np
 import pytest
 
@@ -39,7 +38,7 @@ def test_analogs_come_one_a_molecule(library: Library, spectra) -> None:
 
 
 def test_matchms_spectra_find_the_same(library: Library, spectra) -> None:
-    others = [matchms.Spectrum(**each.matchms_fields()) for each in spectra]
+    others = [spectrum.to_matchms() for spectrum in spectra]
     for given in (others, iter(others), others[0]):
         found = library.search(given, top=1)
         assert found.records.tolist() == list(range(len(others)))[: len(found)]

@@ -5,7 +5,6 @@ import dataclasses
 import json
 import re
 
-import matchms
 import numpy as np
 import pandas as pd
 import pytest
@@ -143,7 +142,7 @@ def test_the_report_says_what_percentages_rest_on(found, spectra, options, tmp_p
 
 
 def test_matchms_spectra_alone_in_lists_and_from_iterators(found, spectra, options):
-    others = [matchms.Spectrum(**each.matchms_fields()) for each in spectra]
+    others = [spectrum.to_matchms() for spectrum in spectra]
     one = mz.annotate(others[0], **options)
     assert one[0].best.smiles == found[0].best.smiles
     several = mz.annotate(iter(others), **options)

@@ -229,7 +229,7 @@ def test_rejects_may_be_a_function_or_nothing(tmp_path: Path) -> None:
     note: Callable[[str, str], None] = lambda where, reason: calls.append((where, reason))  # noqa: E731
     assert len(list(read_spectra(path, note))) == 1
     assert len(calls) == 1
-    with pytest.warns(UserWarning, match=r"1 record set aside, the first: .*no precursor"):
+    with pytest.warns(UserWarning, match=r"1 record skipped, the first: .*no precursor"):
         assert len(list(read_spectra(path))) == 1
 
 

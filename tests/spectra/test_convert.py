@@ -1,12 +1,13 @@
 """Spectra of matchms, and objects with the same attributes, become spectra of mzseek."""
 
+import sys
 from types import SimpleNamespace
 
 import matchms
 import numpy as np
 import pytest
 
-from mzseek.core.errors import SpectrumError
+from mzseek.core.errors import MissingExtra, SpectrumError
 from mzseek.spectra import Spectrum, as_spectra
 
 MZ, INTENSITIES = np.array([50.0, 60.5]), np.array([1.0, 4.0])
@@ -14,13 +15,19 @@ OWN = Spectrum(MZ, INTENSITIES, 195.0877, "[M+H]+", 1, "a", {"feature_id": "7", 
 
 
 def test_a_spectrum_goes_to_matchms_and_back() -> None:
-    back = Spectrum.from_matchms(matchms.Spectrum(**OWN.matchms_fields()))
+    back = Spectrum.from_matchms(OWN.to_matchms())
     assert (back.identifier, back.precursor_mz, back.adduct, back.charge) == (
         "a", 195.0877, "[M+H]+", 1
     )  # fmt: skip
     assert back.metadata == OWN.metadata
     assert back.mz.tolist() == MZ.tolist()
     assert back.intensities.tolist() == INTENSITIES.tolist()
+
+
+def test_without_matchms_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matchms", None)
+    with pytest.raises(MissingExtra, match="to_matchms needs matchms: pip install matchms"):
+        OWN.to_matchms()
 
 
 @pytest.mark.parametrize("harmonised", [True, False])

@@ -16,7 +16,7 @@ from mzseek.io import sources as source
 from mzseek.spectra import known_formats, read, read_spectra
 from mzseek.spectra import records as record
 from mzseek.spectra.formats import peak_block
-from mzseek.spectra.records import Names
+from mzseek.spectra.records import UniqueNames
 
 SAMPLES: dict[str, bytes] = {
     "a.mgf": b"CHARGE=1+\nBEGIN IONS\nTITLE=a\nPEPMASS=195.0877 100 1+\nADDUCT=[M+H]+\n50.1 10\n"
@@ -152,7 +152,7 @@ def test_every_format_is_announced() -> None:
 
 @given(st.lists(st.sampled_from(["a", "a #2", "b", "a #3", "a #2 #2"]), max_size=30))
 def test_names_are_never_given_twice(wanted: list[str]) -> None:
-    names = Names()
+    names = UniqueNames()
     given_names = [names.take(name) for name in wanted]
     assert len(set(given_names)) == len(given_names)
     assert all(name in names for name in given_names)

@@ -29,7 +29,7 @@ from mzseek.io import StrPath
 from mzseek.io.skipped import Rejects, reporter
 from mzseek.spectra import Spectrum, read_spectra
 from mzseek.spectra.parsing import TIME_UNITS
-from mzseek.spectra.records import POLARITY_CONFLICT, Names
+from mzseek.spectra.records import POLARITY_CONFLICT, UniqueNames
 
 # How spectra become features: by the id that the file gives them, by precursor and retention time,
 # or each by itself.
@@ -187,7 +187,7 @@ class FeatureFiles:
         return self._warnings.lines(self._keys)
 
     def __iter__(self) -> Iterator[Feature]:
-        names = Names()
+        names = UniqueNames()
         left, held = Counter(self._left), {}  # type: ignore[var-annotated]
         for place, (path, _, spectrum) in enumerate(self._spectra(lambda where, reason: None)):
             if place >= len(self._keys):
@@ -285,7 +285,7 @@ def features_of(spectra: Iterable[Spectrum], grouping: Grouping | None = None) -
     keys = _feature_keys(((GIVEN, GIVEN, spectrum) for spectrum in read), how)
     for place, (key, spectrum) in enumerate(zip(keys, read, strict=True)):
         groups.setdefault(key, []).append((place, Path(GIVEN), spectrum))
-    names = Names()
+    names = UniqueNames()
     return [_feature(members, names) for members in groups.values()]
 
 
@@ -301,7 +301,7 @@ def warnings_of(features: Sequence[Feature], grouping: Grouping) -> list[str]:
 
 def _feature(
     members: Sequence[tuple[int, Path, Spectrum]],
-    names: Names,
+    names: UniqueNames,
     file: str = "",
     *,
     is_shared: bool = False,

@@ -41,7 +41,7 @@ from mzseek.parallel import LocalEngine
 from mzseek.parallel.engine import Progress, silent
 from mzseek.similarity import tanimoto_blocks
 from mzseek.spectra import Spectrum, read_spectra
-from mzseek.spectra.records import Names
+from mzseek.spectra.records import UniqueNames
 from mzseek.version import __version__
 
 # What `metadata["adduct_from"]` says of an adduct that no file has stated.
@@ -97,7 +97,7 @@ def read_annotated(
     """
     annotated = Annotated()
     place_of: dict[tuple[str, float], int] = {}
-    names = Names()
+    names = UniqueNames()
     seen: dict[tuple[object, ...], str] = {}
     described: dict[tuple[str, str], DescribedMolecule | str] = {}
     for library in libraries:

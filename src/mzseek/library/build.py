@@ -38,7 +38,7 @@ from mzseek.library.library import (
 from mzseek.library.similarity import polarity_of
 from mzseek.parallel import Progress, silent
 from mzseek.spectra import Spectrum, read_spectra
-from mzseek.spectra.records import Names
+from mzseek.spectra.records import UniqueNames
 from mzseek.version import __version__
 
 Floats = npt.NDArray[np.float64]
@@ -152,7 +152,7 @@ class _Gathered:
         self._heights = _apart(old.peaks.weights, old) if old else []
         self._described: dict[tuple[str, str], DescribedMolecule | str] = {}
         self._places = {_identity(molecule): place for place, molecule in enumerate(self.molecules)}
-        self._names = Names()
+        self._names = UniqueNames()
         self._seen: dict[tuple[object, ...], str] = {}
         for place, record in enumerate(self.records):
             self._seen[self._key(place)] = self._names.take(record["identifier"])

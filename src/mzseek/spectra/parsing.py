@@ -317,20 +317,28 @@ def clean_peaks(
     return mz, intensities
 
 
-def measurable(mz: npt.ArrayLike, intensities: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Return which peaks an instrument can have measured.
+def measurable_peaks(
+    mz: npt.ArrayLike, intensities: npt.ArrayLike
+) -> tuple[npt.ArrayLike, npt.ArrayLike, int]:
+    """Drop the peaks that no instrument can have measured, and count them.
 
-    The others have an m/z or an intensity that is not finite, negative or beyond all bounds: what
-    `clean_peaks` refuses.
+    They have an m/z or an intensity that is not finite, negative or beyond all bounds: what
+    `clean_peaks` refuses. Arrays of different shapes, or without any other peak, stay as they are.
 
     Examples
     --------
-    >>> measurable([50.0, 60.0, 70.0, -1.0], [1.0, np.nan, 1e308, 2.0]).tolist()
-    [True, False, False, False]
+    >>> mz, intensities, skipped = measurable_peaks([50.0, 60.0, -1.0], [1.0, np.nan, 2.0])
+    >>> mz.tolist(), intensities.tolist(), skipped
+    ([50.0], [1.0], 2)
     """
-    mz, intensities = np.asarray(mz, np.float64), np.asarray(intensities, np.float64)
+    if np.shape(mz) != np.shape(intensities):
+        return mz, intensities, 0
+    x, y = np.asarray(mz, np.float64), np.asarray(intensities, np.float64)
     # Comparisons that a NaN fails.
-    return (mz > 0) & (mz <= MAX_MZ) & (intensities >= 0) & (intensities <= MAX_INTENSITY)
+    sound = (x > 0) & (x <= MAX_MZ) & (y >= 0) & (y <= MAX_INTENSITY)
+    if sound.all() or not sound.any():
+        return mz, intensities, 0
+    return x[sound], y[sound], int(sound.size - sound.sum())
 
 
 def merge_duplicates(mz: FloatArray, intensities: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mzseek.core.errors import InputError, SpectrumError
@@ -14,14 +14,14 @@ from mzseek.io.skipped import Rejects, Report, reporter
 from mzseek.io.sources import MAX_FAULTS, paths_below
 from mzseek.spectra.formats import FORMATS, SpectrumFormat
 from mzseek.spectra.parsing import shorten
-from mzseek.spectra.records import Names, Record, identifier_of, to_spectrum
+from mzseek.spectra.records import Record, UniqueNames, identifier_of, to_spectrum
 from mzseek.spectra.spectrum import Spectrum
 
 Opened = Callable[[str, str], object]
 
 
 def known_formats() -> list[str]:
-    """Labels of the formats that `read_spectra` understands."""
+    """Return the labels of the formats that `read_spectra` understands."""
     return [kind.label for kind in FORMATS.values()]
 
 
@@ -33,7 +33,7 @@ def read_spectra(
     skip_bad_peaks: bool = False,
     opened: Opened | None = None,
 ) -> Iterator[Spectrum]:
-    """Tandem spectra of a file, a folder, or a zip archive.
+    """Read tandem spectra of a file, a folder, or a zip archive.
 
     Reads MGF, MSP, mzML, mzXML, JSON (GNPS, MZmine, MoNA), MassBank records, SIRIUS .ms and
     MassSpecGym's table, plain or compressed with gzip or zstd, recognised by content. Records are
@@ -44,7 +44,7 @@ def read_spectra(
     ----------
     path : path
     rejects : list, callable or None
-        Gets ``(where, reason)`` for each record set aside: appended to a list, or as the two
+        Gets ``(where, reason)`` for each record that is skipped: appended to a list, or as the two
         arguments of a call. With None a warning at the end tells how many there were.
     intensity_floor : float
         Peaks below this fraction of a spectrum's largest are left out.
@@ -70,72 +70,54 @@ def read_spectra(
     ...     print(spectrum.identifier, spectrum.precursor_mz)
     """
     path = Path(path)
-    files: Iterator[Iterator[Record]]
+    records: Iterator[Iterator[Record]]
     if path.is_dir():
-        files = (_records(source, opened) for source in _folder_sources(path))
+        files = sorted(paths_below(path))
+        if not files:
+            raise InputError(path, "the folder holds no files")
+        records = (_records(file, opened) for file in files)
     elif path.is_file() and zipfile.is_zipfile(path):
-        files = (_records(source, opened) for source in zip_sources(path))
+        records = (_records(member, opened) for member in zip_sources(path))
     else:
         source = open_source(path)
-        files = iter([_read_one(source, recognise(source), opened)])
-    judge = functools.partial(
+        records = iter([_read_source(source, recognise(source), opened)])
+    convert = functools.partial(
         to_spectrum, intensity_floor=intensity_floor, skip_bad_peaks=skip_bad_peaks
     )
     if rejects is None:
-        return _warn_at_end(files, path, judge)
-    return _judge(files, reporter(rejects), judge)
+        return _warn_at_end(records, path, convert)
+    return _convert_all(records, reporter(rejects), convert)
 
 
 def recognise(source: Source) -> SpectrumFormat:
-    """Format of a source: by its content, else by its name."""
-    text = _decode_head(source.head())
+    """Return the format of a source: by its content, else by its name."""
+    head = source.head()
+    is_utf16 = head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    text = head.decode("utf-16" if is_utf16 else "utf-8-sig", errors="replace")
     for kind in FORMATS.values():
         if kind.looks_like(text):
             return kind
     if not text.strip():
         raise InputError(source.name, "the file is empty")
-    if "\0" in text:
-        what = "not a text file"
-    else:
-        # The first record may come after a long preamble.
-        for kind in FORMATS.values():
-            if source.suffix in kind.suffixes:
-                return kind
-        what = "not a spectrum file"
+    what = "not a text file" if "\0" in text else "not a spectrum file"
+    for kind in FORMATS.values() if "\0" not in text else ():
+        if source.suffix in kind.suffixes:  # the first record may come after a long preamble
+            return kind
     raise InputError(source.name, f"{what}, expected one of {', '.join(known_formats())}")
 
 
-def _decode_head(head: bytes) -> str:
-    marked = head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-    return head.decode("utf-16" if marked else "utf-8-sig", errors="replace")
-
-
-def _folder_sources(folder: Path) -> Iterator[Source | InputError]:
-    files = sorted(paths_below(folder))
-    if not files:
-        raise InputError(folder, "the folder holds no files")
-    return _open_each(functools.partial(open_source, file) for file in files)
-
-
-def _open_each(openers: Iterable[Callable[[], Source]]) -> Iterator[Source | InputError]:
-    for opener in openers:
-        try:
-            yield opener()
-        except InputError as error:
-            yield error
-
-
-def _records(source: Source | InputError, opened: Opened | None) -> Iterator[Record]:
-    """Records of a source; a single one that says why where it cannot be read."""
-    if isinstance(source, InputError):
-        return iter([_fault(source)])
+def _records(source: Path | Source | InputError, opened: Opened | None) -> Iterator[Record]:
+    """Records of one source of several; a single faulty one where it cannot be read."""
     try:
-        return _read_one(source, recognise(source), opened)
+        if isinstance(source, InputError):
+            raise source
+        source = open_source(source) if isinstance(source, Path) else source
+        return _read_source(source, recognise(source), opened)
     except InputError as error:
-        return iter([_fault(error)])
+        return iter([Record(error.where, fault=error.reason)])
 
 
-def _read_one(source: Source, kind: SpectrumFormat, opened: Opened | None) -> Iterator[Record]:
+def _read_source(source: Source, kind: SpectrumFormat, opened: Opened | None) -> Iterator[Record]:
     """Records of one source; damage ends it with a record that says so."""
     if opened is not None:
         opened(source.name, kind.label)
@@ -145,25 +127,21 @@ def _read_one(source: Source, kind: SpectrumFormat, opened: Opened | None) -> It
             count += 1
             yield record
     except InputError as error:
-        yield _fault(error)
+        yield Record(error.where, fault=error.reason)
         return
     if count == 0:
         yield Record(source.name, fault=f"holds no record, expected {kind.record_form}")
 
 
-def _fault(error: InputError) -> Record:
-    return Record(error.where, fault=error.reason)
-
-
-def _judge(
-    files: Iterator[Iterator[Record]], report: Report, judge: Callable[[Record], Spectrum]
+def _convert_all(
+    files: Iterator[Iterator[Record]], report: Report, convert: Callable[[Record], Spectrum]
 ) -> Iterator[Spectrum]:
-    names = Names()
+    names = UniqueNames()
     for records in files:
         faults = 0  # in a row
         for record in records:
             try:
-                spectrum = judge(record)
+                spectrum = convert(record)
                 name, is_stated = identifier_of(record)
                 if is_stated and name in names:
                     reason = f"identifier {shorten(name)!r} was used by an earlier record"
@@ -182,7 +160,7 @@ def _judge(
 
 
 def _warn_at_end(
-    files: Iterator[Iterator[Record]], path: Path, judge: Callable[[Record], Spectrum]
+    files: Iterator[Iterator[Record]], path: Path, convert: Callable[[Record], Spectrum]
 ) -> Iterator[Spectrum]:
     count = 0
     first = ""
@@ -192,9 +170,7 @@ def _warn_at_end(
         count += 1
         first = first or f"{where}: {reason}"
 
-    yield from _judge(files, report, judge)
+    yield from _convert_all(files, report, convert)
     if count:
-        warnings.warn(
-            f"{path}: {count} record{'s' if count > 1 else ''} set aside, the first: {first}",
-            stacklevel=2,
-        )
+        plural = "s" if count > 1 else ""
+        warnings.warn(f"{path}: {count} record{plural} skipped, the first: {first}", stacklevel=2)

@@ -17,7 +17,7 @@ from mzseek.spectra.parsing import (
     clean_peaks,
     is_nothing,
     leading_number,
-    measurable,
+    measurable_peaks,
     parse_charge,
     parse_ion_mode,
     parse_number,
@@ -179,7 +179,7 @@ class Record:
         return [value for value in given if not is_nothing(value)]
 
 
-class Names:
+class UniqueNames:
     """Identifiers in use; titles and scan numbers repeat in good files, and are then numbered.
 
     Keeps hashes: a few bytes a name, whatever its length.
@@ -250,13 +250,10 @@ def to_spectrum(
     fields = record.fields
     _check_level(fields)
     _check_peak_count(record)
-    given = np.asarray(record.mz), np.asarray(record.intensities)
-    skipped = 0
-    if skip_bad_peaks and given[0].shape == given[1].shape:
-        kept = measurable(*given)
-        skipped = int(kept.size - kept.sum()) if kept.any() else 0
-        given = (given[0][kept], given[1][kept]) if skipped else given
-    mz, intensities = clean_peaks(*given, intensity_floor)
+    given_mz, given_intensities, skipped = record.mz, record.intensities, 0
+    if skip_bad_peaks:
+        given_mz, given_intensities, skipped = measurable_peaks(given_mz, given_intensities)
+    mz, intensities = clean_peaks(given_mz, given_intensities, intensity_floor)
     _check_finite(fields)
     mode = parse_ion_mode(fields.get("ionmode", "") or fields.get("ionization_mode", ""))
     adduct = _adduct(record, mode)

@@ -1,10 +1,13 @@
 """One tandem mass spectrum."""
 
+import importlib
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from mzseek.core.errors import MissingExtra
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,19 +43,20 @@ class Spectrum:
 
     @classmethod
     def from_matchms(cls, spectrum: Any) -> "Spectrum":
-        """Return a matchms spectrum as one of mzseek: see `mzseek.spectra.convert.from_matchms`.
+        """Convert a matchms spectrum by the rules that records of files go through.
 
-        Raises
-        ------
-        SpectrumError
-            It has no precursor m/z, no peaks, or contradicts itself.
+        Raises `SpectrumError` for one that has no precursor m/z, no peaks, or contradicts itself.
         """
         from mzseek.spectra.convert import from_matchms
 
         return from_matchms(spectrum)
 
-    def matchms_fields(self) -> dict[str, Any]:
-        """Return what matchms makes a spectrum of: ``matchms.Spectrum(**one.matchms_fields())``."""
+    def to_matchms(self) -> Any:
+        """Convert to a `matchms.Spectrum`; raises `MissingExtra` where matchms is not installed."""
+        try:
+            matchms = importlib.import_module("matchms")
+        except ImportError as error:
+            raise MissingExtra("to_matchms needs matchms: pip install matchms") from error
         stated = {
             "spectrum_id": self.identifier,
             "precursor_mz": self.precursor_mz,
@@ -60,11 +64,7 @@ class Spectrum:
             "charge": self.charge,
         }
         known = {name: value for name, value in stated.items() if value is not None}
-        return {
-            "mz": self.mz,
-            "intensities": self.intensities,
-            "metadata": {**self.metadata, **known},
-        }
+        return matchms.Spectrum(self.mz, self.intensities, {**self.metadata, **known})
 
     def __len__(self) -> int:
         return len(self.mz)

@@ -9,7 +9,7 @@ from mzseek.io import LongLine, Source, text_lines
 from mzseek.io.sources import MAX_PEAKS
 from mzseek.spectra.formats.peak_block import PeakBlock, long_line
 from mzseek.spectra.parsing import with_time_unit
-from mzseek.spectra.records import Names, Record
+from mzseek.spectra.records import Record, UniqueNames
 
 _COMPOUND = re.compile(r"^>compound\b", re.MULTILINE | re.IGNORECASE)
 _MS1_BLOCKS = {"ms1", "ms1peaks", "ms1merged"}
@@ -41,7 +41,7 @@ def read(source: Source) -> Iterator[Record]:
     block: Record | None = None
     peaks = PeakBlock()
     blocks = 0
-    names = Names()
+    names = UniqueNames()
     with source.open() as stream:
         for number, line in text_lines(stream):
             text = line.strip()
@@ -134,7 +134,7 @@ class _Compound:
                 pairs = zip(mz.tolist(), intensities.tolist(), strict=True)
                 self.ms1 = " ".join(f"{m!r}:{i!r}" for m, i in pairs)
 
-    def release(self, names: Names) -> Iterator[Record]:
+    def release(self, names: UniqueNames) -> Iterator[Record]:
         """Give out the blocks that are held, with what they share.
 
         ``names`` are the features of the file: two compounds of one name are two of them.
