@@ -43,7 +43,7 @@ def test_predictions_are_what_the_model_says_one_by_one(
     with torch.no_grad():
         outputs = {int(q): model(maker.make(np.array([q]), ()).spectra) for q in queries}
     if SCORERS[loss].reads_fingerprint:
-        expected = torch.cat([outputs[int(q)].prediction for q in queries]).numpy()
+        expected = torch.cat([outputs[int(q)].read for q in queries]).numpy()
         np.testing.assert_allclose(found.fingerprints, expected, atol=6e-4)
     else:
         assert found.fingerprints is None

@@ -1,3 +1,4 @@
+from dataclasses import fields
 from itertools import pairwise
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_array
 
-from mzseek.tensors import SparseRows, query_index
+from mzseek.tensors import PeakLists, SparseRows, query_index, repeat_per_list
 
 matrices = st.tuples(st.integers(0, 5), st.integers(1, 6)).flatmap(
     lambda shape: arrays(np.float64, shape, elements=st.sampled_from([0.0, 0.0, 1.0, -2.5]))
@@ -103,3 +104,48 @@ def test_query_index_names_the_list_of_each_entry(counts: list[int], dtype: torc
     got = query_index(torch.tensor(counts, dtype=dtype))
     assert got.dtype == torch.int64
     assert got.tolist() == wanted
+
+
+def test_another_device_gets_everything_in_its_place() -> None:
+    peaks = PeakLists(
+        mz=torch.ones(2, 3),
+        intensities=torch.full((2, 3), 0.5),
+        real=torch.ones(2, 3, dtype=torch.bool),
+        precursor_mz=torch.tensor([100.0, 200.0]),
+    )
+    moved = peaks.to("meta")
+    for field in fields(PeakLists):
+        before, after = getattr(peaks, field.name), getattr(moved, field.name)
+        assert after.device.type == "meta"
+        assert (after.shape, after.dtype) == (before.shape, before.dtype)
+    assert torch.equal(peaks.to("cpu").intensities, peaks.intensities)
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 3)])
+def test_it_is_indexing_with_gradients(shape: tuple[int, ...]) -> None:
+    values = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    counts = torch.tensor([2, 0, 3, 1])
+    assert torch.equal(repeat_per_list(values, counts), values[query_index(counts)])
+    assert torch.autograd.gradcheck(lambda v: repeat_per_list(v, counts).square(), values)
+
+
+def test_no_candidates_at_all() -> None:
+    values = torch.randn(2, 3, requires_grad=True)
+    repeat_per_list(values, torch.tensor([0, 0])).sum().backward()
+    assert torch.equal(values.grad, torch.zeros(2, 3))
+
+
+def test_two_threads_give_the_same_gradient_every_time() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        counts = torch.full((64,), 253)
+        weights = torch.randn(64 * 253, 256)
+        found = []
+        for _ in range(5):
+            values = torch.ones(64, 256, requires_grad=True)
+            (repeat_per_list(values, counts) * weights).sum().backward()
+            found.append(values.grad)
+        assert all(torch.equal(found[0], other) for other in found[1:])
+    finally:
+        torch.set_num_threads(before)

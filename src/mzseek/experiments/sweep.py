@@ -23,7 +23,7 @@ from mzseek.experiments.results import Measured
 from mzseek.io import StrPath, atomic_directory, atomic_file
 from mzseek.io.manifest import RUN
 from mzseek.losses import loss_named
-from mzseek.models import ENCODERS, scorer_named
+from mzseek.models import ENCODERS, SCORERS
 from mzseek.parallel import Channel, Engine, LocalEngine, Log, no_log
 from mzseek.parallel.engine import Progress, silent
 from mzseek.runs.run import CHECKPOINTS, PREDICTIONS, Run
@@ -340,7 +340,7 @@ def _fitting(settings: Mapping[str, Any], loss: str, model: str) -> dict[str, An
 def _defaults(loss: str, model: str) -> dict[str, Any]:
     """Every option of the parts of a run, by its whole name, with its default."""
     owners: dict[str, Any] = {"loss": loss_named(loss)}
-    owners["scorer"] = scorer_named(loss_named(loss).scorer)
+    owners["scorer"] = SCORERS[loss_named(loss).scorer]
     if model in ENCODERS:
         owners["encoder"] = ENCODERS[model]
     return {

@@ -8,7 +8,7 @@ from torch import Tensor
 from mzseek.core.errors import LossError
 from mzseek.losses.fingerprint import LINEAR_FROM, iou
 from mzseek.similarity.soft import Target
-from mzseek.tensors import query_index, spread
+from mzseek.tensors import query_index, repeat_per_list
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def pairwise(scores: Tensor, counts: Tensor, labels: Tensor, temperature: float 
     import torch.nn.functional as F
 
     lists = read_lists(scores, counts, labels, temperature)
-    difference = (scores - spread(scores[lists.positive], lists.counts)) / temperature
+    difference = (scores - repeat_per_list(scores[lists.positive], lists.counts)) / temperature
     cost = F.softplus(difference, threshold=LINEAR_FROM) * lists.negative
     negatives = lists.total(lists.negative.to(scores.dtype))
     return (lists.total(cost) / negatives.clamp(min=1)).mean()
@@ -145,7 +145,7 @@ def contrastive(scores: Tensor, counts: Tensor, labels: Tensor, temperature: flo
     scaled = scores / temperature
     # Relative to the positive: the loss is log(1 + Σ exp(difference)), of which each list's largest
     # difference (or 0, the positive's own) is taken out first, so that nothing overflows.
-    difference = scaled - spread(scaled[lists.positive], lists.counts)
+    difference = scaled - repeat_per_list(scaled[lists.positive], lists.counts)
     difference = difference.masked_fill(~lists.negative, -torch.inf)
     largest = difference.detach().new_zeros(len(lists.positive))
     largest.scatter_reduce_(0, lists.query, difference.detach(), "amax")

@@ -1,7 +1,6 @@
 """Encoders, a fingerprint head, scorers, and the model they compose. They know no loss.
 
-What is known about parts, and a model's description, load no torch; the networks do, when they are
-first asked for.
+Registries and descriptions load no torch; the networks do, when they are first used.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,7 @@ from mzseek.models.configs import (
     SCORERS,
     ModelSpec,
     build,
-    encoder_named,
     encoder_part,
-    scorer_named,
     scorer_part,
 )
 
@@ -41,15 +38,13 @@ __all__ = [
     "Retriever",
     "Scorer",
     "build",
-    "encoder_named",
     "encoder_part",
-    "scorer_named",
     "scorer_part",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """The networks, which load torch."""
+    """Load the networks, which need torch, when they are first used."""
     if name in _NETWORKS:
         return load(_NETWORKS[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from mzseek.core.errors import ModelError
-from mzseek.core.registry import ComponentConfig, NoOptions, choose, component_from, load, option
+from mzseek.core.registry import ComponentConfig, NoOptions, component_from, load, option
 
 if TYPE_CHECKING:
     from mzseek.models.encoders import Encoder
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EncoderKind:
-    """Facts about an encoder.
+    """A registered encoder.
 
     Attributes
     ----------
     name : str
     code : str
-        The class of its network, ``module:name``; torch is not loaded before it is asked for.
+        The class of its network, ``module:name``, built from the options by name; it loads torch.
     options : type
         A dataclass: the options that it has. One is ``width``, the length of an embedding.
     reads : str
@@ -29,9 +29,9 @@ class EncoderKind:
     sees_spectrum : bool
         False for the controls, which must do without the peaks.
     takes_bins : bool
-        Is its network built for a number of bins?
+        Whether its network is built for a number of ``bins``.
     repeats : str or None
-        The option that says how many layers alike it has, where there is one.
+        The option that is the number of its equal layers, where there is one.
     """
 
     name: str
@@ -44,9 +44,13 @@ class EncoderKind:
 
     @property
     def network(self) -> "type[Encoder]":
-        """The class of its network, built from the options by name (and ``bins``)."""
+        """The class of its network."""
         network: type[Encoder] = load(self.code)
         return network
+
+
+def _dropout() -> Any:
+    return option(0.25, "share of entries left out in training", least=0, below=1)
 
 
 @dataclass(frozen=True)
@@ -56,89 +60,54 @@ class BlindOptions:
     width: int = option(1024, "length of an embedding", above=0)
 
 
-BLIND_ENCODER = EncoderKind(
-    "blind", "mzseek.models.encoders:BlindEncoder", BlindOptions, reads="bins",
-    sees_spectrum=False,
-)  # fmt: skip
+@dataclass(frozen=True)
+class PrecursorOptions(BlindOptions):
+    """Options of the MLP on precursors."""
+
+    dropout: float = _dropout()
 
 
 @dataclass(frozen=True)
-class DeepSetsOptions:
+class DeepSetsOptions(BlindOptions):
     """Options of DeepSets."""
 
-    width: int = option(1024, "length of an embedding", above=0)
     hidden: int = option(512, "width of the MLP on peaks", above=0)
-    dropout: float = option(0.25, "share of entries left out in training", least=0, below=1)
-
-
-DEEPSETS_ENCODER = EncoderKind(
-    "deepsets", "mzseek.models.encoders:DeepSets", DeepSetsOptions, reads="peaks"
-)
+    dropout: float = _dropout()
 
 
 @dataclass(frozen=True)
-class MlpOptions:
+class MlpOptions(BlindOptions):
     """Options of the MLP."""
 
-    width: int = option(1024, "length of an embedding", above=0)
     blocks: int = option(3, "blocks; the paper's equation has 3, its published runs 2", least=0)
-    dropout: float = option(0.25, "share of entries left out in training", least=0, below=1)
-
-
-MLP_ENCODER = EncoderKind(
-    "mlp", "mzseek.models.encoders:BinnedMlp", MlpOptions, reads="bins",
-    takes_bins=True, repeats="blocks",
-)  # fmt: skip
-
-
-INTENSITIES = ("sqrt", "log", "linear")
+    dropout: float = _dropout()
 
 
 @dataclass(frozen=True)
-class PeaksAndLossesOptions:
+class PeaksAndLossesOptions(BlindOptions):
     """Options of the MLP on peaks and losses."""
 
-    width: int = option(1024, "length of an embedding", above=0)
     blocks: int = option(3, "blocks, as the mlp has them", least=0)
-    dropout: float = option(0.25, "share of entries left out in training", least=0, below=1)
+    dropout: float = _dropout()
     bin_width: float = option(0.1, "width of a bin of m/z", least=0.001)
     highest: float = option(1000.0, "m/z from which on all is in the last bin", above=0, most=1e5)
-    intensities: str = option("sqrt", "what is read of an intensity", among=INTENSITIES)
+    intensities: str = option(
+        "sqrt", "what is read of an intensity", among=("sqrt", "log", "linear")
+    )
     precursor_bin: float = option(
         0.0, "width of bins of the precursor m/z; 0 leaves it out", least=0
     )
     peak_dropout: float = option(0.2, "share of peaks left out in training", least=0, below=1)
 
 
-PEAKS_AND_LOSSES_ENCODER = EncoderKind(
-    "peaks-and-losses", "mzseek.models.encoders:PeaksAndLosses",
-    PeaksAndLossesOptions, reads="peaks", repeats="blocks",
-)  # fmt: skip
-
-
 @dataclass(frozen=True)
-class PrecursorOptions:
-    """Options of the MLP on precursors."""
-
-    width: int = option(1024, "length of an embedding", above=0)
-    dropout: float = option(0.25, "share of entries left out in training", least=0, below=1)
-
-
-PRECURSOR_ENCODER = EncoderKind(
-    "precursor", "mzseek.models.encoders:PrecursorMlp", PrecursorOptions,
-    reads="peaks", sees_spectrum=False,
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class TransformerOptions:
+class TransformerOptions(BlindOptions):
     """Options of the transformer."""
 
-    width: int = option(1024, "length of an embedding", above=0)
     tokens: int = option(256, "width inside the transformer, a multiple of heads", above=0)
     layers: int = option(3, "layers", least=1)
     heads: int = option(8, "heads of attention", above=0)
-    dropout: float = option(0.25, "share of entries left out in training", least=0, below=1)
+    dropout: float = _dropout()
 
     def __post_init__(self) -> None:
         if self.heads > 0 and self.tokens % self.heads:
@@ -148,48 +117,53 @@ class TransformerOptions:
             )
 
 
-TRANSFORMER_ENCODER = EncoderKind(
-    "transformer", "mzseek.models.encoders:PeakTransformer",
-    TransformerOptions, reads="peaks", repeats="layers",
-)  # fmt: skip
-
+_ENCODERS, _SCORERS = "mzseek.models.encoders", "mzseek.models.scorers"
 
 ENCODERS: dict[str, EncoderKind] = {
     kind.name: kind
     for kind in (
-        MLP_ENCODER,
-        PEAKS_AND_LOSSES_ENCODER,
-        TRANSFORMER_ENCODER,
-        DEEPSETS_ENCODER,
-        PRECURSOR_ENCODER,
-        BLIND_ENCODER,
+        EncoderKind(
+            "mlp", f"{_ENCODERS}:BinnedMlp", MlpOptions, "bins", takes_bins=True, repeats="blocks"
+        ),
+        EncoderKind(
+            "peaks-and-losses", f"{_ENCODERS}:PeaksAndLosses", PeaksAndLossesOptions, "peaks",
+            repeats="blocks",
+        ),
+        EncoderKind(
+            "transformer", f"{_ENCODERS}:PeakTransformer", TransformerOptions, "peaks",
+            repeats="layers",
+        ),
+        EncoderKind("deepsets", f"{_ENCODERS}:DeepSets", DeepSetsOptions, "peaks"),
+        EncoderKind(
+            "precursor", f"{_ENCODERS}:PrecursorMlp", PrecursorOptions, "peaks",
+            sees_spectrum=False,
+        ),
+        EncoderKind(
+            "blind", f"{_ENCODERS}:BlindEncoder", BlindOptions, "bins", sees_spectrum=False
+        ),
     )
-}
-
-
-def encoder_named(name: str) -> EncoderKind:
-    """Facts about the encoder of that name."""
-    return choose(ENCODERS, name, "encoder", ModelError)
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class ScorerKind:
-    """Facts about a scorer.
+    """A registered scorer.
 
     Attributes
     ----------
     name : str
     code : str
-        The class of its network, ``module:name``; torch is not loaded before it is asked for.
+        The class of its network, ``module:name``, built from the options and the sizes by name; it
+        loads torch.
     reads_fingerprint : bool
-        Does it read the predicted fingerprint (or the embedding)?
+        Whether it reads the predicted fingerprint (or the embedding).
     options : type
         A dataclass: the options that it has.
     sizes : tuple of str
         What else its network is built from: ``width``, the length of an embedding, and ``bits``,
         that of a fingerprint.
     maps_candidates : bool
-        Does it have weights that candidates pick rows of? Then their transpose is worth making.
+        Whether it has weights that candidates pick rows of: their transpose is then worth making.
     similarity : str or None
         Where a score is a plain similarity of the predicted fingerprint: its name.
     """
@@ -204,7 +178,7 @@ class ScorerKind:
 
     @property
     def network(self) -> "type[Scorer]":
-        """The class of its network, built from the options and the sizes by name."""
+        """The class of its network."""
         network: type[Scorer] = load(self.code)
         return network
 
@@ -216,64 +190,42 @@ class EmbCosOptions:
     projected: int = option(256, "dimensions of the learned space", above=0)
 
 
-EMB_COS_SCORER = ScorerKind(
-    "emb-cos", "mzseek.models.scorers:EmbCos", reads_fingerprint=False,
-    options=EmbCosOptions, sizes=("width", "bits"),
-)  # fmt: skip
-
-
 @dataclass(frozen=True)
-class EmbMlpOptions:
+class EmbMlpOptions(EmbCosOptions):
     """Options of emb-mlp."""
 
-    projected: int = option(256, "dimensions of the learned space", above=0)
-    dropout: float = option(0.25, "share of entries left out in training", least=0, below=1)
-
-
-EMB_MLP_SCORER = ScorerKind(
-    "emb-mlp", "mzseek.models.scorers:EmbMlp", reads_fingerprint=False,
-    options=EmbMlpOptions, sizes=("width", "bits"),
-)  # fmt: skip
-
-
-FP_COS_SCORER = ScorerKind(
-    "fp-cos", "mzseek.models.scorers:FpCos", reads_fingerprint=True,
-    maps_candidates=False, similarity="cosine",
-)  # fmt: skip
+    dropout: float = _dropout()
 
 
 @dataclass(frozen=True)
 class FpMlpOptions:
     """Options of fp-mlp."""
 
-    dropout: float = option(0.25, "share of entries left out in training", least=0, below=1)
+    dropout: float = _dropout()
     hidden: int = option(0, "length of the first layer; 0: 3/8 of the bits, as published", least=0)
-
-    def first_layer(self, bits: int) -> int:
-        """Length of the first layer, for fingerprints of so many bits."""
-        return self.hidden or 3 * bits // 8
-
-
-FP_MLP_SCORER = ScorerKind(
-    "fp-mlp", "mzseek.models.scorers:FpMlp", reads_fingerprint=True,
-    options=FpMlpOptions, sizes=("bits",),
-)  # fmt: skip
 
 
 SCORERS: dict[str, ScorerKind] = {
     kind.name: kind
     for kind in (
-        FP_COS_SCORER,
-        EMB_COS_SCORER,
-        FP_MLP_SCORER,
-        EMB_MLP_SCORER,
+        ScorerKind(
+            "fp-cos", f"{_SCORERS}:FpCos", reads_fingerprint=True, maps_candidates=False,
+            similarity="cosine",
+        ),
+        ScorerKind(
+            "emb-cos", f"{_SCORERS}:EmbCos", reads_fingerprint=False, options=EmbCosOptions,
+            sizes=("width", "bits"),
+        ),
+        ScorerKind(
+            "fp-mlp", f"{_SCORERS}:FpMlp", reads_fingerprint=True, options=FpMlpOptions,
+            sizes=("bits",),
+        ),
+        ScorerKind(
+            "emb-mlp", f"{_SCORERS}:EmbMlp", reads_fingerprint=False, options=EmbMlpOptions,
+            sizes=("width", "bits"),
+        ),
     )
-}
-
-
-def scorer_named(name: str) -> ScorerKind:
-    """Facts about the scorer of that name."""
-    return choose(SCORERS, name, "scorer", ModelError)
+}  # fmt: skip
 
 
 BASELINES = ("random",)  # what a model can be compared with, scored without one
@@ -312,20 +264,20 @@ class ModelSpec:
         encoder: Mapping[str, Any] | None = None,
         scorer: Mapping[str, Any] | None = None,
     ) -> "ModelSpec":
-        """A model by the names of its parts, and the options of each that are not the default."""
+        """A model by the names of its components, and their options that are not the default."""
         return cls(
             encoder_part(encoder_name, encoder), scorer_part(scorer_name, scorer), bins, bits
         )
 
     @property
     def encoder_kind(self) -> EncoderKind:
-        """Facts about the encoder."""
-        return encoder_named(self.encoder.name)
+        """The registered encoder."""
+        return ENCODERS[self.encoder.name]
 
     @property
     def scorer_kind(self) -> ScorerKind:
-        """Facts about the scorer."""
-        return scorer_named(self.scorer.name)
+        """The registered scorer."""
+        return SCORERS[self.scorer.name]
 
     @property
     def width(self) -> int:
@@ -334,7 +286,7 @@ class ModelSpec:
 
     @property
     def repeats(self) -> int:
-        """How many layers alike the encoder has; 0 where it has no such layers."""
+        """Number of equal layers of the encoder; 0 where it has no such layers."""
         name = self.encoder_kind.repeats
         return int(getattr(self.encoder.options, name)) if name else 0
 
@@ -353,7 +305,7 @@ class ModelSpec:
         }
 
     def flat(self) -> dict[str, Any]:
-        """Every option by its whole name (``encoder.width``), to tell two models apart."""
+        """Every option by its full name (``encoder.width``), to compare two models."""
         named: dict[str, Any] = {"encoder": self.encoder.name, "scorer": self.scorer.name}
         for name, part in (("encoder", self.encoder), ("scorer", self.scorer)):
             named |= {f"{name}.{key}": value for key, value in vars(part.options).items()}
@@ -361,13 +313,7 @@ class ModelSpec:
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> "ModelSpec":
-        """From plain data.
-
-        Raises
-        ------
-        ModelError
-            A field is missing, a name is unknown, or a value does not fit.
-        """
+        """From plain data; ModelError if a name is missing or unknown, or a value does not fit."""
         names = [field.name for field in fields(cls)]
         if set(description) != set(names):
             odd = sorted(set(description) ^ set(names))
@@ -395,18 +341,7 @@ def scorer_part(name: str, options: Mapping[str, Any] | None = None) -> Componen
 
 
 def build(spec: ModelSpec, *, seed: int | None = None) -> "Retriever":
-    """A model with fresh weights.
-
-    Parameters
-    ----------
-    spec : ModelSpec
-    seed : int, optional
-        Of the weights; the global random state is left as it was.
-
-    Returns
-    -------
-    Retriever
-    """
+    """A model with fresh weights; with a ``seed``, the global random state is left as it was."""
     import torch
 
     from mzseek.models.layers import FingerprintHead

@@ -7,15 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from mzseek.models.configs import (
-    BLIND_ENCODER,
-    DEEPSETS_ENCODER,
-    MLP_ENCODER,
-    PEAKS_AND_LOSSES_ENCODER,
-    PRECURSOR_ENCODER,
-    TRANSFORMER_ENCODER,
-    EncoderKind,
-)
+from mzseek.models.configs import ENCODERS, EncoderKind
 from mzseek.models.layers import Block, Linear, SparseLinear
 from mzseek.tensors import PeakLists, SparseRows
 
@@ -23,15 +15,7 @@ SpectrumInput = SparseRows | PeakLists
 
 
 class Encoder(nn.Module, ABC):
-    """Reads a batch of spectra, gives embeddings.
-
-    Attributes
-    ----------
-    kind : EncoderKind
-        What is known about it, such as what it reads.
-    width : int
-        Length of an embedding.
-    """
+    """Network from a batch of spectra to embeddings of length ``width``."""
 
     kind: ClassVar[EncoderKind]
 
@@ -48,14 +32,7 @@ class FourierFeatures(nn.Module):
     """Sines and cosines of a mass at wavelengths from 1,000 down to 0.02.
 
     A network reads neither the third decimal nor the hundreds off one number; waves of many lengths
-    spell them out.
-
-    Parameters
-    ----------
-    waves : int
-        Wavelengths there are, equally spaced in their logarithm.
-    longest, shortest : float
-        In units of m/z.
+    spell them out. Wavelengths, in units of m/z, are equally spaced in their logarithm.
     """
 
     def __init__(self, waves: int = 64, longest: float = 1000.0, shortest: float = 0.02) -> None:
@@ -75,15 +52,9 @@ class FourierFeatures(nn.Module):
 
 
 class BlindEncoder(Encoder):
-    """One learned vector for every spectrum: what is left is the candidates' own prior.
+    """One learned vector for every spectrum: what is left is the candidates' own prior."""
 
-    Parameters
-    ----------
-    width : int
-        Length of an embedding.
-    """
-
-    kind: ClassVar[EncoderKind] = BLIND_ENCODER
+    kind: ClassVar[EncoderKind] = ENCODERS["blind"]
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
@@ -91,23 +62,14 @@ class BlindEncoder(Encoder):
 
     def forward(self, spectra: SpectrumInput) -> Tensor:
         """The same embedding for each of the batch, shape (batch, width)."""
-        assert isinstance(spectra, SparseRows)  # the batch maker asks `reads`
+        assert isinstance(spectra, SparseRows)  # as its kind says
         return self.constant.expand(spectra.shape[0], -1)
 
 
 class DeepSets(Encoder):
-    """An MLP on each peak, their mean weighted by intensity, an MLP on that and the precursor.
+    """An MLP on each peak, their mean weighted by intensity, an MLP on that and the precursor."""
 
-    Parameters
-    ----------
-    width : int
-        Length of an embedding.
-    hidden : int
-        Width of the MLP on peaks.
-    dropout : float
-    """
-
-    kind: ClassVar[EncoderKind] = DEEPSETS_ENCODER
+    kind: ClassVar[EncoderKind] = ENCODERS["deepsets"]
 
     def __init__(self, width: int, hidden: int, dropout: float) -> None:
         super().__init__(width)
@@ -121,7 +83,7 @@ class DeepSets(Encoder):
 
     def forward(self, spectra: SpectrumInput) -> Tensor:
         """Embeddings of peak lists, shape (batch, width)."""
-        assert isinstance(spectra, PeakLists)  # the batch maker asks `reads`
+        assert isinstance(spectra, PeakLists)  # as its kind says
         peaks = spectra
         features = torch.cat([self.fourier(peaks.mz), peaks.intensities[..., None]], -1)
         states = self.on_peak(features.flatten(0, 1)).unflatten(0, features.shape[:2])
@@ -132,33 +94,29 @@ class DeepSets(Encoder):
         return result
 
 
+def _blocks(width: int, blocks: int, dropout: float) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for _ in range(blocks):
+        layers += [Block(width, dropout), Linear(width, width)]
+    return nn.Sequential(*layers)
+
+
 class BinnedMlp(Encoder):
     """``E(x) = W4 B(W3 B(W2 B(W1 x)))`` with three blocks B.
 
-    Parameters
-    ----------
-    bins : int
-        10,050 in the paper.
-    width : int
-        1,024 in the paper.
-    blocks : int
-        3 is the paper's equation; its published runs used 2.
-    dropout : float
+    The paper has 10,050 bins and a width of 1,024; its published runs used two blocks.
     """
 
-    kind: ClassVar[EncoderKind] = MLP_ENCODER
+    kind: ClassVar[EncoderKind] = ENCODERS["mlp"]
 
     def __init__(self, bins: int, width: int, blocks: int, dropout: float) -> None:
         super().__init__(width)
         self.first = SparseLinear(bins, width, may_defer=True)
-        layers: list[nn.Module] = []
-        for _ in range(blocks):
-            layers += [Block(width, dropout), Linear(width, width)]
-        self.rest = nn.Sequential(*layers)
+        self.rest = _blocks(width, blocks, dropout)
 
     def forward(self, spectra: SpectrumInput) -> Tensor:
         """Embeddings of binned spectra, shape (batch, width)."""
-        assert isinstance(spectra, SparseRows)  # the batch maker asks `reads`
+        assert isinstance(spectra, SparseRows)  # as its kind says
         result: Tensor = self.rest(self.first(spectra))
         return result
 
@@ -174,25 +132,10 @@ class PeaksAndLosses(Encoder):
     Every peak has an entry in the bin of its m/z and one in the bin of its neutral loss, which is
     the precursor m/z less its own. The precursor can have an entry, too, in wide bins: in narrow
     ones it would tell which of the training molecules it is, and nothing about others.
-
-    Parameters
-    ----------
-    width : int
-        Length of an embedding.
-    blocks : int
-        Blocks B, as in the paper's MLP.
-    dropout : float
-    bin_width, highest : float
-        Width of bins, and where the last of them begins.
-    intensities : str
-        ``sqrt``, ``log`` or ``linear``: what the entry of a peak is of its intensity.
-    precursor_bin : float
-        Width of bins of the precursor m/z; 0 leaves it out.
-    peak_dropout : float
-        Share of peaks that are left out in training, with their losses.
+    ``peak_dropout`` leaves out peaks with their losses, in training.
     """
 
-    kind: ClassVar[EncoderKind] = PEAKS_AND_LOSSES_ENCODER
+    kind: ClassVar[EncoderKind] = ENCODERS["peaks-and-losses"]
 
     def __init__(
         self,
@@ -211,14 +154,11 @@ class PeaksAndLosses(Encoder):
         self.precursor_bin = precursor_bin
         self.counts = bin_counts(bin_width, highest, precursor_bin)
         self.first = SparseLinear(sum(self.counts), width, may_defer=True)
-        layers: list[nn.Module] = []
-        for _ in range(blocks):
-            layers += [Block(width, dropout), Linear(width, width)]
-        self.rest = nn.Sequential(*layers)
+        self.rest = _blocks(width, blocks, dropout)
 
     def forward(self, spectra: SpectrumInput) -> Tensor:
         """Embeddings of peak lists, shape (batch, width)."""
-        assert isinstance(spectra, PeakLists)  # the batch maker asks `reads`
+        assert isinstance(spectra, PeakLists)  # as its kind says
         result: Tensor = self.rest(self.first(self.rows(spectra)))
         return result
 
@@ -253,7 +193,7 @@ class PeaksAndLosses(Encoder):
 
 
 def _bins(mz: Tensor, width: float, count: int) -> Tensor:
-    """Places in so many bins; what is beyond them is in the first or in the last."""
+    """Indices of bins; what is beyond them is in the first or in the last."""
     return (mz / width).floor().clamp(0, count - 1).int()
 
 
@@ -273,16 +213,9 @@ def bin_counts(bin_width: float, highest: float, precursor_bin: float) -> tuple[
 
 
 class PrecursorMlp(Encoder):
-    """An MLP on Fourier features of the precursor m/z.
+    """An MLP on Fourier features of the precursor m/z."""
 
-    Parameters
-    ----------
-    width : int
-        Length of an embedding.
-    dropout : float
-    """
-
-    kind: ClassVar[EncoderKind] = PRECURSOR_ENCODER
+    kind: ClassVar[EncoderKind] = ENCODERS["precursor"]
 
     def __init__(self, width: int, dropout: float) -> None:
         super().__init__(width)
@@ -293,7 +226,7 @@ class PrecursorMlp(Encoder):
 
     def forward(self, spectra: SpectrumInput) -> Tensor:
         """Embeddings of precursors, shape (batch, width)."""
-        assert isinstance(spectra, PeakLists)  # the batch maker asks `reads`
+        assert isinstance(spectra, PeakLists)  # as its kind says
         result: Tensor = self.layers(self.fourier(spectra.precursor_mz))
         return result
 
@@ -302,27 +235,11 @@ class PeakTransformer(Encoder):
     """Self-attention over peaks, each a token of Fourier features of m/z and its intensity.
 
     The precursor is a token of its own, and the one whose last state is read.
-
-    Parameters
-    ----------
-    width : int
-        Length of an embedding.
-    tokens : int
-        Width inside the transformer.
-    layers, heads : int
-    dropout : float
     """
 
-    kind: ClassVar[EncoderKind] = TRANSFORMER_ENCODER
+    kind: ClassVar[EncoderKind] = ENCODERS["transformer"]
 
-    def __init__(
-        self,
-        width: int,
-        tokens: int,
-        layers: int,
-        heads: int,
-        dropout: float,
-    ) -> None:
+    def __init__(self, width: int, tokens: int, layers: int, heads: int, dropout: float) -> None:
         super().__init__(width)
         self.fourier = FourierFeatures()
         self.embed = Linear(self.fourier.width + 2, tokens)
@@ -334,7 +251,7 @@ class PeakTransformer(Encoder):
 
     def forward(self, spectra: SpectrumInput) -> Tensor:
         """Embeddings of peak lists, shape (batch, width)."""
-        assert isinstance(spectra, PeakLists)  # the batch maker asks `reads`
+        assert isinstance(spectra, PeakLists)  # as its kind says
         peaks = spectra
         mz = torch.cat([peaks.precursor_mz[:, None], peaks.mz], 1)  # (batch, 1 + peaks)
         intensities = torch.cat([torch.zeros_like(mz[:, :1]), peaks.intensities], 1)

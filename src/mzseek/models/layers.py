@@ -22,13 +22,13 @@ def device() -> str:
 
 
 def machine() -> dict[str, Any]:
-    """What a run says about where it was made: device and threads."""
+    """Device and threads, for the record of a run."""
     return {"threads": torch.get_num_threads(), "device": device()}
 
 
 @contextmanager
 def threads_set(count: int | None) -> Iterator[None]:
-    """So many threads of torch's in the block, and as many as before after it; None for those."""
+    """Set the number of torch's threads in the block; None leaves it."""
     before = torch.get_num_threads()
     if count:
         torch.set_num_threads(count)
@@ -178,13 +178,7 @@ class Block(nn.Module):
 
 
 class FingerprintHead(Linear):
-    """``W_out e + b``: the logits of a predicted fingerprint.
-
-    Parameters
-    ----------
-    width, bits : int
-        Length of an embedding, and of a fingerprint (1,024 and 4,096 in the paper).
-    """
+    """``W_out e + b``: the logits of a predicted fingerprint (1,024 → 4,096 in the paper)."""
 
     def __init__(self, width: int, bits: int) -> None:
         super().__init__(width, bits)

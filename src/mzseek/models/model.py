@@ -21,7 +21,7 @@ from mzseek.tensors import PeakLists, SparseRows
 
 @dataclass(frozen=True)
 class Output:
-    """What a model says about a batch.
+    """Output of a model for a batch.
 
     Attributes
     ----------
@@ -37,26 +37,13 @@ class Output:
     scores: Tensor | None
 
     @property
-    def prediction(self) -> Tensor | None:
-        """The predicted fingerprint, within [0, 1]."""
-        return None if self.logits is None else torch.sigmoid(self.logits)
-
-    @property
     def read(self) -> Tensor:
         """What a scorer reads: the predicted fingerprint, or the embedding where there is none."""
         return self.embedding if self.logits is None else torch.sigmoid(self.logits)
 
 
 class Retriever(nn.Module):
-    """Scores candidates for spectra.
-
-    Parameters
-    ----------
-    encoder : Encoder
-    head : FingerprintHead or None
-        The models on learned projections have none.
-    scorer : Scorer
-    """
+    """Scores candidates for spectra; models on learned projections have no head."""
 
     def __init__(self, encoder: Encoder, head: FingerprintHead | None, scorer: Scorer) -> None:
         super().__init__()
@@ -84,14 +71,9 @@ Floats = npt.NDArray[np.float32]
 
 
 class TorchNetwork:
-    """A model that is asked, and not trained: no dropout, no gradients.
+    """A model, on a device, that is applied and not trained: no dropout, no gradients.
 
-    Parameters
-    ----------
-    model : Retriever
-        It is left in training if it is in training.
-    device : str or torch.device
-        Where the model is.
+    A model that is in training is left in training.
     """
 
     made_with = f"torch {torch.__version__}"
@@ -113,26 +95,20 @@ class TorchNetwork:
     def read(self, spectra: Any) -> Floats:
         """What the scorer reads: predicted fingerprints within [0, 1], or embeddings.
 
-        Parameters
-        ----------
-        spectra : CSR matrix, shape (batch, bins), or arrays of peaks
-            As `reads` says.
-
-        Returns
-        -------
-        float32 array, shape (batch, bits or width)
+        ``spectra`` are a CSR matrix, shape (batch, bins), or arrays of peaks, as `reads` says; the
+        result has the shape (batch, bits or width).
         """
         if self.reads == "bins":
-            given: SparseRows | PeakLists = SparseRows.from_csr(spectra)
+            batch: SparseRows | PeakLists = SparseRows.from_csr(spectra)
         else:
-            given = PeakLists(
+            batch = PeakLists(
                 torch.from_numpy(spectra.mz),
                 torch.from_numpy(spectra.intensities),
                 torch.from_numpy(spectra.real),
                 torch.from_numpy(spectra.precursor_mz),
             )
-        with _asked(self.model):
-            return _array(self.model(given.to(self.device)).read)
+        with _inference(self.model):
+            return _array(self.model(batch.to(self.device)).read)
 
     def scores(self, read: Floats, candidates: csr_array, counts: npt.NDArray[np.int64]) -> Floats:
         """Scores of the candidates of each spectrum, shape (candidates,).
@@ -148,12 +124,12 @@ class TorchNetwork:
         """
         rows = SparseRows.from_csr(candidates, binary=True).to(self.device)
         lengths = torch.from_numpy(counts).to(self.device)
-        with _asked(self.model):
+        with _inference(self.model):
             return _array(self.model.scorer(torch.from_numpy(read).to(self.device), rows, lengths))
 
 
 @contextmanager
-def _asked(model: Retriever) -> Iterator[None]:
+def _inference(model: Retriever) -> Iterator[None]:
     was_training = model.training
     if was_training:
         model.eval()
@@ -179,21 +155,15 @@ def as_arrays(tensors: Mapping[str, Tensor]) -> Arrays:
 
 
 def model_of(spec: ModelSpec, arrays: Mapping[str, npt.NDArray[Any]]) -> Retriever:
-    """A model with these weights, at rest.
-
-    Raises
-    ------
-    ModelError
-        The weights are not those of such a model.
-    """
+    """A model with these weights, in evaluation mode; ModelError if they are of another model."""
     _check_shapes(spec, arrays)
-    model = build(spec, seed=0)  # whoever calls finds its random numbers where they were
+    model = build(spec, seed=0)  # leaves the random state as it was
     model.load_state_dict({name: torch.from_numpy(value) for name, value in arrays.items()})
     return model.eval()
 
 
 def _check_shapes(spec: ModelSpec, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Refuse weights of other shapes than described, before room is made for what is described."""
+    """Refuse weights of other shapes than described, before memory is allocated for these."""
     if spec.repeats > len(arrays):
         raise ModelError(f"{spec.repeats:,} {spec.encoder_kind.repeats}")
     try:

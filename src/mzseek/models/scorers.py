@@ -7,27 +7,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mzseek.models.configs import (
-    EMB_COS_SCORER,
-    EMB_MLP_SCORER,
-    FP_COS_SCORER,
-    FP_MLP_SCORER,
-    FpMlpOptions,
-    ScorerKind,
-)
+from mzseek.models.configs import SCORERS, ScorerKind
 from mzseek.models.layers import Block, Linear, SparseLinear
 from mzseek.similarity.soft import candidate_cosine
-from mzseek.tensors import SparseRows, gather_dot, mapped_norm, product, spread, weighted_product
+from mzseek.tensors import (
+    SparseRows,
+    gather_dot,
+    mapped_norm,
+    product,
+    repeat_per_list,
+    weighted_product,
+)
 
 
 class Scorer(nn.Module, ABC):
-    """Scores the candidates of each spectrum.
-
-    Attributes
-    ----------
-    kind : ScorerKind
-        What is known about it, such as what it reads.
-    """
+    """Network that scores the candidates of each spectrum."""
 
     kind: ClassVar[ScorerKind]
 
@@ -47,7 +41,7 @@ class Scorer(nn.Module, ABC):
 
 
 class Projected(Scorer):
-    """What the two scorers on learned projections share: W_sp and W_c."""
+    """Base of the two scorers on learned projections, W_sp and W_c."""
 
     def __init__(self, width: int, bits: int, projected: int) -> None:
         super().__init__()
@@ -66,17 +60,9 @@ def mlp(width: int, dropout: float) -> nn.Sequential:
 
 
 class EmbCos(Projected):
-    """``cos(W_sp e, W_c c)``, in a learned space.
+    """``cos(W_sp e, W_c c)``, in a learned space (of 256 dimensions in the paper)."""
 
-    Parameters
-    ----------
-    width, bits : int
-        Length of an embedding, and of a fingerprint.
-    projected : int
-        Dimensions of the learned space, 256 in the paper.
-    """
-
-    kind: ClassVar[ScorerKind] = EMB_COS_SCORER
+    kind: ClassVar[ScorerKind] = SCORERS["emb-cos"]
 
     def forward(self, spectra: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
         """Cosines, shape (candidates,)."""
@@ -85,21 +71,14 @@ class EmbCos(Projected):
         # a·(c W + b) = (W a)·c + a·b: with W a at hand, once a spectrum, a candidate's product is a
         # sum over its bits. Only its norm needs the projection itself.
         dot = gather_dot(F.linear(spectrum, weight), candidates, counts)
-        dot = dot + spread(spectrum @ bias, counts)
+        dot = dot + repeat_per_list(spectrum @ bias, counts)
         return dot / mapped_norm(candidates, weight, bias).clamp(min=1e-12)
 
 
 class EmbMlp(Projected):
-    """``MLP(e_sp ‖ e_c ‖ e_sp ⊙ e_c)`` on the learned projections: 768 → 96 → 48 → 1.
+    """``MLP(e_sp ‖ e_c ‖ e_sp ⊙ e_c)`` on the learned projections: 768 → 96 → 48 → 1."""
 
-    Parameters
-    ----------
-    width, bits, projected : int
-        As in `EmbCos`.
-    dropout : float
-    """
-
-    kind: ClassVar[ScorerKind] = EMB_MLP_SCORER
+    kind: ClassVar[ScorerKind] = SCORERS["emb-mlp"]
 
     def __init__(self, width: int, bits: int, projected: int, dropout: float) -> None:
         super().__init__(width, bits, projected)
@@ -113,8 +92,8 @@ class EmbMlp(Projected):
         # W1 (a ‖ b ‖ a⊙b) = Wa a + Wb b + Wp (a⊙b): the first term once a spectrum.
         h = spectrum.shape[1]
         once = F.linear(spectrum, self.first.weight[:, :h], self.first.bias)
-        both = torch.cat([candidate, candidate * spread(spectrum, counts)], 1)
-        first = spread(once, counts) + F.linear(both, self.first.weight[:, h:])
+        both = torch.cat([candidate, candidate * repeat_per_list(spectrum, counts)], 1)
+        first = repeat_per_list(once, counts) + F.linear(both, self.first.weight[:, h:])
         result: Tensor = self.rest(first)
         return result.squeeze(1)
 
@@ -122,7 +101,7 @@ class EmbMlp(Projected):
 class FpCos(Scorer):
     """``cos(ŷ, c)``, in the space of fingerprints; it has no parameters."""
 
-    kind: ClassVar[ScorerKind] = FP_COS_SCORER
+    kind: ClassVar[ScorerKind] = SCORERS["fp-cos"]
 
     def forward(self, spectra: Tensor, candidates: SparseRows, counts: Tensor) -> Tensor:
         """Cosines, shape (candidates,)."""
@@ -130,22 +109,13 @@ class FpCos(Scorer):
 
 
 class FpMlp(Scorer):
-    """``MLP(ŷ ‖ c ‖ ŷ ⊙ c)`` in the space of fingerprints: 12,288 → 1,536 → 768 → 1.
+    """``MLP(ŷ ‖ c ‖ ŷ ⊙ c)`` in the space of fingerprints: 12,288 → 1,536 → 768 → 1."""
 
-    Parameters
-    ----------
-    bits : int
-        Length of a fingerprint.
-    dropout : float
-    hidden : int
-        Length of the first layer; 0 for three eighths of the bits.
-    """
-
-    kind: ClassVar[ScorerKind] = FP_MLP_SCORER
+    kind: ClassVar[ScorerKind] = SCORERS["fp-mlp"]
 
     def __init__(self, bits: int, dropout: float, hidden: int = 0) -> None:
         super().__init__()
-        hidden = FpMlpOptions(dropout, hidden).first_layer(bits)
+        hidden = hidden or 3 * bits // 8
         # The first layer's weight in its three parts; each starts as a part of one layer would.
         self.predicted = Linear(bits, hidden)
         self.candidate = nn.Parameter(torch.empty(bits, hidden))
@@ -162,6 +132,6 @@ class FpMlp(Scorer):
         candidates = candidates.ready() if torch.is_grad_enabled() else candidates
         first = product(candidates, self.candidate)
         first = first + weighted_product(spectra, candidates, counts, self.common)
-        first = first + spread(self.predicted(spectra), counts)
+        first = first + repeat_per_list(self.predicted(spectra), counts)
         result: Tensor = self.rest(first)
         return result.squeeze(1)

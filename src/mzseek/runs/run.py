@@ -21,7 +21,7 @@ from mzseek.io.manifest import RUN, Manifest, check_fields
 from mzseek.io.sources import MAX_ROW
 from mzseek.io.text_tables import find_column, split_row
 from mzseek.losses import LOSSES, loss_named
-from mzseek.models import BASELINES, ENCODERS, SCORERS, ModelSpec, encoder_named, scorer_named
+from mzseek.models import BASELINES, ENCODERS, SCORERS, ModelSpec
 from mzseek.version import __version__
 
 _MODEL = {"encoder": dict, "scorer": dict, "bins": int, "bits": int}
@@ -156,7 +156,7 @@ class Description:
         """Whether there is a model, and it predicts a fingerprint."""
         if self.encoder is None or self.scorer is None:
             return False
-        return scorer_named(self.scorer.name).reads_fingerprint
+        return SCORERS[self.scorer.name].reads_fingerprint
 
     @property
     def reports_fingerprint(self) -> bool:
@@ -170,14 +170,14 @@ class Description:
         """Whether there is a model, and it sees the peaks: controls do not."""
         if self.fitted is not None:
             return any(channel["sees_spectrum"] for channel in self.fitted.channels)
-        return self.encoder is not None and encoder_named(self.encoder.name).sees_spectrum
+        return self.encoder is not None and ENCODERS[self.encoder.name].sees_spectrum
 
     @property
     def scores_by(self) -> str | None:
         """The similarity of fingerprints that a score is, where it is one."""
         if self.scorer is None or not self.predicts_fingerprint:
             return None
-        return scorer_named(self.scorer.name).similarity
+        return SCORERS[self.scorer.name].similarity
 
 
 KIND = "run folder"

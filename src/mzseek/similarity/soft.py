@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from mzseek.tensors import SparseRows, gather_dot, spread
+from mzseek.tensors import SparseRows, gather_dot, repeat_per_list
 
 Target = Tensor | SparseRows
 
@@ -70,6 +70,6 @@ def candidate_cosine(prediction: Tensor, candidates: SparseRows, counts: Tensor)
     -------
     tensor, shape (candidates,)
     """
-    length = spread(torch.linalg.vector_norm(prediction, dim=1), counts)
+    length = repeat_per_list(torch.linalg.vector_norm(prediction, dim=1), counts)
     dot = gather_dot(prediction, candidates, counts)
     return _cosine_from(dot, length, candidates.sizes.to(dot.dtype))

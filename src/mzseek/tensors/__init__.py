@@ -2,7 +2,7 @@
 
 from mzseek.tensors.deferral import Deferred, accept_deferred, deferred, forget_deferred
 from mzseek.tensors.products import gather_dot, mapped_norm, product, weighted_product
-from mzseek.tensors.rows import PeakLists, SparseRows, query_index, spread
+from mzseek.tensors.rows import PeakLists, SparseRows, query_index, repeat_per_list
 
 __all__ = [
     "Deferred",
@@ -15,6 +15,6 @@ __all__ = [
     "mapped_norm",
     "product",
     "query_index",
-    "spread",
+    "repeat_per_list",
     "weighted_product",
 ]

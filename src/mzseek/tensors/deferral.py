@@ -1,4 +1,4 @@
-"""Gradients that are kept as two thin factors instead of being written out."""
+"""Gradients of sparse products as two thin factors, instead of dense."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from mzseek.tensors.rows import SparseRows
 # gradient itself.
 _GRAM_ROWS = 512
 
-# Where a weight keeps what is deferred: an attribute that exists only while an optimiser that can
-# read it trains the weight, so that under any other the gradient is in `grad` as usual.
+# Attribute of a weight that holds its deferred gradient. It exists only where the optimiser of the
+# weight can read it, so that under any other the gradient is in `grad` as usual.
 _ATTRIBUTE = "mzseek_deferred"
 
 
@@ -66,7 +66,8 @@ class Deferred:
         if len(self.outer) > _GRAM_ROWS:
             return self.dense().double().square().sum()
         outer = self.outer.double()
-        matrix = _scipy(self.rows)
+        rows, values = self.rows, _values(self.rows).detach().double().numpy()
+        matrix = csr_array((values, rows.indices.numpy(), rows.indptr.numpy()), shape=rows.shape)
         gram = torch.from_numpy((matrix @ matrix.T).toarray())
         return (gram * (outer @ outer.T)).sum().clamp(min=0)
 
@@ -85,8 +86,8 @@ class Deferred:
 
 
 def accept_deferred(weight: Tensor) -> None:
-    """Log that whoever trains this weight reads `deferred` beside ``grad``."""
-    if not hasattr(weight, _ATTRIBUTE):
+    """Declare that the optimiser of this weight reads `deferred` beside ``grad``."""
+    if not accepts_deferred(weight):
         setattr(weight, _ATTRIBUTE, None)
 
 
@@ -96,20 +97,20 @@ def accepts_deferred(weight: Tensor) -> bool:
 
 
 def deferred(weight: Tensor) -> Deferred | None:
-    """What backward passes have left with this weight."""
-    left: Deferred | None = getattr(weight, _ATTRIBUTE, None)
-    return left
+    """The gradient that backward passes have left with this weight."""
+    gradient: Deferred | None = getattr(weight, _ATTRIBUTE, None)
+    return gradient
 
 
 def defer(weight: Tensor, gradient: Deferred) -> None:
     """Leave a gradient with a weight, added to what is there."""
-    left = deferred(weight)
-    setattr(weight, _ATTRIBUTE, gradient if left is None else left + gradient)
+    before = deferred(weight)
+    setattr(weight, _ATTRIBUTE, gradient if before is None else before + gradient)
 
 
 def forget_deferred(weight: Tensor) -> None:
     """As ``zero_grad`` does for ``grad``."""
-    if hasattr(weight, _ATTRIBUTE):
+    if accepts_deferred(weight):
         setattr(weight, _ATTRIBUTE, None)
 
 
@@ -117,8 +118,3 @@ def _values(rows: SparseRows) -> Tensor:
     if rows.values is not None:
         return rows.values
     return torch.ones(len(rows.indices), device=rows.indices.device)
-
-
-def _scipy(rows: SparseRows) -> csr_array:
-    values = _values(rows).detach().double().numpy()
-    return csr_array((values, rows.indices.numpy(), rows.indptr.numpy()), shape=rows.shape)

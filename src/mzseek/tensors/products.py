@@ -30,10 +30,7 @@ class _Product(torch.autograd.Function):
             return None, None, None
         turned = rows.transposed
         touched = _bags(gradient, turned.indices, turned.starts, turned.values)
-        if len(turned.columns) == ctx.height:
-            return touched, None, None
-        full = gradient.new_zeros((ctx.height, gradient.shape[1]))
-        return full.index_copy_(0, turned.columns, touched), None, None
+        return _expand(touched, turned.columns, ctx.height), None, None
 
 
 def product(rows: SparseRows, weight: Tensor, *, may_defer: bool = False) -> Tensor:
@@ -69,6 +66,13 @@ def product(rows: SparseRows, weight: Tensor, *, may_defer: bool = False) -> Ten
     return result
 
 
+def _expand(rows: Tensor, indices: Tensor, height: int) -> Tensor:
+    """A matrix of so many rows with these at the rising indices, and zeros elsewhere."""
+    if len(indices) == height:
+        return rows
+    return rows.new_zeros((height, rows.shape[1])).index_copy_(0, indices, rows)
+
+
 def _bags(table: Tensor, indices: Tensor, starts: Tensor, values: Tensor | None) -> Tensor:
     if values is not None:
         values = values.to(table.dtype)
@@ -78,16 +82,16 @@ def _bags(table: Tensor, indices: Tensor, starts: Tensor, values: Tensor | None)
 class _GatherDot(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, dense: Tensor, rows: SparseRows, counts: Tensor) -> Tensor:
-        places = entry_places(rows, counts, dense.shape[1])
-        ctx.rows, ctx.places, ctx.shape = rows, places, dense.shape
+        entries = entry_indices(rows, counts, dense.shape[1])
+        ctx.rows, ctx.entries, ctx.shape = rows, entries, dense.shape
         flat = dense.reshape(-1, 1)
-        return F.embedding_bag(places, flat, rows.starts, mode="sum").squeeze(1)
+        return F.embedding_bag(entries, flat, rows.starts, mode="sum").squeeze(1)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         gradient = gradients[0]
         back = gradient.new_zeros(ctx.shape[0] * ctx.shape[1])
-        back.index_add_(0, ctx.places, torch.repeat_interleave(gradient, ctx.rows.sizes))
+        back.index_add_(0, ctx.entries, torch.repeat_interleave(gradient, ctx.rows.sizes))
         return back.view(ctx.shape), None, None
 
 
@@ -119,7 +123,7 @@ def gather_dot(dense: Tensor, rows: SparseRows, counts: Tensor) -> Tensor:
     return result
 
 
-def entry_places(rows: SparseRows, counts: Tensor, width: int) -> Tensor:
+def entry_indices(rows: SparseRows, counts: Tensor, width: int) -> Tensor:
     """Where each entry of the rows is in the flattened dense matrix."""
     first = query_index(counts).to(rows.indices.dtype) * width  # of each candidate
     return rows.indices + torch.repeat_interleave(first, rows.sizes)
@@ -130,17 +134,17 @@ class _WeightedProduct(torch.autograd.Function):
     def forward(
         ctx: Any, dense: Tensor, rows: SparseRows, counts: Tensor, weight: Tensor
     ) -> Tensor:
-        places = entry_places(rows, counts, dense.shape[1])
-        values = dense.reshape(-1)[places]
+        entries = entry_indices(rows, counts, dense.shape[1])
+        values = dense.reshape(-1)[entries]
         ctx.rows, ctx.shape = rows, dense.shape
-        ctx.save_for_backward(places, counts, weight, dense)
+        ctx.save_for_backward(entries, counts, weight, dense)
         return F.embedding_bag(
             rows.indices, weight, rows.starts, mode="sum", per_sample_weights=values
         )
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, None, None, Tensor | None]:
-        places, counts, weight, dense = ctx.saved_tensors
+        entries, counts, weight, dense = ctx.saved_tensors
         gradient = gradients[0].contiguous()
         for_dense = for_weight = None
         if ctx.needs_input_grad[0]:
@@ -150,17 +154,15 @@ class _WeightedProduct(torch.autograd.Function):
                 gradient, weight, ctx.rows.indices, ctx.rows.starts, of_row, 0
             )
             flat = gradient.new_zeros(ctx.shape[0] * ctx.shape[1])
-            for_dense = flat.index_add_(0, places, of_entry).view(ctx.shape)
+            for_dense = flat.index_add_(0, entries, of_entry).view(ctx.shape)
         if ctx.needs_input_grad[3]:
             turned = ctx.rows.ready().transposed
-            column = torch.repeat_interleave(
-                turned.columns, _lengths(turned.starts, len(turned.indices))
-            )
+            column = query_index(turned.indptr.diff())
             values = dense.reshape(-1)[query_index(counts)[turned.indices] * ctx.shape[1] + column]
             touched = F.embedding_bag(
                 turned.indices, gradient, turned.starts, mode="sum", per_sample_weights=values
             )
-            for_weight = torch.zeros_like(weight).index_copy_(0, turned.columns, touched)
+            for_weight = _expand(touched, turned.columns, len(weight))
         return for_dense, None, None, for_weight
 
 
@@ -180,11 +182,6 @@ def weighted_product(dense: Tensor, rows: SparseRows, counts: Tensor, weight: Te
     """
     result: Tensor = _WeightedProduct.apply(dense, rows, counts, weight)  # type: ignore[no-untyped-call]
     return result
-
-
-def _lengths(starts: Tensor, total: int) -> Tensor:
-    ends = torch.cat([starts[1:], starts.new_tensor([total])])
-    return ends - starts
 
 
 class _MappedNorm(torch.autograd.Function):
@@ -208,10 +205,7 @@ class _MappedNorm(torch.autograd.Function):
             per_sample_weights=share[turned.indices],
         )  # fmt: skip
         for_bias = share @ mapped
-        if len(turned.columns) == ctx.height:
-            return touched, for_bias, None
-        full = mapped.new_zeros((ctx.height, mapped.shape[1]))
-        return full.index_copy_(0, turned.columns, touched), for_bias, None
+        return _expand(touched, turned.columns, ctx.height), for_bias, None
 
 
 def mapped_norm(rows: SparseRows, weight: Tensor, bias: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Sparse rows and peak lists as tensors."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +10,22 @@ import torch.nn.functional as F
 from scipy.sparse import csr_array
 from torch import Tensor
 
+Moved = TypeVar("Moved", bound="_OnDevice")
+
 
 @dataclass(frozen=True)
-class Transposed:
+class _OnDevice:
+    """Tensors that move to a device together."""
+
+    def to(self: Moved, device: torch.device | str) -> Moved:
+        """The same on another device."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        movable = {n: v for n, v in values.items() if isinstance(v, Tensor | _OnDevice)}
+        return replace(self, **{name: value.to(device) for name, value in movable.items()})
+
+
+@dataclass(frozen=True)
+class Transposed(_OnDevice):
     """The columns of a sparse matrix as rows, for the backward pass of a product.
 
     Attributes
@@ -35,19 +48,9 @@ class Transposed:
     indices: Tensor
     values: Tensor | None
 
-    def to(self, device: torch.device | str) -> "Transposed":
-        """The same on another device."""
-        return Transposed(
-            self.indptr.to(device),
-            self.columns.to(device),
-            self.starts.to(device),
-            self.indices.to(device),
-            None if self.values is None else self.values.to(device),
-        )
-
 
 @dataclass(frozen=True)
-class SparseRows:
+class SparseRows(_OnDevice):
     """A batch of sparse rows: spectra in bins, or fingerprints in bits.
 
     Attributes
@@ -59,7 +62,7 @@ class SparseRows:
     values : float tensor, shape (entries,), or None
         The entries; None means that all are one, as in a fingerprint.
     width : int
-        Columns there are.
+        Number of columns.
     transposed : Transposed or None
         Ready for the backward pass of `product`; made there if it is missing.
 
@@ -101,7 +104,7 @@ class SparseRows:
     def from_csr(
         cls, matrix: csr_array, *, binary: bool = False, transpose: bool = False
     ) -> "SparseRows":
-        """Rows of a scipy matrix; ``binary`` says that every stored entry is a one."""
+        """Rows of a scipy matrix; with ``binary``, every stored entry is a one."""
         matrix = csr_array(matrix)
         values = None if binary else matrix.data
         return cls.from_arrays(
@@ -128,27 +131,16 @@ class SparseRows:
         if self.transposed is not None:
             return self
         values = None if self.values is None else self.values.detach().cpu().numpy()
-        made = _transpose(self.indptr.cpu().numpy(), self.indices.cpu().numpy(), values, self.width)
-        return SparseRows(
-            self.indptr, self.indices, self.values, self.width, made.to(self.indices.device)
-        )
-
-    def to(self, device: torch.device | str) -> "SparseRows":
-        """The same on another device."""
-        return SparseRows(
-            self.indptr.to(device),
-            self.indices.to(device),
-            None if self.values is None else self.values.to(device),
-            self.width,
-            None if self.transposed is None else self.transposed.to(device),
-        )
+        indptr, indices = self.indptr.cpu().numpy(), self.indices.cpu().numpy()
+        transposed = _transpose(indptr, indices, values, self.width)
+        return replace(self, transposed=transposed.to(self.indices.device))
 
     def dense(self, dtype: torch.dtype = torch.float32) -> Tensor:
         """The rows with all their zeros, shape (rows, width)."""
         rows = query_index(self.sizes)
         values = self.values if self.values is not None else torch.ones_like(rows, dtype=dtype)
-        full = torch.zeros(self.shape, dtype=dtype, device=self.indices.device)
-        return full.index_put_((rows, self.indices.long()), values.to(dtype), accumulate=True)
+        dense = torch.zeros(self.shape, dtype=dtype, device=self.indices.device)
+        return dense.index_put_((rows, self.indices.long()), values.to(dtype), accumulate=True)
 
 
 def query_index(counts: Tensor) -> Tensor:
@@ -159,8 +151,7 @@ def query_index(counts: Tensor) -> Tensor:
     >>> query_index(torch.tensor([2, 0, 1])).tolist()
     [0, 0, 2]
     """
-    places = torch.arange(len(counts), device=counts.device)
-    return torch.repeat_interleave(places, counts)
+    return torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
 
 
 def _transpose(
@@ -185,7 +176,7 @@ def _transpose(
 
 
 @dataclass(frozen=True)
-class PeakLists:
+class PeakLists(_OnDevice):
     """The peaks of a batch of spectra, padded to the longest.
 
     Attributes
@@ -203,17 +194,8 @@ class PeakLists:
     real: Tensor
     precursor_mz: Tensor
 
-    def to(self, device: torch.device | str) -> "PeakLists":
-        """The same on another device."""
-        return PeakLists(
-            self.mz.to(device),
-            self.intensities.to(device),
-            self.real.to(device),
-            self.precursor_mz.to(device),
-        )
 
-
-class _Spread(torch.autograd.Function):
+class _RepeatPerList(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, counts: Tensor) -> Tensor:
         ctx.counts = counts
@@ -226,12 +208,12 @@ class _Spread(torch.autograd.Function):
             return gradient.new_zeros((len(ctx.counts), *gradient.shape[1:])), None
         starts = torch.cumsum(ctx.counts, 0) - ctx.counts
         rows = gradient.reshape(len(gradient), -1)
-        places = torch.arange(len(rows), device=rows.device)
-        total = F.embedding_bag(places, rows, starts, mode="sum")
+        indices = torch.arange(len(rows), device=rows.device)
+        total = F.embedding_bag(indices, rows, starts, mode="sum")
         return total.view(len(ctx.counts), *gradient.shape[1:]), None
 
 
-def spread(values: Tensor, counts: Tensor) -> Tensor:
+def repeat_per_list(values: Tensor, counts: Tensor) -> Tensor:
     """Each list's value (a number or a row) once for every candidate of the list.
 
     The gradient of a list is summed in the order of its candidates. Indexing would do the same
@@ -249,8 +231,8 @@ def spread(values: Tensor, counts: Tensor) -> Tensor:
 
     Examples
     --------
-    >>> spread(torch.tensor([1.0, 5.0]), torch.tensor([2, 1])).tolist()
+    >>> repeat_per_list(torch.tensor([1.0, 5.0]), torch.tensor([2, 1])).tolist()
     [1.0, 1.0, 5.0]
     """
-    result: Tensor = _Spread.apply(values, counts)  # type: ignore[no-untyped-call]
+    result: Tensor = _RepeatPerList.apply(values, counts)  # type: ignore[no-untyped-call]
     return result

@@ -1,13 +1,15 @@
 import json
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import torch
 
 from mzseek.core.errors import ModelError
-from mzseek.models import ENCODERS, SCORERS, ModelSpec, build, encoder_named, scorer_named
+from mzseek.core.registry import described
+from mzseek.models import ENCODERS, SCORERS, ModelSpec, build
 from mzseek.models.model import arrays_of
 from mzseek.runs.checkpoints import digest
 
@@ -170,16 +172,33 @@ def test_initial_weights_are_those_recorded() -> None:
 
 
 def test_unknown_parts_are_refused_with_the_known_ones() -> None:
-    known = "encoder 'gru' is unknown, expected one of: mlp, peaks-and"
-    for ask in (ModelSpec.of, encoder_named):
-        with pytest.raises(ModelError, match=known):
-            ask("gru")
+    with pytest.raises(ModelError, match="encoder 'gru' is unknown, expected one of: mlp, peaks-a"):
+        ModelSpec.of("gru")
     with pytest.raises(ModelError, match="scorer 'dot' is unknown, expected one of: fp-cos, emb-c"):
         ModelSpec.of("mlp", "dot")
-    with pytest.raises(ModelError, match="scorer 'dot' is unknown"):
-        scorer_named("dot")
 
 
 def test_what_is_known_about_models_needs_no_torch() -> None:
     code = "import sys, mzseek.models, mzseek.losses; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_every_encoder_says_how_wide_it_is(name: str) -> None:
+    kind = ENCODERS[name]
+    names = [field.name for field in fields(kind.options)]
+    assert names[0] == "width"
+    assert kind.repeats is None or kind.repeats in names
+    assert kind.reads in ("bins", "peaks")
+    assert all(meaning for _, _, meaning in described(kind.options))
+    assert ModelSpec.of(name, encoder={"width": 48}).width == 48
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_repeats_are_the_layers_there_are(name: str) -> None:
+    kind = ENCODERS[name]
+    assert ModelSpec.of(name).repeats == (3 if kind.repeats else 0)
+
+
+def test_controls_do_not_see_the_spectrum() -> None:
+    assert {n for n, kind in ENCODERS.items() if not kind.sees_spectrum} == {"precursor", "blind"}
