@@ -17,40 +17,32 @@ import pytest
 
 import mzseek
 
-LOSS = '''
-"""Squared error of bits, each to a power of one's own."""
-
-from dataclasses import dataclass
-
-from mzseek.losses.registry import Loss
-from mzseek.core.registry import option
-
+LOSS_OPTIONS = '''
 
 @dataclass(frozen=True)
 class PowerOptions:
     """Options of the loss."""
 
-    power: float = option(2.0, "power of each difference", above=0)
+    power: float = option(2.0, "what differences are raised to", above=0)
+'''
+LOSS = '''
+"""Mean of the differences of bits, raised to a power."""
+
+import torch
 
 
 def power(logits, target, power=2.0):
-    """The mean power of the differences."""
-    import torch
-
+    """The loss, a scalar."""
     dense = target if isinstance(target, torch.Tensor) else target.dense(torch.float32)
     return (torch.sigmoid(logits) - dense).abs().pow(power).mean()
-
-
-LOSS = Loss("power", power, kind="bitwise", stands_for="bit_accuracy", options=PowerOptions)
 '''
-ENCODER = '''
-"""One linear layer on bins, its embedding scaled."""
-
-from dataclasses import dataclass
-
-from mzseek.models.configs import EncoderKind
-from mzseek.core.registry import option
-
+LOSS_LINE = """
+        Loss(
+            "power", "mzseek.losses.power:power", kind="bitwise", stands_for="bit_accuracy",
+            options=PowerOptions,
+        ),
+"""
+ENCODER_OPTIONS = '''
 
 @dataclass(frozen=True)
 class LinearOptions:
@@ -58,25 +50,24 @@ class LinearOptions:
 
     width: int = option(64, "length of an embedding", above=0)
     scale: float = option(1.0, "what embeddings are multiplied by", above=0)
-
-
-ENCODER = EncoderKind(
-    "linear", "mzseek.models.configs.linear.network:ScaledLinear", LinearOptions, reads="bins",
-    takes_bins=True,
-)
 '''
-NETWORK = '''
-"""The network."""
+ENCODER_LINE = """
+        EncoderKind(
+            "linear", "mzseek.models.linear:ScaledLinear", LinearOptions, "bins", takes_bins=True
+        ),
+"""
+ENCODER = '''
+"""One linear layer on bins, its embedding scaled."""
 
+from mzseek.models.configs import ENCODERS
 from mzseek.models.encoders import Encoder
-from mzseek.models.configs.linear import ENCODER
 from mzseek.models.layers import SparseLinear
 
 
 class ScaledLinear(Encoder):
     """``scale (W x + b)``."""
 
-    kind = ENCODER
+    kind = ENCODERS["linear"]
 
     def __init__(self, bins, width, scale):
         super().__init__(width)
@@ -218,19 +209,13 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(
         Path(mzseek.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__")
     )
-    add_file(copy, "losses/kinds/power.py", LOSS)
-    add_lines(
-        copy, "losses/registry.py",
-        ("cosine, focal, iou", "from mzseek.losses.kinds import power"),
-        ("        combined.LOSS,", "        power.LOSS,"),
-    )  # fmt: skip
-    add_file(copy, "models/encoders/linear/__init__.py", ENCODER)
-    add_file(copy, "models/encoders/linear/network.py", NETWORK)
-    add_lines(
-        copy, "models/encoders/__init__.py",
-        ("precursor, transformer", "from mzseek.models.configs import linear"),
-        ("        blind.ENCODER,", "        linear.ENCODER,"),
-    )  # fmt: skip
+    add_file(copy, "losses/power.py", LOSS)
+    options = '_FINGERPRINT, _RANKING = "mzseek.losses.fingerprint", "mzseek.losses.ranking"'
+    add_lines(copy, "losses/registry.py", (options, LOSS_OPTIONS), ("    for loss in (", LOSS_LINE))
+    add_file(copy, "models/linear.py", ENCODER)
+    options = '_ENCODERS, _SCORERS = "mzseek.models.encoders", "mzseek.models.scorers"'
+    registry = "ENCODERS: dict[str, EncoderKind] = {\n    kind.name: kind\n    for kind in ("
+    add_lines(copy, "models/configs.py", (options, ENCODER_OPTIONS), (registry, ENCODER_LINE))
     add_file(copy, "chem/fingerprint_elements.py", FINGERPRINT)
     lines = (
         '        "elements32": "mzseek.chem.fingerprint_elements:LIGHT",\n'
