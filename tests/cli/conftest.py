@@ -1,5 +1,6 @@
 """The console script, in this process."""
 
+import json
 import re
 import shlex
 import sys
@@ -20,17 +21,36 @@ QUICK = [
 ]  # fmt: skip
 
 
-def run(*arguments: str, capsys: pytest.CaptureFixture[str], monkeypatch) -> tuple[int, str, str]:
+class Mzseek:
     """The console script, in this process."""
-    monkeypatch.setattr(sys, "argv", ["mzseek", *arguments])
-    status, _ = run_command()
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+        self.capsys, self.monkeypatch = capsys, monkeypatch
+
+    def __call__(self, *arguments: object) -> tuple[int, str, str]:
+        """Status, output and errors."""
+        self.monkeypatch.setattr(sys, "argv", ["mzseek", *map(str, arguments)])
+        status, _ = run_command()
+        captured = self.capsys.readouterr()
+        return status, captured.out, captured.err
+
+    def ok(self, *arguments: object) -> str:
+        """Output of a command that must succeed and say nothing on standard error."""
+        status, out, err = self(*arguments)
+        said = [line for line in err.splitlines() if not re.fullmatch(r"mzseek: .* s", line)]
+        assert (status, said) == (0, []), "but for progress on a busy machine"
+        return out
+
+    def json(self, *arguments: object) -> dict:
+        """The object that ``--json`` prints."""
+        status, out, _ = self(*arguments, "--json")
+        assert (status, out.count("\n")) == (0, 1)
+        return json.loads(out)
 
 
 @pytest.fixture
-def mzseek(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-    return lambda *arguments: run(*map(str, arguments), capsys=capsys, monkeypatch=monkeypatch)
+def mzseek(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Mzseek:
+    return Mzseek(capsys, monkeypatch)
 
 
 def commands(text: str) -> list[list[str]]:

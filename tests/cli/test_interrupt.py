@@ -110,7 +110,7 @@ def family(session: int) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("group", "jobs", "after"),
-    [(True, 1, 1.0), (False, 1, 6.0), (True, 2, 3.0), (True, 2, 6.0), (False, 2, 6.0)],
+    [(True, 1, 1.0), (True, 2, 3.0), (False, 2, 6.0)],
 )
 @pytest.mark.parametrize("name", COMMANDS)
 def test_ctrl_c_ends_a_command_at_any_moment(

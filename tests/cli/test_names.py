@@ -43,8 +43,7 @@ def test_an_unusual_name_is_shown_as_it_is(
     monkeypatch.chdir(tmp_path)
     out = Path("made") / name
     arguments = ("prepare", sources, "--fingerprint", "maccs", "--out", out, "--jobs", 1)
-    status, text, err = mzseek(*arguments)
-    assert (status, err) == (0, "")
+    text = mzseek.ok(*arguments)
     status, text, err = mzseek(*arguments)
     assert text.splitlines()[0] == f"{out} is up to date."
     status, text, err = mzseek("database", "build", sources / "pool.smi", "--out", out)
@@ -53,8 +52,7 @@ def test_an_unusual_name_is_shown_as_it_is(
         f"mzseek: {out}: exists and is no molecule database (it is a prepared folder); name another"
     )
     assert err == f"{said} --out\n"
-    status, text, err = mzseek("bands", "--figure", f"{name}.svg", "--", out)
-    assert (status, err) == (0, "")
+    text = mzseek.ok("bands", "--figure", f"{name}.svg", "--", out)
     assert text.splitlines()[-1] == f"Distributions: {name}.svg"
     status, text, err = mzseek("evaluate", "--", name)
     assert (status, text) == (2, "")
@@ -63,18 +61,16 @@ def test_an_unusual_name_is_shown_as_it_is(
 
 def test_a_database_of_an_unusual_name(mzseek, sources: Path, tmp_path: Path) -> None:
     store = tmp_path / f"store {ALL}"
-    status, text, err = mzseek(
+    text = mzseek.ok(
         "database", "build", sources / "pool.smi", "--out", store, "--source", ALL, "--jobs", 1
     )
-    assert (status, err) == (0, "")
     assert text.startswith(f"{store}: ")
     assert f"  all in {store}/rejects.tsv\n" in text
     assert mzseek("database", "info", store)[1].startswith(f"{store}: ")
     assert mzseek("database", "check", store)[1].startswith(f"{store}: ")
-    status, text, err = mzseek("database", "export", store, tmp_path / f"{ALL}.tsv")
+    text = mzseek.ok("database", "export", store, tmp_path / f"{ALL}.tsv")
     assert text.endswith(f" molecules in {tmp_path}/{ALL}.tsv\n")
-    status, text, err = mzseek("database", "search", store, "--formula", "C8H16O2")
-    assert (status, err) == (0, "")
+    text = mzseek.ok("database", "search", store, "--formula", "C8H16O2")
     assert text.startswith("smiles\t")
 
 
@@ -85,10 +81,9 @@ def test_next_after_building_a_data_set(mzseek, sources: Path, tmp_path: Path) -
     )
     out = tmp_path / f"set {ALL}"
     arguments = ("--molecules", sources / "pool.smi", "--out", out, "--jobs", 1)
-    status, text, err = mzseek("data", "build", library, *arguments)
-    assert (status, err) == (0, "")
+    text = mzseek.ok("data", "build", library, *arguments)
     assert run_next(mzseek, text).startswith("Looked at 1 spectra")
-    status, text, err = mzseek("data", "build", library, *arguments)
+    text = mzseek.ok("data", "build", library, *arguments)
     assert f"{out} was replaced.\n" in text
 
 
@@ -99,20 +94,16 @@ def test_next_after_negatives_and_after_training_on_them(
     monkeypatch.chdir(tmp_path)
     data, store = tmp_path / f"data {ALL}", tmp_path / f"store {ALL}"
     kind = ("--fingerprint", "maccs", "--jobs", 1)
-    assert mzseek("prepare", sources, "--out", data, *kind)[0] == 0
-    assert mzseek("database", "build", sources / "pool.smi", "--out", store, *kind)[0] == 0
-    status, text, err = mzseek(
-        "negatives", data, "--database", store, "--keep", 4, "--ppm", 1e5, "--jobs", 1
-    )
-    assert (status, err) == (0, "")
+    mzseek.ok("prepare", sources, "--out", data, *kind)
+    mzseek.ok("database", "build", sources / "pool.smi", "--out", store, *kind)
+    text = mzseek.ok("negatives", data, "--database", store, "--keep", 4, "--ppm", 1e5, "--jobs", 1)
     line = text.splitlines()[-1] + " " + shlex.join(QUICK)
     assert run_next(mzseek, line)
     run = tmp_path / f"run {ALL}"
     arguments = ("train", data, "--loss", "emb-cos", "--candidates", "hard-mass-4", *QUICK)
-    status, text, err = mzseek(*arguments, "--out", run)
-    assert (status, err) == (0, "")
+    text = mzseek.ok(*arguments, "--out", run)
     assert " mass candidates" in run_next(mzseek, text)
-    status, text, err = mzseek(*arguments, "--out", run, "--resume")
+    text = mzseek.ok(*arguments, "--out", run, "--resume")
     assert f"{run} has ended already." in text
 
 
@@ -134,8 +125,8 @@ def test_every_json_is_alone_on_standard_output(
         " columns: {hr: {metric: hit_rate@1, candidates: mass}}}"
     )
     kind = ("--fingerprint", "maccs", "--jobs", 1)
-    assert mzseek("database", "build", sources / "pool.smi", "--out", "store", *kind)[0] == 0
-    assert mzseek("library", "build", sources / "spectra.tsv", "--out", "library")[0] == 0
+    mzseek.ok("database", "build", sources / "pool.smi", "--out", "store", *kind)
+    mzseek.ok("library", "build", sources / "spectra.tsv", "--out", "library")
     commands = {
         "prepare": [sources, "--out", "data", *kind],
         "data check": [sources],

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mzseek.cli.commands.database import _show
+from mzseek.cli.commands.database import show_database
 from mzseek.cli.commands.prepare import show_prepared
 from mzseek.core.errors import CacheError, DatabaseError, DatasetError, MzseekError, RunError
 from mzseek.database import Database, add_molecules
@@ -59,7 +59,7 @@ def use_prepared(folder: Path) -> None:
 def use_store(folder: Path) -> None:
     """All that commands do with a database, but adding to it."""
     store = Database.open(folder)
-    _show(store)
+    show_database(store)
     store.by_mass(150.0, 2e5).table.to_pylist()
     store.many_by_mass([120.0, 150.0])
     store.by_formula("C8H10N4O2").table.to_pylist()

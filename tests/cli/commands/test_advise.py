@@ -1,4 +1,3 @@
-import json
 import shutil
 from pathlib import Path
 
@@ -23,9 +22,7 @@ TWO = ["--fingerprint", "maccs", "--fingerprint", "rdkit", "--jobs", "1"]
 
 @pytest.mark.parametrize("goal", GOALS)
 def test_advice_is_that_of_the_bands_of_validation(goal: str, mzseek, small: Prepared) -> None:
-    status, text, err = mzseek("advise", small.folder, "--goal", goal, *TWO, "--json")
-    assert (status, err) == (0, "")
-    facts = json.loads(text.splitlines()[-1])
+    facts = mzseek.json("advise", small.folder, "--goal", goal, *TWO)
     similarity = "tanimoto" if goal == "hit" else goal
     medians = {
         kind: set_bands(
@@ -42,8 +39,7 @@ def test_advice_is_that_of_the_bands_of_validation(goal: str, mzseek, small: Pre
 
 
 def test_people_read_what_to_train_and_why(mzseek, small: Prepared) -> None:
-    status, text, err = mzseek("advise", small.folder, "--goal", "tanimoto", *TWO)
-    assert (status, err) == (0, "")
+    text = mzseek.ok("advise", small.folder, "--goal", "tanimoto", *TWO)
     lines = text.splitlines()
     assert lines[0] in ("Fingerprint maccs, loss iou", "Fingerprint rdkit, loss iou")
     assert lines[1].startswith("· Loss iou: it stands for tanimoto")
@@ -58,10 +54,7 @@ def test_every_command_that_is_told_exists_with_its_options(
     goal: str, fingerprint: str, mzseek, small: Prepared, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(small.folder, tmp_path / "my [data]")
-    status, text, _ = mzseek(
-        "advise", folder, "--goal", goal, "--fingerprint", fingerprint, "--jobs", 1
-    )
-    assert status == 0
+    text = mzseek.ok("advise", folder, "--goal", goal, "--fingerprint", fingerprint, "--jobs", 1)
     found = commands(text)
     for words in found:
         assert_understood(words)
@@ -81,46 +74,41 @@ def test_the_commands_that_are_told_can_be_run_one_after_the_other(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     folder = shutil.copytree(small.folder, tmp_path / "prepared")
-    _, text, _ = mzseek("advise", folder, "--goal", "tanimoto", "--fingerprint", "rdkit")
+    text = mzseek.ok("advise", folder, "--goal", "tanimoto", "--fingerprint", "rdkit")
     told = [words for words in commands(text) if words[0] in ("prepare", "train")]
     for words in told:
         given = [str(small_set.folder.parent) if w == "DATASET" else w for w in words]
         extra = [*QUICK, "--width", "16"] if words[0] == "train" else ["--jobs", "1"]
-        status, _, err = mzseek(*given, *extra)
-        assert (status, err) == (0, "")
+        mzseek.ok(*given, *extra)
     assert Run.open("runs/iou").metadata["data"]["fingerprint"] == "rdkit"
 
 
 def test_the_six_of_the_paper_are_compared_by_default(mzseek, small: Prepared) -> None:
-    _, text, _ = mzseek("advise", small.folder, "--lists", 2, "--jobs", 1, "--json")
-    facts = json.loads(text)
+    facts = mzseek.json("advise", small.folder, "--lists", 2, "--jobs", 1)
     assert {row["fingerprint"] for row in facts["rows"]} == set(PAPER_FINGERPRINTS)
     assert facts["lists"] == 2
 
 
 def test_bits_are_told_of_the_prepared_fingerprint_alone(mzseek, small: Prepared) -> None:
-    _, text, _ = mzseek("advise", small.folder, "--goal", "bits", "--jobs", 1, "--json")
-    facts = json.loads(text)
+    facts = mzseek.json("advise", small.folder, "--goal", "bits", "--jobs", 1)
     assert [row["fingerprint"] for row in facts["rows"]] == ["maccs"]
-    _, text, _ = mzseek("advise", small.folder, "--goal", "bits", "--jobs", 1)
+    text = mzseek.ok("advise", small.folder, "--goal", "bits", "--jobs", 1)
     assert "most lost in bit accuracy" in text
     assert f"{small.folder} --candidates mass --against pairs --similarity bits" in text
 
 
 def test_the_probability_can_be_given(mzseek, small: Prepared) -> None:
-    _, text, _ = mzseek("advise", small.folder, *TWO, "--p-star", "0.9", "--json")
-    facts = json.loads(text)
+    facts = mzseek.json("advise", small.folder, *TWO, "--p-star", "0.9")
     assert (facts["p_star"], facts["p_star_is"]) == (0.9, "given")
 
 
 def test_the_probability_can_be_a_run_s(mzseek, small: Prepared, trained, tmp_path: Path) -> None:
     shutil.copytree(trained("emb-cos").folder, tmp_path / "[b]run")
     arguments = ("advise", small.folder, *TWO, "--run", tmp_path / "[b]run")
-    _, text, _ = mzseek(*arguments, "--json")
-    facts = json.loads(text)
+    facts = mzseek.json(*arguments)
     sure, _ = first_places(*calibrate(trained("emb-cos"), Scoring("val")).val.merged())
     assert facts["p_star"] == pytest.approx(sure.mean())
-    _, text, _ = mzseek(*arguments)
+    text = mzseek.ok(*arguments)
     assert f"probability {sure.mean():.2f} (measured on {tmp_path}/[b]run, val)" in text
 
 

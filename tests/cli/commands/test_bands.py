@@ -16,8 +16,7 @@ def test_medians_are_shown(mzseek, small: Prepared) -> None:
     for flags, fold, lists in (
         ([], None, "40 mass lists"), (["--fold", "test"], "test", "8 mass lists of the test fold"),
     ):  # fmt: skip
-        status, text, err = mzseek("bands", small.folder, *flags)
-        assert (status, err) == (0, "")
+        text = mzseek.ok("bands", small.folder, *flags)
         lines_shown = text.splitlines()
         assert lines_shown[0] == said + lists
         left_out = "2 lists have nothing to compare and are left out"
@@ -33,9 +32,7 @@ def test_medians_are_shown(mzseek, small: Prepared) -> None:
 def test_json_is_the_last_line(mzseek, small: Prepared) -> None:
     arguments = ["--candidates", "formula", "--fold", "all", "--against", "pairs"]
     arguments += ["--fingerprint", "maccs", "--fingerprint", "rdkit", "--similarity", "cosine"]
-    status, text, err = mzseek("bands", small.folder, *arguments, "--jobs", 1, "--json")
-    assert (status, err) == (0, "")
-    facts = json.loads(text.splitlines()[-1])
+    facts = mzseek.json("bands", small.folder, *arguments, "--jobs", 1)
     asked = {"similarity": "cosine", "candidates": "formula", "fold": "all", "against": "pairs"}
     assert asked.items() <= facts.items()
     for kind in ("maccs", "rdkit"):
@@ -47,16 +44,14 @@ def test_json_is_the_last_line(mzseek, small: Prepared) -> None:
 
 
 def test_few_lists_are_enough(mzseek, small: Prepared) -> None:
-    _, text, _ = mzseek("bands", small.folder, "--fold", "train", "--lists", 5, "--json")
+    text = mzseek.ok("bands", small.folder, "--fold", "train", "--lists", 5, "--json")
     found = set_bands(small, fold="train", most_lists=5)
     assert json.loads(text)["medians"]["maccs"] == pytest.approx(found.medians())
 
 
 @pytest.mark.parametrize("similarity", BAND_SIMILARITIES)
 def test_twins_are_found_by_every_similarity(similarity: str, mzseek, small: Prepared) -> None:
-    _, text, _ = mzseek(
-        "bands", small.folder, "--fold", "test", "--similarity", similarity, "--json"
-    )
+    text = mzseek.ok("bands", small.folder, "--fold", "test", "--similarity", similarity, "--json")
     assert json.loads(text)["twins"] == {"maccs": 1 / 8}
 
 
@@ -69,15 +64,14 @@ def test_a_cosine_beside_one_by_rounding_is_that_of_twins() -> None:
 
 def test_the_six_of_the_paper_are_asked_for_at_once(mzseek, small: Prepared) -> None:
     arguments = ("--fingerprint", "paper", "--fingerprint", "maccs", "--lists", 2, "--jobs", 1)
-    _, text, _ = mzseek("bands", small.folder, *arguments, "--json")
+    text = mzseek.ok("bands", small.folder, *arguments, "--json")
     assert list(json.loads(text)["medians"]) == [*PAPER_FINGERPRINTS, "maccs"]
 
 
 @pytest.mark.parametrize("flags", [[], ["--json"]], ids=["table", "json"])
 def test_the_picture_is_written(flags: list[str], mzseek, small: Prepared, tmp_path: Path) -> None:
     figure = tmp_path / "[a] bands.svg"
-    status, text, _ = mzseek("bands", small.folder, "--figure", figure, *flags)
-    assert status == 0
+    text = mzseek.ok("bands", small.folder, "--figure", figure, *flags)
     assert figure.read_text().startswith("<svg")
     assert (f"Distributions: {figure}" in text) == (not flags)
 

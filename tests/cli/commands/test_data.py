@@ -28,10 +28,7 @@ def lists(folder: Path, setting: str = "formula") -> dict[str, list[str]]:
 
 
 def test_candidates_come_from_a_database(mzseek, library: Path, store: Path, tmp_path) -> None:
-    status, out, err = mzseek(
-        "data", "build", library, "--database", store, "--out", tmp_path / "a"
-    )
-    assert (status, err) == (0, "")
+    out = mzseek.ok("data", "build", library, "--database", store, "--out", tmp_path / "a")
     assert "2 spectra" in out
     for setting in ("mass", "formula"):
         found = lists(tmp_path / "a", setting)
@@ -43,7 +40,7 @@ def test_candidates_come_from_a_database(mzseek, library: Path, store: Path, tmp
 def test_sources_can_be_preferred(mzseek, library: Path, store: Path, tmp_path: Path) -> None:
     for source, expected in (("hmdb", "CC(C)O"), ("drugs", "CCOC")):
         arguments = ("--database", store, "--out", tmp_path / source, "--max-candidates", 2)
-        assert mzseek("data", "build", library, *arguments, "--priority", source)[0] == 0
+        mzseek.ok("data", "build", library, *arguments, "--priority", source)
         assert sorted(lists(tmp_path / source)["CCCO"]) == sorted(["CCCO", expected])
 
 
@@ -52,16 +49,14 @@ def test_what_the_database_reads_is_read(mzseek, library: Path, tmp_path: Path) 
     (tmp_path / "b.smi").write_text("CCOC ether\n")
     arguments = ("--molecules", tmp_path / "a.csv", "--molecules", tmp_path / "b.smi", "--jobs", 1)
     kept = ("--keep-database", tmp_path / "db")
-    status, out, _ = mzseek("data", "build", library, *arguments, "--out", tmp_path / "a", *kept)
-    assert status == 0
+    out = mzseek.ok("data", "build", library, *arguments, "--out", tmp_path / "a", *kept)
     assert "the database of its molecules is kept in" in out
     assert {truth: len(found) for truth, found in lists(tmp_path / "a").items()} == {
         "CCO": 2, "CCCO": 2,
     }  # fmt: skip
-    status, out, _ = mzseek("data", "build", library, *arguments, "--out", tmp_path / "b")
-    assert status == 0
+    out = mzseek.ok("data", "build", library, *arguments, "--out", tmp_path / "b")
     assert "is kept in" not in out
-    status, out, _ = mzseek("database", "search", tmp_path / "db", "--formula", "C2H6O")
+    out = mzseek.ok("database", "search", tmp_path / "db", "--formula", "C2H6O")
     assert out.splitlines()[1].startswith("COC\t")
     assert lists(tmp_path / "a") == lists(tmp_path / "b")
     left = {path.name for path in tmp_path.iterdir()}
@@ -92,7 +87,7 @@ def matchable(mzseek, small_set, tmp_path: Path, monkeypatch) -> Path:
     smiles = dict.fromkeys([*Prepared.open(small_set.folder).smiles, *others])
     (tmp_path / "pool.smi").write_text("".join(f"{each}\n" for each in smiles))
     made = ("--out", tmp_path / "pool", "--fingerprint", "maccs", "--jobs", 1)
-    assert mzseek("database", "build", tmp_path / "pool.smi", *made)[0] == 0
+    mzseek.ok("database", "build", tmp_path / "pool.smi", *made)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -102,28 +97,33 @@ WIDE = ("--database", "pool", "--ppm", 4e5, "--jobs", 1)
 
 @pytest.mark.usefixtures("threads_kept")
 def test_matched_lists_are_added_trained_on_and_measured_on_as_printed(mzseek, matchable) -> None:
-    status, out, err = mzseek("data", "match", "prepared", *WIDE)
-    assert (status, err) == (0, "")
+    out = mzseek.ok("data", "match", "prepared", *WIDE)
     sizes = Prepared.open("prepared", verify=True).candidates("matched").sizes
     assert f"matched: {len(sizes)} lists, mean {sizes.mean():.1f}, " in out
     assert "a blind scorer trained on them: HR@1 " in out
     [words] = commands(out)
-    status, out, _ = mzseek(*words, *QUICK)
-    assert status == 0
+    out = mzseek.ok(*words, *QUICK)
     assert Run.open("runs/emb-cos").candidates == "matched"
     [words] = commands(out)
-    status, out, err = mzseek(*words)
-    assert (status, err) == (0, "")
+    out = mzseek.ok(*words)
     assert ", matched candidates, " in out
 
 
 def test_every_option_of_match_reaches_the_lists(mzseek, matchable) -> None:
-    status, out, _ = mzseek(
-        "data", "match", "prepared", *WIDE, "--name", "fair", "--keep", 7, "--pool", 100,
-        "--seed", 3, "--json",
-    )  # fmt: skip
-    assert status == 0
-    facts = json.loads(out.splitlines()[-1])
+    facts = mzseek.json(
+        "data",
+        "match",
+        "prepared",
+        *WIDE,
+        "--name",
+        "fair",
+        "--keep",
+        7,
+        "--pool",
+        100,
+        "--seed",
+        3,
+    )
     assert facts["name"] == "fair"
     assert facts["largest"] <= 7
     wanted = {"by": "mass", "ppm": 4e5, "keep": 7, "pool": 100, "seed": 3}

@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_build_says_what_it_has_made(mzseek, molecules: Path, tmp_path: Path) -> None:
-    status, out, err = mzseek(
-        "database", "build", molecules, "--out", tmp_path / "store", "--jobs", 1
-    )
-    assert (status, err) == (0, "")
+    out = mzseek.ok("database", "build", molecules, "--out", tmp_path / "store", "--jobs", 1)
     assert "store: 6 molecules of 8 records, morgan2, " in out
     assert "1 records were of molecules that were there already" in out
     assert "molecules.csv" in out
@@ -31,13 +29,29 @@ def test_build_says_what_it_has_made(mzseek, molecules: Path, tmp_path: Path) ->
 
 def test_every_option_of_build_reaches_the_store(mzseek, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("structure,called,nr,from\nCCO,ethanol,7,x\nCCN,,8,\n")
-    status, _, _ = mzseek(
-        "database", "build", tmp_path / "a.csv", "--out", tmp_path / "store", "--jobs", 1,
-        "--fingerprint", "maccs", "--source", "mine", "--smiles-column", "structure",
-        "--name-column", "called", "--id-column", "nr", "--source-column", "from", "--no-nearest",
+    mzseek.ok(
+        "database",
+        "build",
+        tmp_path / "a.csv",
+        "--out",
+        tmp_path / "store",
+        "--jobs",
+        1,
+        "--fingerprint",
+        "maccs",
+        "--source",
+        "mine",
+        "--smiles-column",
+        "structure",
+        "--name-column",
+        "called",
+        "--id-column",
+        "nr",
+        "--source-column",
+        "from",
+        "--no-nearest",
         "--keep-stereo",
-    )  # fmt: skip
-    assert status == 0
+    )
     database = Database.open(tmp_path / "store")
     assert database.manifest["options"] == {
         "fingerprint": "maccs", "fingerprint_bits": 167, "nearest": False, "keep_stereo": True,
@@ -64,8 +78,7 @@ def test_build_on_a_cluster_of_its_own(mzseek, molecules: Path, store: Path) -> 
 def test_add(mzseek, store: Path, tmp_path: Path) -> None:
     (tmp_path / "more.smi").write_text("CCO alcohol\nCCCCO\n")
     arguments = ("database", "add", store, tmp_path / "more.smi", "--source", "more", "--jobs", 1)
-    status, out, _ = mzseek(*arguments)
-    assert status == 0
+    out = mzseek.ok(*arguments)
     assert "1 new molecules" in out
     assert "7 molecules of " in out
     [row] = [r for r in Database.open(store).by_formula("C2H6O").table.to_pylist()
@@ -76,8 +89,7 @@ def test_add(mzseek, store: Path, tmp_path: Path) -> None:
 
 def test_adding_nothing_good_keeps_what_is_there(mzseek, store: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text("smiles\nC1CC\n")
-    status, out, _ = mzseek("database", "add", store, tmp_path / "bad.csv", "--jobs", 1)
-    assert status == 0
+    out = mzseek.ok("database", "add", store, tmp_path / "bad.csv", "--jobs", 1)
     assert "0 new molecules" in out
     assert "6 molecules of 9 records" in out
     assert "Skipped: 2" in out  # one of them when it was built
@@ -85,16 +97,14 @@ def test_adding_nothing_good_keeps_what_is_there(mzseek, store: Path, tmp_path: 
 
 
 def test_info(mzseek, store: Path) -> None:
-    status, out, _ = mzseek("database", "info", store)
-    assert status == 0
+    out = mzseek.ok("database", "info", store)
     assert "6 molecules of 8 records" in out
-    status, out, _ = mzseek("database", "info", store, "--json")
+    out = mzseek.ok("database", "info", store, "--json")
     assert json.loads(out)["counts"] == {"molecules": 6, "records": 8, "merged": 1, "rejects": 1}
 
 
 def test_check(mzseek, store: Path) -> None:
-    status, out, _ = mzseek("database", "check", store)
-    assert status == 0
+    out = mzseek.ok("database", "check", store)
     assert "6 molecules, every file as it was written" in out
     data = bytearray((store / "molecules.parquet").read_bytes())
     data[100] ^= 1
@@ -109,11 +119,10 @@ def test_what_is_exported_builds_the_same_molecules(
     mzseek, store: Path, tmp_path: Path, suffix: str
 ) -> None:
     file = tmp_path / f"all.{suffix}"
-    status, out, _ = mzseek("database", "export", store, file)
-    assert status == 0
+    out = mzseek.ok("database", "export", store, file)
     assert "6 molecules in " in out
     again = tmp_path / "again"
-    assert mzseek("database", "build", file, "--out", again, "--jobs", 1)[0] == 0
+    mzseek.ok("database", "build", file, "--out", again, "--jobs", 1)
     sql = "SELECT key, smiles, formula, mass, fingerprint FROM molecules"
     assert Database.open(again).query(sql) == Database.open(store).query(sql)
     lines = file.read_text().splitlines()
@@ -143,15 +152,15 @@ def nasty(mzseek, tmp_path: Path) -> Path:
     rows = "".join(f'{"C" * n},{n},"{name}",=evil\n' for n, name in enumerate(NASTY, 1))
     (tmp_path / "nasty.csv").write_text(f"smiles,id,name,source\n{rows}C,99,methane,@home\n")
     arguments = ("database", "build", tmp_path / "nasty.csv", "--out", tmp_path / "nasty")
-    assert mzseek(*arguments, "--jobs", 1)[0] == 0
+    mzseek.ok(*arguments, "--jobs", 1)
     return tmp_path / "nasty"
 
 
 def test_names_act_neither_on_a_terminal_nor_in_a_spreadsheet(mzseek, nasty: Path) -> None:
     out = nasty.with_name("all.csv")
-    assert mzseek("database", "export", nasty, out)[0] == 0
+    mzseek.ok("database", "export", nasty, out)
     exported = list(csv.reader(out.read_text(encoding="utf-8").splitlines()))
-    _, text, _ = mzseek("database", "search", nasty, "--mass", 100, "--ppm", 9.9e5)
+    text = mzseek.ok("database", "search", nasty, "--mass", 100, "--ppm", 9.9e5)
     found = list(csv.reader(io.StringIO(text), delimiter="\t"))
     assert len(exported) == len(found) == len(NASTY) + 1
     for row in exported + found:
@@ -165,8 +174,8 @@ def test_names_act_neither_on_a_terminal_nor_in_a_spreadsheet(mzseek, nasty: Pat
 @pytest.mark.parametrize("suffix", ["csv", "tsv"])
 def test_a_store_built_of_its_export_has_the_same_names(mzseek, nasty: Path, suffix: str) -> None:
     out, again = nasty.with_name(f"all.{suffix}"), nasty.with_name("again")
-    assert mzseek("database", "export", nasty, out)[0] == 0
-    assert mzseek("database", "build", out, "--out", again, "--jobs", 1)[0] == 0
+    mzseek.ok("database", "export", nasty, out)
+    mzseek.ok("database", "build", out, "--out", again, "--jobs", 1)
     sql = "SELECT smiles, sources, identifiers, names FROM molecules ORDER BY mass"
     before, after = (Database.open(folder).query(sql).to_pylist() for folder in (nasty, again))
     before[0]["names"][0] = before[0]["names"][0].replace("\x1b", "�").replace("\x9b", "�")
@@ -182,8 +191,7 @@ def test_hmdb(mzseek, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "EXTRA:EXTRA001\tNothing\t\t\n"
     )
     monkeypatch.setattr("mzseek.database.sources.hmdb_table", lambda: table)
-    status, out, _ = mzseek("database", "hmdb", "--out", tmp_path / "hmdb", "--jobs", 1)
-    assert status == 0
+    out = mzseek.ok("database", "hmdb", "--out", tmp_path / "hmdb", "--jobs", 1)
     assert "2 molecules of 3 records" in out
     [row] = Database.open(tmp_path / "hmdb").by_mass(194.0804).table.to_pylist()
     assert (row["smiles"], row["names"]) == (CAFFEINE, ["Caffeine"])
@@ -195,8 +203,7 @@ def test_pubchem(mzseek, tmp_path: Path) -> None:
     (tmp_path / "extras" / "CID-SMILES").write_text(f"702\tCCO\n2519\t{CAFFEINE}\n")
     (tmp_path / "extras" / "CID-Title").write_text("702\tEthanol\n")
     arguments = ("database", "pubchem", tmp_path / "extras", "--out", tmp_path / "pubchem")
-    status, out, _ = mzseek(*arguments, "--jobs", 1, "--no-nearest")
-    assert status == 0
+    out = mzseek.ok(*arguments, "--jobs", 1, "--no-nearest")
     assert "2 molecules of 2 records" in out
     [row] = Database.open(tmp_path / "pubchem").by_formula("C2H6O").table.to_pylist()
     assert (row["identifiers"], row["names"]) == (["pubchem:CID702"], ["Ethanol"])
@@ -229,7 +236,7 @@ def test_pubchem(mzseek, tmp_path: Path) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_bad_input_is_one_line_and_status_2(
-    mzseek, store: Path, arguments, message: str, tmp_path: Path, monkeypatch
+    assert_refused, store: Path, arguments, message: str, tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.smi").write_text("")
@@ -241,9 +248,184 @@ def test_bad_input_is_one_line_and_status_2(
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("precious")
     before = names(tmp_path)
-    status, out, err = mzseek("database", *arguments)
-    assert (status, out) == (2, "")
-    assert err.startswith("mzseek: ")
-    assert err.count("\n") == 1
-    assert message in err
+    assert_refused(message, "database", *arguments)
     assert names(tmp_path) == before
+
+
+HEADER = ["smiles", "formula", "mass", "key", "sources", "identifiers", "names"]
+Table = list[dict[str, str]]
+
+
+@pytest.fixture
+def search(mzseek, store: Path) -> Callable[..., tuple[Table, str]]:
+    """Rows of the table on standard output, and what is said beside it."""
+
+    def ask(*arguments: object) -> tuple[Table, str]:
+        status, out, err = mzseek("database", "search", store, *arguments)
+        assert status == 0
+        lines = out.splitlines()
+        assert lines[0].split("\t")[:7] == HEADER
+        assert all(line.count("\t") == lines[0].count("\t") for line in lines)
+        return list(csv.DictReader(io.StringIO(out), delimiter="\t")), err
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--mass", 194.0804), [CAFFEINE]),
+        (("--mass", 46.0419, "--ppm", 1), ["CCO", "COC"]),
+        (("--mass", 47), []),
+        (("--precursor", 195.0877), [CAFFEINE]),
+        (("--precursor", 217.0696, "--adduct", "[M+Na]+"), [CAFFEINE]),
+        (("--formula", "C3H8O"), ["CC(C)O", "CCCO", "CCOC"]),
+        (("--inchikey", "RYYVLZVUVIJVGH-UHFFFAOYSA-N"), [CAFFEINE]),
+        (("--inchikey", "RYYVLZVUVIJVGH"), [CAFFEINE]),
+    ],
+)
+def test_search_is_a_table_and_nothing_else(search, arguments, expected: list[str]) -> None:
+    rows, err = search(*arguments)
+    assert sorted(row["smiles"] for row in rows) == expected
+    assert err == ""
+
+
+def test_search_by_likeness_has_similarities(search) -> None:
+    rows, _ = search("--like", "Cn1cnc2c1c(=O)n(C)c(=O)n2C", "--top", 2)
+    assert len(rows) == 2
+    assert (rows[0]["smiles"], rows[0]["similarity"]) == (CAFFEINE, "1.000000")
+    assert rows[0]["sources"] == "drugs; hmdb"
+
+
+@pytest.mark.parametrize(
+    ("priorities", "first"),
+    [(["drugs"], "CCOC"), (["hmdb"], "CC(C)O"), (["mine", "hmdb"], "CCCO")],
+)
+def test_a_capped_list_follows_the_priorities_and_says_so(search, priorities, first: str) -> None:
+    wanted = [text for name in priorities for text in ("--priority", name)]
+    rows, err = search("--formula", "C3H8O", "--cap", 1, *wanted)
+    assert [row["smiles"] for row in rows] == [first]
+    assert err == "mzseek: 1 of 3 shown (--cap)\n"
+    rows, err = search("--formula", "C3H8O", "--cap", 3, *wanted)
+    assert (len(rows), err) == (3, "")
+
+
+def test_an_unknown_priority_lists_the_sources_there_are(assert_refused, store: Path) -> None:
+    for arguments in (("--mass", 46.0419), ("--formula", "C3H8O")):
+        assert_refused(
+            "it has drugs, hmdb, mine", "database", "search", store, *arguments, "--cap", 1,
+            "--priority", "drugs", "--priority", "HMDB",
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("formula", ["C3H8O", "c3h8o", "OH8C3", "CH3CHOHCH3", "C₃H₈O"])
+def test_a_formula_in_any_order_and_case_is_one(search, formula: str) -> None:
+    rows, err = search("--formula", formula)
+    assert sorted(row["smiles"] for row in rows) == ["CC(C)O", "CCCO", "CCOC"]
+    assert err == ""
+
+
+def test_a_formula_that_nothing_has_is_told_as_it_was_read(search) -> None:
+    rows, err = search("--formula", "c9h9o9")
+    assert (rows, err) == ([], "mzseek: no molecule has the formula C9H9O9\n")
+
+
+def test_rows_say_how_far_they_are_and_by_which_adduct(search) -> None:
+    [row], _ = search("--mass", 194.0804)
+    assert list(row) == [*HEADER, "ppm", "adduct", "asked", "query"]
+    assert float(row["ppm"]) == pytest.approx((194.080376 - 194.0804) / 194.0804 * 1e6, abs=1e-3)
+    assert (row["adduct"], row["asked"], row["query"]) == ("", "194.0804", "1")
+    [row], _ = search("--precursor", 195.0877, "--adduct", "M+H")
+    assert float(row["ppm"]) == pytest.approx(-0.237, abs=0.02)
+    assert (row["adduct"], row["asked"]) == ("[M+H]+", "195.0877")
+
+
+def test_several_masses_and_several_adducts_say_what_they_answer(search) -> None:
+    rows, err = search("--mass", 46.0419, "--mass", 500, "--mass", 194.0804)
+    answers = [(row["query"], row["asked"], row["smiles"]) for row in rows]
+    assert sorted(answers) == [
+        ("1", "46.0419", "CCO"), ("1", "46.0419", "COC"), ("3", "194.0804", CAFFEINE),
+    ]  # fmt: skip
+    assert err == "mzseek: 1 of 3 queries found nothing\n"
+    rows, err = search(
+        "--precursor", 217.0696, "--precursor", 195.0877, "--adduct", "[M+H]+", "--adduct", "M+Na"
+    )
+    assert [(row["query"], row["adduct"]) for row in rows] == [("1", "[M+Na]+"), ("2", "[M+H]+")]
+
+
+def test_masses_of_a_file_and_a_bad_line_never_stops_the_others(search, tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text(
+        "id;m/z;adduct\ncoffee;195.0877;\nbad;heavy;\n=cmd|x;217.0696;[M+Na]+\nx;1;[M+Na]+\n"
+    )
+    rows, err = search("--masses", tmp_path / "m.csv")
+    assert [(row["query"], row["adduct"], row["smiles"]) for row in rows] == [
+        ("coffee", "[M+H]+", CAFFEINE), ("'=cmd|x", "[M+Na]+", CAFFEINE),
+    ]  # fmt: skip
+    assert err.startswith(f"mzseek: {tmp_path / 'm.csv'}: skipped 2: line 3: 'heavy' is no posit")
+    assert err.count("\n") == 1
+
+
+def test_a_capped_list_keeps_the_nearest_by_mass(mzseek, tmp_path: Path) -> None:
+    (tmp_path / "a.smi").write_text("CCCC=O\nCCCCC\nCC(=O)CC\nCCC(C)C\nCCN=C=O\nOCC=CC\n")
+    assert (
+        mzseek("database", "build", tmp_path / "a.smi", "--out", tmp_path / "s", "--jobs", 1)[0]
+        == 0
+    )
+    both = ["C4H8O"] * 3, ["C5H12"] * 2  # 72.0575 and 72.0939
+    asked = {
+        72.0940: [both[1][:1], both[1], ["C4H8O", *both[1]]],
+        72.0570: [both[0][:1], both[0][:2]],
+    }
+    for mass, expected in asked.items():
+        for cap, formulas in enumerate(expected, 1):
+            status, out, err = mzseek(
+                "database", "search", tmp_path / "s", "--mass", mass, "--ppm", 2000, "--cap", cap
+            )
+            rows = list(csv.DictReader(io.StringIO(out), delimiter="\t"))
+            assert (status, [row["formula"] for row in rows]) == (0, formulas)
+            assert err == f"mzseek: {cap} of 5 shown (--cap)\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "nothing was asked for, expected one of --mass"),
+        (
+            ("--mass", "1", "--formula", "C"),
+            "--mass and --formula was asked for, expected one of",
+        ),
+        (("--mass", "-1"), "mass -1: expected a positive number"),
+        (("--mass", "0"), "mass 0: expected a positive number"),
+        (("--mass", "nan"), "mass nan: expected a positive number"),
+        (("--mass", "1" * 5000), "mass inf: expected a positive number"),
+        (("--mass", "46.04", "--mass", "-1"), "mass -1: expected a positive"),
+        (("--mass", "1", "--ppm", "nan"), "nan ppm: expected 0 or more"),
+        (("--mass", "1", "--ppm", "inf"), "inf ppm: expected 0 or more"),
+        (("--mass", "1", "--ppm", "-1"), "-1 ppm: expected 0 or more"),
+        (("--mass", "1", "--ppm", "1" * 5000), "inf ppm: expected 0 or more"),
+        (("--precursor", "1" * 5000), "m/z inf is not a positive number"),
+        (("--mass", "1", "--cap", "1" * 5000), "--cap"),
+        (("--mass", "1", "--adduct", "[M+H]+"), "--adduct is for --precursor"),
+        (
+            ("--mass", "46", "--priority", "pubchem"),
+            "priority 'pubchem' is no source of ",
+        ),
+        (("--masses", "absent.txt"), "absent.txt: no such file"),
+        (("--masses", "prose.txt"), "prose.txt: holds nothing to look up"),
+        (("--formula", "C2H6Xx"), "has the unknown element 'Xx'"),
+        (("--formula", "co"), "can be read as CO or Co"),
+        (("--formula", "C" + "1" * 5000), "has 5,001 characters"),
+        (("--precursor", "100", "--adduct", "[M+Xx]+"), "unknown part 'Xx'"),
+        (("--precursor", "1", "--adduct", "[M+Na]+"), "too small"),
+        (("--formula", " "), "the formula is empty"),
+        (("--inchikey", "caffeine"), "'caffeine' is no InChIKey"),
+        (("--like", "C1CC"), "'C1CC': not valid SMILES"),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else "",
+)
+def test_a_bad_question_is_one_line_and_status_2(
+    assert_refused, store: Path, arguments: tuple[str, ...], message: str, monkeypatch
+) -> None:
+    monkeypatch.chdir(store.parent)
+    (store.parent / "prose.txt").write_text("It was a dark and stormy night.\n")
+    assert_refused(message, "database", "search", "store", *arguments)

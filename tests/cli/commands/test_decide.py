@@ -38,16 +38,14 @@ def decided(mzseek):
     """The JSON object of a table's decisions."""
 
     def ask(*arguments) -> dict:
-        status, text, err = mzseek("decide", *arguments, "--json")
-        assert (status, err) == (0, "")
+        text = mzseek.ok("decide", *arguments, "--json")
         return json.loads(text.splitlines()[-1])
 
     return ask
 
 
 def test_the_example_of_the_paper(mzseek, table) -> None:
-    status, text, err = mzseek("decide", table(TOY), "--within", "all")
-    assert (status, err) == (0, "")
+    text = mzseek.ok("decide", table(TOY), "--within", "all")
     lines = text.splitlines()
     assert lines[0] == "4 candidates; decisions are made for any fingerprint"
     for name, bits in BEST.items():
@@ -88,16 +86,16 @@ def test_json_has_every_decision_and_what_it_costs(within: str, decided, table) 
 
 
 def test_the_bounds_of_every_similarity_are_shown(mzseek, table) -> None:
-    _, text, _ = mzseek("decide", table(TOY))
+    text = mzseek.ok("decide", table(TOY))
     for name in BAND_SIMILARITIES:
         wanted = regret_bounds(name, ROWS, P)
         lost = [100 * wanted.hit_under_similarity, 100 * wanted.similarity_under_hit]
         cells = [f"{wanted.low:.3f}", "to", f"{wanted.high:.3f}", *(f"{x:.1f}" for x in lost), "–"]
         label = UTILITIES[name].label.split()
         assert [*label, *cells] in [line.split() for line in text.splitlines()]
-    _, text, _ = mzseek("decide", table("fingerprint,probability\n110,0.97\n011,0.03\n"))
+    text = mzseek.ok("decide", table("fingerprint,probability\n110,0.97\n011,0.03\n"))
     assert text.count(" surely\n") == len(BAND_SIMILARITIES)
-    _, text, _ = mzseek("decide", table(TOY), "--within", "all")
+    text = mzseek.ok("decide", table(TOY), "--within", "all")
     assert "two candidates" not in text
 
 
@@ -157,8 +155,7 @@ def test_smiles_have_the_fingerprint_asked_for(decided, table) -> None:
 
 def test_names_with_square_brackets_are_shown_whole(mzseek, table) -> None:
     path = table("name,smiles,probability\n[bold]x[/bold] [13C],CCO,0.9\n[M+H]+ [red],CCN,0.1\n")
-    status, text, err = mzseek("decide", path)
-    assert (status, err) == (0, "")
+    text = mzseek.ok("decide", path)
     assert text.count("[bold]x[/bold] [13C]") == len(UTILITIES)
 
 
@@ -178,7 +175,7 @@ def test_columns_that_are_not_decided_by_are_told(mzseek, decided, table) -> Non
         "Decided by the columns fingerprint and probability, not by smiles and score."
         in " ".join(mzseek("decide", path)[1].split())
     )
-    _, out, _ = mzseek("decide", table("fingerprint,score\n110,5\n011,1\n"))
+    out = mzseek.ok("decide", table("fingerprint,score\n110,5\n011,1\n"))
     assert "Decided by" not in out
 
 
@@ -188,12 +185,12 @@ def test_a_name_may_hold_commas_and_line_breaks(decided, table) -> None:
 
 
 def test_a_decision_that_is_no_candidate_is_described(mzseek, table) -> None:
-    _, text, _ = mzseek("decide", table("smiles,score\nCCO,1\nCCN,1\nCCC,1\n"), "--within", "all")
+    text = mzseek.ok("decide", table("smiles,score\nCCO,1\nCCN,1\nCCC,1\n"), "--within", "all")
     assert "none of the candidates" in " ".join(text.split())
 
 
 def test_twins_are_told(mzseek, table) -> None:
-    _, text, _ = mzseek("decide", table("fingerprint,score\n110,1\n110,1\n011,1\n"))
+    text = mzseek.ok("decide", table("fingerprint,score\n110,1\n110,1\n011,1\n"))
     assert text.startswith("3 candidates, 2 distinct fingerprints; decisions are made among them")
 
 
@@ -201,7 +198,7 @@ def test_one_candidate_is_right_by_every_metric(mzseek, decided, table) -> None:
     path = table("smiles,score\nCCO,1\n")
     for decision in decided(path)["decisions"].values():
         assert decision["expected_utility"] == pytest.approx(1)
-    _, text, _ = mzseek("decide", path)
+    text = mzseek.ok("decide", path)
     assert text.startswith("1 candidate; ")
 
 
@@ -273,13 +270,9 @@ def test_a_bad_table_is_one_line_that_says_where(
     ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else "",
 )
 def test_bad_options_are_one_line_and_status_2(
-    arguments: list[str], message: str, mzseek, table, tmp_path: Path, monkeypatch
+    arguments: list[str], message: str, assert_refused, table, tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     table("smiles,score\nCCO,1\n", "t.csv")
     table(TOY, "p.csv")
-    status, out, err = mzseek("decide", *arguments)
-    assert (status, out) == (2, "")
-    assert err.startswith("mzseek: ")
-    assert err.count("\n") == 1
-    assert message in err
+    assert_refused(message, "decide", *arguments)

@@ -1,4 +1,3 @@
-import json
 import shutil
 from pathlib import Path
 
@@ -24,17 +23,16 @@ def store(mzseek, small_set, tmp_path: Path) -> Path:
     smiles = [*Prepared.open(small_set.folder).smiles, *others]
     path.write_text("".join(f"{each}\n" for each in smiles))
     arguments = ("--fingerprint", "maccs", "--jobs", 1)
-    assert mzseek("database", "build", path, "--out", tmp_path / "store", *arguments)[0] == 0
+    mzseek.ok("database", "build", path, "--out", tmp_path / "store", *arguments)
     return tmp_path / "store"
 
 
 def test_lists_are_added_trained_on_and_measured_as_printed(
     mzseek, folder: Path, store: Path, tmp_path: Path, monkeypatch
 ) -> None:
-    status, out, err = mzseek(
+    out = mzseek.ok(
         "negatives", folder, "--database", store, "--keep", 8, "--ppm", 1e5, "--jobs", 1
     )
-    assert (status, err) == (0, "")
     prepared = Prepared.open(folder, verify=True)
     sizes = prepared.candidates("hard-mass-8").sizes
     mean, median = sum(sizes) / len(sizes), float(sorted(sizes)[len(sizes) // 2])
@@ -42,26 +40,35 @@ def test_lists_are_added_trained_on_and_measured_as_printed(
     [words] = commands(out)
     assert words[:2] == ["train", str(folder)]
     monkeypatch.chdir(tmp_path)
-    status, out, _ = mzseek(*words, *QUICK)
-    assert status == 0
+    out = mzseek.ok(*words, *QUICK)
     run = Run.open("runs/emb-cos")
     assert run.candidates == "hard-mass-8"
     assert "hit_rate@1/mass" in run.best
     [words] = commands(out)
-    status, out, err = mzseek(*words)
-    assert (status, err) == (0, "")
+    out = mzseek.ok(*words)
     assert ", mass candidates, " in out
-    status, out, _ = mzseek("evaluate", "runs/emb-cos", "--candidates", "formula")
-    assert status == 0
+    out = mzseek.ok("evaluate", "runs/emb-cos", "--candidates", "formula")
 
 
 def test_every_option_reaches_the_lists(mzseek, folder: Path, store: Path) -> None:
-    status, out, _ = mzseek(
-        "negatives", folder, "--database", store, "--by", "formula", "--keep", 4, "--kind",
-        "random", "--ppm", 7, "--seed", 3, "--jobs", 1, "--json",
-    )  # fmt: skip
-    assert status == 0
-    facts = json.loads(out.splitlines()[-1])
+    facts = mzseek.json(
+        "negatives",
+        folder,
+        "--database",
+        store,
+        "--by",
+        "formula",
+        "--keep",
+        4,
+        "--kind",
+        "random",
+        "--ppm",
+        7,
+        "--seed",
+        3,
+        "--jobs",
+        1,
+    )
     assert facts["name"] == "random-formula-4"
     made = facts["negatives"]
     assert {name: made[name] for name in ("by", "kind", "keep", "ppm", "seed")} == {
@@ -85,16 +92,19 @@ def test_every_option_reaches_the_lists(mzseek, folder: Path, store: Path) -> No
     ],
 )
 def test_bad_input_is_one_line_and_status_2(
-    mzseek, folder: Path, store: Path, arguments, message: str, tmp_path: Path, monkeypatch
+    mzseek,
+    assert_refused,
+    folder: Path,
+    store: Path,
+    arguments,
+    message: str,
+    tmp_path: Path,
+    monkeypatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     if "morgan2" in arguments:
         made = ("--out", "morgan2", "--jobs", 1, "--no-nearest")
-        assert mzseek("database", "build", "molecules.smi", *made)[0] == 0
+        mzseek.ok("database", "build", "molecules.smi", *made)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    status, out, err = mzseek("negatives", *arguments)
-    assert (status, out) == (2, "")
-    assert err.startswith("mzseek: ")
-    assert err.count("\n") == 1
-    assert message in err
+    assert_refused(message, "negatives", *arguments)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

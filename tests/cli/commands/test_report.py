@@ -9,8 +9,7 @@ from mzseek.evaluation.evaluate import evaluate
 def test_runs_are_compared_and_the_page_is_named(mzseek, trained, tmp_path: Path) -> None:
     run, control = trained("bce"), trained("emb-cos", model="blind")
     out = tmp_path / "report"
-    status, text, err = mzseek("report", run.folder, control.folder, "--out", out)
-    assert (status, err) == (0, "")
+    text = mzseek.ok("report", run.folder, control.folder, "--out", out)
     assert "test fold, mass candidates" in text
     assert f"{100 * evaluate(run).intervals()['hit_rate@1'].mean:.1f}" in text
     assert "No run here does without the spectrum" not in text
@@ -22,7 +21,7 @@ def test_runs_are_compared_and_the_page_is_named(mzseek, trained, tmp_path: Path
 
 def test_without_a_control_it_is_said_that_one_is_missing(mzseek, trained, tmp_path: Path) -> None:
     out = tmp_path / "report"
-    _, text, _ = mzseek("report", trained("bce").folder, "--out", out, "--no-decode")
+    text = mzseek.ok("report", trained("bce").folder, "--out", out, "--no-decode")
     assert "No run here does without the spectrum" in text
     assert "Decoded" not in text
 

@@ -32,8 +32,7 @@ def mixed(tmp_path: Path) -> Path:
 
 
 def test_it_says_what_is_in_the_file(mzseek) -> None:
-    status, out, err = mzseek("show", DEMO_QUERIES)
-    assert (status, err) == (0, "")
+    out = mzseek.ok("show", DEMO_QUERIES)
     text = " ".join(out.split())
     assert "MGF 9 spectra, nothing skipped" in text
     assert "MS level MS2 (all) ion mode positive (all) adducts [M+H]+ (all)" in text
@@ -50,7 +49,7 @@ def test_contradictions_and_times_without_a_unit_are_pointed_out(mzseek, tmp_pat
     path = tmp_path / "a.mgf"
     fields = "PEPMASS=301.0354\nCHARGE=1+\nION=[M-H]-\nRETENTION_TIME=438"
     path.write_text(f"BEGIN IONS\n{fields}\n151.0 1\nEND IONS\n" * 2)
-    _, out, _ = mzseek("show", path)
+    out = mzseek.ok("show", path)
     text = " ".join(out.split())
     assert "retention time 438 without a unit (annotate: --rt-unit)" in text
     assert "ion mode negative (all) adducts [M-H]- (all)" in text
@@ -60,8 +59,7 @@ def test_contradictions_and_times_without_a_unit_are_pointed_out(mzseek, tmp_pat
 
 
 def test_records_are_those_read_and_those_set_aside_by_reason(mzseek, mixed: Path) -> None:
-    status, out, _ = mzseek("show", mixed)
-    assert status == 0
+    out = mzseek.ok("show", mixed)
     assert "8 records: 3 spectra read, 5 skipped" in out
     assert f"4 × {SURVEY}\n" in out
     assert "1 × PEPMASS 'x' is not a number\n" in out
@@ -69,9 +67,7 @@ def test_records_are_those_read_and_those_set_aside_by_reason(mzseek, mixed: Pat
 
 
 def test_json_has_all_of_it_in_the_last_line(mzseek, mixed: Path) -> None:
-    status, out, _ = mzseek("show", mixed, DEMO_QUERIES, "--json")
-    assert status == 0
-    facts = json.loads(out.splitlines()[-1])
+    facts = mzseek.json("show", mixed, DEMO_QUERIES)
     assert (facts["records"], facts["read"], facts["set_aside"]) == (17, 12, 5)
     assert [(each["read"], each["set_aside"]) for each in facts["files"]] == [(3, 5), (9, 0)]
     assert [each["formats"] for each in facts["files"]] == [{"MGF": 1}, {"MGF": 1}]
@@ -84,8 +80,7 @@ def test_json_has_all_of_it_in_the_last_line(mzseek, mixed: Path) -> None:
 
 def test_the_full_list_of_what_is_set_aside(mzseek, mixed: Path, tmp_path: Path) -> None:
     listed = tmp_path / "out" / "rejects.tsv"
-    status, out, _ = mzseek("show", mixed, "--rejects", listed)
-    assert status == 0
+    out = mzseek.ok("show", mixed, "--rejects", listed)
     assert str(listed) in out
     rejects: list[tuple[str, str]] = []
     list(read_spectra(mixed, rejects))
@@ -96,16 +91,14 @@ def test_the_full_list_of_what_is_set_aside(mzseek, mixed: Path, tmp_path: Path)
 @pytest.mark.parametrize("text", ["quercetin", "QUERCETIN", "2", "#2"])
 def test_one_spectrum_by_identifier_name_or_number(mzseek, text: str, tmp_path: Path) -> None:
     svg = tmp_path / "drawn.svg"
-    status, out, _ = mzseek("show", DEMO_QUERIES, "--spectrum", text, "--svg", svg)
-    assert status == 0
+    out = mzseek.ok("show", DEMO_QUERIES, "--spectrum", text, "--svg", svg)
     assert out.startswith("quercetin\n")
     assert "m/z 303.0499, [M+H]+" in out
     assert "O=c1c(O)c(-c2ccc(O)c(O)c2)oc2cc(O)cc(O)c12" in out
     assert "Strongest" in out or "All peaks" in out
     titles = [each.text for each in ElementTree.parse(svg).getroot()]
     assert "quercetin" in titles
-    status, out, _ = mzseek("show", DEMO_QUERIES, "--spectrum", text, "--json")
-    facts = json.loads(out)
+    facts = mzseek.json("show", DEMO_QUERIES, "--spectrum", text)
     assert (facts["identifier"], facts["precursor_mz"]) == ("quercetin", 303.0499)
     assert [111.0077, 4.0] in facts["peaks"]
 
@@ -150,14 +143,13 @@ def test_every_format_folder_and_zip(mzseek, tmp_path: Path) -> None:
         for path in folder.iterdir():
             archive.write(path, path.name)
     for path in (folder, tmp_path / "some.zip"):
-        status, out, _ = mzseek("show", path)
-        assert status == 0
+        out = mzseek.ok("show", path)
         assert "1 file of MSP, 1 file of MGF" in out
         assert "2 spectra, nothing skipped" in out
 
 
 def test_without_structures_it_says_so_and_how_to_annotate(mzseek, mixed: Path) -> None:
-    _, out, _ = mzseek("show", mixed)
+    out = mzseek.ok("show", mixed)
     assert "none (no SMILES, no InChI)" in out
     assert "does not annotate" not in out
     assert out.splitlines()[-1] == f"Next: mzseek annotate {mixed} --out answers"
@@ -166,7 +158,7 @@ def test_without_structures_it_says_so_and_how_to_annotate(mzseek, mixed: Path) 
 def test_profile_spectra_are_pointed_out(mzseek, tmp_path: Path) -> None:
     path = tmp_path / "a.mgf"
     path.write_text(RECORD.format(1, 2).replace("MSLEVEL", "CENTROIDED=no\nMSLEVEL"))
-    _, out, _ = mzseek("show", path)
+    out = mzseek.ok("show", path)
     assert "no: profile (all)" in out
     assert "centroid them first" in out
 
@@ -228,7 +220,7 @@ def test_a_manifest_of_another_kind_is_no_hindrance(mzseek, tmp_path: Path) -> N
     for text in ("{", "[" * 100_000, "[]", '{"kind": "other"}'):
         (tmp_path / "manifest.json").write_text(text)
         (tmp_path / "a.mgf").write_text(RECORD.format(1, 2))
-        assert mzseek("show", tmp_path)[0] == 0
+        mzseek.ok("show", tmp_path)
 
 
 def test_names_from_the_file_do_nothing_to_the_terminal(mzseek, tmp_path: Path) -> None:
@@ -238,8 +230,7 @@ def test_names_from_the_file_do_nothing_to_the_terminal(mzseek, tmp_path: Path) 
     record = RECORD.format(1, 2).replace("TITLE=1", f"TITLE={evil}\n{fields}")
     path.write_text(record + record.replace("10", "x"), encoding="utf-8")
     for options in ([], ["--spectrum", "1"]):
-        status, out, _ = mzseek("show", path, *options)
-        assert status == 0
+        out = mzseek.ok("show", path, *options)
         assert not set("\x1b\x07\u202e") & set(out)
         assert "[bold]b[/bold] [/red]" in out
     assert "[red]evil.mgf" in mzseek("show", path)[1]

@@ -31,16 +31,14 @@ def folder_with_negatives(small_set, tmp_path: Path) -> Path:
 def test_a_run_ends_with_what_comes_next(mzseek, small: Prepared, tmp_path: Path) -> None:
     out = tmp_path / "runs" / "emb-cos"
     arguments = ("train", small.folder, "--loss", "emb-cos", "--candidates", "formula")
-    status, text, err = mzseek(*arguments, *QUICK, "--out", out)
-    assert (status, err) == (0, "")
+    text = mzseek.ok(*arguments, *QUICK, "--out", out)
     assert "step 4 of 8, epoch 1.0: loss " in text
     assert "Trained 8 steps in " in text
     assert text.splitlines()[-1] == f"Next: mzseek evaluate {out} --candidates formula"
     run = Run.open(out)
     assert run.finished
     assert (run.loss.name, run.candidates) == ("emb-cos", "formula")
-    status, text, _ = mzseek(*arguments, *QUICK, "--out", out, "--resume")
-    assert status == 0
+    text = mzseek.ok(*arguments, *QUICK, "--out", out, "--resume")
     assert f"{out} has ended already." in text
 
 
@@ -50,12 +48,10 @@ def test_the_command_that_comes_next_works_as_printed(
     name: str, candidates: str, mzseek, folder_with_negatives: Path, tmp_path: Path
 ) -> None:
     arguments = ("--loss", "emb-cos", "--candidates", candidates, *QUICK, "--out", tmp_path / name)
-    status, text, err = mzseek("train", folder_with_negatives, *arguments)
-    assert (status, err) == (0, "")
+    text = mzseek.ok("train", folder_with_negatives, *arguments)
     [words] = commands(text)
     assert words[:2] == ["evaluate", str(tmp_path / name)]
-    status, text, err = mzseek(*words)
-    assert (status, err) == (0, "")
+    text = mzseek.ok(*words)
     measured = "mass" if candidates == "hard-mass-8" else candidates
     assert f", {measured} candidates, " in text
 
@@ -68,10 +64,10 @@ def test_without_a_test_fold_the_next_command_measures_on_validation(
         Prepared, "in_fold", lambda self, name: inside(self, name)[: 0 if name == "test" else None]
     )
     run = tmp_path / "run"
-    _, text, _ = mzseek("train", small.folder, "--loss", "bce", *QUICK, "--out", run)
+    text = mzseek.ok("train", small.folder, "--loss", "bce", *QUICK, "--out", run)
     [words] = commands(text)
     assert words == ["evaluate", str(run), "--candidates", "mass", "--fold", "val"]
-    assert mzseek(*words, "--no-decode")[0] == 0
+    mzseek.ok(*words, "--no-decode")
 
 
 def test_without_candidate_lists_no_command_is_printed_that_would_fail(
@@ -80,8 +76,7 @@ def test_without_candidate_lists_no_command_is_printed_that_would_fail(
     spectra = small_set.folder.parent / "spectra.tsv"
     mzseek("prepare", spectra, "--fingerprint", "maccs", "--jobs", 1, "--out", tmp_path / "data")
     run = tmp_path / "run"
-    status, text, _ = mzseek("train", tmp_path / "data", "--loss", "bce", *QUICK, "--out", run)
-    assert status == 0
+    text = mzseek.ok("train", tmp_path / "data", "--loss", "bce", *QUICK, "--out", run)
     assert commands(text) == []
     assert text.splitlines()[-1].endswith(f"What it reached on validation is in {run}/history.csv")
 
@@ -96,10 +91,7 @@ def test_the_protocol_follows_the_steps_or_is_the_paper_s(
     ):
         out = tmp_path / protocol
         arguments = () if protocol == "auto" else ("--protocol", protocol)
-        status, text, _ = mzseek(
-            "train", small.folder, "--loss", "bce", *quick, *arguments, "--out", out
-        )
-        assert status == 0
+        text = mzseek.ok("train", small.folder, "--loss", "bce", *quick, *arguments, "--out", out)
         assert text.startswith(line)
         found = Options.of_run(Run.open(out))
         assert (found.warmup, found.validate_every, found.bias) == values
@@ -108,9 +100,7 @@ def test_the_protocol_follows_the_steps_or_is_the_paper_s(
 
 def test_json_is_the_last_line(mzseek, small: Prepared, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    status, text, _ = mzseek("train", small.folder, "--loss", "bce", *QUICK, "--out", out, "--json")
-    assert status == 0
-    facts = json.loads(text.splitlines()[-1])
+    facts = mzseek.json("train", small.folder, "--loss", "bce", *QUICK, "--out", out)
     assert facts["out"] == str(out)
     assert facts["best"] == Run.open(out).best
     assert set(facts["best"]["tanimoto"]) == {"step", "value", "spread"}
@@ -127,8 +117,7 @@ def test_every_option_reaches_the_run(mzseek, small: Prepared, tmp_path: Path) -
     flags = [text for name, v in given.items() for text in (f"--{name.replace('_', '-')}", v)]
     out = tmp_path / "run"
     flags.append("--no-other-rankings")
-    status, _, err = mzseek("train", small.folder, "--loss", "combined", *flags, "--out", out)
-    assert (status, err) == (0, "")
+    mzseek.ok("train", small.folder, "--loss", "combined", *flags, "--out", out)
     parts = {
         "encoder": {name: given.pop(name) for name in ("blocks", "width")},
         "loss": {name: given.pop(name) for name in ("temperature", "weight")},
@@ -149,8 +138,7 @@ def test_every_option_reaches_the_run(mzseek, small: Prepared, tmp_path: Path) -
 def test_options_of_one_loss_reach_the_run(
     flag: list[str], mzseek, small: Prepared, tmp_path: Path
 ) -> None:
-    status, _, err = mzseek("train", small.folder, *flag, *QUICK, "--out", tmp_path / "run")
-    assert (status, err) == (0, "")
+    mzseek.ok("train", small.folder, *flag, *QUICK, "--out", tmp_path / "run")
     options = vars(Run.open(tmp_path / "run").loss.options)
     assert options == (
         {"gamma": 1.0} if "focal" in flag else {"temperature": 1 / 64, "pairwise": True}
@@ -160,7 +148,7 @@ def test_options_of_one_loss_reach_the_run(
 def test_an_offset_reaches_the_run(mzseek, small: Prepared, tmp_path: Path) -> None:
     out = tmp_path / "run"
     flags = ("--loss", "emb-cos", "--offset", "prior", *QUICK, "--out", out)
-    assert mzseek("train", small.folder, *flags)[0] == 0
+    mzseek.ok("train", small.folder, *flags)
     run = Run.open(out)
     assert Options.of_run(run).offset == "prior"
     assert run.metadata["offset"]["in_predictions"] is False
@@ -171,8 +159,7 @@ def test_any_option_of_a_part_can_be_set(mzseek, small: Prepared, tmp_path: Path
     flags = [text for setting in settings for text in ("--set", setting)]
     quick = ("--epochs", 1, "--batch-size", 16, "--width", 32, "--threads", 1)
     arguments = ("train", small.folder, "--loss", "emb-cos", "--model", "transformer", *quick)
-    status, _, err = mzseek(*arguments, *flags, "--out", tmp_path / "run")
-    assert (status, err) == (0, "")
+    mzseek.ok(*arguments, *flags, "--out", tmp_path / "run")
     run = Run.open(tmp_path / "run")
     encoder = {"width": 32, "tokens": 16, "layers": 1, "heads": 2, "dropout": 0.25}
     assert run.encoder.to_dict() == {"name": "transformer", "options": encoder}
@@ -181,8 +168,7 @@ def test_any_option_of_a_part_can_be_set(mzseek, small: Prepared, tmp_path: Path
 
 
 def test_the_options_of_all_parts_are_listed(mzseek) -> None:
-    status, text, _ = mzseek("train", "--options")
-    assert status == 0
+    text = mzseek.ok("train", "--options")
     for part, options in list_settings():
         assert part in text
         for name, default, meaning in options:
@@ -199,8 +185,7 @@ def test_defaults_are_those_of_the_options(mzseek, small: Prepared, monkeypatch,
         return Run(out, {"format_version": 2, "best": {}, "warnings": [], **described})
 
     monkeypatch.setattr("mzseek.training.train.train", fit)
-    status, _, _ = mzseek("train", small.folder, "--loss", "bce", "--out", tmp_path / "run")
-    assert status == 0
+    mzseek.ok("train", small.folder, "--loss", "bce", "--out", tmp_path / "run")
     assert asked == [Options.of("bce")]
 
 
@@ -252,9 +237,8 @@ def test_bad_input_is_one_line_and_status_2(
     given = [str(small.folder) if text == "DATA" else text for text in arguments]
     quick = ["--width", "32", "--threads", "1"]
     status, _, err = mzseek("train", *quick, *given, "--out", "run")
-    assert status == 2
+    assert (status, err.count("\n")) == (2, 1)
     assert err.startswith("mzseek: ")
-    assert err.count("\n") == 1
     assert message in err
 
 

@@ -34,10 +34,15 @@ def demo(
 
     Example: mzseek demo --out demo
     """
-    from mzseek.io import sole_writer
+    if out.exists() and not out.is_dir():
+        raise DatasetError(f"{out}: is a file, expected a folder to make")
+    from mzseek.io import atomic_file, sole_writer
 
     with sole_writer(out, "making the demo"):
-        _claim(out)
+        if out.is_dir() and any(out.iterdir()) and not (out / _MARK).exists():
+            raise DatasetError(f"{out}: exists and is no demo; name another --out")
+        with atomic_file(out / _MARK) as partial:
+            partial.write_text("Made by `mzseek demo`, which may replace what is in this folder.\n")
         _make(out, seed, epochs)
 
 
@@ -163,18 +168,6 @@ def _evaluate(runs: dict[str, Any]) -> list[Any]:
 
     with watched() as progress:
         return look_at_runs(list(runs.values()), Scoring(candidates=SETTING), progress=progress)
-
-
-def _claim(out: Path) -> None:
-    """Mark the folder as the demo's, unless it holds something else."""
-    if out.exists() and not out.is_dir():
-        raise DatasetError(f"{out}: is a file, expected a folder to make")
-    if out.is_dir() and any(out.iterdir()) and not (out / _MARK).exists():
-        raise DatasetError(f"{out}: exists and is no demo; name another --out")
-    from mzseek.io import atomic_file
-
-    with atomic_file(out / _MARK) as partial:
-        partial.write_text("Made by `mzseek demo`, which may replace what is in this folder.\n")
 
 
 def _step(number: int, title: str) -> None:

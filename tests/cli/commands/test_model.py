@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +23,24 @@ def run_folder(small_set: Any, tmp_path_factory: pytest.TempPathFactory) -> Path
 def exported(mzseek, run_folder: Path, tmp_path: Path) -> Path:
     out = tmp_path / "mine"
     (tmp_path / "list.smi").write_text("CCO ethanol\n")
-    status, text, err = mzseek(
-        "model", "export", run_folder, "--out", out, "--molecules", tmp_path / "list.smi",
-        "--jobs", 1,
-    )  # fmt: skip
-    assert (status, err) == (0, "")
+    text = mzseek.ok(
+        "model",
+        "export",
+        run_folder,
+        "--out",
+        out,
+        "--molecules",
+        tmp_path / "list.smi",
+        "--jobs",
+        1,
+    )
     assert "52 reference spectra of 26 molecules, 27 molecules in all" in text
     assert "Next: mzseek model info" in text
     return out
 
 
 def test_info_shows_the_card(mzseek, exported: Path) -> None:
-    status, text, err = mzseek("model", "info", exported)
-    assert (status, err) == (0, "")
+    text = mzseek.ok("model", "info", exported)
     assert "Channels: analogs" in text
     assert "They learned from: train" in text
     assert "ions: [M+H]+ 52" in text
@@ -46,15 +50,13 @@ def test_info_shows_the_card(mzseek, exported: Path) -> None:
     assert "Learned prior: there, and in no number above" in " ".join(text.split())
     assert "test fold without and with the prior" in text
     assert "Limits\n- " in text
-    status, text, _ = mzseek("model", "info", exported, "--json")
-    facts = json.loads(text)
+    facts = mzseek.json("model", "info", exported)
     assert facts["library"]["spectra"] == 52
     assert facts["bytes"] > 1000
 
 
 def test_info_writes_every_record(mzseek, exported: Path) -> None:
-    status, text, err = mzseek("model", "info", exported, "--records")
-    assert (status, err) == (0, "")
+    text = mzseek.ok("model", "info", exported, "--records")
     rows = list(csv.DictReader(io.StringIO(text), delimiter="\t"))
     assert len(rows) == 52
     assert {"identifier", "contributor", "license"} <= set(rows[0])
@@ -69,11 +71,10 @@ def test_molecules_are_replaced(mzseek, exported: Path, tmp_path: Path, assert_r
         "VNWKTOKETHGBQD\tMethane\t\tC\t297\tno\n"
     )
     words = ("--known", known, "--electrospray-only", "--jobs", 1)
-    status, text, err = mzseek("model", "molecules", exported, *words)
-    assert (status, err) == (0, "")
+    text = mzseek.ok("model", "molecules", exported, *words)
     assert "1 records skipped: has no atom that takes or loses a proton" in text
     assert "26 molecules in all" in text
-    _, text, _ = mzseek("model", "info", exported)
+    text = mzseek.ok("model", "info", exported)
     assert "Bundled database: 26 molecules: lab 1, library 26" in text
     assert "with a name: 1; with an identifier: 1, with a link to its page: 1" in text
     known.write_text("name\tsmiles\nMethane\tC\n")
@@ -81,8 +82,7 @@ def test_molecules_are_replaced(mzseek, exported: Path, tmp_path: Path, assert_r
 
 
 def test_verify_says_what_it_has_read(mzseek, exported: Path, assert_refused) -> None:
-    status, text, _ = mzseek("model", "verify", exported)
-    assert status == 0
+    text = mzseek.ok("model", "verify", exported)
     assert "8 files" in text
     assert "every one as it was written" in text
     path = exported / "card.json"
@@ -99,11 +99,18 @@ def test_build_makes_one_of_tables(mzseek, small_set: Any, tmp_path: Path) -> No
     status, _, err = mzseek("model", "build", tmp_path / "one.tsv", "--out", tmp_path / "b", *words)
     assert status == 2
     assert "no spectrum has a licence that allows it (left out: 88 without)" in err
-    status, text, err = mzseek(
-        "model", "build", tmp_path / "one.tsv", "--out", tmp_path / "b", *words,
-        "--licence", "any", "--folds", "train",
-    )  # fmt: skip
-    assert (status, err) == (0, "")
+    text = mzseek.ok(
+        "model",
+        "build",
+        tmp_path / "one.tsv",
+        "--out",
+        tmp_path / "b",
+        *words,
+        "--licence",
+        "any",
+        "--folds",
+        "train",
+    )
     assert "88 spectra are kept: 88 without" in text
     assert "52 reference spectra" in text
 

@@ -5,7 +5,7 @@ import pytest
 
 from mzseek.runs.run import Run
 
-from ...conftest import commands
+from ..conftest import commands
 
 pytestmark = pytest.mark.usefixtures("threads_kept")
 BOTH = ("--channels", "fragments,analogs", "--jobs", 1)
@@ -13,8 +13,7 @@ BOTH = ("--channels", "fragments,analogs", "--jobs", 1)
 
 def test_it_prints_weights_and_the_next_command(mzseek, small_set, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    status, said, err = mzseek("fit", small_set.folder, *BOTH, "--out", out)
-    assert (status, err) == (0, "")
+    said = mzseek.ok("fit", small_set.folder, *BOTH, "--out", out)
     assert "The ranker is fitted on train and val." in said
     assert "positive mode has 33 molecules: too few for weights of its own" in said
     run = Run.open(out)
@@ -28,19 +27,34 @@ def test_it_prints_weights_and_the_next_command(mzseek, small_set, tmp_path: Pat
     assert f"On validation, mass candidates, cross-fitted: HR@1 {rate:.1f}, HR@5" in said
     [words] = commands(said)
     assert words == ["evaluate", str(out)]
-    status, said, err = mzseek(*words, "--no-decode")
-    assert (status, err) == (0, "")
+    said = mzseek.ok(*words, "--no-decode")
 
 
 def test_every_option_reaches_the_run(mzseek, small_set, tmp_path: Path) -> None:
-    status, said, _ = mzseek(
-        "fit", small_set.folder, "--channels", "analogs", "--candidates", "formula", "--fit-on",
-        "val", "--identity", "inchikey", "--groups", 3, "--spectra", "swapped", "--set",
-        "analogs.top=7", "--set", "analogs.likeness=maccs", "--out", tmp_path / "run", "--jobs", 1,
-        "--json",
-    )  # fmt: skip
-    assert status == 0
-    facts = json.loads(said)
+    facts = mzseek.json(
+        "fit",
+        small_set.folder,
+        "--channels",
+        "analogs",
+        "--candidates",
+        "formula",
+        "--fit-on",
+        "val",
+        "--identity",
+        "inchikey",
+        "--groups",
+        3,
+        "--spectra",
+        "swapped",
+        "--set",
+        "analogs.top=7",
+        "--set",
+        "analogs.likeness=maccs",
+        "--out",
+        tmp_path / "run",
+        "--jobs",
+        1,
+    )
     assert facts["model"]["channels"][0]["options"] == {"top": 7, "likeness": "maccs", "doubt": 1.0}
     assert set(facts) == {"out", "best", "model"}
     options = Run.open(tmp_path / "run").description.options
@@ -71,9 +85,8 @@ def test_refusals_are_one_line(mzseek, small_set, tmp_path: Path, more, line: st
 
 
 def test_evaluating_tells_what_each_channel_brings(mzseek, small_set, tmp_path: Path) -> None:
-    assert mzseek("fit", small_set.folder, *BOTH, "--out", tmp_path / "run")[0] == 0
-    status, said, err = mzseek("evaluate", tmp_path / "run")
-    assert (status, err) == (0, "")
+    mzseek.ok("fit", small_set.folder, *BOTH, "--out", tmp_path / "run")
+    said = mzseek.ok("evaluate", tmp_path / "run")
     facts = json.loads(mzseek("evaluate", tmp_path / "run", "--json")[1])["channels"]
     assert f"Bits of channels: together {facts['all'][0]:.2f} (" in said
     for name in ("fragments", "analogs"):
@@ -83,12 +96,15 @@ def test_evaluating_tells_what_each_channel_brings(mzseek, small_set, tmp_path: 
 
 
 def test_a_report_shows_it_beside_others(mzseek, small_set, trained, tmp_path: Path) -> None:
-    assert mzseek("fit", small_set.folder, *BOTH, "--out", tmp_path / "run")[0] == 0
-    status, _, err = mzseek(
-        "report", tmp_path / "run", trained("emb-cos").folder, "--no-decode", "--out",
+    mzseek.ok("fit", small_set.folder, *BOTH, "--out", tmp_path / "run")
+    mzseek.ok(
+        "report",
+        tmp_path / "run",
+        trained("emb-cos").folder,
+        "--no-decode",
+        "--out",
         tmp_path / "report",
-    )  # fmt: skip
-    assert (status, err) == (0, "")
+    )
     page = (tmp_path / "report" / "index.html").read_text()
     assert "fragments + analogs" in page
     assert "2 channels, fitted" in page

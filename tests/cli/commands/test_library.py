@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from pathlib import Path
 
 import numpy as np
@@ -40,8 +39,7 @@ def source(tmp_path: Path) -> Path:
 @pytest.fixture
 def store(mzseek, source: Path, tmp_path: Path) -> Path:
     out = tmp_path / "store"
-    status, text, err = mzseek("library", "build", source, "--out", out)
-    assert (status, err) == (0, "")
+    text = mzseek.ok("library", "build", source, "--out", out)
     assert "store: 2 spectra of 2 molecules, 5 peaks" in text
     assert "Skipped: 1" in text
     assert "has no structure" in text
@@ -50,8 +48,7 @@ def store(mzseek, source: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("kind", ["cosine", "modified", "entropy", "analog"])
 def test_search_writes_a_table(mzseek, store: Path, source: Path, kind: str) -> None:
-    status, text, err = mzseek("library", "search", store, source, "--kind", kind, "--top", 1)
-    assert (status, err) == (0, "")
+    text = mzseek.ok("library", "search", store, source, "--kind", kind, "--top", 1)
     rows = list(csv.DictReader(io.StringIO(text), delimiter="\t"))
     assert [row["query"] for row in rows[:2]] == ["caffeine", "theobromine"]
     assert [row["identifier"] for row in rows[:2]] == ["caffeine", "theobromine"]
@@ -61,8 +58,7 @@ def test_search_writes_a_table(mzseek, store: Path, source: Path, kind: str) -> 
 
 def test_every_option_of_search_counts(mzseek, store: Path, source: Path) -> None:
     def found(*options: object) -> list[str]:
-        status, text, _ = mzseek("library", "search", store, source, *options)
-        assert status == 0
+        text = mzseek.ok("library", "search", store, source, *options)
         rows = csv.DictReader(io.StringIO(text), delimiter="\t")
         return [row["identifier"] for row in rows if row["query"] == "caffeine"]
 
@@ -75,12 +71,11 @@ def test_every_option_of_search_counts(mzseek, store: Path, source: Path) -> Non
 def test_add_info_and_check(mzseek, store: Path, tmp_path: Path) -> None:
     more = tmp_path / "more.mgf"
     more.write_text(record("phenol", 95.0491, "Oc1ccccc1", "77.039 10", "95.0491 5"))
-    status, text, _ = mzseek("library", "add", store, more)
-    assert status == 0
+    text = mzseek.ok("library", "add", store, more)
     assert "1 new spectrum" in text
-    status, text, _ = mzseek("library", "info", store, "--json")
-    assert json.loads(text)["counts"] == {"spectra": 3, "molecules": 3, "peaks": 7, "rejects": 1}
-    status, text, _ = mzseek("library", "check", store)
+    counts = mzseek.json("library", "info", store)["counts"]
+    assert counts == {"spectra": 3, "molecules": 3, "peaks": 7, "rejects": 1}
+    text = mzseek.ok("library", "check", store)
     assert "3 spectra, every file as it was written" in text
 
 

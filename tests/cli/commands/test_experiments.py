@@ -1,0 +1,159 @@
+import io
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from mzseek.cli.commands import experiments
+from mzseek.cli.commands.experiments import trials_shown
+from mzseek.experiments import names
+from mzseek.experiments.sweep import Ended
+
+
+def test_a_log_file_gets_a_line_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(experiments, "_EVERY", 0.0)
+    with trials_shown() as (begins, note, ended):
+        begins([1, 2, 3])
+        note("bce", 5, 10)
+        ended(Ended("bce"))
+        ended(Ended("iou", "broke"))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "mzseek: 0 of 3 trials have ended, 0 s"
+    assert lines[-1] == "mzseek: 2 of 3 trials have ended, 1 failed, 0 s, about 0 s left"
+
+
+def test_a_person_sees_the_trials_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setenv("TERM", "xterm")
+    with trials_shown() as (begins, note, _):
+        begins([1, 2])
+        note("bce-mass", 5, 10)
+    text = re.sub(r"\x1b\[[0-9;?]*\w", "", shown.getvalue())
+    assert "bce-mass" in text
+    assert "50" in text
+    assert "0 of 2 trials have ended" in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(5, "5 s"), (125, "2 min 05 s"), (7_500, "2 h 05 min")]
+)
+def test_times_are_spoken(seconds: float, said: str) -> None:
+    assert experiments._spoken(seconds) == said
+
+
+def test_every_experiment_is_listed_with_its_place_in_the_paper(mzseek) -> None:
+    text = mzseek.ok("reproduce", "--list")
+    for name in names():
+        assert f"\n{name} " in f"\n{text}"
+    assert "Table 1 " in text
+    assert "tab:" not in text
+
+
+@pytest.mark.slow
+def test_every_experiment_runs_to_its_end_on_the_embedded_set(mzseek, tmp_path: Path) -> None:
+    out = tmp_path / "made"
+    status, text, _ = mzseek("reproduce", "--out", out, "--json")
+    facts = json.loads(text.splitlines()[-1])
+    assert status == 0
+    assert list(facts["results"]) == list(names())
+    for name, results in facts["results"].items():
+        assert results["failed"] == {}, name
+        rows = results["cells"]
+        assert rows
+        filled = [cell for row in rows.values() for cell in row.values()]
+        assert all(cell["values"] or cell.get("text") for cell in filled), name
+        folder = out / "results" / "smoke" / name
+        for file in ("table.md", "table.tex", "table.csv", "results.json"):
+            assert (folder / file).stat().st_size > 100
+    assert {"bce", "mist"} <= set(facts["results"]["main"]["cells"])
+    page = Path(facts["page"]).read_text()
+    assert "Simulated" in page
+    # Whoever asks again gets the same, without a run.
+    runs = {path: path.stat().st_mtime_ns for path in out.glob("runs/*/*/run.json")}
+    assert len(runs) > 30
+    status, text, _ = mzseek("reproduce", "gamma", "--out", out, "--json")
+    again = json.loads(text.splitlines()[-1])["results"]["gamma"]["cells"]
+    assert (status, again) == (0, facts["results"]["gamma"]["cells"])
+    assert {path: path.stat().st_mtime_ns for path in out.glob("runs/*/*/run.json")} == runs
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["mian"], "experiment 'mian' is unknown, expected one of: main, front"),
+        (["gamma", "--scale", "large"], "scale 'large' is unknown, expected one of: paper"),
+        (["gamma", "--data", "nowhere"], "nowhere: no such file"),
+        (["gamma", "--engine", "slurm"], "engine 'slurm' is unknown"),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_line(
+    mzseek, tmp_path: Path, words: list[str], reason: str
+) -> None:
+    status, _, err = mzseek("reproduce", *words, "--out", tmp_path / "made")
+    assert status == 2
+    assert reason in err
+    assert err.count("\n") == 1
+
+
+def test_a_folder_of_something_else_is_left_alone(mzseek, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    status, _, err = mzseek("reproduce", "toy", "--out", tmp_path)
+    assert status == 2
+    assert "exists and holds no experiments; name another --out" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+GRID = """
+title: Width and rate
+paper: mine
+kind: runs
+fold: test
+protocol: {lr: [1.0e-3, 1.0e-2], seeds: 1, epochs: 3, select: hit_rate@1}
+rows:
+  small: {loss: bce, encoder.width: [8, 16], encoder.blocks: 1}
+columns:
+  hr: {label: HR@1, metric: hit_rate@1, candidates: mass}
+"""
+
+
+def test_a_grid_of_one_s_own_is_trained_and_the_best_is_shown(
+    mzseek, small_set, tmp_path: Path
+) -> None:
+    grid = tmp_path / "grid.yaml"
+    grid.write_text(GRID)
+    out = tmp_path / "tuned"
+    text = mzseek.ok("tune", grid, "--data", small_set.folder.parent, "--out", out, "--jobs", "1")
+    assert "Width and rate" in text
+    assert len(list(out.glob("runs/morgan2/*/run.json"))) == 4
+    numbers = json.loads((out / "results" / "tune" / "grid" / "results.json").read_text())
+    cell = numbers["cells"]["small"]["hr"]
+    assert set(cell["chosen"]) == {"lr", "encoder.width"}
+    assert len(cell["values"]) == 1
+    best = max(
+        json.loads(path.read_text())["best"]["hit_rate@1/mass"]["value"]
+        for path in out.glob("runs/morgan2/*/run.json")
+    )
+    chosen = [
+        json.loads(path.read_text())["best"]["hit_rate@1/mass"]["value"]
+        for path in out.glob(f"runs/morgan2/*lr{cell['chosen']['lr']:g}-*/run.json")
+    ]
+    assert best in chosen
+
+
+def test_a_grid_that_cannot_be_read_is_told_in_a_line(mzseek, small_set, tmp_path: Path) -> None:
+    grid = tmp_path / "grid.yaml"
+    grid.write_text(GRID.replace("loss: bce", "loss: bcd"))
+    words = ("--data", small_set.folder.parent, "--out", tmp_path / "tuned")
+    status, _, err = mzseek("tune", grid, *words)
+    assert status == 2
+    assert "loss 'bcd' is unknown" in err
+    assert err.count("\n") == 1
