@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from mzseek.library.library import CODES, Index
+from mzseek.library.library import KINDS, Index
 from mzseek.library.similarity import PeakLists, peak_lists
 from mzseek.spectra import read_spectra
 
@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("table")
     parser.add_argument("--oracles", action="store_true")
     parser.add_argument("--copies", type=int, default=1)
-    parser.add_argument("--kinds", nargs="*", default=list(CODES))
+    parser.add_argument("--kinds", nargs="*", default=list(KINDS))
     asked = parser.parse_args()
     spectra = list(read_spectra(asked.table, []))
     library = [each for each in spectra if each.metadata["fold"] == "train"] * asked.copies

@@ -1,4 +1,4 @@
-"""Building: what is kept, what is set aside, and who may write."""
+"""Building a library: what is kept, what is skipped, and who may write."""
 
 import subprocess
 import sys
@@ -26,39 +26,19 @@ def test_peaks_molecules_licence_and_source_are_kept(library: Library, spectra) 
     assert library.molecules["inchikey"][library.molecule_of[3]].as_py() == "RYYVLZVUVIJVGH"
 
 
-BROKEN = """BEGIN IONS
-SPECTRUM_ID=bad-peaks
-PEPMASS=200.0
-CHARGE=1+
-SMILES=CCO
-100.0 nan
-END IONS
-
-BEGIN IONS
-SPECTRUM_ID=no-structure
-PEPMASS=200.0
-CHARGE=1+
-100.0 1.0
-END IONS
-
-BEGIN IONS
-SPECTRUM_ID=bad-structure
-PEPMASS=200.0
-CHARGE=1+
-SMILES=C1CC
-100.0 1.0
-END IONS
-
-BEGIN IONS
-SPECTRUM_ID=no-precursor
-CHARGE=1+
-SMILES=CCO
-100.0 1.0
-END IONS
-"""
+RECORD = "BEGIN IONS\nSPECTRUM_ID={}\nCHARGE=1+\n{}\nEND IONS\n\n"
+BROKEN = "".join(
+    RECORD.format(*record)
+    for record in (
+        ("bad-peaks", "PEPMASS=200.0\nSMILES=CCO\n100.0 nan"),
+        ("no-structure", "PEPMASS=200.0\n100.0 1.0"),
+        ("bad-structure", "PEPMASS=200.0\nSMILES=C1CC\n100.0 1.0"),
+        ("no-precursor", "SMILES=CCO\n100.0 1.0"),
+    )
+)
 
 
-def test_broken_records_are_set_aside_and_listed(tmp_path: Path, write, spectra) -> None:
+def test_broken_records_are_skipped_and_listed(tmp_path: Path, write, spectra) -> None:
     source = write(tmp_path / "a.mgf", spectra[:3])
     source.write_text(source.read_text() + BROKEN)
     made = Library.build([source], tmp_path / "library")
@@ -70,7 +50,7 @@ def test_broken_records_are_set_aside_and_listed(tmp_path: Path, write, spectra)
     made.check()
 
 
-def test_duplicates_are_set_aside_and_names_stay_unique(tmp_path: Path, write, draw) -> None:
+def test_duplicates_are_skipped_and_names_stay_unique(tmp_path: Path, write, draw) -> None:
     one = write(tmp_path / "one.mgf", draw(3))
     same = write(tmp_path / "same.mgf", draw(3))
     other = write(tmp_path / "other.mgf", draw(3, seed=5))

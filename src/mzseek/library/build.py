@@ -54,7 +54,7 @@ def build_library(
 
     Peaks are cleaned as everywhere (`mzseek.spectra.clean_peaks`), molecules put in standard form;
     equal ones (first InChIKey block and mass) are one. Records that cannot be read, have no
-    structure, or repeat another (same molecule, ion, energy and peaks) are set aside and listed.
+    structure, or repeat another (same molecule, ion, energy and peaks) are skipped and listed.
 
     Parameters
     ----------
@@ -107,22 +107,22 @@ def _paths(paths: StrPath | Sequence[StrPath]) -> list[Path]:
 
 def _make(files: list[Path], out: Path, old: Library | None, progress: Progress) -> Library:
     steady = SourceGuard(files)
-    gathered = _Gathered(old)
-    before = len(gathered.records)
+    builder = _Builder(old)
+    before = len(builder.records)
     for path in files:
-        for spectrum in read_spectra(path, gathered.reject):
-            gathered.take(spectrum, path)
-            if len(gathered.records) % _EVERY == 0:
-                progress("spectra", len(gathered.records))
-    progress("spectra", len(gathered.records))
-    if len(gathered.records) == before:
-        where, why = next(iter(gathered.rejects), ("", ""))
+        for spectrum in read_spectra(path, builder.skip):
+            builder.add(spectrum, path)
+            if len(builder.records) % _EVERY == 0:
+                progress("spectra", len(builder.records))
+    progress("spectra", len(builder.records))
+    if len(builder.records) == before:
+        where, why = next(iter(builder.skipped), ("", ""))
         first = f" (first: {where}: {why})" if where else ""
         raise LibraryError(f"no usable reference spectrum in the files{first}")
     listed = old.rejects_text() if old else _HEAD
     with atomic_directory(out) as folder:
-        gathered.write(folder)
-        listed += "".join(f"{text_cell(at)}\t{text_cell(why)}\n" for at, why in gathered.rejects)
+        builder.write(folder)
+        listed += "".join(f"{text_cell(at)}\t{text_cell(why)}\n" for at, why in builder.skipped)
         (folder / REJECTS).write_text(listed, encoding="utf-8")
         steady.ensure_unchanged()
         sources = [{"name": path.name, "sha256": steady.hashes[path]} for path in files]
@@ -131,99 +131,84 @@ def _make(files: list[Path], out: Path, old: Library | None, progress: Progress)
             {
                 "sources": [*(old.manifest["sources"] if old else []), *sources],
                 "versions": {"mzseek": __version__, "rdkit": rdBase.rdkitVersion},
-                "counts": gathered.counts(old),
+                "counts": builder.counts(),
             },
         )
         Library.open(folder)  # it is whole before it gets its name
     return Library.open(out)
 
 
-class _Gathered:
+class _Builder:
     """Reference spectra on their way into a library, those of an old one first."""
 
     def __init__(self, old: Library | None) -> None:
-        self.rejects: list[tuple[str, str]] = []
+        self.skipped: list[tuple[str, str]] = []
+        self.old_skipped = old.manifest["counts"]["rejects"] if old else 0
         self.records: list[dict[str, str]] = old.records.to_pylist() if old else []
         self.molecules: list[dict[str, Any]] = old.molecules.to_pylist() if old else []
         self._molecule_of: list[int] = old.molecule_of.tolist() if old else []
         self._precursors: list[float] = old.ions.precursors.tolist() if old else []
         self._modes: list[int] = old.ions.modes.tolist() if old else []
-        self._mz = _apart(old.peaks.values, old) if old else []
-        self._heights = _apart(old.peaks.weights, old) if old else []
+        self._mz: list[Floats] = []
+        self._intensities: list[Floats] = []
+        if old:
+            self._mz = np.split(old.peaks.values, old.peaks.pointers[1:-1])
+            self._intensities = np.split(old.peaks.weights, old.peaks.pointers[1:-1])
         self._described: dict[tuple[str, str], DescribedMolecule | str] = {}
-        self._places = {_identity(molecule): place for place, molecule in enumerate(self.molecules)}
+        self._index = {_identity(molecule): row for row, molecule in enumerate(self.molecules)}
         self._names = UniqueNames()
         self._seen: dict[tuple[object, ...], str] = {}
-        for place, record in enumerate(self.records):
-            self._seen[self._key(place)] = self._names.take(record["identifier"])
+        columns = (self._molecule_of, self._modes, self.records, self._mz, self._intensities)
+        for values in zip(*columns, strict=True):
+            self._seen[_key(*values)] = self._names.take(values[2]["identifier"])
 
-    def reject(self, where: str, reason: str) -> None:
-        """Take note of a record that is set aside."""
-        self.rejects.append((where, reason))
+    def skip(self, where: str, reason: str) -> None:
+        """Note a record that is skipped."""
+        self.skipped.append((where, reason))
 
-    def take(self, spectrum: Spectrum, path: Path) -> None:
-        """Add a spectrum, or set it aside."""
-        given = spectrum.metadata
-        fields = (given.get("smiles", ""), given.get("inchi", ""))
+    def add(self, spectrum: Spectrum, path: Path) -> None:
+        """Add a spectrum, or skip it."""
+        metadata = spectrum.metadata
+        fields = (metadata.get("smiles", ""), metadata.get("inchi", ""))
         if fields not in self._described:
             self._described[fields] = describe_first(fields)
         molecule = self._described[fields]
-        where = f"{path}: {spectrum.identifier}"
         if isinstance(molecule, str):
-            self.reject(where, molecule)
+            self.skip(f"{path}: {spectrum.identifier}", molecule)
             return
-        self._append(spectrum, molecule, path)
-        earlier = self._seen.get(self._key(-1))
-        if earlier is not None:
-            for column in self._columns():
-                column.pop()
-            self.reject(where, f"is a duplicate (of {earlier})")
-            return
-        name = spectrum.identifier
-        name = self._names.take(f"{path.stem} {name}" if name in self._names else name)
-        self.records[-1]["identifier"] = name
-        self._seen[self._key(-1)] = name
-
-    def _append(self, spectrum: Spectrum, molecule: DescribedMolecule, path: Path) -> None:
-        known = {
+        row = {
             "smiles": molecule.smiles, "inchikey": molecule.inchikey14, "formula": molecule.formula,
             "mass": molecule.mass,
         }  # fmt: skip
-        place = self._places.setdefault(_identity(known), len(self.molecules))
-        if place == len(self.molecules):
-            self.molecules.append(known)
-        given = {
-            **spectrum.metadata, "adduct": spectrum.adduct or "", "source": path.name,
-            "license": spectrum.metadata.get("license") or spectrum.metadata.get("licence", ""),
+        index = self._index.setdefault(_identity(row), len(self.molecules))
+        if index == len(self.molecules):
+            self.molecules.append(row)
+        values = {
+            **metadata, "adduct": spectrum.adduct or "", "source": path.name,
+            "license": metadata.get("license") or metadata.get("licence", ""),
         }  # fmt: skip
-        self.records.append({name: given.get(name, "") for name in RECORD_COLUMNS})
-        self._molecule_of.append(place)
+        record = {name: values.get(name, "") for name in RECORD_COLUMNS}
+        mode = polarity_of(spectrum)
+        key = _key(index, mode, record, spectrum.mz, spectrum.intensities)
+        if key in self._seen:
+            self.skip(f"{path}: {spectrum.identifier}", f"is a duplicate (of {self._seen[key]})")
+            return
+        name = spectrum.identifier
+        name = self._names.take(f"{path.stem} {name}" if name in self._names else name)
+        self._seen[key] = record["identifier"] = name
+        self.records.append(record)
+        self._molecule_of.append(index)
         self._precursors.append(spectrum.precursor_mz)
-        self._modes.append(polarity_of(spectrum))
+        self._modes.append(mode)
         self._mz.append(spectrum.mz)
-        self._heights.append(spectrum.intensities)
-
-    def _columns(self) -> tuple[list[Any], ...]:
-        return (
-            self.records, self._molecule_of, self._precursors, self._modes, self._mz, self._heights,
-        )  # fmt: skip
-
-    def _key(self, place: int) -> tuple[object, ...]:
-        """Equal for records of one measurement, entered twice or rescaled."""
-        heights = self._heights[place]
-        return (
-            self._molecule_of[place], self._modes[place], self.records[place]["adduct"],
-            self.records[place]["collision_energy"], self._mz[place].tobytes(),
-            np.round(heights / heights.max(), 4).tobytes(),
-        )  # fmt: skip
+        self._intensities.append(spectrum.intensities)
 
     def write(self, folder: Path) -> None:
         """Write all arrays and tables."""
-        lengths = np.array([len(each) for each in self._mz], np.int64)
         arrays = {
-            POINTERS: pointers(lengths),
+            POINTERS: pointers([len(mz) for mz in self._mz]),
             MZ: np.concatenate(self._mz),
-            INTENSITIES: np.concatenate(self._heights),
+            INTENSITIES: np.concatenate(self._intensities),
             PRECURSORS: np.array(self._precursors, np.float64),
             MODES: np.array(self._modes, np.int8),
             MOLECULE_OF: np.array(self._molecule_of, np.int32),
@@ -233,19 +218,23 @@ class _Gathered:
         pq.write_table(pa.Table.from_pylist(self.records, RECORD_SCHEMA), folder / RECORDS)
         pq.write_table(pa.Table.from_pylist(self.molecules, MOLECULE_SCHEMA), folder / MOLECULES)
 
-    def counts(self, old: Library | None) -> dict[str, int]:
-        """What the manifest says of it."""
+    def counts(self) -> dict[str, int]:
+        """Return the counts for the manifest."""
         return {
             "spectra": len(self.records),
             "molecules": len(self.molecules),
             "peaks": sum(map(len, self._mz)),
-            "rejects": len(self.rejects) + (old.manifest["counts"]["rejects"] if old else 0),
+            "rejects": len(self.skipped) + self.old_skipped,
         }
 
 
-def _apart(values: Floats, old: Library) -> list[Floats]:
-    """The values of each spectrum of a library."""
-    return list(np.split(values, old.peaks.pointers[1:-1]))
+def _key(
+    molecule: int, mode: int, record: dict[str, str], mz: Floats, intensities: Floats
+) -> tuple[object, ...]:
+    """Equal for records of one measurement, entered twice or rescaled."""
+    relative = np.round(intensities / intensities.max(), 4)
+    energy = record["collision_energy"]
+    return molecule, mode, record["adduct"], energy, mz.tobytes(), relative.tobytes()
 
 
 def _identity(molecule: dict[str, Any]) -> tuple[str, float]:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from mzseek.core.compiled import compiled
 from mzseek.core.errors import SpectrumError
-from mzseek.core.ragged import pointers
+from mzseek.core.ragged import pointers, ranges
 from mzseek.spectra import Spectrum, clean_peaks
 
 Array = npt.NDArray[Any]
@@ -38,12 +38,12 @@ class InvertedIndex(NamedTuple):
     """All values of lists in rising order, each with its list: an inverted_index index."""
 
     values: npt.NDArray[np.float64]
-    owners: npt.NDArray[np.int32]
+    list_index: npt.NDArray[np.int32]
     weights: npt.NDArray[np.float64]
 
 
 def peak_lists(spectra: Iterable[Spectrum]) -> tuple[PeakLists, PrecursorIons]:
-    """Peaks of spectra, cleaned: in rising order, whatever order they came in.
+    """Clean and concatenate the peaks of spectra, in rising order whatever order they came in.
 
     Raises
     ------
@@ -83,26 +83,26 @@ def polarity_of(spectrum: Spectrum) -> int:
 def inverted_index(lists: PeakLists) -> InvertedIndex:
     """The inverted_index index of lists."""
     order = np.argsort(lists.values, kind="stable")
-    owners = lists.list_index[order].astype(np.int32)
-    return InvertedIndex(lists.values[order], owners, lists.weights[order])
+    list_index = lists.list_index[order].astype(np.int32)
+    return InvertedIndex(lists.values[order], list_index, lists.weights[order])
 
 
 def normalised(lists: PeakLists, square: float = 1.0) -> PeakLists:
-    """PeakLists with weights scaled so that their squares sum to ``square`` in each."""
-    owners = lists.list_index
+    """Scale weights so that their squares sum to ``square`` in each list."""
+    list_index = lists.list_index
     # Of nothing at all, bincount makes whole numbers.
-    sums = np.bincount(owners, lists.weights**2, len(lists.pointers) - 1).astype(np.float64)
+    sums = np.bincount(list_index, lists.weights**2, len(lists.pointers) - 1).astype(np.float64)
     scale = np.sqrt(np.divide(square, sums, out=np.zeros_like(sums), where=sums > 0))
-    return lists._replace(weights=lists.weights * scale[owners])
+    return lists._replace(weights=lists.weights * scale[list_index])
 
 
 def neutral_losses(lists: PeakLists, precursors: npt.NDArray[np.float64]) -> PeakLists:
-    """The same lists by neutral loss: precursor − peak."""
+    """Return the same lists by neutral loss: precursor − peak."""
     return lists._replace(values=precursors[lists.list_index] - lists.values)
 
 
 def empty_lists(count: int) -> PeakLists:
-    """So many empty lists."""
+    """Return so many empty lists."""
     return PeakLists(np.zeros(count + 1, np.int64), np.zeros(0), np.zeros(0))
 
 
@@ -113,26 +113,19 @@ Singles = npt.NDArray[np.float32]
 
 
 def entropy_lists(lists: PeakLists, tolerance: float) -> PeakLists:
-    """PeakLists of peaks, each made ready for `mzseek.library.similarity.entropy_similarity`."""
+    """Centroid, filter and weight each list of peaks for `entropy_similarity`."""
     values = lists.values.astype(np.float32)
     weights = lists.weights.astype(np.float32)
-    counts = _make_ready(lists.pointers, values, weights, np.float32(2 * tolerance))
-    kept = np.repeat(lists.pointers[:-1], counts) + _places(counts)
-    return PeakLists(
-        pointers(counts), values[kept].astype(np.float64), weights[kept].astype(np.float64)
-    )
-
-
-def _places(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """0, 1, 2 … within each list."""
-    return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    counts = _weight_peaks(lists.pointers, values, weights, np.float32(2 * tolerance))
+    ends, kept = ranges(lists.pointers[:-1], lists.pointers[:-1] + counts)
+    return PeakLists(ends, values[kept].astype(np.float64), weights[kept].astype(np.float64))
 
 
 @compiled
-def _make_ready(
+def _weight_peaks(
     begins: npt.NDArray[np.int64], values: Singles, weights: Singles, apart: np.float32
 ) -> npt.NDArray[np.int64]:
-    """Rewrite each list at its beginning; how many peaks are left in each."""
+    """Rewrite each list at its beginning; return how many peaks are left in each."""
     counts = np.zeros(len(begins) - 1, np.int64)
     for row in range(len(counts)):
         mz, heights = values[begins[row] : begins[row + 1]], weights[begins[row] : begins[row + 1]]
@@ -265,14 +258,14 @@ def shared_entropy(weight: float, other: float) -> float:
 def entropy_similarity(
     mz: Floats, weights: Floats, other_mz: Floats, other_weights: Floats, tolerance: float
 ) -> tuple[float, int]:
-    """Spectral entropy similarity of two weighted spectra (`mzseek.library.similarity`).
+    """Spectral entropy similarity of two weighted spectra.
 
     Their peaks lie at least twice the tolerance apart, so that each has one partner at most.
     """
     i = j = matches = 0
     score = 0.0
     while i < len(mz) and j < len(other_mz):
-        # In single precision, as the m/z are: see `mzseek.library.similarity`.
+        # In single precision, as the m/z of `entropy_lists` are.
         difference = np.float32(mz[i]) - np.float32(other_mz[j])
         if difference < -np.float32(tolerance):
             i += 1
@@ -287,7 +280,7 @@ def entropy_similarity(
 
 
 COSINE, MODIFIED, ENTROPY, ANALOG = 0, 1, 2, 3
-_LEAST = 1e-300  # of what a pair adds: a spectrum that was met once is told from one never met
+_MIN_ADDED = 1e-300  # by a pair of peaks: tells a spectrum that was met from one never met
 _ROOM = 1 + 1e-9  # bounds are sums in another order than scores
 
 
@@ -373,11 +366,11 @@ def _sweep(
                 added = shared_entropy(weight, entries.weights[entry]) / 2
             else:
                 added = weight * entries.weights[entry]
-            owner = entries.owners[entry]
-            if bounds[owner] == 0:
-                touched[count] = owner
+            record = entries.list_index[entry]
+            if bounds[record] == 0:
+                touched[count] = record
                 count += 1
-            bounds[owner] += max(added, _LEAST)
+            bounds[record] += max(added, _MIN_ADDED)
             entry += 1
     return count
 

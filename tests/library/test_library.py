@@ -1,12 +1,14 @@
-"""Searching a library that was opened."""
+"""Opening and searching a library; damage is reported in one line that says what to do."""
 
 import dataclasses
+import shutil
 
 import numpy as np
 import pytest
 
 from mzseek.core.errors import LibraryError, SpectrumError
 from mzseek.library import KINDS, Library
+from mzseek.library.library import MANIFEST, MOLECULE_OF, POINTERS, RECORDS
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -81,6 +83,60 @@ def test_a_changed_byte_is_noticed(library: Library) -> None:
         Library.open(library.folder).check()
 
 
-def test_a_library_shows_its_counts(library: Library) -> None:
+def test_tables_of_a_library_and_of_matches(library: Library, spectra) -> None:
     rows = {row["what"]: row["count"] for row in library.to_table()}
     assert (rows["spectra"], rows["molecules"], rows["positive mode"]) == (40, 5, 40)
+    matches = library.search(spectra[2:4], top=4)
+    rows = list(matches.to_table())
+    assert len(rows) == len(matches) == 8
+    assert [row["query"] for row in rows] == ["s2"] * 4 + ["s3"] * 4
+    assert [row["rank"] for row in rows] == [1, 2, 3, 4] * 2
+    expected = {"identifier": "s3", "license": "CC BY", "source": "reference.mgf",
+                "formula": "C8H10N4O2", "mass_difference": 0}  # fmt: skip
+    assert {name: rows[4][name] for name in expected} == expected
+    assert rows[4]["score"] == pytest.approx(1)
+    nothing = library.search(spectra[:1], among=np.zeros(len(library), bool))
+    assert (len(nothing), list(nothing.to_table())) == (0, [])
+
+
+def test_damaged_files_are_refused(library: Library) -> None:
+    for name, array, message in (
+        (POINTERS, np.zeros(3, np.int64), r"pointers.npy: holds int64 .* build it again$"),
+        (MOLECULE_OF, np.full(40, 99, np.int32), r"molecule_of.npy: is damaged .* build it again$"),
+    ):
+        kept = (library.folder / name).read_bytes()
+        np.save(library.folder / name, array)
+        with pytest.raises(LibraryError, match=message):
+            Library.load(library.folder, library.manifest)
+        (library.folder / name).write_bytes(kept)
+    shutil.copy(library.folder / "molecules.parquet", library.folder / RECORDS)
+    with pytest.raises(LibraryError, match=r"records\.parquet: has other columns or rows"):
+        Library.load(library.folder, library.manifest)
+    (library.folder / RECORDS).write_bytes(b"PAR1")
+    with pytest.raises(LibraryError, match=r"records\.parquet: cannot be read"):
+        Library.load(library.folder, library.manifest)
+
+
+def test_a_folder_of_another_kind_is_refused(tmp_path) -> None:
+    with pytest.raises(LibraryError, match="there is no such folder"):
+        MANIFEST.read(tmp_path / "none")
+    (tmp_path / "manifest.json").write_text('{"kind": "molecule database"}')
+    with pytest.raises(LibraryError, match="is a molecule database, expected a spectral library"):
+        MANIFEST.read(tmp_path)
+
+
+def test_a_library_in_memory_finds_what_the_folder_finds(library: Library, spectra) -> None:
+    parts = (library.peaks, library.ions, library.molecule_of, library.records, library.molecules)
+    again = Library.from_arrays(library.folder, *parts)
+    own, other = (each.search(spectra, "cosine", top=3) for each in (library, again))
+    assert own.records.tolist() == other.records.tolist()
+    assert own.scores.tolist() == other.scores.tolist()
+    assert again.to_table().columns["count"][:3] == library.to_table().columns["count"][:3]
+    for index, wrong, message in (
+        (1, library.ions._replace(modes=library.ions.modes[:-1]), "arrays of other lengths"),
+        (2, np.full(len(library), 99), "is damaged"),
+        (3, library.records.slice(1), "other columns or rows"),
+        (4, library.records, "other columns or rows"),
+    ):
+        with pytest.raises(LibraryError, match=message):
+            Library.from_arrays(library.folder, *parts[:index], wrong, *parts[index + 1 :])
