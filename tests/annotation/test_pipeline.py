@@ -179,7 +179,7 @@ def test_a_mass_that_nothing_has_is_answered_with_nothing(config, spectra):
 
 
 def test_a_capped_list_says_so(config, features):
-    annotator = Annotator(dataclasses.replace(config, most=2))
+    annotator = Annotator(dataclasses.replace(config, max_candidates=2))
     annotation = next(one for one in annotator.annotations(features) if one.found > 2)
     assert annotation.scored == 2 < annotation.found
     assert any("nearest by mass were scored" in note for note in annotation.notes)

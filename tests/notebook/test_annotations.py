@@ -46,7 +46,7 @@ def test_features_are_found_by_their_ids(found, spectra):
     assert found.features == [each.identifier for each in spectra]
     second = found[spectra[1].identifier]
     assert second is found[1]
-    assert isinstance(second, mz._Shown)
+    assert isinstance(second, mz.Annotation)
     assert spectra[1].identifier in found
     assert "nobody" not in found
     assert second in found
