@@ -32,7 +32,7 @@ import numpy as np
 
 from mzseek.annotation.annotator import Annotator, SkippedFeature
 from mzseek.annotation.candidates import Molecule, Source
-from mzseek.annotation.config import annotate_config
+from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.features import Feature
 from mzseek.annotation.sources import ListedSource
 from mzseek.bundle.molecules import BundledMolecules
@@ -131,7 +131,7 @@ def answered(
     name = "positive" if mode > 0 else "negative"
     truths = {molecule.key for _, molecule, _ in queries}
     for database in given.database:
-        config = annotate_config(
+        config = AnnotateConfig(
             model=given.model, database=None if database == "bundled" else database
         )
         annotator = Annotator(config)
@@ -160,7 +160,7 @@ def of_lists(
     stratum: str,
 ) -> Iterator[dict[str, Any]]:
     """Answers from lists of so many candidates, drawn by the spectrum's identifier."""
-    annotator = Annotator(annotate_config(model=given.model))
+    annotator = Annotator(AnnotateConfig(model=given.model))
     bundled = annotator.bundle.molecules
     for present in (True, False):
         molecules: list[Molecule] = []
@@ -211,7 +211,7 @@ def rows_of(
         features.append(Feature(spectrum.identifier, "given", (read,)))
     share = getattr(annotator, "expected_share", 0.5)
     for start in range(0, len(features), AT_ONCE):
-        for one in annotator.annotations(features[start : start + AT_ONCE]):
+        for one in annotator.annotate_batch(features[start : start + AT_ONCE]):
             if isinstance(one, SkippedFeature):
                 continue
             best = one.best

@@ -41,7 +41,7 @@ _ANNOTATE = """
 import sys, time, tempfile
 from pathlib import Path
 from mzseek.export.job import annotate_files
-from mzseek.annotation.config import annotate_config
+from mzseek.annotation.config import AnnotateConfig
 import mzseek.database.store as folder
 import mzseek.io.manifest as manifest
 from mzseek.io.manifest import BlockSums
@@ -50,7 +50,7 @@ if sys.argv[2] == "trust":
     BlockSums.verify_rows = lambda *_: True
 with tempfile.TemporaryDirectory() as out:
     began, used = time.perf_counter(), time.process_time()
-    annotate_files([sys.argv[3]], Path(out, "out"), annotate_config(database=sys.argv[1]), jobs=1)
+    annotate_files([sys.argv[3]], Path(out, "out"), AnnotateConfig(database=sys.argv[1]), jobs=1)
     print(time.perf_counter() - began, time.process_time() - used)
 """
 

@@ -18,16 +18,16 @@ import numpy as np
 import pytest
 import zstandard
 
-from mzseek.annotation.annotator import Annotator
+from mzseek.annotation.annotator import MIN_FEATURES, Annotator
 from mzseek.annotation.candidates import index_path
-from mzseek.annotation.config import annotate_config
+from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.features import Tolerance
 from mzseek.annotation.sources import index_store
 from mzseek.core.errors import DatabaseError, InputError, KilledError, RunError
 from mzseek.database import build_database, file_sources
 from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.queries import spectra_from
-from mzseek.export.job import FEW, annotate_files
+from mzseek.export.job import annotate_files
 from mzseek.export.report import report_writers
 from mzseek.export.writer import Settings
 from mzseek.parallel.processes import _executor
@@ -45,7 +45,7 @@ def mgf(small_set, tmp_path):
 
 @pytest.fixture
 def config(bundle_folder):
-    return annotate_config(model=bundle_folder, precursor=Tolerance(1000.0), coverage=0.5)
+    return AnnotateConfig(model=bundle_folder, ppm=Tolerance(1000.0), coverage=0.5)
 
 
 def rows(path):
@@ -74,9 +74,7 @@ def test_records_are_answered_or_set_aside(mgf, config, tmp_path):
 def test_lists_and_feature_tables_are_among_the_options(mgf, config, tmp_path):
     (tmp_path / "mine.csv").write_text("feature,Struktur\n17,CCO\n")
     (tmp_path / "quant.csv").write_text("row ID,row m/z\n1,100.0\n")
-    own = dataclasses.replace(
-        config, database=str(tmp_path / "mine.csv"), columns=(("smiles", "Struktur"),)
-    )
+    own = dataclasses.replace(config, database=str(tmp_path / "mine.csv"), smiles_column="Struktur")
     done = annotate_files(
         [mgf], tmp_path / "out", own, settings=Settings(features=tmp_path / "quant.csv")
     )
@@ -116,7 +114,7 @@ def test_a_killed_job_goes_on_and_ends_with_the_same_bytes(mgf, config, tmp_path
     assert not (tmp_path / "cut").exists()
     said = []
     annotate_files(
-        [mgf], tmp_path / "cut", config, more=report_writers, resume=True, say=said.append
+        [mgf], tmp_path / "cut", config, more=report_writers, resume=True, log=said.append
     )
     assert said == ["3 features were done before."]
     for name in ("summary.tsv", "candidates.tsv", "peaks.tsv", "set-aside.tsv", "report.html"):
@@ -137,7 +135,7 @@ def test_a_clock_that_was_set_back_changes_nothing(mgf, config, tmp_path, bundle
     for path in (tmp_path / "cut.partial").iterdir():
         os.utime(path, (ahead, ahead))
     said = []
-    annotate_files([mgf], tmp_path / "cut", config, resume=True, say=said.append)
+    annotate_files([mgf], tmp_path / "cut", config, resume=True, log=said.append)
     assert said == ["3 features were done before."]
     for name in ("summary.tsv", "candidates.tsv", "peaks.tsv", "set-aside.tsv"):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
@@ -149,7 +147,7 @@ def test_a_clock_that_was_set_back_changes_nothing(mgf, config, tmp_path, bundle
 def test_another_job_is_not_gone_on_with(mgf, config, tmp_path):
     with pytest.raises(Stop):
         annotate_files([mgf], tmp_path / "cut", config, progress=stop)
-    other = annotate_config(model=config.model, coverage=0.6)
+    other = AnnotateConfig(model=config.model, coverage=0.6)
     with pytest.raises(RunError, match="begun with other"):
         annotate_files([mgf], tmp_path / "cut", other, resume=True)
 
@@ -165,7 +163,7 @@ def test_what_cannot_be_read_or_written(config, tmp_path, mgf):
 def test_what_tables_name_and_libraries_add_is_said(mgf, config, small_set, tmp_path, make_library):
     row = ("CCOC(=O)c1ccc(N)cc1OCCCl", "[M+H]+", [60.05, 77.0386], [0.2, 1.0])
     known = dataclasses.replace(
-        config, libraries=(str(make_library([row])),), instrument="ion-trap",
+        config, library=(str(make_library([row])),), instrument="ion-trap",
         formulas=(("S0-1", "C2H6O"), ("lost", "CH4")),
     )  # fmt: skip
     done = annotate_files([mgf], tmp_path / "out", known, more=report_writers)
@@ -231,7 +229,7 @@ def test_tables_do_not_depend_on_order_or_company(mgf, config, tmp_path):
 def many(small_set, tmp_path):
     """Enough features that processes are begun, and a last batch that is not full."""
     path = tmp_path / "many.mgf"
-    write_mgf(path, spectra_from(Prepared.open(small_set.folder), np.arange(FEW + 6)))
+    write_mgf(path, spectra_from(Prepared.open(small_set.folder), np.arange(MIN_FEATURES + 6)))
     return path
 
 
@@ -288,9 +286,9 @@ def kill_a_worker(stage, done, total):
 def test_a_job_whose_worker_is_killed_goes_on_and_ends_with_the_same_bytes(
     many, config, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("mzseek.annotation.annotator._FEATURES", 1)
+    monkeypatch.setattr("mzseek.annotation.annotator._BATCH", 1)
     annotate_files([many], tmp_path / "whole", config, jobs=2, more=report_writers)
-    monkeypatch.setattr("mzseek.annotation.annotator._BY_MASS", 16)
+    monkeypatch.setattr("mzseek.annotation.annotator._CHUNK", 16)
     out = tmp_path / "cut"
     with pytest.raises(
         KilledError, match=r"one of 2 processes was killed .* with --resume goes on"
@@ -298,7 +296,7 @@ def test_a_job_whose_worker_is_killed_goes_on_and_ends_with_the_same_bytes(
         annotate_files([many], out, config, jobs=2, more=report_writers, progress=kill_a_worker)
     assert not out.exists()
     said = []
-    annotate_files([many], out, config, jobs=2, more=report_writers, resume=True, say=said.append)
+    annotate_files([many], out, config, jobs=2, more=report_writers, resume=True, log=said.append)
     assert said == ["16 features were done before."]
     assert contents(out) == contents(tmp_path / "whole")
 
@@ -319,7 +317,7 @@ def test_spectra_of_a_feature_that_is_set_aside_are_told_one_by_one(mgf, config,
 
 def test_where_the_reasons_are_is_said(mgf, config, tmp_path):
     # Nothing explains made-up peaks, and a tolerance that is given is not the reason.
-    config = dataclasses.replace(config, peaks=Tolerance(10.0))
+    config = dataclasses.replace(config, peak_ppm=Tolerance(10.0))
     done = annotate_files([mgf], tmp_path / "out", config)
     assert done.said == [f"What was set aside, and why: {tmp_path / 'out' / 'set-aside.tsv'}"]
     with mgf.open("a") as file:
@@ -344,7 +342,7 @@ def test_candidates_that_cannot_form_the_ion_are_counted(config, tmp_path):
         "END IONS\n"
     )
     molecules.write_text("smiles\nC1CCCCCC1\nOC1=CCC=CC1\nCC1=CC=CCC1\n")
-    wide = dataclasses.replace(config, database=str(molecules), precursor=Tolerance(0.0, 3.0))
+    wide = dataclasses.replace(config, database=str(molecules), ppm=Tolerance(0.0, 3.0))
     annotate_files([mine], tmp_path / "out", wide)
     facts = json.loads((tmp_path / "out" / "run.json").read_text())
     assert facts["candidates_removed_by_ion_rules"] == {
@@ -555,7 +553,7 @@ def test_another_library_database_or_index_in_its_place_is_named(
     shutil.copytree(make_library([row]), library)
     (tmp_path / "a.smi").write_text("CCO\nCCOC(=O)c1ccc(N)cc1OCCCl\n")
     build_database(file_sources([tmp_path / "a.smi"]), store)
-    own = dataclasses.replace(config, libraries=(str(library),), database=str(store))
+    own = dataclasses.replace(config, library=(str(library),), database=str(store))
     out = tmp_path / "cut"
     cut([mgf], out, own)
     shutil.move(library, tmp_path / "first")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mzseek.annotation.annotation import Annotation
-from mzseek.annotation.annotator import Annotator, SkippedFeature, annotations, answered
-from mzseek.annotation.config import AnnotateConfig, annotate_config
+from mzseek.annotation.annotator import Annotator, SkippedFeature
+from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.features import Feature, Tolerance
 from mzseek.annotation.hypotheses import Ions
 from mzseek.annotation.sources import index_store
@@ -43,7 +43,7 @@ def listed(small_set, tmp_path_factory):
 @pytest.fixture(scope="module")
 def config(bundle_folder, listed):
     wide = Tolerance(1000.0)
-    return annotate_config(model=bundle_folder, database=listed, precursor=wide, coverage=0.5)
+    return AnnotateConfig(model=bundle_folder, database=listed, ppm=wide, coverage=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def annotator(config):
 
 @pytest.fixture(scope="module")
 def said(annotator, features):
-    return annotator.annotations(features)
+    return annotator.annotate_batch(features)
 
 
 def plain(annotation):
@@ -83,14 +83,19 @@ def plain(annotation):
     )
 
 
+def unnamed(annotation):
+    """The same without the name of the feature, and notes about it."""
+    return plain(annotation)[1:-1]
+
+
 def test_an_index_beside_a_database_changes_no_answer(config, listed, features, tmp_path):
     build_database(file_sources([listed]), tmp_path / "db", nearest=False)
     of_store = dataclasses.replace(config, database=str(tmp_path / "db"))
-    without = Annotator(of_store).annotations(features)
+    without = Annotator(of_store).annotate_batch(features)
     index_store(tmp_path / "db", ["morgan2", "rdkit"], jobs=1)
     annotator = Annotator(of_store)
     assert annotator.source.index is not None
-    assert list(map(plain, annotator.annotations(features))) == list(map(plain, without))
+    assert list(map(plain, annotator.annotate_batch(features))) == list(map(plain, without))
 
 
 def test_every_feature_has_an_answer_in_its_place(said, features):
@@ -125,28 +130,17 @@ def test_parts_add_up_to_scores_and_are_told_apart(said):
 
 
 def test_company_and_order_change_nothing(annotator, features, said):
-    alone = [annotator.annotations([feature])[0] for feature in features]
-    backwards = annotator.annotations(features[::-1])[::-1]
+    alone = [annotator.annotate_batch([feature])[0] for feature in features]
+    backwards = annotator.annotate_batch(features[::-1])[::-1]
     for one, two, three in zip(said, alone, backwards, strict=True):
         assert plain(one) == plain(two) == plain(three)
 
 
-def test_processes_change_nothing(config, features, said):
-    found = list(annotations(iter(features), config, engine=LocalEngine(1)))
-    assert list(map(plain, found)) == list(map(plain, said))
-
-
-@pytest.mark.slow
-def test_two_processes_change_nothing(config, features, said):
-    found = list(annotations(iter(features * 12), config, engine=LocalEngine(2)))
-    assert list(map(plain, found[: len(said)])) == list(map(plain, said))
-
-
 def test_spectra_of_a_feature_are_judged_together_in_any_order(annotator, spectra):
     twice = [dataclasses.replace(spectra[0]), spectra[0]]
-    one = annotator.annotations([Feature("f", "index", (spectra[0],))])[0]
-    both = annotator.annotations([Feature("f", "index", tuple(twice))])[0]
-    again = annotator.annotations([Feature("f", "index", tuple(twice[::-1]))])[0]
+    one = annotator.annotate_batch([Feature("f", "index", (spectra[0],))])[0]
+    both = annotator.annotate_batch([Feature("f", "index", tuple(twice))])[0]
+    again = annotator.annotate_batch([Feature("f", "index", tuple(twice[::-1]))])[0]
     assert plain(both) == plain(again)
     assert [c.smiles for c in both.candidates] == [c.smiles for c in one.candidates]
     assert both.candidates[0].probability >= one.candidates[0].probability
@@ -154,7 +148,7 @@ def test_spectra_of_a_feature_are_judged_together_in_any_order(annotator, spectr
 
 def test_an_ion_that_is_not_named_has_a_probability(annotator, spectra):
     nameless = dataclasses.replace(spectra[0], adduct=None, charge=None)
-    annotation = annotator.annotations([Feature("f", "index", (nameless,))])[0]
+    annotation = annotator.annotate_batch([Feature("f", "index", (nameless,))])[0]
     assert set(annotation.ions) > {"[M+H]+"}
     assert sum(annotation.ions.values()) == pytest.approx(1.0)
     assert any("tried" in note for note in annotation.notes)
@@ -163,16 +157,16 @@ def test_an_ion_that_is_not_named_has_a_probability(annotator, spectra):
 
 def test_contradictions_are_set_aside_with_the_reason(config, features):
     annotator = Annotator(dataclasses.replace(config, ions=Ions(("[M+Na]+",))))
-    found = annotator.annotations(features[:2])
+    found = annotator.annotate_batch(features[:2])
     assert all(isinstance(one, SkippedFeature) for one in found)
     assert found[0].where == "a.mgf: f0"
     assert "was asked for" in found[0].reason
 
 
 def test_a_mass_that_nothing_has_is_answered_with_nothing(config, spectra):
-    narrow = Annotator(dataclasses.replace(config, precursor=Tolerance(1.0)))
+    narrow = Annotator(dataclasses.replace(config, ppm=Tolerance(1.0)))
     lost = dataclasses.replace(spectra[0], precursor_mz=1500.123)
-    (annotation,) = narrow.annotations([Feature("f", "index", (lost,))])
+    (annotation,) = narrow.annotate_batch([Feature("f", "index", (lost,))])
     assert (annotation.candidates, annotation.best, annotation.confidence) == ((), None, 0.0)
     assert annotation.level.number == "5"
     assert "no molecule of the database has this mass" in annotation.notes
@@ -180,67 +174,69 @@ def test_a_mass_that_nothing_has_is_answered_with_nothing(config, spectra):
 
 def test_a_capped_list_says_so(config, features):
     annotator = Annotator(dataclasses.replace(config, max_candidates=2))
-    annotation = next(one for one in annotator.annotations(features) if one.found > 2)
+    annotation = next(one for one in annotator.annotate_batch(features) if one.found > 2)
     assert annotation.scored == 2 < annotation.found
     assert any("nearest by mass were scored" in note for note in annotation.notes)
 
 
 def test_an_objective_puts_its_decision_first(config, features):
     annotator = Annotator(dataclasses.replace(config, objective="tanimoto"))
-    for annotation in annotator.annotations(features):
+    for annotation in annotator.annotate_batch(features):
         assert annotation.choices["tanimoto"] == 0
         assert annotation.best is annotation.candidates[0]
         assert "hit" in annotation.choices
 
 
 def test_only_the_first_candidates_are_kept(config, features):
-    wanted = dataclasses.replace(config.wanted, top=1)
-    annotator = Annotator(dataclasses.replace(config, wanted=wanted))
-    assert all(len(annotation.candidates) == 1 for annotation in annotator.annotations(features))
+    annotator = Annotator(dataclasses.replace(config, top=1))
+    assert all(len(annotation.candidates) == 1 for annotation in annotator.annotate_batch(features))
 
 
 def test_formulas_that_are_known_narrow_the_list(config, features, said):
     annotation = said[0]
     formula = annotation.candidates[0].formula
     annotator = Annotator(dataclasses.replace(config, formulas=(("f0", formula),)))
-    (found,) = annotator.annotations(features[:1])
+    (found,) = annotator.annotate_batch(features[:1])
     assert {candidate.formula for candidate in found.candidates} == {formula}
 
 
 def test_a_tolerance_of_peaks_is_the_users(config, features):
-    strict = Annotator(dataclasses.replace(config, peaks=Tolerance(0.0, 1e-9)))
-    assert all(c.peaks_explained == 0 for c in strict.annotations(features[:1])[0].candidates)
+    strict = Annotator(dataclasses.replace(config, peak_ppm=Tolerance(0.0, 1e-9)))
+    assert all(c.peaks_explained == 0 for c in strict.annotate_batch(features[:1])[0].candidates)
 
 
 def test_the_librarys_own_molecules(bundle_folder, features):
     annotator = Annotator(
-        annotate_config(
+        AnnotateConfig(
             model=bundle_folder,
             database="library",
-            precursor=Tolerance(1000.0),
+            ppm=Tolerance(1000.0),
             coverage=0.5,
         )
     )
     assert len(annotator.source) == len(annotator.bundle.library.molecules)
-    assert isinstance(annotator.annotations(features[:1])[0], Annotation)
+    assert isinstance(annotator.annotate_batch(features[:1])[0], Annotation)
 
 
 def test_what_is_missing_is_told_first(bundle_folder, tmp_path, config):
     with pytest.raises(AnnotationError, match="no such file or folder"):
-        annotate_config(database=tmp_path / "nothing")
+        AnnotateConfig(database=tmp_path / "nothing")
     with pytest.raises(BundleError):
         Annotator(AnnotateConfig(model=str(tmp_path)))
     with pytest.raises(BundleError, match="coverage is 2"):
         Annotator(dataclasses.replace(config, coverage=2.0))
 
 
-def test_chunks_and_batches_do_not_show(config, features, said, monkeypatch):
+def test_chunks_and_batches_do_not_show(config, spectra, said, monkeypatch):
     told = []
-    monkeypatch.setattr("mzseek.annotation.annotator._FEATURES", 2)
-    monkeypatch.setattr("mzseek.annotation.annotator._BY_MASS", 5)
-    found = list(annotations(iter(features), config, engine=LocalEngine(1), progress=told.append))
-    assert list(map(plain, found)) == list(map(plain, said))
-    assert told == [2, 4, 5, 7, 9, 10, 12]
+    monkeypatch.setattr("mzseek.annotation.annotator.MIN_FEATURES", 0)
+    monkeypatch.setattr("mzseek.annotation.annotator._BATCH", 2)
+    monkeypatch.setattr("mzseek.annotation.annotator._CHUNK", 5)
+    run = Annotator(config).run(
+        spectra, engine=LocalEngine(1), progress=lambda _stage, done, _total=None: told.append(done)
+    )
+    assert list(map(unnamed, run)) == list(map(unnamed, said))
+    assert told == [0, 2, 4, 5, 7, 9, 10, 12]
 
 
 # Relatives of octanoic acid, which the bundle has not learned from. Not homologues: fingerprints do
@@ -265,12 +261,12 @@ def among_isomers(config, tmp_path_factory):
 
 
 def with_libraries(config, *libraries):
-    return dataclasses.replace(config, libraries=tuple(map(str, libraries)))
+    return dataclasses.replace(config, library=tuple(map(str, libraries)))
 
 
 def analogs_part(annotator, spectrum):
     """What analogs say of octanoic acid."""
-    (annotation,) = annotator.annotations([Feature("f", "index", (spectrum,))])
+    (annotation,) = annotator.annotate_batch([Feature("f", "index", (spectrum,))])
     truth = next(one for one in annotation.candidates if one.smiles == OCTANOIC)
     return truth.parts[annotation.channels.index("analogs")]
 
@@ -306,7 +302,9 @@ def test_a_library_of_the_other_mode_changes_nothing(among_isomers, octanoic, ma
     assert analogs_part(own, octanoic) == pytest.approx(before, abs=1e-5)
 
 
-def test_no_order_of_a_library_shows_nor_processes(among_isomers, features, octanoic, make_library):
+def test_no_order_of_a_library_shows_nor_processes(
+    among_isomers, features, spectra, octanoic, make_library, monkeypatch
+):
     rows = [(RELATIVE, "[M+H]+", octanoic.mz, octanoic.intensities),
             (OTHER, "[M+H]+", octanoic.mz[1:], octanoic.intensities[1:]),
             (OTHER, "[M+H]+", octanoic.mz[:-1], octanoic.intensities[:-1])]  # fmt: skip
@@ -314,10 +312,11 @@ def test_no_order_of_a_library_shows_nor_processes(among_isomers, features, octa
     one = with_libraries(among_isomers, make_library(rows))
     two = with_libraries(among_isomers, make_library(rows[::-1]))
     annotator = Annotator(one)
-    said = [spoken(each) for each in annotator.annotations(asked)]
-    assert [spoken(each) for each in Annotator(two).annotations(asked)] == said
-    handed = annotations(iter(asked), one, engine=LocalEngine(1), annotator=annotator)
-    assert [spoken(each) for each in handed] == said
+    said = [spoken(each) for each in annotator.annotate_batch(asked)]
+    assert [spoken(each) for each in Annotator(two).annotate_batch(asked)] == said
+    monkeypatch.setattr("mzseek.annotation.annotator.MIN_FEATURES", 0)
+    shared = annotator.run([*spectra[:3], octanoic], engine=LocalEngine(1))
+    assert [spoken(each)[1:] for each in shared] == [each[1:] for each in said]
 
 
 def spoken(annotation):
@@ -332,30 +331,30 @@ def spoken(annotation):
     )
 
 
-def test_candidates_of_a_file_are_described_once(config, annotator, features, said, monkeypatch):
+def test_candidates_of_a_file_are_described_once(annotator, spectra, said, monkeypatch):
     """Processes get them described: the file is not read again."""
+    monkeypatch.setattr("mzseek.annotation.annotator.MIN_FEATURES", 0)
     monkeypatch.setattr("mzseek.annotation.annotator.file_source", None)
-    found = list(annotations(iter(features), config, engine=LocalEngine(1), annotator=annotator))
-    assert list(map(plain, found)) == list(map(plain, said))
+    run = annotator.run(spectra, engine=LocalEngine(1))
+    assert list(map(unnamed, run)) == list(map(unnamed, said))
 
 
 @pytest.mark.slow
-def test_two_processes_take_what_is_handed_to_them(config, annotator, features, said):
-    found = list(
-        annotations(iter(features * 12), config, engine=LocalEngine(2), annotator=annotator)
-    )
-    assert list(map(plain, found[: len(said)])) == list(map(plain, said))
+def test_two_processes_take_what_is_handed_to_them(annotator, spectra, said):
+    run = annotator.run(spectra * 12, engine=LocalEngine(2))
+    assert list(map(unnamed, run))[: len(said)] == list(map(unnamed, said))
 
 
 def test_nothing_is_handed_on_where_all_is_in_the_bundle(bundle_folder):
-    annotator = Annotator(annotate_config(model=bundle_folder, coverage=0.5))
-    assert not annotator.is_handing
+    annotator = Annotator(AnnotateConfig(model=bundle_folder, coverage=0.5))
+    with annotator.shared_state() as folder:
+        assert folder is None
     assert annotator.facts()["added"] == {}
 
 
 def test_every_answer_says_that_the_model_does_not_know_the_instrument(config, features):
     annotator = Annotator(dataclasses.replace(config, instrument="ion-trap"))
-    for annotation in annotator.annotations(features[:2]):
+    for annotation in annotator.annotate_batch(features[:2]):
         assert "not fitted on spectra of ion-trap" in annotation.notes[-1]
 
 
@@ -380,7 +379,7 @@ def test_a_feature_that_breaks_does_not_stop_the_others(annotator, features, sai
     one = features[1].spectra[0]
     empty = dataclasses.replace(one, mz=np.array([]), intensities=np.array([]))
     bad = dataclasses.replace(features[1], name="empty", spectra=(one, empty))
-    found = answered(annotator, [features[0], bad, features[2]])
+    found = annotator.annotate_batch([features[0], bad, features[2]])
     assert [type(each).__name__ for each in found] == ["Annotation", "SkippedFeature", "Annotation"]
     assert (found[1].where, found[1].spectra) == (f"{bad.where}: empty", 2)
     assert "peaks" in found[1].reason

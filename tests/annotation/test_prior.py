@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mzseek.annotation.annotator import Annotator, annotations
-from mzseek.annotation.config import annotate_config
+from mzseek.annotation.annotator import Annotator
+from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.features import Feature, Tolerance
 from mzseek.annotation.prior import CAUTION
 from mzseek.bundle.bundle import MANIFEST, PRIOR
@@ -35,7 +35,7 @@ def config(bundle_folder, small_set, tmp_path_factory):
     listed.write_text("".join(f"{smiles}\n" for smiles in prepared.smiles))
 
     def made(**options):
-        return annotate_config(model=bundle_folder, database=listed, precursor=Tolerance(1000.0),
+        return AnnotateConfig(model=bundle_folder, database=listed, ppm=Tolerance(1000.0),
                         coverage=0.5, **options)  # fmt: skip
 
     return made
@@ -43,7 +43,7 @@ def config(bundle_folder, small_set, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def plain(config, features):
-    found = Annotator(config()).annotations(features)
+    found = Annotator(config()).annotate_batch(features)
     assert min(len(annotation.candidates) for annotation in found) > 1
     return found
 
@@ -58,7 +58,7 @@ def table(tmp_path, plain):
 
 
 def test_no_prior_is_none(config):
-    assert config().prior is config(prior=None).prior is config(prior="none").prior is None
+    assert config().prior is config(prior=None).prior is config(prior="none").prior == "none"
     assert Annotator(config()).facts()["prior"] is None
 
 
@@ -67,7 +67,7 @@ def test_probabilities_are_multiplied_and_the_column_is_its_own(
     config, features, plain, table, which
 ):
     annotator = Annotator(config(prior=table if which == "table" else "learned"))
-    for old, new in zip(plain, annotator.annotations(features), strict=True):
+    for old, new in zip(plain, annotator.annotate_batch(features), strict=True):
         before = {each.key: each for each in old.candidates}
         nats = {each.key: new.nats(each, "prior") for each in new.candidates}
         assert sum(nats.values()) == pytest.approx(0, abs=1e-9)
@@ -87,7 +87,7 @@ def test_probabilities_are_multiplied_and_the_column_is_its_own(
 
 def test_a_molecule_of_the_table_rises_and_notes_count(config, features, plain, table):
     annotator = Annotator(config(prior=table))
-    (annotation,) = annotator.annotations(features[:1])
+    (annotation,) = annotator.annotate_batch(features[:1])
     favoured = plain[0].candidates[-1]
     rise = {each.key: each.probability for each in annotation.candidates}[favoured.key]
     assert rise > favoured.probability
@@ -107,18 +107,20 @@ def test_a_candidate_that_only_a_prior_puts_first_is_no_tentative_structure(
     weights = tmp_path / "weights.csv"
     weights.write_text(f"inchikey,weight\n{last.key},1e12\nLFQSCWFLJHTTHZ,1\n")
     config = replace(config(prior=weights), coverage=0.5, expected_in_database=0.999999)
-    [annotated] = Annotator(config).annotations(features[:1])
+    [annotated] = Annotator(config).annotate_batch(features[:1])
     assert annotated.best.key == last.key
     assert annotated.confidence > 0.5
     assert annotated.level.number not in ("2a", "3")
 
 
-def test_company_and_processes_change_nothing(config, features):
+def test_company_and_processes_change_nothing(config, features, monkeypatch):
     asked = config(prior="learned")
     annotator = Annotator(asked)
-    alone = [annotator.annotations([feature])[0] for feature in features]
-    together = annotator.annotations(features)
-    other = list(annotations(iter(features), asked, engine=LocalEngine(1)))
+    alone = [annotator.annotate_batch([feature])[0] for feature in features]
+    together = annotator.annotate_batch(features)
+    monkeypatch.setattr("mzseek.annotation.annotator.MIN_FEATURES", 0)
+    spectra = [feature.spectra[0] for feature in features]
+    other = list(annotator.run(spectra, engine=LocalEngine(1)))
     for group in zip(alone, together, other, strict=True):
         first, *others = [[(c.key, c.probability, c.parts) for c in a.candidates] for a in group]
         assert all(each == first for each in others)
@@ -127,7 +129,7 @@ def test_company_and_processes_change_nothing(config, features):
 def test_a_feature_without_candidates_has_the_same_columns(config, features, tmp_path):
     lost = dataclasses.replace(features[0].spectra[0], precursor_mz=1500.123)
     annotator = Annotator(config(prior="learned"))
-    empty, full = annotator.annotations([Feature("x", "index", (lost,)), features[0]])
+    empty, full = annotator.annotate_batch([Feature("x", "index", (lost,)), features[0]])
     assert not empty.candidates
     assert empty.channels == full.channels
 
@@ -137,7 +139,7 @@ def test_weights_that_no_float_holds_leave_probabilities_whole(config, features,
     (tmp_path / "far.csv").write_text(
         f"key,weight\n{last.key},1e12\nLFQSCWFLJHTTHZ,1\n{first.key},1e-300\n"
     )
-    (annotation,) = Annotator(config(prior=tmp_path / "far.csv")).annotations(features[:1])
+    (annotation,) = Annotator(config(prior=tmp_path / "far.csv")).annotate_batch(features[:1])
     p = [each.probability for each in annotation.candidates]
     assert sum(p) == pytest.approx(1)
     assert annotation.candidates[0].key == last.key
@@ -152,7 +154,7 @@ def test_what_is_missing_is_told_in_a_line(config, bundle_folder, tmp_path):
     facts = json.loads((old / MANIFEST.name).read_text())
     MANIFEST.write(old, {name: facts[name] for name in facts if name not in ("files", "kind")})
     with pytest.raises(BundleError, match=r"has no learned prior; make .* `mzseek model build`"):
-        Annotator(annotate_config(model=old, prior="learned"))
+        Annotator(AnnotateConfig(model=old, prior="learned"))
 
 
 class Stop(Exception):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mzseek.annotation.features import Tolerance
-from mzseek.annotation.reading import FeatureFiles, Grouping, features_of
+from mzseek.annotation.reading import Features, Grouping
 from mzseek.core.errors import AnnotationError, InputError
 from mzseek.spectra import Spectrum
 
@@ -33,7 +33,7 @@ RECORDS = [
 
 
 def test_spectra_of_one_id_are_one_feature_wherever_they_stand(tmp_path):
-    files = FeatureFiles([mgf(tmp_path / "a.mgf", RECORDS)])
+    files = Features([mgf(tmp_path / "a.mgf", RECORDS)])
     assert (len(files), files.records, files.set_aside) == (4, 5, 0)
     assert sorted(shown(files)) == [
         ("7", "feature_id", 2), ("8", "feature_id", 1), ("alone", "title", 1),
@@ -44,14 +44,14 @@ def test_spectra_of_one_id_are_one_feature_wherever_they_stand(tmp_path):
 
 def test_the_same_id_in_two_files_is_two_features(tmp_path):
     paths = [mgf(tmp_path / name, RECORDS[:1]) for name in ("a.mgf", "b.mgf")]
-    assert shown(FeatureFiles(paths)) == [
+    assert shown(Features(paths)) == [
         ("a.mgf:7", "feature_id", 1), ("b.mgf:7", "feature_id", 1),
     ]  # fmt: skip
 
 
 def test_order_of_spectra_does_not_show_in_a_feature(tmp_path):
     def feature(records, name):
-        (one,) = FeatureFiles([mgf(tmp_path / name, records)])
+        (one,) = Features([mgf(tmp_path / name, records)])
         return [each.metadata["title"] for each in one.spectra]
 
     records = [{"FEATURE_ID": "7", "PEPMASS": f"100.00{n}", "TITLE": str(n)} for n in (3, 1, 2)]
@@ -59,7 +59,7 @@ def test_order_of_spectra_does_not_show_in_a_feature(tmp_path):
 
 
 def test_each_by_itself(tmp_path):
-    files = FeatureFiles([mgf(tmp_path / "a.mgf", RECORDS)], Grouping("none"))
+    files = Features([mgf(tmp_path / "a.mgf", RECORDS)], Grouping("none"))
     assert len(list(files)) == 5
 
 
@@ -69,22 +69,22 @@ def test_by_precursor_and_retention_time(tmp_path):
         for mz, seconds in (("100.0", "10"), ("200.0", "10"), ("100.0005", "15"), ("100.0", "90"))
     ]
     grouping = Grouping("precursor", Tolerance(10.0), 10.0)
-    files = FeatureFiles([mgf(tmp_path / "a.mgf", records)], grouping)
+    files = Features([mgf(tmp_path / "a.mgf", records)], grouping)
     assert sorted(len(each.spectra) for each in files) == [1, 1, 2]
-    assert sorted(len(f.spectra) for f in FeatureFiles(
+    assert sorted(len(f.spectra) for f in Features(
         [mgf(tmp_path / "b.mgf", records[::-1])], grouping)) == [1, 1, 2]  # fmt: skip
 
 
 def test_without_retention_times_nothing_is_put_together(tmp_path):
     records = [{"PEPMASS": "100.0"}, {"PEPMASS": "100.0"}]
-    files = FeatureFiles([mgf(tmp_path / "a.mgf", records)], Grouping("precursor"))
+    files = Features([mgf(tmp_path / "a.mgf", records)], Grouping("precursor"))
     assert len(list(files)) == 2
 
 
 def test_bad_records_are_told_once(tmp_path):
     rejects = []
     path = mgf(tmp_path / "a.mgf", [RECORDS[0], {"PEPMASS": "nothing"}])
-    files = FeatureFiles([path], rejects=rejects)
+    files = Features([path], skipped=rejects)
     assert len(list(files)) == 1 == len(list(files))
     assert files.set_aside == len(rejects) == 1
     assert "nothing" in rejects[0][1]
@@ -110,13 +110,13 @@ def test_spectra_in_memory():
         )
         for name, facts in (("a", {"feature_id": "1"}), ("b", {}), ("c", {"feature_id": "1"}))
     ]
-    assert shown(features_of(spectra)) == [("1", "feature_id", 2), ("b", "identifier", 1)]
+    assert shown(list(Features(spectra))) == [("1", "feature_id", 2), ("b", "identifier", 1)]
 
 
 def test_an_id_that_is_none_puts_nothing_together(tmp_path):
     """MassSpecGym's files have FEATURE_ID=-1 in every record."""
     records = [{"FEATURE_ID": "-1", "PEPMASS": mz, "TITLE": mz} for mz in ("100.1234", "200.1234")]
-    files = FeatureFiles([mgf(tmp_path / "a.mgf", records)])
+    files = Features([mgf(tmp_path / "a.mgf", records)])
     assert [name for name, _, number in shown(files) if number == 1] == ["100.1234", "200.1234"]
 
 
@@ -127,7 +127,7 @@ def test_fragments_of_fragments_are_set_aside_each_once(tmp_path):
     ]
     rejects = []
     path = mgf(tmp_path / "a.mgf", records)
-    files = FeatureFiles([path], rejects=rejects)
+    files = Features([path], skipped=rejects)
     assert shown(files) == [("7", "feature_id", 1)] == shown(files)
     assert files.records + files.set_aside == 2
     assert rejects == [(f"{path}: part", rejects[0][1])]
@@ -138,7 +138,7 @@ def test_a_file_that_is_given_twice_is_refused(tmp_path):
     path = tmp_path / "a.mgf"
     path.write_text("BEGIN IONS\nPEPMASS=100\n50 1\nEND IONS\n")
     with pytest.raises(InputError, match=r"a.mgf: is given twice"):
-        FeatureFiles([path, tmp_path / "." / "a.mgf"])
+        Features([path, tmp_path / "." / "a.mgf"])
 
 
 def msp(path, times):
@@ -152,21 +152,21 @@ def msp(path, times):
 
 def test_times_without_a_unit_group_nothing_until_the_unit_is_given(tmp_path):
     path = msp(tmp_path / "a.msp", ("635.4", "640"))
-    files = FeatureFiles([path], Grouping("precursor"))
+    files = Features([path], Grouping("precursor"))
     assert [each.retention_time for each in files] == [None, None]
     assert files.warnings() == [
         f"2 records of {path} state a retention time without a unit: it is not used, also not to "
         "group spectra by precursor and retention time (give --rt-unit min or --rt-unit s)"
     ]
-    files = FeatureFiles([path], Grouping("precursor", rt_unit="s"))
+    files = Features([path], Grouping("precursor", rt_unit="s"))
     assert [each.retention_time for each in files] == [637.7]
     assert files.warnings() == []
-    assert len(FeatureFiles([path], Grouping("precursor", rt_unit="min"))) == 2
+    assert len(Features([path], Grouping("precursor", rt_unit="min"))) == 2
 
 
 def test_a_unit_that_is_given_does_not_replace_one_of_the_file(tmp_path):
     path = mgf(tmp_path / "a.mgf", [{"PEPMASS": "100.0", "CHARGE": "1+", "RTINSECONDS": "60"}])
-    (feature,) = FeatureFiles([path], Grouping(rt_unit="min"))
+    (feature,) = Features([path], Grouping(rt_unit="min"))
     assert feature.retention_time == 60.0
 
 
@@ -178,7 +178,7 @@ def test_unknown_units_are_refused():
 def test_contradictions_are_one_line_a_file(tmp_path):
     records = [{"PEPMASS": f"{n}00.1", "SCANS": n, "CHARGE": "1+", "ION": "[M-H]-"} for n in (1, 2)]
     path = mgf(tmp_path / "a.mgf", records)
-    assert FeatureFiles([path]).warnings() == [
+    assert Features([path]).warnings() == [
         f"2 records of {path} contradict themselves about the polarity; the first: 1, charge 1+ "
         "beside adduct [M-H]-: the adduct was used"
     ]
@@ -189,7 +189,7 @@ def test_features_of_unknown_polarity_are_counted(tmp_path, by):
     records = [{"FEATURE_ID": "1", "PEPMASS": "100.0", "RTINSECONDS": "1"},
                {"FEATURE_ID": "1", "PEPMASS": "100.0", "RTINSECONDS": "2", "CHARGE": "1-"},
                {"FEATURE_ID": "2", "PEPMASS": "200.0"}]  # fmt: skip
-    files = FeatureFiles([mgf(tmp_path / "a.mgf", records)], Grouping(by))
+    files = Features([mgf(tmp_path / "a.mgf", records)], Grouping(by))
     counts = "2 of 3 features have" if by == "none" else "1 of 2 features has"
     assert files.warnings() == [
         f"{counts} no ion mode in the file (polarity unknown): read as positive (if they are "
@@ -200,7 +200,7 @@ def test_features_of_unknown_polarity_are_counted(tmp_path, by):
 def test_ids_of_two_files_of_a_folder_are_two_features(tmp_path):
     for name in ("a.mgf", "b.mgf"):
         mgf(tmp_path / name, RECORDS[:1])
-    assert shown(FeatureFiles([tmp_path])) == [
+    assert shown(Features([tmp_path])) == [
         ("a.mgf:7", "feature_id", 1), ("b.mgf:7", "feature_id", 1),
     ]  # fmt: skip
 
@@ -210,7 +210,7 @@ def test_blocks_of_a_sirius_file_are_one_feature(tmp_path):
     text += ">collision 10\n50 1\n>collision 20\n50 2\n>ms1\n100.05 1\n"
     (tmp_path / "a.ms").write_text(text)
     rejects = []
-    files = FeatureFiles([tmp_path / "a.ms"], rejects=rejects)
+    files = Features([tmp_path / "a.ms"], skipped=rejects)
     assert shown(files) == [("A", "feature_id", 2)]
     assert len(rejects) == 1
 
@@ -220,17 +220,17 @@ def test_an_id_is_named_with_as_much_of_the_path_as_tells_files_apart(tmp_path):
         (tmp_path / folder).mkdir()
     paths = [mgf(tmp_path / folder / "a.mgf", RECORDS[:2]) for folder in ("x", "y")]
     paths[1].write_text(paths[1].read_text().replace("FEATURE_ID=8", "FEATURE_ID=9"))
-    found = list(FeatureFiles(paths))
+    found = list(Features(paths))
     assert [each.name for each in found] == ["x/a.mgf:7", "8", "y/a.mgf:7", "9"]
     assert [each.table_names for each in found[:2]] == [("x/a.mgf:7",), ("8", "x/a.mgf:8")]
     assert found[0].notes == ("other features have the id 7, too: this one is called x/a.mgf:7",)
-    assert [each.name for each in FeatureFiles(paths[::-1])] == [
+    assert [each.name for each in Features(paths[::-1])] == [
         "y/a.mgf:7", "9", "x/a.mgf:7", "8",
     ]  # fmt: skip
 
 
 def test_features_of_one_file_and_id_share_rows_of_tables(tmp_path):
-    files = FeatureFiles([mgf(tmp_path / "a.mgf", RECORDS[3:])])
+    files = Features([mgf(tmp_path / "a.mgf", RECORDS[3:])])
     assert [each.table_names for each in files] == [
         ("alone", "a.mgf:alone"), ("alone #2", "a.mgf:alone", "alone"),
     ]  # fmt: skip
@@ -240,7 +240,7 @@ def test_profiles_are_one_line_a_file(tmp_path):
     points = "".join(f"{100 + n / 100:.2f} {2 + np.cos(n / 5):.4f}\n" for n in range(200))
     path = tmp_path / "a.mgf"
     path.write_text(f"BEGIN IONS\nPEPMASS=200.1\nCHARGE=1+\n{points}END IONS\n")
-    files = FeatureFiles([path])
+    files = Features([path])
     assert files.warnings() == [
         f"1 record of {path} is in profile mode: peaks are taken as they are, and answers are "
         "unsure; centroid them first"
@@ -254,7 +254,7 @@ def test_a_file_with_other_records_at_the_second_reading_is_refused(tmp_path, re
     text = "BEGIN IONS\nTITLE={0}\nFEATURE_ID={0}\nPEPMASS=100\n50 1\nEND IONS\n"
     path = tmp_path / "a.mgf"
     path.write_text("".join(text.format(n) for n in range(2)))
-    files = FeatureFiles([path])
+    files = Features([path])
     assert len(list(files)) == 2
     path.write_text("".join(text.format(n) for n in range(records)))
     with pytest.raises(InputError, match=r"a\.mgf: has changed while it was read"):

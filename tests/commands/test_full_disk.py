@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mzseek.annotation.config import annotate_config
+from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.features import Tolerance
 from mzseek.bundle import Bundle
 from mzseek.core.errors import WriteError
@@ -163,7 +163,7 @@ def test_an_exported_model_on_a_full_disk(
 
 def annotated(spectra: Path, model: Path, out: Path, *, resume: bool = False) -> str:
     """Annotate; returns what the disk said, or nothing."""
-    config = annotate_config(model=model, precursor=Tolerance(1000.0))
+    config = AnnotateConfig(model=model, ppm=Tolerance(1000.0))
     try:
         done = annotate_files([spectra], out, config, more=report_writers, resume=resume, jobs=1)
     except WriteError as error:

@@ -1,12 +1,23 @@
 """The result of annotating a feature: candidates, probabilities, evidence, level."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from rdkit.Chem import Mol, MolFragmentToSmiles
 
 from mzseek.annotation.features import Feature
+from mzseek.chem import parse_molecule
+from mzseek.chem.depiction import structure
+from mzseek.core.errors import AnnotationError, MzseekError
+from mzseek.core.tables import Table
+from mzseek.fragments import Explanation, explain
+from mzseek.fragments.matching import LEAST, PPM
+from mzseek.spectra import Spectrum
 
 Floats = npt.NDArray[np.float64]
 
@@ -94,7 +105,12 @@ class Candidate:
         A library spectrum of this very molecule that matches: another kind of evidence than the
         rest.
     analog : Reference or None
-        The reference spectrum of another molecule that speaks most for it.
+        The reference spectrum of another molecule that supports it most.
+    peaks : tuple of tuples of Explanation
+        Of each spectrum of the feature all peaks, with the fragments that explain them; empty
+        where this was not computed with the scores (`Annotation.peaks_of` does it on demand).
+    structure : mapping or None
+        2D coordinates (`mzseek.chem.depiction.structure`), likewise.
     """
 
     smiles: str
@@ -114,6 +130,8 @@ class Candidate:
     identifiers: tuple[str, ...] = ()
     match: Reference | None = None
     analog: Reference | None = None
+    peaks: tuple[tuple[Explanation, ...], ...] = ()
+    structure: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -178,6 +196,9 @@ class Annotation:
         The best matching reference spectrum whose molecule is no candidate.
     mass_mismatches : int
         Candidates listed for the feature whose mass contradicts its precursor.
+    ppm, least : float
+        Tolerance of peaks that candidates were scored with: the larger of `ppm` of the m/z and
+        `least`.
     """
 
     feature: Feature
@@ -200,6 +221,8 @@ class Annotation:
     removed: Mapping[str, int] = field(default_factory=dict)
     unlisted: Reference | None = None
     mass_mismatches: int = 0
+    ppm: float = PPM
+    least: float = LEAST
 
     @property
     def best(self) -> Candidate | None:
@@ -217,6 +240,109 @@ class Annotation:
         """Return the probability that a candidate is the molecule, in the database or not."""
         return candidate.probability * (1.0 if self.present is None else self.present)
 
+    @cached_property
+    def ranked(self) -> tuple[Candidate, ...]:
+        """Candidates by rank: what is decided for, then the others by probability."""
+        best = self.best
+        if best is None:
+            return ()
+        return (best, *(each for each in self.candidates if each is not best))
+
+    def candidate(self, rank: int = 1) -> Candidate:
+        """Return the candidate of a rank, from 1; raise `AnnotationError` if there is none."""
+        if not 1 <= rank <= len(self.ranked):
+            have = f"1 to {len(self.ranked):,}" if self.ranked else "none: it has no candidates"
+            raise AnnotationError(f"feature {self.feature.name}: rank is {rank}, expected {have}")
+        return self.ranked[rank - 1]
+
+    def peaks_of(self, candidate: Candidate | None) -> tuple[tuple[Explanation, ...], ...]:
+        """Return the peaks of each spectrum, with the fragments of a candidate that explain them.
+
+        Without a candidate no peak is explained.
+        """
+        if candidate is not None and candidate.peaks:
+            return candidate.peaks
+        return explained_spectra(self.feature, candidate, self.ppm, self.least)
+
+    def with_details(self, number: int) -> "Annotation":
+        """Return it with peaks and structures of the first candidates by rank computed."""
+        first = self.ranked[:number]
+        if not first:
+            return self
+        candidates = tuple(
+            replace(each, peaks=self.peaks_of(each), structure=structure(each.smiles))
+            if any(each is other for other in first)
+            else each
+            for each in self.candidates
+        )
+        return replace(self, candidates=candidates)
+
+    def peaks(self, rank: int = 1) -> Any:
+        """Annotate all peaks with fragments of the candidate of a rank.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row a peak: ``spectrum``, ``mz``, ``intensity``, ``relative`` (to the strongest peak
+            of its spectrum), and of explained peaks ``formula``, ``error_ppm``, ``charge``,
+            ``bonds`` broken, ``hydrogens`` moved and the ``fragment`` as SMILES. A feature without
+            candidates has unexplained peaks only.
+
+        Raises
+        ------
+        AnnotationError
+            There is no candidate of this rank.
+        """
+        candidate = None if not self.candidates and rank == 1 else self.candidate(rank)
+        fragments = FragmentSmiles(candidate)
+        found = [
+            (spectrum, peak)
+            for spectrum, peaks in zip(self.feature.spectra, self.peaks_of(candidate), strict=True)
+            for peak in peaks
+        ]
+        copied = ("formula", "error_ppm", "charge", "bonds", "hydrogens")
+        return Table(
+            {
+                "spectrum": [spectrum.identifier for spectrum, _ in found],
+                "mz": [peak.mz for _, peak in found],
+                "intensity": [peak.intensity for _, peak in found],
+                "relative": [peak.intensity / strongest(s.intensities) for s, peak in found],
+                **{name: [getattr(peak, name) for _, peak in found] for name in copied},
+                "fragment": [fragments.smiles(peak.atoms) or None for _, peak in found],
+            }
+        ).to_frame()
+
+    def plot(self, rank: int = 1, *, mirror: bool = False) -> Any:
+        """Draw the spectrum with the most peaks, and those that a candidate explains.
+
+        Parameters
+        ----------
+        rank : int
+            Of the candidate.
+        mirror : bool
+            Draw the candidate's reference spectrum below: its library match, else its analog.
+
+        Returns
+        -------
+        matplotlib.figure.Figure, or Svg (a str) where matplotlib is not installed
+
+        Raises
+        ------
+        AnnotationError
+            There is no candidate of this rank, or no reference spectrum to mirror.
+        """
+        from mzseek.export.spectrum_plot import plot_annotation  # drawing is a layer above
+
+        return plot_annotation(self, rank, mirror=mirror)
+
+    def __repr__(self) -> str:
+        best = self.best
+        name = "no candidate" if best is None else f"{best.name or best.smiles} {best.adduct}"
+        return (
+            f"Annotation({self.feature.name!r}, {name}, confidence {self.confidence:.2f}, "
+            f"level {self.level.number})"
+        )
+
     def nats(self, candidate: Candidate, kind: str) -> float:
         """What the channels of a kind ("evidence", "analogy", "match", "prior") add to a score."""
         return float(
@@ -226,3 +352,49 @@ class Annotation:
                 if self.kinds[channel] == kind
             )
         )
+
+
+def strongest(intensities: Floats) -> float:
+    """Return the highest intensity; 1 where there is none above 0, for dividing by it."""
+    return float(intensities.max(initial=0.0)) or 1.0
+
+
+def explained_spectra(
+    feature: Feature, candidate: Candidate | None, ppm: float, least: float
+) -> tuple[tuple[Explanation, ...], ...]:
+    """Return the peaks of each spectrum, with the fragment of a candidate that explains each best.
+
+    A molecule or an ion that cannot be taken apart explains nothing.
+    """
+
+    def explained(spectrum: Spectrum) -> tuple[Explanation, ...]:
+        if candidate is not None:
+            with suppress(MzseekError):
+                adduct = candidate.adduct or None
+                return tuple(
+                    explain(spectrum, candidate.smiles, adduct=adduct, ppm=ppm, least=least)
+                )
+        nothing = (None, None, (), None, None, None, (), None, None)
+        peaks = zip(spectrum.mz.tolist(), spectrum.intensities.tolist(), strict=True)
+        return tuple(Explanation(mz, *nothing, intensity, 0.0, 0) for mz, intensity in peaks)
+
+    return tuple(map(explained, feature.spectra))
+
+
+class FragmentSmiles:
+    """Fragments of a candidate as SMILES, each written once."""
+
+    def __init__(self, candidate: Candidate | None) -> None:
+        self._molecule: Mol | None = None
+        self._written: dict[tuple[int, ...], str] = {}
+        if candidate is not None:
+            with suppress(MzseekError):
+                self._molecule = parse_molecule(candidate.smiles)
+
+    def smiles(self, atoms: tuple[int, ...]) -> str:
+        """Return the SMILES of some atoms of the candidate; empty where it cannot be read."""
+        if self._molecule is None or not atoms:
+            return ""
+        if atoms not in self._written:
+            self._written[atoms] = MolFragmentToSmiles(self._molecule, list(atoms))
+        return self._written[atoms]

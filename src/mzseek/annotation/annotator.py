@@ -1,8 +1,8 @@
-"""Annotate features in batches, in as many processes as wanted."""
+"""Annotate spectra: one class for the command line, the notebook, a server and workers."""
 
 import json
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,30 +12,26 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-
 from mzseek.annotation.annotation import Annotation
 from mzseek.annotation.candidates import Source
 from mzseek.annotation.confidence import check_share, expected_share
 from mzseek.annotation.config import LIBRARY, AnnotateConfig
 from mzseek.annotation.features import Feature, Tolerance
-from mzseek.annotation.hypotheses import instrument_notes
-from mzseek.annotation.posterior import annotate_query, annotate_without_candidates
-from mzseek.annotation.prior import open_counted
-from mzseek.annotation.query import FeatureQuery, Named, ask
-from mzseek.annotation.references import Neighbours, add_library_candidates, neighbours
-from mzseek.annotation.scoring import mode_of, score_with_background
-from mzseek.annotation.sources import (
-    ListedSource,
-    StoreSource,
-    file_source,
-    library_source,
-    open_described,
-    save_described,
+from mzseek.annotation.hypotheses import (
+    PEEKED,
+    instrument_notes,
+    stated_instrument,
+    unexplained_remark,
 )
+from mzseek.annotation.posterior import annotate_query, annotate_without_candidates
+from mzseek.annotation.prior import open_prior
+from mzseek.annotation.query import FeatureQuery, Named, ask
+from mzseek.annotation.reading import Features, SpectrumFiles, SpectrumList
+from mzseek.annotation.references import Neighbours, add_library_candidates, neighbours
+from mzseek.annotation.scoring import mode_of, peak_tolerance, score_with_background
+from mzseek.annotation.shared_state import Added, SharedState, extend_channels, extension_lines
+from mzseek.annotation.sources import ListedSource, StoreSource, file_source, library_source
 from mzseek.bundle import Bundle
-from mzseek.bundle.bundle import MOST_PEAKS, compact_ions, compact_peaks
-from mzseek.chem.molecules import BLOCK_LENGTH
 from mzseek.core.errors import (
     AnnotationError,
     BundleError,
@@ -43,253 +39,239 @@ from mzseek.core.errors import (
     LibraryError,
     MzseekError,
 )
-from mzseek.core.ragged import pointers
-from mzseek.evidence.model import EvidenceModel, open_states, save_states
-from mzseek.evidence.queries import ReferenceSpectra
+from mzseek.evidence.model import EvidenceModel
 from mzseek.evidence.registry import channel_from
+from mzseek.io.skipped import Rejects, reporter
 from mzseek.io.writing import disk_errors
 from mzseek.library import Library
-from mzseek.library.similarity import PeakLists, PrecursorIons
 from mzseek.parallel import Engine, LocalEngine
+from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import OpenedOnce
-
-Added = dict[str, dict[str, int]]
-
-
-def lend(
-    fitted: EvidenceModel, libraries: Sequence[Library], most_peaks: int = MOST_PEAKS
-) -> tuple[EvidenceModel, Added]:
-    """The same channels and ranker, with reference spectra of libraries taken in.
-
-    Parameters
-    ----------
-    fitted : EvidenceModel
-        Stays as it is.
-    libraries : sequence of Library
-    most_peaks : int
-        Of a spectrum: as those of the bundle were made compact.
-
-    Returns
-    -------
-    EvidenceModel, dict
-        For each channel that takes in spectra, how many ``spectra`` and ``molecules`` are new to
-        it, and how many molecules are ``left_out``.
-    """
-    more = measured(libraries, most_peaks)
-    states, added = list(fitted.states), {}
-    for place, (channel, own) in enumerate(zip(fitted.channels, fitted.states, strict=True)):
-        found = channel.extend(own, more) if len(more) else None
-        if found is not None:
-            states[place] = found.state
-            added[channel.label] = {
-                "spectra": found.spectra,
-                "molecules": found.molecules,
-                "left_out": found.left_out,
-            }
-    return replace(fitted, states=states), added
-
-
-def measured(libraries: Sequence[Library], most_peaks: int = MOST_PEAKS) -> ReferenceSpectra:
-    """Spectra of libraries, one library after the other, compact as those of a bundle."""
-    empty = np.zeros(0)
-    values, weights, precursors = [empty], [empty], [empty]
-    counts, modes = [np.zeros(0, np.int64)], [np.zeros(0, np.int8)]
-    molecule, smiles, blocks = [np.zeros(0, np.int64)], list[str](), list[str]()
-    for library in libraries:
-        peaks = compact_peaks(PeakLists._make(np.array(each) for each in library.peaks), most_peaks)
-        ions = compact_ions(PrecursorIons._make(np.array(each) for each in library.ions))
-        values.append(peaks.values)
-        weights.append(peaks.weights)
-        counts.append(np.diff(peaks.pointers))
-        precursors.append(ions.precursors)
-        modes.append(ions.modes)
-        molecule.append(np.asarray(library.molecule_of, np.int64) + len(smiles))
-        smiles += library.molecules["smiles"].to_pylist()
-        blocks += [key[:BLOCK_LENGTH] for key in library.molecules["inchikey"].to_pylist()]
-    return ReferenceSpectra(
-        PeakLists(
-            pointers(np.concatenate(counts)), np.concatenate(values), np.concatenate(weights)
-        ),
-        PrecursorIons(np.concatenate(precursors), np.concatenate(modes)),
-        np.concatenate(molecule),
-        smiles,
-        np.array(blocks, f"S{BLOCK_LENGTH}"),
-    )
-
-
-def lending_lines(added: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """What the user should read about it.
-
-    Examples
-    --------
-    >>> lending_lines({"analogs": {"spectra": 1200, "molecules": 300, "left_out": 0}})
-    ['Your libraries add 1,200 spectra to analogs, with 300 new molecules.']
-    """
-    lines = []
-    for label, own in added.items():
-        line = (
-            f"Your libraries add {_many(own['spectra'], 'spectrum', 'spectra')} to {label}, with "
-            f"{_many(own['molecules'], 'new molecule', 'new molecules')}"
-        )
-        if own["left_out"]:
-            others = _many(own["left_out"], "further molecule", "further molecules")
-            line += f"; spectra of {others} are for matches only"
-        lines.append(f"{line}.")
-    return lines
-
-
-def _many(number: int, one: str, more: str) -> str:
-    return f"{number:,} {one if number == 1 else more}"
-
-
-_STATES, _ADDED = "evidence", "added.json"
-
-
-@dataclass(frozen=True)
-class SharedState:
-    """A folder with what was made.
-
-    Attributes
-    ----------
-    folder : Path
-    """
-
-    folder: Path
-
-    def put(self, source: ListedSource | None, fitted: EvidenceModel, added: Added) -> None:
-        """Write described candidates, and what channels have taken in, if there are any."""
-        if source is not None:
-            save_described(self.folder, source)
-        if added:
-            own = [place for place, each in enumerate(fitted.channels) if each.label in added]
-            save_states(
-                self.folder / _STATES,
-                [fitted.channels[place] for place in own],
-                [fitted.states[place] for place in own],
-            )
-            (self.folder / _ADDED).write_text(json.dumps(added), encoding="utf-8")
-
-    def source(self) -> ListedSource:
-        """The candidates that were described."""
-        return open_described(self.folder)
-
-    def lent(self, fitted: EvidenceModel) -> tuple[EvidenceModel, Added]:
-        """The channels with what they have taken in, as `put` was given it."""
-        if not (self.folder / _ADDED).is_file():
-            return fitted, {}
-        added: Added = json.loads((self.folder / _ADDED).read_text(encoding="utf-8"))
-        own = [channel for channel in fitted.channels if channel.label in added]
-        opened = dict(zip(added, open_states(self.folder / _STATES, own), strict=True))
-        states = [
-            opened.get(channel.label, known)
-            for channel, known in zip(fitted.channels, fitted.states, strict=True)
-        ]
-        return replace(fitted, states=states), added
-
 
 BUNDLE = "the bundle that comes with mzseek"
 FORMULAS = "the table of formulas"
-BUNDLED, BOXED = "the library of the bundle", "the database of the bundle"
-# Damage to what is searched: no feature can be answered, and none is to blame.
+BUNDLED_LIBRARY, BUNDLED_DATABASE = "the library of the bundle", "the database of the bundle"
+# Damage to what is searched: no feature can be annotated, and none is to blame.
 _NOT_OF_A_FEATURE = (BundleError, DatabaseError, LibraryError)
-_FEATURES = 32  # a batch, for memory's sake; what is said of a feature depends on no other
-_BY_MASS = 1_024  # features that are dealt into batches by mass: neighbours share candidates
+_BATCH = 32  # features, for memory's sake; no annotation depends on others of its batch
+_CHUNK = 1_024  # features that are dealt into batches by mass: neighbours share candidates
+MIN_FEATURES = 64  # with fewer, processes take longer to begin than they save
 
 
 @dataclass(frozen=True)
 class SkippedFeature:
-    """A feature that cannot be answered, and why.
-
-    Attributes
-    ----------
-    where, reason : str
-    spectra : int
-        That it has.
-    """
+    """A feature that cannot be annotated: where, why, and how many spectra it has."""
 
     where: str
     reason: str
     spectra: int
 
 
+Result = Annotation | SkippedFeature
+
+
 class Annotator:
-    """A config with all that it names opened.
+    """Model, database, libraries and prior, opened, with the settings to annotate with.
 
     Parameters
     ----------
-    config : AnnotateConfig
-    handed : str, optional
-        Folder with what another process has made of the same config (`Annotator.hand`).
+    config : AnnotateConfig, optional
+    shared_state : str, optional
+        Folder with what another process has made for the same config (`SharedState`).
     key : str, optional
         That another process has for what it has opened: here it must be the same.
+    **settings
+        Fields of `AnnotateConfig`, where no config is given.
 
     Attributes
     ----------
     added : mapping
-        What the user's libraries have added to channels, as `lend` says it.
-    rejects : list of (str, str)
-        Where and why, for each row of a list of candidates that holds no molecule.
+        What the user's libraries have added to channels (`extend_channels`).
+    skipped_candidates, skipped_weights : list of Skipped
+        Rows of a list of candidates that hold no molecule, and of a table of weights.
     prior : Prior or None
-    prior_rejects : list of (str, str)
-        Where and why, for each row of a table of weights that cannot be used.
 
     Raises
     ------
     MzseekError
-        Something that it names is missing or damaged.
+        Something that the config names is missing or damaged.
+
+    Examples
+    --------
+    >>> annotator = Annotator(top=3)
+    >>> annotator.config.top, len(annotator.source) > 40_000
+    (3, True)
+    >>> [annotation.best for annotation in annotator.run("mine.mgf")]  # doctest: +SKIP
     """
 
     def __init__(
-        self, config: AnnotateConfig, handed: str | None = None, key: str | None = None
+        self,
+        config: AnnotateConfig | None = None,
+        shared_state: str | None = None,
+        key: str | None = None,
+        **settings: Any,
     ) -> None:
-        self._formulas = dict(config.formulas)
-        self.config, self._handed = config, SharedState(Path(handed)) if handed else None
-        self.rejects: list[tuple[str, str]] = []
+        if config is not None and settings:
+            raise AnnotationError(f"config and {next(iter(settings))} were given: expected one")
+        self.config = config = config or AnnotateConfig(**settings)
+        self._shared = SharedState(Path(shared_state)) if shared_state else None
+        self.skipped_candidates: list[tuple[str, str]] = []
+        self.skipped_weights: list[tuple[str, str]] = []
         self.bundle = Bundle.open(config.model)
-        self.fitted = _with_tolerance(self.bundle.fitted, config.peaks)
-        own = [(Path(path).name, Library.open(path)) for path in config.libraries]
-        self.libraries = [(BUNDLED, self.bundle.library), *own]
+        self.fitted = _with_tolerance(self.bundle.fitted, config.peak_tolerance)
+        own = [(Path(path).name, Library.open(path)) for path in config.library]
+        self.libraries = [(BUNDLED_LIBRARY, self.bundle.library), *own]
         for channel, state in zip(self.fitted.channels, self.fitted.states, strict=True):
             channel.use_library(state, self.bundle.library)
-        # Said before anything is scored: a coverage that the model does not promise.
+        # Refused before anything is scored: a coverage that the model does not promise.
         for mode in (1, -1):
             self.bundle.confidence.of(mode).threshold(config.coverage)
-        self.prior_rejects: list[tuple[str, str]] = []
-        self.prior = open_counted(config.prior, self.bundle, self.prior_rejects)
+        self.prior = open_prior(config.prior, self.bundle, self.skipped_weights)
         self.source = self._source()
         # Last, since it takes longest.
         self.added: Added = {}
-        if self._handed:
-            self.fitted, self.added = self._handed.lent(self.fitted)
+        if self._shared:
+            self.fitted, self.added = self._shared.extend(self.fitted)
         elif own:
             libraries = [library for _, library in own]
-            self.fitted, self.added = lend(self.fitted, libraries, self.bundle.most_peaks)
+            self.fitted, self.added = extend_channels(
+                self.fitted, libraries, self.bundle.most_peaks
+            )
         if key is not None and self.key != key:
             raise DatabaseError(
                 f"{self.source.label}: it, the model, a library or the prior was replaced while "
                 "spectra were annotated; run the command again"
             )
 
+    def run(
+        self,
+        spectra: Any,
+        *,
+        skipped: Rejects | None = None,
+        was_done: Callable[[Feature], bool] = lambda feature: False,
+        done: int = 0,
+        first: int | None = None,
+        engine: Engine | None = None,
+        progress: Progress = silent,
+    ) -> "AnnotationRun":
+        """Annotate spectra: an iterator over annotations, in the order of the features.
+
+        On one machine, with one installation, an annotation is the same to the last bit whatever
+        the number of processes and threads, the order of features and the other features of a
+        batch. Another processor or BLAS library rounds the regression of the analog channel
+        otherwise: scores then agree within 1e-5, probabilities within 1e-6. A model with a trained
+        network among its channels (``run:PATH``) is excepted: its products are in float32, in an
+        order that depends on the batch.
+
+        Parameters
+        ----------
+        spectra : path, paths, Spectrum, matchms spectrum, iterable of spectra, or Features
+        skipped : list or callable of (where, reason), optional
+            Gets each spectrum that is skipped: one that cannot be read, and each of a feature that
+            cannot be annotated.
+        was_done : callable of Feature
+            Whether a feature is to be passed over, since an earlier run has annotated it.
+        done : int
+            How many features that holds for.
+        first : int, optional
+            Annotate so many features only, in this process.
+        engine : Engine, optional
+            Where many features are annotated; processes of this machine by default.
+        progress : callable
+
+        Returns
+        -------
+        AnnotationRun
+        """
+        skipped = [] if skipped is None else skipped
+        progress("reading", 0, None)
+        if not isinstance(spectra, Features):
+            spectra = Features(spectra, self.config.grouping, skipped)
+        return AnnotationRun(
+            self, spectra, reporter(skipped), was_done, done, first, engine or LocalEngine(),
+            progress,
+        )  # fmt: skip
+
+    def annotate_batch(self, features: Sequence[Feature]) -> list[Result]:
+        """Annotate features, in their order; one that breaks does not stop the others."""
+        try:
+            return self._annotate(features)
+        except _NOT_OF_A_FEATURE:
+            raise
+        except MzseekError as error:
+            if len(features) == 1:
+                return [_skipped(features[0], error)]
+            return [result for each in features for result in self.annotate_batch([each])]
+
+    def _annotate(self, features: Sequence[Feature]) -> list[Result]:
+        looked_up = [self._query(feature) for feature in features]
+        queries = [each for each in looked_up if isinstance(each, FeatureQuery)]
+        tolerance = self.config.precursor_tolerance
+        near = neighbours(queries, self.libraries, tolerance, self.bundle.names)
+        if not self.is_strict:
+            queries = list(map(add_library_candidates, queries, near))
+        annotated = iter(self._annotate_queries(queries, near))
+        return [next(annotated) if isinstance(each, FeatureQuery) else each for each in looked_up]
+
+    def _annotate_queries(
+        self, queries: Sequence[FeatureQuery], near: Sequence[Neighbours]
+    ) -> list[Annotation]:
+        """Score and annotate queries, in their order."""
+        confidence = self.bundle.confidence
+        full = [index for index, query in enumerate(queries) if query.kept]
+        scored, molecules = score_with_background(
+            [queries[index] for index in full], [near[index].nearest for index in full],
+            self.fitted, confidence, self.bundle.fingerprint, self.bundle.molecules,
+            index=self.source.index,
+        )  # fmt: skip
+        by_query = dict(zip(full, scored, strict=True))
+        label = None if self.prior is None else self.prior.label
+        annotations = []
+        for index, query in enumerate(queries):
+            if index not in by_query:
+                annotations.append(
+                    annotate_without_candidates(
+                        query, near[index], self.channels, self.config, label
+                    )
+                )
+                continue
+            own, mode = by_query[index].scored, mode_of(query)
+            prior = None if self.prior is None else self.prior.of(query, molecules, own.rows, mode)
+            annotations.append(
+                annotate_query(
+                    query, own, near[index], confidence.of(mode), self.channels,
+                    molecules.fingerprints(own.rows), self.config, by_query[index].evidence, prior,
+                    share=self.expected_share,
+                )
+            )  # fmt: skip
+        notes = instrument_notes(self.config.instrument)
+        tolerance = peak_tolerance(self.fitted)
+        return [
+            replace(each, notes=(*each.notes, *notes), **tolerance).with_details(
+                self.config.explain
+            )
+            for each in annotations
+        ]
+
+    def _query(self, feature: Feature) -> FeatureQuery | SkippedFeature:
+        config = self.config
+        try:
+            return ask(
+                feature, self.source, tolerance=config.precursor_tolerance, ions=config.ions,
+                most=config.max_candidates, formulas=self._formulas,
+                keep_mass_mismatches=config.keep_mass_mismatches,
+            )  # fmt: skip
+        except AnnotationError as error:
+            return _skipped(feature, error)
+
+    @cached_property
+    def _formulas(self) -> dict[str, str]:
+        return dict(self.config.formulas)
+
     @cached_property
     def channels(self) -> tuple[str, ...]:
-        """Labels of what scores are made of."""
+        """Labels of the score contributions."""
         return tuple(channel.label for channel in self.fitted.channels)
-
-    def annotations(self, features: Sequence[Feature]) -> list[Annotation | SkippedFeature]:
-        """What is said about each feature, in their order."""
-        looked_up: list[FeatureQuery | SkippedFeature] = [
-            self._asked(feature) for feature in features
-        ]
-        queries = [each for each in looked_up if isinstance(each, FeatureQuery)]
-        near = neighbours(queries, self.libraries, self.config.precursor, self.bundle.names)
-        if not self.is_strict:
-            queries = [
-                add_library_candidates(query, own) for query, own in zip(queries, near, strict=True)
-            ]
-        annotated = iter(self._annotated(queries, near))
-        found = [next(annotated) if isinstance(each, FeatureQuery) else each for each in looked_up]
-        notes = instrument_notes(self.config.instrument)
-        return [_noted(one, notes) for one in found] if notes else found
 
     @property
     def is_strict(self) -> bool:
@@ -300,56 +282,16 @@ class Annotator:
     @cached_property
     def expected_share(self) -> float:
         """Expected share of features whose molecule is in the database."""
-        known = self.config.expected_in_database
-        if known is not None:
-            check_share(known)
-            return known
+        share = self.config.expected_in_database
+        if share is not None:
+            check_share(share)
+            return share
         return expected_share(len(self.source), listed=self.source.by_feature)
 
     def named(self) -> Named:
         """Features that the tables of the config name, none of them met yet."""
-        tables = {FORMULAS: [name for name, _ in self.config.formulas],
-                  self.source.label: self.source.features()}  # fmt: skip
+        tables = {FORMULAS: list(self._formulas), self.source.label: self.source.features()}
         return Named({table: names for table, names in tables.items() if names})
-
-    def _annotated(
-        self, queries: Sequence[FeatureQuery], near: Sequence[Neighbours]
-    ) -> list[Annotation | SkippedFeature]:
-        """Score and annotate queries, in their order."""
-        confidence = self.bundle.confidence
-        full = [place for place, query in enumerate(queries) if query.kept]
-        scored, molecules = score_with_background(
-            [queries[place] for place in full], [near[place].nearest for place in full],
-            self.fitted, confidence, self.bundle.fingerprint, self.bundle.molecules,
-            index=self.source.index,
-        )  # fmt: skip
-        label = None if self.prior is None else self.prior.label
-        found: list[Annotation | SkippedFeature] = [
-            annotate_without_candidates(query, own, self.channels, self.config, label)
-            for query, own in zip(queries, near, strict=True)
-        ]
-        for place, one in zip(full, scored, strict=True):
-            query, own = queries[place], one.scored
-            mode = mode_of(query)
-            prior = None if self.prior is None else self.prior.of(query, molecules, own.rows, mode)
-            found[place] = annotate_query(
-                query, own, near[place], confidence.of(mode), self.channels,
-                molecules.fingerprints(own.rows), self.config, one.evidence, prior,
-                share=self.expected_share,
-            )  # fmt: skip
-        return found
-
-    def _asked(self, feature: Feature) -> FeatureQuery | SkippedFeature:
-        config = self.config
-        try:
-            return ask(
-                feature, self.source, tolerance=config.precursor, ions=config.ions,
-                most=config.max_candidates, formulas=self._formulas,
-                keep_mass_mismatches=config.keep_mass_mismatches,
-            )  # fmt: skip
-        except AnnotationError as error:
-            where = f"{feature.where}: {feature.name}"
-            return SkippedFeature(where, str(error), feature.records)
 
     def _source(self) -> Source:
         name = self.config.database
@@ -359,39 +301,40 @@ class Annotator:
                 "path": str(self.bundle.folder),
                 "shipped": self.bundle.is_shipped,
             }
-            return StoreSource(self.bundle.molecules, BOXED, facts)
+            return StoreSource(self.bundle.molecules, BUNDLED_DATABASE, facts)
         if name == LIBRARY:
             label, library = self.libraries[-1]
             return library_source(library, label)
         if Path(name).is_dir():
             return StoreSource.open(name)
-        if self._handed:
-            return self._handed.source()
-        return file_source(name, self.rejects, dict(self.config.columns))
-
-    @property
-    def is_handing(self) -> bool:
-        """Whether it has something that other processes need not make again."""
-        return bool(self.added) or self._described is not None
+        if self._shared:
+            return self._shared.source()
+        return file_source(name, self.skipped_candidates, self.config.columns)
 
     @property
     def _described(self) -> ListedSource | None:
-        """Candidates of a file."""
-        name = self.config.database
-        is_file = name is not None and name != LIBRARY and not Path(name).is_dir()
+        """Candidates of a file, which other processes need not describe again."""
+        is_file = self.config.database not in (None, LIBRARY)
         return self.source if is_file and isinstance(self.source, ListedSource) else None
 
-    def hand(self, folder: Path) -> None:
-        """Write what other processes need not make again into a folder."""
-        SharedState(folder).put(self._described, self.fitted, self.added)
+    @contextmanager
+    def shared_state(self) -> Iterator[str | None]:
+        """Open a folder with what other processes need not make again; None for nothing."""
+        if not self.added and self._described is None:
+            yield None
+            return
+        with TemporaryDirectory(prefix="mzseek-") as folder:
+            with disk_errors(Path(folder)):
+                SharedState(Path(folder)).save(self._described, self.fitted, self.added)
+            yield folder
 
     def contents(self) -> dict[str, Any]:
-        """Checksums of what annotations are made of, by the field of the config that names it."""
+        """Return checksums of what annotations are made of, by the setting that names it."""
         index = self.source.index
         return {
-            "model": _sums(self.bundle),
+            "model": _checksums(self.bundle),
             "database": [self.source.facts(), None if index is None else dict(index.files)],
-            "libraries": [_sums(library) for _, library in self.libraries[1:]],
+            "library": [_checksums(library) for _, library in self.libraries[1:]],
             "prior": None if self.prior is None else self.prior.facts(),
         }
 
@@ -401,18 +344,20 @@ class Annotator:
         return sha256(json.dumps(self.contents(), sort_keys=True).encode()).hexdigest()
 
     def facts(self) -> dict[str, Any]:
-        """What a run folder says of what was opened."""
+        """Return what ``run.json`` says of what was opened."""
+        library = self.bundle.library
+        about = f"{len(library):,} spectra of {len(library.molecules):,} molecules"
         return {
             "model": {
                 "path": str(self.bundle.folder),
                 "name": BUNDLE if self.bundle.is_shipped else self.bundle.folder.name,
-                "about": _about(self.bundle),
-                "sha256": _sums(self.bundle),
+                "about": f"Learned from {about}.",
+                "sha256": _checksums(self.bundle),
             },
             "database": self.source.facts(),
             "expected_share": self.expected_share,
             "libraries": [
-                {"label": label, "spectra": len(library), "sha256": _sums(library)}
+                {"label": label, "spectra": len(library), "sha256": _checksums(library)}
                 for label, library in self.libraries
             ],
             "prior": None if self.prior is None else self.prior.facts(),
@@ -420,23 +365,195 @@ class Annotator:
         }
 
 
-def _noted(one: Annotation | SkippedFeature, notes: tuple[str, ...]) -> Annotation | SkippedFeature:
-    return replace(one, notes=(*one.notes, *notes)) if isinstance(one, Annotation) else one
+class AnnotationRun(Iterator[Annotation]):
+    """Annotations of spectra, made as they are asked for, and what is to be said of them all.
+
+    Attributes
+    ----------
+    annotator : Annotator
+    features : Features
+    records : int
+        Spectra that were read, skipped ones included.
+    annotated : int
+        Spectra of the features that were annotated so far.
+    levels : Counter of str
+        Features by the level of their annotation, so far.
+    left : int
+        Features that were not looked at, where `first` were asked for.
+    """
+
+    def __init__(
+        self,
+        annotator: Annotator,
+        features: Features,
+        skipped: Callable[[str, str], object],
+        was_done: Callable[[Feature], bool],
+        done: int,
+        first: int | None,
+        engine: Engine,
+        progress: Progress,
+    ) -> None:
+        self.annotator, self.features = annotator, features
+        self.records = features.records + features.skipped
+        self.annotated, self.left, self.levels = 0, 0, Counter[str]()
+        self._skipped, self._was_done, self._first = skipped, was_done, first
+        self._done, self._engine, self._progress = done, engine, progress
+        self._named = annotator.named()
+        self._explained: list[float] = []
+        self._removed: Counter[str] = Counter()
+        self._mismatches = self._with_mismatches = 0
+        self._annotations = self._annotate()
+
+    def __next__(self) -> Annotation:
+        """Return the next annotation."""
+        return next(self._annotations)
+
+    def _annotate(self) -> Iterator[Annotation]:
+        met = self._named.meet(self.features)
+        left = (feature for feature in met if not self._was_done(feature))
+        for result in self._results(left):
+            if isinstance(result, SkippedFeature):
+                for number in range(1, result.spectra + 1):
+                    which = f", spectrum {number} of {result.spectra}" if result.spectra > 1 else ""
+                    self._skipped(f"{result.where}{which}", result.reason)
+                continue
+            self._count(result)
+            yield result
+            if self._first is not None and sum(self.levels.values()) >= self._first:
+                break
+        if self._first is not None:
+            self.left = len(self.features) - self._done
+            while self._named and next(left, None):  # not annotated, but their names count
+                pass
+
+    def _results(self, features: Iterator[Feature]) -> Iterator[Result]:
+        """Yield results in the order of the features: of many by processes, of few by this one."""
+        if self._first is not None or len(self.features) - self._done <= MIN_FEATURES:
+            for feature in features:
+                [result] = self.annotator.annotate_batch([feature])
+                self._tell(1)
+                yield result
+            return
+        waiting: deque[tuple[list[int], int]] = deque()  # of each batch: indices, its chunk's size
+        chunk: dict[int, Result] = {}
+        config, key = self.annotator.config, self.annotator.key
+        with self.annotator.shared_state() as folder:
+            work: OpenedOnce[Annotator, list[Feature], list[Result]] = OpenedOnce(
+                Annotator.annotate_batch, Annotator, config, folder, key
+            )
+            for batch in self._engine.results(work, _batches(features, waiting)):
+                indices, size = waiting.popleft()
+                chunk |= zip(indices, batch, strict=True)
+                self._tell(len(batch))
+                if len(chunk) == size:
+                    yield from (chunk.pop(index) for index in range(size))
+
+    def _tell(self, number: int) -> None:
+        self._done += number
+        self._progress("features", self._done, len(self.features))
+
+    def _count(self, annotation: Annotation) -> None:
+        self.annotated += annotation.feature.records
+        self.levels[annotation.level.number] += 1
+        if annotation.best is not None:
+            self._explained.append(annotation.best.explained)
+        self._removed.update(annotation.removed)
+        self._mismatches += annotation.mass_mismatches
+        self._with_mismatches += annotation.mass_mismatches > 0
+
+    def facts(self) -> dict[str, Any]:
+        """Return what ``run.json`` says of share, libraries, tables, adduct rules and masses."""
+        searched = self.annotator.facts()
+        return {
+            **{name: searched[name] for name in ("expected_share", "libraries", "added")},
+            "tables": self._named.facts(),
+            "renamed_features": self._named.renamed(),
+            "candidates_removed_by_ion_rules": dict(sorted(self._removed.items())),
+            "mass_mismatches": {
+                "candidates": self._mismatches,
+                "features": self._with_mismatches,
+            },
+        }
+
+    def warnings(self) -> list[str]:
+        """Return lines about spectra, listed candidates and tables that need a look."""
+        return [*self.features.warnings(), *self._mismatch_lines(), *self._named.lines()]
+
+    def remarks(self) -> list[str]:
+        """Return all lines that the user should read about the run."""
+        annotator, config = self.annotator, self.annotator.config
+        skipped = {
+            "candidates": annotator.skipped_candidates,
+            "weights": annotator.skipped_weights,
+        }
+        return [
+            *self.features.warnings(),
+            *(
+                f"Skipped {what}: {len(rows):,}, the first: {rows[0][0]}: {rows[0][1]}"
+                for what, rows in skipped.items()
+                if rows
+            ),
+            *extension_lines(annotator.added),
+            *(f"{note[0].upper()}{note[1:]}." for note in instrument_notes(config.instrument)),
+            *config.remarks,
+            *unexplained_remark(self._explained, config.peak_tolerance),
+            *self._mismatch_lines(),
+            *self._named.lines(),
+        ]
+
+    def _mismatch_lines(self) -> list[str]:
+        if not self._mismatches:
+            return []
+        counts = (
+            f"{self._mismatches:,} listed candidate{'s' if self._mismatches != 1 else ''} of "
+            f"{self._with_mismatches:,} feature{'s' if self._with_mismatches != 1 else ''}"
+        )
+        mass = "mass contradicts the precursor under every ion tried"
+        if self.annotator.config.keep_mass_mismatches:
+            return [f"Kept {counts} whose {mass}."]
+        return [f"Skipped {counts} whose {mass} (--keep-mass-mismatches keeps them)."]
 
 
-def _sums(opened: Bundle | Library) -> dict[str, str]:
+def config_for(config: AnnotateConfig, spectra: SpectrumFiles | SpectrumList) -> AnnotateConfig:
+    """Return the settings with the instrument that files state, where the user gives no tolerance.
+
+    The first hundred records of each file are looked at.
+    """
+    if not config.instrument is config.ppm is config.peak_ppm is None or not spectra.paths:
+        return config
+    instrument, remarks = stated_instrument(spectra.first(PEEKED))
+    return replace(
+        config,
+        instrument=instrument,
+        instrument_from_files=instrument is not None,
+        remarks=(*config.remarks, *remarks),
+    )
+
+
+def _skipped(feature: Feature, error: MzseekError) -> SkippedFeature:
+    return SkippedFeature(f"{feature.where}: {feature.name}", str(error), feature.records)
+
+
+def _batches(
+    features: Iterable[Feature], waiting: "deque[tuple[list[int], int]]"
+) -> Iterator[list[Feature]]:
+    """Yield features of nearly one mass together; note where they stood in their chunk."""
+    source = iter(features)
+    while chunk := list(islice(source, _CHUNK)):
+        order = sorted(range(len(chunk)), key=lambda at: chunk[at].spectra[0].precursor_mz)
+        for start in range(0, len(order), _BATCH):
+            indices = order[start : start + _BATCH]
+            waiting.append((indices, len(chunk)))
+            yield [chunk[index] for index in indices]
+
+
+def _checksums(opened: Bundle | Library) -> dict[str, str]:
     """SHA-256 of files, as a manifest lists them."""
     return {name: file["sha256"] for name, file in opened.manifest["files"].items()}
 
 
-def _about(bundle: Bundle) -> str:
-    """In a sentence what a bundle has learned from."""
-    molecules = len(bundle.library.molecules)
-    return f"Learned from {len(bundle.library):,} spectra of {molecules:,} molecules."
-
-
 def _with_tolerance(fitted: EvidenceModel, peaks: Tolerance | None) -> EvidenceModel:
-    """The same channels, those that explain peaks with a tolerance of the user's."""
+    """Return the same channels, those that explain peaks with a tolerance of the user's."""
     if peaks is None:
         return fitted
     channels = [
@@ -446,92 +563,3 @@ def _with_tolerance(fitted: EvidenceModel, peaks: Tolerance | None) -> EvidenceM
         for channel in fitted.channels
     ]  # fmt: skip
     return replace(fitted, channels=channels)
-
-
-def annotations(
-    features: Iterable[Feature],
-    config: AnnotateConfig,
-    *,
-    engine: Engine | None = None,
-    annotator: Annotator | None = None,
-    progress: Callable[[int], None] = lambda done: None,
-) -> Iterator[Annotation | SkippedFeature]:
-    """What is said about features, in their order.
-
-    On one machine, with one installation, an annotation is the same to the last bit whatever the
-    number of processes and threads, the order of features and the other features of a batch.
-    Another processor or BLAS library rounds the regression of the analog channel otherwise: scores
-    then agree within 1e-5, probabilities within 1e-6. A model with a trained network among its
-    channels (``run:PATH``) is excepted: its products are in float32, in an order that depends on
-    the batch.
-
-    Parameters
-    ----------
-    features : iterable of Feature
-        Read as they are needed, a thousand at a time.
-    config : AnnotateConfig
-    engine : Engine, optional
-        Processes of this machine by default. Answers do not depend on it.
-    annotator : Annotator, optional
-        Of the same config, opened: what it has made is handed to the processes.
-    progress : callable of int
-        Told how many are answered, before these are returned.
-    """
-    waiting: deque[tuple[list[int], int]] = deque()  # of each batch: places, and its chunk's size
-    chunk: dict[int, Annotation | SkippedFeature] = {}
-    done = 0
-    batches = _batches(features, waiting)
-    with _handed(annotator) as folder:
-        work: OpenedOnce[Annotator, list[Feature], list[Annotation | SkippedFeature]] = OpenedOnce(
-            answered, Annotator, config, folder, None if annotator is None else annotator.key
-        )
-        for batch in (engine or LocalEngine()).results(work, batches):
-            places, size = waiting.popleft()
-            chunk |= zip(places, batch, strict=True)
-            done += len(batch)
-            progress(done)
-            if len(chunk) == size:
-                yield from (chunk.pop(place) for place in range(size))
-
-
-@contextmanager
-def _handed(annotator: Annotator | None) -> Iterator[str | None]:
-    """A folder with what a workshop has made; None where there is nothing to hand on."""
-    if annotator is None or not annotator.is_handing:
-        yield None
-        return
-    with TemporaryDirectory(prefix="mzseek-") as folder:
-        with disk_errors(Path(folder)):
-            annotator.hand(Path(folder))
-        yield folder
-
-
-def _batches(
-    features: Iterable[Feature], waiting: "deque[tuple[list[int], int]]"
-) -> Iterator[list[Feature]]:
-    """Features of nearly one mass together, and for each batch where they stood in their chunk."""
-    source = iter(features)
-    while chunk := list(islice(source, _BY_MASS)):
-        order = sorted(range(len(chunk)), key=lambda at: chunk[at].spectra[0].precursor_mz)
-        for start in range(0, len(order), _FEATURES):
-            places = order[start : start + _FEATURES]
-            waiting.append((places, len(chunk)))
-            yield [chunk[place] for place in places]
-
-
-def answered(annotator: Annotator, features: list[Feature]) -> list[Annotation | SkippedFeature]:
-    """What is said about features; one that breaks is set aside, and does not stop the others."""
-    try:
-        return annotator.annotations(features)
-    except _NOT_OF_A_FEATURE:
-        raise
-    except MzseekError:
-        return [one for feature in features for one in _alone(annotator, feature)]
-
-
-def _alone(annotator: Annotator, feature: Feature) -> list[Annotation | SkippedFeature]:
-    try:
-        return annotator.annotations([feature])
-    except MzseekError as error:
-        where = f"{feature.where}: {feature.name}"
-        return [SkippedFeature(where, str(error), feature.records)]

@@ -152,6 +152,11 @@ class Feature:
         return float(np.median([spectrum.precursor_mz for spectrum in self.spectra]))
 
     @property
+    def representative(self) -> int:
+        """Index of the spectrum with the most peaks; of equals the first."""
+        return max(range(len(self.spectra)), key=lambda index: len(self.spectra[index]))
+
+    @property
     def retention_time(self) -> float | None:
         """In seconds, the mean over the spectra that state one with its unit; None for none."""
         stated = [t for s in self.spectra if (t := retention_seconds(s)) is not None]

@@ -3,16 +3,14 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from statistics import median
 
 import numpy as np
 
 from mzseek.annotation.features import Feature, Tolerance
 from mzseek.chem.adducts import Adduct, parse_adduct
-from mzseek.core.errors import AdductError, AnnotationError, MzseekError
+from mzseek.core.errors import AdductError, AnnotationError
 from mzseek.core.registry import check_name
-from mzseek.io import StrPath
 from mzseek.spectra import Spectrum
 
 # What is tried where a file names no ion, by charge, the commonest first. Of those without a part
@@ -344,7 +342,7 @@ _IS_QTOF = re.compile(
     r"tof\b|tof[ -]?ms|maxis|\bimpact (?:hd|ii)|synapt|xevo(?!.*\btq)|\bx500", re.I
 )
 _STATES = ("instrument_type", "instrument", "source_instrument", "instrument_name")
-_PEEKED = 100  # records at the beginning of each file
+PEEKED = 100  # records at the beginning of each file that are looked at
 _EXPLAINS_NOTHING, _MIN_FEATURES = 0.02, 5  # share of the intensity; fewer features tell nothing
 
 
@@ -401,8 +399,10 @@ def tolerances(
     instrument: str | None,
     precursor: "str | float | Tolerance | None" = None,
     peaks: "str | float | Tolerance | None" = None,
+    *,
+    is_strict: bool = True,
 ) -> tuple[Tolerance, Tolerance | None]:
-    """Tolerances of precursors and of peaks: what is given wins over the instrument's.
+    """Return tolerances of precursors and of peaks: what is given wins over the instrument's.
 
     Parameters
     ----------
@@ -410,6 +410,8 @@ def tolerances(
         A name of `INSTRUMENTS`.
     precursor, peaks : tolerances as users write them, or None
         None: the instrument's; without one, 10 ppm, and for peaks what the model has (None).
+    is_strict : bool
+        Whether the instrument's tolerance of precursors is never widened.
 
     Raises
     ------
@@ -425,61 +427,46 @@ def tolerances(
     """
     check_instrument(instrument)
     own = INSTRUMENTS[instrument] if instrument else Instrument(DEFAULT, None, "")
+    usual = own.precursor if is_strict else replace(own.precursor, strict=False)
     return (
-        own.precursor if precursor is None else Tolerance.parse(precursor),
+        usual if precursor is None else Tolerance.parse(precursor),
         own.peaks if peaks is None else Tolerance.parse(peaks),
     )
 
 
-def stated_tolerances(
-    paths: Sequence[StrPath],
-) -> tuple[str | None, Tolerance, Tolerance | None, tuple[str, ...]]:
-    """Return what files say of their instrument, where the user gives no tolerance.
+def stated_instrument(spectra: Sequence[Sequence[Spectrum]]) -> tuple[str | None, tuple[str, ...]]:
+    """Return the instrument that files state, and a line for the end of the run about it.
 
     Parameters
     ----------
-    paths : sequence of paths
-        Of spectra; the first hundred records of each are looked at.
+    spectra : sequence of sequences of Spectrum
+        The first of each file.
 
     Returns
     -------
     instrument : str or None
-        ``qtof`` if all files state such instruments.
-    precursor, peaks : Tolerance
+        ``qtof`` if all spectra state such an instrument.
     remarks : tuple of str
-        A line for the end of the run, where there is anything to say.
     """
-    stated = [_stated(path) for path in paths]
+    stated = [
+        {", ".join(filter(None, (s.metadata.get(key, "").strip() for key in _STATES))) for s in own}
+        for own in spectra
+    ]
     is_qtof = [_IS_QTOF.search(text) is not None for names in stated for text in names]
     if not any(is_qtof):
-        return None, *tolerances(None), ()
+        return None, ()
     if not all(is_qtof) or not all(stated):
         line = (
             "Some records state a QTOF instrument, others do not: all were searched with the "
             f"tolerances of the model. Annotate those apart with --instrument {QTOF}."
         )
-        return None, *tolerances(None), (line,)
-    own = INSTRUMENTS[QTOF]
-    shown = sorted({text for names in stated for text in names})
+        return None, (line,)
+    own, shown = INSTRUMENTS[QTOF], min(text for names in stated for text in names)
     line = (
-        f"The spectra are of a QTOF instrument ({shown[0]}): searched within {own.precursor} "
+        f"The spectra are of a QTOF instrument ({shown}): searched within {own.precursor} "
         f"(precursors) and {own.peaks} (peaks). --instrument, --ppm and --peak-ppm change this."
     )
-    return QTOF, replace(own.precursor, strict=False), own.peaks, (line,)
-
-
-def _stated(path: StrPath) -> list[str]:
-    """Instruments that the first records of a file name, an empty one for those that do not."""
-    from mzseek.spectra import read_spectra  # not needed for --help
-
-    found = set()
-    try:
-        for spectrum in islice(read_spectra(path, []), _PEEKED):
-            names = [spectrum.metadata.get(key, "").strip() for key in _STATES]
-            found.add(", ".join(filter(None, names)))
-    except MzseekError:  # which is reported where the file is read
-        return []
-    return sorted(found)
+    return QTOF, (line,)
 
 
 def unexplained_remark(explained: Sequence[float], peaks: Tolerance | None) -> list[str]:

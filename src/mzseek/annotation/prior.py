@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mzseek.annotation.config import LEARNED, NO_PRIOR
 from mzseek.annotation.query import FeatureQuery
 from mzseek.bundle import Bundle
 from mzseek.bundle.bundle import BundledPrior
@@ -168,7 +169,6 @@ def _weight(cell: str) -> float:
     return weight
 
 
-LEARNED = "learned"
 CAUTION = (
     "probabilities do not rest on the spectrum alone, and sets and calibration were fitted "
     "without it"
@@ -211,13 +211,13 @@ class Prior(ABC):
 
     @abstractmethod
     def of(
-        self, asked: FeatureQuery, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
+        self, query: FeatureQuery, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
     ) -> PriorScores:
         """What it says of the candidates of a feature.
 
         Parameters
         ----------
-        asked : FeatureQuery
+        query : FeatureQuery
         molecules : Molecules
         rows : int64 array, shape (candidates,)
             Their places in the table.
@@ -240,7 +240,7 @@ class PriorOfModel(Prior):
         self._prior = prior
 
     def of(
-        self, asked: FeatureQuery, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
+        self, query: FeatureQuery, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
     ) -> PriorScores:
         """Weighted log-odds."""
         return PriorScores(
@@ -266,10 +266,10 @@ class PriorOfFile(Prior):
         self.words = f"weights of {weights.name}, {len(weights.logs):,} molecules"
 
     def of(
-        self, asked: FeatureQuery, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
+        self, query: FeatureQuery, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
     ) -> PriorScores:
         """Log-weights."""
-        keys = [molecule.key for own in asked.molecules for molecule in own]
+        keys = [molecule.key for own in query.molecules for molecule in own]
         values, inside = self._weights.of(keys)
         words = f"weights of {self._weights.name}, which has {inside:,} of {len(keys):,} candidates"
         return PriorScores(self.label, values - values.mean(), _note(words))
@@ -284,13 +284,13 @@ class PriorOfFile(Prior):
         }
 
 
-def open_counted(name: str | None, bundle: Bundle, rejects: list[tuple[str, str]]) -> Prior | None:
-    """The prior that was asked for.
+def open_prior(name: str, bundle: Bundle, rejects: list[tuple[str, str]]) -> Prior | None:
+    """Open a prior.
 
     Parameters
     ----------
-    name : str or None
-        ``learned``, or a table of weights; None for no prior.
+    name : str
+        ``none``, ``learned``, or a table of weights.
     bundle : Bundle
     rejects : list of (str, str)
         Gets where and why for rows of the table that cannot be used.
@@ -300,7 +300,7 @@ def open_counted(name: str | None, bundle: Bundle, rejects: list[tuple[str, str]
     BundleError, InputError
         The bundle has learned none, or the table is none.
     """
-    if name is None:
+    if name == NO_PRIOR:
         return None
     if name != LEARNED:
         return PriorOfFile(read_weights(name, rejects), rejects)

@@ -2,12 +2,16 @@
 
 import dataclasses
 import math
+import os
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
+from mzseek.annotation.config import GROUPINGS
 from mzseek.annotation.features import (
     GIVEN,
     Feature,
@@ -22,18 +26,15 @@ from mzseek.annotation.features import (
     with_rt_unit,
 )
 from mzseek.annotation.hypotheses import is_mode_known
-from mzseek.core.errors import AnnotationError, InputError
+from mzseek.core.errors import AnnotationError, InputError, MzseekError, SpectrumError
 from mzseek.core.registry import check_name
 from mzseek.core.text import distinct_labels
 from mzseek.io import StrPath
-from mzseek.io.skipped import Rejects, reporter
-from mzseek.spectra import Spectrum, read_spectra
+from mzseek.io.skipped import Rejects, Skipped, reporter
+from mzseek.spectra import Spectrum, as_spectra, read_spectra
+from mzseek.spectra.convert import is_spectrum
 from mzseek.spectra.parsing import TIME_UNITS
 from mzseek.spectra.records import POLARITY_CONFLICT, UniqueNames
-
-# How spectra become features: by the id that the file gives them, by precursor and retention time,
-# or each by itself.
-GROUPINGS = ("id", "precursor", "none")
 
 
 @dataclass(frozen=True)
@@ -140,41 +141,188 @@ def _verb(number: int, verb: str) -> str:
     return f"{verb}s" if number == 1 else verb
 
 
-class FeatureFiles:
-    """Features of files, read twice: which spectra belong together, and then the spectra.
+Report = Callable[[str, str], object]
+_HELD_PEAKS = 2_000_000  # peaks of files that are kept in memory between readings: some 40 MB
+_RECORD_PEAKS = 100  # that the other fields of a record take the memory of
 
-    So that memory does not grow with the files, and no order of spectra shows: a feature is given
-    out when its last spectrum was read.
+
+class SpectrumFiles:
+    """Spectra of files, folders and archives, parsed once where they fit into memory.
+
+    Of larger inputs the memory stays bounded: they are parsed again for each reading.
 
     Parameters
     ----------
-    paths : sequence of paths
-    grouping : Grouping
-    rejects : list or callable of (where, reason)
-        Gets each record that is set aside, once.
+    paths : path or sequence of paths
+
+    Raises
+    ------
+    InputError
+        A file is given twice: its spectra would count twice as evidence.
+    """
+
+    def __init__(self, paths: StrPath | Sequence[StrPath]) -> None:
+        several = [paths] if isinstance(paths, str | os.PathLike) else paths
+        self.paths = [Path(path) for path in several]
+        resolved = [path.resolve() for path in self.paths]
+        for at, path in enumerate(self.paths):
+            if resolved[at] in resolved[:at]:
+                raise InputError(path, "is given twice, expected each file once")
+        self._held: dict[Path, list[tuple[str, Spectrum] | Skipped]] = {}
+        self._begun: dict[Path, Iterator[tuple[str, Spectrum] | Skipped]] = {}
+        self._whole: set[Path] = set()
+        self._room = _HELD_PEAKS
+
+    def first(self, number: int) -> list[list[Spectrum]]:
+        """Return up to so many spectra of each path; none of one that cannot be read."""
+        found = []
+        for path in self.paths:
+            try:
+                spectra = (each[1] for each in self._records(path) if not isinstance(each, Skipped))
+                found.append(list(islice(spectra, number)))
+            except MzseekError:  # which is reported where the file is read
+                self._forget(path)
+                found.append([])
+        return found
+
+    def read(self, report: Report) -> Iterator[tuple[Path, str, Spectrum]]:
+        """Yield each spectrum with its path and the file in it (of a folder or archive)."""
+        for path in self.paths:
+            for record in self._records(path):
+                if isinstance(record, Skipped):
+                    report(*record[:2])
+                    continue
+                file, spectrum = record
+                fault = fault_of(spectrum)
+                if fault is None:
+                    yield path, file, spectrum
+                else:
+                    report(f"{path}: {spectrum.identifier}", fault)
+
+    def _records(self, path: Path) -> Iterator[tuple[str, Spectrum] | Skipped]:
+        """Yield what is held of a path, then the rest, which is held as long as there is room."""
+        held = self._held.setdefault(path, [])
+        yield from held
+        if path in self._whole:
+            return
+        rest = self._begun.setdefault(path, _parse(path))
+        for record in rest:
+            if path in self._begun:
+                peaks = 0 if isinstance(record, Skipped) else len(record[1])
+                self._room -= _RECORD_PEAKS + peaks
+                held.append(record)
+                if self._room < 0:
+                    self._forget(path)
+            yield record
+        if path in self._begun:
+            self._whole.add(path)
+
+    def _forget(self, path: Path) -> None:
+        self._held[path], self._room = [], max(self._room, 0)
+        self._begun.pop(path, None)
+
+
+def _parse(path: Path) -> Iterator[tuple[str, Spectrum] | Skipped]:
+    """Yield the records of a path in their order, skipped ones among them."""
+    skipped: list[Skipped] = []
+    file = ""
+
+    def opened(name: str, _label: str) -> None:
+        nonlocal file
+        file = name
+
+    for spectrum in read_spectra(path, skipped, skip_bad_peaks=True, opened=opened):
+        yield from skipped
+        skipped.clear()
+        yield file, spectrum
+    yield from skipped
+
+
+class SpectrumList:
+    """Spectra in memory, of mzseek or matchms, under the methods of `SpectrumFiles`."""
+
+    paths: Sequence[Path] = ()
+
+    def __init__(self, spectra: Any) -> None:
+        single = is_spectrum(spectra) or not isinstance(spectra, Iterable)
+        self._spectra = [spectra] if single else list(spectra)
+
+    def first(self, number: int) -> list[list[Spectrum]]:
+        """Return nothing: tolerances are not taken from spectra in memory."""
+        return []
+
+    def read(self, report: Report) -> Iterator[tuple[Path, str, Spectrum]]:
+        """Yield each spectrum that can be used, with the name of no file."""
+        try:
+            spectra = as_spectra(self._spectra, report, skip_bad_peaks=True)
+            for number, spectrum in enumerate(spectra, 1):
+                fault = fault_of(spectrum)
+                if fault is None:
+                    yield Path(GIVEN), "", spectrum
+                else:
+                    report(f"spectrum {number}: {spectrum.identifier}", fault)
+        except SpectrumError as error:
+            raise AnnotationError(f"{error}, or a path") from error
+
+
+def spectra_source(spectra: Any) -> SpectrumFiles | SpectrumList:
+    """Return paths, or spectra in memory, as a source of spectra.
+
+    Raises
+    ------
+    AnnotationError
+        Paths and spectra were given together.
+    """
+    if isinstance(spectra, SpectrumFiles | SpectrumList):
+        return spectra
+    if isinstance(spectra, str | os.PathLike):
+        return SpectrumFiles(spectra)
+    if is_spectrum(spectra) or not isinstance(spectra, Iterable):
+        return SpectrumList(spectra)
+    several = list(spectra)
+    are_paths = {isinstance(each, str | os.PathLike) for each in several}
+    if len(are_paths) > 1:
+        raise AnnotationError("paths and spectra were given together, expected one kind")
+    return SpectrumFiles(several) if are_paths == {True} else SpectrumList(several)
+
+
+class Features:
+    """Features of spectra, each given out when its last spectrum was read.
+
+    Spectra are read twice, first to tell which belong together: memory does not grow with large
+    files, and no order of spectra shows.
+
+    Parameters
+    ----------
+    spectra : paths, spectra, or a source of spectra
+    grouping : Grouping, optional
+    skipped : list or callable of (where, reason), optional
+        Gets each record that is skipped, once.
+
+    Attributes
+    ----------
+    records, skipped : int
+        Spectra in features, and records that were skipped.
     """
 
     def __init__(
-        self,
-        paths: Sequence[StrPath],
-        grouping: Grouping | None = None,
-        rejects: Rejects | None = None,
+        self, spectra: Any, grouping: Grouping | None = None, skipped: Rejects | None = None
     ) -> None:
-        self.paths = [Path(path) for path in paths]
-        _check_distinct(self.paths)
+        self.source = spectra_source(spectra)
         self.grouping = grouping or Grouping()
-        self.set_aside = 0
-        report = reporter([] if rejects is None else rejects)
+        self.skipped = 0
+        report = reporter([] if skipped is None else skipped)
 
         def counted(where: str, reason: str) -> None:
-            self.set_aside += 1
+            self.skipped += 1
             report(where, reason)
 
         self._warnings = InputWarnings(self.grouping)
         self._files: dict[str, int] = {}
         self._file_of, self._name_of = array("q"), array("q")  # of each spectrum; hashes of names
         self._keys = list(_feature_keys(self._first_reading(counted), self.grouping))
-        self._labels = distinct_labels([Path(file) for file in self._files])
+        files = list(self._files)
+        self._labels = [""] if files == [""] else distinct_labels([Path(file) for file in files])
         self._shared = self._shared_names()
         self.records = len(self._keys)
         self._left = Counter(self._keys)
@@ -183,17 +331,17 @@ class FeatureFiles:
         return len(self._left)
 
     def warnings(self) -> list[str]:
-        """Lines about what is doubtful in the files, for the end of a run."""
+        """Lines about what is doubtful in the spectra, for the end of a run."""
         return self._warnings.lines(self._keys)
 
     def __iter__(self) -> Iterator[Feature]:
         names = UniqueNames()
         left, held = Counter(self._left), {}  # type: ignore[var-annotated]
-        for place, (path, _, spectrum) in enumerate(self._spectra(lambda where, reason: None)):
-            if place >= len(self._keys):
+        for index, (path, _, spectrum) in enumerate(self._spectra(lambda where, reason: None)):
+            if index >= len(self._keys):
                 break
-            key = self._keys[place]
-            held.setdefault(key, []).append((place, path, spectrum))
+            key = self._keys[index]
+            held.setdefault(key, []).append((index, path, spectrum))
             left[key] -= 1
             if not left[key]:
                 file = self._labels[self._file_of[key]]
@@ -203,43 +351,30 @@ class FeatureFiles:
             if not held and not any(left.values()):
                 return
         raise InputError(
-            " and ".join(map(str, self.paths)), "has changed while it was read; run it again"
+            " and ".join(map(str, self.source.paths)), "has changed while it was read; run it again"
         )
 
     def _shared_names(self) -> set[int]:
         """Hashes of names that features of several files have."""
         first_file: dict[int, int] = {}
         shared = set()
-        for place, key in enumerate(self._keys):
-            if place == key:  # a feature is named by its first spectrum
-                file, name = self._file_of[place], self._name_of[place]
+        for index, key in enumerate(self._keys):
+            if index == key:  # a feature is named by its first spectrum
+                file, name = self._file_of[index], self._name_of[index]
                 if first_file.setdefault(name, file) != file:
                     shared.add(name)
         return shared
 
-    def _spectra(self, rejects: Rejects) -> Iterator[tuple[Path, str, Spectrum]]:
-        """Each spectrum with the path that was given, and the file in it (of a folder or zip)."""
-        report = reporter(rejects)
-        file = ""
+    def _spectra(self, report: Report) -> Iterator[tuple[Path, str, Spectrum]]:
+        for path, file, spectrum in self.source.read(report):
+            yield path, file, with_rt_unit(spectrum, self.grouping.rt_unit)
 
-        def opened(name: str, _label: str) -> None:
-            nonlocal file
-            file = name
-
-        for path in self.paths:
-            for spectrum in read_spectra(path, rejects, skip_bad_peaks=True, opened=opened):
-                fault = fault_of(spectrum)
-                if fault is None:
-                    yield path, file, with_rt_unit(spectrum, self.grouping.rt_unit)
-                else:
-                    report(f"{path}: {spectrum.identifier}", fault)
-
-    def _first_reading(self, rejects: Rejects) -> Iterator[tuple[str, str, Spectrum]]:
+    def _first_reading(self, report: Report) -> Iterator[tuple[str, str, Spectrum]]:
         """Yield each spectrum with its path and file, noting what is doubtful."""
-        for place, (path, file, spectrum) in enumerate(self._spectra(rejects)):
-            self._warnings.add(str(path), spectrum)
+        for index, (path, file, spectrum) in enumerate(self._spectra(report)):
+            self._warnings.add(str(path) if self.source.paths else "the spectra", spectrum)
             self._file_of.append(self._files.setdefault(file, len(self._files)))
-            self._name_of.append(hash(name_of(spectrum, place + 1)[0]))
+            self._name_of.append(hash(name_of(spectrum, index + 1)[0]))
             yield str(path), file, spectrum
 
 
@@ -257,46 +392,6 @@ def _feature_keys(read: Iterable[tuple[str, str, Spectrum]], grouping: Grouping)
     for place, (_, file, spectrum) in enumerate(read):
         key = feature_id(spectrum) if grouping.by == "id" else ""
         yield known.setdefault((file, key), place) if key else place
-
-
-def _check_distinct(paths: Sequence[Path]) -> None:
-    """Refuse a file that is named twice: its spectra would count twice as evidence."""
-    places = [path.resolve() for path in paths]
-    for place, path in enumerate(paths):
-        if places[place] in places[:place]:
-            raise InputError(path, "is given twice, expected each file once")
-
-
-def features_of(spectra: Iterable[Spectrum], grouping: Grouping | None = None) -> list[Feature]:
-    """Features of spectra that are in memory; by default those with one ``feature_id`` are one.
-
-    ``grouping.rt_unit`` holds for retention times without a unit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> one = Spectrum(np.array([50.0]), np.ones(1), 100.0, None, None, "a", {"feature_id": "7"})
-    >>> [(each.name, len(each.spectra), each.records) for each in features_of([one, one])]
-    [('7', 1, 2)]
-    """
-    how = grouping or Grouping()
-    read = [with_rt_unit(spectrum, how.rt_unit) for spectrum in spectra]
-    groups: dict[int, list[tuple[int, Path, Spectrum]]] = {}
-    keys = _feature_keys(((GIVEN, GIVEN, spectrum) for spectrum in read), how)
-    for place, (key, spectrum) in enumerate(zip(keys, read, strict=True)):
-        groups.setdefault(key, []).append((place, Path(GIVEN), spectrum))
-    names = UniqueNames()
-    return [_feature(members, names) for members in groups.values()]
-
-
-def warnings_of(features: Sequence[Feature], grouping: Grouping) -> list[str]:
-    """Lines about what is doubtful in features that are in memory."""
-    warnings, numbers = InputWarnings(grouping), list[int]()
-    for number, feature in enumerate(features):
-        for spectrum in feature.spectra:
-            warnings.add("the spectra", spectrum)
-            numbers.append(number)
-    return warnings.lines(numbers)
 
 
 def _feature(

@@ -223,7 +223,7 @@ def _ion_priors(asked: FeatureQuery, confidence: Confidence) -> Floats:
 def _explained(lists: Queries, fitted: EvidenceModel) -> tuple[Floats, Ints]:
     """Share of intensity, and number of peaks, that each candidate's fragments explain."""
     forms = [ion_forms(str(spectrum.adduct)) for spectrum in lists.spectra]
-    peaks = peak_table(lists.spectra, forms, **tolerance_of(fitted))
+    peaks = peak_table(lists.spectra, forms, **peak_tolerance(fitted))
     pairs = explained_pairs(
         peaks, lists.molecules.fragments, lists.candidates, lists.counts, threads=1
     )
@@ -239,7 +239,7 @@ def _explained(lists: Queries, fitted: EvidenceModel) -> tuple[Floats, Ints]:
     return np.asarray(explained, np.float64), np.bincount(pairs.row, minlength=rows)
 
 
-def tolerance_of(fitted: EvidenceModel) -> dict[str, Any]:
+def peak_tolerance(fitted: EvidenceModel) -> dict[str, Any]:
     """Tolerances of peaks, as the channel of fragments has them."""
     for channel in fitted.channels:
         if channel.name == _PIECES:

@@ -208,11 +208,12 @@ AsJson = Annotated[
 
 
 def options_of(
-    kind: type, fields: Collection[Field[Any]], **checks: Check
+    kind: type, fields: Collection[Field[Any]], **metadata: Check | FormerName
 ) -> Callable[[Callable[..., None]], Any]:
     """Add an option to a command for each of these fields of a dataclass, with its own help.
 
-    The command takes them by keyword, as ``**options``. ``checks`` are by name of the field.
+    The command takes them by keyword, as ``**options``. ``metadata`` is by name of the field. A
+    field whose own type is none of an option names another one in its metadata, as ``option``.
     """
     hints = get_type_hints(kind)
     added = [
@@ -221,9 +222,9 @@ def options_of(
             inspect.Parameter.KEYWORD_ONLY,
             default=field.default,
             annotation=Annotated[
-                hints[field.name],
+                field.metadata.get("option", hints[field.name]),
                 typer.Option(help=field.metadata["meaning"]),
-                checks.get(field.name),
+                metadata.get(field.name),
             ],
         )
         for field in fields

@@ -1,30 +1,17 @@
-"""Annotate files: read spectra, annotate, write the output."""
+"""Annotate files into an output folder or file."""
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from mzseek.annotation.annotation import Annotation
-from mzseek.annotation.annotator import (
-    Annotator,
-    SkippedFeature,
-    annotations,
-    answered,
-    lending_lines,
-)
-from mzseek.annotation.config import LIBRARY, AnnotateConfig
-from mzseek.annotation.hypotheses import instrument_notes, unexplained_remark
-from mzseek.annotation.prior import LEARNED
-from mzseek.annotation.query import Named
-from mzseek.annotation.reading import FeatureFiles, Grouping
-from mzseek.annotation.scoring import tolerance_of
+from mzseek.annotation.annotator import AnnotationRun, Annotator, config_for
+from mzseek.annotation.config import AnnotateConfig
+from mzseek.annotation.reading import SpectrumFiles
 from mzseek.core.errors import KilledError
-from mzseek.export.output import SET_ASIDE, Output, ensure_not_read
+from mzseek.export.output import SET_ASIDE, Output, ensure_not_read, is_folder
 from mzseek.export.run_record import versions
 from mzseek.export.writer import Settings, Writer
 from mzseek.io import StrPath
@@ -33,17 +20,11 @@ from mzseek.parallel import LocalEngine
 from mzseek.parallel.engine import Log, Progress, no_log, silent
 
 Make = Callable[[Path, str, Settings], Writer]
-# What the command line calls options, where that is another name.
-_OPTIONS = {
-    "libraries": "library", "precursor": "ppm", "peaks": "peak-ppm", "ions": "adduct",
-    "columns": "smiles-column, --name-column", "grouping": "group",
-}  # fmt: skip
-FEW = 64  # features: with fewer, processes take longer to begin than they save
 
 
 @dataclass(frozen=True)
-class AnnotationRun:
-    """How a job has ended.
+class FinishedRun:
+    """How a run has ended.
 
     Attributes
     ----------
@@ -51,7 +32,7 @@ class AnnotationRun:
     counts : mapping of str to int
         As `mzseek.export.Output.counts` gives them.
     levels : mapping of str to int
-        Features by level, of those answered by this process.
+        Features by level, of those annotated by this process.
     facts : mapping
         What was searched.
     said : list of str
@@ -71,28 +52,26 @@ class AnnotationRun:
 
 
 def annotate_files(
-    paths: Sequence[StrPath],
+    paths: Sequence[StrPath] | SpectrumFiles,
     out: StrPath,
-    config: AnnotateConfig,
+    config: AnnotateConfig | None = None,
     *,
-    grouping: Grouping | None = None,
     settings: Settings | None = None,
     more: Callable[[Mapping[str, Any]], Mapping[str, Make]] | None = None,
     resume: bool = False,
     force: bool = False,
     jobs: int | None = None,
     progress: Progress = silent,
-    say: Log = no_log,
-) -> AnnotationRun:
-    """Annotate the spectra of files.
+    log: Log = no_log,
+) -> FinishedRun:
+    """Annotate the spectra of files, and write the results.
 
     Parameters
     ----------
-    paths : sequence of paths
+    paths : sequence of paths, or SpectrumFiles
         Any format that `mzseek.spectra.read_spectra` reads.
     out : path
-    config : AnnotateConfig
-    grouping : Grouping, optional
+    config : AnnotateConfig, optional
     settings : Settings, optional
     more : callable of facts, optional
         Makes further writers by name or suffix, given what will be searched.
@@ -101,7 +80,7 @@ def annotate_files(
     force : bool
         Replace what is there even if annotate has not written it, as `Output` takes it.
     jobs : int, optional
-    progress, say : callables
+    progress, log : callables
 
     Raises
     ------
@@ -109,189 +88,39 @@ def annotate_files(
         A file that is missing or of another kind, a model or database that is damaged, an output
         in the way.
     """
-    files = [Path(path) for path in paths]
-    settings = replace(settings or Settings(), read=paths_read(files, config, settings))
-    ensure_not_read(Path(out), settings.read)
-    steady = SourceGuard(files)
-    annotator = Annotator(config)  # whatever is missing is told before anything is made
+    files = paths if isinstance(paths, SpectrumFiles) else SpectrumFiles(paths)
+    settings = settings or Settings()
+    tables = [table for table in (settings.network, settings.features) if table]
+    config = config or AnnotateConfig()
+    read = (*files.paths, *tables, *settings.read, *config.paths())
+    ensure_not_read(Path(out), read)
+    steady = SourceGuard(files.paths)
+    config = replace(
+        config_for(config, files),
+        explain=_explained(Path(out), settings, has_more=more is not None),
+    )
+    annotator = Annotator(config)  # whatever is missing is reported before anything is made
     facts = annotator.facts()
-    grouping = grouping or Grouping()
-    known, own = _settings(settings, files, annotator, facts, grouping), more(facts) if more else {}
-    signature = _signature(annotator, grouping, steady)
-    levels, named, skipped = dict[str, int](), annotator.named(), SkippedCandidates()
-    explained: list[float] = []
+    known = run_settings(annotator, replace(settings, read=read), files.paths)
     with Output(
-        Path(out), known, signature=signature, resume=resume, more=own, force=force
+        Path(out),
+        known,
+        signature=_signature(annotator, steady),
+        resume=resume,
+        more=more(facts) if more else {},
+        force=force,
     ) as output:
         for note in output.notes:
-            say(note)
-        progress("reading", 0, None)
-        features = FeatureFiles(files, grouping, output.set_aside)
-        records = features.records + features.set_aside
-        if before := output.resumed:
-            say(f"{before:,} features were done before.")
-        told = partial(_told, progress, before, len(features))
-        for one in _annotations(features, named, output, annotator, jobs, told):
-            _take(one, output, levels)
-            if isinstance(one, Annotation):
-                skipped.add(one)
-                explained += [one.best.explained] if one.best else []
-        steady.ensure_unchanged()
-        counts = output.counts(records)
-        said = output.finish(
-            records=records, inputs=steady.hashes,
-            bundle=facts["model"], database=facts["database"], prior=facts["prior"],
-            more=more_facts(facts, named, skipped),
+            log(note)
+        run = annotator.run(
+            files, skipped=output.set_aside, was_done=output.was_done, done=output.resumed,
+            engine=LocalEngine(jobs), progress=progress,
         )  # fmt: skip
-    said = [*features.warnings(), *remarks(annotator, named, explained, skipped), *said,
-            *_aside_lines(output)]  # fmt: skip
-    return AnnotationRun(Path(out), counts, dict(sorted(levels.items())), facts, said)
-
-
-def _aside_lines(output: Output) -> list[str]:
-    """Where reasons are: in a table of the folder; of a single file, here."""
-    aside = output.set_aside
-    if not aside.count:
-        return []
-    if output.is_folder:
-        return [f"What was set aside, and why: {output.target / SET_ASIDE}"]
-    lines = [f"Set aside: {where}: {reason}" for where, reason in aside.first]
-    left = aside.count - len(lines)
-    return [*lines, *([f"… and {left:,} more: a folder as --out lists them all"] if left else [])]
-
-
-def paths_read(
-    files: Sequence[Path], config: AnnotateConfig, settings: Settings | None = None
-) -> tuple[Path, ...]:
-    """All files and folders that a run reads, and that must not be written over."""
-    tables = [] if settings is None else [settings.network, settings.features, *settings.read]
-    named = [config.model, *config.libraries]
-    named += [config.database] if config.database != LIBRARY else []
-    named += [config.prior] if config.prior != LEARNED else []
-    return (*files, *(table for table in tables if table), *(Path(n) for n in named if n))
-
-
-def _told(progress: Progress, before: int, total: int, done: int) -> None:
-    progress("features", before + done, total)
-
-
-class SkippedCandidates:
-    """Counts of candidates that are no candidates after all, over features."""
-
-    def __init__(self) -> None:
-        self.by_ion_rules: Counter[str] = Counter()
-        self.mismatches = self.features = 0
-
-    def add(self, annotation: Annotation) -> None:
-        """Count those of one feature."""
-        self.by_ion_rules.update(annotation.removed)
-        self.mismatches += annotation.mass_mismatches
-        self.features += annotation.mass_mismatches > 0
-
-    def lines(self, kept: bool) -> list[str]:
-        """Return a line about masses that contradict precursors, if there are any."""
-        if not self.mismatches:
-            return []
-        counts = (
-            f"{self.mismatches:,} listed candidate{'s' if self.mismatches != 1 else ''} of "
-            f"{self.features:,} feature{'s' if self.features != 1 else ''}"
-        )
-        mass = "mass contradicts the precursor under every ion tried"
-        if kept:
-            return [f"Kept {counts} whose {mass}."]
-        return [f"Skipped {counts} whose {mass} (--keep-mass-mismatches keeps them)."]
-
-
-def remarks(
-    annotator: Annotator,
-    named: Named,
-    explained: Sequence[float],
-    skipped: SkippedCandidates,
-) -> list[str]:
-    """What the user should read about all features together.
-
-    Rows of the user's own lists and weights that cannot be used, what libraries have added, an
-    instrument that the files state or that the model does not know, tolerances at which the best
-    candidates explain nothing (`explained`: share of the intensity), listed candidates of another
-    mass, and features of tables that no file has.
-    """
-    said = [
-        f"Skipped {what}: {len(rejects):,}, the first: {rejects[0][0]}: {rejects[0][1]}"
-        for what, rejects in (
-            ("candidates", annotator.rejects),
-            ("weights", annotator.prior_rejects),
-        )
-        if rejects
-    ]
-    said += lending_lines(annotator.added)
-    said += [
-        f"{note[0].upper()}{note[1:]}." for note in instrument_notes(annotator.config.instrument)
-    ]
-    said += annotator.config.remarks
-    said += unexplained_remark(explained, annotator.config.peaks)
-    said += skipped.lines(annotator.config.keep_mass_mismatches)
-    return said + named.lines()
-
-
-def more_facts(
-    facts: Mapping[str, Any], named: Named, skipped: SkippedCandidates
-) -> dict[str, Any]:
-    """What ``run.json`` says of the expected share, libraries, tables and ion rules."""
-    return {
-        "expected_share": facts["expected_share"],
-        "libraries": facts["libraries"],
-        "added": facts["added"],
-        "tables": named.facts(),
-        "renamed_features": named.renamed(),
-        "candidates_removed_by_ion_rules": dict(sorted(skipped.by_ion_rules.items())),
-        "mass_mismatches": {"candidates": skipped.mismatches, "features": skipped.features},
-    }
-
-
-def _settings(
-    given: Settings,
-    files: Sequence[Path],
-    annotator: Annotator,
-    facts: Mapping[str, Any],
-    grouping: Grouping,
-) -> Settings:
-    """What writers must know, filled in."""
-    return replace(
-        given,
-        inputs=tuple(str(path) for path in files),
-        database=annotator.source.label,
-        database_version=_digest(facts["database"])[:16],
-        options=run_options(annotator.config, grouping) | _joined(given),
-        **tolerance_of(annotator.fitted),  # peaks are explained as they were scored
-    )
-
-
-def _take(one: Annotation | SkippedFeature, output: Output, levels: dict[str, int]) -> None:
-    """Write an annotation, or set its records aside, each with the reason."""
-    if isinstance(one, SkippedFeature):
-        for number in range(1, one.spectra + 1):
-            which = f", spectrum {number} of {one.spectra}" if one.spectra > 1 else ""
-            output.set_aside(f"{one.where}{which}", one.reason)
-    else:
-        output.write(one)
-        levels[one.level.number] = levels.get(one.level.number, 0) + 1
-
-
-def _annotations(
-    features: FeatureFiles,
-    named: Named,
-    output: Output,
-    annotator: Annotator,
-    jobs: int | None,
-    told: Callable[[int], None],
-) -> Iterator[Annotation | SkippedFeature]:
-    """Answers to what is not done: to few features by what is open, to many by processes."""
-    left = (each for each in named.meet(features) if not output.was_done(each))
-    if len(features) - output.resumed > FEW:
+        if output.resumed:
+            log(f"{output.resumed:,} features were done before.")
         try:
-            yield from annotations(
-                left, annotator.config, engine=LocalEngine(jobs), annotator=annotator, progress=told
-            )
+            for annotation in run:
+                output.write(annotation)
         except KilledError as error:
             if not output.resumed:
                 raise
@@ -299,40 +128,68 @@ def _annotations(
                 f"{error}; {output.resumed:,} features are written, and the same command with "
                 "--resume goes on after them"
             ) from error
-        return
-    for done, feature in enumerate(left, 1):
-        yield from answered(annotator, [feature])
-        told(done)
+        steady.ensure_unchanged()
+        counts = output.counts(run.records)
+        said = finish_output(output, run, steady.hashes)
+    levels = dict(sorted(run.levels.items()))
+    said = [*run.remarks(), *said, *_skipped_lines(output)]
+    return FinishedRun(Path(out), counts, levels, facts, said)
 
 
-def run_options(config: AnnotateConfig, grouping: Grouping) -> dict[str, Any]:
-    """All options that annotations depend on, as ``run.json`` has them."""
-    return _plain(config) | {"grouping": asdict(grouping)}
+def _explained(out: Path, settings: Settings, *, has_more: bool) -> int:
+    """For how many candidates of a feature the files of an output show fragments."""
+    from mzseek.export.report_data import IN_FULL
+
+    if is_folder(out, (".html",)):
+        return IN_FULL if has_more else settings.peaks_of
+    return IN_FULL if out.suffix.lower() == ".html" else 0
 
 
-def _plain(config: AnnotateConfig) -> dict[str, Any]:
-    """The config as plain data."""
-    return dict(json.loads(json.dumps(asdict(config))))
+def finish_output(
+    output: Output, run: AnnotationRun, inputs: Mapping[Path, str] | Sequence[Path]
+) -> list[str]:
+    """Complete the files of a run with what ``run.json`` records; return lines for the user."""
+    facts = run.annotator.facts()
+    return output.finish(
+        records=run.records, inputs=inputs, bundle=facts["model"], database=facts["database"],
+        prior=facts["prior"], more=run.facts(),
+    )  # fmt: skip
 
 
-def _joined(settings: Settings) -> dict[str, Any]:
-    """Tables and networks that annotations are joined to, for the options of a run."""
-    tables = {"features": settings.features, "network": settings.network}
-    return {name: None if path is None else str(path.resolve()) for name, path in tables.items()}
+def run_settings(annotator: Annotator, given: Settings, paths: Sequence[Path]) -> Settings:
+    """Return what writers must know of a run: inputs, database and options."""
+    tables = {"features": given.features, "network": given.network}
+    joined = {name: None if path is None else str(path.resolve()) for name, path in tables.items()}
+    return replace(
+        given,
+        inputs=tuple(map(str, paths)),
+        database=annotator.source.label,
+        database_version=_digest(annotator.source.facts())[:16],
+        options=annotator.config.to_dict() | joined,
+    )
 
 
-def _signature(annotator: Annotator, grouping: Grouping, steady: SourceGuard) -> dict[str, str]:
+def _skipped_lines(output: Output) -> list[str]:
+    """Lines about where reasons are: in a table of the folder; of a single file, here."""
+    skipped = output.set_aside
+    if not skipped.count:
+        return []
+    if output.is_folder:
+        return [f"What was set aside, and why: {output.target / SET_ASIDE}"]
+    lines = [f"Set aside: {where}: {reason}" for where, reason in skipped.first]
+    left = skipped.count - len(lines)
+    return [*lines, *([f"… and {left:,} more: a folder as --out lists them all"] if left else [])]
+
+
+def _signature(annotator: Annotator, steady: SourceGuard) -> dict[str, str]:
     """Checksums of all that annotations depend on, by the name that users have for it."""
-    plain = _plain(annotator.config)
-    wanted = plain.pop("wanted")
-    options = {**plain, **wanted, "grouping": asdict(grouping)}
     contents = annotator.contents()
     parts = {
         **{f"input {path}": sha256 for path, sha256 in steady.hashes.items()},
         "the order of inputs": [str(path) for path in steady.hashes],
         **{
-            f"--{_OPTIONS.get(name, name)}": [value, contents.get(name)]
-            for name, value in options.items()
+            f"--{name.replace('_', '-')}": [value, contents.get(name)]
+            for name, value in annotator.config.to_dict().items()
         },
         "the versions": versions(),
     }

@@ -10,7 +10,7 @@ from typing import Any
 
 from mzseek.annotation.annotation import Annotation, Candidate, Reference
 from mzseek.chem.identifiers import links
-from mzseek.export.writer import Writer, ranked
+from mzseek.export.writer import Writer
 
 _MARKUP = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&"}
 
@@ -56,7 +56,7 @@ def annotation_object(annotation: Annotation) -> dict[str, Any]:
         "notes": list(annotation.notes),
         "candidates": [
             _candidate_object(annotation, candidate, rank)
-            for rank, candidate in enumerate(ranked(annotation), 1)
+            for rank, candidate in enumerate(annotation.ranked, 1)
         ],
         "matches": [_reference_object(match) for match in annotation.matches],
     }

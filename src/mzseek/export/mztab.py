@@ -16,7 +16,7 @@ from mzseek.chem.adducts import parse_adduct
 from mzseek.chem.identifiers import home_of, link, source_of
 from mzseek.core.errors import AdductError
 from mzseek.export.tables import decimal
-from mzseek.export.writer import Settings, Writer, ranked
+from mzseek.export.writer import Settings, Writer
 from mzseek.io.text_tables import text_cell
 from mzseek.version import __version__
 
@@ -315,7 +315,7 @@ class MzTab(Writer):
         own = str(self._features)
         evidence = [
             line(["SME", *self._evidence_cells(annotation, candidate, rank, run)])
-            for rank, candidate in enumerate(ranked(annotation), 1)
+            for rank, candidate in enumerate(annotation.ranked, 1)
         ]
         references = [str(self._evidence - place) for place in reversed(range(len(evidence)))]
         self._sme.write("".join(evidence))
@@ -459,8 +459,8 @@ def _named(annotation: Annotation) -> list[Candidate]:
     if not annotation.candidates or annotation.level.number in ("4", "5"):
         return []
     if annotation.level.number == "2a":
-        return ranked(annotation)[:1]
-    best, *others = ranked(annotation)
+        return list(annotation.ranked[:1])
+    best, *others = annotation.ranked
     return [best, *(each for each in others if each.in_set)][:_MOST_NAMED]
 
 

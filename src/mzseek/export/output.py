@@ -264,7 +264,7 @@ class Output:
             **self._signature,
             "--network": _joined(known.network),
             "--features": _joined(known.features),
-            "the explained peaks": f"{known.peaks_of} {known.ppm} {known.least}",
+            "the explained peaks": str(known.peaks_of),
             "the files of --out": "\t".join(sorted(self._makers())),
         }
 

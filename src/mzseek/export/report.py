@@ -20,8 +20,8 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from mzseek.annotation.annotation import Annotation
-from mzseek.annotation.annotator import lending_lines
 from mzseek.annotation.config import larger_databases
+from mzseek.annotation.shared_state import extension_lines
 from mzseek.core.text import visible
 from mzseek.export.output import SET_ASIDE
 from mzseek.export.page import templates
@@ -37,7 +37,6 @@ from mzseek.export.report_data import (
 )
 from mzseek.export.tables import read_set_aside
 from mzseek.export.writer import Settings, Writer
-from mzseek.fragments.matching import LEAST, PPM
 from mzseek.io import StrPath, atomic_file
 from mzseek.version import __version__
 
@@ -182,7 +181,7 @@ def facts_of(
         larger=larger_databases() if database["kind"] == "bundled" else (),
         model=model.get("name", Path(model["path"]).name),
         about_model=model.get("about", ""),
-        library=" ".join([f"{spectra:,} reference spectra.", *lending_lines(searched["added"])]),
+        library=" ".join([f"{spectra:,} reference spectra.", *extension_lines(searched["added"])]),
         files=tuple(Path(name).name for name in settings.inputs),
         options={name: str(value) for name, value in settings.options.items()},
         versions={"mzseek": __version__},
@@ -204,8 +203,6 @@ def write_report(
     title: str,
     facts: Facts | Callable[[], Facts],
     in_full: int = IN_FULL,
-    ppm: float = PPM,
-    least: float = LEAST,
 ) -> Path:
     """Write one self-contained HTML file about annotated features; returns its path.
 
@@ -221,8 +218,6 @@ def write_report(
         A function is called after the last annotation, when all is known that was set aside.
     in_full : int
         Candidates of a feature that are drawn with what they explain.
-    ppm, least : float
-        Tolerance of peaks, as in `mzseek.fragments.explain`.
     """
     environment = templates()
     row = environment.get_template(f"{_ROOM}/row.html")
@@ -231,7 +226,7 @@ def write_report(
     with atomic_file(out) as partial, _spool(partial) as rows, _spool(partial) as blocks:
         for place, annotation in enumerate(annotations):
             rows.write(row.render(row_data(annotation, place)))
-            block, references = _block(annotation, place, in_full=in_full, ppm=ppm, least=least)
+            block, references = _block(annotation, place, in_full)
             blocks.write(block)
             counts.take({**signs_of(annotation), "references": references})
         known = _known(title, facts if isinstance(facts, Facts) else facts(), counts)
@@ -274,9 +269,7 @@ class ReportWriter(Writer):
         rows, blocks, counts = (self.spools[name] for name in self._names)
         place, self._place = self._place, self._place + 1
         rows.write(self._row.render(row_data(annotation, place)))
-        block, references = _block(
-            annotation, place, in_full=IN_FULL, ppm=self.settings.ppm, least=self.settings.least
-        )
+        block, references = _block(annotation, place, IN_FULL)
         blocks.write(block)
         counts.write(json.dumps({**signs_of(annotation), "references": references}) + "\n")
 
@@ -303,9 +296,9 @@ class ReportWriter(Writer):
         return []
 
 
-def _block(annotation: Annotation, place: int, **how: Any) -> tuple[str, list[list[str]]]:
+def _block(annotation: Annotation, place: int, in_full: int) -> tuple[str, list[list[str]]]:
     """Data of a feature, and licence and contributor of each reference spectrum in them."""
-    data = feature_data(annotation, **how)
+    data = feature_data(annotation, in_full=in_full)
     block = f'<script type="application/json" id="d{place}">{embedded(data)}</script>\n'
     return block, [[each["licence"], each["contributor"]] for each in data["refs"]]
 

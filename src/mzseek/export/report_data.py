@@ -2,115 +2,17 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
-from functools import lru_cache
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rdkit.Chem import Atom, Bond, BondDir, Kekulize, Mol, WedgeMolBonds
-from rdkit.Chem.rdDepictor import Compute2DCoords
 
 from mzseek.annotation.annotation import Annotation, Candidate, Floats, Reference
-from mzseek.annotation.features import Feature
-from mzseek.chem import parse_molecule
+from mzseek.chem.depiction import structure
 from mzseek.chem.identifiers import canonical, link
-from mzseek.core.errors import MoleculeError, MzseekError
 from mzseek.decision import UTILITIES
-from mzseek.fragments import explain
-from mzseek.fragments.matching import LEAST, PPM
-from mzseek.spectra import Spectrum
-
-# Hundredths of the length of a bond.
-UNIT = 100
-_BOND = 1.5  # RDKit's length of a bond
-_KEPT = 4096
-# Kinds of bonds beside 1, 2 and 3.
-WEDGE, DASHES, WAVE = 4, 5, 6
-_DIRECTIONS = {
-    BondDir.BEGINWEDGE: WEDGE,
-    BondDir.BEGINDASH: DASHES,
-    BondDir.UNKNOWN: WAVE,
-}
-
-Structure = dict[str, Any]
-Places = list[tuple[float, float]]
-
-
-@lru_cache(maxsize=_KEPT)
-def structure(smiles: str) -> Structure | None:
-    """What is needed to draw a molecule; None where it is none that can be drawn.
-
-    Returns
-    -------
-    dict or None
-        ``xy``: two whole numbers an atom, in `UNIT`, y downwards, in the order of the SMILES.
-        ``at``: place → (symbol, hydrogens, charge, isotope), of all atoms that are not plain
-        carbon. ``bo``: (atom, atom, kind, side) of each bond; the second line of a double bond is
-        on the left (1) or right (−1) of the first, or half of both (0).
-
-    Examples
-    --------
-    >>> drawn = structure("CC=O")
-    >>> drawn["at"], [bond[2] for bond in drawn["bo"]]
-    ({'2': ('O', 0, 0, 0)}, [1, 2])
-    >>> structure("no molecule") is None
-    True
-    """
-    try:
-        molecule = Mol(parse_molecule(smiles))
-        Kekulize(molecule, clearAromaticFlags=True)
-        Compute2DCoords(molecule)
-        flat = molecule.GetConformer()
-        WedgeMolBonds(molecule, flat)
-    except (MoleculeError, RuntimeError, ValueError):
-        return None
-    places: Places = [(x, y) for x, y, _ in flat.GetPositions().tolist()]
-    rings = [set(ring) for ring in molecule.GetRingInfo().AtomRings()]
-    return {
-        "xy": [round(v * UNIT / _BOND) for x, y in places for v in (x, -y)],
-        "at": {
-            str(atom.GetIdx()): label
-            for atom in molecule.GetAtoms()
-            if (label := _label(atom)) is not None
-        },
-        "bo": [_bond(bond, rings, places) for bond in molecule.GetBonds()],
-    }
-
-
-def _label(atom: Atom) -> tuple[str, int, int, int] | None:
-    symbol, charge, isotope = atom.GetSymbol(), atom.GetFormalCharge(), atom.GetIsotope()
-    is_plain = symbol == "C" and not charge and not isotope and atom.GetDegree()
-    if is_plain and not atom.GetNumRadicalElectrons():
-        return None
-    return symbol, atom.GetTotalNumHs(), charge, isotope
-
-
-def _bond(bond: Bond, rings: list[set[int]], places: Places) -> tuple[int, int, int, int]:
-    begin, end = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
-    order = min(max(int(bond.GetBondTypeAsDouble()), 1), 3)
-    if order == 1:
-        return begin, end, _DIRECTIONS.get(bond.GetBondDir(), 1), 0
-    return begin, end, order, _side(bond, begin, end, rings, places) if order == 2 else 0
-
-
-def _side(bond: Bond, begin: int, end: int, rings: list[set[int]], places: Places) -> int:
-    """Where the second line of a double bond goes: into its smallest ring, or to its neighbours."""
-    around = [ring for ring in rings if begin in ring and end in ring]
-    if around:
-        near = min(around, key=len)
-    else:
-        one, two = bond.GetBeginAtom(), bond.GetEndAtom()
-        if min(one.GetDegree(), two.GetDegree()) < 2:
-            return 0
-        near = {atom.GetIdx() for atom in (*one.GetNeighbors(), *two.GetNeighbors())}
-    (x, y), (x2, y2) = places[begin], places[end]
-    turn = sum(
-        (x2 - x) * (places[atom][1] - y) - (y2 - y) * (places[atom][0] - x)
-        for atom in near - {begin, end}
-    )
-    return 1 if turn >= 0 else -1
-
+from mzseek.fragments import Explanation
 
 # Peaks that are drawn; of more, the strongest.
 MOST_PEAKS = 160
@@ -118,11 +20,6 @@ MOST_PEAKS = 160
 MOST_REFERENCE_PEAKS = 80
 _PER_MZ = 10_000
 _FULL = 1000  # intensity of the strongest
-
-
-def shown_spectrum(feature: Feature) -> Spectrum:
-    """The spectrum that stands for a feature: the one with the most peaks, of equals the first."""
-    return max(feature.spectra, key=len)
 
 
 def packed_peaks(mz: Floats, intensities: Floats, most: int = MOST_PEAKS) -> list[list[int]]:
@@ -148,28 +45,20 @@ def strongest(intensities: Floats, most: int) -> Floats:
     return np.sort(np.argsort(-intensities, kind="stable")[:most])
 
 
-def packed_fragments(
-    spectrum: Spectrum, candidate: Candidate, *, ppm: float = PPM, least: float = LEAST
-) -> list[list[Any]]:
-    """What a candidate explains of the peaks that are drawn.
+def packed_fragments(peaks: Sequence[Explanation]) -> list[list[Any]]:
+    """Return what a candidate explains of the peaks that are drawn.
 
     Returns
     -------
     list of list
-        Of each explained peak: place among `packed_peaks`, formula, charge, error in 1/10 ppm,
+        Of each explained peak: index among `packed_peaks`, formula, charge, error in 1/10 ppm,
         atoms (a number in hexadecimal whose bits are places in the SMILES), bonds broken, hydrogens
-        moved, equivalent fragments. Empty where the molecule or its ion cannot be taken apart.
+        moved, fragments alike. Empty where the molecule or its ion cannot be taken apart.
     """
-    kept = strongest(spectrum.intensities, MOST_PEAKS)
-    try:
-        rows = explain(
-            spectrum, candidate.smiles, adduct=candidate.adduct or None, ppm=ppm, least=least
-        )
-    except MzseekError:
-        return []
+    kept = strongest(np.array([peak.intensity for peak in peaks]), MOST_PEAKS)
     return [
         [
-            place,
+            index,
             row.formula,
             row.charge,
             round((row.error_ppm or 0.0) * 10),
@@ -178,7 +67,7 @@ def packed_fragments(
             row.hydrogens,
             row.equivalents,
         ]
-        for place, row in enumerate(rows[int(peak)] for peak in kept)
+        for index, row in enumerate(peaks[int(peak)] for peak in kept)
         if row.formula is not None
     ]
 
@@ -422,9 +311,7 @@ REFERENCES = 6
 KINDS = ("match", "evidence", "analogy", "prior")
 
 
-def feature_data(
-    annotation: Annotation, *, in_full: int = IN_FULL, ppm: float = PPM, least: float = LEAST
-) -> dict[str, Any]:
+def feature_data(annotation: Annotation, *, in_full: int = IN_FULL) -> dict[str, Any]:
     """What the page draws a feature from.
 
     Parameters
@@ -432,11 +319,10 @@ def feature_data(
     annotation : Annotation
     in_full : int
         Candidates that are drawn with what they explain. What is decided for is always one.
-    ppm, least : float
-        Tolerance of peaks, as in `mzseek.fragments.explain`.
     """
-    spectrum = shown_spectrum(annotation.feature)
-    structures, references = _Drawn(), _References(annotation)
+    drawn = annotation.feature.representative
+    spectrum = annotation.feature.spectra[drawn]
+    structures, references = _Drawn(), _References()
     shown = _places(annotation, in_full)
     candidates = []
     for place in shown:
@@ -444,14 +330,14 @@ def feature_data(
         candidates.append(
             {
                 **_candidate(annotation, candidate, place),
-                "st": structures.place(candidate.smiles),
-                "pieces": packed_fragments(spectrum, candidate, ppm=ppm, least=least),
-                "match": references.place(candidate.match),
-                "analog": references.place(candidate.analog),
+                "st": structures.place(candidate.smiles, candidate.structure),
+                "pieces": packed_fragments(annotation.peaks_of(candidate)[drawn]),
+                "match": references.place(candidate.match, is_match=True),
+                "analog": references.place(candidate.analog, is_match=False),
             }
         )
     for reference in annotation.matches:
-        references.place(reference)
+        references.place(reference, is_match=True)
     return {
         **_about(annotation),
         **_decided(annotation, shown),
@@ -464,7 +350,10 @@ def feature_data(
 
 def _about(annotation: Annotation) -> dict[str, Any]:
     """What was measured."""
-    feature, spectrum = annotation.feature, shown_spectrum(annotation.feature)
+    feature, spectrum = (
+        annotation.feature,
+        annotation.feature.spectra[annotation.feature.representative],
+    )
     energy = spectrum.metadata.get("collision_energy", "")
     instrument = spectrum.metadata.get("instrument") or spectrum.metadata.get("instrument_type")
     return {
@@ -586,13 +475,13 @@ class _Drawn:
     """Structures of a feature, each once."""
 
     def __init__(self) -> None:
-        self.data: list[dict[str, Any]] = []
+        self.data: list[Mapping[str, Any]] = []
         self._places: dict[str, int | None] = {}
 
-    def place(self, smiles: str) -> int | None:
-        """Where the structure of a molecule stands; None where it cannot be drawn."""
+    def place(self, smiles: str, known: Mapping[str, Any] | None = None) -> int | None:
+        """Return where the structure of a molecule stands; None where it cannot be drawn."""
         if smiles not in self._places:
-            drawn = structure(smiles)
+            drawn = known or structure(smiles)
             self._places[smiles] = None if drawn is None else len(self.data)
             if drawn is not None:
                 self.data.append(drawn)
@@ -602,13 +491,11 @@ class _Drawn:
 class _References:
     """Reference spectra of a feature, each once, up to `REFERENCES`."""
 
-    def __init__(self, annotation: Annotation) -> None:
+    def __init__(self) -> None:
         self.data: list[dict[str, Any]] = []
         self._places: dict[tuple[str, str], int] = {}
-        self._same = {id(candidate.match) for candidate in annotation.candidates}
-        self._same |= {id(match) for match in annotation.matches}
 
-    def place(self, reference: Reference | None) -> int | None:
+    def place(self, reference: Reference | None, *, is_match: bool) -> int | None:
         """Where a reference stands among those that are shown; None for none."""
         if reference is None:
             return None
@@ -617,10 +504,10 @@ class _References:
             if len(self.data) >= REFERENCES:
                 return None
             self._places[key] = len(self.data)
-            self.data.append(self._data(reference))
+            self.data.append(self._data(reference, is_match))
         return self._places[key]
 
-    def _data(self, reference: Reference) -> dict[str, Any]:
+    def _data(self, reference: Reference, is_match: bool) -> dict[str, Any]:
         return {
             "record": reference.record,
             "name": reference.name,
@@ -634,5 +521,5 @@ class _References:
             "adduct": reference.adduct,
             "mz": _rounded(reference.precursor_mz, 5),
             "peaks": packed_peaks(reference.mz, reference.intensities, MOST_REFERENCE_PEAKS),
-            "same": id(reference) in self._same,
+            "same": is_match,
         }

@@ -5,13 +5,17 @@ import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mzseek.core.errors import is_installed
+from mzseek.core.errors import AnnotationError, is_installed
 from mzseek.core.text import visible
 from mzseek.spectra import Spectrum
+
+if TYPE_CHECKING:
+    from mzseek.annotation.annotation import Annotation
+    from mzseek.fragments import Explanation
 
 # An m/z this near to the precursor's is shown as the precursor; as in the figures of the pages.
 NEAR_PRECURSOR = 0.05
@@ -447,3 +451,47 @@ def _svg(sticks: Sequence[Stick], precursor_mz: float, title: str, below: str) -
         f'fill="{INK}">m/z; blue: explained by a fragment, grey: not, triangle: precursor</text>'
     )
     return Svg("\n".join([*parts, "</svg>"]))
+
+
+def plot_annotation(annotation: "Annotation", rank: int = 1, *, mirror: bool = False) -> Any:
+    """Draw a feature's spectrum with the peaks that a candidate explains; see `Annotation.plot`."""
+    from mzseek.annotation.annotation import strongest  # not needed for spectra alone
+
+    feature = annotation.feature
+    candidate = None if not annotation.candidates and rank == 1 else annotation.candidate(rank)
+    spectrum = feature.spectra[feature.representative]
+    peaks = annotation.peaks_of(candidate)[feature.representative]
+    highest, title, below = strongest(spectrum.intensities), feature.name, ""
+    sticks = [
+        Stick(peak.mz, peak.intensity / highest, "explained" if peak.formula else "other",
+              _ion(peak))
+        for peak in peaks
+    ]  # fmt: skip
+    if candidate is not None:
+        title += f": {candidate.name or candidate.smiles} ({candidate.adduct}), confidence "
+        title += f"{annotation.confidence_of(candidate):.0%}"
+    if mirror:
+        reference = None if candidate is None else candidate.match or candidate.analog
+        if candidate is None or reference is None:
+            raise AnnotationError(
+                f"feature {feature.name}: no reference spectrum stands behind this candidate, so "
+                "there is nothing to mirror"
+            )
+        highest = strongest(reference.intensities)
+        sticks += [
+            Stick(float(mz), -float(intensity) / highest, "reference")
+            for mz, intensity in zip(reference.mz, reference.intensities, strict=True)
+        ]
+        name = reference.name or (candidate.name if reference is candidate.match else "")
+        below = f"{reference.record} ({name or reference.smiles}), "
+        below += f"similarity {reference.similarity:.2f}"
+    return plot_sticks(sticks, spectrum.precursor_mz, title, below)
+
+
+def _ion(peak: "Explanation") -> str:
+    """Formula and charge of an explained peak; empty for others."""
+    if peak.formula is None:
+        return ""
+    charge = peak.charge or 0
+    size = "" if abs(charge) < 2 else str(abs(charge))
+    return peak.formula + (f"{size}{'+' if charge > 0 else '-'}" if charge else "")

@@ -1,21 +1,16 @@
 """summary.tsv, candidates.tsv, peaks.tsv and the table of skipped features."""
 
-import contextlib
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from rdkit.Chem import Mol, MolFragmentToSmiles
-
-from mzseek.annotation.annotation import Annotation, Candidate
-from mzseek.chem import parse_molecule
+from mzseek.annotation.annotation import Annotation, Candidate, FragmentSmiles
 from mzseek.chem.identifiers import links
-from mzseek.core.errors import MzseekError
-from mzseek.export.writer import Rows, Settings, Spool, Writer, ranked
-from mzseek.fragments import Explanation, explain
+from mzseek.export.writer import Rows, Settings, Spool, Writer
+from mzseek.fragments import Explanation
 from mzseek.io.text_tables import cell_texts, list_cell, text_cell
-from mzseek.spectra import Spectrum
 
 # Plain characters with single blanks between, and first none that a spreadsheet or a reader of
 # tables minds.
@@ -141,63 +136,84 @@ def read_set_aside(path: Path) -> Iterator[tuple[str, str]]:
             yield where, reason
 
 
-_Cell = Callable[[Annotation], str]
 SAME_PEAK_SECONDS = 30.0  # a compound elutes once: later than this is another compound
 _OTHERS_SHOWN = 3
+_SHARES = frozenset({"confidence", "probability", "inDatabaseProbability", "coverage"})
+_DIGITS = {"ionMass": 5, "retentionTimeInSeconds": 2, "mass": 5, "errorPpm": 2}  # 4 for others
 
 
-def _of_best(cell: Callable[[Candidate], str]) -> _Cell:
-    """A cell about what is decided for; empty where there are no candidates."""
-    return lambda annotation: "" if annotation.best is None else cell(annotation.best)
+def cell(column: str, value: Any) -> str:
+    """Return the text of a value of a column; empty for None.
+
+    Examples
+    --------
+    >>> cell("mass", 194.08), cell("inSet", True), cell("notes", ("a", "b")), cell("level", None)
+    ('194.08000', 'yes', 'a; b', '')
+    """
+    if value is None or isinstance(value, bool):
+        return "" if value is None else "yes" if value else "no"
+    if isinstance(value, str):
+        return words(value)
+    if isinstance(value, tuple):
+        return several(value)
+    if isinstance(value, int):
+        return str(value)
+    return share(value) if column in _SHARES else decimal(value, _DIGITS.get(column, 4))
 
 
-def nats(kind: str) -> Callable[[Annotation, Candidate], str]:
-    """A cell of what channels of a kind add; empty where no channel is of that kind."""
+def _of_best(value: Callable[[Candidate], Any]) -> Callable[[Annotation], Any]:
+    return lambda annotation: None if annotation.best is None else value(annotation.best)
+
+
+def _of_kind(kind: str) -> Callable[[Annotation, Candidate], float | None]:
+    """Log-odds that channels of a kind add; None where no channel is of that kind."""
     return lambda annotation, candidate: (
-        decimal(annotation.nats(candidate, kind), 4) if kind in annotation.kinds.values() else ""
+        annotation.nats(candidate, kind) if kind in annotation.kinds.values() else None
     )
 
 
-def _nats_of_best(kind: str) -> _Cell:
-    cell = nats(kind)
-    return lambda annotation: "" if annotation.best is None else cell(annotation, annotation.best)
+def _of_kind_best(kind: str) -> Callable[[Annotation], float | None]:
+    value = _of_kind(kind)
+    return lambda annotation: (
+        None if annotation.best is None else value(annotation, annotation.best)
+    )
 
 
-SUMMARY_COLUMNS: dict[str, _Cell] = {
-    "feature": lambda annotation: words(annotation.feature.name),
-    "named_by": lambda annotation: words(annotation.feature.named_by),
-    "rank": _of_best(lambda _: "1"),
-    "name": _of_best(lambda best: words(best.name)),
-    "molecularFormula": _of_best(lambda best: words(best.formula)),
-    "adduct": _of_best(lambda best: words(best.adduct)),
-    "InChIkey2D": _of_best(lambda best: words(best.key)),
-    "smiles": _of_best(lambda best: words(best.smiles)),
-    "ionMass": lambda annotation: decimal(annotation.feature.precursor_mz, 5),
-    "retentionTimeInSeconds": lambda annotation: decimal(annotation.feature.retention_time, 2),
-    "links": _of_best(lambda best: several(links(best.identifiers))),
-    "confidence": lambda annotation: share(annotation.confidence),
-    "probability": _of_best(lambda best: share(best.probability)),
-    "inDatabaseProbability": lambda annotation: share(annotation.present),
-    "setSize": lambda annotation: str(annotation.set_size),
-    "coverage": lambda annotation: share(annotation.coverage),
-    "candidates": lambda annotation: str(annotation.found),
-    "scored": lambda annotation: str(annotation.scored),
-    "evidence": _nats_of_best("evidence"),
-    "analogy": _nats_of_best("analogy"),
-    "match": _nats_of_best("match"),
-    "prior": _nats_of_best("prior"),
-    "explainedIntensity": _of_best(lambda best: decimal(best.explained, 4)),
-    "libraryMatch": _of_best(lambda best: words(best.match.record) if best.match else ""),
-    "librarySimilarity": _of_best(lambda b: decimal(b.match.similarity, 4) if b.match else ""),
-    "unlistedMatch": lambda a: words(a.unlisted.name or a.unlisted.record) if a.unlisted else "",
-    "unlistedMatchSmiles": lambda a: words(a.unlisted.smiles) if a.unlisted else "",
-    "unlistedMatchSimilarity": lambda a: decimal(a.unlisted.similarity, 4) if a.unlisted else "",
-    "nearestSimilarity": lambda annotation: decimal(annotation.nearest, 4),
-    "level": lambda annotation: words(annotation.level.number),
-    "levelReason": lambda annotation: words(annotation.level.reason),
-    "spectra": lambda annotation: str(len(annotation.feature.spectra)),
-    "file": lambda annotation: words(annotation.feature.where),
-    "notes": lambda annotation: several(annotation.notes),
+SUMMARY_COLUMNS: dict[str, Callable[[Annotation], Any]] = {
+    "feature": lambda annotation: annotation.feature.name,
+    "named_by": lambda annotation: annotation.feature.named_by,
+    "rank": _of_best(lambda _: 1),
+    "name": _of_best(lambda best: best.name),
+    "molecularFormula": _of_best(lambda best: best.formula),
+    "adduct": _of_best(lambda best: best.adduct),
+    "InChIkey2D": _of_best(lambda best: best.key),
+    "smiles": _of_best(lambda best: best.smiles),
+    "ionMass": lambda annotation: annotation.feature.precursor_mz,
+    "retentionTimeInSeconds": lambda annotation: annotation.feature.retention_time,
+    "links": _of_best(lambda best: tuple(links(best.identifiers))),
+    "confidence": lambda annotation: annotation.confidence,
+    "probability": _of_best(lambda best: best.probability),
+    "inDatabaseProbability": lambda annotation: annotation.present,
+    "setSize": lambda annotation: annotation.set_size,
+    "coverage": lambda annotation: annotation.coverage,
+    "candidates": lambda annotation: annotation.found,
+    "scored": lambda annotation: annotation.scored,
+    "evidence": _of_kind_best("evidence"),
+    "analogy": _of_kind_best("analogy"),
+    "match": _of_kind_best("match"),
+    "prior": _of_kind_best("prior"),
+    "explainedIntensity": _of_best(lambda best: best.explained),
+    "libraryMatch": _of_best(lambda best: best.match and best.match.record),
+    "librarySimilarity": _of_best(lambda best: best.match and best.match.similarity),
+    "unlistedMatch": lambda a: a.unlisted and (a.unlisted.name or a.unlisted.record),
+    "unlistedMatchSmiles": lambda a: a.unlisted and a.unlisted.smiles,
+    "unlistedMatchSimilarity": lambda a: a.unlisted and a.unlisted.similarity,
+    "nearestSimilarity": lambda annotation: annotation.nearest,
+    "level": lambda annotation: annotation.level.number,
+    "levelReason": lambda annotation: annotation.level.reason,
+    "spectra": lambda annotation: len(annotation.feature.spectra),
+    "file": lambda annotation: annotation.feature.where,
+    "notes": lambda annotation: tuple(annotation.notes),
 }
 
 
@@ -216,12 +232,12 @@ BEFORE = "mzseek_"  # before the names of these columns, so that they are like n
 
 def joined_cells(annotation: Annotation) -> dict[str, str]:
     """What is put beside a row or node, by column."""
-    return {f"{BEFORE}{name}": SUMMARY_COLUMNS[name](annotation) for name in JOINED}
+    return {f"{BEFORE}{name}": cell(name, SUMMARY_COLUMNS[name](annotation)) for name in JOINED}
 
 
-def summary_cells(annotation: Annotation) -> dict[str, str]:
-    """What the table says of a feature, by column."""
-    return {name: cell(annotation) for name, cell in SUMMARY_COLUMNS.items()}
+def summary_values(annotation: Annotation) -> dict[str, Any]:
+    """Values of a feature under the names of ``summary.tsv``; None where there is none."""
+    return {name: value(annotation) for name, value in SUMMARY_COLUMNS.items()}
 
 
 class Summary(Rows):
@@ -253,7 +269,7 @@ class Summary(Rows):
     @staticmethod
     def text(annotation: Annotation, _settings: Settings) -> str:
         """The row of an annotation."""
-        return row(list(summary_cells(annotation).values()))
+        return row([cell(*item) for item in summary_values(annotation).items()])
 
 
 def repeated_matches(rows: Sequence[Mapping[str, str]]) -> dict[int, str]:
@@ -304,63 +320,53 @@ def _write_table(path: Path, rows: Sequence[list[str]], notes: Mapping[int, str]
             file.write("\t".join(cells) + "\n")
 
 
-_Cell_candidates = Callable[[Annotation, Candidate], str]
 CHANNEL = "channel_"  # before a channel's name, which might be that of another column
-
-
-def _of_candidate(cell: Callable[[Candidate], str]) -> _Cell_candidates:
-    return lambda _, candidate: cell(candidate)
-
-
+_Value = Callable[[Annotation, Candidate], Any]
 # "rank" is filled in by the writer; columns of channels stand between the two parts.
-FIRST: dict[str, _Cell_candidates] = {
-    "feature": lambda annotation, _: words(annotation.feature.name),
-    "rank": lambda *_: "",
-    "smiles": _of_candidate(lambda each: words(each.smiles)),
-    "InChIkey2D": _of_candidate(lambda each: words(each.key)),
-    "molecularFormula": _of_candidate(lambda each: words(each.formula)),
-    "adduct": _of_candidate(lambda each: words(each.adduct)),
-    "probability": _of_candidate(lambda each: share(each.probability)),
-    "confidence": lambda annotation, each: share(annotation.confidence_of(each)),
-    "inSet": _of_candidate(lambda each: "yes" if each.in_set else "no"),
-    "name": _of_candidate(lambda each: words(each.name)),
-    "mass": _of_candidate(lambda each: decimal(each.mass, 5)),
-    "errorPpm": _of_candidate(lambda each: decimal(each.error_ppm, 2)),
-    "score": _of_candidate(lambda each: decimal(each.score, 4)),
+FIRST: dict[str, _Value] = {
+    "feature": lambda annotation, _: annotation.feature.name,
+    "rank": lambda *_: None,
+    "smiles": lambda _, candidate: candidate.smiles,
+    "InChIkey2D": lambda _, candidate: candidate.key,
+    "molecularFormula": lambda _, candidate: candidate.formula,
+    "adduct": lambda _, candidate: candidate.adduct,
+    "probability": lambda _, candidate: candidate.probability,
+    "confidence": lambda annotation, candidate: annotation.confidence_of(candidate),
+    "inSet": lambda _, candidate: candidate.in_set,
+    "name": lambda _, candidate: candidate.name,
+    "mass": lambda _, candidate: candidate.mass,
+    "errorPpm": lambda _, candidate: candidate.error_ppm,
+    "score": lambda _, candidate: candidate.score,
 }
-LAST: dict[str, _Cell_candidates] = {
-    "evidence": nats("evidence"),
-    "analogy": nats("analogy"),
-    "match": nats("match"),
-    "prior": nats("prior"),
-    "explainedIntensity": _of_candidate(lambda each: decimal(each.explained, 4)),
-    "explainedPeaks": _of_candidate(lambda each: str(each.peaks_explained)),
-    "libraryMatch": _of_candidate(lambda each: words(each.match.record) if each.match else ""),
-    "librarySimilarity": _of_candidate(
-        lambda each: decimal(each.match.similarity, 4) if each.match else ""
+LAST: dict[str, _Value] = {
+    "evidence": _of_kind("evidence"),
+    "analogy": _of_kind("analogy"),
+    "match": _of_kind("match"),
+    "prior": _of_kind("prior"),
+    "explainedIntensity": lambda _, candidate: candidate.explained,
+    "explainedPeaks": lambda _, candidate: candidate.peaks_explained,
+    "libraryMatch": lambda _, candidate: candidate.match and candidate.match.record,
+    "librarySimilarity": lambda _, candidate: candidate.match and candidate.match.similarity,
+    "analogRecord": lambda _, candidate: candidate.analog and candidate.analog.record,
+    "analogSimilarity": lambda _, candidate: candidate.analog and candidate.analog.similarity,
+    "analogLikeness": lambda _, candidate: candidate.analog and candidate.analog.likeness,
+    "level": lambda annotation, candidate: (
+        annotation.level.number if candidate is annotation.best else None
     ),
-    "analogRecord": _of_candidate(lambda each: words(each.analog.record) if each.analog else ""),
-    "analogSimilarity": _of_candidate(
-        lambda each: decimal(each.analog.similarity, 4) if each.analog else ""
-    ),
-    "analogLikeness": _of_candidate(
-        lambda each: decimal(each.analog.likeness, 4) if each.analog else ""
-    ),
-    "level": lambda annotation, each: (
-        words(annotation.level.number) if each is annotation.best else ""
-    ),
-    "sources": _of_candidate(lambda each: several(each.sources)),
-    "links": _of_candidate(lambda each: several(links(each.identifiers))),
+    "sources": lambda _, candidate: tuple(candidate.sources),
+    "links": lambda _, candidate: tuple(links(candidate.identifiers)),
 }
 
 
-def candidate_cells(annotation: Annotation, candidate: Candidate, rank: int) -> dict[str, str]:
-    """What the table says of a candidate, by column."""
-    cells = {name: cell(annotation, candidate) for name, cell in FIRST.items()}
-    cells["rank"] = str(rank)
-    for channel, part in zip(annotation.channels, candidate.parts, strict=True):
-        cells[f"{CHANNEL}{words(channel)}"] = decimal(part, 4)
-    return cells | {name: cell(annotation, candidate) for name, cell in LAST.items()}
+def candidate_values(annotation: Annotation, candidate: Candidate, rank: int) -> dict[str, Any]:
+    """Values of a candidate under the names of ``candidates.tsv``; None where there is none."""
+    parts = zip(annotation.channels, candidate.parts, strict=True)
+    return {
+        **{name: value(annotation, candidate) for name, value in FIRST.items()},
+        "rank": rank,
+        **{f"{CHANNEL}{words(channel)}": part for channel, part in parts},
+        **{name: value(annotation, candidate) for name, value in LAST.items()},
+    }
 
 
 class Candidates(Writer):
@@ -373,8 +379,8 @@ class Candidates(Writer):
         self._begin(annotation.channels)
         self.spools[self.name].write(
             "".join(
-                row(list(candidate_cells(annotation, candidate, rank).values()))
-                for rank, candidate in enumerate(ranked(annotation), 1)
+                row([cell(*each) for each in candidate_values(annotation, candidate, rank).items()])
+                for rank, candidate in enumerate(annotation.ranked, 1)
             )
         )
 
@@ -418,16 +424,17 @@ def peak_rows(annotation: Annotation, settings: Settings) -> Iterator[list[str]]
     A feature without candidates has its peaks all the same, unexplained.
     """
     best: list[tuple[int, Candidate | None]] = [
-        *enumerate(ranked(annotation)[: settings.peaks_of], 1)
+        *enumerate(annotation.ranked[: settings.peaks_of], 1)
     ]
     name = words(annotation.feature.name)
     for rank, candidate in best or [(0, None)]:
         smiles = words(candidate.smiles) if candidate else ""
         fragments = FragmentSmiles(candidate)
-        for spectrum in annotation.feature.spectra:
+        explained = annotation.peaks_of(candidate)
+        for spectrum, peaks in zip(annotation.feature.spectra, explained, strict=True):
             whose = [name, words(spectrum.identifier), str(rank) if rank else "", smiles]
             most = float(spectrum.intensities.max(initial=0.0)) or 1.0
-            for peak in explained_peaks(spectrum, candidate, settings):
+            for peak in peaks:
                 yield [
                     *whose,
                     decimal(peak.mz, 5),
@@ -435,28 +442,6 @@ def peak_rows(annotation: Annotation, settings: Settings) -> Iterator[list[str]]
                     decimal(peak.intensity / most, 4),
                     *_explanation_cells(peak, fragments),
                 ]
-
-
-def explained_peaks(
-    spectrum: Spectrum, candidate: Candidate | None, settings: Settings
-) -> Iterator[Explanation]:
-    """Peaks of a spectrum, each with the fragment of a candidate that explains it best, if any."""
-    if candidate is not None:
-        try:
-            yield from explain(
-                spectrum,
-                candidate.smiles,
-                adduct=candidate.adduct or None,
-                ppm=settings.ppm,
-                least=settings.least,
-            )
-        except MzseekError:  # an ion whose fragments nobody can name explains nothing
-            pass
-        else:
-            return
-    for mz, intensity in zip(spectrum.mz.tolist(), spectrum.intensities.tolist(), strict=True):
-        nothing = (None, None, (), None, None, None, (), None, None)
-        yield Explanation(mz, *nothing, intensity, 0.0, 0)
 
 
 def _explanation_cells(peak: Explanation, fragments: "FragmentSmiles") -> list[str]:
@@ -468,26 +453,7 @@ def _explanation_cells(peak: Explanation, fragments: "FragmentSmiles") -> list[s
         f"{peak.charge:+d}" if peak.charge is not None else "",
         str(peak.bonds),
         f"{peak.hydrogens:+d}" if peak.hydrogens else "0",
-        fragments.smiles(peak.atoms),
+        words(fragments.smiles(peak.atoms)),
         " ".join(map(str, peak.atoms)),
         peak.note,
     ]
-
-
-class FragmentSmiles:
-    """Fragments of a candidate as SMILES, each written once."""
-
-    def __init__(self, candidate: Candidate | None) -> None:
-        self._molecule: Mol | None = None
-        self._written: dict[tuple[int, ...], str] = {}
-        if candidate is not None:
-            with contextlib.suppress(MzseekError):
-                self._molecule = parse_molecule(candidate.smiles)
-
-    def smiles(self, atoms: tuple[int, ...]) -> str:
-        """SMILES of some atoms of the candidate; empty where it cannot be read."""
-        if atoms not in self._written:
-            known = self._molecule is not None and atoms
-            text = MolFragmentToSmiles(self._molecule, list(atoms)) if known else ""
-            self._written[atoms] = words(text)
-        return self._written[atoms]

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from mzseek.annotation.annotation import Annotation, Candidate
+from mzseek.annotation.annotation import Annotation
 from mzseek.annotation.features import Feature
 from mzseek.core.errors import RunError
-from mzseek.fragments.matching import LEAST, PPM
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,6 @@ class Settings:
         Of the run, for formats that list them.
     peaks_of : int
         For how many candidates of a feature peaks are explained.
-    ppm, least : float
-        Tolerance of peaks: the larger of `ppm` of the m/z and `least`.
     network, features : Path or None
         A molecular network, and a table of features, that annotations are joined to.
     read : tuple of Path
@@ -45,8 +42,6 @@ class Settings:
     database_version: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     peaks_of: int = 1
-    ppm: float = PPM
-    least: float = LEAST
     network: Path | None = None
     features: Path | None = None
     read: tuple[Path, ...] = ()
@@ -145,17 +140,6 @@ class Rows(Writer):
         """Complete the file: without annotations it is a header."""
         self.put("")
         return super().finish()
-
-
-def ranked(annotation: Annotation) -> list[Candidate]:
-    """Candidates as they are ranked: what is decided for, then the others by probability.
-
-    For the objective "hit" that is the order of probability alone.
-    """
-    best = annotation.best
-    if best is None:
-        return []
-    return [best, *(each for each in annotation.candidates if each is not best)]
 
 
 JOURNAL = "journal.jsonl"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mzseek.annotation.annotator import SharedState, lend
+from mzseek.annotation.shared_state import SharedState, extend_channels
 from mzseek.annotation.sources import file_source
 from mzseek.library import Library
 
@@ -17,10 +17,10 @@ def source(tmp_path):
 
 def test_states_and_candidates_come_back_bit_by_bit(bundle, make_library, source, tmp_path):
     row = ("CCOC(=O)c1ccc(N)cc1OCCCl", "[M+H]+", [60.05, 77.0386], [0.2, 1.0])
-    fitted, added = lend(bundle.fitted, [Library.open(make_library([row]))])
+    fitted, added = extend_channels(bundle.fitted, [Library.open(make_library([row]))])
     handed = SharedState(tmp_path)
-    handed.put(source, fitted, added)
-    again, said = handed.lent(bundle.fitted)
+    handed.save(source, fitted, added)
+    again, said = handed.extend(bundle.fitted)
     assert said == added
     for one, two in zip(fitted.states, again.states, strict=True):
         for name in one.arrays:
@@ -32,6 +32,6 @@ def test_states_and_candidates_come_back_bit_by_bit(bundle, make_library, source
 
 def test_nothing_is_handed_where_there_is_nothing(bundle, tmp_path):
     handed = SharedState(tmp_path)
-    handed.put(None, bundle.fitted, {})
+    handed.save(None, bundle.fitted, {})
     assert list(tmp_path.iterdir()) == []
-    assert handed.lent(bundle.fitted) == (bundle.fitted, {})
+    assert handed.extend(bundle.fitted) == (bundle.fitted, {})

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from mzseek.annotation.annotator import lend, lending_lines, measured
+from mzseek.annotation.shared_state import extend_channels, extension_lines, library_spectra
 from mzseek.bundle import Bundle
 from mzseek.library import Library
 
@@ -21,7 +21,7 @@ def analogs_of(fitted):
 def test_new_molecules_are_added_and_the_bundle_stays_as_it_is(bundle, make_library):
     before = {name: np.array(own) for name, own in analogs_of(bundle.fitted).arrays.items()}
     library = Library.open(make_library([(NEW, "[M+H]+", *PEAKS)]))
-    fitted, added = lend(bundle.fitted, [library])
+    fitted, added = extend_channels(bundle.fitted, [library])
     assert added == {"analogs": {"spectra": 1, "molecules": 1, "left_out": 0}}
     after = analogs_of(fitted).arrays
     assert after["molecule_of"].tolist() == [*before["molecule_of"].tolist(),
@@ -33,7 +33,7 @@ def test_new_molecules_are_added_and_the_bundle_stays_as_it_is(bundle, make_libr
 
 
 def test_what_the_bundle_has_already_adds_nothing(bundle):
-    fitted, added = lend(bundle.fitted, [bundle.library, bundle.library])
+    fitted, added = extend_channels(bundle.fitted, [bundle.library, bundle.library])
     assert added["analogs"] == {"spectra": 0, "molecules": 0, "left_out": 0}
     assert analogs_of(fitted) is analogs_of(bundle.fitted)
 
@@ -41,7 +41,7 @@ def test_what_the_bundle_has_already_adds_nothing(bundle):
 def test_a_known_molecule_gets_new_spectra_and_stays_one(bundle, make_library):
     smiles = bundle.library.molecules["smiles"][0].as_py()
     library = Library.open(make_library([(smiles, "[M+H]+", *PEAKS)]))
-    fitted, added = lend(bundle.fitted, [library])
+    fitted, added = extend_channels(bundle.fitted, [library])
     assert added["analogs"] == {"spectra": 1, "molecules": 0, "left_out": 0}
     assert analogs_of(fitted).arrays["molecule_of"][-1] == 0
     assert np.array_equal(analogs_of(fitted).inchikey14, analogs_of(bundle.fitted).inchikey14)
@@ -50,9 +50,9 @@ def test_a_known_molecule_gets_new_spectra_and_stays_one(bundle, make_library):
 def test_no_order_of_records_or_libraries_shows(bundle, make_library):
     rows = [(NEW, "[M+H]+", *PEAKS), ("CCCCCCCCCCN", "[M+H]+", [60.0, 61.0], [1.0, 0.5]),
             (NEW, "[M+Na]+", [77.0386], [1.0])]  # fmt: skip
-    one = lend(bundle.fitted, [Library.open(make_library(rows))])
+    one = extend_channels(bundle.fitted, [Library.open(make_library(rows))])
     parts = [Library.open(make_library(rows[::-1][:2])), Library.open(make_library(rows[:2]))]
-    two = lend(bundle.fitted, parts)
+    two = extend_channels(bundle.fitted, parts)
     assert one[1] == two[1]
     assert one[1]["analogs"]["spectra"] == 3
     first, second = analogs_of(one[0]), analogs_of(two[0])
@@ -64,15 +64,15 @@ def test_no_order_of_records_or_libraries_shows(bundle, make_library):
 
 def test_spectra_are_as_compact_as_the_bundles(bundle, make_library):
     rows = [(NEW, "[M+H]+", np.arange(50.0, 90.0) + 1.23456789e-6, np.linspace(0.1, 1, 40))]
-    made = measured([Library.open(make_library(rows))], 7)
+    made = library_spectra([Library.open(make_library(rows))], 7)
     assert len(made.peaks.values) == 7
     assert np.array_equal(made.peaks.values, made.peaks.values.round(5))
     assert bundle.most_peaks == 100
 
 
 def test_no_libraries_add_nothing(bundle):
-    assert len(measured([])) == 0
-    fitted, added = lend(bundle.fitted, [])
+    assert len(library_spectra([])) == 0
+    fitted, added = extend_channels(bundle.fitted, [])
     assert added == {}
     assert all(a is b for a, b in zip(fitted.states, bundle.fitted.states, strict=True))
 
@@ -86,18 +86,18 @@ def test_channels_that_take_in_nothing_are_left_as_they_are(bundle, make_library
         channels=[fitted.channels[at] for at in others],
         states=[fitted.states[at] for at in others],
     )
-    made, added = lend(rest, [library])
+    made, added = extend_channels(rest, [library])
     assert added == {}
     assert all(a is b for a, b in zip(made.states, rest.states, strict=True))
 
 
 def test_what_is_left_out_is_said():
-    (line,) = lending_lines({"analogs": {"spectra": 3, "molecules": 2, "left_out": 1_000}})
+    (line,) = extension_lines({"analogs": {"spectra": 3, "molecules": 2, "left_out": 1_000}})
     assert line == (
         "Your libraries add 3 spectra to analogs, with 2 new molecules; spectra of 1,000 further "
         "molecules are for matches only."
     )
-    assert lending_lines({}) == []
+    assert extension_lines({}) == []
 
 
 def test_the_shipped_bundle_takes_in_spectra_too(make_library):
@@ -105,7 +105,7 @@ def test_the_shipped_bundle_takes_in_spectra_too(make_library):
     bundle = Bundle.open()
     smiles = bundle.library.molecules["smiles"].to_pylist()[:20]
     library = Library.open(make_library([(each, "[M+H]+", *PEAKS) for each in smiles]))
-    _, added = lend(bundle.fitted, [library])
+    _, added = extend_channels(bundle.fitted, [library])
     assert added["analogs"]["molecules"] == 0
     assert added["analogs"]["spectra"] + added["analogs"]["left_out"] == 20
     assert added["analogs"]["left_out"] <= 1

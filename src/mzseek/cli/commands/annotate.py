@@ -8,19 +8,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mzseek.annotation.hypotheses import (
-    INSTRUMENTS,
-    check_instrument,
-    stated_tolerances,
-    tolerances,
+from mzseek.annotation.config import (
+    INSTRUMENT_NAMES,
+    SETTINGS,
+    AnnotateConfig,
+    larger_databases,
 )
-from mzseek.cli.options import EXISTS, IS_LIBRARY, Check, FormerName
-from mzseek.cli.output import counted, new_table, plain, say, show
+from mzseek.cli.options import EXISTS, IS_LIBRARY, Check, FormerName, Jobs, options_of
+from mzseek.cli.output import (
+    counted,
+    new_table,
+    only_json,
+    plain,
+    print_json,
+    say,
+    show,
+    show_rejects,
+    watched,
+)
 from mzseek.core.errors import AnnotationError
+from mzseek.core.registry import check_name
 
 if TYPE_CHECKING:
     from mzseek.annotation.annotation import Annotation, Candidate
-    from mzseek.export.job import AnnotationRun
+    from mzseek.export.job import FinishedRun
 
 
 _CANDIDATES = 5
@@ -130,108 +141,27 @@ _SHOWN = 10
 NOTHING_FOUND = 3  # exit status of a run in which no feature has a candidate
 
 
+def _check_instrument(name: object) -> None:
+    check_name(INSTRUMENT_NAMES, str(name), "instrument", AnnotationError)
+
+
+@options_of(
+    AnnotateConfig,
+    SETTINGS,
+    library=IS_LIBRARY,
+    instrument=Check(_check_instrument),
+    expected_in_database=FormerName("--known"),
+    max_candidates=FormerName("--most"),
+)
 def annotate(
     spectra: Annotated[
         list[Path],
         typer.Argument(help="Files or folders of spectra: MGF, MSP, mzML, mzXML, MassBank, …"),
         EXISTS,
     ],
-    database: Annotated[
-        str | None,
-        typer.Option(
-            help="Candidates: a database (`mzseek database build`), a list of molecules (CSV, TSV, "
-            "SMILES, SDF, Parquet, .xlsx, MetFrag's .psv; with a column feature: a list for each), "
-            "or library for its own molecules. The small one that comes with mzseek by default."
-        ),
-    ] = None,
-    smiles_column: Annotated[
-        str | None, typer.Option(help="Column with SMILES, in a list of molecules.")
-    ] = None,
-    name_column: Annotated[
-        str | None, typer.Option(help="Column with names, in a list of molecules.")
-    ] = None,
-    library: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Your reference spectra (`mzseek library build`), for matches and analogs."
-        ),
-        IS_LIBRARY,
-    ] = None,
-    model: Annotated[
-        Path | None, typer.Option(help="A bundle; the one that comes with mzseek by default.")
-    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder to make, or a file: .tsv .json .html .mztab .graphml .csv"),
-    ] = None,
-    objective: Annotated[
-        str, typer.Option(help="What the answer is decided for: hit, tanimoto, cosine, bits or f1.")
-    ] = "hit",
-    adduct: Annotated[
-        list[str] | None,
-        typer.Option(help="Ion: only these are tried; with a + before it, also. Several times."),
-    ] = None,
-    ppm: Annotated[
-        str | None,
-        typer.Option(
-            help="Tolerance of precursors: ppm, or 0.01Da; by default 10, or as wide as a "
-            "precursor is coarse."
-        ),
-    ] = None,
-    peak_ppm: Annotated[
-        str | None, typer.Option(help="Tolerance of peaks; that of the model by default.")
-    ] = None,
-    instrument: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Tolerances by instrument, where not given: {', '.join(INSTRUMENTS)}. By default "
-            "qtof, where all files state such an instrument."
-        ),
-        Check(check_instrument),
-    ] = None,
-    coverage: Annotated[
-        float, typer.Option(help="Of the prediction set: how often it should hold the molecule.")
-    ] = 0.9,
-    expected_in_database: Annotated[
-        float | None,
-        typer.Option(
-            help="Share of your features whose molecule you expect in the database; by default "
-            "0.07 to 0.17, by its size."
-        ),
-        FormerName("--known"),
-    ] = None,
-    strict: Annotated[
-        bool | None,
-        typer.Option(
-            "--strict/--no-strict",
-            help="Only molecules of the database are candidates, also where a reference spectrum "
-            "of another one matches; by default for lists of single features.",
-        ),
-    ] = None,
-    keep_mass_mismatches: Annotated[
-        bool,
-        typer.Option(
-            "--keep-mass-mismatches",
-            help="Keep candidates listed for a feature whose mass contradicts its precursor.",
-        ),
-    ] = False,
-    formulas: Annotated[
-        Path | None, typer.Option(help="Table of feature and formula, where it is known.")
-    ] = None,
-    prior: Annotated[
-        str,
-        typer.Option(
-            help="Count in what no spectrum says: learned (which molecules people measure), or a "
-            "table of SMILES or InChIKey and weight. In a column of its own."
-        ),
-    ] = "none",
-    group: Annotated[
-        str, typer.Option(help="Spectra are one feature by id, by precursor and time, or none.")
-    ] = "id",
-    rt_window: Annotated[float, typer.Option(help="Seconds, for --group precursor.")] = 10.0,
-    rt_unit: Annotated[
-        str | None,
-        typer.Option(help="Unit of retention times that the file states without one: min or s."),
     ] = None,
     features: Annotated[
         Path | None,
@@ -241,14 +171,9 @@ def annotate(
         ),
     ] = None,
     network: Annotated[
-        Path | None, typer.Option(help="Molecular network (GraphML, or edges) to join answers to.")
+        Path | None,
+        typer.Option(help="Molecular network (GraphML, or edges) to join annotations to."),
     ] = None,
-    max_candidates: Annotated[
-        int,
-        typer.Option(min=1, help="Candidates of a feature, at most: the nearest by mass."),
-        FormerName("--most"),
-    ] = 5_000,
-    top: Annotated[int, typer.Option(min=1, help="Candidates of a feature that are shown.")] = 100,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on where a killed process has left off.")
     ] = False,
@@ -265,12 +190,11 @@ def annotate(
             help=f"No exit status {NOTHING_FOUND} where no feature has a candidate.",
         ),
     ] = False,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; all cores by default.")
-    ] = None,
+    jobs: Jobs = None,
     json_output: Annotated[
         bool, typer.Option("--json", help="End with a JSON object, alone on standard output.")
     ] = False,
+    **options: Any,
 ) -> None:
     """Find the molecules behind spectra: ranked, with reasons and a confidence.
 
@@ -278,63 +202,30 @@ def annotate(
 
     Example: mzseek annotate my.mgf --out annotations
     """
+    from mzseek.annotation.reading import SpectrumFiles
     from mzseek.core.compiled import disable_compilation, has_compiled_cache
 
-    few = database is None and _count(spectra, _FEW_SPECTRA + 1) <= _FEW_SPECTRA
+    files = SpectrumFiles(spectra)
+    few = options["database"] is None and _has_few(files)
     if few and not has_compiled_cache():
         disable_compilation()
-    from mzseek.annotation.config import annotate_config
-    from mzseek.annotation.hypotheses import Ions
-    from mzseek.annotation.reading import Grouping
-    from mzseek.core.registry import check_name
-    from mzseek.decision import UTILITIES
     from mzseek.export.output import is_folder
 
-    check_name(UTILITIES, objective, "objective", AnnotationError)
-    if out is not None:  # an unknown suffix is told before anything is read
+    if out is not None:  # an unknown suffix is refused before anything is read
         is_folder(out, (".html",))
-    lines: tuple[str, ...] = ()
-    if instrument is ppm is peak_ppm is None:
-        instrument, tolerance, peaks, lines = stated_tolerances(spectra)
-    else:
-        tolerance, peaks = tolerances(instrument, ppm, peak_ppm)
-    config = annotate_config(
-        model=model,
-        database=database,
-        smiles_column=smiles_column,
-        name_column=name_column,
-        library=library,
-        precursor=tolerance,
-        peaks=peaks,
-        instrument=instrument,
-        ions=Ions.parse(adduct or ()),
-        max_candidates=max_candidates,
-        formulas=_formulas(formulas),
-        prior=prior,
-        objective=objective,
-        coverage=coverage,
-        top=top,
-        expected_in_database=expected_in_database,
-        remarks=lines,
-        strict=strict,
-        keep_mass_mismatches=keep_mass_mismatches,
-    )
-    grouping = Grouping(group, tolerance, rt_window, rt_unit)
-    if out is None and resume:
+    elif resume:
         raise AnnotationError("--resume: there is no --out to go on with")
-    from mzseek.cli.output import only_json
     from mzseek.export.writer import Settings
 
+    config = AnnotateConfig(**options)
     title = " ".join(path.name for path in spectra)
-    read = () if formulas is None else (formulas,)
-    settings = Settings(title=title, network=network, features=features, read=read)
     with only_json() if json_output else nullcontext():
         if out is None:
-            nothing = _show_here(spectra, config, grouping, json_output)
+            nothing = _show_here(files, config, json_output)
         else:
             nothing = _run(
-                spectra, config, grouping, out, settings, json_output,
-                resume=resume, force=force, jobs=jobs,
+                files, config, out, Settings(title=title, network=network, features=features),
+                json_output, resume=resume, force=force, jobs=jobs,
             )  # fmt: skip
     if nothing and not allow_empty:
         print(f"mzseek: {nothing}; --allow-empty accepts this", file=sys.stderr)
@@ -342,23 +233,16 @@ def annotate(
 
 
 def _run(
-    spectra: list[Path],
-    config: Any,
-    grouping: Any,
-    out: Path,
-    settings: Any,
-    as_json: bool,
-    **how: Any,
+    files: Any, config: AnnotateConfig, out: Path, settings: Any, as_json: bool, **how: Any
 ) -> str:
-    """Write annotations; returns why there is none, or nothing."""
-    from mzseek.cli.output import print_json, say, watched
+    """Write annotations; return why there is none, or nothing."""
     from mzseek.export.job import annotate_files
     from mzseek.export.report import report_writers
 
     with watched() as progress:
         done = annotate_files(
-            spectra, out, config, grouping=grouping, settings=settings, more=report_writers,
-            progress=progress, say=say, **how,
+            files, out, config, settings=settings, more=report_writers, progress=progress, log=say,
+            **how,
         )  # fmt: skip
     tell(done)
     if as_json:
@@ -369,8 +253,6 @@ def _run(
 
 def _why_nothing(records: int, features: int) -> str:
     """Log why no feature has a candidate."""
-    from mzseek.cli.output import counted
-
     if not records:
         return "no spectrum was found in what was given"
     if not features:
@@ -379,10 +261,8 @@ def _why_nothing(records: int, features: int) -> str:
     return f"no candidate was found ({counted(features, 'feature', 'features')} annotated)"
 
 
-def tell(done: "AnnotationRun") -> None:
+def tell(done: "FinishedRun") -> None:
     """What was done, and where to look."""
-    from mzseek.cli.output import counted, plain, say
-
     counts = done.counts
     features = counted(counts["features"], "feature", "features")
     say(
@@ -401,9 +281,6 @@ def tell(done: "AnnotationRun") -> None:
 
 
 def _tell_database(facts: dict[str, Any]) -> None:
-    from mzseek.annotation.config import larger_databases
-    from mzseek.cli.output import plain, say
-
     is_bundled = facts["kind"] == "bundled"
     if is_bundled or facts["molecules"] < _SMALL:
         own = "given"
@@ -421,58 +298,35 @@ def _tell_database(facts: dict[str, Any]) -> None:
 
 
 def _tell_prior(facts: dict[str, Any] | None) -> None:
-    from mzseek.cli.output import plain, say
-
     if facts is not None:
         say(f"A prior is counted in: {plain(facts['said'])}.")
 
 
-def _show_here(spectra: list[Path], config: Any, grouping: Any, as_json: bool) -> str:
+def _show_here(files: Any, config: AnnotateConfig, as_json: bool) -> str:
     """Show the first features, a line each, and of one feature its candidates.
 
     Returns why there is nothing to show, or nothing.
     """
-    from mzseek.annotation.annotator import Annotator, SkippedFeature, answered
-    from mzseek.annotation.reading import FeatureFiles
-    from mzseek.cli.output import counted, plain, print_json, say, show_rejects
-    from mzseek.export.job import SkippedCandidates, remarks
+    from mzseek.annotation.annotator import Annotator, config_for
 
-    rejects: list[tuple[str, str]] = []
-    annotator = Annotator(config)
-    found = FeatureFiles(spectra, grouping, rejects)
-    named, annotations, met = annotator.named(), [], 0
-    features = named.meet(found)
-    for feature in features:
-        for one in answered(annotator, [feature]):
-            if isinstance(one, SkippedFeature):
-                rejects += [(one.where, one.reason)] * one.spectra
-            else:
-                annotations.append(one)
-            met += 1
-        if len(annotations) >= _SHOWN:
-            break
+    skipped: list[tuple[str, str]] = []
+    annotator = Annotator(config_for(config, files))
+    run = annotator.run(files, skipped=skipped, first=_SHOWN)
+    annotations = list(run)
     if len(annotations) == 1:
         show_annotation(annotations[0])
     else:
         show_annotations(annotations)
-    left = len(found) - met
-    if left > 0:
-        more = counted(left, "more feature", "more features")
-        say(f"{more}: give --out to answer all of them.")
-    read = sum(annotation.feature.records for annotation in annotations)
-    later = found.records + found.set_aside - read - len(rejects)
+    if run.left > 0:
+        more = counted(run.left, "more feature", "more features")
+        say(f"{more}: give --out to annotate all of them.")
+    later = run.records - run.annotated - len(skipped)
     say(
-        f"{counted(found.records + found.set_aside, 'record', 'records')} = {read:,} answered + "
-        f"{len(rejects):,} set aside{f' + {later:,} not looked at' if later else ''}"
+        f"{counted(run.records, 'record', 'records')} = {run.annotated:,} answered + "
+        f"{len(skipped):,} set aside{f' + {later:,} not looked at' if later else ''}"
     )
-    show_rejects([*rejects, *annotator.prior_rejects])
-    while named and next(features, None):  # the others are not answered, but their names count
-        pass
-    explained = [annotation.best.explained for annotation in annotations if annotation.best]
-    skipped = SkippedCandidates()
-    for annotation in annotations:
-        skipped.add(annotation)
-    for line in [*found.warnings(), *remarks(annotator, named, explained, skipped)]:
+    show_rejects([*skipped, *annotator.skipped_weights])
+    for line in run.remarks():
         say(plain(line))
     facts = annotator.facts()
     _tell_database(facts["database"])
@@ -483,32 +337,15 @@ def _show_here(spectra: list[Path], config: Any, grouping: Any, as_json: bool) -
         print_json(
             {
                 "answers": [annotation_object(annotation) for annotation in annotations],
-                "set_aside": len(rejects),
-                "left": max(left, 0),
+                "set_aside": len(skipped),
+                "left": run.left,
             }
         )
-    if left > 0 or any(annotation.candidates for annotation in annotations):
+    if run.left > 0 or any(annotation.candidates for annotation in annotations):
         return ""
-    return _why_nothing(found.records + found.set_aside, len(annotations))
+    return _why_nothing(run.records, len(annotations))
 
 
-def _count(paths: list[Path], most: int) -> int:
-    """Spectra of files, up to a number."""
-    from itertools import islice
-
-    from mzseek.spectra import read_spectra
-
-    found = 0
-    for path in paths:
-        found += sum(1 for _ in islice(read_spectra(path, []), most - found))
-        if found >= most:
-            break
-    return found
-
-
-def _formulas(path: Path | None) -> tuple[tuple[str, str], ...]:
-    if path is None:
-        return ()
-    from mzseek.annotation.candidates import read_formulas
-
-    return tuple(read_formulas(path).items())
+def _has_few(files: Any) -> bool:
+    """Whether there are so few spectra that compiling kernels would take longer than they save."""
+    return sum(map(len, files.first(_FEW_SPECTRA + 1))) <= _FEW_SPECTRA

@@ -82,7 +82,6 @@ def _make(out: Path, seed: int, epochs: int) -> None:
 
 
 def _annotate(out: Path) -> None:
-    from mzseek.annotation.config import annotate_config
     from mzseek.cli.commands.annotate import tell
     from mzseek.datasets.files import DEMO_MEASURED, DEMO_QUERIES
     from mzseek.export.job import annotate_files
@@ -92,8 +91,7 @@ def _annotate(out: Path) -> None:
     shutil.rmtree(out, ignore_errors=True)  # of an earlier demo, whose folder this is
     with watched() as progress:
         done = annotate_files(
-            [DEMO_QUERIES, DEMO_MEASURED], out, annotate_config(),
-            settings=Settings(title="mzseek demo"), more=report_writers, progress=progress, say=say,
+            [DEMO_QUERIES, DEMO_MEASURED], out, settings=Settings(title="mzseek demo"), more=report_writers, progress=progress, log=say,
         )  # fmt: skip
     tell(done)
     _tell_right(out / "summary.tsv", [DEMO_QUERIES, DEMO_MEASURED])
@@ -103,12 +101,12 @@ def _tell_right(summary: Path, files: list[Path]) -> None:
     """How many answers are right: the spectra say what they are of, which annotate never reads."""
     import csv
 
-    from mzseek.annotation.reading import FeatureFiles
+    from mzseek.annotation.reading import Features
     from mzseek.chem import inchikey_block
 
     truth = {
         feature.name: inchikey_block(feature.spectra[0].metadata["smiles"])
-        for feature in FeatureFiles(files)
+        for feature in Features(files)
     }
     with summary.open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream, delimiter="\t"))
