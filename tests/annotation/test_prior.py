@@ -93,7 +93,7 @@ def test_a_molecule_of_the_table_rises_and_notes_count(config, features, plain, 
     assert rise > favoured.probability
     said = f"cited.csv, which has 1 of {annotation.scored} candidates"
     assert any(said in note for note in annotation.notes)
-    assert annotator.prior_rejects == [("cited.csv: line 4", "InChIKey 'nothing' is none")]
+    assert annotator.skipped_weights == [("cited.csv: line 4", "InChIKey 'nothing' is none")]
     facts = annotator.facts()["prior"]
     assert (facts["molecules"], facts["set_aside"]) == (2, 1)
     assert facts["rejects"] == [["cited.csv: line 4", "InChIKey 'nothing' is none"]]
