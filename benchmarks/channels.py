@@ -175,7 +175,7 @@ def hits(run, prior, how, prepared, _):
     gains = alone.gain_over(evaluate(prior, how, data=data))
     return {
         "spectra": len(alone.values[HITS[0]]),
-        "molecules": len(together.molecule),
+        "molecules": len(together.spectra),
         "alone": told(alone.intervals()),
         "gain": told({name: gains[name] for name in HITS}),
         "together": told(together.intervals()),

@@ -95,8 +95,8 @@ def test_hit_rates_are_those_of_sums_over_a_molecule(setting: str, trained) -> N
         labels[molecule] = (part.identity[here] & 1) > 0
     usable = [m for m in sums if labels[m].any()]
     wanted = {m: hit_rate(sums[m], [len(sums[m])], labels[m], 1)[0] for m in usable}
-    assert sorted(found.molecule.tolist()) == sorted(wanted)
-    got = dict(zip(found.molecule.tolist(), found.values["hit_rate@1"], strict=True))
+    assert sorted(found.molecule["hit_rate@1"].tolist()) == sorted(wanted)
+    got = dict(zip(found.molecule["hit_rate@1"].tolist(), found.values["hit_rate@1"], strict=True))
     assert got == pytest.approx(wanted)
     assert found.spectra.tolist() == [2] * len(wanted)
     alone = evaluate(run, Scoring(candidates=setting))
@@ -176,7 +176,7 @@ def test_the_gain_over_a_control_is_paired_by_molecule(trained) -> None:
     )
     gain = own.gain_over(blind)["hit_rate@5"]
     assert gain == bootstrap_difference(
-        own.values["hit_rate@5"], blind.values["hit_rate@5"], own.molecule
+        own.values["hit_rate@5"], blind.values["hit_rate@5"], own.molecule["hit_rate@5"]
     )
     with pytest.raises(RunError, match="other spectra"):
         own.gain_over(replace(blind, spectra=blind.spectra + 1))
@@ -189,7 +189,7 @@ def test_a_table_of_them_has_a_row_for_each_hit_rate(trained) -> None:
 
 def test_the_random_baseline_is_scored_together(trained) -> None:
     run = trained("bce", model="random")
-    assert len(evaluate_pooled(run).molecule) == len(calibrate_pooled(run).evaluated.counts)
+    assert len(evaluate_pooled(run).spectra) == len(calibrate_pooled(run).evaluated.counts)
 
 
 @pytest.mark.parametrize("call", [evaluate_pooled, calibrate_pooled])

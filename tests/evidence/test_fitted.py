@@ -9,8 +9,8 @@ import pytest
 
 from mzseek.core.errors import EvidenceError, RunError
 from mzseek.datasets.prepared import Prepared
-from mzseek.evaluation.information_gain import bits_of
-from mzseek.evaluation.pooled import calibrate_together, evaluate_together
+from mzseek.evaluation.information_gain import information_gain
+from mzseek.evaluation.pooled import calibrate_pooled, evaluate_pooled
 from mzseek.evidence.model import EvidenceModel, total_scores
 from mzseek.evidence.queries import Queries
 from mzseek.runs.run import Run
@@ -70,9 +70,9 @@ def test_its_data_are_found(fitted_run: Run, small: Prepared) -> None:
 
 
 def test_spectra_together_and_bits_take_a_fitted_run(fitted_run) -> None:
-    together = calibrate_together(fitted_run)
-    assert len(evaluate_together(fitted_run).molecule) == len(together.asked.counts)
-    assert together.asked.probabilities.sum() == pytest.approx(len(together.asked.counts))
-    found = bits_of(fitted_run, together=True)
-    assert (found.told.run <= 1 + 1e-9).all()
-    assert found.told.queries.tolist() == together.asked.queries.tolist()
+    together = calibrate_pooled(fitted_run)
+    assert len(evaluate_pooled(fitted_run).spectra) == len(together.evaluated.counts)
+    assert together.evaluated.probabilities.sum() == pytest.approx(len(together.evaluated.counts))
+    found = information_gain(fitted_run, pooled=True)
+    assert (found.truth.run <= 1 + 1e-9).all()
+    assert found.truth.queries.tolist() == together.evaluated.queries.tolist()

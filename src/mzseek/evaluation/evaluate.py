@@ -125,7 +125,10 @@ class Evaluation(Tabular):
         how = self.how
         return Table(
             {
-                **interval_columns(intervals),
+                "metric": [METRICS[name].label for name in intervals],
+                "value": [interval.mean for interval in intervals.values()],
+                "low": [interval.low for interval in intervals.values()],
+                "high": [interval.high for interval in intervals.values()],
                 "random": [self.chance.get(name) for name in intervals],
                 "spectra": [len(self.values[name]) for name in intervals],
                 "molecules": [interval.groups for interval in intervals.values()],
@@ -151,16 +154,6 @@ class Evaluation(Tabular):
             "spectra": {name: len(values) for name, values in self.values.items()},
             "molecules": {name: i.groups for name, i in intervals.items()},
         }
-
-
-def interval_columns(intervals: dict[str, Interval]) -> dict[str, list[Any]]:
-    """Columns of a table with a row for each metric."""
-    return {
-        "metric": [METRICS[name].label for name in intervals],
-        "value": [interval.mean for interval in intervals.values()],
-        "low": [interval.low for interval in intervals.values()],
-        "high": [interval.high for interval in intervals.values()],
-    }
 
 
 def evaluate(

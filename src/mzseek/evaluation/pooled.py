@@ -1,8 +1,7 @@
 """Metrics where the scores of a molecule's spectra are pooled."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,9 @@ import numpy.typing as npt
 
 from mzseek.core.errors import RunError
 from mzseek.core.ragged import Ragged
-from mzseek.core.tables import Table, Tabular
+from mzseek.core.tables import Table
 from mzseek.decision import Calibration, Pooling, first_places, fit_pooling, pool_scores
-from mzseek.evaluation.evaluate import chance_of, interval_columns, measured_hits
+from mzseek.evaluation.evaluate import Evaluation, chance_of, measured_hits
 from mzseek.evaluation.posteriors import (
     Calibrated,
     calibration_lists,
@@ -22,7 +21,7 @@ from mzseek.evaluation.posteriors import (
 )
 from mzseek.evaluation.scored import Scoring, labels_of, measurable
 from mzseek.io import StrPath
-from mzseek.metrics import Interval, bootstrap, bootstrap_difference
+from mzseek.metrics import Interval
 from mzseek.parallel.engine import Progress, silent
 from mzseek.runs.predictions import ListScores
 from mzseek.runs.run import Run
@@ -35,74 +34,47 @@ _NUMBERS = (1, 2, 5, 10, 20)
 
 
 @dataclass(frozen=True)
-class PooledReport(Tabular):
+class PooledEvaluation(Evaluation):
     """Hit rates of a run where the spectra of a molecule are pooled.
 
-    Attributes
-    ----------
-    folder : Path
-        The run's, resolved.
-    how : Scoring
-    values : dict of str to float64 array, shape (n,)
-        One value for each molecule (for each of its lists, if its spectra have several).
-    molecule : int array, shape (n,)
-    spectra : int64 array, shape (n,)
-        Spectra pooled.
-    steps : dict of str to int
-        The checkpoint that each metric was taken from, as for single spectra.
-    chance : dict of str to float
-        Expected hit rates of an order at random.
+    There is one value for each molecule (for each of its lists, if its spectra have several), and
+    ``spectra``, shape (n,), is the number of spectra of each.
     """
 
-    folder: Path
-    how: Scoring
-    values: dict[str, Floats]
-    molecule: npt.NDArray[np.int32]
-    spectra: Ints
-    steps: dict[str, int]
-    chance: dict[str, float]
+    spectra: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
-    def intervals(self, level: float = 0.95) -> dict[str, Interval]:
-        """Means over molecules with their intervals."""
-        return {
-            name: bootstrap(values, self.molecule, level=level)
-            for name, values in self.values.items()
-        }
-
-    def gain_over(self, control: "PooledReport", level: float = 0.95) -> dict[str, Interval]:
+    def gain_over(self, control: Evaluation, level: float = 0.95) -> dict[str, Interval]:
         """Differences to another run on the same spectra, paired by molecule."""
-        same = np.array_equal(self.molecule, control.molecule)
-        if not (same and np.array_equal(self.spectra, control.spectra)):
+        same = isinstance(control, PooledEvaluation) and np.array_equal(
+            self.spectra, control.spectra
+        )
+        if not same:
             raise RunError("the control was scored on other spectra")
-        return {
-            name: bootstrap_difference(values, control.values[name], self.molecule, level=level)
-            for name, values in self.values.items()
-        }
+        return super().gain_over(control, level)
 
     def to_table(self) -> Table:
         """One row for each metric, with its interval over molecules and what chance reaches."""
-        intervals = self.intervals()
-        return Table(
-            {
-                **interval_columns(intervals),
-                "random": [self.chance[name] for name in intervals],
-            },
+        table = super().to_table()
+        columns = {
+            name: values
+            for name, values in table.columns.items()
+            if name not in ("spectra", "molecules")
+        }
+        title = (
             f"{self.folder.name}: {self.how.fold} fold, {self.how.candidates} candidates, "
-            f"{len(self.molecule):,} molecules, all spectra of each together",
-            frozenset({"value", "low", "high", "random"}),
+            f"{len(self.spectra):,} molecules, all spectra of each together"
         )
+        return replace(table, columns=columns, title=title)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        intervals = self.intervals()
+        names = (*self.values, "intervals", "random", "steps")
+        values = super().to_dict()
         return {
             "by": "molecule",
-            **{name: interval.mean for name, interval in intervals.items()},
-            "intervals": {name: [i.low, i.high] for name, i in intervals.items()},
-            "random": self.chance,
-            "steps": self.steps,
-            "lists": len(self.molecule),
-            "molecules": len(np.unique(self.molecule)),
+            **{name: values[name] for name in names},
+            "lists": len(self.spectra),
+            "molecules": values["molecules"]["hit_rate@1"],
             "spectra": int(self.spectra.sum()),
             "median_spectra": float(np.median(self.spectra)),
         }
@@ -114,7 +86,7 @@ def evaluate_pooled(
     *,
     data: StrPath | None = None,
     progress: Progress = silent,
-) -> PooledReport:
+) -> PooledEvaluation:
     """Hit rates over molecules, by the sum of each candidate's scores over a molecule's spectra.
 
     The order of sums is that of the probabilities too, so that nothing has to be fitted here.
@@ -128,16 +100,15 @@ def evaluate_pooled(
         return pool_lists(scores_at(run, prepared, how, step, progress))
 
     measured = measured_hits(run, prepared, how, lambda step: at(step)[0])
-    first = measured["hit_rate@1"]
-    lists, spectra = at(first.step)
-    return PooledReport(
+    lists, spectra = at(measured["hit_rate@1"].step)
+    return PooledEvaluation(
         run.folder.resolve(),
         how,
         {name: metric.values for name, metric in measured.items()},
-        first.molecule,
-        spectra,
+        {name: metric.molecule for name, metric in measured.items()},
         {name: metric.step for name, metric in measured.items()},
         chance_of(lists, how.identity),
+        spectra=spectra,
     )
 
 

@@ -11,9 +11,9 @@ from mzseek.core.errors import BusyError, CacheError, EvidenceError, RunError
 from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.leaderboard import leaderboard_row
-from mzseek.evaluation.posterior_report import beliefs_of
-from mzseek.evaluation.posteriors import calibrate, chosen_lists, fitted_on
-from mzseek.evaluation.scored import Scoring, sees_spectrum
+from mzseek.evaluation.posterior_report import posterior_report
+from mzseek.evaluation.posteriors import calibrate, calibration_lists, fitted_on
+from mzseek.evaluation.scored import Scoring
 from mzseek.evidence.fitting import EvidenceModel, FitOptions, fit
 from mzseek.evidence.queries import queries_from
 from mzseek.evidence.registry import channels_from
@@ -28,12 +28,12 @@ def test_a_fitted_run_is_a_run_like_any_other(fitted_run: Run, small: Prepared) 
     assert fitted_run.finished
     assert fitted_run.description.name == "fragments + analogs"
     assert fitted_run.description.model_name == "logit"
-    assert sees_spectrum(fitted_run)
+    assert fitted_run.description.sees_spectrum
     for setting in ("mass", "formula"):
         found = evaluate(fitted_run, Scoring("test", setting))
         assert set(found.values) == {"hit_rate@1", "hit_rate@5", "hit_rate@20"}
         assert found.no_fingerprint == "fragments + analogs predicts none"
-    beliefs = beliefs_of(fitted_run, Scoring("test", "mass"))
+    beliefs = posterior_report(fitted_run, Scoring("test", "mass"))
     assert beliefs.sets
     row = leaderboard_row(fitted_run, evaluate(fitted_run, Scoring("test", "mass")))
     assert "fragments + analogs fitted on mass candidates" in row["Comment"]
@@ -119,7 +119,7 @@ def test_with_a_trained_run_the_ranker_is_fitted_on_val(
 def test_blind_channels_make_a_control(small: Prepared, trained, tmp_path: Path) -> None:
     blind = trained("emb-cos", model="blind")
     run = fit(small, channels_from(f"run:{blind.folder}"), tmp_path / "run", jobs=1)
-    assert not sees_spectrum(run)
+    assert not run.description.sees_spectrum
 
 
 def test_swapped_spectra_are_predicted_from_alone(
@@ -177,17 +177,17 @@ def test_some_of_train_is_kept_by_what_learned_without_it(fitted_run: Run, small
 
 
 def test_calibration_is_fitted_on_it_too(fitted_run: Run, tmp_path: Path) -> None:
-    found = chosen_lists(fitted_run, Scoring("test", "mass"))
+    found = calibration_lists(fitted_run, Scoring("test", "mass"))
     taught = Predictions.open(fitted_run.predictions(0, CROSSFITTED_TRAIN)).lists["mass"]
     added = found.fit.molecule[len(found.val.molecule) :]
     assert np.isin(added, taught.molecule).all()
     assert len(added) > 0
     assert found.fit.counts.sum() == len(found.fit.scores) == len(found.fit.candidates)
-    assert calibrate(fitted_run, found.how).asked.calibration == fitted_on(found.fit, found.how)
+    assert calibrate(fitted_run, found.how).evaluated.calibration == fitted_on(found.fit, found.how)
     folder = tmp_path / "run"
     shutil.copytree(fitted_run.folder, folder)
     shutil.rmtree(folder / "predictions" / "step-0" / CROSSFITTED_TRAIN)
-    without = chosen_lists(Run.open(folder), Scoring("test", "mass"))
+    without = calibration_lists(Run.open(folder), Scoring("test", "mass"))
     assert np.array_equal(without.fit.scores, found.val.scores)
 
 

@@ -276,7 +276,7 @@ def _show(scores: _Both, heads: list[str], against: _Both | None, prior: str) ->
         else:
             say("\n[bold]All spectra of a molecule together[/bold]")
             say(
-                f"{len(own.values.molecule):,} lists of molecules, {own.values.spectra.sum():,} "
+                f"{len(own.values.spectra):,} lists of molecules, {own.values.spectra.sum():,} "
                 f"spectra, {own.values.spectra.mean():.1f} a molecule on average"
             )
             _show_table(own.values, columns)
