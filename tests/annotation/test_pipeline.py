@@ -9,7 +9,6 @@ from mzseek.annotation.annotation import Annotation
 from mzseek.annotation.annotator import Annotator, SkippedFeature
 from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.features import Feature, Tolerance
-from mzseek.annotation.hypotheses import Ions
 from mzseek.annotation.sources import index_store
 from mzseek.core.errors import AnnotationError, BundleError
 from mzseek.database import build_database, file_sources
@@ -156,7 +155,7 @@ def test_an_ion_that_is_not_named_has_a_probability(annotator, spectra):
 
 
 def test_contradictions_are_set_aside_with_the_reason(config, features):
-    annotator = Annotator(dataclasses.replace(config, ions=Ions(("[M+Na]+",))))
+    annotator = Annotator(dataclasses.replace(config, adduct="[M+Na]+"))
     found = annotator.annotate_batch(features[:2])
     assert all(isinstance(one, SkippedFeature) for one in found)
     assert found[0].where == "a.mgf: f0"
@@ -278,7 +277,7 @@ def believing(annotator):
     closer analog falls: that is the ranker's affair.
     """
     ranker = annotator.fitted.ranker
-    ones = dict.fromkeys(ranker.weights, np.ones(len(ranker.spread)))
+    ones = dict.fromkeys(ranker.weights, np.ones(len(ranker.scale)))
     annotator.fitted = dataclasses.replace(
         annotator.fitted, ranker=dataclasses.replace(ranker, weights=ones)
     )

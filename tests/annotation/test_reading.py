@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from mzseek.annotation.features import Tolerance
-from mzseek.annotation.reading import Features, Grouping
+from mzseek.annotation.reading import Features, Grouping, SpectrumFiles
 from mzseek.core.errors import AnnotationError, InputError
-from mzseek.spectra import Spectrum
+from mzseek.spectra import Spectrum, read_spectra
 
 
 def mgf(path, records):
@@ -34,7 +34,7 @@ RECORDS = [
 
 def test_spectra_of_one_id_are_one_feature_wherever_they_stand(tmp_path):
     files = Features([mgf(tmp_path / "a.mgf", RECORDS)])
-    assert (len(files), files.records, files.set_aside) == (4, 5, 0)
+    assert (len(files), files.records, files.skipped) == (4, 5, 0)
     assert sorted(shown(files)) == [
         ("7", "feature_id", 2), ("8", "feature_id", 1), ("alone", "title", 1),
         ("alone #2", "title", 1),
@@ -86,7 +86,7 @@ def test_bad_records_are_told_once(tmp_path):
     path = mgf(tmp_path / "a.mgf", [RECORDS[0], {"PEPMASS": "nothing"}])
     files = Features([path], skipped=rejects)
     assert len(list(files)) == 1 == len(list(files))
-    assert files.set_aside == len(rejects) == 1
+    assert files.skipped == len(rejects) == 1
     assert "nothing" in rejects[0][1]
 
 
@@ -110,7 +110,7 @@ def test_spectra_in_memory():
         )
         for name, facts in (("a", {"feature_id": "1"}), ("b", {}), ("c", {"feature_id": "1"}))
     ]
-    assert shown(list(Features(spectra))) == [("1", "feature_id", 2), ("b", "identifier", 1)]
+    assert shown(list(Features(spectra))) == [("b", "identifier", 1), ("1", "feature_id", 2)]
 
 
 def test_an_id_that_is_none_puts_nothing_together(tmp_path):
@@ -129,7 +129,7 @@ def test_fragments_of_fragments_are_set_aside_each_once(tmp_path):
     path = mgf(tmp_path / "a.mgf", records)
     files = Features([path], skipped=rejects)
     assert shown(files) == [("7", "feature_id", 1)] == shown(files)
-    assert files.records + files.set_aside == 2
+    assert files.records + files.skipped == 2
     assert rejects == [(f"{path}: part", rejects[0][1])]
     assert "is an MS3 spectrum" in rejects[0][1]
 
@@ -249,8 +249,27 @@ def test_profiles_are_one_line_a_file(tmp_path):
     assert feature.notes[0].startswith("1 spectrum is in profile mode")
 
 
+def test_a_file_is_parsed_once(tmp_path, monkeypatch):
+    path, parsed = mgf(tmp_path / "a.mgf", RECORDS), []
+
+    def counted(*arguments, **options):
+        parsed.append(arguments[0])
+        return read_spectra(*arguments, **options)
+
+    monkeypatch.setattr("mzseek.annotation.reading.read_spectra", counted)
+    files = SpectrumFiles(path)
+    assert len(files.first(2)[0]) == 2
+    features = Features(files)
+    assert len(list(features)) == len(list(features)) == len(features)
+    assert parsed == [path]
+    monkeypatch.setattr("mzseek.annotation.reading._HELD_PEAKS", 150)  # one record of them
+    assert shown(Features(SpectrumFiles(path))) == shown(features)
+    assert parsed == [path] * 3
+
+
 @pytest.mark.parametrize("records", [1, 3])
-def test_a_file_with_other_records_at_the_second_reading_is_refused(tmp_path, records):
+def test_a_file_with_other_records_at_the_second_reading_is_refused(tmp_path, records, monkeypatch):
+    monkeypatch.setattr("mzseek.annotation.reading._HELD_PEAKS", 0)
     text = "BEGIN IONS\nTITLE={0}\nFEATURE_ID={0}\nPEPMASS=100\n50 1\nEND IONS\n"
     path = tmp_path / "a.mgf"
     path.write_text("".join(text.format(n) for n in range(2)))

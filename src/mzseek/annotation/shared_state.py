@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,13 +25,7 @@ def extend_channels(
 ) -> tuple[EvidenceModel, Added]:
     """Return the same channels and ranker, extended by the reference spectra of libraries.
 
-    Parameters
-    ----------
-    fitted : EvidenceModel
-        Stays as it is.
-    libraries : sequence of Library
-    most_peaks : int
-        Of a spectrum: as those of the bundle were made compact.
+    Spectra are made as compact as those of the bundle, with `most_peaks` each.
 
     Returns
     -------
@@ -40,44 +35,49 @@ def extend_channels(
     """
     more = library_spectra(libraries, most_peaks)
     states, added = list(fitted.states), {}
-    for place, (channel, own) in enumerate(zip(fitted.channels, fitted.states, strict=True)):
-        found = channel.extend(own, more) if len(more) else None
-        if found is not None:
-            states[place] = found.state
+    for index, channel in enumerate(fitted.channels):
+        extended = channel.extend(states[index], more) if len(more) else None
+        if extended is not None:
+            states[index] = extended.state
             added[channel.label] = {
-                "spectra": found.spectra,
-                "molecules": found.molecules,
-                "left_out": found.left_out,
+                "spectra": extended.spectra,
+                "molecules": extended.molecules,
+                "left_out": extended.left_out,
             }
     return replace(fitted, states=states), added
 
 
 def library_spectra(libraries: Sequence[Library], most_peaks: int = MOST_PEAKS) -> ReferenceSpectra:
-    """Return the spectra of libraries, one library after the other, compact as those of a bundle."""
-    empty = np.zeros(0)
-    values, weights, precursors = [empty], [empty], [empty]
-    counts, modes = [np.zeros(0, np.int64)], [np.zeros(0, np.int8)]
-    molecule, smiles, blocks = [np.zeros(0, np.int64)], list[str](), list[str]()
-    for library in libraries:
-        peaks = compact_peaks(PeakLists._make(np.array(each) for each in library.peaks), most_peaks)
-        ions = compact_ions(PrecursorIons._make(np.array(each) for each in library.ions))
-        values.append(peaks.values)
-        weights.append(peaks.weights)
-        counts.append(np.diff(peaks.pointers))
-        precursors.append(ions.precursors)
-        modes.append(ions.modes)
-        molecule.append(np.asarray(library.molecule_of, np.int64) + len(smiles))
-        smiles += library.molecules["smiles"].to_pylist()
-        blocks += [key[:BLOCK_LENGTH] for key in library.molecules["inchikey"].to_pylist()]
+    """Return the spectra of libraries, one after the other, compact as those of a bundle."""
+    peaks = [
+        compact_peaks(PeakLists._make(map(np.array, library.peaks)), most_peaks)
+        for library in libraries
+    ]
+    ions = [compact_ions(PrecursorIons._make(map(np.array, library.ions))) for library in libraries]
+    before = np.cumsum([0, *(len(library.molecules) for library in libraries)])
+    molecules = [
+        np.asarray(library.molecule_of, np.int64) + offset
+        for library, offset in zip(libraries, before, strict=False)
+    ]
+    keys = [key for library in libraries for key in library.molecules["inchikey"].to_pylist()]
     return ReferenceSpectra(
         PeakLists(
-            pointers(np.concatenate(counts)), np.concatenate(values), np.concatenate(weights)
+            pointers(_joined([np.diff(each.pointers) for each in peaks], np.int64)),
+            _joined([each.values for each in peaks], np.float64),
+            _joined([each.weights for each in peaks], np.float64),
         ),
-        PrecursorIons(np.concatenate(precursors), np.concatenate(modes)),
-        np.concatenate(molecule),
-        smiles,
-        np.array(blocks, f"S{BLOCK_LENGTH}"),
+        PrecursorIons(
+            _joined([each.precursors for each in ions], np.float64),
+            _joined([each.modes for each in ions], np.int8),
+        ),
+        _joined(molecules, np.int64),
+        [smiles for library in libraries for smiles in library.molecules["smiles"].to_pylist()],
+        np.array([key[:BLOCK_LENGTH] for key in keys], f"S{BLOCK_LENGTH}"),
     )
+
+
+def _joined(arrays: Sequence[Any], dtype: Any) -> Any:
+    return np.concatenate([np.zeros(0, dtype), *arrays])
 
 
 def extension_lines(added: Mapping[str, Mapping[str, int]]) -> list[str]:
@@ -89,20 +89,19 @@ def extension_lines(added: Mapping[str, Mapping[str, int]]) -> list[str]:
     ['Your libraries add 1,200 spectra to analogs, with 300 new molecules.']
     """
     lines = []
-    for label, own in added.items():
-        line = (
-            f"Your libraries add {_counted(own['spectra'], 'spectrum', 'spectra')} to {label}, with "
-            f"{_counted(own['molecules'], 'new molecule', 'new molecules')}"
-        )
-        if own["left_out"]:
-            others = _counted(own["left_out"], "further molecule", "further molecules")
+    for label, counts in added.items():
+        spectra = _counted(counts["spectra"], "spectrum", "spectra")
+        molecules = _counted(counts["molecules"], "new molecule", "new molecules")
+        line = f"Your libraries add {spectra} to {label}, with {molecules}"
+        if counts["left_out"]:
+            others = _counted(counts["left_out"], "further molecule", "further molecules")
             line += f"; spectra of {others} are for matches only"
         lines.append(f"{line}.")
     return lines
 
 
-def _counted(number: int, one: str, more: str) -> str:
-    return f"{number:,} {one if number == 1 else more}"
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number:,} {one if number == 1 else several}"
 
 
 _STATES, _ADDED = "evidence", "added.json"

@@ -257,9 +257,9 @@ def _forget_folder(annotator: Annotator) -> None:
 
 @contextmanager
 def _database_path(database: Any) -> Iterator[StrPath | None]:
-    """Open the path of a database; candidates in memory become a file for as long as they are needed.
+    """Open the path of a database; candidates in memory become a file as long as it is needed.
 
-    So that columns, features and unreadable molecules are dealt with as those of a file.
+    So columns, features and unreadable molecules are dealt with as those of a file.
     """
     if database is None or isinstance(database, str | os.PathLike):
         yield database

@@ -91,7 +91,8 @@ def _annotate(out: Path) -> None:
     shutil.rmtree(out, ignore_errors=True)  # of an earlier demo, whose folder this is
     with watched() as progress:
         done = annotate_files(
-            [DEMO_QUERIES, DEMO_MEASURED], out, settings=Settings(title="mzseek demo"), more=report_writers, progress=progress, log=say,
+            [DEMO_QUERIES, DEMO_MEASURED], out, settings=Settings(title="mzseek demo"),
+            more=report_writers, progress=progress, log=say,
         )  # fmt: skip
     tell(done)
     _tell_right(out / "summary.tsv", [DEMO_QUERIES, DEMO_MEASURED])
