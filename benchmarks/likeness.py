@@ -32,7 +32,7 @@ def main() -> None:
         known = pack_words(csr_array((np.ones(len(bits), np.int32), bits, pointers), shape=shape))
         rows, prepared = pack_words(fingerprints(drawn, kind)), ReferenceSimilarity(known)
         weights, yes = np.ones((len(known), 1), np.float32), np.ones(len(known), np.bool_)
-        ours = microseconds(partial(prepared.to_rows, rows, weights, lends=yes, itself=~yes))
+        ours = microseconds(partial(prepared.to_rows, rows, weights, included=yes, maybe_same=~yes))
         plain = microseconds(partial(packed_tanimoto, rows, known))
         print(
             f"{kind}, {len(known):,} known, a candidate: frequent and rare bits {ours:.1f} µs, "

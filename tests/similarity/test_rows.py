@@ -8,9 +8,18 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.sparse import coo_array, csr_array, csr_matrix
 
-from mzseek import similarity as room
+from mzseek import similarity as similarities
 from mzseek.core.errors import MzseekError, SimilarityError
-from mzseek.similarity import SIMILARITIES, rows, similarity
+from mzseek.similarity import (
+    SIMILARITIES,
+    bit_agreement_of,
+    cosine_of,
+    f1_of,
+    minmax_of,
+    rows,
+    similarity,
+    tanimoto_of,
+)
 
 FORMS = [np.asarray, csr_array, csr_matrix, coo_array]
 bits = st.integers(0, 1)
@@ -62,16 +71,18 @@ def test_two_zero_rows_have_one_and_a_single_one_has_zero(name: str, form) -> No
 
 @given(pairs(probabilities))
 def test_minmax_is_the_product_form_where_one_row_is_binary(pair) -> None:
-    np.testing.assert_allclose(room.minmax_tanimoto(*pair), room.soft_tanimoto(*pair), 1e-14)
     np.testing.assert_allclose(
-        room.minmax_tanimoto(*pair[::-1]), room.soft_tanimoto(*pair[::-1]), 1e-14
+        similarities.minmax_tanimoto(*pair), similarities.soft_tanimoto(*pair), 1e-14
+    )
+    np.testing.assert_allclose(
+        similarities.minmax_tanimoto(*pair[::-1]), similarities.soft_tanimoto(*pair[::-1]), 1e-14
     )
 
 
 def test_minmax_differs_from_the_product_form_elsewhere() -> None:
     half = np.full((1, 4), 0.5)
-    assert room.minmax_tanimoto(half, half).tolist() == [1]
-    assert room.soft_tanimoto(half, half) == pytest.approx(1 / 3)
+    assert similarities.minmax_tanimoto(half, half).tolist() == [1]
+    assert similarities.soft_tanimoto(half, half) == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize("name", ["cosine", "tanimoto", "minmax-tanimoto", "f1"])
@@ -97,10 +108,6 @@ def test_sums_of_small_integers_do_not_overflow() -> None:
             assert function(form(row), form(row)).tolist() == [1]
 
 
-def test_embeddings_may_be_negative_under_cosine() -> None:
-    assert room.cosine([[1.0, -1.0]], [[-1.0, 1.0]]) == pytest.approx(-1)
-
-
 def test_entries_given_twice_or_as_zero_are_what_they_sum_to() -> None:
     twice = csr_array((np.array([0.25, 0.25, 0.0]), np.array([1, 1, 2]), np.array([0, 3])), (1, 3))
     dense = np.array([[0.0, 0.5, 0.0]])
@@ -111,18 +118,14 @@ def test_entries_given_twice_or_as_zero_are_what_they_sum_to() -> None:
     assert twice.nnz == 3, "the argument is left as it was"
 
 
-def test_one_dimensional_arrays_are_one_row() -> None:
-    assert room.tanimoto([1, 1, 0], csr_array([[0, 1, 1]])) == pytest.approx([1 / 3])
-
-
-def test_no_rows_have_no_similarities() -> None:
+def test_single_rows_no_rows_negative_values_and_overlaps() -> None:
+    assert similarities.tanimoto([1, 1, 0], csr_array([[0, 1, 1]])) == pytest.approx([1 / 3])
+    assert similarities.cosine([[1.0, -1.0]], [[-1.0, 1.0]]) == pytest.approx(-1)
     for form in (np.asarray, csr_array):
-        assert room.cosine(form(np.empty((0, 4))), np.empty((0, 4))).shape == (0,)
-
-
-def test_overlap_counts_bits() -> None:
-    found = room.overlap(np.array([[0.2, 0, 3]]), csr_array([[1, 1, 0]]))
-    assert [each.tolist() for each in found] == [[1], [2], [2]]
+        for function in SIMILARITIES.values():
+            assert function(form(np.empty((0, 4))), np.empty((0, 4))).shape == (0,)
+    found = similarities.overlap(np.array([[0.2, 0, 3]]), csr_array([[1, 1, 0]]))
+    assert [values.tolist() for values in found] == [[1], [2], [2]]
 
 
 @pytest.mark.parametrize("name", SIMILARITIES)
@@ -142,6 +145,30 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
         similarity("dice")
 
 
+@pytest.mark.parametrize("formula", [tanimoto_of, cosine_of, f1_of])
+def test_formulas_take_zeros_small_integers_and_broadcast(formula) -> None:
+    assert formula([0, 0, 0], [0, 0, 3], [0, 2, 0]).tolist() == [1, 0, 0]
+    sizes = np.array([200], dtype=np.uint8)
+    assert formula(sizes, sizes, sizes).tolist() == [1]
+    dot = np.array([[1, 0], [2, 0]], dtype=np.float32)
+    found = formula(dot, np.float32([[1], [2]]), np.float32([[2, 0]]))
+    assert found.dtype == np.float32
+    expected = [[formula(dot[i, j], [1, 2][i], [2, 0][j]) for j in (0, 1)] for i in (0, 1)]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_formulas_by_hand() -> None:
+    # 110 against 011
+    assert tanimoto_of(1, 2, 2) == pytest.approx(1 / 3)
+    assert cosine_of(1, 2, 2) == pytest.approx(1 / 2)
+    assert f1_of(1, 2, 2) == pytest.approx(1 / 2)
+    assert bit_agreement_of(1, 2, 2, bits=3) == pytest.approx(1 / 3)
+    assert minmax_of(4, 2) == pytest.approx(1 / 3)
+    assert minmax_of([0, 5], [0, 5]).tolist() == [1, 0]
+    assert bit_agreement_of([0, 0], [0, 0], [0, 5], bits=5).tolist() == [1, 0]
+    assert bit_agreement_of([0], [0], [0], bits=0).tolist() == [1]
+
+
 @pytest.mark.shared
 def test_minmax_as_published(shared: Path) -> None:
     arrays = np.load(shared / "golden" / "losses_public.npz")
@@ -152,5 +179,5 @@ def test_minmax_as_published(shared: Path) -> None:
     )
     firsts = np.cumsum(arrays["candidate_counts"]) - arrays["candidate_counts"]
     truths = candidates[firsts + arrays["true_position"]]
-    got = room.minmax_tanimoto(arrays["pred_fp"], truths)
+    got = similarities.minmax_tanimoto(arrays["pred_fp"], truths)
     np.testing.assert_allclose(got, wanted["continuous_iou_minmax"], rtol=1e-9)

@@ -22,7 +22,7 @@ from mzseek.library import Library
 from mzseek.library.library import WIDTH, analog_lists
 from mzseek.library.similarity import PeakLists, PrecursorIons, normalised, peak_lists
 from mzseek.parallel.engine import Progress, silent
-from mzseek.similarity.packed import ReferenceSimilarity, marks, pack_words
+from mzseek.similarity.packed import ReferenceSimilarity, fingerprint_hashes, pack_words
 from mzseek.spectra.parsing import MAX_MZ
 
 Floats = npt.NDArray[np.float64]
@@ -316,7 +316,7 @@ class Analogs(Channel):
             analogs = analogs[analogs >= 0]
             regressed, similarities = reference.to_rows(
                 words[number][members], weights[:, spectra],
-                lends=counted, itself=itself, same=_SAME, wanted=analogs,
+                included=counted, maybe_same=itself, same=_SAME, selected=analogs,
             )  # fmt: skip
             by_nearest = np.zeros((len(spectra), len(members), len(_OF_NEAREST)), np.float32)
             for place, spectrum in enumerate(spectra):
@@ -381,7 +381,7 @@ class Analogs(Channel):
 
     def _known_rows(self, state: ChannelState, smiles: list[str]) -> Ints:
         """Rows of molecules among the known, by their fingerprints; −1 where none has these."""
-        known = np.hstack([_reference_similarity(state, kind).known for kind in self.kinds])
+        known = np.hstack([_reference_similarity(state, kind).references for kind in self.kinds])
         row_of = {words.tobytes(): row for row, words in reversed(list(enumerate(known)))}
         table = self._table(smiles)
         words = np.hstack([table.words(kind) for kind in self.kinds])
@@ -434,10 +434,10 @@ def _among(
     matches, and would raise the scores of its isomers. Fingerprints do not distinguish a chain
     from a longer one, and masses do: that is an analog.
     """
-    own = marks(molecules.words(kind)[rows])
-    found = np.isin(reference.marks, own)
+    own = fingerprint_hashes(molecules.words(kind)[rows])
+    found = np.isin(reference.hashes, own)
     for known in np.flatnonzero(found).tolist():
-        same = rows[own == reference.marks[known]].tolist()
+        same = rows[own == reference.hashes[known]].tolist()
         found[known] = (
             min(abs(_mass(molecules.smiles[row]) - masses[known]) for row in same) <= _SAME_MASS
         )

@@ -1,8 +1,4 @@
-"""Similarities of fingerprints: their only home.
-
-`rows` compares matrices row by row, `blocks` all rows with all others, and `formulas` has each
-similarity once, over what both count.
-"""
+"""Similarities of fingerprints: row by row (`rows`), packed (`packed`), with lists (`lists`)."""
 
 from mzseek.similarity.packed import tanimoto_blocks
 from mzseek.similarity.rows import (

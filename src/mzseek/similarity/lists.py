@@ -26,68 +26,53 @@ def _end_to_end(shape: tuple[int, ...], candidates: csr_array, counts: Counts) -
     lists, bits = shape
     wide = candidates.indices.dtype if lists * bits < 2**31 else np.int64
     first = np.repeat(np.arange(lists, dtype=wide) * bits, counts)
-    places = candidates.indices + np.repeat(first, np.diff(candidates.indptr))
+    columns = candidates.indices + np.repeat(first, np.diff(candidates.indptr))
     return csr_array(
-        (candidates.data, places, candidates.indptr), shape=(candidates.shape[0], lists * bits)
+        (candidates.data, columns, candidates.indptr), shape=(candidates.shape[0], lists * bits)
     )
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """A similarity: of what of a prediction, and by which formula of dots, totals and sizes."""
+    """A similarity: how a prediction is read, its total, and the formula of dots and sizes."""
 
-    reads: Callable[[Floats], Floats]
-    total: Callable[[Floats], Floats]
     formula: Callable[[Floats, Floats, Floats], Floats]
-
-
-def _as_it_is(prediction: Floats) -> Floats:
-    return prediction
-
-
-def _thresholded(prediction: Floats) -> Floats:
-    result: Floats = (prediction > 0.5).astype(np.float32)
-    return result
-
-
-def _sum(prediction: Floats) -> Floats:
-    result: Floats = prediction.sum(1)
-    return result
+    total: Callable[[Floats], Floats] = lambda prediction: prediction.sum(1)
+    is_thresholded: bool = False
 
 
 def _sum_of_squares(prediction: Floats) -> Floats:
-    result: Floats = np.einsum("ij,ij->i", prediction, prediction)
-    return result
+    return np.asarray(np.einsum("ij,ij->i", prediction, prediction))
 
 
-_SOFT_TANIMOTO = _Kind(_as_it_is, _sum, tanimoto_of)
+_SOFT_TANIMOTO = _Kind(tanimoto_of)
 
 # Of a 0/1 candidate and a prediction within [0, 1] the smaller of two entries is their product, so
 # Σmin/Σmax is the product form: two names, one kind (a test compares it with Σmin/Σmax).
 LIST_SIMILARITIES: dict[str, _Kind] = {
-    "cosine": _Kind(_as_it_is, _sum_of_squares, cosine_of),
-    "tanimoto": _Kind(_thresholded, _sum, tanimoto_of),
+    "cosine": _Kind(cosine_of, _sum_of_squares),
+    "tanimoto": _Kind(tanimoto_of, is_thresholded=True),
     "soft-tanimoto": _SOFT_TANIMOTO,
     "minmax-tanimoto": _SOFT_TANIMOTO,
 }
 
 
 def ranking_of(kind: str) -> str:
-    """The first name of those that rank alike: ``minmax-tanimoto`` ranks as ``soft-tanimoto``.
+    """Return the first of the names that rank the same, as two names of one kind do.
 
     Examples
     --------
     >>> ranking_of("minmax-tanimoto"), ranking_of("tanimoto")
     ('soft-tanimoto', 'tanimoto')
     """
-    found = choose(LIST_SIMILARITIES, kind, "similarity", SimilarityError)
-    return next(name for name, each in LIST_SIMILARITIES.items() if each is found)
+    chosen = choose(LIST_SIMILARITIES, kind, "similarity", SimilarityError)
+    return next(name for name, other in LIST_SIMILARITIES.items() if other is chosen)
 
 
 def list_similarities(
     prediction: Floats, candidates: csr_array, counts: Counts, kinds: Iterable[str]
 ) -> dict[str, Floats]:
-    """Similarities of each predicted fingerprint with each candidate of its own list, by name.
+    """Compare each predicted fingerprint with each candidate of its own list, by several names.
 
     Parameters
     ----------
@@ -108,9 +93,9 @@ def list_similarities(
     Examples
     --------
     >>> rows = csr_array(np.array([[1, 0, 1], [0, 1, 0]], np.float32))
-    >>> said = np.array([[0.75, 0.25, 1.0]], np.float32)
-    >>> found = list_similarities(said, rows, np.array([2]), ["tanimoto", "soft-tanimoto"])
-    >>> {name: [f"{score:.3f}" for score in scores] for name, scores in found.items()}
+    >>> prediction = np.array([[0.75, 0.25, 1.0]], np.float32)
+    >>> by_name = list_similarities(prediction, rows, np.array([2]), ["tanimoto", "soft-tanimoto"])
+    >>> {name: [f"{score:.3f}" for score in scores] for name, scores in by_name.items()}
     {'tanimoto': ['1.000', '0.000'], 'soft-tanimoto': ['0.778', '0.091']}
     """
     chosen = {
@@ -118,11 +103,17 @@ def list_similarities(
     }
     if not chosen:
         return {}
-    read = {each.reads: each.reads(prediction) for each in chosen.values()}
     rows = _end_to_end(prediction.shape, candidates, counts)
-    dots = {reads: rows @ said.reshape(-1) for reads, said in read.items()}
     sizes = np.diff(candidates.indptr).astype(np.float32)  # bits of each candidate
+    predictions = {False: prediction}
+    if any(kind.is_thresholded for kind in chosen.values()):
+        predictions[True] = (prediction > 0.5).astype(np.float32)
+    dots = {key: rows @ values.reshape(-1) for key, values in predictions.items()}
     return {
-        name: each.formula(dots[each.reads], np.repeat(each.total(read[each.reads]), counts), sizes)
-        for name, each in chosen.items()
+        name: kind.formula(
+            dots[kind.is_thresholded],
+            np.repeat(kind.total(predictions[kind.is_thresholded]), counts),
+            sizes,
+        )
+        for name, kind in chosen.items()
     }

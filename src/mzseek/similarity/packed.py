@@ -18,7 +18,7 @@ WORD = 64
 
 
 def pack_words(rows: csr_array) -> Words:
-    """0/1 rows to words, shape (rows, ⌈bits / 64⌉), the first bit lowest.
+    """Pack 0/1 rows into words, shape (rows, ⌈bits / 64⌉), the first bit lowest.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def pack_words(rows: csr_array) -> Words:
 
 
 def unpack_words(packed: Words, bits: int) -> csr_array:
-    """Words back to 0/1 rows of so many bits."""
+    """Unpack words into 0/1 rows of so many bits."""
     flags = np.unpackbits(packed.astype("<u8").view(np.uint8), axis=1, bitorder="little")
     row, bit = np.nonzero(flags[:, :bits])
     starts = np.searchsorted(row, np.arange(len(packed) + 1))
@@ -43,7 +43,7 @@ def unpack_words(packed: Words, bits: int) -> csr_array:
 
 
 def packed_tanimoto(rows: Words, others: Words) -> npt.NDArray[np.float32]:
-    """Tanimoto similarities, shape (rows, others); two empty fingerprints are equal.
+    """Return Tanimoto similarities, shape (rows, others); two empty fingerprints are equal.
 
     Examples
     --------
@@ -101,19 +101,12 @@ _ROWS = 512
 def tanimoto_blocks(
     rows: csr_array, others: csr_array
 ) -> Iterator[tuple[int, npt.NDArray[np.float32]]]:
-    """Tanimoto similarities of all rows with all others, a few hundred rows at a time.
+    """Compare all rows with all others, a few hundred rows at a time.
 
     Two empty fingerprints are equal: their similarity is 1.
 
-    Parameters
-    ----------
-    rows, others : CSR of 0/1, shapes (n, bits) and (m, bits)
-
-    Yields
-    ------
-    start : int
-        First row of the block.
-    similarities : float32 array, shape (rows of the block, m)
+    Takes CSR of 0/1, shapes (n, bits) and (m, bits); yields the first row of each block, and the
+    float32 similarities of its rows, shape (rows of the block, m).
 
     Examples
     --------
@@ -138,11 +131,11 @@ _LANES = 8  # sums that are kept apart, for processors that add several numbers 
 
 
 class ReferenceSimilarity:
-    """Molecules that others are held against.
+    """Reference molecules that others are compared with.
 
     Parameters
     ----------
-    known : uint64 array, shape (known, words)
+    references : uint64 array, shape (references, words)
         Their fingerprints, packed.
 
     Examples
@@ -150,79 +143,76 @@ class ReferenceSimilarity:
     >>> from scipy.sparse import csr_array
     >>> words = pack_words(csr_array(np.array([[1, 1, 0], [0, 1, 1]])))
     >>> weights, yes, no = np.ones((2, 1), np.float32), np.ones(2, bool), np.zeros(2, bool)
-    >>> sums, alike = ReferenceSimilarity(words).to_rows(words, weights, lends=yes, itself=no)
-    >>> sums[:, 0].round(2).tolist(), alike.shape
+    >>> sums, selected = ReferenceSimilarity(words).to_rows(words, weights, yes, maybe_same=no)
+    >>> sums[:, 0].round(2).tolist(), selected.shape
     ([[1.33, 1.11], [1.33, 1.11]], (2, 0))
     """
 
-    def __init__(self, known: Words) -> None:
-        self.known = np.ascontiguousarray(known)
+    def __init__(self, references: Words) -> None:
+        self.references = np.ascontiguousarray(references)
 
     def __len__(self) -> int:
-        return len(self.known)
+        return len(self.references)
 
     def to_rows(
         self,
         rows: Words,
         weights: npt.NDArray[np.float32],
-        *,
-        lends: Flags,
-        itself: Flags,
+        included: Flags,
+        maybe_same: Flags,
         same: float = 1.0,
-        wanted: Ints | None = None,
+        selected: Ints | None = None,
     ) -> tuple[Floats, Floats]:
-        """Similarities of rows to the known and their squares, summed by weights; and some of them.
+        """Sum the similarities of rows to the references, and their squares, by weights.
 
         Parameters
         ----------
         rows : uint64 array, shape (rows, words)
-        weights : float32 array, shape (known, sums)
-        lends : bool array, shape (known,)
+        weights : float32 array, shape (references, sums)
+        included : bool array, shape (references,)
             Whether each is counted at all.
-        itself : bool array, shape (known,)
+        maybe_same : bool array, shape (references,)
             Whether each may be the very molecule of a row: it does not count for a row that it is
             as similar to as `same`, or more.
         same : float
-        wanted : int array, optional
-            Places of known molecules whose similarities are returned too, with 0 for those that do
-            not count.
+        selected : int array, optional
+            References whose similarities are returned too, with 0 for those that do not count.
 
         Returns
         -------
-        float64 arrays, shapes (rows, sums, 2) and (rows, wanted)
+        float64 arrays, shapes (rows, sums, 2) and (rows, selected)
         """
-        places = np.zeros(0, np.int64) if wanted is None else np.asarray(wanted, np.int64)
+        selected = np.zeros(0, np.int64) if selected is None else np.asarray(selected, np.int64)
         sums = np.zeros((len(rows), weights.shape[1], 2))
-        alike = np.zeros((len(rows), len(places)))
-        if is_plain():
-            sizes = np.bitwise_count(self.known).sum(1, dtype=np.int64)
-            for row, words in enumerate(rows):
-                common = np.bitwise_count(words & self.known).sum(1, dtype=np.int64)
-                either = np.bitwise_count(words).sum(dtype=np.int64) + sizes - common
-                own = np.where(either > 0, common / np.maximum(either, 1), 1.0)
-                own[~lends | (itself & (own >= same))] = 0
-                for place, by_sum in enumerate(weights.T):
-                    weighted = own * by_sum
-                    sums[row, place] = _in_lanes(weighted), _in_lanes(weighted * own)
-                alike[row] = own[places]
-            return sums, alike
-        by_sum = np.ascontiguousarray(weights.T)
-        _fill_likeness(
-            np.ascontiguousarray(rows), *self._prepared, by_sum, lends, itself, same, places, sums,
-            alike,
-        )  # fmt: skip
-        return sums, alike
+        similarities = np.zeros((len(rows), len(selected)))
+        if not is_plain():
+            _fill_sums(
+                np.ascontiguousarray(rows), *self._prepared, np.ascontiguousarray(weights.T),
+                included, maybe_same, same, selected, sums, similarities,
+            )  # fmt: skip
+            return sums, similarities
+        sizes = _sizes(self.references)
+        for row, words in enumerate(rows):
+            common = np.bitwise_count(words & self.references).sum(1, dtype=np.int64)
+            either = np.bitwise_count(words).sum(dtype=np.int64) + sizes - common
+            values = np.where(either > 0, common / np.maximum(either, 1), 1.0)
+            values[~included | (maybe_same & (values >= same))] = 0
+            for column, of_sum in enumerate(weights.T):
+                weighted = values * of_sum
+                sums[row, column] = _sum_in_lanes(weighted), _sum_in_lanes(weighted * values)
+            similarities[row] = values[selected]
+        return sums, similarities
 
     @cached_property
-    def marks(self) -> Words:
-        """A number for each known fingerprint, as `marks` gives it."""
-        return marks(self.known)
+    def hashes(self) -> Words:
+        """A number for each reference, as `fingerprint_hashes` gives it."""
+        return fingerprint_hashes(self.references)
 
     @cached_property
     def _prepared(self) -> tuple[Ints, Words, Ints, Ints, Ints]:
         """Rank of each bit by how many have it, words of the first ones, who has the others."""
-        bits = self.known.shape[1] * WORD
-        flags = unpack_words(self.known, bits)
+        bits = self.references.shape[1] * WORD
+        flags = unpack_words(self.references, bits)
         frequent = np.argsort(-np.bincount(flags.indices, minlength=bits), kind="stable")
         rank = np.empty(bits, np.int64)
         rank[frequent] = np.arange(bits)
@@ -235,46 +225,37 @@ class ReferenceSimilarity:
         return rank, np.ascontiguousarray(words.T), starts, rare.indices.astype(np.int64), sizes
 
 
-def marks(rows: Words) -> Words:
-    """A number for each fingerprint: equal ones have the same, and others hardly ever do."""
+def fingerprint_hashes(rows: Words) -> Words:
+    """Hash fingerprints: equal ones have the same number, and others hardly ever do."""
     odd = np.random.default_rng(0).integers(2**63, size=rows.shape[1], dtype=np.uint64) * 2 + 1
     return np.asarray((rows * odd).sum(1, dtype=np.uint64))
 
 
 @compiled
-def _fill_likeness(
-    rows: Words,
-    rank: Ints,
-    words: Words,
-    starts: Ints,
-    having: Ints,
-    sizes: Ints,
-    weights: npt.NDArray[np.float32],
-    lends: Flags,
-    itself: Flags,
-    same: float,
-    wanted: Ints,
-    sums: Floats,
-    alike: Floats,
-) -> None:
-    own, common = np.zeros(len(sizes)), np.zeros(len(sizes), np.int64)
+def _fill_sums(
+    rows: Words, rank: Ints, words: Words, starts: Ints, having: Ints, sizes: Ints,
+    weights: npt.NDArray[np.float32], included: Flags, maybe_same: Flags, same: float,
+    selected: Ints, sums: Floats, similarities: Floats,
+) -> None:  # fmt: skip
+    values, common = np.zeros(len(sizes)), np.zeros(len(sizes), np.int64)
     for row in range(len(rows)):
         size = _count_common(rows[row], rank, words, starts, having, common)
         for other in range(len(sizes)):
             either = size + sizes[other] - common[other]
             value = common[other] / either if either > 0 else 1.0
-            own[other] = 0.0 if (itself[other] and value >= same) or not lends[other] else value
-        for place in range(len(weights)):
-            _add_up(own, weights[place], sums[row, place])
-        for place in range(len(wanted)):
-            alike[row, place] = own[wanted[place]]
+            is_same = maybe_same[other] and value >= same
+            values[other] = 0.0 if is_same or not included[other] else value
+        for column in range(len(weights)):
+            _add_up(values, weights[column], sums[row, column])
+        for column in range(len(selected)):
+            similarities[row, column] = values[selected[column]]
 
 
 @compiled
 def _count_common(
     row: Words, rank: Ints, words: Words, starts: Ints, having: Ints, common: Ints
 ) -> np.int64:
-    """Bits that a row has in common with each of the known, into `common`; and its own."""
+    """Count the bits of a row, and those in common with each reference, into `common`."""
     size = np.int64(0)
     common[:] = 0
     dense = np.zeros(len(words), np.uint64)
@@ -297,8 +278,8 @@ def _count_common(
     return size
 
 
-def _in_lanes(values: Floats) -> float:
-    """Return the sum of values, added in the order of `_add_up`."""
+def _sum_in_lanes(values: Floats) -> float:
+    """Sum values in the order of `_add_up`."""
     lanes = np.zeros(-(-len(values) // _LANES) * _LANES)
     lanes[: len(values)] = values
     return float(sum(lanes.reshape(-1, _LANES).cumsum(0)[-1].tolist()))
@@ -306,7 +287,7 @@ def _in_lanes(values: Floats) -> float:
 
 @compiled
 def _add_up(values: Floats, weights: npt.NDArray[np.float32], sums: Floats) -> None:
-    """Values and their squares by weights, summed in lanes."""
+    """Add values and their squares by weights, in lanes."""
     plain, square = np.zeros(_LANES), np.zeros(_LANES)
     whole = len(values) // _LANES * _LANES
     for first in range(0, whole, _LANES):
@@ -314,10 +295,10 @@ def _add_up(values: Floats, weights: npt.NDArray[np.float32], sums: Floats) -> N
             weighted = values[first + lane] * weights[first + lane]
             plain[lane] += weighted
             square[lane] += weighted * values[first + lane]
-    for place in range(whole, len(values)):
-        weighted = values[place] * weights[place]
-        plain[place - whole] += weighted
-        square[place - whole] += weighted * values[place]
+    for index in range(whole, len(values)):
+        weighted = values[index] * weights[index]
+        plain[index - whole] += weighted
+        square[index - whole] += weighted * values[index]
     for lane in range(_LANES):
         sums[0] += plain[lane]
         sums[1] += square[lane]

@@ -18,15 +18,7 @@ def tanimoto_of(dot: npt.ArrayLike, size_a: npt.ArrayLike, size_b: npt.ArrayLike
 
     ``a·b / (‖a‖₁ + ‖b‖₁ − a·b)``
 
-    Parameters
-    ----------
-    dot, size_a, size_b : arrays that broadcast together
-        Of vectors with values in [0, 1].
-
-    Returns
-    -------
-    array
-        The similarities, in the shape of the arguments.
+    The arguments, of vectors with values in [0, 1], broadcast together.
 
     Examples
     --------
@@ -41,11 +33,6 @@ def cosine_of(dot: npt.ArrayLike, squared_a: npt.ArrayLike, squared_b: npt.Array
     """Cosine of the angle between two vectors, from their squared norms.
 
     ``a·b / (‖a‖₂ ‖b‖₂)``
-
-    Returns
-    -------
-    array
-        The similarities, in the shape of the arguments.
 
     Examples
     --------
@@ -64,11 +51,6 @@ def f1_of(dot: npt.ArrayLike, size_a: npt.ArrayLike, size_b: npt.ArrayLike) -> F
 
     ``2 a·b / (‖a‖₁ + ‖b‖₁)``
 
-    Returns
-    -------
-    array
-        The similarities, in the shape of the arguments.
-
     Examples
     --------
     >>> f1_of(dot=[1, 0, 0], size_a=[2, 0, 0], size_b=[2, 3, 0]).tolist()
@@ -83,11 +65,6 @@ def minmax_of(total: npt.ArrayLike, difference: npt.ArrayLike) -> Floats:
 
     ``Σmin(aᵢ, bᵢ) / Σmax(aᵢ, bᵢ) = (total − difference) / (total + difference)``
 
-    Returns
-    -------
-    array
-        The similarities, in the shape of the arguments.
-
     Examples
     --------
     >>> minmax_of(total=[4, 3, 0], difference=[2, 3, 0]).round(3).tolist()
@@ -101,11 +78,6 @@ def bit_agreement_of(
     dot: npt.ArrayLike, size_a: npt.ArrayLike, size_b: npt.ArrayLike, bits: int
 ) -> Floats:
     """Share of equal bits, zeros included, of 0/1 vectors with so many bits.
-
-    Returns
-    -------
-    array
-        The shares, in the shape of the arguments.
 
     Examples
     --------
@@ -140,15 +112,7 @@ _SPARSE_ROWS = 65_536
 
 
 class Overlap(NamedTuple):
-    """What the similarities of 0/1 rows are made of, one value for each row each.
-
-    Attributes
-    ----------
-    dot : float64 array
-        Bits that both rows have.
-    size_a, size_b : float64 array
-        Bits of the one, and of the other.
-    """
+    """Bits that two rows have in common, and bits of each: one value for each row each."""
 
     dot: Values
     size_a: Values
@@ -156,23 +120,16 @@ class Overlap(NamedTuple):
 
 
 def overlap(rows: Rows, others: Rows) -> Overlap:
-    """Common bits and bits of each pair of rows; whatever is not 0 is a set bit.
+    """Count the common bits and the bits of each pair of rows; whatever is not 0 is a set bit.
 
-    Parameters
-    ----------
-    rows, others : dense array or CSR, shape (n, bits)
-
-    Returns
-    -------
-    Overlap
-        Three arrays of shape (n,).
+    Arguments are as in `tanimoto`.
 
     Examples
     --------
     >>> overlap([[1, 1, 0]], csr_array([[0, 1, 1]]))
     Overlap(dot=array([1.]), size_a=array([2.]), size_b=array([2.]))
     """
-    return Overlap(*_statistics(rows, others, _dot, _size, _size_of_other, binary=True))
+    return Overlap(*_statistics(rows, others, _overlap, binary=True))
 
 
 def tanimoto(rows: Rows, others: Rows) -> Values:
@@ -203,16 +160,9 @@ def tanimoto(rows: Rows, others: Rows) -> Values:
 
 
 def f1(rows: Rows, others: Rows) -> Values:
-    """F1 score (Dice) of 0/1 rows; whatever is not 0 is a set bit.
+    """F1 score (Dice) of 0/1 rows, ``2 |a ∩ b| / (|a| + |b|)``.
 
-    ``2 |a ∩ b| / (|a| + |b|)``
-
-    Parameters and zero rows are as in `tanimoto`.
-
-    Returns
-    -------
-    float64 array, shape (n,)
-        The similarity of each row with the other of its number.
+    Arguments, result and rows without bits are as in `tanimoto`.
 
     Examples
     --------
@@ -228,23 +178,14 @@ def soft_tanimoto(rows: Rows, others: Rows) -> Values:
     ``a·b / (‖a‖₁ + ‖b‖₁ − a·b)``
 
     This is the similarity of the IoU loss. A row that is not 0/1 has less than 1 with itself.
-
-    Parameters
-    ----------
-    rows, others : dense array or CSR, shape (n, bits)
-        Values in [0, 1]; one-dimensional arrays are taken as one row.
-
-    Returns
-    -------
-    float64 array, shape (n,)
-        The similarity of each row with the other of its number; zero rows as in `tanimoto`.
+    Shapes and zero rows are as in `tanimoto`.
 
     Examples
     --------
     >>> soft_tanimoto([0.5, 0.5, 0.0], [0, 1, 1]).tolist()
     [0.2]
     """
-    return tanimoto_of(*_statistics(rows, others, _dot, _size, _size_of_other))
+    return tanimoto_of(*_statistics(rows, others, _overlap))
 
 
 def minmax_tanimoto(rows: Rows, others: Rows) -> Values:
@@ -253,17 +194,7 @@ def minmax_tanimoto(rows: Rows, others: Rows) -> Values:
     ``Σmin(aᵢ, bᵢ) / Σmax(aᵢ, bᵢ)``
 
     It equals `soft_tanimoto` where one of the two rows is 0/1 and the other in [0, 1], since
-    min(a, b) is then ab; it differs where neither is.
-
-    Parameters
-    ----------
-    rows, others : dense array or CSR, shape (n, bits)
-        No negative values; one-dimensional arrays are taken as one row.
-
-    Returns
-    -------
-    float64 array, shape (n,)
-        The similarity of each row with the other of its number; zero rows as in `tanimoto`.
+    min(a, b) is then ab; it differs where neither is. Shapes and zero rows are as in `tanimoto`.
 
     Examples
     --------
@@ -273,31 +204,22 @@ def minmax_tanimoto(rows: Rows, others: Rows) -> Values:
     >>> minmax_tanimoto(half, half).item(), round(soft_tanimoto(half, half).item(), 3)
     (1.0, 0.333)
     """
-    size_a, size_b, difference = _statistics(rows, others, _size, _size_of_other, _difference)
-    return minmax_of(size_a + size_b, difference)
+    return minmax_of(
+        *_statistics(rows, others, lambda a, b: (_size(a) + _size(b), _size(abs(a - b))))
+    )
 
 
 def cosine(rows: Rows, others: Rows) -> Values:
-    """Cosine similarity of rows with any values.
+    """Cosine similarity of rows with any values, ``a·b / (‖a‖₂ ‖b‖₂)``.
 
-    ``a·b / (‖a‖₂ ‖b‖₂)``
-
-    Parameters
-    ----------
-    rows, others : dense array or CSR, shape (n, bits)
-        One-dimensional arrays are taken as one row.
-
-    Returns
-    -------
-    float64 array, shape (n,)
-        The similarity of each row with the other of its number; zero rows as in `tanimoto`.
+    Shapes and zero rows are as in `tanimoto`.
 
     Examples
     --------
     >>> cosine([[3, 4], [0, 0], [0, 0]], [[4, 3], [1, 0], [0, 0]]).tolist()
     [0.96, 0.0, 1.0]
     """
-    return cosine_of(*_statistics(rows, others, _dot, _squared, _squared_of_other))
+    return cosine_of(*_statistics(rows, others, lambda a, b: (_dot(a, b), _dot(a, a), _dot(b, b))))
 
 
 SIMILARITIES: dict[str, RowSimilarity] = {
@@ -310,12 +232,9 @@ SIMILARITIES: dict[str, RowSimilarity] = {
 
 
 def similarity(name: str) -> RowSimilarity:
-    """Similarity of that name; an unknown one is refused with the list of those there are.
+    """Return the similarity of that name; an unknown one is refused with the list of those known.
 
-    Returns
-    -------
-    callable
-        From two matrices of the same shape to one value for each row.
+    It takes two matrices of the same shape to one value for each row.
 
     Examples
     --------
@@ -326,17 +245,10 @@ def similarity(name: str) -> RowSimilarity:
 
 
 def checked_rows(values: Rows, name: str = "rows") -> Rows:
-    """Matrix of numbers as a dense array or `csr_array`, without a copy where it is one already.
+    """Return a matrix of numbers as a dense array or `csr_array`, without a copy if it is one.
 
-    Returns
-    -------
-    2-D array or csr_array
-        A one-dimensional argument becomes one row.
-
-    Raises
-    ------
-    SimilarityError
-        For anything that is no matrix of numbers, under the name given.
+    A one-dimensional argument becomes one row. Raises `SimilarityError`, which names it `name`, for
+    anything that is no matrix of numbers.
     """
     matrix = values if issparse(values) else np.asarray(values)
     if matrix.ndim == 1:
@@ -348,45 +260,31 @@ def checked_rows(values: Rows, name: str = "rows") -> Rows:
     return csr_array(matrix) if issparse(matrix) else matrix
 
 
-# Statistics of a block: two matrices of float64, dense or sparse, to one value for each row.
-
-
 def _dot(a: Rows, b: Rows) -> Values:
-    if issparse(a):
-        return _size(a.multiply(b), b)
-    return np.asarray(np.einsum("ij,ij->i", a, b))
+    return _size(a.multiply(b)) if issparse(a) else np.asarray(np.einsum("ij,ij->i", a, b))
 
 
-def _size(a: Rows, _: Rows) -> Values:
+def _size(a: Rows) -> Values:
     return np.asarray(a.sum(axis=1), dtype=np.float64).reshape(-1)
 
 
-def _size_of_other(_: Rows, b: Rows) -> Values:
-    return _size(b, b)
-
-
-def _squared(a: Rows, _: Rows) -> Values:
-    return _dot(a, a)
-
-
-def _squared_of_other(_: Rows, b: Rows) -> Values:
-    return _dot(b, b)
-
-
-def _difference(a: Rows, b: Rows) -> Values:
-    return _size(abs(a - b), b)
+def _overlap(a: Rows, b: Rows) -> tuple[Values, ...]:
+    return _dot(a, b), _size(a), _size(b)
 
 
 def _statistics(
-    rows: Rows, others: Rows, *statistics: Callable[[Rows, Rows], Values], binary: bool = False
+    rows: Rows,
+    others: Rows,
+    of_block: Callable[[Rows, Rows], tuple[Values, ...]],
+    *,
+    binary: bool = False,
 ) -> list[Values]:
-    found = [
-        [statistic(a, b) for statistic in statistics] for a, b in _blocks(rows, others, binary)
-    ]
-    return [
-        np.concatenate([block[i] for block in found]) if found else np.empty(0)
-        for i in range(len(statistics))
-    ]
+    """Statistics of two matrices, one value for each row each, computed block by block."""
+    blocks = [of_block(a, b) for a, b in _blocks(rows, others, binary)]
+    if not blocks:
+        empty = np.empty((0, 1))
+        blocks = [of_block(empty, empty)]
+    return [np.concatenate(values) for values in zip(*blocks, strict=True)]
 
 
 def _blocks(rows: Rows, others: Rows, binary: bool) -> Iterator[tuple[Rows, Rows]]:

@@ -186,7 +186,7 @@ class UniqueNames:
 
     Examples
     --------
-    >>> names = Names()
+    >>> names = UniqueNames()
     >>> [names.take(name) for name in ("a", "a", "a #2", "a")]
     ['a', 'a #2', 'a #2 #2', 'a #3']
     """
