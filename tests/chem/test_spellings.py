@@ -71,7 +71,7 @@ def shuffled(smiles: str, seed: int) -> Mol:
 
 
 def of_prepare(smiles: str, kind: str) -> list[int]:
-    return describe_batch([smiles], kind).bits.tolist()
+    return describe_batch([smiles], kind)[0].bits.tolist()
 
 
 def of_bands(smiles: str, kind: str) -> list[int]:

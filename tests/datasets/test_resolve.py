@@ -20,7 +20,7 @@ def test_candidates_are_rows_of_the_table_in_the_file_s_order() -> None:
     found = resolve(lists((0, [3, 1]), (3, [0])), TABLE)
     ethanol, benzene = TABLE.index[0], TABLE.index[3]
     assert found.truth.tolist() == [ethanol, benzene]
-    assert found.owner.tolist() == [0, 0, 1]
+    assert found.list_index.tolist() == [0, 0, 1]
     assert found.member.tolist() == [benzene, ethanol, ethanol]
     assert found.target.tolist() == [ethanol, ethanol, benzene]
     assert found.same_inchikey.tolist() == [False, True, False]
@@ -30,7 +30,7 @@ def test_candidates_are_rows_of_the_table_in_the_file_s_order() -> None:
 def test_what_is_no_molecule_is_left_out_and_so_is_the_list_of_such_a_key() -> None:
     found = resolve(lists((0, [2, 0]), (2, [0, 3])), TABLE)
     assert found.truth.tolist() == [TABLE.index[0], -1]
-    assert found.owner.tolist() == [0]
+    assert found.list_index.tolist() == [0]
     assert found.has_truth.tolist() == [True, False]
 
 

@@ -121,7 +121,7 @@ def test_an_infinite_energy_in_a_table_sets_its_row_aside(tmp_path: Path, energy
     write_table(tmp_path / "a.tsv.gz", rows)
     collected = collect(tmp_path / "a.tsv.gz", {})
     assert collected.identifiers == ["A"]
-    assert "is not a finite number" in collected.rejects[0][1]
+    assert "is not a finite number" in collected.skipped[0][1]
 
 
 def test_one_of_several_tables_is_found_with_its_own_lists(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from mzseek.core.errors import CacheError, RunError
 from mzseek.datasets.layout import IDENTITY_BITS
-from mzseek.datasets.prepare import NewMolecules, append_segment
+from mzseek.datasets.molecules import MoleculeTable
+from mzseek.datasets.prepare import append_segment
 from mzseek.datasets.prepared import CandidateLists, Prepared
 from mzseek.decision import Calibration, coverage_range, fit_calibration, fit_temperature, posterior
 from mzseek.evaluation.posteriors import (
@@ -264,9 +265,11 @@ def test_negatives_that_are_added_change_no_order(trained, small, tmp_path: Path
         np.array([0, 1]), np.array([len(small.masses)], np.int32), np.array([0], np.uint8),
         np.full(len(small.masses), -1, np.int32),
     )  # fmt: skip
-    molecules = NewMolecules(
-        smiles=["CCO"], formulas=["C2H6O"], inchikey14=np.array([b"LFQSCWFLJHTTHZ"], "S14"),
-        masses=np.array([46.04]), bit_counts=np.array([1]), bits=np.array([3], np.uint16),
+    molecules = MoleculeTable(
+        kind="maccs", smiles=["CCO"], formulas=["C2H6O"],
+        inchikey14=np.array([b"LFQSCWFLJHTTHZ"], "S14"),
+        masses=np.array([46.04]), fingerprint_indptr=np.array([0, 1]),
+        fingerprint_bits=np.array([3], np.uint16),
     )  # fmt: skip
     facts = {
         "lists": 1, "candidates": 1, "median": 1.0, "largest": 1, "molecules_without": 0,

@@ -97,9 +97,9 @@ def _finding(
 
 
 def _set_aside(data: Collected, table: MoleculeTable, smiles: list[str]) -> Iterable[Finding]:
-    empty = [(w, r) for w, r in data.rejects if Skipped(w, r).code == EMPTY_LIST]
-    other = [(w, r) for w, r in data.rejects if Skipped(w, r).code != EMPTY_LIST]
-    total = len(data.identifiers) + len(data.rejects)
+    empty = [(w, r) for w, r in data.skipped if Skipped(w, r).code == EMPTY_LIST]
+    other = [(w, r) for w, r in data.skipped if Skipped(w, r).code != EMPTY_LIST]
+    total = len(data.identifiers) + len(data.skipped)
     yield _finding(
         "unreadable records", "fault", other, total, "rows and entries that cannot be used",
         lambda pair: f"{pair[0]}: {pair[1]}",
@@ -261,7 +261,7 @@ def _list_findings(
 
 def _told_by_form(resolved: ResolvedLists, table: MoleculeTable) -> npt.NDArray[np.int64]:
     """Lists of several candidates in which the truth is written like no other."""
-    owner, member, target = resolved.owner, resolved.member, resolved.target
+    owner, member, target = resolved.list_index, resolved.member, resolved.target
     codes: dict[tuple[bool, ...], int] = {}
     used = np.unique(np.concatenate([member, target]))
     form = np.zeros(len(table), dtype=np.int64)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from hashlib import blake2b
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +19,9 @@ from scipy.sparse import csr_array
 
 from mzseek.chem.fingerprint_kinds import molecule_rows
 from mzseek.chem.fingerprinting import fingerprint_kind
-from mzseek.chem.molecules import DescribedMolecule, describe_molecules, parse_molecule
+from mzseek.chem.molecules import DescribedMolecule, describe_molecules, parse_molecule, standardise
 from mzseek.core.errors import DatasetError, MoleculeError
-from mzseek.core.ragged import Ragged, pointers
+from mzseek.core.ragged import pointers
 from mzseek.core.registry import FOLDS
 from mzseek.datasets.files import read_candidates, read_table
 from mzseek.parallel.engine import Progress, silent
@@ -31,61 +32,32 @@ from mzseek.spectra.parsing import leading_number
 _BATCH = 1_000
 
 
-@dataclass
-class MoleculeBatch:
-    """A batch of molecules; entry i belongs to the batch's i-th SMILES.
+class FingerprintedMolecule(NamedTuple):
+    """A described molecule with the set bits of its fingerprint, rising."""
 
-    Attributes
-    ----------
-    molecules : list of DescribedMolecule or str
-        As they are written, not standardised; the reason where one was refused.
-    bits : uint16 array
-        Set bits of all molecules, concatenated.
-    counts : int32 array
-        Set bits of each.
-    """
-
-    molecules: list[DescribedMolecule | str]
+    described: DescribedMolecule
     bits: npt.NDArray[np.uint16]
-    counts: npt.NDArray[np.int32]
 
 
-def describe_batch(smiles: Sequence[str], kind: str) -> MoleculeBatch:
-    """Everything that the table holds of these molecules.
+def describe_batch(
+    smiles: Sequence[str], kind: str, *, standard: bool = False, keep_stereo: bool = False
+) -> list[FingerprintedMolecule | str]:
+    """Describe molecules as they are written, or standardised; the reason where one is refused.
 
     RDKit holds Python's lock while it parses and while InChI works, so batches go to processes,
     and each of them uses one thread.
     """
-    parsed: list[Mol | None] = []
-    faults: dict[int, str] = {}
-    for place, text in enumerate(smiles):
+    parsed: list[Mol | str] = []
+    for text in smiles:
         try:
-            parsed.append(parse_molecule(text))
+            molecule = parse_molecule(text)
+            parsed.append(standardise(molecule, keep_stereo=keep_stereo) if standard else molecule)
         except MoleculeError as error:
-            parsed.append(None)
-            faults[place] = str(error)
-    rows = molecule_rows(parsed, kind, threads=1)
-    described = iter(describe_molecules([molecule for molecule in parsed if molecule is not None]))
-    molecules = [faults[p] if p in faults else next(described) for p in range(len(smiles))]
-    return MoleculeBatch(
-        molecules,
-        np.concatenate([np.empty(0, np.uint16), *rows]),
-        np.array([len(row) for row in rows], dtype=np.int32),
-    )
-
-
-def describe_all(
-    smiles: Sequence[str],
-    kind: str,
-    jobs: int | None = None,
-    progress: Progress = silent,
-) -> Iterator[MoleculeBatch]:
-    """Batches in order, computed by ``jobs`` processes (all cores by default)."""
-    done = 0
-    for batch, result in in_batches(partial(describe_batch, kind=kind), smiles, _BATCH, jobs):
-        done += len(batch)
-        progress("molecules", done, len(smiles))
-        yield result
+            parsed.append(str(error))
+    molecules = [molecule for molecule in parsed if not isinstance(molecule, str)]
+    rows = molecule_rows(molecules, kind, threads=1)
+    described = map(FingerprintedMolecule, describe_molecules(molecules), rows)
+    return [molecule if isinstance(molecule, str) else next(described) for molecule in parsed]
 
 
 @dataclass
@@ -98,6 +70,11 @@ class MoleculeTable:
 
     Attributes
     ----------
+    inchikey14 : S14 array
+        First InChIKey blocks; empty where InChI has no name.
+    fingerprint_indptr : int64 array, shape (molecules + 1,)
+    fingerprint_bits : uint16 array
+        Set bits, rising, one molecule after the other.
     index : int32 array, shape (given SMILES,)
         Row in the table, or -1 where the SMILES was refused.
     faults : dict of int to str
@@ -111,8 +88,8 @@ class MoleculeTable:
     masses: npt.NDArray[np.float64]
     fingerprint_indptr: npt.NDArray[np.int64]
     fingerprint_bits: npt.NDArray[np.uint16]
-    index: npt.NDArray[np.int32]
-    faults: dict[int, str]
+    index: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    faults: dict[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.smiles)
@@ -146,37 +123,35 @@ def build_molecule_table(
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> MoleculeTable:
-    """Describe molecules and merge those that are the same."""
-    place_of: dict[str, int] = {}
+    """Describe molecules in ``jobs`` processes (all cores by default); merge equal ones."""
+    row_of: dict[str, int] = {}
     unique: list[DescribedMolecule] = []
-    kept_bits: list[npt.NDArray[np.uint16]] = []
-    kept_counts: list[npt.NDArray[np.int32]] = []
+    bits, counts = [np.empty(0, np.uint16)], []
     index = np.full(len(smiles), -1, dtype=np.int32)
     faults: dict[int, str] = {}
-    given = 0
-    for batch in describe_all(smiles, kind, jobs, progress):
-        new = np.zeros(len(batch.molecules), dtype=bool)
-        for i, molecule in enumerate(batch.molecules):
+    done = 0
+    for batch, described in in_batches(partial(describe_batch, kind=kind), smiles, _BATCH, jobs):
+        new = [bits[0][:0]]
+        for number, molecule in enumerate(described, done):
             if isinstance(molecule, str):
-                faults[given + i] = molecule
+                faults[number] = molecule
                 continue
-            place = place_of.setdefault(molecule.smiles, len(unique))
-            if place == len(unique):
-                unique.append(molecule)
-                new[i] = True
-            index[given + i] = place
-        kept_bits.append(batch.bits[np.repeat(new, batch.counts)])
-        kept_counts.append(batch.counts[new])
-        given += len(batch.molecules)
-    counts = np.concatenate([np.empty(0, np.int32), *kept_counts])
+            row = index[number] = row_of.setdefault(molecule.described.smiles, len(unique))
+            if row == len(unique):
+                unique.append(molecule.described)
+                new.append(molecule.bits)
+                counts.append(len(molecule.bits))
+        bits.append(np.concatenate(new))
+        done += len(batch)
+        progress("molecules", done, len(smiles))
     return MoleculeTable(
         kind=kind,
-        smiles=list(place_of),
+        smiles=list(row_of),
         formulas=[molecule.formula for molecule in unique],
         inchikey14=np.array([molecule.inchikey14 for molecule in unique], dtype="S14"),
         masses=np.array([molecule.mass for molecule in unique], dtype=np.float64),
         fingerprint_indptr=pointers(counts),
-        fingerprint_bits=np.concatenate([np.empty(0, np.uint16), *kept_bits]),
+        fingerprint_bits=np.concatenate(bits),
         index=index,
         faults=faults,
     )
@@ -223,7 +198,7 @@ class Collected:
         What the table itself says of the molecule (empty or NaN where it says nothing).
     lists : dict of str to RawLists
         Candidate lists of each retrieval setting.
-    rejects : list of (where, reason)
+    skipped : list of (where, reason)
     """
 
     smiles: dict[str, int] = field(default_factory=dict)
@@ -241,15 +216,15 @@ class Collected:
     stated_masses: array[float] = field(default_factory=lambda: array("d"))
     stated_inchikey14: list[str] = field(default_factory=list)
     lists: dict[str, RawLists] = field(default_factory=dict)
-    rejects: list[tuple[str, str]] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
 
     def number(self, smiles: str) -> int:
         """Number of a SMILES, new or known."""
         return self.smiles.setdefault(smiles, len(self.smiles))
 
-    def set_aside(self, where: str, reason: str) -> None:
-        """Note something that cannot be used."""
-        self.rejects.append((where, reason))
+    def skip(self, where: str, reason: str) -> None:
+        """Note a record that cannot be used."""
+        self.skipped.append((where, reason))
 
 
 def collect(
@@ -261,40 +236,16 @@ def collect(
     intensity_floor: float = 0.0,
     progress: Progress = silent,
 ) -> Collected:
-    """Read a data set's files; whatever cannot be used is set aside.
+    """Read a data set's files; records that cannot be used are skipped.
 
     A spectrum needs a peak between ``low`` and ``high``.
     """
     collected = Collected()
-    _collect_spectra(collected, spectra, low, high, intensity_floor, progress)
-    if not collected.identifiers:
-        first = f" (the first: {collected.rejects[0][1]})" if collected.rejects else ""
-        raise DatasetError(f"{spectra}: no spectrum could be used{first}")
-    for name, path in candidates.items():
-        lists = collected.lists[name] = RawLists(str(path))
-        for key, members in read_candidates(path, collected.set_aside):
-            lists.keys.append(collected.number(key))
-            lists.counts.append(len(members))
-            lists.members.extend([collected.number(member) for member in members])
-            if len(lists.keys) % 500 == 0:
-                progress(f"{name} candidates", len(lists.keys))
-        progress(f"{name} candidates", len(lists.keys))
-    return collected
-
-
-def _collect_spectra(
-    collected: Collected,
-    path: Path,
-    low: float,
-    high: float,
-    intensity_floor: float,
-    progress: Progress,
-) -> None:
     adduct_code: dict[str, int] = {}
-    for spectrum in read_table(path, collected.set_aside, intensity_floor):
+    for spectrum in read_table(spectra, collected.skip, intensity_floor):
         if not ((spectrum.mz >= low) & (spectrum.mz <= high)).any():
             reason = f"has no peak between m/z {low:g} and {high:g}"
-            collected.set_aside(f"{path}: {spectrum.identifier}", reason)
+            collected.skip(f"{spectra}: {spectrum.identifier}", reason)
             continue
         stated = spectrum.metadata
         fold = stated.get("fold")
@@ -317,6 +268,19 @@ def _collect_spectra(
             progress("spectra", len(collected.identifiers))
     collected.adducts = list(adduct_code)
     progress("spectra", len(collected.identifiers))
+    if not collected.identifiers:
+        first = f" (the first: {collected.skipped[0][1]})" if collected.skipped else ""
+        raise DatasetError(f"{spectra}: no spectrum could be used{first}")
+    for name, path in candidates.items():
+        lists = collected.lists[name] = RawLists(str(path))
+        for key, members in read_candidates(path, collected.skip):
+            lists.keys.append(collected.number(key))
+            lists.counts.append(len(members))
+            lists.members.extend([collected.number(member) for member in members])
+            if len(lists.keys) % 500 == 0:
+                progress(f"{name} candidates", len(lists.keys))
+        progress(f"{name} candidates", len(lists.keys))
+    return collected
 
 
 def _number(text: str) -> float:
@@ -333,14 +297,14 @@ class ResolvedLists:
     ----------
     truth : int64, one a list
         The molecule that the key stands for, or -1.
-    owner, member, target : int64, one a candidate
+    list_index, member, target : int64, one a candidate
         Its list, its molecule, and its list's truth.
     same_fingerprint, same_inchikey : bool, one a candidate
         Whether it is, in that sense, the truth.
     """
 
     truth: npt.NDArray[np.int64]
-    owner: npt.NDArray[np.int64]
+    list_index: npt.NDArray[np.int64]
     member: npt.NDArray[np.int64]
     target: npt.NDArray[np.int64]
     same_fingerprint: npt.NDArray[np.bool_]
@@ -350,13 +314,13 @@ class ResolvedLists:
     def has_truth(self) -> npt.NDArray[np.bool_]:
         """Whether each list holds its truth, in one sense or the other."""
         has = np.zeros(len(self.truth), dtype=bool)
-        has[self.owner[self.same_fingerprint | self.same_inchikey]] = True
+        has[self.list_index[self.same_fingerprint | self.same_inchikey]] = True
         return has
 
     def is_first(self, molecules: int) -> npt.NDArray[np.bool_]:
         """Whether each candidate stands in its list for the first time."""
         first = np.zeros(len(self.member), dtype=bool)
-        first[np.unique(self.owner * molecules + self.member, return_index=True)[1]] = True
+        first[np.unique(self.list_index * molecules + self.member, return_index=True)[1]] = True
         return first
 
 
@@ -364,14 +328,14 @@ def resolve(lists: RawLists, table: MoleculeTable) -> ResolvedLists:
     """Look the lists' SMILES up in the table."""
     truth = table.index[np.frombuffer(lists.keys, dtype=np.int32)].astype(np.int64)
     counts = np.frombuffer(lists.counts, dtype=np.int32)
-    owner = Ragged(counts.astype(np.int64)).list_index
+    list_index = np.repeat(np.arange(len(counts)), counts)
     member = table.index[np.frombuffer(lists.members, dtype=np.int32)].astype(np.int64)
-    valid = (member >= 0) & (truth[owner] >= 0)
-    owner, member = owner[valid], member[valid]
-    target = truth[owner]
+    valid = (member >= 0) & (truth[list_index] >= 0)
+    list_index, member = list_index[valid], member[valid]
+    target = truth[list_index]
     prints, keys = table.fingerprint_classes, table.inchikey_classes
     return ResolvedLists(
-        truth, owner, member, target,
+        truth, list_index, member, target,
         prints[member] == prints[target],
         keys[member] == keys[target],
     )  # fmt: skip

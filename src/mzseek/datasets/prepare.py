@@ -29,7 +29,6 @@ from mzseek.datasets.layout import (
     SAME_INCHIKEY,
     WITH_SEGMENTS,
     Array,
-    Facts,
     TextColumn,
     in_segment,
     is_for_training,
@@ -56,39 +55,11 @@ from mzseek.spectra.binning import BIN_WIDTH, HIGH, LOW, bin_peaks
 from mzseek.version import __version__
 
 
-@dataclass(frozen=True)
-class NewMolecules:
-    """Molecules that a folder does not have yet.
-
-    Attributes
-    ----------
-    smiles, formulas : list of str
-    masses : float64 array
-    inchikey14 : S14 array
-        First InChIKey blocks; empty where InChI has no name.
-    bit_counts : int array
-        Bits set in each fingerprint.
-    bits : uint16 array
-        These bits, rising, one molecule after the other.
-    """
-
-    smiles: list[str]
-    formulas: list[str]
-    masses: npt.NDArray[np.float64]
-    inchikey14: npt.NDArray[np.bytes_]
-    bit_counts: npt.NDArray[np.int64]
-    bits: npt.NDArray[np.uint16]
-
-
 @contextmanager
 def held_for_lists(prepared: Prepared, doing: str) -> Iterator[None]:
     """Hold a folder while lists are made for it, and make sure that it is as it was opened.
 
-    Parameters
-    ----------
-    prepared : Prepared
-    doing : str
-        What for, in the words for whoever else would write it.
+    ``doing`` says what for, to whoever else would write it.
 
     Raises
     ------
@@ -109,8 +80,8 @@ def append_segment(
     prepared: Prepared,
     setting: str,
     lists: CandidateLists,
-    molecules: NewMolecules,
-    facts: Mapping[str, Any],
+    molecules: MoleculeTable,
+    metadata: Mapping[str, Any],
 ) -> Prepared:
     """Add molecules and lists to a folder; lists of this name that were there are gone.
 
@@ -123,15 +94,10 @@ def append_segment(
         Name of the lists.
     lists : CandidateLists
         ``list_of`` is as long as that of the folder's other lists.
-    molecules : NewMolecules
-        Numbered after all that the folder has.
-    facts : mapping
+    molecules : MoleculeTable
+        New ones, numbered after all that the folder has.
+    metadata : mapping
         What the manifest is to say of the lists.
-
-    Returns
-    -------
-    Prepared
-        The folder as it is now.
 
     Raises
     ------
@@ -140,14 +106,31 @@ def append_segment(
     """
     folder, old = prepared.folder, prepared.manifest
     number = len(segments_of(old)) + 1
-    written: list[Path] = []
+    added = {"molecules": len(molecules), "fingerprint_bits_set": len(molecules.fingerprint_bits)}
+    replaced = set()
+    if setting in old["candidates"]:
+        names = (list_array(old, setting, part) for part in LIST_PARTS)
+        replaced = {path_of(folder, name).name for name in names}
+    manifest = old | {
+        "format_version": WITH_SEGMENTS,
+        "counts": old["counts"] | {what: old["counts"][what] + n for what, n in added.items()},
+        "candidates": old["candidates"] | {setting: {**metadata, "segment": number}},
+        "segments": [*segments_of(old), added],
+        "files": {name: listed for name, listed in old["files"].items() if name not in replaced},
+    }
     is_listed = False
     try:
         with disk_errors(folder):
-            _remove(_leftovers(prepared))
-            written = _write(folder, number, lists, molecules)
-            manifest = _extended(old, setting, number, molecules, facts)
-            manifest["files"] |= {path.name: measured(path) for path in sorted(written)}
+            _remove(
+                path for path in list(folder.iterdir())
+                if path.name not in old["files"] and is_leftover(path.name)
+            )  # fmt: skip
+            _write_molecules(folder, molecules, number)
+            for part in LIST_PARTS:
+                name = in_segment(number, f"candidates.{part}")
+                save_array(path_of(folder, name), getattr(lists, part))
+            written = sorted(folder.glob(in_segment(number, "*")))
+            manifest["files"] |= {path.name: measured(path) for path in written}
             Prepared(folder, manifest).check_arrays()
             is_listed = True  # from here on another may have read it, and so may we
             MANIFEST.replace(folder, manifest)
@@ -155,47 +138,8 @@ def append_segment(
         if not is_listed or MANIFEST.read(folder) == old:
             _remove(folder.glob(in_segment(number, "*")))
         raise
-    _remove(folder / name for name in old["files"] if name not in manifest["files"])
+    _remove(folder / name for name in replaced)
     return Prepared.open(folder)
-
-
-def _leftovers(prepared: Prepared) -> list[Path]:
-    listed = prepared.manifest["files"]
-    paths = list(prepared.folder.iterdir())
-    return [path for path in paths if path.name not in listed and is_leftover(path.name)]
-
-
-def _write(folder: Path, number: int, lists: CandidateLists, molecules: NewMolecules) -> list[Path]:
-    for name, texts in ((Array.SMILES, molecules.smiles), (Array.FORMULA, molecules.formulas)):
-        TextColumn.write(folder, in_segment(number, name), texts)
-    arrays: dict[str, npt.NDArray[Any]] = {
-        Array.BLOCK: molecules.inchikey14,
-        Array.MASS: molecules.masses,
-        Array.FINGERPRINT_POINTERS: pointers(molecules.bit_counts),
-        Array.FINGERPRINT_BITS: molecules.bits,
-        **{f"candidates.{part}": getattr(lists, part) for part in LIST_PARTS},
-    }
-    for part, array in arrays.items():
-        save_array(path_of(folder, in_segment(number, part)), array)
-    return list(folder.glob(in_segment(number, "*")))
-
-
-def _extended(
-    old: Facts, setting: str, number: int, molecules: NewMolecules, facts: Mapping[str, Any]
-) -> Facts:
-    """The manifest with a segment more, its files left out."""
-    added = {"molecules": len(molecules.smiles), "fingerprint_bits_set": len(molecules.bits)}
-    gone = set()
-    if setting in old["candidates"]:
-        names = [list_array(old, setting, part) for part in LIST_PARTS]
-        gone = {path_of(Path(), name).name for name in names}
-    return old | {
-        "format_version": WITH_SEGMENTS,
-        "counts": old["counts"] | {what: old["counts"][what] + n for what, n in added.items()},
-        "candidates": old["candidates"] | {setting: {**facts, "segment": number}},
-        "segments": [*segments_of(old), added],
-        "files": {name: listed for name, listed in old["files"].items() if name not in gone},
-    }
 
 
 def _remove(paths: Iterable[Path]) -> None:
@@ -244,7 +188,7 @@ def prepare(
     Returns
     -------
     prepared : Prepared
-    made : bool
+    is_new : bool
         False where the folder had the same key.
 
     Raises
@@ -259,10 +203,20 @@ def prepare(
     lists = {name: Path(candidates[name]) for name in sorted(candidates)}
     fingerprint_kind(options.fingerprint)
     sources = {"spectra": Path(spectra), **{f"candidates.{n}": p for n, p in lists.items()}}
-    with contextlib.ExitStack() as held:
-        unwritable = _hold(out, sources, held)
-        steady = SourceGuard(sources.values())
-        description = _describe(sources, options, steady)
+    for path in sources.values():
+        if not path.is_file():
+            what = "is a folder, expected a file" if path.is_dir() else "no such file"
+            raise DatasetError(f"{path}: {what}")
+    unwritable = None
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(sole_writer(out, "preparing a data set"))
+        except WriteError as error:  # the folder that is there may still be the one wanted
+            if not (out / MANIFEST.name).is_file():
+                raise
+            unwritable = error
+        guard = SourceGuard(sources.values())
+        description = _describe(sources, options, guard)
         ensure_replaceable(out, KIND, sources.values(), is_leftover)
         reasons = _why_anew(out, description)
         if reasons is None:
@@ -271,83 +225,39 @@ def prepare(
             raise unwritable
         for reason in reasons:
             say(reason)
-        _make(out, sources["spectra"], lists, options, description, steady, jobs, progress)
+        collected = collect(
+            sources["spectra"], lists, low=options.low, high=options.high,
+            intensity_floor=options.intensity_floor, progress=progress,
+        )  # fmt: skip
+        table = build_molecule_table(list(collected.smiles), options.fingerprint, jobs, progress)
+        with atomic_directory(out) as folder:
+            progress("writing", 0)
+            counts = _write_spectra(folder, sources["spectra"], collected, table, options)
+            _write_molecules(folder, table)
+            counts |= {"molecules": len(table), "fingerprint_bits_set": len(table.fingerprint_bits)}
+            settings = {
+                name: _write_lists(folder, name, raw, table, collected)
+                for name, raw in collected.lists.items()
+            }
+            write_rejects(folder / REJECTS, collected.skipped)
+            counts["set_aside"] = len(collected.skipped)
+            manifest = description | {
+                "fingerprint_bits": fingerprint_kind(options.fingerprint).bits,
+                "folds": list(FOLDS),
+                "adducts": collected.adducts,
+                "counts": counts,
+                "candidates": settings,
+            }
+            MANIFEST.write(folder, manifest)
+            Prepared.open(folder).check_arrays()
+            guard.ensure_unchanged()
         return Prepared.open(out), True
 
 
-def _hold(out: Path, sources: Mapping[str, Path], held: contextlib.ExitStack) -> WriteError | None:
-    """Keep others from writing the folder; what hinders us, where it is there already."""
-    for path in sources.values():
-        if not path.is_file():
-            what = "is a folder, expected a file" if path.is_dir() else "no such file"
-            raise DatasetError(f"{path}: {what}")
-    try:
-        held.enter_context(sole_writer(out, "preparing a data set"))
-    except WriteError as error:  # what is there already may still be what is wanted
-        if not (out / MANIFEST.name).is_file():
-            raise
-        return error
-    return None
-
-
-def _make(
-    out: Path,
-    spectra: Path,
-    lists: Mapping[str, Path],
-    options: PrepareOptions,
-    description: dict[str, Any],
-    steady: SourceGuard,
-    jobs: int | None,
-    progress: Progress,
-) -> None:
-    """Read the sources, and write the folder."""
-    collected = collect(
-        spectra,
-        lists,
-        low=options.low,
-        high=options.high,
-        intensity_floor=options.intensity_floor,
-        progress=progress,
-    )
-    table = build_molecule_table(list(collected.smiles), options.fingerprint, jobs, progress)
-    with atomic_directory(out) as folder:
-        progress("writing", 0)
-        _fill(folder, spectra, collected, table, options, description)
-        steady.ensure_unchanged()
-
-
-def _fill(
-    folder: Path,
-    spectra: Path,
-    collected: Collected,
-    table: MoleculeTable,
-    options: PrepareOptions,
-    description: dict[str, Any],
-) -> None:
-    kept = _keep_spectra(collected, table, spectra)
-    counts = _write_spectra(folder, collected, kept, table, options)
-    counts |= _write_molecules(folder, table)
-    settings = {
-        name: _write_lists(folder, name, lists, table, collected)
-        for name, lists in collected.lists.items()
-    }
-    write_rejects(folder / REJECTS, collected.rejects)
-    counts["set_aside"] = len(collected.rejects)
-    manifest = description | {
-        "fingerprint_bits": fingerprint_kind(options.fingerprint).bits,
-        "folds": list(FOLDS),
-        "adducts": collected.adducts,
-        "counts": counts,
-        "candidates": settings,
-    }
-    MANIFEST.write(folder, manifest)
-    Prepared.open(folder).check_arrays()
-
-
 def _describe(
-    sources: Mapping[str, Path], options: PrepareOptions, steady: SourceGuard
+    sources: Mapping[str, Path], options: PrepareOptions, guard: SourceGuard
 ) -> dict[str, Any]:
-    hashes = {name: steady.hashes[path] for name, path in sources.items()}
+    hashes = {name: guard.hashes[path] for name, path in sources.items()}
     shaping: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
         "options": vars(options),
@@ -406,110 +316,102 @@ def _differences(manifest: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
     return told or ["it says another key than it was made with"]
 
 
-def _keep_spectra(
-    collected: Collected, table: MoleculeTable, source: Path
-) -> npt.NDArray[np.int64]:
-    """Spectra whose molecule could be parsed; the others are set aside, and so are candidates."""
-    smiles = np.frombuffer(collected.spectrum_smiles, dtype=np.int32)
-    molecule = table.index[smiles]
-    for spectrum in np.flatnonzero(molecule < 0):
-        where = f"{source}: {collected.identifiers[spectrum]}"
-        collected.set_aside(where, table.faults[int(smiles[spectrum])])
-    measured = set(smiles.tolist())
-    for number, reason in table.faults.items():
-        if number not in measured:
-            collected.set_aside("a candidate", reason)
-    kept = np.flatnonzero(molecule >= 0)
-    if not kept.size:
-        raise DatasetError(f"{source}: no spectrum's molecule could be parsed")
-    return kept
-
-
 def _write_spectra(
     folder: Path,
+    source: Path,
     collected: Collected,
-    kept: npt.NDArray[np.int64],
     table: MoleculeTable,
     options: PrepareOptions,
 ) -> dict[str, Any]:
+    """Write spectra whose molecule could be parsed; note the others, and refused candidates."""
+    numbers = np.frombuffer(collected.spectrum_smiles, dtype=np.int32)
+    molecule = table.index[numbers]
+    for spectrum in np.flatnonzero(molecule < 0):
+        where = f"{source}: {collected.identifiers[spectrum]}"
+        collected.skip(where, table.faults[int(numbers[spectrum])])
+    measured_smiles = set(numbers.tolist())
+    for number, reason in table.faults.items():
+        if number not in measured_smiles:
+            collected.skip("a candidate", reason)
+    usable = molecule >= 0
+    if not usable.any():
+        raise DatasetError(f"{source}: no spectrum's molecule could be parsed")
+
     def save(name: str, values: npt.NDArray[Any]) -> None:
         save_array(path_of(folder, name), values)
 
-    counts = np.frombuffer(collected.peak_counts, dtype=np.int32)
-    keep_peak = np.zeros(len(counts), dtype=bool)
-    keep_peak[kept] = True
-    keep_peak = np.repeat(keep_peak, counts)
-    counts = counts[kept]
-    mz = np.frombuffer(collected.mz, dtype=np.float64)[keep_peak]
-    intensities = np.frombuffer(collected.intensities, dtype=np.float32)[keep_peak]
-    save(Array.PEAK_POINTERS, pointers(counts))
+    peak_counts = np.frombuffer(collected.peak_counts, dtype=np.int32)
+    usable_peaks = np.repeat(usable, peak_counts)
+    peak_counts = peak_counts[usable]
+    mz = np.frombuffer(collected.mz, dtype=np.float64)[usable_peaks]
+    intensities = np.frombuffer(collected.intensities, dtype=np.float32)[usable_peaks]
+    save(Array.PEAK_POINTERS, pointers(peak_counts))
     save(Array.PEAK_MZ, mz)
     save(Array.PEAK_INTENSITIES, intensities)
     bins = bin_peaks(
-        mz, intensities, counts, width=options.bin_width, low=options.low, high=options.high
+        mz, intensities, peak_counts, width=options.bin_width, low=options.low, high=options.high
     )
     save(Array.BIN_POINTERS, bins.indptr.astype(np.int64))
     save(Array.BIN_COLUMNS, bins.indices.astype(np.int32))
     save(Array.BIN_VALUES, bins.data)
-    numbers = np.frombuffer(collected.spectrum_smiles, dtype=np.int32)[kept]
-    folds = np.frombuffer(collected.folds, dtype=np.int8)[kept]
-    save(Array.MOLECULE, table.index[numbers])
+    folds = np.frombuffer(collected.folds, dtype=np.int8)[usable]
+    save(Array.MOLECULE, molecule[usable])
     save(Array.FOLD, folds)
-    save(Array.PRECURSOR_MZ, np.frombuffer(collected.precursors, dtype=np.float64)[kept])
-    save(Array.COLLISION_ENERGY, np.frombuffer(collected.energies, dtype=np.float32)[kept])
-    save(Array.ADDUCT, np.frombuffer(collected.adduct_codes, dtype=np.int16)[kept])
-    TextColumn.write(folder, Array.IDENTIFIER, [collected.identifiers[i] for i in kept])
+    save(Array.PRECURSOR_MZ, np.frombuffer(collected.precursors, dtype=np.float64)[usable])
+    save(Array.COLLISION_ENERGY, np.frombuffer(collected.energies, dtype=np.float32)[usable])
+    save(Array.ADDUCT, np.frombuffer(collected.adduct_codes, dtype=np.int16)[usable])
+    identifiers = [collected.identifiers[i] for i in np.flatnonzero(usable)]
+    TextColumn.write(folder, Array.IDENTIFIER, identifiers)
     return {
-        "spectra": len(kept),
+        "spectra": len(identifiers),
         "spectra_by_fold": {name: int((folds == i).sum()) for i, name in enumerate(FOLDS)},
         "peaks": len(mz),
         "bins_shape": list(bins.shape),
         "bins_filled": int(bins.nnz),
-        "measured_molecules": len(np.unique(table.index[numbers])),
+        "measured_molecules": len(np.unique(molecule[usable])),
     }
 
 
-def _write_molecules(folder: Path, table: MoleculeTable) -> dict[str, Any]:
-    TextColumn.write(folder, Array.SMILES, table.smiles)
-    TextColumn.write(folder, Array.FORMULA, table.formulas)
-    save_array(path_of(folder, Array.BLOCK), table.inchikey14)
-    save_array(path_of(folder, Array.MASS), table.masses)
-    save_array(path_of(folder, Array.FINGERPRINT_POINTERS), table.fingerprint_indptr)
-    save_array(path_of(folder, Array.FINGERPRINT_BITS), table.fingerprint_bits)
-    return {"molecules": len(table), "fingerprint_bits_set": len(table.fingerprint_bits)}
+def _write_molecules(folder: Path, table: MoleculeTable, segment: int = 0) -> None:
+    for name, texts in ((Array.SMILES, table.smiles), (Array.FORMULA, table.formulas)):
+        TextColumn.write(folder, in_segment(segment, name), texts)
+    arrays: dict[str, npt.NDArray[Any]] = {
+        Array.INCHIKEY14: table.inchikey14,
+        Array.MASS: table.masses,
+        Array.FINGERPRINT_POINTERS: table.fingerprint_indptr,
+        Array.FINGERPRINT_BITS: table.fingerprint_bits,
+    }
+    for part, array in arrays.items():
+        save_array(path_of(folder, in_segment(segment, part)), array)
 
 
 def _write_lists(
     folder: Path, name: str, lists: RawLists, table: MoleculeTable, collected: Collected
 ) -> dict[str, Any]:
-    """Lists as indices into the table, each candidate once, marked where it is the truth."""
+    """Write lists as indices into the table, each candidate once, marked where it is the truth."""
     resolved = resolve(lists, table)
     truth, has_truth = resolved.truth, resolved.has_truth
-    first = resolved.is_first(len(table))
-    owner, member = resolved.owner[first], resolved.member[first]
-    identity = (
-        SAME_FINGERPRINT * resolved.same_fingerprint + SAME_INCHIKEY * resolved.same_inchikey
-    )[first]
-    smiles = list(collected.smiles)
     # Of several keys for one molecule, the first whose list has the truth.
-    places = np.flatnonzero(has_truth)
+    rows = np.flatnonzero(has_truth)
     usable = np.zeros(len(truth), dtype=bool)
-    usable[places[np.unique(truth[places], return_index=True)[1]]] = True
-    for place in np.flatnonzero(~usable):
-        where = f"{lists.source}: {smiles[lists.keys[place]][:60]}"
-        if truth[place] < 0:
-            collected.set_aside(where, "its key was refused")
-        elif not has_truth[place]:
-            collected.set_aside(where, "the molecule is not among its candidates")
+    usable[rows[np.unique(truth[rows], return_index=True)[1]]] = True
+    smiles = list(collected.smiles)
+    for row in np.flatnonzero(~usable):
+        where = f"{lists.source}: {smiles[lists.keys[row]][:60]}"
+        if truth[row] < 0:
+            collected.skip(where, "its key was refused")
+        elif not has_truth[row]:
+            collected.skip(where, "the molecule is not among its candidates")
         else:
-            collected.set_aside(where, "another key stands for the same molecule")
-    in_use = usable[owner]
-    owner, member, identity = owner[in_use], member[in_use], identity[in_use]
-    sizes = np.bincount(owner, minlength=len(truth))[usable]
+            collected.skip(where, "another key stands for the same molecule")
+    chosen = resolved.is_first(len(table)) & usable[resolved.list_index]
+    identity = SAME_FINGERPRINT * resolved.same_fingerprint + SAME_INCHIKEY * resolved.same_inchikey
+    sizes = np.bincount(resolved.list_index[chosen], minlength=len(truth))[usable]
     list_of = np.full(len(table), -1, dtype=np.int32)
     list_of[truth[usable]] = np.arange(int(usable.sum()))
     arrays: tuple[npt.NDArray[Any], ...] = (
-        pointers(sizes), member.astype(np.int32), identity.astype(np.uint8), list_of,
+        pointers(sizes), resolved.member[chosen].astype(np.int32),
+        identity[chosen].astype(np.uint8), list_of,
     )  # fmt: skip
     for part, array in zip(LIST_PARTS, arrays, strict=True):
         save_array(path_of(folder, f"candidates.{name}.{part}"), array)
@@ -517,7 +419,7 @@ def _write_lists(
     return {
         "molecules_without": int((list_of[measured[measured >= 0]] < 0).sum()),
         "lists": len(sizes),
-        "candidates": len(member),
+        "candidates": int(chosen.sum()),
         "largest": int(sizes.max()) if len(sizes) else 0,
         "median": float(np.median(sizes)) if len(sizes) else 0.0,
     }

@@ -1,6 +1,6 @@
 """Open a prepared folder: memory-mapped sparse arrays and slices of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,121 +20,19 @@ from mzseek.datasets.layout import (
     LIST_PARTS,
     MANIFEST,
     Array,
-    JoinedColumns,
+    ArrayForm,
     TextColumn,
+    array_forms,
     base_count,
     drawn_by,
-    form_of,
     in_segment,
     is_for_training,
     list_array,
-    names_of,
     path_of,
     segments_of,
 )
 from mzseek.io import StrPath
 from mzseek.io.arrays import check_pointers, check_range, load_array
-
-Ints = npt.NDArray[np.int64]
-
-
-class Molecules:
-    """Several tables of molecules, numbered through.
-
-    Parameters
-    ----------
-    array : callable of str
-        Opens an array by its name.
-    column : callable of str
-        Opens a column of texts by its name.
-    segments : int
-        Segments there are beside the folder's own table.
-    bits : int
-        Length of a fingerprint.
-    """
-
-    def __init__(
-        self,
-        array: Callable[[str], npt.NDArray[Any]],
-        column: Callable[[str], TextColumn],
-        segments: int,
-        bits: int,
-    ) -> None:
-        self._array, self._column, self._bits = array, column, bits
-        self._tables = range(segments + 1)
-
-    def __len__(self) -> int:
-        return int(self._begins[-1])
-
-    @cached_property
-    def smiles(self) -> Sequence[str]:
-        """Each molecule's canonical SMILES."""
-        return self._texts(Array.SMILES)
-
-    @cached_property
-    def formulas(self) -> Sequence[str]:
-        """Each molecule's formula."""
-        return self._texts(Array.FORMULA)
-
-    @cached_property
-    def inchikey14(self) -> npt.NDArray[np.bytes_]:
-        """Each molecule's first InChIKey block."""
-        return self._joined(Array.BLOCK)
-
-    @cached_property
-    def masses(self) -> npt.NDArray[np.float64]:
-        """Each molecule's exact mass."""
-        return self._joined(Array.MASS)
-
-    @cached_property
-    def fingerprint_sizes(self) -> npt.NDArray[np.int32]:
-        """Bits that are set in each molecule's fingerprint."""
-        parts = [np.diff(self._pointers(table)).astype(np.int32) for table in self._tables]
-        return np.concatenate(parts)
-
-    def base_fingerprints(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
-        """Row pointers and bits of the folder's own molecules, all measured ones among them."""
-        return np.asarray(self._pointers(0)), np.asarray(self._set_bits(0))
-
-    def fingerprint_rows(self, molecules: npt.NDArray[np.integer]) -> csr_array:
-        """0/1 rows of the molecules asked for, gathered from their tables."""
-        asked = np.asarray(molecules)
-        if len(self._tables) == 1:
-            indptr, where = gather_indices(self._pointers(0), asked)
-            bits = self._set_bits(0)[where].astype(np.int32)
-        else:
-            indptr, bits = self._gathered(asked)
-        shape = (len(asked), self._bits)
-        return csr_array((np.ones(len(bits), np.int32), bits, indptr), shape=shape)
-
-    def _gathered(self, asked: npt.NDArray[np.integer]) -> tuple[Ints, npt.NDArray[np.int32]]:
-        """Row pointers and bits of molecules of several tables, in the order asked for."""
-        indptr = pointers(self.fingerprint_sizes[asked])
-        bits = np.empty(int(indptr[-1]), np.int32)
-        table_of = np.searchsorted(self._begins, asked, side="right") - 1
-        for table in np.unique(table_of).tolist():
-            here = np.flatnonzero(table_of == table)
-            _, where = gather_indices(self._pointers(table), asked[here] - self._begins[table])
-            bits[gather_indices(indptr, here)[1]] = self._set_bits(table)[where]
-        return indptr, bits
-
-    @cached_property
-    def _begins(self) -> Ints:
-        return pointers([len(self._pointers(table)) - 1 for table in self._tables])
-
-    def _pointers(self, table: int) -> npt.NDArray[np.int64]:
-        return self._array(in_segment(table, Array.FINGERPRINT_POINTERS))
-
-    def _set_bits(self, table: int) -> npt.NDArray[np.uint16]:
-        return self._array(in_segment(table, Array.FINGERPRINT_BITS))
-
-    def _joined(self, name: str) -> npt.NDArray[Any]:
-        parts = [self._array(in_segment(table, name)) for table in self._tables]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-    def _texts(self, name: str) -> Sequence[str]:
-        parts = [self._column(in_segment(table, name)) for table in self._tables]
-        return parts[0] if len(parts) == 1 else JoinedColumns(parts)
 
 
 @dataclass(frozen=True)
@@ -169,10 +67,12 @@ class CandidateLists:
     def of_molecule(self, molecule: int) -> npt.NDArray[np.int32]:
         """Candidates of a measured molecule (none if it has no list)."""
         # Molecules of segments are candidates, and never measured.
-        place = int(self.list_of[molecule]) if molecule < len(self.list_of) else -1
-        if place < 0:
-            return self.molecules[:0]
-        return self.molecules[self.indptr[place] : self.indptr[place + 1]]
+        row = int(self.list_of[molecule]) if molecule < len(self.list_of) else -1
+        return (
+            self.molecules[self.indptr[row] : self.indptr[row + 1]]
+            if row >= 0
+            else (self.molecules[:0])
+        )
 
 
 class Prepared(Tabular):
@@ -229,26 +129,41 @@ class Prepared(Tabular):
 
     def check_arrays(self) -> None:
         """Make sure that every array is there, and has the form that the manifest says."""
-        for name in names_of(self.manifest):
+        for name in self._forms:
             self._array(name)
-        for column in (self.identifiers, self.smiles, self.formulas):
-            len(column)
-        len(self._molecules)
+        _ = self.identifiers, self.smiles, self.formulas
+
+    @cached_property
+    def _forms(self) -> dict[str, ArrayForm]:
+        return array_forms(self.manifest)
 
     def _array(self, name: str) -> npt.NDArray[Any]:
         if name not in self._arrays:
-            path, form = path_of(self.folder, name), form_of(name)
-            array = load_array(path, form.dtype, [form.length(self.manifest)], CacheError, AGAIN)
-            if form.points_into:
-                check_pointers(array, form.points_into(self.manifest), path, CacheError, AGAIN)
-            if form.within:
-                check_range(array, *form.within(self.manifest), path, CacheError, AGAIN)
+            path, form = path_of(self.folder, name), self._forms[name]
+            array = load_array(path, form.dtype, [form.length], CacheError, AGAIN)
+            if form.points_into is not None:
+                check_pointers(array, form.points_into, path, CacheError, AGAIN)
+            if form.within is not None:
+                check_range(array, *form.within, path, CacheError, AGAIN)
             self._arrays[name] = array
         return self._arrays[name]
 
-    def _strings(self, name: str) -> TextColumn:
-        ends, data = self._array(f"{name}.ends"), self._array(f"{name}.data")
-        return TextColumn(ends, data, self.folder / name)
+    def _in_tables(self, name: str) -> list[npt.NDArray[Any]]:
+        """An array of the base table of molecules, and of those of segments."""
+        return [self._array(in_segment(n, name)) for n in range(len(self._first_molecule))]
+
+    def _texts(self, *names: str) -> TextColumn:
+        parts = [(self._array(f"{n}.ends"), self._array(f"{n}.data")) for n in names]
+        return TextColumn(
+            *((*part, self.folder / name) for name, part in zip(names, parts, strict=True))
+        )
+
+    def _molecule_texts(self, name: str) -> TextColumn:
+        return self._texts(*(in_segment(n, name) for n in range(len(self._first_molecule))))
+
+    def _molecule_values(self, name: str) -> npt.NDArray[Any]:
+        parts = self._in_tables(name)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def __len__(self) -> int:
         return len(self.molecule)
@@ -276,7 +191,7 @@ class Prepared(Tabular):
     @cached_property
     def identifiers(self) -> TextColumn:
         """Each spectrum's identifier."""
-        return self._strings(Array.IDENTIFIER)
+        return self._texts(Array.IDENTIFIER)
 
     @cached_property
     def molecule(self) -> npt.NDArray[np.int32]:
@@ -309,45 +224,65 @@ class Prepared(Tabular):
         return np.flatnonzero(self.fold == FOLDS.index(fold))
 
     @cached_property
-    def _molecules(self) -> Molecules:
-        added, bits = len(segments_of(self.manifest)), int(self.manifest["fingerprint_bits"])
-        return Molecules(self._array, self._strings, added, bits)
+    def _first_molecule(self) -> npt.NDArray[np.int64]:
+        """Number of the first molecule of the base table, and of each segment's."""
+        added = [int(segment["molecules"]) for segment in segments_of(self.manifest)]
+        return pointers([self.base_molecules, *added])[:-1]
 
-    @property
+    @cached_property
     def smiles(self) -> Sequence[str]:
         """Each molecule's canonical SMILES."""
-        return self._molecules.smiles
+        return self._molecule_texts(Array.SMILES)
 
-    @property
+    @cached_property
     def formulas(self) -> Sequence[str]:
         """Each molecule's formula."""
-        return self._molecules.formulas
+        return self._molecule_texts(Array.FORMULA)
 
-    @property
+    @cached_property
     def inchikey14(self) -> npt.NDArray[np.bytes_]:
         """Each molecule's first InChIKey block."""
-        return self._molecules.inchikey14
+        return self._molecule_values(Array.INCHIKEY14)
 
-    @property
+    @cached_property
     def masses(self) -> npt.NDArray[np.float64]:
         """Each molecule's exact mass."""
-        return self._molecules.masses
+        return self._molecule_values(Array.MASS)
 
-    @property
+    @cached_property
     def fingerprint_sizes(self) -> npt.NDArray[np.int32]:
         """Bits that are set in each molecule's fingerprint."""
-        return self._molecules.fingerprint_sizes
+        tables = self._in_tables(Array.FINGERPRINT_POINTERS)
+        return np.concatenate([np.diff(indptr).astype(np.int32) for indptr in tables])
 
     def base_fingerprints(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
         """Row pointers and bits of the molecules that the folder was made with.
 
         All measured molecules are among them; segments add candidates alone.
         """
-        return self._molecules.base_fingerprints()
+        names = Array.FINGERPRINT_POINTERS, Array.FINGERPRINT_BITS
+        indptr, bits = (np.asarray(self._array(name)) for name in names)
+        return indptr, bits
 
     def fingerprint_rows(self, molecules: npt.NDArray[np.integer]) -> csr_array:
-        """0/1 rows of the molecules asked for, gathered from the table."""
-        return self._molecules.fingerprint_rows(molecules)
+        """0/1 rows of the molecules asked for, gathered from their tables."""
+        wanted = np.asarray(molecules)
+        tables = self._in_tables(Array.FINGERPRINT_POINTERS)
+        set_bits = self._in_tables(Array.FINGERPRINT_BITS)
+        if len(tables) == 1:
+            indptr, entries = gather_indices(tables[0], wanted)
+            bits = set_bits[0][entries].astype(np.int32)
+        else:
+            indptr = pointers(self.fingerprint_sizes[wanted])
+            bits = np.empty(int(indptr[-1]), np.int32)
+            table_of = np.searchsorted(self._first_molecule, wanted, side="right") - 1
+            for table in np.unique(table_of).tolist():
+                rows = np.flatnonzero(table_of == table)
+                local = wanted[rows] - self._first_molecule[table]
+                _, entries = gather_indices(tables[table], local)
+                bits[gather_indices(indptr, rows)[1]] = set_bits[table][entries]
+        shape = (len(wanted), int(self.manifest["fingerprint_bits"]))
+        return csr_array((np.ones(len(bits), np.int32), bits, indptr), shape=shape)
 
     @property
     def settings(self) -> list[str]:

@@ -20,13 +20,13 @@ from mzseek.database.negatives import mine
 from mzseek.datasets.build import assign_folds, structure_clusters
 from mzseek.datasets.extra_lists import (
     ExtraMolecules,
-    StandardForm,
     check_same_fingerprints,
     set_bits,
     standard_forms,
     truths_of,
 )
 from mzseek.datasets.layout import SAME_FINGERPRINT, SAME_INCHIKEY, base_count
+from mzseek.datasets.molecules import FingerprintedMolecule
 from mzseek.datasets.prepare import append_segment, held_for_lists
 from mzseek.datasets.prepared import CandidateLists, Prepared
 from mzseek.evidence.prior import (
@@ -323,7 +323,7 @@ class Pool:
     ----------
     molecules : int64 array, shape (lists,)
         Measured molecules, as indices in the prepared folder.
-    forms : list of StandardForm
+    forms : list of FingerprintedMolecule
         Their standard forms.
     own : int64 array, shape (lists,)
         Their rows in the database, −1 where it lacks one.
@@ -338,7 +338,7 @@ class Pool:
     """
 
     molecules: Ints
-    forms: list[StandardForm]
+    forms: list[FingerprintedMolecule]
     own: Ints
     rows: Ints
     structures: csr_array
@@ -406,7 +406,7 @@ def pool_of(
 def _features(
     database: Database,
     rows: Ints,
-    added: list[StandardForm],
+    added: list[FingerprintedMolecule],
     engine: Engine,
     progress: Progress,
 ) -> csr_array:
@@ -713,9 +713,9 @@ def _add(
     table = ExtraMolecules(prepared, database)
     which, candidates = matched.which, matched.candidates
     labels = pool.lists.labels[candidates]
-    decoys = table.places_of_rows(pool.rows[pool.lists.members[candidates[~labels]]])
+    decoys = table.numbers_of_rows(pool.rows[pool.lists.members[candidates[~labels]]])
     forms = [pool.forms[number] for number in which.tolist()]
-    truths = table.places_of_truths(pool.own[which], forms).astype(np.int64)
+    truths = table.numbers_of_truths(pool.own[which], forms).astype(np.int64)
     molecules = np.empty(len(candidates), np.int32)
     molecules[labels], molecules[~labels] = truths, decoys
     identity = np.where(labels, SAME_FINGERPRINT | SAME_INCHIKEY, 0).astype(np.uint8)

@@ -9,7 +9,7 @@ from mzseek.datasets.prepared import Prepared
 from mzseek.metrics import bit_accuracy
 from mzseek.similarity import cosine, f1, tanimoto
 
-from ..datasets.conftest import ISOMERS, MEASURED
+from .conftest import ISOMERS, MEASURED
 
 OCTANOIC = "CCCCCCCC(=O)O"  # has a twin in its mass list
 HYDROXYPYRIDINE = "Oc1ccccn1"  # its mass list has its tautomer alone

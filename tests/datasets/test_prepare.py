@@ -18,7 +18,7 @@ from mzseek.datasets.prepare import PrepareOptions, prepare
 from mzseek.datasets.prepared import Prepared
 from mzseek.spectra import bin_spectra, read_spectra
 
-from ..datasets.conftest import ISOMERS, MEASURED, row
+from .conftest import ISOMERS, MEASURED, row
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 

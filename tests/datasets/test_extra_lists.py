@@ -8,18 +8,26 @@ import pytest
 from rdkit import Chem, DataStructs
 
 from mzseek.chem import exact_mass, fingerprints, formula, inchikey_block, standardise
+from mzseek.chem.molecules import describe_structure
 from mzseek.core.errors import CacheError, DatabaseError, DatasetError, MoleculeError, WriteError
 from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
 from mzseek.datasets.bands import set_bands
-from mzseek.datasets.extra_lists import add_negatives
+from mzseek.datasets.extra_lists import (
+    ExtraMolecules,
+    add_negatives,
+    check_same_fingerprints,
+    set_bits,
+    standard_forms,
+    truths_of,
+)
 from mzseek.datasets.layout import SAME_FINGERPRINT, SAME_INCHIKEY
 from mzseek.datasets.prepare import prepare
 from mzseek.datasets.prepared import Prepared
 from mzseek.parallel import LocalEngine
 
-from ..datasets.conftest import ISOMERS, MEASURED, row
 from ..molecules import MOLECULES
+from .conftest import ISOMERS, MEASURED, row
 
 ALONE = LocalEngine(1)
 NAMELESS = "[U]" + "(F)" * 21  # a molecule that InChI has no name for
@@ -293,13 +301,13 @@ def test_what_cannot_be_standardised_has_no_list(
             raise MoleculeError("cannot be standardised")
         return standardise(molecule, **how)
 
-    monkeypatch.setattr("mzseek.datasets.extra_lists.standardise", refuse)
+    monkeypatch.setattr("mzseek.datasets.molecules.standardise", refuse)
     prepared, facts = add_negatives(Prepared.open(folder), store, keep=4, engine=ALONE)
     assert facts["molecules_without"] == 1
     assert facts["lists"] == prepared.manifest["counts"]["measured_molecules"] - 1
     without = [m for m, each in listed(prepared, facts["name"]).items() if not each]
     assert [prepared.smiles[molecule] for molecule in without] == refused
-    monkeypatch.setattr("mzseek.datasets.extra_lists.standardise", _refuse_all)
+    monkeypatch.setattr("mzseek.datasets.molecules.standardise", _refuse_all)
     with pytest.raises(CacheError, match="none of its molecules can be standardised"):
         add_negatives(prepared, store, keep=4, engine=ALONE)
 
@@ -401,3 +409,115 @@ def test_models_train_on_negatives_and_are_measured_on_the_lists_of_the_data(
         "hard-mass-8"
     )
     assert "hit_rate@1" in evaluate(run).values
+
+
+NEW = ["CCCCC(=O)OCC", "c1ccc2[nH]ccc2c1", "CC(C)Cc1ccc(C)cc1"]
+
+
+@pytest.fixture
+def small_store(small: Prepared, tmp_path: Path) -> Database:
+    """Some molecules of the folder, and three that it does not have."""
+    path = tmp_path / "molecules.smi"
+    path.write_text("".join(f"{smiles}\n" for smiles in [*list(small.smiles)[:5], *NEW]))
+    return build_database(
+        file_sources([path]), tmp_path / "store", fingerprint="maccs", engine=LocalEngine(1)
+    )
+
+
+def test_what_is_there_keeps_its_place_and_others_come_after(
+    small: Prepared, small_store: Database
+) -> None:
+    table = ExtraMolecules(small, small_store)
+    smiles = small_store.rows(np.arange(len(small_store)), ["smiles"])["smiles"].to_pylist()
+    rows = np.concatenate([np.arange(len(small_store)), [0, 3, 3]])
+    places = table.numbers_of_rows(rows)
+    old = {text: place for place, text in enumerate(small.smiles)}
+    new = table.new_molecules()
+    every = [*small.smiles, *new.smiles]
+    assert [every[place] for place in places.tolist()] == [smiles[n] for n in rows]
+    for text, place in zip([smiles[n] for n in rows], places.tolist(), strict=True):
+        assert place == old.get(text, place)
+    assert sorted(new.smiles) == sorted(set(smiles) - set(old))
+    bits = np.split(new.fingerprint_bits, new.fingerprint_indptr[1:-1])
+    for own, expected in zip(bits, fingerprints(new.smiles, "maccs").toarray(), strict=True):
+        assert own.tolist() == np.flatnonzero(expected).tolist()
+
+
+def test_truths_are_there_as_the_store_has_them_or_as_they_are_standardised(
+    small: Prepared, small_store: Database
+) -> None:
+    forms = standard_forms(small, engine=LocalEngine(1))
+    known = {text: row for row, text in enumerate(small_store.rows(
+        np.arange(len(small_store)), ["smiles"])["smiles"].to_pylist())}  # fmt: skip
+    own = np.array([known.get(form.described.smiles, -1) for form in forms.values()])
+    assert (own >= 0).any()
+    assert (own < 0).any()
+    table = ExtraMolecules(small, small_store)
+    places = table.numbers_of_truths(own, list(forms.values()))
+    every = [*small.smiles, *table.new_molecules().smiles]
+    expected = [form.described.smiles for form in forms.values()]
+    assert [every[place] for place in places.tolist()] == expected
+
+
+def test_set_bits_are_those_of_the_store(small_store: Database) -> None:
+    table = small_store.rows(np.arange(len(small_store)), ["smiles", "fingerprint"])
+    counts, bits = set_bits(table["fingerprint"])
+    expected = fingerprints(table["smiles"].to_pylist(), "maccs")
+    assert counts.tolist() == np.diff(expected.indptr).tolist()
+    rows = [np.sort(expected[[n]].indices).tolist() for n in range(len(small_store))]
+    assert [part.tolist() for part in np.split(bits, np.cumsum(counts)[:-1])] == rows
+
+
+def test_other_fingerprints_are_refused(
+    small: Prepared, small_store: Database, tmp_path: Path
+) -> None:
+    check_same_fingerprints(small, small_store)
+    other = build_database(
+        file_sources([tmp_path / "molecules.smi"]), tmp_path / "other", engine=LocalEngine(1)
+    )
+    with pytest.raises(DatabaseError, match=r"has morgan2 .* build one with --fingerprint maccs"):
+        check_same_fingerprints(small, other)
+
+
+DRAWN = ["C[C@H](N)C(=O)[O-].[Na+]", "C/C=C/C(=O)O", "[13CH3]C(=O)[O-]", "Oc1ccccn1"]
+
+
+def prepared_set(write_set, tmp_path: Path) -> Prepared:
+    rows = [row(f"S{n}", smiles, "train", adduct="") for n, smiles in enumerate(DRAWN)]
+    files = write_set(rows=rows, lists={smiles: [smiles, "CCO"] for smiles in DRAWN})
+    return prepare(files.spectra, files.candidates, tmp_path / "out", jobs=1)[0]
+
+
+def test_forms_are_those_that_a_database_describes(write_set, tmp_path: Path) -> None:
+    prepared = prepared_set(write_set, tmp_path)
+    for keep_stereo in (False, True):
+        forms = standard_forms(prepared, keep_stereo=keep_stereo, engine=LocalEngine(1))
+        assert list(forms) == np.unique(prepared.molecule).tolist()
+        for molecule, form in forms.items():
+            written = prepared.smiles[molecule]
+            assert form.described == describe_structure(written, keep_stereo=keep_stereo)
+            assert form.bits.tolist() == fingerprints([form.described.smiles]).indices.tolist()
+
+
+def test_batches_and_processes_do_not_matter(write_set, tmp_path: Path, monkeypatch) -> None:
+    prepared = prepared_set(write_set, tmp_path)
+    told: list[tuple[str, int, int | None]] = []
+    whole = standard_forms(prepared, engine=LocalEngine(1))
+    monkeypatch.setattr("mzseek.datasets.extra_lists._BATCH", 1)
+
+    def tell(stage: str, done: int, total: int | None = None) -> None:
+        told.append((stage, done, total))
+
+    single = standard_forms(prepared, engine=LocalEngine(2), progress=tell)
+    assert [form.described for form in single.values()] == [f.described for f in whole.values()]
+    assert told[-1] == ("standardising", len(DRAWN), len(DRAWN))
+
+
+def test_truths_are_the_forms_packed(write_set, tmp_path: Path) -> None:
+    forms = standard_forms(prepared_set(write_set, tmp_path), engine=LocalEngine(1))
+    for truth in truths_of(forms, "morgan2"):
+        form = forms[truth.number]
+        assert (truth.key, truth.mass) == form.described.identity
+        assert truth.formula == form.described.formula
+        bits = np.flatnonzero(np.unpackbits(np.frombuffer(truth.fingerprint, np.uint8)))
+        assert bits.tolist() == form.bits.tolist()
