@@ -77,14 +77,15 @@ def assert_understood(words: list[str]) -> None:
 
 @pytest.fixture
 def assert_refused(mzseek):
-    """The command must end with status 2 and one line that says why, and print nothing else."""
+    """The command must end with status 2 and print one line that says why, which is returned."""
 
-    def check(message: str, *arguments: object) -> None:
+    def check(message: str, *arguments: object) -> str:
         status, text, err = mzseek(*arguments)
         assert (status, text) == (2, "")
         assert err.startswith("mzseek: ")
         assert err.count("\n") == 1
         assert message in err
+        return err
 
     return check
 

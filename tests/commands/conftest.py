@@ -17,6 +17,7 @@ from mzseek.io.locks import lock_path
 from mzseek.parallel import LocalEngine
 from mzseek.runs.run import Run
 
+from ..cli.conftest import assert_refused, mzseek, threads_kept  # noqa: F401 - fixtures
 from ..molecules import MOLECULES
 
 CLI = [sys.executable, "-c", "from mzseek.cli import main; main()"]

@@ -12,7 +12,7 @@ from mzseek.datasets.files import find_dataset
 from mzseek.datasets.prepared import Prepared
 from mzseek.runs.run import Run
 
-from .conftest import SECONDS, World, start
+from .conftest import World
 
 OPENERS: dict[str, Callable[[Path], object]] = {
     "prepared folder": Prepared.open,
@@ -59,7 +59,6 @@ def test_each_kind_is_opened_by_its_own_alone(
     assert "\n" not in said
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "found", "expected"),
     [
@@ -83,17 +82,14 @@ def test_each_kind_is_opened_by_its_own_alone(
 )
 def test_every_command_says_so(
     arguments: list[str], found: str, expected: str, folders: dict[str, Path], world: World,
-    tmp_path: Path,
+    assert_refused, tmp_path: Path,
 ) -> None:  # fmt: skip
     given = {
         "IT": folders[found], "OUT": tmp_path / "out.tsv", "DB": world.store,
         "RUN": world.run.folder, "PREPARED": world.prepared, "MOLECULES": world.molecules[0],
     }  # fmt: skip
-    process = start([str(given.get(word, word)) for word in arguments])
-    printed, said = process.communicate(timeout=SECONDS)
-    assert (process.returncode, printed, said.count("\n")) == (2, "", 1), said
-    assert f"{folders[found]}: is a {found}, expected a {expected}; " in said
-    assert TAKEN_BY[found] in said
+    said = f"{folders[found]}: is a {found}, expected a {expected}; "
+    assert_refused(said, *(given.get(word, word) for word in arguments))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -27,7 +27,7 @@ from mzseek.runs.run import Run
 from mzseek.training.options import Options
 from mzseek.training.train import train
 
-from .conftest import CLI, COMMANDS, IN_PLACE, NAMES, SECONDS, World, contents, start
+from .conftest import CLI, COMMANDS, IN_PLACE, NAMES, SECONDS, World, contents
 
 
 def no_work(stage: str, done: int, total: int | None = None) -> None:
@@ -35,52 +35,41 @@ def no_work(stage: str, done: int, total: int | None = None) -> None:
     pytest.fail(f"{stage} was begun")
 
 
-def said_by(arguments: list[str]) -> str:
-    process = start(arguments)
-    printed, said = process.communicate(timeout=SECONDS)
-    assert (process.returncode, printed) == (2, ""), said
-    assert said.startswith("mzseek: ")
-    assert said.count("\n") == 1
-    return said
+MAKING = pytest.mark.parametrize("command", [name for name in COMMANDS if name not in IN_PLACE])
 
 
-MAKING = [name for name in COMMANDS if name not in IN_PLACE]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", MAKING)
-def test_a_parent_that_is_a_file(command: str, world: World, tmp_path: Path) -> None:
+@MAKING
+def test_a_parent_that_is_a_file(
+    command: str, world: World, assert_refused, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("x")
     out = tmp_path / "file" / NAMES.get(command, "out")
-    said = said_by(COMMANDS[command][0](world, out, 0))
-    assert f"cannot be made ({tmp_path / 'file'} is a file, expected a folder)" in said
-    assert str(out) in said
+    said = f"cannot be made ({tmp_path / 'file'} is a file, expected a folder)"
+    assert str(out) in assert_refused(said, *COMMANDS[command][0](world, out, 0))
     assert contents(tmp_path) == {"file": b"x"}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("command", MAKING)
-def test_something_else_in_the_way(command: str, world: World, tmp_path: Path) -> None:
+@MAKING
+def test_something_else_in_the_way(
+    command: str, world: World, assert_refused, tmp_path: Path
+) -> None:
     out = tmp_path / NAMES.get(command, "out")
     if command in NAMES:
         out.mkdir()
     else:
         out.write_text("x")
-    said = said_by(COMMANDS[command][0](world, out, 0))
-    assert "is a folder, expected a file" in said or "is a file" in said
+    said = "is a folder, expected a file" if command in NAMES else "is a file"
+    assert_refused(said, *COMMANDS[command][0](world, out, 0))
     assert [path.name for path in tmp_path.iterdir()] == [out.name]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("command", MAKING)
+@MAKING
 def test_a_disk_for_reading_only(
-    command: str, world: World, small_disk: Callable[..., Path]
+    command: str, world: World, assert_refused, small_disk: Callable[..., Path]
 ) -> None:
-    disk = small_disk(100, "ro")
-    out = disk / NAMES.get(command, "out")
-    said = said_by(COMMANDS[command][0](world, out, 0))
-    assert "cannot be made (Read-only file system)" in said
-    assert str(out) in said
+    out = small_disk(100, "ro") / NAMES.get(command, "out")
+    said = "cannot be made (Read-only file system)"
+    assert str(out) in assert_refused(said, *COMMANDS[command][0](world, out, 0))
 
 
 @pytest.fixture
@@ -140,7 +129,7 @@ def test_an_interrupted_run_on_a_disk_for_reading_only_cannot_go_on(
 ) -> None:
     shutil.copytree(world.run.folder, tmp_path / "begun")
     begun = Run.open(tmp_path / "begun")
-    begun.facts["status"] = "training"
+    begun.metadata["status"] = "training"
     begun.save()
     folder = read_only(begun.folder)
     with pytest.raises(WriteError, match=r"cannot be made \(Read-only file system\)"):
