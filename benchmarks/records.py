@@ -51,7 +51,7 @@ def truths(records: Path) -> dict[str, str]:
 
 def show(out: Path, known: dict[str, str]) -> None:
     aside = SkippedGroups()
-    for row in rows(out / "set-aside.tsv"):
+    for row in rows(out / "skipped.tsv"):
         aside(row["where"], row["reason"])
     for group in aside.by_count():
         print(f"{group.count:6,} set aside: {group.kind}")

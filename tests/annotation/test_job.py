@@ -28,7 +28,6 @@ from mzseek.database import build_database, file_sources
 from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.queries import spectra_from
 from mzseek.export.job import annotate_files
-from mzseek.export.report import report_writers
 from mzseek.export.writer import Settings
 from mzseek.parallel.processes import _executor
 from mzseek.spectra import write_mgf
@@ -54,16 +53,16 @@ def rows(path):
 
 
 def test_records_are_answered_or_set_aside(mgf, config, tmp_path):
-    done = annotate_files([mgf], tmp_path / "out", config, more=report_writers)
+    done = annotate_files([mgf], tmp_path / "out", config)
     assert done.counts["records"] == 7
     assert (done.counts["answered"], done.counts["set_aside"]) == (6, 1)
     assert done.counts["unaccounted"] == 0
     assert sum(done.levels.values()) == 6
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"summary.tsv", "candidates.tsv", "peaks.tsv", "set-aside.tsv", "run.json",
+    assert names == {"summary.tsv", "candidates.tsv", "peaks.tsv", "skipped.tsv", "run.json",
                      "report.html"}  # fmt: skip
     assert len(rows(tmp_path / "out" / "summary.tsv")) == 6
-    (aside,) = rows(tmp_path / "out" / "set-aside.tsv")
+    (aside,) = rows(tmp_path / "out" / "skipped.tsv")
     assert "record 7" in aside["where"]
     assert "has no precursor m/z" in aside["reason"]
     facts = json.loads((tmp_path / "out" / "run.json").read_text())
@@ -108,16 +107,14 @@ def stop(stage, done, total):
 
 
 def test_a_killed_job_goes_on_and_ends_with_the_same_bytes(mgf, config, tmp_path):
-    annotate_files([mgf], tmp_path / "whole", config, more=report_writers)
+    annotate_files([mgf], tmp_path / "whole", config)
     with pytest.raises(Stop):
-        annotate_files([mgf], tmp_path / "cut", config, more=report_writers, progress=stop)
+        annotate_files([mgf], tmp_path / "cut", config, progress=stop)
     assert not (tmp_path / "cut").exists()
     said = []
-    annotate_files(
-        [mgf], tmp_path / "cut", config, more=report_writers, resume=True, log=said.append
-    )
+    annotate_files([mgf], tmp_path / "cut", config, resume=True, log=said.append)
     assert said == ["3 features were done before."]
-    for name in ("summary.tsv", "candidates.tsv", "peaks.tsv", "set-aside.tsv", "report.html"):
+    for name in ("summary.tsv", "candidates.tsv", "peaks.tsv", "skipped.tsv", "report.html"):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
@@ -137,7 +134,7 @@ def test_a_clock_that_was_set_back_changes_nothing(mgf, config, tmp_path, bundle
     said = []
     annotate_files([mgf], tmp_path / "cut", config, resume=True, log=said.append)
     assert said == ["3 features were done before."]
-    for name in ("summary.tsv", "candidates.tsv", "peaks.tsv", "set-aside.tsv"):
+    for name in ("summary.tsv", "candidates.tsv", "peaks.tsv", "skipped.tsv"):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     assert json.loads((tmp_path / "cut" / "run.json").read_text())["seconds"] >= 0
     os.utime(tmp_path / "cut" / "run.json", (ahead, ahead))
@@ -166,7 +163,7 @@ def test_what_tables_name_and_libraries_add_is_said(mgf, config, small_set, tmp_
         config, library=(str(make_library([row])),), instrument="ion-trap",
         formulas=(("S0-1", "C2H6O"), ("lost", "CH4")),
     )  # fmt: skip
-    done = annotate_files([mgf], tmp_path / "out", known, more=report_writers)
+    done = annotate_files([mgf], tmp_path / "out", known)
     line = "the table of formulas: 1 of its 2 features is not among the spectra: 'lost'"
     assert line in done.said
     assert "Your libraries add 1 spectrum to analogs, with 1 new molecule." in done.said
@@ -251,7 +248,7 @@ def test_no_byte_depends_on_the_number_of_processes(many, config, tmp_path, name
     for jobs in (1, 2):
         (tmp_path / str(jobs)).mkdir()
         out = tmp_path / str(jobs) / name
-        annotate_files([many], out, config, jobs=jobs, more=report_writers)
+        annotate_files([many], out, config, jobs=jobs)
         written.append(contents(out))
     assert written[0] == written[1]
     assert min(map(len, written[0].values())) > 10
@@ -287,16 +284,16 @@ def test_a_job_whose_worker_is_killed_goes_on_and_ends_with_the_same_bytes(
     many, config, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("mzseek.annotation.annotator._BATCH", 1)
-    annotate_files([many], tmp_path / "whole", config, jobs=2, more=report_writers)
+    annotate_files([many], tmp_path / "whole", config, jobs=2)
     monkeypatch.setattr("mzseek.annotation.annotator._CHUNK", 16)
     out = tmp_path / "cut"
     with pytest.raises(
         KilledError, match=r"one of 2 processes was killed .* with --resume goes on"
     ):
-        annotate_files([many], out, config, jobs=2, more=report_writers, progress=kill_a_worker)
+        annotate_files([many], out, config, jobs=2, progress=kill_a_worker)
     assert not out.exists()
     said = []
-    annotate_files([many], out, config, jobs=2, more=report_writers, resume=True, log=said.append)
+    annotate_files([many], out, config, jobs=2, resume=True, log=said.append)
     assert said == ["16 features were done before."]
     assert contents(out) == contents(tmp_path / "whole")
 
@@ -310,7 +307,7 @@ def test_spectra_of_a_feature_that_is_set_aside_are_told_one_by_one(mgf, config,
             )
     done = annotate_files([mgf], tmp_path / "out", config)
     assert (done.counts["answered"], done.counts["set_aside"]) == (6, 3)
-    told = [row["where"] for row in rows(tmp_path / "out" / "set-aside.tsv")]
+    told = [row["where"] for row in rows(tmp_path / "out" / "skipped.tsv")]
     assert sum(where.endswith("odd, spectrum 1 of 2") for where in told) == 1
     assert sum(where.endswith("odd, spectrum 2 of 2") for where in told) == 1
 
@@ -319,11 +316,11 @@ def test_where_the_reasons_are_is_said(mgf, config, tmp_path):
     # Nothing explains made-up peaks, and a tolerance that is given is not the reason.
     config = dataclasses.replace(config, peak_ppm=Tolerance(10.0))
     done = annotate_files([mgf], tmp_path / "out", config)
-    assert done.said == [f"What was set aside, and why: {tmp_path / 'out' / 'set-aside.tsv'}"]
+    assert done.said == [f"What was skipped, and why: {tmp_path / 'out' / 'skipped.tsv'}"]
     with mgf.open("a") as file:
         file.write("BEGIN IONS\nTITLE=bad\nPEPMASS=none\n50 1\nEND IONS\n" * 6)
     done = annotate_files([mgf], tmp_path / "out.tsv", config)
-    assert [line.startswith("Set aside: ") for line in done.said] == [True] * 5 + [False]
+    assert [line.startswith("Skipped: ") for line in done.said] == [True] * 5 + [False]
     assert "record 7" in done.said[0]
     assert "has no precursor m/z" in done.said[0]
     assert done.said[-1] == "… and 2 more: a folder as --out lists them all"
@@ -455,7 +452,7 @@ def test_hostile_ids_meet_their_tables_and_break_no_file(config, tmp_path):
     ids = ["../../x", "a\tb", "=1+1", "\x1b[2J", "\x1b[3J"]
     mine = a_file(tmp_path / "a.mgf", *map(a_record, ids))
     own = listed(config, tmp_path / "mine.csv", [(f'"{name}"', CAFFEINE) for name in ids[:3]])
-    annotate_files([mine], tmp_path / "out", own, more=report_writers)
+    annotate_files([mine], tmp_path / "out", own)
     found = rows(tmp_path / "out" / "summary.tsv")
     assert [row["feature"] for row in found] == ["../../x", "a b", "'=1+1", "�[2J", "�[3J"]
     assert [bool(row["smiles"]) for row in found] == [True, True, True, False, False]
@@ -476,7 +473,7 @@ def test_packed_files_without_end_leave_the_other_features(config, tmp_path, suf
     own = listed(config, tmp_path / "mine.csv", [("1", CAFFEINE), ("3", CAFFEINE)])
     done = annotate_files([path], tmp_path / "out", own)
     assert (done.counts["answered"], done.counts["set_aside"]) == (2, 1)
-    (aside,) = rows(tmp_path / "out" / "set-aside.tsv")
+    (aside,) = rows(tmp_path / "out" / "skipped.tsv")
     assert "peaks" in aside["reason"]
 
 
@@ -596,7 +593,7 @@ def test_a_workshop_of_something_else_is_refused(config):
 
 
 def test_a_model_of_ones_own_is_not_called_mzseeks(mgf, config, tmp_path):
-    done = annotate_files([mgf], tmp_path / "out", config, more=report_writers)
+    done = annotate_files([mgf], tmp_path / "out", config)
     assert done.facts["model"]["name"] == Path(config.model).name
     assert (done.facts["database"]["kind"], done.facts["database"]["shipped"]) == ("bundled", False)
     for name in ("run.json", "report.html"):

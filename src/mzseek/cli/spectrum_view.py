@@ -26,7 +26,7 @@ from mzseek.cli.output import (
     watched,
 )
 from mzseek.core.errors import InputError
-from mzseek.export.spectrum_plot import NEAR_PRECURSOR, by_intensity, drawn_spectrum, limits, ticks
+from mzseek.export.spectrum_plot import NEAR_PRECURSOR, by_intensity, draw_spectrum, limits, ticks
 from mzseek.io import atomic_file
 from mzseek.io.skipped import Report
 from mzseek.spectra import Spectrum, read_spectra
@@ -88,7 +88,7 @@ def peak_plot(
         `UNICODE` or `ASCII`.
     """
     columns, rows = max(width, _MIN_WIDTH) - _GUTTER - 1, height + _HEADROOM
-    low, high = limits(spectrum)
+    low, high = limits(spectrum.mz.tolist(), spectrum.precursor_mz)
 
     def column_of(mz: npt.ArrayLike) -> npt.NDArray[np.intp]:
         return np.rint((np.asarray(mz) - low) / (high - low) * (columns - 1)).astype(np.intp)
@@ -208,7 +208,7 @@ def show_one(files: Sequence[Path], text: str, svg: Path | None, as_json: bool) 
 
 def _draw(spectrum: Spectrum, svg: Path) -> None:
     with atomic_file(svg) as partial:
-        partial.write_text(drawn_spectrum(spectrum), encoding="utf-8")
+        partial.write_text(draw_spectrum(spectrum), encoding="utf-8")
 
 
 def _show_spectrum(spectrum: Spectrum, svg: Path | None) -> None:

@@ -1,26 +1,40 @@
-"""Molecular networks: read GNPS and MZmine networks, write them with annotations."""
+"""Molecular networks: read GNPS and MZmine networks, write them with annotations.
 
+Networks are streamed, not read with networkx: keys, ids and values stay as the file has them, and
+memory does not grow with the number of edges.
+"""
+
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol
+from typing import Protocol, TextIO
 from xml.sax.saxutils import escape, quoteattr
 
 from mzseek.core.errors import InputError
 from mzseek.core.text import visible
-from mzseek.export.feature_tables import Keeping, Lookup, same_feature
-from mzseek.export.tables import BEFORE, JOINED, NUMBERS, decimal, words
+from mzseek.export.joining import JOINED, NUMBERS, PREFIX, JoiningWriter, Lookup, same_feature
+from mzseek.export.tables import decimal, free_text
 from mzseek.export.writer import Settings
 from mzseek.io import Source, open_source
-from mzseek.io.text_tables import TextTable, format_names, header_names, normalise_name, open_table
+from mzseek.io.text_tables import format_names, header_names, normalise_name, open_table
 from mzseek.io.xml_stream import BrokenXmlError, Element, iter_elements
 
 # Names of the two columns of an edge table, as GNPS, MZmine and others spell them.
 _ENDS = (("clusterid1", "clusterid2"), ("id1", "id2"), ("node1", "node2"), ("source", "target"))
 # Data of a node that say which feature it is, by preference; without any it is the node's id.
 _FEATURE = ("cluster index", "shared name")
-_ASKED = ("graphml", "graph", "key", "node", "edge", "hyperedge", "port")
+_ELEMENTS = ("graphml", "graph", "key", "node", "edge", "hyperedge", "port")
 _TYPES = {"boolean", "int", "long", "float", "double", "string"}
+_EXPECTED = (
+    "is not GraphML, nor a table of edges, expected a network of GNPS or MZmine: GraphML, or a "
+    "table with columns CLUSTERID1 and CLUSTERID2"
+)
+SIGNATURE = (  # at the very beginning: only files that have it are replaced
+    '<?xml version="1.0" encoding="UTF-8"?>\n'
+    "<!-- Written by mzseek annotate -->\n"
+    '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
+)
 
 Data = list[tuple[str, str]]
 
@@ -53,27 +67,34 @@ class Edge:
     data: Data
 
 
-class Network(Protocol):
-    """Where nodes and edges come from.
+# Cytoscape finds nodes of other networks and tables again by their "shared name".
+_SHARED_NAME = Key("mzseek_shared_name", "node", "shared name", "string")
+_MZ = Key("mzseek_mz", "node", "mzseek_ionMass", "double")
+_KEYS = [
+    _SHARED_NAME,
+    _MZ,
+    *(
+        Key(f"{PREFIX}{name}", "node", f"{PREFIX}{name}", "double" if name in NUMBERS else "string")
+        for name in JOINED
+    ),
+]
 
-    Attributes
-    ----------
-    directed : bool
-    keys : list of Key
-    """
+
+class Network(Protocol):
+    """Where nodes and edges come from, in the order of the file."""
 
     directed: bool
     keys: list[Key]
 
     def nodes(self) -> Iterator[Node]:
-        """Nodes, in the file's order."""
+        """Yield nodes."""
 
     def edges(self) -> Iterator[Edge]:
-        """Edges, in the file's order."""
+        """Yield edges."""
 
 
 def open_network(path: Path) -> Network:
-    """The network in a file.
+    """Open the network in a file.
 
     Raises
     ------
@@ -106,51 +127,52 @@ class GraphFile:
         self._feature = next((names[name] for name in _FEATURE if name in names), None)
 
     def _add_key(self, element: Element) -> None:
-        found = element.attributes
-        key = Key(
-            _required(self._source, element, "id"),
-            found.get("for", "all"),
-            found.get("attr.name", found["id"]),
-            found.get("attr.type", "string"),
-        )
-        if key.type not in _TYPES:
-            reason = f"key {key.id!r} has the type {key.type!r}, expected one of: "
+        id_, attributes = self._required(element, "id"), element.attributes
+        kind = attributes.get("attr.type", "string")
+        if kind not in _TYPES:
+            reason = f"key {id_!r} has the type {kind!r}, expected one of: "
             raise InputError(self._source.name, reason + ", ".join(sorted(_TYPES)))
-        if not key.id.startswith(BEFORE):  # annotations of an earlier run make way for new ones
-            self.keys.append(key)
+        if not id_.startswith(PREFIX):  # annotations of an earlier run make way for new ones
+            name = attributes.get("attr.name", id_)
+            self.keys.append(Key(id_, attributes.get("for", "all"), name, kind))
+
+    def _required(self, element: Element, name: str) -> str:
+        if name not in element.attributes:
+            reason = f"a {element.name} has no {name}, which GraphML demands"
+            raise InputError(self._source.name, reason)
+        return element.attributes[name]
 
     def _elements(self) -> Iterator[Element]:
         try:
             with self._source.open() as stream:
                 empty = True
-                for element in iter_elements(stream, _ASKED):
+                for element in iter_elements(stream, _ELEMENTS):
                     if empty and element.name != "graphml":
-                        raise InputError(self._source.name, _expected("GraphML, nor"))
+                        break
                     if element.name in ("hyperedge", "port") or element.fault:
                         what = element.fault or f"has a {element.name}"
                         raise InputError(self._source.name, f"{what}, expected plain nodes, edges")
                     empty = False
                     yield element
                 if empty:
-                    raise InputError(self._source.name, _expected("GraphML, nor"))
+                    raise InputError(self._source.name, _EXPECTED)
         except BrokenXmlError as error:
             raise InputError(self._source.name, f"damaged XML ({error})") from error
 
     def nodes(self) -> Iterator[Node]:
-        """Nodes, in the file's order."""
+        """Yield nodes, in the file's order."""
         for element in self._elements():
             if element.name == "node":
-                data = self._data(element)
-                own = _required(self._source, element, "id")
-                told = next((text.strip() for key, text in data if key == self._feature), "")
-                yield Node(own, told or own, data)
+                data, id_ = self._data(element), self._required(element, "id")
+                feature = next((text.strip() for key, text in data if key == self._feature), "")
+                yield Node(id_, feature or id_, data)
 
     def edges(self) -> Iterator[Edge]:
-        """Edges, in the file's order."""
+        """Yield edges, in the file's order."""
         for element in self._elements():
             if element.name == "edge":
-                ends = [_required(self._source, element, end) for end in ("source", "target")]
-                yield Edge(ends[0], ends[1], self._data(element))
+                source, target = (self._required(element, end) for end in ("source", "target"))
+                yield Edge(source, target, self._data(element))
 
     def _data(self, element: Element) -> Data:
         known = {key.id for key in self.keys}
@@ -158,12 +180,12 @@ class GraphFile:
         for data in element.all("data"):
             key = data.attributes.get("key", "")
             if data.children:
-                own = element.attributes.get("id", "")
-                reason = f"{element.name} {own!r} has elements in its data, expected plain text"
+                id_ = element.attributes.get("id", "")
+                reason = f"{element.name} {id_!r} has elements in its data, expected plain text"
                 raise InputError(self._source.name, reason)
             if key in known:
                 found.append((key, data.text))
-            elif not key.startswith(BEFORE):
+            elif not key.startswith(PREFIX):
                 raise InputError(self._source.name, f"has data of a key {key!r} that it lacks")
         return found
 
@@ -177,12 +199,14 @@ class EdgeTable:
         if table is None:
             with source.open() as stream:
                 first = stream.read(2000).decode("utf-8", "replace").splitlines()[0]
-            had = format_names(header_names(first))
-            raise InputError(source.name, _expected("GraphML, nor") + f"; it begins with {had}")
-        self._table: TextTable = table
-        self._places = _ends(table.names) or (0, 1)
-        self._others = [n for n in range(len(table.names)) if n not in self._places]
-        numbers = self._columns_of_numbers()
+            found = format_names(header_names(first))
+            raise InputError(source.name, f"{_EXPECTED}; it begins with {found}")
+        self._table = table
+        self._ends = _ends(table.names) or (0, 1)
+        self._others = [n for n in range(len(table.names)) if n not in self._ends]
+        numbers = set(self._others)
+        for cells in self._rows():
+            numbers = {n for n in numbers if _is_number(cells[n] if n < len(cells) else "")}
         self.keys = [
             Key(f"e{n}", "edge", table.names[n].strip(), "double" if n in numbers else "string")
             for n in self._others
@@ -193,41 +217,33 @@ class EdgeTable:
             raise InputError(f"{self._source.name}: line {line}", reason)
 
         for line, cells in self._table.rows(refuse):
-            if len(cells) <= max(self._places):
+            if len(cells) <= max(self._ends):
                 refuse(line, f"has {len(cells)} cells, expected {len(self._table.names)}")
             yield cells
 
-    def _columns_of_numbers(self) -> set[int]:
-        numbers = set(self._others)
-        for cells in self._rows():
-            numbers = {n for n in numbers if _is_number(cells[n] if n < len(cells) else "")}
-        return numbers
-
     def nodes(self) -> Iterator[Node]:
-        """The ends of edges, each once."""
-        met: set[str] = set()
+        """Yield the ends of edges, each once."""
+        seen: set[str] = set()
         for edge in self.edges():
             for end in (edge.source, edge.target):
-                if end not in met:
-                    met.add(end)
+                if end not in seen:
+                    seen.add(end)
                     yield Node(end, end, [])
 
     def edges(self) -> Iterator[Edge]:
-        """Edges, in the table's order."""
-        first, second = self._places
+        """Yield edges, in the table's order."""
         for cells in self._rows():
-            data = [
-                (f"e{n}", visible(cells[n])) for n in self._others if n < len(cells) and cells[n]
-            ]
-            yield Edge(visible(cells[first].strip()), visible(cells[second].strip()), data)
+            present = [n for n in self._others if n < len(cells) and cells[n]]
+            source, target = (visible(cells[n].strip()) for n in self._ends)
+            yield Edge(source, target, [(f"e{n}", visible(cells[n])) for n in present])
 
 
 def _ends(names: Sequence[str]) -> tuple[int, int] | None:
-    """Places of the two columns that name features."""
+    """Return the indices of the two columns that name features."""
     plain = [normalise_name(name) for name in names]
-    for one, other in _ENDS:
-        if plain.count(one) == 1 and plain.count(other) == 1:
-            return plain.index(one), plain.index(other)
+    for source, target in _ENDS:
+        if plain.count(source) == 1 and plain.count(target) == 1:
+            return plain.index(source), plain.index(target)
     return None
 
 
@@ -239,125 +255,75 @@ def _is_number(cell: str) -> bool:
     return cell.strip().lower().lstrip("+-") not in ("nan", "inf", "infinity")
 
 
-def _required(source: Source, element: Element, name: str) -> str:
-    if name not in element.attributes:
-        raise InputError(source.name, f"a {element.name} has no {name}, which GraphML demands")
-    return element.attributes[name]
+class GraphMl(JoiningWriter):
+    """Write a file that ends in ``.graphml``."""
 
-
-def _expected(form: str) -> str:
-    return (
-        f"is not {form} a table of edges, expected a network of GNPS or MZmine: GraphML, or a "
-        "table with columns CLUSTERID1 and CLUSTERID2"
-    )
-
-
-SIGNATURE = (  # at the very beginning: only files that have it are replaced
-    '<?xml version="1.0" encoding="UTF-8"?>\n'
-    "<!-- Written by mzseek annotate -->\n"
-    '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
-)
-_RETURN = {"\r": "&#13;"}  # readers of XML would make a line end of it
-# Cytoscape finds nodes of other networks and tables again by their "shared name".
-_OWN = [
-    Key("mzseek_shared_name", "node", "shared name", "string"),
-    Key("mzseek_mz", "node", "mzseek_ionMass", "double"),
-]
-_KEYS = [
-    Key(f"{BEFORE}{name}", "node", f"{BEFORE}{name}", "double" if name in NUMBERS else "string")
-    for name in JOINED
-]
-
-
-class GraphMl(Keeping):
-    """Writes a file that ends in ``.graphml``."""
+    signature = re.compile(re.escape(SIGNATURE.encode()))
 
     def __init__(self, folder: Path, name: str, settings: Settings) -> None:
         # A network that cannot be read is refused before any work is done.
         self._network = None if settings.network is None else open_network(settings.network)
         super().__init__(folder, name, settings)
 
-    def finish(self) -> list[str]:
-        """Put nodes, annotations and edges together."""
-        self._annotations.place()
-        with (self.folder / self.name).open("w", encoding="utf-8", newline="\n") as file:
-            said = self._write_graph(file)
-        super().finish()
-        return said
-
-    def _write_graph(self, file: IO[str]) -> list[str]:
+    def assemble(self, file: TextIO) -> list[str]:
+        """Write nodes with annotations, features that are no nodes, and edges."""
         network = self._network
-        self._lookup = Lookup(self._annotations.path)
-        left = dict(self._lookup.places)
-        keys = [*(network.keys if network else []), *_OWN, *_KEYS]
+        lookup = self._lookup = Lookup(self.spool.path)
+        left = dict(lookup.by_name)
         directed = "directed" if network and network.directed else "undirected"
         file.write(SIGNATURE)
-        file.writelines(map(_key_line, keys))
+        for key in [*(network.keys if network else []), *_KEYS]:
+            attributes = {"id": key.id, "for": key.of, "attr.name": key.name, "attr.type": key.type}
+            shown = " ".join(f"{name}={quoteattr(value)}" for name, value in attributes.items())
+            file.write(f"  <key {shown}/>\n")
         file.write(f'  <graph edgedefault="{directed}">\n')
         used: set[str] = set()
         nodes = bare = 0
         if network:
             named = any(key.name.lower() == "shared name" for key in network.keys)
             for node in network.nodes():
-                place = left.pop(same_feature(node.feature), None)
-                nodes, bare = nodes + 1, bare + (place is None)
+                offset = left.pop(same_feature(node.feature), None)
+                nodes, bare = nodes + 1, bare + (offset is None)
                 used.add(node.id)
-                file.write(_node_lines(node, self._found(place), not named))
-        alone = [*left.values(), *self._lookup.twins]
-        for place in sorted(alone):
-            file.write(_node_lines(self._node_at(place, used), self._found(place), True))
+                file.write(self._node(node, offset, add_name=not named))
+        alone = sorted([*left.values(), *lookup.twins])
+        for offset in alone:
+            file.write(self._node(_new_node(lookup.read(offset).name, used), offset, add_name=True))
         for number, edge in enumerate(network.edges() if network else []):
-            ends = f"source={_quoted(edge.source)} target={_quoted(edge.target)}"
-            data = "".join(map(_data_line, edge.data))
-            file.write(f'    <edge id="edge{number}" {ends}>\n{data}    </edge>\n')
+            ends = f"source={quoteattr(edge.source)} target={quoteattr(edge.target)}"
+            file.write(f'    <edge id="edge{number}" {ends}>\n{_data(edge.data)}    </edge>\n')
         file.write("  </graph>\n</graphml>\n")
-        return _said(network, nodes, bare, len(alone))
-
-    def _found(self, place: int | None) -> list[tuple[str, str]]:
-        if place is None:
+        if network is None:
             return []
-        kept = self._lookup.read(place)
-        return [(_OWN[1].id, decimal(kept.mz, 5)), *kept.cells.items()]
+        lines = [f"network: {nodes - bare:,} of {nodes:,} nodes have an annotation"]
+        if alone:
+            lines.append(f"network: {len(alone):,} features are none of its nodes, and stand alone")
+        return lines
 
-    def _node_at(self, place: int, used: set[str]) -> Node:
-        """A node of its own for a feature, with an id that no other has."""
-        name = self._lookup.read(place).name
-        own, number = name, 1
-        while own in used:
-            number += 1
-            own = f"{name} ({number})"
-        used.add(own)
-        return Node(own, name, [])
-
-
-def _said(network: Network | None, nodes: int, bare: int, alone: int) -> list[str]:
-    if network is None:
-        return []
-    said = [f"network: {nodes - bare:,} of {nodes:,} nodes have an annotation"]
-    if alone:
-        said.append(f"network: {alone:,} features are none of its nodes, and stand alone")
-    return said
+    def _node(self, node: Node, offset: int | None, *, add_name: bool) -> str:
+        data = [*node.data]
+        if add_name:
+            data.append((_SHARED_NAME.id, free_text(node.feature)))
+        if offset is not None:
+            record = self._lookup.read(offset)
+            cells = [(_MZ.id, decimal(record.mz, 5)), *record.cells.items()]
+            data += [(key, text) for key, text in cells if text]
+        return f"    <node id={quoteattr(node.id)}>\n{_data(data)}    </node>\n"
 
 
-def _key_line(key: Key) -> str:
-    named = f"attr.name={_quoted(key.name)} attr.type={_quoted(key.type)}"
-    return f"  <key id={_quoted(key.id)} for={_quoted(key.of)} {named}/>\n"
+def _new_node(name: str, used: set[str]) -> Node:
+    """Return a node for a feature, with an id that no other has."""
+    id_, number = name, 1
+    while id_ in used:
+        number += 1
+        id_ = f"{name} ({number})"
+    used.add(id_)
+    return Node(id_, name, [])
 
 
-def _node_lines(node: Node, found: Iterable[tuple[str, str]], named: bool) -> str:
-    own = [(_OWN[0].id, words(node.feature))] if named else []
-    data = "".join(map(_data_line, [*node.data, *own, *_with_text(found)]))
-    return f"    <node id={_quoted(node.id)}>\n{data}    </node>\n"
-
-
-def _with_text(found: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    return (each for each in found if each[1])
-
-
-def _data_line(data: tuple[str, str]) -> str:
-    key, text = data
-    return f"      <data key={_quoted(key)}>{escape(text, _RETURN)}</data>\n"
-
-
-def _quoted(text: str) -> str:
-    return quoteattr(text)
+def _data(data: Iterable[tuple[str, str]]) -> str:
+    return "".join(
+        # Readers of XML would make a line end of a carriage return.
+        f"      <data key={quoteattr(key)}>{escape(text, {chr(13): '&#13;'})}</data>\n"
+        for key, text in data
+    )

@@ -1,7 +1,7 @@
 """Annotate files into an output folder or file."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -11,15 +11,14 @@ from mzseek.annotation.annotator import AnnotationRun, Annotator, config_for
 from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.reading import SpectrumFiles
 from mzseek.core.errors import KilledError
-from mzseek.export.output import SET_ASIDE, Output, ensure_not_read, is_folder
+from mzseek.export.output import Output, ensure_not_read, is_folder
 from mzseek.export.run_record import versions
-from mzseek.export.writer import Settings, Writer
+from mzseek.export.tables import SKIPPED
+from mzseek.export.writer import Settings
 from mzseek.io import StrPath
 from mzseek.io.manifest import SourceGuard
 from mzseek.parallel import LocalEngine
 from mzseek.parallel.engine import Log, Progress, no_log, silent
-
-Make = Callable[[Path, str, Settings], Writer]
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,6 @@ def annotate_files(
     config: AnnotateConfig | None = None,
     *,
     settings: Settings | None = None,
-    more: Callable[[Mapping[str, Any]], Mapping[str, Make]] | None = None,
     resume: bool = False,
     force: bool = False,
     jobs: int | None = None,
@@ -73,8 +71,6 @@ def annotate_files(
     out : path
     config : AnnotateConfig, optional
     settings : Settings, optional
-    more : callable of facts, optional
-        Makes further writers by name or suffix, given what will be searched.
     resume : bool
         Go on from what a killed process has left.
     force : bool
@@ -95,25 +91,16 @@ def annotate_files(
     read = (*files.paths, *tables, *settings.read, *config.paths())
     ensure_not_read(Path(out), read)
     steady = SourceGuard(files.paths)
-    config = replace(
-        config_for(config, files),
-        explain=_explained(Path(out), settings, has_more=more is not None),
-    )
+    config = replace(config_for(config, files), explain=_explained(Path(out)))
     annotator = Annotator(config)  # whatever is missing is reported before anything is made
     facts = annotator.facts()
     known = run_settings(annotator, replace(settings, read=read), files.paths)
-    with Output(
-        Path(out),
-        known,
-        signature=_signature(annotator, steady),
-        resume=resume,
-        more=more(facts) if more else {},
-        force=force,
-    ) as output:
+    signature = _signature(annotator, steady)
+    with Output(Path(out), known, signature=signature, resume=resume, force=force) as output:
         for note in output.notes:
             log(note)
         run = annotator.run(
-            files, skipped=output.set_aside, was_done=output.was_done, done=output.resumed,
+            files, skipped=output.skipped, was_done=output.was_done, done=output.resumed,
             engine=LocalEngine(jobs), progress=progress,
         )  # fmt: skip
         if output.resumed:
@@ -136,24 +123,19 @@ def annotate_files(
     return FinishedRun(Path(out), counts, levels, facts, said)
 
 
-def _explained(out: Path, settings: Settings, *, has_more: bool) -> int:
-    """For how many candidates of a feature the files of an output show fragments."""
+def _explained(out: Path) -> int:
+    """Return for how many candidates of a feature an output shows fragments."""
     from mzseek.export.report_data import IN_FULL
 
-    if is_folder(out, (".html",)):
-        return IN_FULL if has_more else settings.peaks_of
-    return IN_FULL if out.suffix.lower() == ".html" else 0
+    return IN_FULL if is_folder(out) or out.suffix.lower() == ".html" else 0
 
 
 def finish_output(
     output: Output, run: AnnotationRun, inputs: Mapping[Path, str] | Sequence[Path]
 ) -> list[str]:
     """Complete the files of a run with what ``run.json`` records; return lines for the user."""
-    facts = run.annotator.facts()
-    return output.finish(
-        records=run.records, inputs=inputs, bundle=facts["model"], database=facts["database"],
-        prior=facts["prior"], more=run.facts(),
-    )  # fmt: skip
+    known = inputs if isinstance(inputs, Mapping) else dict.fromkeys(inputs)
+    return output.finish(records=run.records, inputs=known, more=run.facts())
 
 
 def run_settings(annotator: Annotator, given: Settings, paths: Sequence[Path]) -> Settings:
@@ -166,17 +148,18 @@ def run_settings(annotator: Annotator, given: Settings, paths: Sequence[Path]) -
         database=annotator.source.label,
         database_version=_digest(annotator.source.facts())[:16],
         options=annotator.config.to_dict() | joined,
+        searched=annotator.facts(),
     )
 
 
 def _skipped_lines(output: Output) -> list[str]:
     """Lines about where reasons are: in a table of the folder; of a single file, here."""
-    skipped = output.set_aside
+    skipped = output.skipped
     if not skipped.count:
         return []
     if output.is_folder:
-        return [f"What was set aside, and why: {output.target / SET_ASIDE}"]
-    lines = [f"Set aside: {where}: {reason}" for where, reason in skipped.first]
+        return [f"What was skipped, and why: {output.target / SKIPPED}"]
+    lines = [f"Skipped: {where}: {reason}" for where, reason in skipped.first]
     left = skipped.count - len(lines)
     return [*lines, *([f"… and {left:,} more: a folder as --out lists them all"] if left else [])]
 

@@ -6,6 +6,7 @@ markup or a terminal's code wherever the file is shown; what is read back is wha
 
 import json
 import math
+import re
 from typing import Any
 
 from mzseek.annotation.annotation import Annotation, Candidate, Reference
@@ -13,32 +14,36 @@ from mzseek.chem.identifiers import links
 from mzseek.export.writer import Writer
 
 _MARKUP = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&"}
+_TEXT = rb'"(?:[^"\\]|\\.)*"'
 
 
 class JsonArray(Writer):
-    """Writes a file that ends in ``.json``."""
+    """Write a file that ends in ``.json``."""
+
+    signature = re.compile(
+        rb'\A(?:\[\]\n\Z|\[\n\{"feature": %s, "named_by": %s, "file": %s, "spectra": \[)'
+        % (_TEXT, _TEXT, _TEXT)
+    )
 
     def write(self, annotation: Annotation) -> None:
         """Add an object."""
-        spool = self.spools[self.name]
         text = json.dumps(annotation_object(annotation), allow_nan=False).translate(_MARKUP)
-        spool.write(("[\n" if spool.is_empty else ",\n") + text)
+        self.spool.write(("[\n" if self.spool.is_empty else ",\n") + text)
 
     def finish(self) -> list[str]:
         """Close the array."""
-        spool = self.spools[self.name]
-        spool.write("[]\n" if spool.is_empty else "\n]\n")
+        self.spool.write("[]\n" if self.spool.is_empty else "\n]\n")
         return super().finish()
 
 
 def annotation_object(annotation: Annotation) -> dict[str, Any]:
-    """An annotation as plain data, all numbers finite."""
+    """Return an annotation as plain data, all numbers finite."""
     feature = annotation.feature
     return {
         "feature": feature.name,
         "named_by": feature.named_by,
         "file": feature.where,
-        "spectra": [each.identifier for each in feature.spectra],
+        "spectra": [spectrum.identifier for spectrum in feature.spectra],
         "ionMass": _finite(feature.precursor_mz),
         "retentionTimeInSeconds": _finite(feature.retention_time),
         "confidence": _finite(annotation.confidence),
@@ -64,6 +69,7 @@ def annotation_object(annotation: Annotation) -> dict[str, Any]:
 
 def _candidate_object(annotation: Annotation, candidate: Candidate, rank: int) -> dict[str, Any]:
     kinds = sorted(set(annotation.kinds.values()))
+    channels = zip(annotation.channels, candidate.parts, strict=True)
     return {
         "rank": rank,
         "smiles": candidate.smiles,
@@ -77,10 +83,7 @@ def _candidate_object(annotation: Annotation, candidate: Candidate, rank: int) -
         "mass": _finite(candidate.mass),
         "errorPpm": _finite(candidate.error_ppm),
         "score": _finite(candidate.score),
-        "channels": {
-            channel: _finite(part)
-            for channel, part in zip(annotation.channels, candidate.parts, strict=True)
-        },
+        "channels": {channel: _finite(part) for channel, part in channels},
         "nats": {kind: _finite(annotation.nats(candidate, kind)) for kind in kinds},
         "explainedIntensity": _finite(candidate.explained),
         "explainedPeaks": candidate.peaks_explained,
@@ -109,5 +112,5 @@ def _reference_object(reference: Reference) -> dict[str, Any]:
 
 
 def _finite(value: float | None) -> float | None:
-    """A number as JSON knows it; none where there is none, or no finite one."""
+    """Return a number as JSON knows it; None where there is none, or no finite one."""
     return None if value is None or not math.isfinite(value) else float(value)

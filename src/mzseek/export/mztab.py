@@ -1,22 +1,18 @@
 """Annotations as mzTab-M 2.0."""
 
 import itertools
-import json
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 from urllib.parse import quote
 
 from mzseek.annotation.annotation import Annotation, Candidate
-from mzseek.annotation.features import Feature
 from mzseek.chem.adducts import parse_adduct
 from mzseek.chem.identifiers import home_of, link, source_of
 from mzseek.core.errors import AdductError
 from mzseek.export.tables import decimal
-from mzseek.export.writer import Settings, Writer
+from mzseek.export.writer import RecordWriter, Settings
 from mzseek.io.text_tables import text_cell
 from mzseek.version import __version__
 
@@ -29,7 +25,7 @@ _ONE_CHARGE = re.compile(r"\]([+-])$")
 
 
 def text(value: str) -> str:
-    """A cell of text; null for none.
+    """Return a cell of text; null for none.
 
     Examples
     --------
@@ -41,47 +37,43 @@ def text(value: str) -> str:
 
 
 def number(value: float | None, digits: int = 6) -> str:
-    """A decimal; null for none, or none that is finite. The format knows no powers of ten."""
+    """Return a decimal; null for none that is finite. The format knows no powers of ten."""
     return decimal(value, digits) or NULL
 
 
 def several(cells: Iterable[str]) -> str:
-    """Elements of a list, of equal length in all columns; null where all of them are."""
+    """Return elements of a list, of equal length in all columns; null where all of them are."""
     elements = list(cells)
-    return BAR.join(elements) if any(each != NULL for each in elements) else NULL
+    return BAR.join(elements) if any(element != NULL for element in elements) else NULL
 
 
 def param(label: str, accession: str, name: str, value: str = "") -> str:
-    """A parameter: of a vocabulary, or of one's own where label and accession are empty.
+    """Return a parameter: of a vocabulary, or mzseek's own where label and accession are empty.
 
     Examples
     --------
     >>> param("MS", "MS:1000511", "ms level", "2"), param("", "", "a, b")
     ('[MS, MS:1000511, ms level, 2]', '[, , "a, b", ]')
     """
-    parts = (label, accession, _part(name), _part(value))
-    return f"[{', '.join(parts)}]"
-
-
-def _part(value: str) -> str:
-    plain = text_cell(value).replace('"', "'").replace(BAR, _OTHER_BAR)
-    return f'"{plain}"' if set(plain) & set(",[]") else plain
+    plain = [text_cell(v).replace('"', "'").replace(BAR, _OTHER_BAR) for v in (name, value)]
+    quoted = [f'"{part}"' if set(part) & set(",[]") else part for part in plain]
+    return f"[{', '.join((label, accession, *quoted))}]"
 
 
 def adduct(name: str) -> str:
-    """An ion as the format writes it, with a charge of 1 told; null for one that it cannot write.
+    """Return an ion with a charge of 1 written out; null for one that the format cannot write.
 
     Examples
     --------
     >>> adduct("[M+H]+"), adduct("[M-2H]2-"), adduct("[M]+•")
     ('[M+H]1+', '[M-2H]2-', 'null')
     """
-    told = _ONE_CHARGE.sub(r"]1\1", name)
-    return told if _ADDUCT.fullmatch(told) else NULL
+    charged = _ONE_CHARGE.sub(r"]1\1", name)
+    return charged if _ADDUCT.fullmatch(charged) else NULL
 
 
 def location(where: str) -> str:
-    """A file as an URI; null where it is not known."""
+    """Return a file as a URI; null where it is not known."""
     if not where.strip():
         return NULL
     if "://" in where:
@@ -89,8 +81,8 @@ def location(where: str) -> str:
     return Path(where).absolute().as_uri()
 
 
-def line(cells: Sequence[str]) -> str:
-    """A line; an empty cell would break the format."""
+def line(cells: Iterable[str]) -> str:
+    """Return a line; an empty cell would break the format."""
     return "\t".join(cell or NULL for cell in cells) + "\n"
 
 
@@ -118,14 +110,15 @@ _POLARITY = {
     "-": param("MS", "MS:1000129", "negative scan"),
     "": param("MS", "MS:1000465", "scan polarity"),
 }
-_MZML = (
-    param("MS", "MS:1000584", "mzML file"),
-    param("MS", "MS:1001530", "mzML unique identifier"),
-)
 _OTHER_IDS = param("MS", "MS:1001532", "spectrum from database string nativeID format")
+# Format and identifiers of spectra, by suffix.
 _FORMATS = {
-    ".mgf": param("MS", "MS:1001062", "Mascot MGF file"),
-    ".mzxml": param("MS", "MS:1000566", "ISB mzXML file"),
+    ".mzml": (
+        param("MS", "MS:1000584", "mzML file"),
+        param("MS", "MS:1001530", "mzML unique identifier"),
+    ),
+    ".mgf": (param("MS", "MS:1001062", "Mascot MGF file"), _OTHER_IDS),
+    ".mzxml": (param("MS", "MS:1000566", "ISB mzXML file"), _OTHER_IDS),
 }
 _VOCABULARIES = (
     (
@@ -140,41 +133,20 @@ _VOCABULARIES = (
 _PACKED = re.compile(r"\.(gz|zst|bz2)$", re.IGNORECASE)
 
 
-@dataclass
-class Run:
-    """A file of spectra.
-
-    Attributes
-    ----------
-    where : str
-        As features call it; empty where it is not known.
-    polarities : list of str
-        ``+``, ``-``; in the order in which they were met.
-    """
-
-    where: str
-    polarities: list[str] = field(default_factory=list)
-
-    @property
-    def is_mzml(self) -> bool:
-        """Whether spectra are referred to by the ids that they have in the file."""
-        return _suffix(self.where) == ".mzml"
-
-
 def metadata(
-    name: str, settings: Settings, runs: Sequence[Run], prefixes: Sequence[str]
+    name: str, settings: Settings, runs: Mapping[str, Iterable[str]], prefixes: Iterable[str]
 ) -> Iterator[str]:
-    """Lines of the section.
+    """Yield the lines of the metadata section.
 
     Parameters
     ----------
     name : str
         Of the file, without its suffix: its identifier.
     settings : Settings
-    runs : sequence of Run
-        At least one.
-    prefixes : sequence of str
-        Of databases that identifiers were taken from, besides the own.
+    runs : mapping of str to iterable of str
+        Polarities (``+``, ``-``) of each file of spectra, by its name; at least one.
+    prefixes : iterable of str
+        Of databases that identifiers were taken from, besides `OWN_PREFIX`.
     """
     for key, value in itertools.chain(
         _head(name, settings), _runs(runs), _vocabularies(), _databases(settings, prefixes), _end()
@@ -189,64 +161,58 @@ def _head(name: str, settings: Settings) -> Iterator[tuple[str, str]]:
         yield "title", text(settings.title)
     yield "description", "Molecules found for tandem mass spectra by mzseek; nothing is quantified."
     yield "software[1]", SOFTWARE
-    for place, (option, value) in enumerate(_flat(settings.options), 1):
-        yield f"software[1]-setting[{place}]", text(f"{option} = {value}")
+    for index, (option, value) in enumerate(_flat(settings.options), 1):
+        yield f"software[1]-setting[{index}]", text(f"{option} = {value}")
     yield "quantification_method", param("", "", "no quantification")
 
 
-def _runs(runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
-    for number, run in enumerate(runs, 1):
-        yield f"ms_run[{number}]-location", location(run.where)
-        known = _FORMATS.get(_suffix(run.where))
-        if run.is_mzml:
-            yield f"ms_run[{number}]-format", _MZML[0]
-            yield f"ms_run[{number}]-id_format", _MZML[1]
-        elif known is not None:
-            yield f"ms_run[{number}]-format", known
-            yield f"ms_run[{number}]-id_format", _OTHER_IDS
-        for place, polarity in enumerate(run.polarities or [""], 1):
-            yield f"ms_run[{number}]-scan_polarity[{place}]", _POLARITY[polarity]
-    for number, run in enumerate(runs, 1):
-        yield f"assay[{number}]", text(run.where) if run.where.strip() else f"assay {number}"
-        yield f"assay[{number}]-ms_run_ref", f"ms_run[{number}]"
+def _runs(runs: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, str]]:
+    for index, (where, polarities) in enumerate(runs.items(), 1):
+        run = f"ms_run[{index}]"
+        yield f"{run}-location", location(where)
+        if _suffix(where) in _FORMATS:
+            yield f"{run}-format", _FORMATS[_suffix(where)][0]
+            yield f"{run}-id_format", _FORMATS[_suffix(where)][1]
+        for place, polarity in enumerate(list(polarities) or [""], 1):
+            yield f"{run}-scan_polarity[{place}]", _POLARITY[polarity]
+    for index, where in enumerate(runs, 1):
+        yield f"assay[{index}]", text(where) if where.strip() else f"assay {index}"
+        yield f"assay[{index}]-ms_run_ref", f"ms_run[{index}]"
     yield "study_variable[1]", "undefined"
-    assays = BAR.join(f"assay[{number}]" for number in range(1, len(runs) + 1))
+    assays = BAR.join(f"assay[{index}]" for index in range(1, len(runs) + 1))
     yield "study_variable[1]-assay_refs", assays
     yield "study_variable[1]-description", "all files of spectra"
 
 
 def _vocabularies() -> Iterator[tuple[str, str]]:
-    for number, (label, full_name, version, uri) in enumerate(_VOCABULARIES, 1):
-        yield f"cv[{number}]-label", label
-        yield f"cv[{number}]-full_name", full_name
-        yield f"cv[{number}]-version", version
-        yield f"cv[{number}]-uri", uri
+    for index, values in enumerate(_VOCABULARIES, 1):
+        for name, value in zip(("label", "full_name", "version", "uri"), values, strict=True):
+            yield f"cv[{index}]-{name}", value
 
 
-def _databases(settings: Settings, prefixes: Sequence[str]) -> Iterator[tuple[str, str]]:
-    own = param("", "", settings.database.strip() or "candidates")
+def _databases(settings: Settings, prefixes: Iterable[str]) -> Iterator[tuple[str, str]]:
     version = text(settings.database_version)
-    listed = [
-        (own, OWN_PREFIX, "Unknown" if version == NULL else version, "urn:mzseek:database"),
-        *((param("", "", prefix), prefix, "Unknown", home_of(prefix)) for prefix in prefixes),
-    ]
-    for number, (shown, prefix, release, uri) in enumerate(listed, 1):
-        yield f"database[{number}]", shown
-        yield f"database[{number}]-prefix", prefix
-        yield f"database[{number}]-version", release
-        yield f"database[{number}]-uri", uri
+    searched = settings.database.strip() or "candidates"
+    listed = [(searched, OWN_PREFIX, version if version != NULL else "Unknown",
+               "urn:mzseek:database")]  # fmt: skip
+    listed += [(prefix, prefix, "Unknown", home_of(prefix)) for prefix in prefixes]
+    for index, (name, prefix, release, uri) in enumerate(listed, 1):
+        yield f"database[{index}]", param("", "", name)
+        yield f"database[{index}]-prefix", prefix
+        yield f"database[{index}]-version", release
+        yield f"database[{index}]-uri", uri
 
 
 def _end() -> Iterator[tuple[str, str]]:
     yield "small_molecule-quantification_unit", _UNIT
     yield "small_molecule_feature-quantification_unit", _UNIT
     yield "small_molecule-identification_reliability", _RELIABILITY
-    for number, measure in enumerate(MEASURES, 1):
-        yield f"id_confidence_measure[{number}]", measure
+    for index, measure in enumerate(MEASURES, 1):
+        yield f"id_confidence_measure[{index}]", measure
 
 
 def _flat(options: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Options by name, those inside others after a dot; what is not set is left out."""
+    """Yield options by name, nested ones after a dot; what is not set is left out."""
     for name, value in options.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{before}{name}.")
@@ -262,22 +228,24 @@ def _suffix(where: str) -> str:
     return plain[plain.rfind(".") :] if "." in plain else ""
 
 
-_HERE = "\v"  # where columns for files of spectra belong; no cell has it
-_MOST_NAMED = 10  # identifications of one summary row; evidence rows have all
+_RUN = "\f"  # stands for the number of the file of spectra; no text cell has it
+_MAX_NAMED = 10  # identifications of one summary row; evidence rows have all
 _AMBIGUOUS = "1"
 _MS_LEVEL = param("MS", "MS:1000511", "ms level", "2")
 
+# Columns for files of spectra stand between the two parts; those of SME refer to none.
 SML = (
-    "SML_ID", "SMF_ID_REFS", "database_identifier", "chemical_formula", "smiles", "inchi",
-    "chemical_name", "uri", "theoretical_neutral_mass", "adduct_ions", "reliability",
-    "best_id_confidence_measure", "best_id_confidence_value", _HERE, "opt_global_feature",
-    "opt_global_confidence", "opt_global_in_database_probability", "opt_global_set_size",
-    "opt_global_level_reason",
+    ("SML_ID", "SMF_ID_REFS", "database_identifier", "chemical_formula", "smiles", "inchi",
+     "chemical_name", "uri", "theoretical_neutral_mass", "adduct_ions", "reliability",
+     "best_id_confidence_measure", "best_id_confidence_value"),
+    ("opt_global_feature", "opt_global_confidence", "opt_global_in_database_probability",
+     "opt_global_set_size", "opt_global_level_reason"),
 )  # fmt: skip
 SMF = (
-    "SMF_ID", "SME_ID_REFS", "SME_ID_REF_ambiguity_code", "adduct_ion", "isotopomer",
-    "exp_mass_to_charge", "charge", "retention_time_in_seconds", "retention_time_in_seconds_start",
-    "retention_time_in_seconds_end", _HERE, "opt_global_feature",
+    ("SMF_ID", "SME_ID_REFS", "SME_ID_REF_ambiguity_code", "adduct_ion", "isotopomer",
+     "exp_mass_to_charge", "charge", "retention_time_in_seconds",
+     "retention_time_in_seconds_start", "retention_time_in_seconds_end"),
+    ("opt_global_feature",),
 )  # fmt: skip
 SME = (
     "SME_ID", "evidence_input_id", "database_identifier", "chemical_formula", "smiles", "inchi",
@@ -288,196 +256,181 @@ SME = (
 )  # fmt: skip
 
 
-class MzTab(Writer):
-    """Writes a file that ends in ``.mztab``."""
+class MzTab(RecordWriter):
+    """Write a file that ends in ``.mztab``."""
 
-    def __init__(self, folder: Path, name: str, settings: Settings) -> None:
-        super().__init__(folder, name, settings)
-        self._sml, self._smf, self._sme, self._seen = self.spools.values()
-        self._features = sum(1 for _ in self._sml.lines())
-        self._evidence = sum(1 for _ in self._sme.lines())
-        self._runs: list[Run] = []
-        self._prefixes: list[str] = []
-        for told in self._seen.lines():
-            self._recall(*json.loads(told))
+    signature = re.compile(
+        rb"\AMTD\tmzTab-version\t[^\n]+\nMTD\tmzTab-ID\t[^\n]+\n(?:MTD\ttitle\t[^\n]+\n)?"
+        rb"MTD\tdescription\t[^\n]+\nMTD\tsoftware\[1\]\t\[[^\n]*, mzseek [^\n]*\]\n"
+        rb"(?:MTD\tsoftware\[1\]-setting\[\d+\]\t[^\n]+\n)*MTD\tquantification_method\t"
+    )
 
-    def spool_names(self) -> list[str]:
-        """Rows of the three sections, and what metadata are made of."""
-        return [f"{self.name}.{each}" for each in ("sml", "smf", "sme", "seen")]
-
-    def write(self, annotation: Annotation) -> None:
-        """Add the rows of a feature."""
-        self._features += 1
-        run = self._run_of(annotation.feature)
+    def record(self, annotation: Annotation) -> dict[str, Any]:
+        """Return cells of the three sections without numbers, and what metadata are made of."""
         charge = _charge(annotation)
-        if charge:
-            self._note_once("polarity", run, "+" if charge > 0 else "-")
-        own = str(self._features)
-        evidence = [
-            line(["SME", *self._evidence_cells(annotation, candidate, rank, run)])
-            for rank, candidate in enumerate(annotation.ranked, 1)
-        ]
-        references = [str(self._evidence - place) for place in reversed(range(len(evidence)))]
-        self._sme.write("".join(evidence))
-        best = annotation.best
-        self._smf.write(
-            line(
-                ["SMF", own, BAR.join(references), _AMBIGUOUS if len(references) > 1 else NULL,
-                 adduct(best.adduct) if best else NULL, NULL,
-                 number(annotation.feature.precursor_mz), str(abs(charge) or 1),
-                 number(annotation.feature.retention_time, 3), NULL, NULL, _HERE,
-                 text(annotation.feature.name)]
-            )
-        )  # fmt: skip
-        self._sml.write(line(["SML", own, own, *self._summary_cells(annotation)]))
+        candidates = annotation.ranked
+        sources = [source for c in candidates if (source := _source(c)) is not None]
+        return {
+            "run": annotation.feature.where,
+            "polarity": "" if not charge else "+" if charge > 0 else "-",
+            "prefixes": list(dict.fromkeys(prefix for prefix, _ in sources)),
+            "summary": _summary_cells(annotation),
+            "feature": _feature_cells(annotation, charge),
+            "evidence": [_evidence_cells(annotation, c, rank) for rank, c in
+                         enumerate(candidates, 1)],
+        }  # fmt: skip
 
-    def finish(self) -> list[str]:
-        """Put the sections together."""
-        if not self._runs:
-            self._runs.append(Run(self.settings.inputs[0] if self.settings.inputs else ""))
-        assays = [f"abundance_assay[{place}]" for place in range(1, len(self._runs) + 1)]
+    def assemble(self, file: TextIO) -> list[str]:
+        """Write metadata, then the sections, each with numbers for rows and files."""
+        runs: dict[str, dict[str, None]] = {}
+        prefixes: dict[str, None] = {}
+        for record in self.records():
+            polarities = runs.setdefault(record["run"], {})
+            polarities |= dict.fromkeys(record["polarity"])
+            prefixes |= dict.fromkeys(record["prefixes"])
+        runs = runs or {self.settings.inputs[0] if self.settings.inputs else "": {}}
+        file.writelines(metadata(self.name.rpartition(".")[0], self.settings, runs, prefixes))
+        assays = [f"abundance_assay[{index}]" for index in range(1, len(runs) + 1)]
         variables = ["abundance_study_variable[1]", "abundance_variation_study_variable[1]"]
-        made = self.folder / f"{self.name}.made"
-        with made.open("w", encoding="utf-8", newline="\n") as file:
-            stem = self.name.rpartition(".")[0]
-            file.writelines(metadata(stem, self.settings, self._runs, self._prefixes))
-            for head, columns, inside, spool in (
-                ("SMH", SML, [*assays, *variables], self._sml),
-                ("SFH", SMF, assays, self._smf),
-                ("SEH", SME, [], self._sme),
-            ):
-                file.write("\n" + line([head, *columns]).replace(_HERE, "\t".join(inside)))
-                nulls = "\t".join([NULL] * len(inside))
-                file.writelines(each.replace(_HERE, nulls) for each in spool.lines())
-        shutil.move(made, self.folder / self.name)
-        return super().finish()
 
-    def _summary_cells(self, annotation: Annotation) -> list[str]:
-        named = _named(annotation)
-        best = annotation.best
-        formulas = several(text(each.formula) for each in named)
-        if not named and annotation.level.number == "4" and best is not None:
-            formulas = text(best.formula)
-        ions = dict.fromkeys(adduct(each.adduct) for each in named)
-        return [
-            several(self._identifier(each) for each in named),
-            formulas,
-            several(text(each.smiles) for each in named),
-            NULL,
-            several(text(each.name) for each in named),
-            several(_uri(each) for each in named),
-            several(number(each.mass) for each in named),
-            several(each for each in ions if each != NULL),
-            text(annotation.level.number),
-            CONFIDENCE if best else NULL,
-            number(annotation.confidence) if best else NULL,
-            _HERE,
-            text(annotation.feature.name),
-            number(annotation.confidence),
-            number(annotation.present),
-            str(annotation.set_size),
-            text(annotation.level.reason),
-        ]
+        columns = [*assays, *variables]
+        file.write("\n" + line(["SMH", *SML[0], *columns, *SML[1]]))
+        for index, record in enumerate(self.records(), 1):
+            first, last = record["summary"]
+            nulls = [NULL] * len(columns)
+            file.write(line(["SML", str(index), str(index), *first, *nulls, *last]))
 
-    def _evidence_cells(
-        self, annotation: Annotation, candidate: Candidate, rank: int, run: int
-    ) -> list[str]:
-        self._evidence += 1
-        measured = annotation.feature.precursor_mz
-        match = candidate.match
-        charge = _charge_of(candidate.adduct) or _charge(annotation) or 1
-        return [
-            str(self._evidence),
-            f"ms_run[{run}]:feature={text(annotation.feature.name)}",
-            self._identifier(candidate),
-            text(candidate.formula),
-            text(candidate.smiles),
-            NULL,
-            text(candidate.name),
-            _uri(candidate),
-            NULL,
-            adduct(candidate.adduct),
-            number(measured),
-            str(abs(charge)),
-            number(measured / (1 + candidate.error_ppm * 1e-6)),
-            self._spectra(annotation.feature, run),
-            SOFTWARE,
-            _MS_LEVEL,
-            number(annotation.confidence_of(candidate)),
-            number(candidate.probability),
-            number(candidate.score),
-            number(candidate.explained),
-            number(match.similarity if match else None),
-            str(rank),
-            text(candidate.key),
-            text(candidate.adduct),
-            "true" if candidate.in_set else "false",
-        ]
+        file.write("\n" + line(["SFH", *SMF[0], *assays, *SMF[1]]))
+        done = 0
+        for index, record in enumerate(self.records(), 1):
+            references = [str(done + n) for n in range(1, len(record["evidence"]) + 1)]
+            done += len(references)
+            ambiguity = _AMBIGUOUS if len(references) > 1 else NULL
+            first, last = record["feature"]
+            nulls = [NULL] * len(assays)
+            cells = [str(index), BAR.join(references), ambiguity, *first, *nulls, *last]
+            file.write(line(["SMF", *cells]))
 
-    def _spectra(self, feature: Feature, run: int) -> str:
-        """References to a feature's spectra: by their ids in mzML, by their names elsewhere."""
-        before = "" if self._runs[run - 1].is_mzml else "databasekey="
-        return BAR.join(
-            f"ms_run[{run}]:{before}{text(spectrum.identifier)}" for spectrum in feature.spectra
-        )
-
-    def _identifier(self, candidate: Candidate) -> str:
-        """Of the first source that is known, else of the database that it was taken from."""
-        known = next((found for each in candidate.identifiers if (found := source_of(each))), None)
-        if known is None:
-            return f"{OWN_PREFIX}:{text(candidate.key)}"
-        self._note_once("database", 0, known[0])
-        return f"{known[0]}:{known[1]}"
-
-    def _run_of(self, feature: Feature) -> int:
-        """Number of a feature's file, from 1."""
-        self._note_once("run", 0, feature.where)
-        return 1 + next(n for n, run in enumerate(self._runs) if run.where == feature.where)
-
-    def _note_once(self, kind: str, run: int, value: str) -> None:
-        """Take down what metadata will need, if it is new."""
-        known: Sequence[str] = {
-            "run": [each.where for each in self._runs],
-            "database": self._prefixes,
-            "polarity": self._runs[run - 1].polarities if run else [],
-        }[kind]
-        if value not in known:
-            self._recall(kind, run, value)
-            self._seen.write(json.dumps([kind, run, value]) + "\n")
-
-    def _recall(self, kind: str, run: int, value: str) -> None:
-        if kind == "run":
-            self._runs.append(Run(value))
-        elif kind == "database":
-            self._prefixes.append(value)
-        else:
-            self._runs[run - 1].polarities.append(value)
+        file.write("\n" + line(["SEH", *SME]))
+        numbers = {where: str(index) for index, where in enumerate(runs, 1)}
+        evidence = ((r["run"], cells) for r in self.records() for cells in r["evidence"])
+        for index, (where, cells) in enumerate(evidence, 1):
+            file.write(line(["SME", str(index), *cells]).replace(_RUN, numbers[where]))
+        return []
 
 
-def _named(annotation: Annotation) -> list[Candidate]:
-    """The identifications of a summary row: none where only a formula or a mass is known."""
+def _summary_cells(annotation: Annotation) -> tuple[list[str], list[str]]:
+    named, best, level = _named(annotation), annotation.best, annotation.level
+    formulas = several(text(candidate.formula) for candidate in named)
+    if not named and level.number == "4" and best is not None:
+        formulas = text(best.formula)
+    ions = dict.fromkeys(adduct(candidate.adduct) for candidate in named)
+    first = [
+        several(_identifier(candidate) for candidate in named),
+        formulas,
+        several(text(candidate.smiles) for candidate in named),
+        NULL,
+        several(text(candidate.name) for candidate in named),
+        several(_uri(candidate) for candidate in named),
+        several(number(candidate.mass) for candidate in named),
+        several(ion for ion in ions if ion != NULL),
+        text(level.number),
+        CONFIDENCE if best else NULL,
+        number(annotation.confidence) if best else NULL,
+    ]
+    last = [
+        text(annotation.feature.name),
+        number(annotation.confidence),
+        number(annotation.present),
+        str(annotation.set_size),
+        text(level.reason),
+    ]
+    return first, last
+
+
+def _feature_cells(annotation: Annotation, charge: int) -> tuple[list[str], list[str]]:
+    feature, best = annotation.feature, annotation.best
+    first = [
+        adduct(best.adduct) if best else NULL,
+        NULL,
+        number(feature.precursor_mz),
+        str(abs(charge) or 1),
+        number(feature.retention_time, 3),
+        NULL,
+        NULL,
+    ]
+    return first, [text(feature.name)]
+
+
+def _evidence_cells(annotation: Annotation, candidate: Candidate, rank: int) -> list[str]:
+    feature, match = annotation.feature, candidate.match
+    measured = feature.precursor_mz
+    charge = _charge_of(candidate.adduct) or _charge(annotation) or 1
+    # Spectra are referred to by their ids in mzML, by their names elsewhere.
+    key = "" if _suffix(feature.where) == ".mzml" else "databasekey="
+    spectra = [f"ms_run[{_RUN}]:{key}{text(spectrum.identifier)}" for spectrum in feature.spectra]
+    return [
+        f"ms_run[{_RUN}]:feature={text(feature.name)}",
+        _identifier(candidate),
+        text(candidate.formula),
+        text(candidate.smiles),
+        NULL,
+        text(candidate.name),
+        _uri(candidate),
+        NULL,
+        adduct(candidate.adduct),
+        number(measured),
+        str(abs(charge)),
+        number(measured / (1 + candidate.error_ppm * 1e-6)),
+        BAR.join(spectra),
+        SOFTWARE,
+        _MS_LEVEL,
+        number(annotation.confidence_of(candidate)),
+        number(candidate.probability),
+        number(candidate.score),
+        number(candidate.explained),
+        number(match.similarity if match else None),
+        str(rank),
+        text(candidate.key),
+        text(candidate.adduct),
+        "true" if candidate.in_set else "false",
+    ]
+
+
+def _named(annotation: Annotation) -> Sequence[Candidate]:
+    """Return the identifications of a summary row: none where only a formula or mass is known."""
     if not annotation.candidates or annotation.level.number in ("4", "5"):
         return []
-    if annotation.level.number == "2a":
-        return list(annotation.ranked[:1])
     best, *others = annotation.ranked
-    return [best, *(each for each in others if each.in_set)][:_MOST_NAMED]
+    if annotation.level.number == "2a":
+        return [best]
+    return [best, *(candidate for candidate in others if candidate.in_set)][:_MAX_NAMED]
+
+
+def _source(candidate: Candidate) -> tuple[str, str] | None:
+    """Return prefix and identifier of the first database that is known; None for none."""
+    return next((found for each in candidate.identifiers if (found := source_of(each))), None)
+
+
+def _identifier(candidate: Candidate) -> str:
+    prefix, key = _source(candidate) or (OWN_PREFIX, text(candidate.key))
+    return f"{prefix}:{key}"
 
 
 def _uri(candidate: Candidate) -> str:
-    """The page of the identifier that the row has."""
+    """Return the page of the identifier that the row has."""
     return next((page for each in candidate.identifiers if (page := link(each))), NULL)
 
 
 def _charge(annotation: Annotation) -> int:
-    """Of a feature, signed; 0 where nothing tells."""
-    stated = [s.charge for s in annotation.feature.spectra if s.charge]
-    if stated:
-        return stated[0]
-    best = annotation.best
-    if best is not None and (charge := _charge_of(best.adduct)):
+    """Return the signed charge of a feature; 0 where it is not known."""
+    spectra, best = annotation.feature.spectra, annotation.best
+    charge = next((spectrum.charge for spectrum in spectra if spectrum.charge), 0)
+    if not charge and best is not None:
+        charge = _charge_of(best.adduct)
+    if charge:
         return charge
-    modes = [s.metadata.get("ionmode", "").lower() for s in annotation.feature.spectra]
+    modes = [spectrum.metadata.get("ionmode", "").lower() for spectrum in spectra]
     return 1 if "positive" in modes else -1 if "negative" in modes else 0
 
 

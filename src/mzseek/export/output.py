@@ -6,18 +6,15 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from mzseek.annotation.annotation import Annotation
 from mzseek.annotation.features import Feature
 from mzseek.core.errors import InputError, RunError, WriteError
 from mzseek.core.registry import LazyRegistry
-from mzseek.export.feature_tables import COLUMNS
-from mzseek.export.graphml import SIGNATURE as GRAPH
-from mzseek.export.run_record import KIND, run_facts, write_facts
-from mzseek.export.tables import CHANNEL, FIRST, LAST, SkippedTable
-from mzseek.export.writer import JOURNAL, Journal, Rows, Settings, Writer, is_journal
+from mzseek.export.run_record import KIND, run_record, write_record
+from mzseek.export.tables import SKIPPED, SkippedTable
+from mzseek.export.writer import JOURNAL, Journal, Settings, Writer, is_journal
 from mzseek.io import StrPath, content_hash, read_object, sole_writer
 from mzseek.io.manifest import measured, overlap
 from mzseek.io.writing import discard, disk_error_reason, disk_errors, publish, remove_leftovers
@@ -28,30 +25,30 @@ FILES: "LazyRegistry[type[Writer]]" = LazyRegistry(
         "summary.tsv": "mzseek.export.tables:Summary",
         "candidates.tsv": "mzseek.export.tables:Candidates",
         "peaks.tsv": "mzseek.export.tables:Peaks",
+        "report.html": "mzseek.export.report:ReportWriter",
     }
 )
-# Single files, by how their names end.
+# Single files, by suffix.
 SUFFIXES: "LazyRegistry[type[Writer]]" = LazyRegistry(
     {
         ".tsv": "mzseek.export.tables:Candidates",
         ".json": "mzseek.export.json_array:JsonArray",
+        ".html": "mzseek.export.report:ReportWriter",
         ".mztab": "mzseek.export.mztab:MzTab",
         ".graphml": "mzseek.export.graphml:GraphMl",
-        ".csv": "mzseek.export.feature_tables:Joined",
-        ".txt": "mzseek.export.feature_tables:Joined",
+        ".csv": "mzseek.export.feature_tables:JoinedTable",
+        ".txt": "mzseek.export.feature_tables:JoinedTable",
     }
 )
+RUN, NETWORK, FEATURES = "run.json", "network.graphml", "features"
+_PARTIAL = ".partial"
+_REMEDY = "name another --out, or replace it with --force"
+_PACKED = re.compile(r"\.(gz|zst)$", re.IGNORECASE)
+_HEAD = 1 << 20  # bytes that a signature is looked for in
 
 
-def suffix_of(name: str, more: tuple[str, ...] = ()) -> str:
-    """The suffix that a single file's writer is chosen by, in small letters.
-
-    Parameters
-    ----------
-    name : str
-        Of the file.
-    more : tuple of str
-        Suffixes that the caller has writers for.
+def suffix_of(name: str) -> str:
+    """Return the suffix that a single file's writer is chosen by, in small letters.
 
     Raises
     ------
@@ -63,67 +60,24 @@ def suffix_of(name: str, more: tuple[str, ...] = ()) -> str:
     >>> suffix_of("results/A.mzTab")
     '.mztab'
     """
-    known = [*SUFFIXES, *more]
-    found = next((suffix for suffix in known if name.lower().endswith(suffix)), None)
-    if found is None:
-        raise InputError(name, f"its name ends in none of: {', '.join(known)}")
-    return found
+    suffix = next((suffix for suffix in SUFFIXES if name.lower().endswith(suffix)), None)
+    if suffix is None:
+        raise InputError(name, f"its name ends in none of: {', '.join(SUFFIXES)}")
+    return suffix
 
 
-_HEAD = 1 << 20
-_HTML = ".html"
-_TEXT = rb'"(?:[^"\\]|\\.)*"'
-_HEADERS = [mark + mark.join(COLUMNS) for mark in (",", ";", "\t")]
-_JOINED = re.compile(
-    rb"\A(?:[^\n]*\n){0,9}[^\n]*(?:" + "|".join(map(re.escape, _HEADERS)).encode() + rb")\r?\n"
-)
-_SIGNATURES = {
-    ".tsv": re.compile(
-        rb"\A"
-        + re.escape("\t".join(FIRST).encode())
-        + rf"(?:\t{CHANNEL}[^\t\n]+)*\t".encode()
-        + re.escape("\t".join(LAST).encode())
-        + rb"\n"
-    ),
-    ".json": re.compile(
-        rb'\A(?:\[\]\n\Z|\[\n\{"feature": ' + _TEXT + rb', "named_by": ' + _TEXT + rb', "file": '
-        + _TEXT + rb', "spectra": \[)'
-    ),
-    ".mztab": re.compile(
-        rb"\AMTD\tmzTab-version\t[^\n]+\nMTD\tmzTab-ID\t[^\n]+\n(?:MTD\ttitle\t[^\n]+\n)?"
-        rb"MTD\tdescription\t[^\n]+\nMTD\tsoftware\[1\]\t\[[^\n]*, mzseek [^\n]*\]\n"
-        rb"(?:MTD\tsoftware\[1\]-setting\[\d+\]\t[^\n]+\n)*MTD\tquantification_method\t"
-    ),
-    ".graphml": re.compile(re.escape(GRAPH.encode())),
-    ".csv": _JOINED,
-    ".txt": _JOINED,
-    _HTML: re.compile(
-        rb'\A<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        rb'<meta name="generator" content="mzseek annotate">\n'
-    ),
-}  # fmt: skip
+def is_folder(target: Path) -> bool:
+    """Return whether an output is a folder: it is one already, or its name has no suffix.
 
-
-def is_own_file(path: Path) -> bool:
-    """Whether a file is empty, or has the signature of annotate for its suffix.
-
-    Parameters
-    ----------
-    path : Path
-        Of an existing file, with a suffix that a writer is known for.
+    Raises
+    ------
+    InputError
+        Its suffix is none that a writer is known for.
     """
-    with path.open("rb") as file:
-        head = file.read(_HEAD)
-    signature = _SIGNATURES.get(suffix_of(path.name, (_HTML,)))
-    return not head or (signature is not None and signature.match(head) is not None)
-
-
-Make = Callable[[Path, str, Settings], Writer]
-
-RUN, SET_ASIDE, NETWORK, FEATURES = "run.json", "set-aside.tsv", "network.graphml", "features"
-_PARTIAL = ".partial"
-_REMEDY = "name another --out, or replace it with --force"
-_PACKED = re.compile(r"\.(gz|zst)$", re.IGNORECASE)
+    if target.is_dir() or not target.suffix:
+        return True
+    suffix_of(target.name)
+    return False
 
 
 class Output:
@@ -135,12 +89,10 @@ class Output:
         A file, if its name ends in a suffix that a writer is known for, else a folder.
     settings : Settings
     signature : mapping of str to str
-        Checksums of all that annotations depend on, by name; a partial output for which one of them
-        was another is not gone on with.
+        Checksums of all that annotations depend on, by name; a partial output with another
+        signature is not resumed.
     resume : bool
         Go on from what a killed run has left. Without it, that is removed.
-    more : mapping of str to callable
-        Further writers: by name of file for a folder, by suffix for a single file.
     force : bool
         Also replace a file that annotate has not written, and a folder whose files were changed.
         Files that annotate does not write are never removed from a folder.
@@ -149,8 +101,8 @@ class Output:
     ----------
     notes : list of str
         What the user should know about how it began.
-    set_aside : SkippedTable
-        Give it as ``rejects``.
+    skipped : SkippedTable
+        Call it with where and why a record was skipped.
 
     Raises
     ------
@@ -165,10 +117,10 @@ class Output:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with Output(Path(folder, "out"), Settings()) as output:
-    ...         output.set_aside("a.mgf: record 3", "has no peaks")
+    ...         output.skipped("a.mgf: record 3", "has no peaks")
     ...         lines = output.finish()
     ...     sorted(path.name for path in Path(folder, "out").iterdir())
-    ['candidates.tsv', 'peaks.tsv', 'run.json', 'set-aside.tsv', 'summary.tsv']
+    ['candidates.tsv', 'peaks.tsv', 'report.html', 'run.json', 'skipped.tsv', 'summary.tsv']
     """
 
     def __init__(
@@ -178,111 +130,113 @@ class Output:
         *,
         signature: Mapping[str, str] | None = None,
         resume: bool = False,
-        more: Mapping[str, Make] | None = None,
         force: bool = False,
     ) -> None:
         self.target, self.settings = target.resolve(), settings
         self.work = self.target.with_name(self.target.name + _PARTIAL)
         self.notes: list[str] = []
-        self._force = force
-        self._more = dict(more or {})
-        self.is_folder = is_folder(target, tuple(self._more))
-        self._signature, self._resume = dict(signature or {}), resume
+        self.is_folder = is_folder(target)
+        self._signature, self._resume, self._force = dict(signature or {}), resume, force
+        self._kinds = self._writer_kinds()
+        self._names = {RUN, SKIPPED, *self._kinds} if self.is_folder else {self.target.name}
         self._began = time.monotonic()
-        self._held = contextlib.ExitStack()
+        self._open_files = contextlib.ExitStack()
         self._is_published = False
 
+    def _writer_kinds(self) -> dict[str, type[Writer]]:
+        """Return the writer of each file."""
+        if not self.is_folder:
+            return {self.target.name: SUFFIXES[suffix_of(self.target.name)]}
+        kinds = {name: FILES[name] for name in FILES}
+        if self.settings.network is not None:
+            kinds[NETWORK] = SUFFIXES[".graphml"]
+        if self.settings.features is not None:
+            plain = _PACKED.sub("", self.settings.features.name)
+            kinds[FEATURES + (Path(plain).suffix or ".csv")] = SUFFIXES[".csv"]
+        return kinds
+
     def __enter__(self) -> Self:
-        """Take hold of the place, and open all files."""
+        """Lock the target, and open all files."""
         ensure_not_read(self.target, self.settings.read)
-        self._held.enter_context(sole_writer(self.target, "annotating"))
+        self._open_files.enter_context(sole_writer(self.target, "annotating"))
         try:
             with disk_errors(self.target):
                 remove_leftovers(self.target)
                 self._ensure_replaceable()
+                self._prepare_work()
                 self._open()
         except BaseException:
-            self._held.close()
+            self._open_files.close()
             raise
         return self
 
-    def _open(self) -> None:
-        self._begin_work()
+    def _prepare_work(self) -> None:
+        """Keep what a killed run has left if it can be resumed, else remove it.
+
+        The lock is held: no other process is writing there.
+        """
+        can_resume = is_journal(self.work / JOURNAL)
+        exists = self.work.exists()
+        if self._resume and not can_resume:
+            why = "has no journal of finished features" if exists else "does not exist"
+            self.notes.append(f"Starting from the beginning: {self.work} {why}.")
+        if exists:
+            foreign = self._foreign_work()
+            if foreign is not None:
+                raise RunError(
+                    f"{self.work}: is in the way ({foreign} is not of annotate); move it, or name "
+                    "another --out"
+                )
+            if not (self._resume and can_resume):
+                discard(self.work, self.target)
         try:
             self.work.mkdir(exist_ok=True)
         except OSError as error:
             raise WriteError(self.target, f"cannot be made ({error.strerror})") from error
-        self._journal = Journal(self.work, self._whole_signature())
-        self._held.callback(self._remove_if_empty)
-        self._held.callback(_let_go, self._journal.close)
-        self.set_aside = SkippedTable(self.work / SET_ASIDE)
-        self._held.callback(_let_go, self.set_aside.close)
-        self._writers: list[Writer] = []
-        for name, make in self._makers().items():
-            self._writers.append(make(self.work, name, self.settings))
-            self._held.callback(_let_go, self._writers[-1].close)
-
-    def _begin_work(self) -> None:
-        """Keep what a killed run has left if it can be resumed, else remove it.
-
-        Its lock is ours: no other process is writing there.
-        """
-        can_resume = is_journal(self.work / JOURNAL)
-        if self._resume and not can_resume:
-            why = "has no journal of finished features" if self.work.exists() else "does not exist"
-            self.notes.append(f"Starting from the beginning: {self.work} {why}.")
-        if not self.work.exists():
-            return
-        foreign = self._foreign_work()
-        if foreign is not None:
-            raise RunError(
-                f"{self.work}: is in the way ({foreign} is not of annotate); move it, or name "
-                "another --out"
-            )
-        if not (self._resume and can_resume):
-            discard(self.work, self.target)
 
     def _foreign_work(self) -> str | None:
         """Return a name in the working folder that no run of annotate makes there, or None."""
         if not self.work.is_dir():
             return "a file"
-        own = (RUN, SET_ASIDE, NETWORK, FEATURES, *FILES, *self._more, self.target.name)
-        beginnings = tuple(f"{name}." for name in own)
+        known = (RUN, SKIPPED, NETWORK, FEATURES, *FILES, self.target.name)
+        beginnings = tuple(f"{name}." for name in known)
         for path in sorted(self.work.iterdir()):
-            known = path.name in (*own, JOURNAL) or path.name.startswith(beginnings)
-            if not known or not path.is_file():
+            is_known = path.name in (*known, JOURNAL) or path.name.startswith(beginnings)
+            if not is_known or not path.is_file():
                 return path.name
         return None
 
-    def _ensure_replaceable(self) -> None:
-        _ensure_replaceable(self.target, self.is_folder, self._own_names(), self._force)
-
-    def _whole_signature(self) -> dict[str, str]:
-        """Of the run, and of what is written: a new file would lack what was done before."""
-        known = self.settings
-        return {
+    def _open(self) -> None:
+        settings = self.settings
+        signature = {
             **self._signature,
-            "--network": _joined(known.network),
-            "--features": _joined(known.features),
-            "the explained peaks": str(known.peaks_of),
-            "the files of --out": "\t".join(sorted(self._makers())),
+            "--network": _content(settings.network),
+            "--features": _content(settings.features),
+            "the explained peaks": str(settings.peaks_of),
+            "the files of --out": "\t".join(sorted(self._kinds)),  # a new one would lack features
         }
+        self._journal = Journal(self.work, signature)
+        self._open_files.callback(self._remove_if_empty)
+        self._close_later(self._journal.close)
+        self.skipped = SkippedTable(self.work)
+        self._close_later(self.skipped.spool.close)
+        self._writers: list[Writer] = []
+        for name, kind in self._kinds.items():
+            self._writers.append(kind(self.work, name, settings))
+            self._close_later(self._writers[-1].close)
 
-    def _own_names(self) -> set[str]:
-        return {RUN, SET_ASIDE, *self._makers()} if self.is_folder else {self.target.name}
+    def _close_later(self, close: Callable[[], None]) -> None:
+        """Close a file at the end, also on a full disk, which is reported elsewhere."""
 
-    def _makers(self) -> dict[str, Make]:
-        """What makes each file."""
-        if not self.is_folder:
-            suffix = suffix_of(self.target.name, tuple(self._more))
-            return {self.target.name: self._more.get(suffix) or SUFFIXES[suffix]}
-        made: dict[str, Make] = {name: FILES[name] for name in FILES}
-        if self.settings.network is not None:
-            made[NETWORK] = SUFFIXES[".graphml"]
-        if self.settings.features is not None:
-            plain = _PACKED.sub("", self.settings.features.name)
-            made[FEATURES + (Path(plain).suffix or ".csv")] = SUFFIXES[".csv"]
-        return made | {name: make for name, make in self._more.items() if name[0] != "."}
+        def close_file() -> None:
+            with contextlib.suppress(OSError):
+                close()
+
+        self._open_files.callback(close_file)
+
+    def _remove_if_empty(self) -> None:
+        if not self._is_published and not self._journal.features:
+            shutil.rmtree(self.work, ignore_errors=True)
 
     @property
     def resumed(self) -> int:
@@ -290,47 +244,32 @@ class Output:
         return self._journal.features
 
     def was_done(self, feature: Feature) -> bool:
-        """Whether an earlier process has finished a feature; ask once for each."""
+        """Return whether an earlier process has finished a feature; ask once for each."""
         return self._journal.was_done(feature)
 
-    def write(self, annotation: Annotation, ready: Mapping[str, str] | None = None) -> None:
-        """Add an annotation to all files.
-
-        Parameters
-        ----------
-        annotation : Annotation
-        ready : mapping of str to str, optional
-            Rows that another process has made already, by name of file: ``peaks.tsv`` takes the
-            most time, and `Peaks.text` makes them.
-        """
+    def write(self, annotation: Annotation) -> None:
+        """Add an annotation to all files."""
         with disk_errors(self.target):
             for writer in self._writers:
-                if ready and writer.name in ready and isinstance(writer, Rows):
-                    writer.put(ready[writer.name])
-                else:
-                    writer.write(annotation)
-            places = {
-                name: spool.place()
-                for writer in self._writers
-                for name, spool in writer.spools.items()
-            }
-            self._journal.note(annotation.feature, places, bool(annotation.candidates))
+                writer.write(annotation)
+            sizes = {writer.spool.path.name: writer.spool.flush() for writer in self._writers}
+            self._journal.add(annotation.feature, sizes, bool(annotation.candidates))
 
     def counts(self, records: int | None = None) -> dict[str, int]:
-        """Count records in, answered and set aside; features, and those with candidates.
+        """Count records read, annotated and skipped; features, and those with candidates.
 
         Parameters
         ----------
         records : int, optional
             That were read; by default what is accounted for.
         """
-        answered, aside = self._journal.spectra, self.set_aside.count
-        given = answered + aside if records is None else records
+        annotated, skipped = self._journal.spectra, self.skipped.count
+        total = annotated + skipped if records is None else records
         return {
-            "records": given,
-            "answered": answered,
-            "set_aside": aside,
-            "unaccounted": given - answered - aside,
+            "records": total,
+            "answered": annotated,
+            "set_aside": skipped,
+            "unaccounted": total - annotated - skipped,
             "features": self._journal.features,
             "with_candidates": self._journal.with_candidates,
         }
@@ -339,16 +278,12 @@ class Output:
         self,
         *,
         records: int | None = None,
-        options: Mapping[str, Any] | None = None,
-        inputs: Iterable[Path] | Mapping[Path, str] = (),
-        bundle: Mapping[str, Any] | None = None,
-        database: Mapping[str, Any] | None = None,
-        prior: Mapping[str, Any] | None = None,
+        inputs: Mapping[Path, str | None] | None = None,
         more: Mapping[str, Any] | None = None,
     ) -> list[str]:
         """Complete all files and give the output its name.
 
-        Parameters are those of `run_facts`, and ``records`` of `counts`.
+        Parameters are those of `counts` and `run_record`.
 
         Returns
         -------
@@ -356,89 +291,105 @@ class Output:
             What the user should read: features that no row of a table has, and the like.
         """
         with disk_errors(self.target):
-            self.set_aside.flush()  # which writers may read
-            said = [line for writer in self._writers for line in writer.finish()]
-            self.set_aside.close()
+            self.skipped.spool.close()  # writers may read it
+            lines = [line for writer in self._writers for line in writer.finish()]
             self._journal.close()
             if self.is_folder:
-                facts = run_facts(
-                    options=options or self.settings.options,
-                    inputs=inputs,
-                    bundle=bundle or {},
-                    database=database or {},
+                record = run_record(
+                    self.settings,
+                    inputs=inputs or {},
                     counts=self.counts(records),
                     seconds=time.monotonic() - self._began,
-                    files=self._own_names(),
-                    prior=prior,
-                    more=more,
+                    files=self._names,
+                    more=more or {},
                 )
-                names = sorted(self._own_names() - {RUN})
-                facts["written"] = {name: measured(self.work / name) for name in names}
-                write_facts(self.work / RUN, facts)
+                names = sorted(self._names - {RUN})
+                record["written"] = {name: measured(self.work / name) for name in names}
+                write_record(self.work / RUN, record)
             self._ensure_replaceable()  # it may have been changed meanwhile
             self._publish()
-        return said
-
-    def _remove_if_empty(self) -> None:
-        if not self._is_published and not self._journal.features:
-            shutil.rmtree(self.work, ignore_errors=True)
+        return lines
 
     def _publish(self) -> None:
-        if not self.is_folder:
-            publish(self.work / self.target.name, self.target)
-            discard(self.work, self.target)
-        else:
+        if self.is_folder:
             for path in self.work.iterdir():
-                if path.name not in self._own_names():
+                if path.name not in self._names:
                     path.unlink()
             publish(self.work, self.target)
+        else:
+            publish(self.work / self.target.name, self.target)
+            discard(self.work, self.target)
         self._is_published = True
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Let go; what is not complete stays under its partial name, if there is anything in it.
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Close all files; what is not complete stays under its partial name, if not empty.
 
         Raises
         ------
         WriteError
             The disk is full: also where a reader was reporting skipped records at the time.
         """
-        self._held.close()
+        self._open_files.close()
         reason = disk_error_reason(error) if isinstance(error, Exception) else None
         if reason is not None and not isinstance(error, WriteError):
             raise WriteError(self.target, f"cannot be written ({reason})") from error
 
+    def _ensure_replaceable(self) -> None:
+        """Refuse to replace what annotate has not written, or what was changed since."""
+        target = self.target
+        if not target.exists():
+            return
+        if not self.is_folder:
+            if not self._force and not is_own_file(target):
+                raise RunError(f"{target}: exists and is no output of annotate; {_REMEDY}")
+            return
+        if not target.is_dir():
+            raise RunError(f"{target}: is a file, expected a folder to make")
+        if target.is_mount():
+            raise RunError(
+                f"{target}: is a mount point and cannot be replaced; name a folder in it"
+            )
+        present = {path.name for path in target.iterdir()}
+        if not present:
+            return
+        try:
+            record = read_object(target / RUN, RunError) if RUN in present else {}
+        except RunError:
+            if not self._force:
+                raise
+            record = {}
+        files, is_own = record.get("files"), record.get("kind") == KIND
+        listed = set(files) if is_own and isinstance(files, list) else set()
+        foreign = sorted(present - self._names - {RUN} - listed)
+        if not is_own and (foreign or not self._force):
+            remedy = "name another --out" if foreign else _REMEDY
+            raise RunError(f"{target}: exists and is no output of annotate; {remedy}")
+        if foreign:
+            raise RunError(
+                f"{target}: holds {foreign[0]}, which is not its own; move it, or name another "
+                "--out"
+            )
+        written = record.get("written")
+        if self._force or not isinstance(written, dict):
+            return
+        for name in sorted(present & written.keys()):
+            if measured(target / name) != written[name]:
+                raise RunError(f"{target}: {name} was changed since annotate wrote it; {_REMEDY}")
 
-def _joined(path: Path | None) -> str:
-    """Path and SHA-256 of a file that annotations are joined to."""
+
+def is_own_file(path: Path) -> bool:
+    """Return whether a file is empty, or has the signature of the writer for its suffix."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    return not head or SUFFIXES[suffix_of(path.name)].signature.match(head) is not None
+
+
+def _content(path: Path | None) -> str:
+    """Return path and SHA-256 of a file that annotations are joined to."""
     try:
         return "" if path is None else f"{path.resolve()} {content_hash(path)}"
     except OSError:
         return str(path)  # which its writer refuses
-
-
-def _let_go(close: Callable[[], None]) -> None:
-    """Close a file; a full disk, which is told elsewhere, does not keep it open."""
-    with contextlib.suppress(OSError):
-        close()
-
-
-def is_folder(target: Path, more: tuple[str, ...] = ()) -> bool:
-    """Whether an output is a folder: it is one already, or its name has no suffix.
-
-    Raises
-    ------
-    InputError
-        Its suffix is none that a writer is known for.
-    """
-    if target.is_dir() or not target.suffix:
-        return True
-    suffix_of(target.name, tuple(each for each in more if each.startswith(".")))
-    return False
 
 
 def ensure_not_read(out: Path, read: Iterable[StrPath]) -> None:
@@ -450,45 +401,6 @@ def ensure_not_read(out: Path, read: Iterable[StrPath]) -> None:
     """
     paths = [Path(path) for path in read]
     work = out.resolve().with_name(out.resolve().name + _PARTIAL)
-    for place in (out, work):
-        if reason := overlap(place, paths):
-            raise RunError(f"{place}: {reason}; name another --out")
-
-
-def _ensure_replaceable(target: Path, folder: bool, own: set[str], force: bool) -> None:
-    """Refuse to replace what annotate has not written, or what was changed since."""
-    if not target.exists():
-        return
-    if not folder:
-        if not force and not is_own_file(target):
-            raise RunError(f"{target}: exists and is no output of annotate; {_REMEDY}")
-        return
-    if not target.is_dir():
-        raise RunError(f"{target}: is a file, expected a folder to make")
-    if target.is_mount():
-        raise RunError(f"{target}: is a mount point and cannot be replaced; name a folder in it")
-    present = {path.name for path in target.iterdir()}
-    if not present:
-        return
-    try:
-        facts = read_object(target / RUN, RunError) if RUN in present else {}
-    except RunError:
-        if not force:
-            raise
-        facts = {}
-    files, is_own = facts.get("files"), facts.get("kind") == KIND
-    listed = set(files) if is_own and isinstance(files, list) else set()
-    foreign = sorted(present - own - {RUN} - listed)
-    if not is_own and (foreign or not force):
-        remedy = "name another --out" if foreign else _REMEDY
-        raise RunError(f"{target}: exists and is no output of annotate; {remedy}")
-    if foreign:
-        raise RunError(
-            f"{target}: holds {foreign[0]}, which is not its own; move it, or name another --out"
-        )
-    written = facts.get("written")
-    if force or not isinstance(written, dict):
-        return
-    for name in sorted(present & written.keys()):
-        if measured(target / name) != written[name]:
-            raise RunError(f"{target}: {name} was changed since annotate wrote it; {_REMEDY}")
+    for target in (out, work):
+        if reason := overlap(target, paths):
+            raise RunError(f"{target}: {reason}; name another --out")

@@ -105,7 +105,7 @@ def goals() -> dict[str, str]:
 def percentage_words(
     *,
     knows_absence: bool,
-    known: float | None = None,
+    expected: float | None = None,
     objectives: Collection[str] = ("hit",),
     has_prior: bool = False,
 ) -> list[str]:
@@ -115,7 +115,7 @@ def percentage_words(
     ----------
     knows_absence : bool
         Whether they include the probability that the molecule is in the database.
-    known : float, optional
+    expected : float, optional
         Share of features that is assumed to be in the database before spectra are looked at.
     objectives : collection of str
         What annotations were chosen for.
@@ -130,7 +130,9 @@ def percentage_words(
     whose = ""
     if knows_absence:
         share = (
-            "a share of your features" if known is None else f"{100 * known:g} % of your features"
+            "a share of your features"
+            if expected is None
+            else f"{100 * expected:g} % of your features"
         )
         said.append(
             "It includes the probability that the molecule is in the database at all, which starts "
@@ -210,7 +212,7 @@ class Counts:
         self.knows_absence = False
         self.has_prior = False
 
-    def take(self, signs: Mapping[str, Any]) -> None:
+    def add(self, signs: Mapping[str, Any]) -> None:
         """Count one more, by what `signs_of` says of it and the reference spectra that are drawn.
 
         Parameters
@@ -264,19 +266,11 @@ def signs_of(annotation: Annotation) -> dict[str, Any]:
 _LOWER = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
-def row_data(annotation: Annotation, place: int) -> dict[str, Any]:
-    """What the template of a row is filled with.
-
-    Parameters
-    ----------
-    annotation : Annotation
-    place : int
-        Of the feature on the page, from 0.
-    """
+def row_data(annotation: Annotation) -> dict[str, Any]:
+    """Return what the template of a row is filled with."""
     best = annotation.best
     name = "" if best is None else best.name or best.smiles
     return {
-        "place": place,
         "name": annotation.feature.name,
         "mz": annotation.feature.precursor_mz,
         "rt": annotation.feature.retention_time,

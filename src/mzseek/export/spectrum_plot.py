@@ -1,4 +1,7 @@
-"""Plot a spectrum with annotated peaks, alone or above a reference."""
+"""Plot a spectrum with annotated peaks, alone or above a reference.
+
+SVG is written by hand: it needs no matplotlib, which the base install does not have.
+"""
 
 import html
 import io
@@ -17,22 +20,43 @@ if TYPE_CHECKING:
     from mzseek.annotation.annotation import Annotation
     from mzseek.fragments import Explanation
 
-# An m/z this near to the precursor's is shown as the precursor; as in the figures of the pages.
-NEAR_PRECURSOR = 0.05
-_MARGIN = 0.04
-_LEAST_MARGIN = 2.0
+NEAR_PRECURSOR = 0.05  # Da: a peak this near is drawn as the precursor
+INK, MUTED, FAINT, BLUE, ORANGE = "#1d2733", "#66727e", "#e4e8ec", "#2f6db3", "#c8611a"
+COLOURS = {"explained": BLUE, "other": "#a3adb6", "reference": ORANGE}
+_LEGEND = {
+    "explained": "explained by a fragment",
+    "other": "not explained",
+    "reference": "reference",
+}
+_SVG = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+    'height="{height}" role="img" font-family="Helvetica, Arial, \'DejaVu Sans\', sans-serif" '
+    'font-size="{size}">'
+)
+_LABELS, _LABEL_FLOOR, _LABEL_SIZE, _LIFT = 14, 0.01, 12, 15
+_CHARACTER = 0.6  # width of a digit, in heights
+_TOP_LABEL = 34  # room above the highest peak
+_STICK_LABELS, _STICK_LABEL_FLOOR = 12, 0.02
+_STICK_CHARACTER, _STICK_LINE = 0.0105, 0.07  # width and height of a label, as shares of the axes
+_HIGHEST = 1.3  # end of the intensity axis: room for labels above the highest peak
+
+Box = tuple[float, float, float, float]  # left, low, right, high
 
 
-def limits(spectrum: Spectrum) -> tuple[float, float]:
-    """First and last m/z to show: all peaks and the precursor, with a margin."""
-    low = min(float(spectrum.mz[0]), spectrum.precursor_mz)
-    high = max(float(spectrum.mz[-1]), spectrum.precursor_mz)
-    margin = max(_MARGIN * (high - low), _LEAST_MARGIN)
+def overlap(a: Box, b: Box) -> bool:
+    """Return whether two rectangles share any area."""
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def limits(mz: Sequence[float], precursor_mz: float) -> tuple[float, float]:
+    """Return the first and last m/z to show: all peaks and the precursor, with a margin."""
+    low, high = min(min(mz), precursor_mz), max(max(mz), precursor_mz)
+    margin = max(0.04 * (high - low), 2.0)
     return max(0.0, low - margin), high + margin
 
 
-def ticks(low: float, high: float, most: int) -> list[float]:
-    """Round numbers in a range, at most so many, a step of 1, 2 or 5 times a power of ten apart.
+def ticks(low: float, high: float, max_count: int) -> list[float]:
+    """Return round numbers in a range, a step of 1, 2 or 5 times a power of ten apart.
 
     Examples
     --------
@@ -41,100 +65,95 @@ def ticks(low: float, high: float, most: int) -> list[float]:
     >>> ticks(50.2, 195.3, 10)
     [60.0, 80.0, 100.0, 120.0, 140.0, 160.0, 180.0]
     """
-    least = (high - low) / max(most, 1)
+    least = (high - low) / max(max_count, 1)
     scale = 10.0 ** math.floor(math.log10(least))
     step = next(unit * scale for unit in (1, 2, 5, 10, 20) if unit * scale >= least)
-    first = math.ceil(low / step)
-    return [number * step for number in range(first, math.floor(high / step) + 1)]
+    return [n * step for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def by_intensity(spectrum: Spectrum, floor: float = 0.0) -> list[int]:
-    """Places of the peaks from the strongest down to a fraction of it; of equals the lower m/z."""
+    """Return peak indices from the strongest down to `floor` of it; of equals the lower m/z."""
     order = np.lexsort((spectrum.mz, -spectrum.intensities))
     least = floor * float(spectrum.intensities.max())
-    return [int(place) for place in order if spectrum.intensities[place] >= least]
-
-
-INK, MUTED, FAINT, BLUE, ORANGE = "#1d2733", "#66727e", "#e4e8ec", "#2f6db3", "#c8611a"
-
-_WIDTH, _HEIGHT = 900, 440
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 36, 110, 56  # between the border and the peaks
-_LABELS, _LABEL_FLOOR = 14, 0.01
-_LABEL_SIZE, _LIFT = 12, 15
-_CHARACTER = 0.6  # width of a figure, in heights
-_TEXT_WIDTH = 110  # characters in the lines above the peaks
+    return [int(index) for index in order if spectrum.intensities[index] >= least]
 
 
 @dataclass(frozen=True)
-class _Box:
-    """A rectangle that a label covers."""
+class _Axes:
+    """Convert m/z and intensity to points of a drawing."""
 
-    left: float
-    top: float
-    right: float
-    bottom: float
+    size: tuple[int, int]
+    margins: tuple[int, int, int, int]  # left, top, right, bottom
+    mz: tuple[float, float]
+    heights: tuple[float, float]
 
-    def meets(self, other: "_Box") -> bool:
-        return (
-            self.left < other.right
-            and other.left < self.right
-            and self.top < other.bottom
-            and other.top < self.bottom
-        )
+    @property
+    def left(self) -> int:
+        return self.margins[0]
+
+    @property
+    def right(self) -> int:
+        return self.size[0] - self.margins[2]
+
+    @property
+    def top(self) -> int:
+        return self.margins[1]
+
+    @property
+    def base(self) -> float:
+        return float(self.size[1] - self.margins[3])
+
+    def x(self, mz: float) -> float:
+        low, high = self.mz
+        return self.left + (mz - low) / (high - low) * (self.right - self.left)
+
+    def y(self, height: float) -> float:
+        low, high = self.heights
+        return self.base - (height - low) / (high - low) * (self.base - self.top)
+
+    def stick(self, mz: float, height: float) -> str:
+        return f"M{self.x(mz):.1f} {self.y(0):.1f}V{min(self.y(height), self.base - 1):.1f}"
 
 
-def drawn_spectrum(spectrum: Spectrum) -> str:
-    """SVG of one spectrum.
+def draw_spectrum(spectrum: Spectrum) -> str:
+    """Return an SVG of one spectrum that stands alone.
 
-    It stands alone: no script, no style sheet, no reference to anything outside. Text of the file
-    is shortened and escaped. The number of its lines does not grow with the number of peaks.
+    No script, no style sheet, no reference to anything outside. Text of the file is shortened and
+    escaped. The number of its lines does not grow with the number of peaks.
     """
-    low, high = limits(spectrum)
-    scale = _Scale(low, high, float(spectrum.intensities.max()))
-    title, subtitle = _title(spectrum)
+    axes = _Axes(
+        (900, 440),
+        (64, 110, 36, 56),
+        limits(spectrum.mz.tolist(), spectrum.precursor_mz),
+        (0.0, float(spectrum.intensities.max())),
+    )
+    width, height = axes.size
+    metadata = spectrum.metadata
+    title = metadata.get("compound_name") or spectrum.identifier
+    energy = metadata.get("collision_energy")
+    subtitle = [
+        spectrum.identifier if title != spectrum.identifier else "",
+        metadata.get("formula", ""),
+        "" if energy is None else f"collision energy {energy}",
+        metadata.get("instrument") or metadata.get("instrument_type") or "",
+        f"{len(spectrum):,} peak{'s' if len(spectrum) != 1 else ''}",
+    ]
+    shown = _text(title, 70)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-        f'width="{_WIDTH}" height="{_HEIGHT}" role="img" '
-        f'font-family="Helvetica, Arial, \'DejaVu Sans\', sans-serif" font-size="{_LABEL_SIZE}">',
-        f"<title>{title}</title>",
-        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#ffffff"/>',
-        f'<text x="{_LEFT}" y="30" font-size="17" font-weight="bold" fill="{INK}">{title}</text>',
-        f'<text x="{_LEFT}" y="50" fill="{MUTED}">{subtitle}</text>',
-        *_axes(scale),
-        *_precursor(spectrum, scale),
-        *_peaks(spectrum, scale),
-        *_labels(spectrum, scale),
+        _SVG.format(width=width, height=height, size=_LABEL_SIZE),
+        f"<title>{shown}</title>",
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+        f'<text x="{axes.left}" y="30" font-size="17" font-weight="bold" fill="{INK}">{shown}'
+        "</text>",
+        f'<text x="{axes.left}" y="50" fill="{MUTED}">'
+        f"{_text(' · '.join(filter(None, subtitle)), 110)}</text>",
+        *_draw_axes(axes),
+        *_draw_precursor(spectrum, axes),
+        *_draw_peaks(spectrum, axes),
+        *_draw_labels(spectrum, axes),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
-
-
-class _Scale:
-    """From m/z and intensity to points of the drawing."""
-
-    def __init__(self, low: float, high: float, largest: float) -> None:
-        self.low, self.high, self._largest = low, high, largest
-        self.base = float(_HEIGHT - _BOTTOM)
-
-    def x(self, mz: float) -> float:
-        return _LEFT + (mz - self.low) / (self.high - self.low) * (_WIDTH - _LEFT - _RIGHT)
-
-    def y(self, intensity: float) -> float:
-        return self.base - intensity / self._largest * (self.base - _TOP)
-
-
-def _title(spectrum: Spectrum) -> tuple[str, str]:
-    given = spectrum.metadata
-    name = given.get("compound_name")
-    title = name if name and name != spectrum.identifier else spectrum.identifier
-    facts = [
-        spectrum.identifier if title != spectrum.identifier else "",
-        given.get("formula", ""),
-        f"collision energy {given['collision_energy']}" if "collision_energy" in given else "",
-        given.get("instrument") or given.get("instrument_type") or "",
-        f"{len(spectrum):,} peak{'s' if len(spectrum) != 1 else ''}",
-    ]
-    return _text(title, 70), _text(" · ".join(filter(None, facts)), _TEXT_WIDTH)
 
 
 def _text(text: str, limit: int) -> str:
@@ -142,145 +161,108 @@ def _text(text: str, limit: int) -> str:
     return html.escape(shown if len(shown) <= limit else shown[: limit - 1] + "…")
 
 
-def _axes(scale: _Scale) -> list[str]:
-    end, middle = _WIDTH - _RIGHT, (_TOP + scale.base) / 2
+def _draw_axes(axes: _Axes) -> list[str]:
+    middle = (axes.top + axes.base) / 2
     parts = []
-    for share in (0.5, 1.0):
-        y = scale.base - share * (scale.base - _TOP)
-        parts.append(f'<path d="M{_LEFT} {y:.1f}H{end}" stroke="{FAINT}"/>')
     for share in (0.0, 0.5, 1.0):
-        y = scale.base - share * (scale.base - _TOP)
+        y = axes.y(share * axes.heights[1])
+        if share:
+            parts.append(f'<path d="M{axes.left} {y:.1f}H{axes.right}" stroke="{FAINT}"/>')
         parts.append(
-            f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" fill="{MUTED}">'
+            f'<text x="{axes.left - 8}" y="{y + 4:.1f}" text-anchor="end" fill="{MUTED}">'
             f"{100 * share:.0f}</text>"
         )
-    for value in ticks(scale.low, scale.high, most=10):
-        x = scale.x(value)
-        parts.append(f'<path d="M{x:.1f} {scale.base:.1f}v5" stroke="{MUTED}"/>')
+    for value in ticks(*axes.mz, max_count=10):
+        x = axes.x(value)
+        parts.append(f'<path d="M{x:.1f} {axes.base:.1f}v5" stroke="{MUTED}"/>')
         parts.append(
-            f'<text x="{x:.1f}" y="{scale.base + 19:.1f}" text-anchor="middle" fill="{MUTED}">'
+            f'<text x="{x:.1f}" y="{axes.base + 19:.1f}" text-anchor="middle" fill="{MUTED}">'
             f"{value:g}</text>"
         )
-    parts.append(
-        f'<text x="{(_LEFT + end) / 2:.1f}" y="{_HEIGHT - 14}" text-anchor="middle" '
-        f'fill="{INK}">m/z</text>'
-    )
-    parts.append(
-        f'<text x="20" y="{middle:.1f}" text-anchor="middle" fill="{INK}" '
-        f'transform="rotate(-90 20 {middle:.1f})">relative intensity (%)</text>'
-    )
-    return parts
-
-
-def _precursor(spectrum: Spectrum, scale: _Scale) -> list[str]:
-    x, foot = scale.x(spectrum.precursor_mz), scale.base + 1
-    ion = f"precursor {spectrum.precursor_mz:.4f} {_text(spectrum.adduct or '', 30)}".rstrip()
-    width = len(ion) * _LABEL_SIZE * _CHARACTER
-    is_left = x + width > _WIDTH - _RIGHT
-    anchor, at = ("end", x + 4) if is_left else ("start", x - 4)
     return [
-        f'<path d="M{x:.1f} {_TOP - 34}V{scale.base:.1f}" stroke="{ORANGE}" '
-        'stroke-dasharray="3 4" opacity="0.6"/>',
-        f'<path d="M{x:.1f} {foot:.1f}l-5 9h10z" fill="{ORANGE}"/>',
-        f'<text x="{at:.1f}" y="{_TOP - 39}" text-anchor="{anchor}" fill="{ORANGE}">{ion}</text>',
+        *parts,
+        f'<text x="{(axes.left + axes.right) / 2:.1f}" y="{axes.size[1] - 14}" '
+        f'text-anchor="middle" fill="{INK}">m/z</text>',
+        f'<text x="20" y="{middle:.1f}" text-anchor="middle" fill="{INK}" '
+        f'transform="rotate(-90 20 {middle:.1f})">relative intensity (%)</text>',
     ]
 
 
-def _peaks(spectrum: Spectrum, scale: _Scale) -> list[str]:
-    """One path for all peaks and one for those at the precursor; of those at one place the highest.
+def _draw_precursor(spectrum: Spectrum, axes: _Axes) -> list[str]:
+    x, top = axes.x(spectrum.precursor_mz), axes.top - _TOP_LABEL
+    ion = f"precursor {spectrum.precursor_mz:.4f} {_text(spectrum.adduct or '', 30)}".rstrip()
+    is_left = x + len(ion) * _LABEL_SIZE * _CHARACTER > axes.right
+    anchor, at = ("end", x + 4) if is_left else ("start", x - 4)
+    return [
+        f'<path d="M{x:.1f} {top}V{axes.base:.1f}" stroke="{ORANGE}" '
+        'stroke-dasharray="3 4" opacity="0.6"/>',
+        f'<path d="M{x:.1f} {axes.base + 1:.1f}l-5 9h10z" fill="{ORANGE}"/>',
+        f'<text x="{at:.1f}" y="{top - 5}" text-anchor="{anchor}" fill="{ORANGE}">{ion}</text>',
+    ]
 
-    At half a unit apart two lines cannot be told from one.
-    """
+
+def _draw_peaks(spectrum: Spectrum, axes: _Axes) -> list[str]:
+    """Draw one path for all peaks and one for the precursor's; of those half a unit apart one."""
     near = np.abs(spectrum.mz - spectrum.precursor_mz) <= NEAR_PRECURSOR
     drawn: dict[tuple[bool, int], int] = {}
-    for place in reversed(by_intensity(spectrum)):
-        drawn[bool(near[place]), round(2 * scale.x(spectrum.mz[place]))] = place
+    for index in reversed(by_intensity(spectrum)):
+        drawn[bool(near[index]), round(2 * axes.x(spectrum.mz[index]))] = index
     parts = []
     for is_near, colour in ((False, BLUE), (True, ORANGE)):
-        places = sorted(place for (kind, _), place in drawn.items() if kind is is_near)
-        lines = "".join(
-            f"M{scale.x(spectrum.mz[place]):.1f} {scale.base:.1f}"
-            f"V{min(scale.y(spectrum.intensities[place]), scale.base - 1):.1f}"
-            for place in places
-        )
+        indices = sorted(index for (kind, _), index in drawn.items() if kind is is_near)
+        lines = "".join(axes.stick(spectrum.mz[i], spectrum.intensities[i]) for i in indices)
         if lines:
             parts.append(f'<path d="{lines}" stroke="{colour}" stroke-width="1.6" fill="none"/>')
-    end = _WIDTH - _RIGHT
-    parts.append(f'<path d="M{_LEFT} {scale.base:.1f}H{end}" stroke="{MUTED}"/>')
-    return parts
+    return [*parts, f'<path d="M{axes.left} {axes.base:.1f}H{axes.right}" stroke="{MUTED}"/>']
 
 
-def _labels(spectrum: Spectrum, scale: _Scale) -> list[str]:
-    """m/z of the strongest peaks: above, or beside, or lifted with a thin line, or not at all."""
+def _draw_labels(spectrum: Spectrum, axes: _Axes) -> list[str]:
+    """Label the strongest peaks: above, or beside, or lifted with a thin line, or not at all."""
     strongest = by_intensity(spectrum, _LABEL_FLOOR)
-    tops = [(scale.x(spectrum.mz[i]), scale.y(spectrum.intensities[i])) for i in strongest]
-    taken: list[_Box] = []
+    tops = [(axes.x(spectrum.mz[i]), axes.y(spectrum.intensities[i])) for i in strongest]
+    taken: list[Box] = []
     parts: list[str] = []
-    for place, (x, y) in zip(strongest, tops, strict=True):
+    for index, (x, y) in zip(strongest, tops, strict=True):
         if len(parts) >= _LABELS:
             break
-        text = f"{spectrum.mz[place]:.4f}"
+        text = f"{spectrum.mz[index]:.4f}"
         half = len(text) * _LABEL_SIZE * _CHARACTER / 2
-        aside = half + 6
-        for shift, lift in ((0, 0), (aside, -8), (-aside, -8), (0, _LIFT), (0, 2 * _LIFT)):
-            centre = min(max(x + shift, _LEFT + half), _WIDTH - 4 - half)
-            bottom = y - 3 - lift
-            box = _Box(centre - half - 2, bottom - _LABEL_SIZE, centre + half + 2, bottom + 3)
-            leader = _Box(x - 1, bottom + 3, x + 1, y)
-            is_free = not any(box.meets(other) or leader.meets(other) for other in taken)
-            is_inside = box.top >= _TOP - 34 and box.bottom <= scale.base
-            if is_free and is_inside and not _crosses(box, x, tops):
+        beside = half + 6
+        for shift, lift in ((0, 0), (beside, -8), (-beside, -8), (0, _LIFT), (0, 2 * _LIFT)):
+            centre = min(max(x + shift, axes.left + half), axes.size[0] - 4 - half)
+            bottom = y - lift
+            box = (centre - half - 2, bottom - _LABEL_SIZE - 3, centre + half + 2, bottom)
+            leader = (x - 1, bottom, x + 1, y)
+            is_inside = box[1] >= axes.top - _TOP_LABEL and box[3] <= axes.base
+            is_free = not any(overlap(box, other) or overlap(leader, other) for other in taken)
+            if is_inside and is_free and not _crosses(box, x, tops):
                 taken += [box, leader]
-                parts.append(_label(text, centre, box, leader if lift > 0 else None))
+                parts.append(_draw_label(text, centre, box, x if lift > 0 else None, y))
                 break
     return parts
 
 
-def _label(text: str, centre: float, box: _Box, leader: _Box | None) -> str:
-    """A text, with a background that keeps the precursor's line out of it."""
+def _draw_label(text: str, centre: float, box: Box, x: float | None, y: float) -> str:
+    """Draw a text on a background that keeps the precursor's line out of it."""
+    left, top, right, bottom = box
     line = ""
-    if leader:
-        x = leader.left + 1
-        line = f'<path d="M{x:.1f} {leader.bottom - 2:.1f}V{leader.top:.1f}" stroke="{MUTED}" '
-        line += 'stroke-width="0.7"/>'
+    if x is not None:
+        line = f'<path d="M{x:.1f} {y - 2:.1f}V{bottom:.1f}" stroke="{MUTED}" stroke-width="0.7"/>'
     return (
-        f'{line}<rect x="{box.left:.1f}" y="{box.top:.1f}" width="{box.right - box.left:.1f}" '
-        f'height="{box.bottom - box.top:.1f}" fill="#ffffff" opacity="0.85"/>'
-        f'<text x="{centre:.1f}" y="{box.bottom - 3:.1f}" text-anchor="middle" fill="{INK}">'
+        f'{line}<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" '
+        f'height="{bottom - top:.1f}" fill="#ffffff" opacity="0.85"/>'
+        f'<text x="{centre:.1f}" y="{bottom - 3:.1f}" text-anchor="middle" fill="{INK}">'
         f"{text}</text>"
     )
 
 
-def _crosses(box: _Box, own: float, tops: list[tuple[float, float]]) -> bool:
-    """Whether a peak's line runs through the box, or between the box and its own peak."""
-    left, right = min(box.left, own), max(box.right, own)
+def _crosses(box: Box, own: float, tops: list[tuple[float, float]]) -> bool:
+    """Return whether a peak's line runs through the box, or between the box and its own peak."""
+    left, right = min(box[0], own), max(box[2], own)
     return any(
-        (left < x < right and y < box.bottom)
-        if x != own
-        else (box.left < x < box.right and y < box.bottom - 3)
+        (left < x < right and y < box[3]) if x != own else (box[0] < x < box[2] and y < box[3] - 3)
         for x, y in tops
     )
-
-
-GREY = "#a3adb6"
-COLOURS = {"explained": BLUE, "other": GREY, "reference": ORANGE}
-_WORDS = {
-    "explained": "explained by a fragment",
-    "other": "not explained",
-    "reference": "reference",
-}
-_STICKS_LABELS, _STICKS_LABEL_FLOOR = 12, 0.02
-_HIGHEST = 1.3  # end of the intensity axis: room for labels above the highest peak
-_STICKS_WIDTH, _STICKS_HEIGHT, _STICKS_LEFT, _STICKS_RIGHT, _STICKS_TOP, _STICKS_BOTTOM = (
-    860,
-    420,
-    56,
-    20,
-    58,
-    48,
-)
-_INCHES = (8.6, 4.2)
-_STICKS_CHARACTER, _LINE = 0.0105, 0.07  # width and height of a label, as shares of the axes
 
 
 @dataclass(frozen=True)
@@ -289,7 +271,6 @@ class Stick:
 
     Attributes
     ----------
-    mz : float
     height : float
         Relative to the strongest peak of its spectrum; below 0 for the reference.
     kind : str
@@ -324,38 +305,35 @@ def plot_sticks(sticks: Sequence[Stick], precursor_mz: float, title: str, below:
     below : str
         What the reference spectrum is; empty for a plot without one.
     """
-    draw = _figure if is_installed("matplotlib") else _svg
-    return draw(sticks, precursor_mz, visible(title), visible(below))
+    draw = _sticks_figure if is_installed("matplotlib") else _sticks_svg
+    mz = limits([stick.mz for stick in sticks], precursor_mz)
+    return draw(sticks, precursor_mz, mz, visible(title), visible(below))
 
 
-def _range(sticks: Sequence[Stick], precursor_mz: float) -> tuple[float, float]:
-    every = [precursor_mz, *(stick.mz for stick in sticks)]
-    margin = max(0.04 * (max(every) - min(every)), 2.0)
-    return max(0.0, min(every) - margin), max(every) + margin
-
-
-def _placed(sticks: Sequence[Stick], low: float, high: float) -> list[tuple[float, float, str]]:
-    """Labels of the highest peaks that meet neither each other nor a peak: m/z, height, text."""
-    placed: list[tuple[float, float, str]] = []
-    taken: list[tuple[float, float, float, float]] = []
-    labelled = [each for each in sticks if each.label and abs(each.height) >= _STICKS_LABEL_FLOOR]
-    for stick in sorted(labelled, key=lambda each: -abs(each.height)):
-        half = _STICKS_CHARACTER * (high - low) * len(stick.label) / 2
+def _label_positions(
+    sticks: Sequence[Stick], mz: tuple[float, float]
+) -> list[tuple[float, float, str]]:
+    """Return m/z, height and text of labels that meet neither each other nor a peak."""
+    positions: list[tuple[float, float, str]] = []
+    taken: list[Box] = []
+    low, high = mz
+    labelled = [s for s in sticks if s.label and abs(s.height) >= _STICK_LABEL_FLOOR]
+    for stick in sorted(labelled, key=lambda stick: -abs(stick.height)):
+        half = _STICK_CHARACTER * (high - low) * len(stick.label) / 2
         x = min(max(stick.mz, low + half), high - half)
-        box = (x - half, stick.height, x + half, stick.height + _LINE)
+        box = (x - half, stick.height, x + half, stick.height + _STICK_LINE)
         crossed = any(box[0] < o.mz < box[2] and o.height > box[1] + 0.01 for o in sticks)
-        met = any(
-            box[0] < o[2] and o[0] < box[2] and box[1] < o[3] and o[1] < box[3] for o in taken
-        )
-        if not crossed and not met:
+        if not crossed and not any(overlap(box, other) for other in taken):
             taken.append(box)
-            placed.append((x, stick.height, stick.label))
-        if len(placed) == _STICKS_LABELS:
+            positions.append((x, stick.height, stick.label))
+        if len(positions) == _STICK_LABELS:
             break
-    return placed
+    return positions
 
 
-def _figure(sticks: Sequence[Stick], precursor_mz: float, title: str, below: str) -> Any:
+def _sticks_figure(
+    sticks: Sequence[Stick], precursor_mz: float, mz: tuple[float, float], title: str, below: str
+) -> Any:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -370,22 +348,20 @@ def _figure(sticks: Sequence[Stick], precursor_mz: float, title: str, below: str
                 return file.getvalue()
 
     with rc_context(STYLE):
-        figure = SpectrumFigure(figsize=_INCHES, layout="constrained")
+        figure = SpectrumFigure(figsize=(8.6, 4.2), layout="constrained")
         axes = figure.subplots()
-        low, high = _range(sticks, precursor_mz)
         for kind, colour in COLOURS.items():
-            own = [stick for stick in sticks if stick.kind == kind]
-            if own:
-                axes.vlines([s.mz for s in own], 0, [100 * s.height for s in own], color=colour,
-                            linewidth=1.6, label=_WORDS[kind])  # fmt: skip
-        for mz, height, text in _placed(sticks, low, high):
-            axes.annotate(text, (mz, 100 * height), (0, 2), textcoords="offset points",
+            drawn = [stick for stick in sticks if stick.kind == kind]
+            if drawn:
+                axes.vlines([s.mz for s in drawn], 0, [100 * s.height for s in drawn],
+                            color=colour, linewidth=1.6, label=_LEGEND[kind])  # fmt: skip
+        for x, height, text in _label_positions(sticks, mz):
+            axes.annotate(text, (x, 100 * height), (0, 2), textcoords="offset points",
                           ha="center", va="bottom", fontsize=8, color=BLUE)  # fmt: skip
-        foot = -115 if below else 0
         axes.plot([precursor_mz], [0], marker="^", color=ORANGE, clip_on=False, linestyle="none",
                   label=f"precursor {precursor_mz:.4f}")  # fmt: skip
         axes.axhline(0, color=MUTED, linewidth=0.8)
-        axes.set(xlim=(low, high), ylim=(foot, 145 if below else 130), xlabel="m/z",
+        axes.set(xlim=mz, ylim=(-115, 145) if below else (0, 130), xlabel="m/z",
                  ylabel="relative intensity (%)")  # fmt: skip
         marks = [-100, -50, 0, 50, 100] if below else [0, 50, 100]
         axes.set_yticks(marks, [str(abs(mark)) for mark in marks])
@@ -394,60 +370,47 @@ def _figure(sticks: Sequence[Stick], precursor_mz: float, title: str, below: str
     return figure
 
 
-def _svg(sticks: Sequence[Stick], precursor_mz: float, title: str, below: str) -> Svg:
-    low, high = _range(sticks, precursor_mz)
+def _sticks_svg(
+    sticks: Sequence[Stick], precursor_mz: float, mz: tuple[float, float], title: str, below: str
+) -> Svg:
     least = -_HIGHEST if below else 0.0
-
-    def x(mz: float) -> float:
-        return _STICKS_LEFT + (mz - low) / (high - low) * (
-            _STICKS_WIDTH - _STICKS_LEFT - _STICKS_RIGHT
-        )
-
-    def y(height: float) -> float:
-        return _STICKS_TOP + (_HIGHEST - height) / (_HIGHEST - least) * (
-            _STICKS_HEIGHT - _STICKS_TOP - _STICKS_BOTTOM
-        )
-
+    axes = _Axes((860, 420), (56, 58, 20, 48), mz, (least, _HIGHEST))
+    width, height = axes.size
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_STICKS_WIDTH} {_STICKS_HEIGHT}" '
-        f'width="{_STICKS_WIDTH}" height="{_STICKS_HEIGHT}" role="img" font-size="11" '
-        "font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\">",
-        f'<rect width="{_STICKS_WIDTH}" height="{_STICKS_HEIGHT}" fill="#ffffff"/>',
-        f'<text x="{_STICKS_LEFT}" y="20" font-size="14" fill="{INK}">{html.escape(title)}</text>',
+        _SVG.format(width=width, height=height, size=11),
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+        f'<text x="{axes.left}" y="20" font-size="14" fill="{INK}">{html.escape(title)}</text>',
     ]
     if below:
         parts.append(
-            f'<text x="{_STICKS_LEFT}" y="38" fill="{MUTED}">below: {html.escape(below)}</text>'
+            f'<text x="{axes.left}" y="38" fill="{MUTED}">below: {html.escape(below)}</text>'
         )
     parts += [
-        f'<path d="M{_STICKS_LEFT} {y(mark):.1f}H{_STICKS_WIDTH - _STICKS_RIGHT}" '
-        f'stroke="{FAINT}"/>'
-        f'<text x="{_STICKS_LEFT - 8}" y="{y(mark) + 4:.1f}" text-anchor="end" fill="{MUTED}">'
+        f'<path d="M{axes.left} {axes.y(mark):.1f}H{axes.right}" stroke="{FAINT}"/>'
+        f'<text x="{axes.left - 8}" y="{axes.y(mark) + 4:.1f}" text-anchor="end" fill="{MUTED}">'
         f"{abs(100 * mark):.0f}</text>"
         for mark in (-1.0, -0.5, 0.0, 0.5, 1.0)
         if mark >= least
     ]
     parts += [
-        f'<text x="{x(value):.1f}" y="{y(least) + 18:.1f}" text-anchor="middle" '
+        f'<text x="{axes.x(value):.1f}" y="{axes.base + 18:.1f}" text-anchor="middle" '
         f'fill="{MUTED}">{value:g}</text>'
-        for value in ticks(low, high, most=10)
+        for value in ticks(*mz, max_count=10)
     ]
     for kind in ("other", "reference", "explained"):
-        lines = "".join(
-            f"M{x(s.mz):.1f} {y(0):.1f}V{y(s.height):.1f}" for s in sticks if s.kind == kind
-        )
+        lines = "".join(axes.stick(s.mz, s.height) for s in sticks if s.kind == kind)
         if lines:
             parts.append(f'<path d="{lines}" stroke="{COLOURS[kind]}" stroke-width="1.8"/>')
-    foot = x(precursor_mz), y(0)
-    parts.append(f'<path d="M{foot[0]:.1f} {foot[1] + 1:.1f}l-5 8h10z" fill="{ORANGE}"/>')
+    parts.append(
+        f'<path d="M{axes.x(precursor_mz):.1f} {axes.y(0) + 1:.1f}l-5 8h10z" fill="{ORANGE}"/>'
+    )
     parts += [
-        f'<text x="{x(mz):.1f}" y="{y(height) - 3:.1f}" text-anchor="middle" fill="{BLUE}">'
-        f"{html.escape(text)}</text>"
-        for mz, height, text in _placed(sticks, low, high)
+        f'<text x="{axes.x(x):.1f}" y="{axes.y(high) - 3:.1f}" text-anchor="middle" '
+        f'fill="{BLUE}">{html.escape(text)}</text>'
+        for x, high, text in _label_positions(sticks, mz)
     ]
     parts.append(
-        f'<text x="{(_STICKS_LEFT + _STICKS_WIDTH - _STICKS_RIGHT) / 2:.1f}" '
-        f'y="{_STICKS_HEIGHT - 8}" text-anchor="middle" '
+        f'<text x="{(axes.left + axes.right) / 2:.1f}" y="{height - 8}" text-anchor="middle" '
         f'fill="{INK}">m/z; blue: explained by a fragment, grey: not, triangle: precursor</text>'
     )
     return Svg("\n".join([*parts, "</svg>"]))

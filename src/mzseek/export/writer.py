@@ -1,13 +1,13 @@
-"""Writers of annotations: files that only grow, can be cut back, and be resumed."""
+"""Writers of annotations: files that only grow, so that a killed run can be resumed."""
 
-import contextlib
 import json
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TextIO
 
 from mzseek.annotation.annotation import Annotation
 from mzseek.annotation.features import Feature
@@ -28,6 +28,8 @@ class Settings:
         Name of what candidates were taken from, and its version or checksum.
     options : mapping of str to any
         Of the run, for formats that list them.
+    searched : mapping of str to any
+        Model, database, libraries and prior, as `mzseek.annotation.Annotator.facts` has them.
     peaks_of : int
         For how many candidates of a feature peaks are explained.
     network, features : Path or None
@@ -41,6 +43,7 @@ class Settings:
     database: str = ""
     database_version: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
+    searched: Mapping[str, Any] = field(default_factory=dict)
     peaks_of: int = 1
     network: Path | None = None
     features: Path | None = None
@@ -48,26 +51,30 @@ class Settings:
 
 
 class Spool:
-    """A file of text lines that grows; one that is there already is gone on with."""
+    """A file of text lines that grows; one that is there already is appended to."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = path.open("ab")
-        self.is_empty = self._file.tell() == 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was written yet."""
+        return self._file.tell() == 0
 
     def write(self, text: str) -> None:
-        """Put a text, of whole lines, at the end."""
+        """Append whole lines."""
         self._file.write(text.encode("utf-8", "replace"))
-        self.is_empty = False
 
-    def place(self) -> int:
-        """Bytes so far, all of them handed to the operating system."""
+    def flush(self) -> int:
+        """Hand all lines to the operating system; returns the size in bytes."""
         self._file.flush()
         return self._file.tell()
 
     def lines(self) -> Iterator[str]:
-        """All lines so far."""
-        self._file.flush()
+        """Yield all lines so far."""
+        if not self._file.closed:
+            self._file.flush()
         with self.path.open("r", encoding="utf-8", newline="\n") as file:
             yield from file
 
@@ -77,10 +84,16 @@ class Spool:
 
 
 class Writer(ABC):
-    """Writes annotations, one at a time, into a folder of its own.
+    """Write annotations, one at a time, to a file that grows.
 
-    What it has written so far stands in its spools alone: a writer that is made for spools with
-    content goes on where they end.
+    All state is in the spool: a writer that is made for a spool with content goes on where it ends.
+
+    Attributes
+    ----------
+    signature : re.Pattern
+        What the beginning of a complete file matches. Other files are replaced only with --force.
+    spool_suffix : str
+        Added to the name of the file while it grows.
 
     Parameters
     ----------
@@ -91,75 +104,77 @@ class Writer(ABC):
     settings : Settings
     """
 
+    signature: ClassVar[re.Pattern[bytes]]
+    spool_suffix: ClassVar[str] = ""
+
     def __init__(self, folder: Path, name: str, settings: Settings) -> None:
         self.folder, self.name, self.settings = folder, name, settings
-        self.spools = {each: Spool(folder / each) for each in self.spool_names()}
-
-    def spool_names(self) -> list[str]:
-        """Names of the files that grow; by default the output itself."""
-        return [self.name]
+        self.spool = Spool(folder / f"{name}{self.spool_suffix}")
 
     @abstractmethod
     def write(self, annotation: Annotation) -> None:
         """Add an annotation."""
 
     def finish(self) -> list[str]:
-        """Complete the file after the last annotation; return lines that the user should read."""
+        """Complete the file; returns lines that the user should read."""
         self.close()
         return []
 
     def close(self) -> None:
-        """Let go of all files, whether they are complete or not."""
-        with contextlib.ExitStack() as all_of_them:
-            for spool in self.spools.values():
-                all_of_them.callback(spool.close)
+        """Close the spool, whether the file is complete or not."""
+        self.spool.close()
 
 
-class Rows(Writer):
-    """Writes a table whose rows depend on one annotation alone."""
+class RecordWriter(Writer):
+    """Write what depends on all annotations: a record of each is kept until the file is made."""
 
-    columns: ClassVar[Sequence[str]]
+    spool_suffix = ".records"
 
-    @staticmethod
     @abstractmethod
-    def text(annotation: Annotation, settings: Settings) -> str:
-        """Rows of an annotation; other processes may make them, and give them to `put`."""
+    def record(self, annotation: Annotation) -> Any:
+        """Return what to keep of an annotation, as JSON takes it."""
+
+    @abstractmethod
+    def assemble(self, file: TextIO) -> list[str]:
+        """Write the file from `records`; returns lines that the user should read."""
 
     def write(self, annotation: Annotation) -> None:
-        """Add the rows of an annotation."""
-        self.put(self.text(annotation, self.settings))
+        """Keep the record of an annotation."""
+        self.spool.write(json.dumps(self.record(annotation)) + "\n")
 
-    def put(self, text: str) -> None:
-        """Add rows."""
-        [spool] = self.spools.values()
-        if spool.is_empty:
-            spool.write("\t".join(self.columns) + "\n")
-        spool.write(text)
+    def records(self) -> Iterator[Any]:
+        """Yield what was kept, in the order of writing; one is in memory at a time."""
+        return map(json.loads, self.spool.lines())
 
     def finish(self) -> list[str]:
-        """Complete the file: without annotations it is a header."""
-        self.put("")
-        return super().finish()
+        """Make the file; the spool stays, so that a run that stops here can be resumed."""
+        self.close()
+        with (self.folder / self.name).open("w", encoding="utf-8", newline="\n") as file:
+            return self.assemble(file)
 
 
 JOURNAL = "journal.jsonl"
-_SHOWN = 5  # changes that are named
+_MAX_NAMED = 5  # changed inputs that a message names
 
 
 class Journal:
-    """Notes of finished features, in a folder where work is done.
+    """Notes of finished features, in the folder where the work is done.
 
     Parameters
     ----------
     folder : Path
     signature : mapping of str to str
-        Checksums of all that annotations depend on, by name. Notes of a run in which one of them
-        was another are refused.
+        Checksums of all that annotations depend on, by name.
 
     Attributes
     ----------
     features, spectra, with_candidates : int
         Finished so far, and features among them that have candidates.
+
+    Raises
+    ------
+    RunError
+        The notes are of a run with another signature.
     """
 
     def __init__(self, folder: Path, signature: Mapping[str, str]) -> None:
@@ -170,96 +185,91 @@ class Journal:
         self._file = self.path.open("ab")
         self._file.truncate(end)
         if end == 0:
-            self._note({"signature": dict(signature)})
+            self._append({"signature": dict(signature)})
 
     def was_done(self, feature: Feature) -> bool:
-        """Whether an earlier process has finished a feature; each note counts for one."""
+        """Return whether an earlier process has finished a feature; each note counts for one."""
         key = _key(feature)
         if self._done[key] == 0:
             return False
         self._done[key] -= 1
         return True
 
-    def note(self, feature: Feature, places: Mapping[str, int], has_candidates: bool) -> None:
-        """Take down that a feature is finished, how long each file is, and if it has candidates."""
-        self.features += 1
-        self.spectra += feature.records
-        self.with_candidates += has_candidates
-        self._note([_key(feature), feature.records, dict(places), has_candidates])
+    def add(self, feature: Feature, sizes: Mapping[str, int], has_candidates: bool) -> None:
+        """Note that a feature is finished, the size of each file, and if it has candidates."""
+        self._count(feature.records, has_candidates)
+        self._append([_key(feature), feature.records, dict(sizes), has_candidates])
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
-    def _note(self, note: Any) -> None:
+    def _count(self, spectra: int, has_candidates: bool) -> None:
+        self.features += 1
+        self.spectra += spectra
+        self.with_candidates += has_candidates
+
+    def _append(self, note: Any) -> None:
         self._file.write(json.dumps(note).encode() + b"\n")
         self._file.flush()
 
     def _read(self, signature: Mapping[str, str]) -> int:
-        """Take in all notes that hold, and cut files to the last of them; returns where it ends."""
+        """Take in all complete notes, and cut files to the last of them; returns where it ends."""
+        sizes: dict[str, int] = {}
+        end = 0
         with self.path.open("rb") as file:
-            first = _parsed(file.readline())
-            end = 0
-            if isinstance(first, dict):  # else it was cut short: nothing holds
-                self._check(first.get("signature"), signature)
-                end = file.tell()
-            places: dict[str, int] = {}
-            for line in file if end else ():
-                note = _parsed(line)
-                if not _is_note(note) or not self._holds(note[2]):
+            for line in file:
+                note = _parse(line)
+                if end == 0 and isinstance(note, dict):
+                    self._check(note.get("signature"), signature)
+                elif end and _is_note(note) and self._has(note[2]):
+                    key, spectra, sizes, has_candidates = note
+                    self._done[key] += 1
+                    self._count(spectra, has_candidates)
+                else:  # cut short, or files are shorter than noted: after a power cut they may be
                     break
-                key, spectra, places, has_candidates = note
-                self._done[key] += 1
-                self.features += 1
-                self.spectra += spectra
-                self.with_candidates += has_candidates
                 end += len(line)
-        for name in [*places] or [each.name for each in self._others()]:
-            with (self.folder / name).open("ab") as grown:
-                grown.truncate(places.get(name, 0))
+        files = [path.name for path in self.folder.iterdir() if path.is_file()]
+        for name in sizes or (set(files) - {JOURNAL}):
+            with (self.folder / name).open("ab") as spool:
+                spool.truncate(sizes.get(name, 0))
         return end
 
     def _check(self, before: Any, signature: Mapping[str, str]) -> None:
-        """Refuse to go on with what was begun otherwise, and name what differs."""
-        known = before if isinstance(before, dict) else {}
-        names = [*signature, *(name for name in known if name not in signature)]
-        changed = [name for name in names if known.get(name) != signature.get(name)]
-        if isinstance(before, dict) and not changed:
+        """Refuse to resume what was begun with other inputs or options, and name these."""
+        if before == signature:
             return
-        shown = changed[:_SHOWN] if isinstance(before, dict) else ["the versions"]
-        more = f" and {len(changed) - _SHOWN:,} more" if len(changed) > len(shown) > 1 else ""
+        changed = ["the versions"]
+        if isinstance(before, dict):
+            names = dict.fromkeys([*signature, *before])
+            changed = [name for name in names if before.get(name) != signature.get(name)]
+        more = len(changed) - _MAX_NAMED
         raise RunError(
-            f"{self.folder}: was begun with other values or contents of {', '.join(shown)}{more}; "
+            f"{self.folder}: was begun with other values or contents of "
+            f"{', '.join(changed[:_MAX_NAMED])}{f' and {more:,} more' if more > 0 else ''}; "
             "give the same ones, or run the command without --resume"
         )
 
-    def _holds(self, places: Mapping[str, int]) -> bool:
-        """Whether files are as long as a note says: after a power cut they may not be."""
-        return all(
-            (self.folder / name).is_file() and (self.folder / name).stat().st_size >= place
-            for name, place in places.items()
-        )
-
-    def _others(self) -> list[Path]:
-        return [each for each in self.folder.iterdir() if each.is_file() and each != self.path]
+    def _has(self, sizes: Mapping[str, int]) -> bool:
+        paths = {self.folder / name: size for name, size in sizes.items()}
+        return all(path.is_file() and path.stat().st_size >= n for path, n in paths.items())
 
 
 def is_journal(path: Path) -> bool:
-    """Whether a file is a journal that can be read at least from its beginning."""
+    """Return whether a file is a journal that can be read at least from its beginning."""
     try:
         with path.open("rb") as file:
-            return isinstance(_parsed(file.readline()), dict)
+            return isinstance(_parse(file.readline()), dict)
     except OSError:
         return False
 
 
 def _is_note(note: Any) -> bool:
-    kinds = (str, int, dict, bool)
-    return isinstance(note, list) and [type(each) for each in note] == [*kinds]
+    return isinstance(note, list) and [type(value) for value in note] == [str, int, dict, bool]
 
 
-def _parsed(line: bytes) -> Any:
-    """What a note says; None for one that was cut short."""
+def _parse(line: bytes) -> Any:
+    """Return the content of a note; None for one that was cut short."""
     try:
         return json.loads(line) if line.endswith(b"\n") else None
     except ValueError:

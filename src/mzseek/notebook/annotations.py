@@ -18,11 +18,10 @@ from mzseek.annotation.config import SETTINGS, AnnotateConfig
 from mzseek.annotation.reading import spectra_source
 from mzseek.core.errors import AnnotationError, InputError
 from mzseek.core.tables import Table, Tabular
-from mzseek.export.feature_tables import same_feature
+from mzseek.export.joining import same_feature
 from mzseek.export.job import finish_output, run_settings
 from mzseek.export.output import Output
-from mzseek.export.report import report_writers
-from mzseek.export.tables import candidate_values, several, summary_values
+from mzseek.export.tables import candidate_values, free_texts, summary_values
 from mzseek.export.writer import Settings
 from mzseek.io import StrPath
 from mzseek.parallel import LocalEngine
@@ -136,9 +135,9 @@ class Annotations(Tabular, Sequence[Annotation]):
             What is there would be lost, or was read to make these annotations.
         """
         target = Path(path)
-        with Output(target, self._settings, more=report_writers(self.facts), force=force) as output:
+        with Output(target, self._settings, force=force) as output:
             for where, reason in self.skipped:
-                output.set_aside(where, reason)
+                output.skipped(where, reason)
             for annotation in self._annotations:
                 output.write(annotation)
             finish_output(output, self._run, list(self._run.features.source.paths))
@@ -154,7 +153,8 @@ def _table(rows: Iterable[Mapping[str, Any]]) -> Table:
     return Table(
         {
             name: [
-                several(value) if isinstance(value := row[name], tuple) else value for row in listed
+                free_texts(value) if isinstance(value := row[name], tuple) else value
+                for row in listed
             ]
             for name in (listed[0] if listed else ())
         }

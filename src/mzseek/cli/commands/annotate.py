@@ -212,7 +212,7 @@ def annotate(
     from mzseek.export.output import is_folder
 
     if out is not None:  # an unknown suffix is refused before anything is read
-        is_folder(out, (".html",))
+        is_folder(out)
     elif resume:
         raise AnnotationError("--resume: there is no --out to go on with")
     from mzseek.export.writer import Settings
@@ -237,11 +237,10 @@ def _run(
 ) -> str:
     """Write annotations; return why there is none, or nothing."""
     from mzseek.export.job import annotate_files
-    from mzseek.export.report import report_writers
 
     with watched() as progress:
         done = annotate_files(
-            files, out, config, settings=settings, more=report_writers, progress=progress, log=say,
+            files, out, config, settings=settings, progress=progress, log=say,
             **how,
         )  # fmt: skip
     tell(done)

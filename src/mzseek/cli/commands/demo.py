@@ -85,14 +85,13 @@ def _annotate(out: Path) -> None:
     from mzseek.cli.commands.annotate import tell
     from mzseek.datasets.files import DEMO_MEASURED, DEMO_QUERIES
     from mzseek.export.job import annotate_files
-    from mzseek.export.report import report_writers
     from mzseek.export.writer import Settings
 
     shutil.rmtree(out, ignore_errors=True)  # of an earlier demo, whose folder this is
     with watched() as progress:
         done = annotate_files(
             [DEMO_QUERIES, DEMO_MEASURED], out, settings=Settings(title="mzseek demo"),
-            more=report_writers, progress=progress, log=say,
+            progress=progress, log=say,
         )  # fmt: skip
     tell(done)
     _tell_right(out / "summary.tsv", [DEMO_QUERIES, DEMO_MEASURED])

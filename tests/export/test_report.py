@@ -1,82 +1,169 @@
-"""The whole page: what it says, that it stays whole and safe, and what a browser makes of it."""
+"""The annotation report: what it says, that it is safe, and what a browser makes of it."""
 
+import base64
+import hashlib
+import html
 import json
 import re
 import subprocess
 import sys
 import tracemalloc
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jinja2 import DictLoader, TemplateNotFound, UndefinedError
+from markupsafe import Markup
 
-from mzseek.export.report import source_hash, write_report
+from mzseek import __version__
+from mzseek.core.text import visible
+from mzseek.export import page
+from mzseek.export.page import write_page
+from mzseek.export.report import ReportWriter, embedded, source_hash
+from mzseek.export.tables import SkippedTable
+from mzseek.export.writer import Settings
 
-from .conftest import (
+from .conftest import PAYLOADS, Page
+from .report_cases import (
     CAFFEINE,
-    PAYLOADS,
     candidate,
     empty_annotation,
     hostile_annotation,
     make_annotation,
-    make_facts,
     reference,
-    unscripted,
 )
 
 
-class Elements(HTMLParser):
-    """Elements with their attributes, and what scripts and styles hold."""
-
-    def __init__(self, page: Path) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.inside: list[tuple[str, dict[str, str | None], str]] = []
-        self.feed(page.read_text("utf-8"))
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        if self.found and self.found[-1][0] in ("script", "style") and data.strip():
-            self.inside.append((*self.found[-1], data))
+@pytest.fixture
+def templates(monkeypatch) -> dict[str, str]:
+    """Templates of the test's own."""
+    found: dict[str, str] = {}
+    monkeypatch.setattr(page, "PackageLoader", lambda package: DictLoader(found))
+    return found
 
 
-def two(tmp_path: Path, **facts) -> Path:
-    given = {"records": 5, "set_aside": {"no peaks": 2, "no precursor": 1}, **facts}
-    return write_report(
-        [make_annotation(), empty_annotation()],
-        tmp_path / "report.html",
-        title="A & B",
-        facts=make_facts(**given),
-    )
+def test_facts_are_filled_in_as_text(templates, tmp_path: Path) -> None:
+    templates["a.html"] = "<p>{{ name }}: {{ count|thousands }} by {{ version }} é</p>"
+    path = write_page("a.html", tmp_path / "deep" / "a.html", {"name": "<b>&", "count": 12345})
+    assert path == tmp_path / "deep" / "a.html"
+    expected = f"<p>&lt;b&gt;&amp;: 12,345 by {__version__} é</p>"
+    assert path.read_text(encoding="utf-8") == expected
+
+
+def test_what_no_page_can_hold_is_a_mark_and_pictures_are_as_they_are(
+    templates, tmp_path: Path
+) -> None:
+    templates["a.html"] = "{{ name }} {{ picture }} {{ number }}"
+    facts = {"name": "a\x1b[2J\nb\udcff", "picture": Markup("<svg>\n</svg>"), "number": 1.5}
+    path = write_page("a.html", tmp_path / "a.html", facts)
+    assert path.read_text(encoding="utf-8") == "a�[2J�b� <svg>\n</svg> 1.5"
+
+
+def test_a_missing_fact_leaves_the_page_as_it_was(templates, tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text("before")
+    templates["a.html"] = "{{ nobody }}"
+    with pytest.raises(UndefinedError, match="nobody"):
+        write_page("a.html", tmp_path / "a.html", {})
+    assert (tmp_path / "a.html").read_text() == "before"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_unknown_templates_are_an_error(tmp_path: Path) -> None:
+    with pytest.raises(TemplateNotFound):
+        write_page("absent.html", tmp_path / "a.html", {})
+
+
+@given(st.recursive(st.text() | st.integers() | st.none(), lambda s: st.lists(s, max_size=4)))
+def test_all_that_goes_in_is_read_again_as_it_is_shown(data) -> None:
+    def shown(value):
+        if isinstance(value, list):
+            return [shown(each) for each in value]
+        return visible(value) if isinstance(value, str) else value
+
+    assert json.loads(embedded(data)) == shown(data)
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_no_text_can_end_the_script_it_stands_in(payload: str) -> None:
+    text = embedded({payload: [payload]})
+    assert not set("<>&\u2028\u2029\x1b\x00") & set(text)
+    text.encode("utf-8")
+
+
+def test_numbers_that_no_page_can_read_are_null() -> None:
+    assert embedded([1.5, float("nan"), float("inf"), -0.25]) == "[1.5,null,null,-0.25]"
+
+
+def test_the_hash_is_that_of_the_policy() -> None:
+    digest = base64.b64encode(hashlib.sha256("é".encode()).digest()).decode()
+    assert source_hash("é") == f"'sha256-{digest}'"
+
+
+SEARCHED = {
+    "model": {"name": "Box 1", "path": "x", "about": "Trained."},
+    "database": {"kind": "bundled", "molecules": 4406},
+    "libraries": [{"spectra": 12}], "added": {}, "prior": None,
+}  # fmt: skip
+
+
+def write(annotations, out: Path, *, skipped=(), title: str = "t", **settings) -> Path:
+    """Write the page as a run does."""
+    out.parent.mkdir(exist_ok=True)
+    table = SkippedTable(out.parent)
+    for reason in skipped:
+        table("a.mgf", reason)
+    table.spool.close()
+    settings = {"database": "box", "searched": SEARCHED, **settings}
+    writer = ReportWriter(out.parent, out.name, Settings(title=title, **settings))
+    for annotation in annotations:
+        writer.write(annotation)
+    assert writer.finish() == []
+    for name in ("skipped.tsv", f"{out.name}.records"):
+        (out.parent / name).unlink()
+    return out
+
+
+def two(tmp_path: Path) -> Path:
+    annotations = [make_annotation(), empty_annotation()]
+    skipped = ["no peaks", "no peaks", "no precursor"]
+    return write(annotations, tmp_path / "report.html", title="A & B", skipped=skipped)
+
+
+def unscripted(page: Path) -> str:
+    """What the page says, without code and data."""
+    text = re.sub(r"<(script|style)\b.*?</\1>", "", page.read_text("utf-8"), flags=re.DOTALL)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
+
+
+def page_of(path: Path) -> Page:
+    return Page(path.read_text("utf-8"))
 
 
 def test_the_page_says_what_went_in_and_what_came_out(tmp_path: Path) -> None:
-    text = unscripted(two(tmp_path, small=True, larger=("mzseek database hmdb",), model="Box 1"))
+    text = unscripted(two(tmp_path))
     for said in (
-        "A & B", "5 records in", "2 answered, as 2 features", "3 set aside", "no peaks 2",
-        "A small database was searched: box, 4,406 molecules", "mzseek database hmdb", "Box 1",
-        "level 2a", "level 5", "in 90 of 100 cases", "CC BY Eawag 1",
+        "A & B", "5 records in", "2 answered, as 2 features", "3 skipped", "no peaks 2",
+        "A small database was searched: box, 4,406 molecules", "mzseek database",
+        "Box 1. Trained.", "12 reference spectra.", "level 2a", "level 5", "in 90 of 100 cases",
+        "CC BY Eawag 1",
     ):  # fmt: skip
         assert said in text
-    assert "neither answered nor set aside" not in text
 
 
 def test_percentages_are_explained_as_this_run_made_them(tmp_path: Path) -> None:
-    def text(annotation=None, **facts) -> str:
+    def text(annotation=None, **searched) -> str:
         both = [annotation or make_annotation(), empty_annotation()]
-        page = write_report(both, tmp_path / "r.html", title="t", facts=make_facts(**facts))
-        return unscripted(page)
+        return unscripted(write(both, tmp_path / "r.html", searched=SEARCHED | searched))
 
     calibrated = "about 80 are right"
-    assert "assumption that 70 % of your features are (--known)" in text(known=0.7)
-    assert calibrated in text(known=0.7)
+    assert "assumption that 70 % of your features are (--known)" in text(expected_share=0.7)
+    assert calibrated in text(expected_share=0.7)
     blind = text(make_annotation(present=None))
     assert "does not estimate whether the molecule is in the database" in blind
     assert "of features whose molecule is in the database, about 80 are right" in blind
-    prior = text(prior="weights of a.csv")
+    prior = text(prior={"said": "weights of a.csv"})
     assert calibrated not in prior
     assert "with it they are not rates of right answers" in prior
     assert "fitted without the prior" in prior
@@ -84,26 +171,8 @@ def test_percentages_are_explained_as_this_run_made_them(tmp_path: Path) -> None
     assert "chosen for" not in text().partition("Features")[0]
 
 
-def test_records_that_got_lost_are_told(tmp_path: Path) -> None:
-    assert "4 records are neither answered nor set aside" in unscripted(two(tmp_path, records=9))
-
-
-def test_facts_may_be_known_only_at_the_end(tmp_path: Path) -> None:
-    seen: list[str] = []
-
-    def annotations():
-        for name in ("a", "b"):
-            seen.append(name)
-            yield make_annotation(name)
-
-    page = write_report(
-        annotations(), tmp_path / "r.html", title="t", facts=lambda: make_facts(records=len(seen))
-    )
-    assert "2 records in" in unscripted(page)
-
-
 def test_no_features_make_a_page_too(tmp_path: Path) -> None:
-    page = write_report([], tmp_path / "r.html", title="t", facts=make_facts(records=0))
+    page = write([], tmp_path / "r.html", searched={})
     assert "No feature was answered" in unscripted(page)
 
 
@@ -112,33 +181,19 @@ def test_equal_answers_make_equal_pages(tmp_path: Path) -> None:
 
 
 def test_every_feature_has_its_row_and_its_data(tmp_path: Path) -> None:
-    page = Elements(two(tmp_path))
-    rows = [a["id"] for tag, a in page.found if tag == "tr" and a.get("class") == "row"]
+    page = page_of(two(tmp_path))
+    rows = [a["id"] for tag, a, _ in page.elements if tag == "tr" and a.get("class") == "row"]
     assert rows == ["f0", "f1"]
-    data = {a["id"]: json.loads(text) for tag, a, text in page.inside if "id" in a}
+    data = {a["id"]: json.loads(text) for tag, a, text in page.scripts if "id" in a}
     assert set(data) == {"d0", "d1", "common"}
     assert data["d0"]["candidates"][0]["name"] == "caffeine"
-
-
-def test_a_fault_on_the_way_leaves_what_was_there(tmp_path: Path) -> None:
-    out = tmp_path / "r.html"
-    out.write_text("before")
-
-    def annotations():
-        yield make_annotation()
-        raise RuntimeError("gone")
-
-    with pytest.raises(RuntimeError, match="gone"):
-        write_report(annotations(), out, title="t", facts=make_facts())
-    assert out.read_text() == "before"
-    assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
 
 
 def test_memory_does_not_grow_with_features(tmp_path: Path) -> None:
     def peak(number: int) -> int:
         annotations = (make_annotation(f"F{n}") for n in range(number))
         tracemalloc.start()
-        write_report(annotations, tmp_path / "r.html", title="t", facts=make_facts(), in_full=1)
+        write(annotations, tmp_path / "r.html")
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         return most
@@ -149,14 +204,14 @@ def test_memory_does_not_grow_with_features(tmp_path: Path) -> None:
 
 
 def test_nothing_is_loaded_from_elsewhere_and_only_our_code_may_run(tmp_path: Path) -> None:
-    page = Elements(two(tmp_path))
-    for _, attributes in page.found:
+    page = page_of(two(tmp_path))
+    for _, attributes, _ in page.elements:
         assert not set(attributes) & {"src", "srcset", "style", "action", "data", "ping"}
         assert not any(name.startswith("on") for name in attributes)
         assert attributes.get("href", "#").startswith("#")
-    policy = next(a["content"] for _, a in page.found if a.get("http-equiv"))
-    code = [text for tag, a, text in page.inside if tag == "script" and "type" not in a]
-    style = [text for tag, _, text in page.inside if tag == "style"]
+    policy = next(a["content"] for _, a, _ in page.elements if a.get("http-equiv"))
+    code = [text for tag, a, text in page.scripts if tag == "script" and "type" not in a]
+    style = [text for tag, _, text in page.scripts if tag == "style"]
     assert len(code) == len(style) == 1
     assert policy == (
         f"default-src 'none'; script-src {source_hash(code[0])}; "
@@ -169,7 +224,7 @@ def test_nothing_is_loaded_from_elsewhere_and_only_our_code_may_run(tmp_path: Pa
 
 
 def test_light_and_dark_and_paper_and_narrow_screens(tmp_path: Path) -> None:
-    style = next(text for tag, _, text in Elements(two(tmp_path)).inside if tag == "style")
+    style = next(text for tag, _, text in page_of(two(tmp_path)).scripts if tag == "style")
     for medium in ("(prefers-color-scheme: dark)", "print", "screen and (max-width: 760px)"):
         assert f"@media {medium} {{" in style
     named = set(re.findall(r"var\((--[\w-]+)\)", style))
@@ -178,27 +233,28 @@ def test_light_and_dark_and_paper_and_narrow_screens(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_text_of_files_never_becomes_markup(payload: str, tmp_path: Path) -> None:
-    facts = make_facts(
-        set_aside={payload: 1}, database=payload, larger=(payload,), small=True, model=payload,
-        about_model=payload, library=payload, files=(payload,), options={payload: payload},
-        versions={payload: payload}, checksums={payload: payload}, date=payload,
+    plain = page_of(write([make_annotation()], tmp_path / "p.html"))
+    searched = {
+        "model": {"name": payload, "about": payload, "sha256": {payload: payload}},
+        "database": {"kind": "bundled", "molecules": 1}, "prior": {"said": payload},
+    }  # fmt: skip
+    path = write(
+        [hostile_annotation(payload)], tmp_path / "r.html", title=payload, database=payload,
+        inputs=(payload,), options={payload: payload}, searched=searched, skipped=[payload],
     )  # fmt: skip
-    plain = write_report([make_annotation()], tmp_path / "p.html", title="t", facts=make_facts())
-    page = write_report(
-        [hostile_annotation(payload)], tmp_path / "r.html", title=payload, facts=facts
-    )
-    kinds = {tag for tag, _ in Elements(plain).found}
+    page = page_of(path)
+    kinds = {tag for tag, _, _ in plain.elements}
     extra = {"div", "h3", "code", "option", "a", "dl", "dt", "dd", "strong", "p", "small", "abbr"}
-    assert {tag for tag, _ in Elements(page).found} <= kinds | extra
-    scripts = [a for tag, a in Elements(page).found if tag == "script"]
-    assert [a.get("type") for a in scripts] == ["application/json"] * 2 + [None]
-    assert not set("\x00\x1b\u2028\u2029\u202e") & set(page.read_text("utf-8"))
+    assert {tag for tag, _, _ in page.elements} <= kinds | extra
+    scripts = [a.get("type") for tag, a, _ in page.elements if tag == "script"]
+    assert scripts == ["application/json"] * 2 + [None]
+    assert not set("\x00\x1b\u2028\u2029\u202e") & set(path.read_text("utf-8"))
 
 
 def test_the_plain_install_can_write_it() -> None:
     code = (
         "import sys; sys.modules.update(dict.fromkeys(('matplotlib', 'torch', 'pandas', 'yaml')));"
-        "import mzseek.export"
+        "import mzseek.export.report"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -288,7 +344,7 @@ setTimeout(() => say("open", document.querySelector("#f1").classList.contains("i
 @pytest.mark.slow
 def test_in_a_browser_smiles_are_copied_and_figures_saved(browse, tmp_path: Path) -> None:
     annotations = [make_annotation("F1"), make_annotation("F2"), empty_annotation("F3")]
-    page = write_report(annotations, tmp_path / "r.html", title="t", facts=make_facts())
+    page = write(annotations, tmp_path / "r.html")
     found = noted(browse(page, SAVING, 1200))
     assert found["copied"] == CAFFEINE
     assert found["names"] == "F1-1-caffeine.svg F1-1-caffeine.png"
@@ -309,7 +365,7 @@ def test_in_a_browser_missing_numbers_stop_nothing(browse, tmp_path: Path) -> No
     annotations = [
         make_annotation(candidates=(bare,), matches=(odd,), nearest=nan, present=None, choices={})
     ]
-    page = write_report(annotations, tmp_path / "r.html", title="t", facts=make_facts())
+    page = write(annotations, tmp_path / "r.html")
     dom = browse(page, "document.title = document.querySelectorAll('svg.mirror').length;")
     assert "<title>1</title>" in dom
 
@@ -317,7 +373,7 @@ def test_in_a_browser_missing_numbers_stop_nothing(browse, tmp_path: Path) -> No
 @pytest.mark.slow
 def test_in_a_browser_no_payload_runs(browse, tmp_path: Path) -> None:
     annotations = [hostile_annotation(payload) for payload in PAYLOADS]
-    page = write_report(annotations, tmp_path / "r.html", title="t", facts=make_facts())
+    page = write(annotations, tmp_path / "r.html")
     opening = "document.querySelectorAll('button.open').forEach((each) => each.click());"
     dom = browse(page, opening)
     assert dom.count('class="detail"') == len(PAYLOADS)

@@ -6,10 +6,7 @@ lists of equal length (5.6), references between sections, and the syntax of para
 """
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-
-import pytest
 
 # Metadata in the order of the specification; which are mandatory; what form values have.
 PARAM = r"\[(?P<label>[^,\[\]]*), ?(?P<accession>[^,\[\]]*), ?(?P<name>\"[^\"]*\"|[^,\"\[\]]*), ?"
@@ -301,9 +298,3 @@ class Checked:
 def _is_of(column: str, name: str) -> bool:
     before, star, after = name.partition("*")
     return bool(star) and bool(re.fullmatch(re.escape(before) + r"\d+" + re.escape(after), column))
-
-
-@pytest.fixture(scope="session")
-def checked() -> Callable[[Path], Checked]:
-    """A file, checked: its ``faults``, its ``metadata``, and its ``rows`` by section."""
-    return Checked

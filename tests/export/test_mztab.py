@@ -8,8 +8,108 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mzseek.annotation.annotation import Level
-from mzseek.export.mztab import MzTab
+from mzseek.chem.adducts import known_adducts
+from mzseek.export.mztab import (
+    MzTab,
+    adduct,
+    line,
+    location,
+    metadata,
+    number,
+    param,
+    several,
+    text,
+)
 from mzseek.export.writer import Settings
+from mzseek.version import __version__
+
+from .mztab_validator import Checked
+
+PATTERN = r"\[\d*M([+-][\w\d]+)*\]\d*[+-]"
+
+
+@given(st.text(st.characters(exclude_categories=[])))
+def test_a_text_is_one_cell_and_one_element(value: str) -> None:
+    cell = text(value)
+    assert cell
+    assert not set(cell) & set("|\t\n\r\v")
+    assert cell[0] not in '=+-@"'
+
+
+@given(st.floats())
+def test_numbers_are_decimals_or_null(value: float) -> None:
+    assert re.fullmatch(r"-?\d+\.\d{6}|null", number(value))
+
+
+@given(st.text(), st.text())
+def test_a_parameter_has_four_parts(name: str, value: str) -> None:
+    part = r'"[^"]*"|[^,"\[\]]*'
+    assert re.fullmatch(rf"\[MS, MS:1, ({part}), ({part})\]", param("MS", "MS:1", name, value))
+
+
+@pytest.mark.parametrize("name", known_adducts())
+def test_every_known_ion_is_written_with_its_charge(name: str) -> None:
+    assert re.fullmatch(PATTERN, adduct(name))
+    assert re.search(r"\][1-9][+-]$", adduct(name))
+
+
+def test_lists_are_null_only_as_a_whole() -> None:
+    assert several(["a", "null"]) == "a|null"
+    assert several(["null", "null"]) == several([]) == "null"
+
+
+def test_files_are_uris() -> None:
+    assert location("/data/my run.mgf") == "file:///data/my%20run.mgf"
+    assert location("https://example.org/a b") == "https://example.org/a%20b"
+    assert location(" ") == "null"
+
+
+def test_no_line_has_an_empty_cell() -> None:
+    assert line(["SML", "", "1"]) == "SML\tnull\t1\n"
+
+
+def fields(runs: dict[str, str], prefixes: list[str] | None = None, **settings) -> dict[str, str]:
+    lines = [each.rstrip("\n").split("\t") for each in metadata("x", Settings(**settings), runs,
+                                                                prefixes or [])]  # fmt: skip
+    assert {kind for kind, _, _ in lines} == {"MTD"}
+    return {key: value for _, key, value in lines}
+
+
+def test_what_the_run_was() -> None:
+    found = fields({"a.mgf": "+"}, title="My run", options={"ppm": 10}, database="HMDB 5")
+    assert found["mzTab-version"] == "2.0.0-M"
+    assert (found["mzTab-ID"], found["title"]) == ("x", "My run")
+    assert __version__ in found["software[1]"]
+    assert found["software[1]-setting[1]"] == "ppm = 10"
+    assert (found["database[1]"], found["database[1]-prefix"]) == ("[, , HMDB 5, ]", "mzseek")
+    assert "MS:1002955" in found["small_molecule-identification_reliability"]
+
+
+def test_options_inside_others_are_told_by_their_path() -> None:
+    options = {"ions": {"only": ["[M+H]+", "[M+Na]+"], "also": []}, "peaks": None, "most": 5000}
+    found = fields({"a": ""}, options=options)
+    assert {key: value for key, value in found.items() if "setting" in key} == {
+        "software[1]-setting[1]": "ions.only = [M+H]+, [M+Na]+",
+        "software[1]-setting[2]": "most = 5000",
+    }
+
+
+def test_files_are_runs_with_polarity_and_form() -> None:
+    found = fields({"/a.mgf.gz": "+-", "/b.mzML": "-", "": ""})
+    assert found["ms_run[1]-location"] == "file:///a.mgf.gz"
+    assert found["ms_run[1]-scan_polarity[2]"] == "[MS, MS:1000129, negative scan, ]"
+    assert "MS:1001062" in found["ms_run[1]-format"]
+    assert "MS:1001530" in found["ms_run[2]-id_format"]
+    assert found["ms_run[3]-location"] == "null"
+    assert found["study_variable[1]-assay_refs"] == "assay[1]|assay[2]|assay[3]"
+
+
+def test_sources_of_identifiers_are_databases() -> None:
+    found = fields({"a": ""}, ["HMDB", "CID"], database_version="2024")
+    assert [found[f"database[{n}]-prefix"] for n in (1, 2, 3)] == ["mzseek", "HMDB", "CID"]
+    assert found["database[2]-uri"] == "https://hmdb.ca"
+    assert found["database[1]-version"] == "2024"
+
 
 PAYLOADS = ["=1+1", "a|b", "a\tb\nc", "\x1b[31m", '"x', "null", "<b>&", "[MS, x, y, ]", ""]
 DAMAGES = {
@@ -55,7 +155,7 @@ def written(tmp_path: Path):
 
 
 @pytest.fixture
-def several(make_annotation, make_candidate, make_feature, make_peaks):
+def annotations(make_annotation, make_candidate, make_feature, make_peaks):
     negative = make_peaks("n", charge=-1, adduct="[M-H]-", metadata={})
     ion = make_candidate(adduct="[M-H]-", name="", identifiers=("own 7",))
     two = make_feature("3", spectra=(make_peaks("a b"), make_peaks("c|d")), where="b.mzML")
@@ -68,8 +168,8 @@ def several(make_annotation, make_candidate, make_feature, make_peaks):
     ]
 
 
-def test_a_file_has_no_faults_and_says_what_answers_do(written, several, checked) -> None:
-    file = checked(written(*several, title="A run", options={"ppm": 10, "objective": "hit"}))
+def test_a_file_has_no_faults_and_says_what_answers_do(written, annotations) -> None:
+    file = Checked(written(*annotations, title="A run", options={"ppm": 10, "objective": "hit"}))
     assert file.faults == []
     assert {kind: len(rows) for kind, rows in file.rows.items()} == {"SML": 5, "SMF": 5, "SME": 7}
     first, nothing, match, own, formula = file.rows["SML"]
@@ -89,8 +189,8 @@ def test_a_file_has_no_faults_and_says_what_answers_do(written, several, checked
     assert (formula["chemical_formula"], formula["smiles"]) == ("C8H10N4O2", "null")
 
 
-def test_evidence_is_of_spectra_and_ranked(written, several, checked) -> None:
-    file = checked(written(*several))
+def test_evidence_is_of_spectra_and_ranked(written, annotations) -> None:
+    file = Checked(written(*annotations))
     evidence = file.rows["SME"]
     assert [row["rank"] for row in evidence] == ["1", "2", "1", "2", "1", "1", "2"]
     assert evidence[0]["evidence_input_id"] == evidence[1]["evidence_input_id"]
@@ -102,10 +202,10 @@ def test_evidence_is_of_spectra_and_ranked(written, several, checked) -> None:
     assert file.metadata["ms_run[1]-scan_polarity[2]"] == "[MS, MS:1000129, negative scan, ]"
 
 
-def test_pyteomics_reads_the_same(written, several, checked) -> None:
+def test_pyteomics_reads_the_same(written, annotations) -> None:
     reader = pytest.importorskip("pyteomics.mztab")  # comes with matchms
-    path = written(*several)
-    read, file = reader.MzTab(str(path)), checked(path)
+    path = written(*annotations)
+    read, file = reader.MzTab(str(path)), Checked(path)
     assert (read.variant, read.version) == ("M", "2.0.0-M")
     tables = {
         "SML": read.small_molecule_table,
@@ -119,8 +219,8 @@ def test_pyteomics_reads_the_same(written, several, checked) -> None:
     assert list(tables["SML"]["reliability"].astype(str)) == ["3", "5", "2a", "3", "4"]
 
 
-def test_no_answers_are_a_file_without_rows(written, checked) -> None:
-    file = checked(written())
+def test_no_answers_are_a_file_without_rows(written) -> None:
+    file = Checked(written())
     assert file.faults == []
     assert file.rows["SML"] == []
 
@@ -134,7 +234,7 @@ def test_no_answers_are_a_file_without_rows(written, checked) -> None:
     charge=st.sampled_from([None, -2, 1]),
 )
 def test_no_content_breaks_the_form(
-    written, checked, make_annotation, make_candidate, make_other, make_feature, make_peaks,
+    written, make_annotation, make_candidate, make_other, make_feature, make_peaks,
     name, identifier, number, charge,
 ) -> None:  # fmt: skip
     spectrum = make_peaks(identifier, charge=charge)
@@ -142,14 +242,14 @@ def test_no_content_breaks_the_form(
                           adduct=name, formula=name, smiles=name, key=name)  # fmt: skip
     feature = make_feature(name, spectra=(spectrum,), where=identifier)
     annotation = make_annotation(feature=feature, candidates=(best, make_other(name=name)))
-    file = checked(written(annotation, title=name, database=name, options={name: identifier}))
+    file = Checked(written(annotation, title=name, database=name, options={name: identifier}))
     assert file.faults == []
     assert len(file.rows["SME"]) == 2
 
 
 @pytest.mark.parametrize("what", DAMAGES)
-def test_the_validator_sees_damage(written, several, checked, what: str) -> None:
-    path = written(*several)
+def test_the_validator_sees_damage(written, annotations, what: str) -> None:
+    path = written(*annotations)
     old, new = DAMAGES[what]
     text = path.read_text("utf-8")
     pattern = old.removeprefix("re:") if old.startswith("re:") else re.escape(old)
@@ -157,4 +257,4 @@ def test_the_validator_sees_damage(written, several, checked, what: str) -> None
     damaged, times = re.subn(pattern, change, text, count=1)
     assert times == 1
     path.write_text(damaged, "utf-8", newline="\n")
-    assert checked(path).faults
+    assert Checked(path).faults

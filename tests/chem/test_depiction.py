@@ -1,8 +1,10 @@
+"""What is needed to draw a molecule."""
+
 import numpy as np
 import pytest
 from rdkit import Chem
 
-from mzseek.export.report_data import DASHES, UNIT, WEDGE, structure
+from mzseek.chem.depiction import DASHES, UNIT, WEDGE, structure
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
-"""An output is complete or not there; a killed run is gone on with; nothing foreign is replaced."""
+"""An output is complete or not there; a killed run is resumed; nothing foreign is replaced."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -10,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from mzseek.core.errors import BusyError, InputError, RunError
-from mzseek.export.output import Output
-from mzseek.export.report import report_writers
-from mzseek.export.tables import Peaks
+from mzseek.export.output import FILES, SUFFIXES, Output, suffix_of
+from mzseek.export.tables import CHANNEL, FIRST, LAST, PEAK_COLUMNS, SUMMARY_COLUMNS
 from mzseek.export.writer import Settings, Writer
 
-OWN = ["candidates.tsv", "peaks.tsv", "run.json", "set-aside.tsv", "summary.tsv"]
-SINGLE = ["out.tsv", "out.json", "out.mzTab", "out.graphml"]
+OWN = ["candidates.tsv", "peaks.tsv", "report.html", "run.json", "skipped.tsv", "summary.tsv"]
+SINGLE = ["out.tsv", "out.json", "out.mzTab", "out.graphml", "out.HTML"]
 
 
 def names(folder: Path) -> list[str]:
@@ -51,11 +51,11 @@ def killed(target: Path, annotations, **options) -> None:
 
 def test_a_folder_is_there_when_it_is_complete(tmp_path: Path, make_annotation) -> None:
     target = tmp_path / "out"
-    with Output(target, Settings()) as output:
+    with Output(target, Settings(options={"ppm": 10})) as output:
         output.write(make_annotation("1"))
-        output.set_aside("run.mgf: record 2", "has no peaks")
+        output.skipped("run.mgf: record 2", "has no peaks")
         assert not target.exists()
-        output.finish(records=2, options={"ppm": 10})
+        output.finish(records=2)
     assert names(tmp_path) == ["out"]
     assert names(target) == OWN
     facts = json.loads((target / "run.json").read_text())
@@ -119,8 +119,10 @@ def test_what_a_kill_leaves_on_disk_is_gone_on_with(
 
 def test_another_set_of_files_is_not_gone_on_with(tmp_path: Path, make_annotation) -> None:
     killed(tmp_path / "out", [make_annotation("1")])
-    with pytest.raises(RunError, match="other values or contents of the files of --out"):
-        write(tmp_path / "out", [], resume=True, more={"names.txt": Names})
+    (tmp_path / "net.tsv").write_text("CLUSTERID1\tCLUSTERID2\n1\t2\n")
+    more = Settings(network=tmp_path / "net.tsv")
+    with pytest.raises(RunError, match="contents of --network, the files of --out; give"):
+        Output(tmp_path / "out", more, resume=True).__enter__()
 
 
 def test_without_resume_it_begins_anew(tmp_path: Path, make_annotation) -> None:
@@ -184,39 +186,6 @@ def test_two_cannot_write_at_once(tmp_path: Path) -> None:
         Output(tmp_path / "out", Settings()).__enter__()
 
 
-class Names(Writer):
-    """A writer of somebody else's."""
-
-    def write(self, annotation) -> None:
-        self.spools[self.name].write(f"{annotation.feature.name}\n")
-
-    def finish(self) -> list[str]:
-        super().finish()
-        return ["said"]
-
-
-def test_writers_of_others_take_part(tmp_path: Path, make_annotation) -> None:
-    more = {"report.html": Names, ".html": Names}
-    for target, file in [(tmp_path / "out", "out/report.html"), (tmp_path / "a.html", "a.html")]:
-        with Output(target, Settings(), more=more) as output:
-            output.write(make_annotation("1"))
-            assert output.finish() == ["said"]
-        assert (tmp_path / file).read_text() == "1\n"
-
-
-def test_rows_that_are_ready_are_taken(tmp_path: Path, make_annotation) -> None:
-    with Output(tmp_path / "out", Settings()) as output:
-        output.write(make_annotation("1"), {"peaks.tsv": "of another process\n", "summary": "x"})
-        output.write(
-            make_annotation("2"), {"peaks.tsv": Peaks.text(make_annotation("2"), Settings())}
-        )
-        output.finish()
-    lines = (tmp_path / "out/peaks.tsv").read_text().splitlines()
-    assert lines[0].startswith("feature\tspectrum\t")
-    assert lines[1] == "of another process"
-    assert [line.split("\t")[0] for line in lines[2:]] == ["2"] * 5
-
-
 def test_a_full_disk_is_one_line(small_disk, make_annotation) -> None:
     disk = small_disk(64)
     with (
@@ -264,33 +233,27 @@ def test_only_a_file_with_the_signature_is_replaced(
     tmp_path: Path, make_annotation, case: str
 ) -> None:
     name, change = FOREIGN[case]
-    target, more = tmp_path / name, {".html": Names}
-    write(target, [make_annotation("1"), make_annotation("2")], more=more)
+    target = tmp_path / name
+    write(target, [make_annotation("1"), make_annotation("2")])
     target.write_bytes(change(target.read_bytes().decode()).encode())
     before = target.read_bytes()
     with pytest.raises(RunError, match=r"no output of annotate; .* or replace it with --force$"):
-        write(target, [make_annotation("3")], more=more)
+        write(target, [make_annotation("3")])
     assert target.read_bytes() == before
     assert names(tmp_path) == [name]
-    write(target, [make_annotation("3")], more=more, force=True)
+    write(target, [make_annotation("3")], force=True)
     assert target.read_bytes() != before
 
 
-@pytest.mark.parametrize("name", [*SINGLE, "out.HTML", "out.csv", "out.txt"])
+@pytest.mark.parametrize("name", [*SINGLE, "out.csv", "out.txt"])
 @pytest.mark.parametrize("number", [0, 2])
 def test_a_file_of_its_own_is_replaced(
     tmp_path: Path, make_annotation, name: str, number: int
 ) -> None:
     table = tmp_path / "quant.csv"
     table.write_text("row ID,row m/z\n1,195.0877\n7,300.1\n")
-    more = report_writers(
-        {
-            "model": {"path": "bundle"}, "database": {"kind": "file", "molecules": 1},
-            "libraries": [], "added": {},
-        }
-    )  # fmt: skip
     for _ in range(2):
-        with Output(tmp_path / name, Settings(features=table), more=more) as output:
+        with Output(tmp_path / name, Settings(features=table)) as output:
             for each in range(number):
                 output.write(make_annotation(str(each)))
             output.finish()
@@ -464,8 +427,10 @@ def test_a_note_of_another_form_ends_what_is_resumed(tmp_path: Path, make_annota
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from mzseek.export import Output, Settings, output as module
-from mzseek.io import atomic
+from mzseek.export.output import Output
+from mzseek.export import output as module
+from mzseek.export.writer import Settings
+from mzseek.io import writing
 
 target, step = Path(sys.argv[1]), sys.argv[2]
 
@@ -481,11 +446,11 @@ def renamed(path, other):
 if step == "publish":
     module.publish = kill
 elif step == "between":
-    atomic._exchange, Path.rename = (lambda one, other: False), renamed
+    writing._exchange, Path.rename = (lambda one, other: False), renamed
 elif step == "discard":
-    atomic.discard = module.discard = kill
+    writing.discard = module.discard = kill
 with Output(target, Settings()) as output:
-    output.set_aside("new", "new")
+    output.skipped("new", "new")
     output.finish()
 """
 
@@ -523,3 +488,44 @@ def test_a_kill_while_an_output_is_replaced_loses_no_result(
     write(target, [make_annotation("old")], resume=resume)
     assert found() == "old"
     assert names(tmp_path) == [name]
+
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "annotate-output.md"
+
+
+def documented(title: str) -> list[str]:
+    """Names in the first column of the table below a title."""
+    section = DOCS.read_text("utf-8").partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    return [name for cell in rows for name in re.findall(r"`([^`]+)`", cell)]
+
+
+@pytest.mark.parametrize(
+    ("title", "columns"),
+    [
+        ("summary.tsv", list(SUMMARY_COLUMNS)),
+        ("candidates.tsv", [*FIRST, f"{CHANNEL}…", *LAST]),
+        ("peaks.tsv", list(PEAK_COLUMNS)),
+    ],
+)
+def test_every_column_is_documented(title: str, columns: list[str]) -> None:
+    assert sorted(documented(title)) == sorted(columns)
+
+
+def test_every_file_and_suffix_is_documented() -> None:
+    text = DOCS.read_text("utf-8").partition("\n## ")[0]
+    assert [name for name in [*FILES, *SUFFIXES] if f"`{name}`" not in text] == []
+
+
+def test_every_writer_loads() -> None:
+    assert all(issubclass(kind, Writer) for kind in [*FILES.values(), *SUFFIXES.values()])
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "A.TSV", "b.c.Json", "x.mzTab", "y.graphml"])
+def test_suffixes_in_any_case(name: str) -> None:
+    assert suffix_of(name) == Path(name).suffix.lower()
+
+
+def test_an_unknown_suffix_is_refused_with_the_list() -> None:
+    with pytest.raises(InputError, match=r"a\.xlsx: .*\.tsv, \.json, \.html, \.mztab"):
+        suffix_of("a.xlsx")

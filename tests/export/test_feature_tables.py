@@ -1,4 +1,4 @@
-"""All that was in a table stands as it did; annotations stand behind it."""
+"""All that was in a table stays as it was; annotations stand behind it."""
 
 import csv
 import io
@@ -11,11 +11,142 @@ from hypothesis import strategies as st
 
 from mzseek.annotation.features import Feature
 from mzseek.core.errors import InputError, RunError
-from mzseek.export.feature_tables import COLUMNS, ion_conflict, join_features
+from mzseek.export.feature_tables import COLUMNS, FeatureTable, ion_conflict, join_features
 from mzseek.export.output import Output
 from mzseek.export.writer import Settings
 
-MZMINE = (
+MZMINE = b"row ID,row m/z,row retention time,a.mzML Peak area,\n17,195.0877,1.02,1234.5,\n"
+FULL = b"id,rt,mz,charge\r\n17,1.02,195.0877,1\r\n"
+MSDIAL = (
+    b"\t\t\tClass\tA\n\t\t\tFile type\tSample\n\t\t\tInjection order\t1\n\t\t\tBatch ID\t1\n"
+    b"Alignment ID\tAverage Rt(min)\tAverage Mz\tMetabolite name\ta\n"
+    b'17\t1.02\t195.0877\t5"-x\t1234\n'
+)
+PROGENESIS = (
+    b',,,,,"Normalised abundance","Raw abundance",,\r\n,,,,,"Condition 1","Condition 1",,\r\n'
+    b'"Compound","Neutral mass (Da)","m/z","Charge","Retention time (min)","A_01","A_01",'
+    b'"Accepted Compound ID","Adducts"\r\n'
+    b'"0.29_313.9653n","313.965309666316","294.947468546316","1","0.291316666666667","1789.01",'
+    b'"1789.01",,"M-H2O-H, M-H"\r\n'
+)
+METABOSCAPE = (
+    b'"SHARED_NAME","FEATURE_ID","RT","PEPMASS","SIGMA_SCORE","NAME_METABOSCAPE",'
+    b'"MOLECULAR_FORMULA","ADDUCT","KEGG","CAS","MaxIntensity","Hallertauer 1_01_2252"\n'
+    b'18,50,39.01,132.05314,4.366,"L-Asparagine","C4H8N2O3",ION=[M+H]+,"C00152","70-47-3",1,2\n'
+)
+BUCKETS = (
+    b"Bucket label,RT [min],m/z meas.,M meas.,Ions,Name,S1\n"
+    b"39.01s : 133.0604m/z,0.65,133.0604,132.0531,[M+H]+,,7\n"
+)
+XCMS_CSV = (
+    b'"","mzmed","mzmin","mzmax","rtmed","rtmin","rtmax","npeaks","ms_level"\n'
+    b'"FT0003",84.9600,84.9591,84.9612,768.79,748.99,816.48,18,1\n'
+)
+XCMS_TABLE = (
+    b"mzmed\tmzmin\tmzmax\trtmed\trtmin\trtmax\tnpeaks\ta.mzML\n"
+    b"FT0003\t84.9600\t84.9591\t84.9612\t768.79\t748.99\t816.48\t18\tNA\n"
+)
+XCMS_GNPS = XCMS_TABLE.replace(b"mzmed", b"Row.names\tmzmed", 1)
+XCMS_CAMERA = (
+    b"mzmed\trtmed\trow ID\tannotation network number\tbest ion\ta.mzML\n"
+    b"89.0597\t253.89\t15\t213\t[M+H]+\t8366.02\n"
+)
+XCMS_ONLINE = (
+    b"featureidx\tname\tfold\tmzmed\tmzmin\tmzmax\trtmed\tisotopes\tadducts\ta\n"
+    b"7\tM85T769\t1.4\t84.9600\t84.9591\t84.9612\t768.79\t\t[M+H]+ 83.95\t12\n"
+)
+MZMINE_IONS = b"row ID,row m/z,row retention time,best ion,a Peak area\n17,195.0877,1,[M+H]+,9\n"
+MZMINE_FULL = b"id,mz,charge,rt,ion_identities:ion_identities\n17,195.0877,1,1.02,[M+H]+\n"
+MSDIAL_IONS = b"Alignment ID\tAverage Mz\tAdduct type\n17\t195.0877\t[M+H]+\n"
+
+
+@pytest.fixture
+def table(tmp_path: Path):
+    def opened(data: bytes) -> FeatureTable:
+        path = tmp_path / "table"
+        path.write_bytes(data)
+        return FeatureTable(path)
+
+    return opened
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "places", "header"),
+    [(MZMINE, "MZmine", (0, 1), 0), (FULL, "MZmine", (0, 2), 0), (MSDIAL, "MS-DIAL", (0, 2), 4),
+     (MZMINE.replace(b",", b";"), "MZmine", (0, 1), 0),
+     (b"\xef\xbb\xbf" + MZMINE, "MZmine", (0, 1), 0)],
+)  # fmt: skip
+def test_headers_tell_the_form(table, data, name, places, header) -> None:
+    found = table(data)
+    assert (found.form.name, (found.id, found.mz), found.header) == (name, places, header)
+    rows = list(found.rows())
+    assert b"".join(row.text + row.end for row in rows) == data
+    assert rows[-1].cells[found.id] == "17"
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "id_", "mz", "ion", "neutral"),
+    [
+        (PROGENESIS, "Progenesis QI", "0.29_313.9653n", "294.947468546316", "M-H2O-H, M-H",
+         "313.965309666316"),
+        (METABOSCAPE, "MetaboScape", "50", "132.05314", "ION=[M+H]+", "132.05314"),
+        (BUCKETS, "MetaboScape", "39.01s : 133.0604m/z", "133.0604", "[M+H]+", "132.0531"),
+        (XCMS_CSV, "XCMS", "FT0003", "84.9600", None, None),
+        (XCMS_TABLE, "XCMS", "FT0003", "84.9600", None, None),
+        (XCMS_GNPS, "XCMS", "FT0003", "84.9600", None, None),
+        (XCMS_CAMERA, "XCMS", "15", "89.0597", "[M+H]+", None),
+        (XCMS_ONLINE, "XCMS", "7", "84.9600", "[M+H]+ 83.95", None),
+        (MZMINE_IONS, "MZmine", "17", "195.0877", "[M+H]+", None),
+        (MZMINE_FULL, "MZmine", "17", "195.0877", "[M+H]+", None),
+        (MSDIAL_IONS, "MS-DIAL", "17", "195.0877", "[M+H]+", None),
+    ],
+)  # fmt: skip
+def test_columns_of_each_program(table, data, name, id_, mz, ion, neutral) -> None:
+    found = table(data)
+    *_, row = found.rows()
+    assert found.form.name == name
+    assert len(row.cells) == found.width
+    assert (row.cells[found.id], row.cells[found.mz]) == (id_, mz)
+    for place, cell in ((found.ion, ion), (found.neutral, neutral)):
+        assert (None if place is None else row.cells[place]) == cell
+
+
+def test_a_table_of_another_program_is_refused_with_what_it_has(table) -> None:
+    with pytest.raises(InputError) as error:
+        table(b"Peak,Mass,RT\n1,195.0877,1\n")
+    said = str(error.value)
+    assert "is no table of features: it begins with 'Peak', 'Mass', 'RT'; expected columns" in said
+    for name in ("MZmine (row ID", "MS-DIAL (", "Progenesis QI (", "MetaboScape (", "XCMS ("):
+        assert name in said
+
+
+def test_quoted_cells_run_on_over_lines(table) -> None:
+    data = MZMINE + b'18,200.1,2.0,"two\nlines, and ""marks""",\n19,1.0,2.0,3'
+    rows = list(table(data).rows())
+    assert [row.cells[0] for row in rows[1:]] == ["17", "18", "19"]
+    assert rows[2].cells[3] == 'two\nlines, and "marks"'
+    assert b"".join(row.text + row.end for row in rows) == data
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "the file is empty"),
+        (b"feature,smiles\n1,C\n", "is no table of features"),
+        (b"row ID,row m/z,row ID\n1,2,1\n", "is no table of features"),
+        (MZMINE.decode().encode("utf-16"), "UTF-16"),
+        (b"\x00\x01\x02", "is not a text file"),
+        (b"row ID,row m/z\n1," + b"2" * 2_000_000 + b"\n", "longer than"),
+    ],
+)
+def test_other_files_are_refused_with_one_line(table, data: bytes, reason: str) -> None:
+    with pytest.raises(InputError) as error:
+        list(table(data).rows())
+    assert reason in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+JOINED_MZMINE = (
     b"row ID,row m/z,row retention time,a.mzML Peak area,\n"
     b'17,195.0877,1.02,"=1+1, kept",\n18,200.1,2.0,\xff\xfe,\n\n19,3'
 )
@@ -32,8 +163,8 @@ def joined(tmp_path: Path):
 
 
 def test_own_cells_are_untouched_and_annotations_behind_them(joined, make_annotation) -> None:
-    data, said = joined(MZMINE, make_annotation("17"), make_annotation("99"))
-    lines, old = data.split(b"\n"), MZMINE.split(b"\n")
+    data, said = joined(JOINED_MZMINE, make_annotation("17"), make_annotation("99"))
+    lines, old = data.split(b"\n"), JOINED_MZMINE.split(b"\n")
     assert [line.startswith(before) for line, before in zip(lines, old, strict=True)] == [True] * 5
     rows = list(csv.reader(data.decode("latin-1").splitlines()))
     assert rows[0] == ["row ID", "row m/z", "row retention time", "a.mzML Peak area", "", *COLUMNS]
@@ -63,7 +194,7 @@ def test_msdial_keeps_its_preamble(joined, make_annotation) -> None:
 
 
 def test_rows_of_another_ion_and_twins_are_told(joined, make_annotation) -> None:
-    _, said = joined(MZMINE, make_annotation("18"), make_annotation("18"))
+    _, said = joined(JOINED_MZMINE, make_annotation("18"), make_annotation("18"))
     assert said[1:] == [
         "table.csv: 1 features have the name of one before them",
         "table.csv: 1 rows have another m/z than their feature (more than 0.05 apart): "
@@ -78,7 +209,7 @@ def test_rows_longer_than_the_header_stay_and_are_told(joined, make_annotation) 
 
 
 def test_a_table_that_was_joined_before_is_refused(joined, make_annotation, tmp_path: Path) -> None:
-    data, _ = joined(MZMINE, make_annotation("17"))
+    data, _ = joined(JOINED_MZMINE, make_annotation("17"))
     with pytest.raises(InputError, match="has a column mzseek_name already"):
         joined(data)
     assert (tmp_path / "out.csv").read_bytes() == data
@@ -91,7 +222,7 @@ def test_a_csv_needs_a_table(tmp_path: Path) -> None:
 
 
 def test_an_output_folder_has_the_table(tmp_path: Path, make_annotation) -> None:
-    (tmp_path / "quant.csv").write_bytes(MZMINE)
+    (tmp_path / "quant.csv").write_bytes(JOINED_MZMINE)
     with Output(tmp_path / "out", Settings(features=tmp_path / "quant.csv")) as output:
         output.write(make_annotation("17"))
         assert output.finish()[0] == "quant.csv: 1 of 3 rows have an annotation"
@@ -110,7 +241,7 @@ def test_no_name_breaks_a_row(joined, make_annotation, make_candidate, name: str
     assert rows[2][0] == "18"
 
 
-PROGENESIS = (
+IONS = (
     b',,,,,"Normalised abundance",\r\n,,,,,"Condition 1",\r\n'
     b'"Compound","Neutral mass (Da)","m/z","Charge","Retention time (min)","A_01","Adducts"\r\n'
     b'"0.46_195.0877m/z",,"195.087712","1","0.46","10",\r\n'
@@ -143,7 +274,7 @@ def test_progenesis_joins_by_the_comment_of_its_msp(joined, named_annotation) ->
     """An identified compound is called by another name; of two ions the row's own is joined."""
     sugar = {"compound_name": "CSID8711 (Sugar)", "comment": "0.82_180.0634n"}
     data, said = joined(
-        PROGENESIS,
+        IONS,
         named_annotation("Unknown (0.46_195.0877m/z)"),
         named_annotation("CSID8711 (Sugar)", "[M+H]+", 181.0707, **sugar),
         named_annotation("CSID8711 (Sugar) #2", "[M+Na]+", 203.0526, **sugar),
@@ -160,12 +291,12 @@ def test_progenesis_joins_by_the_comment_of_its_msp(joined, named_annotation) ->
 
 
 def test_an_ion_of_a_compound_is_near_by_its_neutral_mass(joined, named_annotation) -> None:
-    data, said = joined(PROGENESIS, named_annotation("0.82_180.0634n", "[M+H]+", 181.0707))
+    data, said = joined(IONS, named_annotation("0.82_180.0634n", "[M+H]+", 181.0707))
     assert cells(data, "mzseek_adduct") == ["", "[M+H]+"]
     assert said == ["table.csv: 1 of 2 rows have an annotation"]
 
 
-METABOSCAPE = (
+NEUTRAL = (
     b'"SHARED_NAME","FEATURE_ID","RT","PEPMASS","ADDUCT","MaxIntensity"\n'
     b"1,44,5.57,194.08037,ION=[M+H]+,2787.44\n2,63,5.78,180.06338,ION=[M+H+H]2+,26939.06\n"
     b"3,98,5.99,194.08037,ION=[M-H]-,57973.11\n"
@@ -175,7 +306,7 @@ METABOSCAPE = (
 def test_ions_that_differ_are_reported_and_in_a_column(joined, named_annotation) -> None:
     """MetaboScape writes neutral masses as PEPMASS, which is no other m/z."""
     data, said = joined(
-        METABOSCAPE,
+        NEUTRAL,
         named_annotation("44"),
         named_annotation("63", "[M+H]+", 181.07066),
         named_annotation("98", "[M+H]+", 195.0877),
@@ -213,9 +344,9 @@ def test_xcms_numbers_are_found_with_and_without_their_letters(
 
 
 def test_another_field_joins_only_where_the_mz_agrees(joined, named_annotation) -> None:
-    _, said = joined(MZMINE, named_annotation("peak a", scans="18"))
+    _, said = joined(JOINED_MZMINE, named_annotation("peak a", scans="18"))
     assert said[0] == "table.csv: 0 of 3 rows have an annotation"
-    _, said = joined(MZMINE, named_annotation("peak a", scans="17"))
+    _, said = joined(JOINED_MZMINE, named_annotation("peak a", scans="17"))
     assert said == ["table.csv: 1 of 3 rows have an annotation"]
 
 

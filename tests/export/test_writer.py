@@ -1,11 +1,11 @@
-"""What is finished is found again; what was written after it is cut off."""
+"""Finished features are found again; what was written after them is cut off."""
 
 from pathlib import Path
 
 import pytest
 
 from mzseek.core.errors import RunError
-from mzseek.export.writer import JOURNAL, Journal
+from mzseek.export.writer import JOURNAL, Journal, Spool
 
 
 @pytest.fixture
@@ -13,8 +13,8 @@ def begun(tmp_path: Path, make_feature) -> Path:
     """Two features noted, and half of a third in the file."""
     journal = Journal(tmp_path, {"run": "1"})
     (tmp_path / "a.tsv").write_bytes(b"1111222233")
-    journal.note(make_feature("1"), {"a.tsv": 4}, True)
-    journal.note(make_feature("2"), {"a.tsv": 8}, True)
+    journal.add(make_feature("1"), {"a.tsv": 4}, True)
+    journal.add(make_feature("2"), {"a.tsv": 8}, True)
     journal.close()
     return tmp_path
 
@@ -72,3 +72,17 @@ def test_without_any_note_that_holds_files_are_empty(begun: Path) -> None:
 def test_another_run_is_refused(begun: Path) -> None:
     with pytest.raises(RunError, match="was begun with other values or contents of run; give"):
         Journal(begun, {"run": "2"})
+
+
+def test_a_spool_goes_on_where_it_ended(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "a")
+    assert spool.is_empty
+    spool.write("one\n")
+    assert (spool.flush(), spool.is_empty) == (4, False)
+    spool.close()
+    again = Spool(tmp_path / "a")
+    assert not again.is_empty
+    again.write("zwölf\u2028\n")
+    assert list(again.lines()) == ["one\n", "zwölf\u2028\n"]
+    again.close()
+    again.close()

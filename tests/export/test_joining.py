@@ -1,22 +1,23 @@
 """Annotations are found again by name."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from mzseek.export.feature_tables import Lookup, keep, same_feature
+from mzseek.export.joining import Lookup, join_record, same_feature
 from mzseek.export.writer import Spool
 
 
 def test_annotations_are_found_by_name(tmp_path: Path, make_annotation) -> None:
     spool = Spool(tmp_path / "a")
     for name in ("17", "b", "017", "c"):
-        keep(spool, make_annotation(name))
+        spool.write(json.dumps(join_record(make_annotation(name))) + "\n")
     spool.close()
     lookup = Lookup(tmp_path / "a")
-    assert list(lookup.places) == ["17", "b", "c"]
-    assert [lookup.read(place).name for place in lookup.twins] == ["017"]
-    kept = lookup.read(lookup.places["c"])
+    assert list(lookup.by_name) == ["17", "b", "c"]
+    assert [lookup.read(offset).name for offset in lookup.twins] == ["017"]
+    kept = lookup.read(lookup.by_name["c"])
     assert (kept.name, kept.mz, kept.ion) == ("c", 195.0877, "[M+H]+")
     assert kept.cells["mzseek_name"] == "Caffeine"
 

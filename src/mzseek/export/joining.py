@@ -1,0 +1,156 @@
+"""Find annotations again by the names that other programs have for features."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from mzseek.annotation.annotation import Annotation
+from mzseek.annotation.features import NAMED_BY, Feature
+from mzseek.core.text import visible
+from mzseek.export.tables import cells, summary_values
+from mzseek.export.writer import RecordWriter
+
+PREFIX = "mzseek_"  # before the names of joined columns, so that they are like no other
+# Columns of the summary that are put beside rows or nodes, and which of them are numbers.
+JOINED = (
+    "name", "molecularFormula", "adduct", "InChIkey2D", "smiles", "confidence", "probability",
+    "inDatabaseProbability", "setSize", "explainedIntensity", "libraryMatch", "librarySimilarity",
+    "level", "levelReason", "links", "notes",
+)  # fmt: skip
+NUMBERS = frozenset(
+    {"confidence", "probability", "inDatabaseProbability", "setSize", "explainedIntensity",
+     "librarySimilarity"}
+)  # fmt: skip
+_MAX_ID = 200  # characters of a text that may be an id
+_PROGENESIS = re.compile(r"\d+\.\d+_\d+\.\d+(?:m/z|n)")
+
+
+def same_feature(name: str) -> str:
+    """Return a feature's name as it is compared: whole numbers by value.
+
+    Examples
+    --------
+    >>> same_feature(" 0017 "), same_feature("17.0"), same_feature("F17")
+    ('17', '17', 'F17')
+    """
+    plain = name.strip()
+    whole = plain.removesuffix(".0")
+    return str(int(whole)) if whole.isascii() and whole.isdigit() and len(whole) < 19 else plain
+
+
+class JoinRecord(NamedTuple):
+    """What is kept of an annotation.
+
+    Attributes
+    ----------
+    name : str
+        Of its feature.
+    mz : float
+        Of the precursor.
+    cells : dict of str to str
+        What is put beside a row or node, by column.
+    ion : str
+        The adduct that was used; ``+`` or ``-`` where only the polarity is known, else empty.
+    ids : list of str
+        What other programs may call the feature, beside its name.
+    """
+
+    name: str
+    mz: float
+    cells: dict[str, str]
+    ion: str
+    ids: list[str]
+
+
+def join_record(annotation: Annotation) -> JoinRecord:
+    """Return what is joined of an annotation, and what it is found by."""
+    joined = cells(summary_values(annotation, JOINED))
+    return JoinRecord(
+        visible(annotation.feature.name),
+        annotation.feature.precursor_mz,
+        {f"{PREFIX}{name}": visible(cell) for name, cell in joined.items()},
+        _ion(annotation),
+        other_ids(annotation.feature),
+    )
+
+
+def other_ids(feature: Feature) -> list[str]:
+    """Return what a feature is called in other fields of its spectra than the one that named it.
+
+    Progenesis QI writes its compounds as ``Name: Unknown (0.47_755.2738n)``, or, where one was
+    identified, has the id in ``Comment`` alone.
+    """
+    ids: dict[str, None] = {}
+    for spectrum in feature.spectra:
+        fields = (spectrum.metadata.get(field, "") for field in (*NAMED_BY, "comment"))
+        for text in (spectrum.identifier, *fields):
+            if 0 < len(text) <= _MAX_ID:
+                ids[visible(text.strip())] = None
+                ids.update(dict.fromkeys(_PROGENESIS.findall(text)))
+    ids.pop(feature.name, None)
+    return list(ids)
+
+
+def _ion(annotation: Annotation) -> str:
+    if annotation.best is not None:
+        return annotation.best.adduct
+    for spectrum in annotation.feature.spectra:
+        mode = spectrum.metadata.get("ionmode")
+        if spectrum.adduct:
+            return spectrum.adduct
+        if spectrum.charge or mode:
+            return "-" if mode == "negative" or (spectrum.charge or 0) < 0 else "+"
+    return ""
+
+
+class JoiningWriter(RecordWriter):
+    """Write somebody else's network or table with annotations beside its nodes or rows."""
+
+    def record(self, annotation: Annotation) -> JoinRecord:
+        """Return what is joined of an annotation."""
+        return join_record(annotation)
+
+
+class Lookup:
+    """Find the record of an annotation; only names and file offsets are held in memory.
+
+    Parameters
+    ----------
+    path : Path
+        The spool of a `JoiningWriter`.
+
+    Attributes
+    ----------
+    by_name : dict of str to int
+        Offset by name, as `same_feature` has it.
+    twins : list of int
+        Offsets of annotations whose name another one had before.
+    by_id : dict of str to list of int
+        Offsets by what else the features are called (`other_ids`).
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.by_name: dict[str, int] = {}
+        self.twins: list[int] = []
+        self.by_id: dict[str, list[int]] = {}
+        for offset, record in self._records():
+            if self.by_name.setdefault(same_feature(record.name), offset) != offset:
+                self.twins.append(offset)
+            for other in dict.fromkeys(map(same_feature, record.ids)):
+                self.by_id.setdefault(other, []).append(offset)
+
+    def _records(self) -> Iterator[tuple[int, JoinRecord]]:
+        offset = 0
+        with self.path.open("rb") as file:
+            for line in file:
+                yield offset, JoinRecord(*json.loads(line))
+                offset += len(line)
+
+    def read(self, offset: int) -> JoinRecord:
+        """Return the record at an offset."""
+        with self.path.open("rb") as file:
+            file.seek(offset)
+            return JoinRecord(*json.loads(file.readline()))
