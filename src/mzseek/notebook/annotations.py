@@ -18,8 +18,8 @@ from mzseek.annotation.config import SETTINGS, AnnotateConfig
 from mzseek.annotation.reading import spectra_source
 from mzseek.core.errors import AnnotationError, InputError
 from mzseek.core.tables import Table, Tabular
-from mzseek.export.joining import same_feature
 from mzseek.export.job import finish_output, run_settings
+from mzseek.export.joining import same_feature
 from mzseek.export.output import Output
 from mzseek.export.tables import candidate_values, free_texts, summary_values
 from mzseek.export.writer import Settings
