@@ -1,6 +1,7 @@
-"""Simulated spectra of real molecules, with candidates: what channels can be asked about."""
+"""Simulated spectra of real molecules with candidates, and a fitted run."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,9 @@ from mzseek.chem.adducts import precursor_mz
 from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.channel import Channel, ChannelState, Features
 from mzseek.evidence.fitting import fit
-from mzseek.evidence.fragments import PairInputs, pair_inputs
 from mzseek.evidence.queries import Molecules, Queries, TrainingSet
 from mzseek.evidence.registry import channels_from
-from mzseek.fragments import ion_forms, pieces, plausible
+from mzseek.fragments import pieces
 from mzseek.runs.run import Run
 from mzseek.spectra import Spectrum
 
@@ -37,110 +37,83 @@ def simulated(smiles: str, number: int, adduct: str = "[M+H]+") -> Spectrum:
     return Spectrum(mz[order], heights[order], mass, adduct, 1, f"{smiles}-{number}")
 
 
-def questions_of(smiles: list[str], candidates: list[list[str]], each: int = 2) -> Queries:
-    """Spectra of molecules, several of each, with candidates by SMILES."""
-    owners = np.repeat(np.arange(len(smiles)), each)
-    spectra = [simulated(smiles[own], number) for number, own in enumerate(owners)]
+def queries_of(smiles: list[str], candidates: list[list[str]], each: int = 2) -> Queries:
+    """Labelled spectra of molecules, several of each, with candidates by SMILES."""
+    list_of = np.repeat(np.arange(len(smiles)), each)
+    spectra = [simulated(smiles[own], number) for number, own in enumerate(list_of)]
     once = Queries.of([spectra[0]] * len(candidates), candidates, jobs=1)
-    lists = Queries(spectra, owners, once.pointers, once.members, once.molecules)
-    truth = np.array(smiles)[owners]
-    named = np.array(lists.molecules.smiles)[lists.candidates]
-    blocks = np.array([inchikey_block(each) for each in smiles], "S14")
-    return Queries(lists, named == lists.ragged.repeat_per_list(truth), blocks[owners])
+    found = replace(once, spectra=spectra, list_of=list_of)
+    truth = found.ragged.repeat_per_list(np.array(smiles)[list_of])
+    labels = np.array(found.molecules.smiles)[found.candidates] == truth
+    keys = np.array([inchikey_block(text) for text in smiles], "S14")
+    return replace(found, labels=labels, inchikey14=keys[list_of])
+
+
+def training_set_of(queries: Queries) -> TrainingSet:
+    """All spectra of the queries, with their molecules."""
+    truth = queries.candidates[np.flatnonzero(queries.labels)]
+    table, molecule = np.unique(truth, return_inverse=True)
+    smiles = [queries.molecules.smiles[row] for row in table]
+    keys = np.array([inchikey_block(text) for text in smiles], "S14")
+    return TrainingSet(queries.spectra, molecule, Molecules(smiles), keys, queries)
 
 
 @pytest.fixture(scope="session")
-def asked() -> Queries:
+def queries() -> Queries:
     """40 molecules, two spectra each, lists of six of about equal mass."""
     pool = [smiles for smiles in MOLECULES[:300] if 10 <= len(smiles) <= 40]
     pool = sorted(pool, key=exact_mass)
-    smiles = pool[100:140]
-    lists = []
-    for truth in smiles:
-        place = pool.index(truth)
-        lists.append(pool[place - LENGTH // 2 : place + LENGTH // 2])
-    return questions_of(smiles, lists)
+    around = [pool[place - LENGTH // 2 : place + LENGTH // 2] for place in range(100, 140)]
+    return queries_of(pool[100:140], around)
 
 
 @pytest.fixture(scope="session")
-def lessons(asked: Queries) -> TrainingSet:
-    return lessons_of(asked)
+def training_set(queries: Queries) -> TrainingSet:
+    return training_set_of(queries)
 
 
-def lessons_of(asked: Queries) -> TrainingSet:
-    """All spectra of the questions, with their molecules."""
-    starts = np.flatnonzero(asked.labels)
-    truth = asked.candidates[starts]
-    table, molecule = np.unique(truth, return_inverse=True)
-    smiles = [asked.molecules.smiles[each] for each in table]
-    blocks = np.array([inchikey_block(each) for each in smiles], "S14")
-    return TrainingSet(asked.spectra, molecule, Molecules(smiles), blocks, asked)
+def shuffled(queries: Queries) -> tuple[Queries, np.ndarray]:
+    """The queries in another order of spectra, candidates and peaks; and where each row was."""
+    rng = np.random.default_rng(3)
+    order = rng.permutation(len(queries))
+    inside = np.arange(len(queries.members))
+    for start, end in zip(queries.pointers[:-1], queries.pointers[1:], strict=True):
+        inside[start:end] = start + rng.permutation(end - start)
+    spectra = []
+    for number in order:
+        spectrum = queries.spectra[number]
+        peaks = rng.permutation(len(spectrum))
+        spectra.append(
+            replace(spectrum, mz=spectrum.mz[peaks], intensities=spectrum.intensities[peaks])
+        )
+    list_of = queries.list_of[order]
+    other = replace(
+        queries, spectra=spectra, list_of=list_of, members=queries.members[inside],
+        inchikey14=queries.inchikey14[order],
+    )  # fmt: skip
+    within = inside[other.member_of] - np.repeat(queries.pointers[list_of], other.counts)
+    rows = np.repeat(queries.ragged.starts[order], other.counts) + within
+    return replace(other, labels=queries.labels[rows]), rows
 
 
 @pytest.fixture
 def in_two_orders(
-    asked: Queries, lessons: TrainingSet
+    queries: Queries, training_set: TrainingSet
 ) -> Callable[[Channel], tuple[ChannelState, Features, Features]]:
-    """What a channel learns and says, and what it says of all in another order, row by row."""
+    """The state and features of a channel, and its features of all in another order, row by row."""
 
-    def hold(channel: Channel) -> tuple[ChannelState, Features, Features]:
-        learned = channel.fit(lessons)
-        said = channel.features(learned, asked)
-        assert said.shape == (asked.ragged.total, len(channel.feature_names))
-        assert said.dtype == np.float32
-        assert np.isfinite(said).all()
-        other, rows = _shuffled(asked)
-        again = channel.fit(lessons_of(other))
-        assert np.array_equal(again.inchikey14, learned.inchikey14)
-        return learned, said[rows], channel.features(again, other)
+    def fitted(channel: Channel) -> tuple[ChannelState, Features, Features]:
+        state = channel.fit(training_set)
+        features = channel.features(state, queries)
+        assert features.shape == (queries.ragged.total, len(channel.feature_names))
+        assert features.dtype == np.float32
+        assert np.isfinite(features).all()
+        other, rows = shuffled(queries)
+        again = channel.fit(training_set_of(other))
+        assert np.array_equal(again.inchikey14, state.inchikey14)
+        return state, features[rows], channel.features(again, other)
 
-    return hold
-
-
-@pytest.fixture
-def shuffled(asked: Queries) -> Queries:
-    """The same questions in another order of spectra, candidates and peaks."""
-    return _shuffled(asked)[0]
-
-
-def inputs_from(lists: Queries) -> PairInputs:
-    """Explained peaks, as a plausible order of explanations chooses them."""
-    forms = [ion_forms(spectrum.adduct or "[M+H]+") for spectrum in lists.spectra]
-    return pair_inputs(lists, forms, plausible(), 10.0, 0.001)
-
-
-@pytest.fixture(scope="session")
-def inputs_of() -> Callable[[Queries], PairInputs]:
-    return inputs_from
-
-
-@pytest.fixture(scope="session")
-def inputs(asked: Queries) -> PairInputs:
-    return inputs_from(asked)
-
-
-def _shuffled(asked: Queries) -> tuple[Queries, np.ndarray]:
-    """The same questions in another order of spectra, candidates and peaks; where each row was."""
-    rng, lists = np.random.default_rng(3), asked
-    order = rng.permutation(len(asked))
-    members, inside = lists.members.copy(), np.arange(len(lists.members))
-    for start, end in zip(lists.pointers[:-1], lists.pointers[1:], strict=True):
-        inside[start:end] = start + rng.permutation(end - start)
-    spectra = []
-    for each in order:
-        spectrum = lists.spectra[each]
-        peaks = rng.permutation(len(spectrum))
-        spectra.append(
-            Spectrum(
-                spectrum.mz[peaks], spectrum.intensities[peaks], spectrum.precursor_mz,
-                spectrum.adduct, spectrum.charge, spectrum.identifier,
-            )
-        )  # fmt: skip
-    other = Queries(spectra, lists.list_of[order], lists.pointers, members[inside], lists.molecules)
-    first = lists.ragged.starts[order]
-    within = inside[other.place] - np.repeat(lists.pointers[lists.list_of[order]], other.counts)
-    rows = np.repeat(first, other.counts) + within
-    return Queries(other, asked.labels[rows], asked.inchikey14[order]), rows
+    return fitted
 
 
 @pytest.fixture(scope="session")

@@ -1,3 +1,7 @@
+"""The prior that is prior_model to the spectrum."""
+
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -6,7 +10,17 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from mzseek.core.errors import EvidenceError
-from mzseek.evidence.prior import PriorModel, fit_prior_model, log_probability, prior_features
+from mzseek.evidence.channel import ChannelState
+from mzseek.evidence.prior import (
+    Prior,
+    PriorModel,
+    PriorOptions,
+    fit_prior_model,
+    log_probability,
+    prior_features,
+)
+from mzseek.evidence.queries import Queries, TrainingSet
+from mzseek.metrics import hit_rate
 
 
 def random_bits(rng: np.random.Generator, molecules: int, bits: int) -> csr_array:
@@ -34,24 +48,14 @@ def known_prior(
 
 def test_a_known_prior_is_recovered() -> None:
     rows, members, counts, labels, prior = known_prior(0)
-    blind = fit_prior_model(rows, counts, labels, members=members, l2=1e-3)
-    assert np.corrcoef(blind.score(rows), prior)[0, 1] > 0.95
+    prior_model = fit_prior_model(rows, counts, labels, members=members, l2=1e-3)
+    assert np.corrcoef(prior_model.score(rows), prior)[0, 1] > 0.95
     # In its own units, too: probabilities, not only an order.
-    slope = np.polyfit(prior, blind.score(rows), 1)[0]
+    slope = np.polyfit(prior, prior_model.score(rows), 1)[0]
     assert slope == pytest.approx(1, abs=0.1)
     fresh = known_prior(0)[1][::-1]  # other lists of the same molecules
     own = log_probability(prior[fresh], counts, labels[::-1]).mean()
-    assert log_probability(blind.score(rows)[fresh], counts, labels[::-1]).mean() > own - 0.02
-
-
-def test_what_an_offset_says_is_not_learned_again() -> None:
-    rows, members, counts, labels, prior = known_prior(1)
-    how = {"members": members, "l2": 1e-3}
-    rest = fit_prior_model(rows, counts, labels, offsets=prior[members], **how)
-    assert rest.score(rows).std() < 0.25 * prior.std()
-    half = fit_prior_model(rows, counts, labels, offsets=0.5 * prior[members], **how)
-    assert np.corrcoef(half.score(rows), prior)[0, 1] > 0.9
-    assert np.polyfit(prior, half.score(rows), 1)[0] == pytest.approx(0.5, abs=0.1)
+    assert log_probability(prior_model.score(rows)[fresh], counts, labels[::-1]).mean() > own - 0.02
 
 
 @settings(max_examples=20, deadline=None)
@@ -94,16 +98,15 @@ def test_units_of_descriptors_do_not_matter() -> None:
     bits, numbers = random_bits(rng, 400, 20), rng.normal(0, 1, (400, 2))
     numbers = np.column_stack([numbers, np.full(400, 7.0)])  # the last tells nothing
     labels = np.arange(400) % 4 == 0
-    one = fit_prior_model(prior_features(bits, numbers), [4] * 100, labels)
-    other = fit_prior_model(prior_features(bits, 1000 * numbers), [4] * 100, labels)
-    first, second = (
-        one.score(prior_features(bits, numbers)),
-        other.score(prior_features(bits, 1e3 * numbers)),
-    )
-    lists = first.reshape(100, 4)
-    shifted = second.reshape(100, 4)
-    assert lists - lists[:, :1] == pytest.approx(shifted - shifted[:, :1], abs=1e-3)
-    assert one.weights[-1] == other.weights[-1] == 0
+    scores, last = [], []
+    for factor in (1, 1000):
+        rows = prior_features(bits, factor * numbers)
+        fitted = fit_prior_model(rows, [4] * 100, labels)
+        lists = fitted.score(rows).reshape(100, 4)
+        scores.append(lists - lists[:, :1])
+        last.append(fitted.weights[-1])
+    assert scores[0] == pytest.approx(scores[1], abs=1e-3)
+    assert last == [0, 0]
 
 
 def test_the_stronger_the_penalty_the_smaller_the_scores() -> None:
@@ -116,9 +119,9 @@ def test_the_stronger_the_penalty_the_smaller_the_scores() -> None:
 
 
 def test_plain_arrays_and_back() -> None:
-    blind = PriorModel(np.array([0.5, -1.0]), 0.03)
-    again = PriorModel.from_arrays(blind.arrays())
-    assert (again.weights == blind.weights).all()
+    prior_model = PriorModel(np.array([0.5, -1.0]), 0.03)
+    again = PriorModel.from_arrays(prior_model.arrays())
+    assert (again.weights == prior_model.weights).all()
     assert again.l2 == 0.03
     for arrays in (
         {},
@@ -127,7 +130,7 @@ def test_plain_arrays_and_back() -> None:
         {"weights": np.array([1.0]), "l2": np.array([1.0, 2.0])},
         {"weights": np.array(["x"]), "l2": np.array([1.0])},
     ):
-        with pytest.raises(EvidenceError, match="no blind scorer"):
+        with pytest.raises(EvidenceError, match="are no prior"):
             PriorModel.from_arrays(arrays)
 
 
@@ -137,21 +140,59 @@ def test_plain_arrays_and_back() -> None:
         ({"counts": [2, 3]}, "sum to 5, but there are 4"),
         ({"counts": [4, 0]}, "list 1 has no candidates"),
         ({"labels": [1, 0, 0, 0]}, "list 1 has no labelled"),
-        ({"members": [0, 1, 2, 4]}, "no 4 places in 4 rows"),
-        ({"members": [0, 1, -1, 3]}, "no 4 places in 4 rows"),
-        ({"offsets": [0, 0, np.nan, 0]}, "not finite"),
+        ({"members": [0, 1, 2, 4]}, "no indices of 4 rows"),
+        ({"members": [0, 1, -1, 3]}, "no indices of 4 rows"),
         ({"l2": 0.0}, "expected above 0"),
         ({"l2": float("nan")}, "expected above 0"),
     ],
 )
-def test_lists_that_will_not_do_are_refused(changes, message: str) -> None:
+def test_bad_lists_are_refused(changes, message: str) -> None:
     given = {"counts": [2, 2], "labels": [1, 0, 0, 1]} | changes
     with pytest.raises(EvidenceError, match=message):
         fit_prior_model(csr_array(np.eye(4)), **given)
 
 
 def test_molecules_of_other_features_are_refused() -> None:
-    with pytest.raises(
-        EvidenceError, match="have 3 features, and the blind scorer was fitted on 2"
-    ):
+    with pytest.raises(EvidenceError, match="have 3 features, and the prior was fitted on 2"):
         PriorModel(np.zeros(2), 0.1).score(csr_array(np.eye(3)))
+
+
+def test_order_changes_nothing(in_two_orders) -> None:
+    _, features, again = in_two_orders(Prior())
+    assert np.allclose(again, features, rtol=1e-3, atol=2e-4)
+
+
+def test_it_never_sees_the_spectrum(queries: Queries, training_set: TrainingSet) -> None:
+    channel = Prior()
+    state = channel.fit(training_set)
+    turned = replace(queries, spectra=list(queries.spectra)[::-1])
+    assert np.array_equal(channel.features(state, turned), channel.features(state, queries))
+    assert not channel.sees_spectrum
+
+
+def test_it_learns_what_marks_the_truth(queries: Queries, training_set: TrainingSet) -> None:
+    # As if people measured, of each list, the molecule with the most kinds of surroundings.
+    size = np.diff(queries.molecules.fingerprints(queries.candidates).indptr)
+    largest = size == queries.ragged.repeat_per_list(queries.ragged.max(size))
+    channel = Prior(PriorOptions(l2=1e-3))
+    state = channel.fit(replace(training_set, queries=replace(queries, labels=largest)))
+    features = channel.features(state, queries)[:, 0]
+    assert hit_rate(features, queries.counts, largest, 1).mean() > 0.9  # by chance about 0.17
+
+
+def test_a_molecule_counts_once(queries: Queries, training_set: TrainingSet) -> None:
+    once = queries.only(np.arange(0, len(queries), 2))  # the first of two spectra of each
+    channel = Prior()
+    whole, half = channel.fit(training_set), channel.fit(replace(training_set, queries=once))
+    assert np.allclose(whole.arrays["weights"], half.arrays["weights"])
+
+
+def test_what_does_not_fit_is_refused(queries: Queries, training_set: TrainingSet) -> None:
+    channel = Prior()
+    state = channel.fit(training_set)
+    other = Queries.of([queries.spectra[0]], [["CCO"]], fingerprint="maccs")
+    with pytest.raises(EvidenceError, match="the prior is over morgan2 bits, and candidates have"):
+        channel.features(state, other)
+    older = ChannelState(state.arrays, {**state.metadata, "descriptors": ["C"]})
+    with pytest.raises(EvidenceError, match="other descriptors than there are; fit it again"):
+        channel.features(older, queries)

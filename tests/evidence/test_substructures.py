@@ -10,8 +10,8 @@ from mzseek.evidence.substructures import SubstructureOptions, Substructures
 
 
 def test_order_changes_nothing(in_two_orders) -> None:
-    _, said, again = in_two_orders(Substructures())
-    assert np.allclose(again, said, rtol=1e-3, atol=2e-4)
+    _, features, again = in_two_orders(Substructures())
+    assert np.allclose(again, features, rtol=1e-3, atol=2e-4)
 
 
 def bins_of(spectrum, losses: bool) -> dict[int, float]:
@@ -26,12 +26,12 @@ def bins_of(spectrum, losses: bool) -> dict[int, float]:
     return found
 
 
-def test_features_are_those_of_a_plain_loop(asked: Queries, lessons: TrainingSet) -> None:
+def test_features_are_those_of_a_plain_loop(queries: Queries, training_set: TrainingSet) -> None:
     doubt = 3.0
     channel = Substructures(SubstructureOptions(doubt=doubt))
-    left = lessons.without(asked.inchikey14[:2])
-    lists = asked.only(np.array([0]))
-    said = channel.features(channel.fit(left), lists)
+    left = training_set.without(queries.inchikey14[:2])
+    lists = queries.only(np.array([0]))
+    features = channel.features(channel.fit(left), lists)
     used = np.unique(left.molecule)
     bits = fingerprints([left.molecules.smiles[each] for each in used]).toarray()
     usual = bits.mean(0)
@@ -49,24 +49,24 @@ def test_features_are_those_of_a_plain_loop(asked: Queries, lessons: TrainingSet
             # A bit that no known molecule has is drawn towards none as an absent one is.
             log = np.log(np.where(usual > 0, ratio, doubt / (len(holders) + doubt)))
             total += share * np.array([log[candidate].sum() for candidate in own])
-        assert np.allclose(said[:, 2 * side], total / own.sum(1), atol=1e-5)
-        assert np.allclose(said[:, 2 * side + 1], total / np.sqrt(own.sum(1)), atol=1e-4)
+        assert np.allclose(features[:, 2 * side], total / own.sum(1), atol=1e-5)
+        assert np.allclose(features[:, 2 * side + 1], total / np.sqrt(own.sum(1)), atol=1e-4)
         assert np.abs(total).max() > 0.1
 
 
-def test_modes_do_not_mix(asked: Queries, lessons: TrainingSet) -> None:
+def test_modes_do_not_mix(queries: Queries, training_set: TrainingSet) -> None:
     from dataclasses import replace
 
     channel = Substructures()
-    learned, lists = channel.fit(lessons), asked.only(np.arange(2))
+    state, lists = channel.fit(training_set), queries.only(np.arange(2))
     other = [replace(each, adduct="[M-H]-", charge=-1) for each in lists.spectra]
     turned = Queries(other, lists.list_of, lists.pointers, lists.members, lists.molecules)
-    assert np.abs(channel.features(learned, lists)).max() > 0.1
-    assert (channel.features(learned, turned) == 0).all()
+    assert np.abs(channel.features(state, lists)).max() > 0.1
+    assert (channel.features(state, turned) == 0).all()
 
 
-def test_other_fingerprints_are_refused(asked: Queries, lessons: TrainingSet) -> None:
+def test_other_fingerprints_are_refused(queries: Queries, training_set: TrainingSet) -> None:
     channel = Substructures()
-    other = Queries.of([asked.spectra[0]], [["CCO"]], fingerprint="maccs")
+    other = Queries.of([queries.spectra[0]], [["CCO"]], fingerprint="maccs")
     with pytest.raises(EvidenceError, match="substructures are morgan2 bits, and candidates maccs"):
-        channel.features(channel.fit(lessons), other)
+        channel.features(channel.fit(training_set), other)
