@@ -1,8 +1,7 @@
-"""Turn the fields of a record into a spectrum: one set of rules for all formats."""
+"""Records of files, and one set of rules by which those of all formats become spectra."""
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -11,7 +10,14 @@ import numpy.typing as npt
 
 from mzseek.chem.adducts import Adduct, parse_adduct
 from mzseek.core.errors import AdductError, SpectrumError
-from mzseek.io.sources import MAX_FIELD_TEXT, MAX_FIELDS, MAX_KEY
+from mzseek.io.sources import (
+    MAX_FIELD_TEXT,
+    MAX_FIELDS,
+    MAX_KEY,
+    MAX_LINE,
+    MAX_PEAK_TEXT,
+    MAX_PEAKS,
+)
 from mzseek.spectra.parsing import (
     MAX_MZ,
     clean_peaks,
@@ -21,6 +27,7 @@ from mzseek.spectra.parsing import (
     parse_charge,
     parse_ion_mode,
     parse_number,
+    parse_peak_lines,
     shorten,
     with_time_unit,
 )
@@ -95,7 +102,7 @@ _SIGN_OF_UNKNOWN = re.compile(r".*\](\d{0,2}[+-])")
 
 @dataclass
 class Record:
-    """What a reader found between two record borders, before any judgement.
+    """What a reader found between two record borders, before any check.
 
     Attributes
     ----------
@@ -106,7 +113,7 @@ class Record:
     mz, intensities : arrays
         As written.
     fault : str or None
-        Why the reader could not take the record apart; it is then set aside.
+        Why the reader could not take the record apart; it is then skipped.
     fallback_name : str
         Identifier for a record that names itself in no way.
     others : dict
@@ -121,62 +128,95 @@ class Record:
     fallback_name: str = ""
     others: dict[str, list[str]] = field(default_factory=dict)
     _keys: dict[str, str] = field(default_factory=dict)
-    _given: int = 0
+    _count: int = 0
     _size: int = 0
 
     def add(self, key: str, value: str) -> None:
-        """Note a field under its canonical name.
+        """Add a field under its canonical name.
 
         The first of several values stays; others of what must not be two things (precursor,
-        adduct, charge) are kept for the judgement. Fields past the bounds of a record are not kept,
-        and the record will be set aside.
+        adduct, charge) are kept for the checks. Fields past the bounds of a record are not kept,
+        and the record will be skipped.
         """
-        if self._given > MAX_FIELDS:
-            return
+        if self._count > MAX_FIELDS:
+            return None
         value = value.strip()
-        if not value or not self._has_room(key, value):
-            return
-        name = canonical_key(key)
+        if not value:
+            return None
+        self._count += 1
+        self._size += len(key) + len(value)
+        if len(key) > MAX_KEY:
+            return self._refuse(f"has a field whose name is longer than {MAX_KEY:,} characters")
+        if self._count > MAX_FIELDS:
+            return self._refuse(f"has more than {MAX_FIELDS:,} fields")
+        if self._size > MAX_FIELD_TEXT:
+            return self._refuse(f"has fields of more than {MAX_FIELD_TEXT:,} characters")
+        name, plain_key = canonical_key(key), key.strip().lower()
         if not name:
-            return
+            return None
         if name == "retention_time":
-            value = with_time_unit(value, _TIME_UNITS.get(key.strip().lower(), ""))
-        elif name == "adduct" and key.strip().lower() == "ion":
+            value = with_time_unit(value, _TIME_UNITS.get(plain_key, ""))
+        elif name == "adduct" and plain_key == "ion":
             name = "adduct" if _ADDUCT_BEGINNING.match(value) else "ion"
         if name not in self.fields or is_nothing(self.fields[name]):
             self.fields[name] = value
             if name in _ONE_ONLY:
-                self._keys[name] = key
+                self._keys[name] = plain_key
         elif name in _MUST_AGREE and not is_nothing(value):
             self.others.setdefault(name, []).append(value)
-        elif name in _ONE_ONLY and value != self.fields[name] and not is_nothing(value):
-            self._check_key(name, key, value)
-
-    def _check_key(self, name: str, key: str, value: str) -> None:
-        if key.strip().lower() == self._keys[name].strip().lower():
-            both = f"{shorten(self.fields[name])!r} and {shorten(value)!r}"
-            self.fault = self.fault or f"states two {_ONE_ONLY[name]}, {both}"
-
-    def _has_room(self, key: str, value: str) -> bool:
-        self._given += 1
-        self._size += len(key) + len(value)
-        if self._given <= MAX_FIELDS and self._size <= MAX_FIELD_TEXT and len(key) <= MAX_KEY:
-            return True
-        if len(key) > MAX_KEY:
-            reason = f"has a field whose name is longer than {MAX_KEY:,} characters"
-        elif self._given > MAX_FIELDS:
-            reason = f"has more than {MAX_FIELDS:,} fields"
-        else:
-            reason = f"has fields of more than {MAX_FIELD_TEXT:,} characters"
-        self.fault = self.fault or reason
-        return False
+        elif self._keys.get(name) == plain_key and not is_nothing(value):
+            if value != self.fields[name] and self.fault is None:
+                both = f"{shorten(self.fields[name])!r} and {shorten(value)!r}"
+                self.fault = f"states two {_ONE_ONLY[name]}, {both}"
 
     def values(self, name: str) -> list[str]:
-        """All values that a field was given, those that mean nothing left out."""
+        """Return all values that a field was given, those that mean nothing left out."""
         if name not in self.fields:
             return []
-        given = [self.fields[name], *self.others.get(name, [])]
-        return [value for value in given if not is_nothing(value)]
+        values = [self.fields[name], *self.others.get(name, [])]
+        return [value for value in values if not is_nothing(value)]
+
+
+def long_line(number: int) -> str:
+    """Return why a record with a `LongLine` is skipped."""
+    return f"line {number} is longer than {MAX_LINE:,} bytes"
+
+
+class PeakBlock:
+    """Collects numbered peak lines and gives them to a record.
+
+    Past `MAX_PEAKS` lines, or `MAX_PEAK_TEXT` characters, they are only counted: the record is
+    refused anyway, and a file of ten million peaks must not fill the memory.
+    """
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._numbers: list[int] = []
+        self._count = 0
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, number: int, line: str) -> None:
+        """Take one line."""
+        self._count += 1
+        self._size += len(line)
+        if self._count <= MAX_PEAKS and self._size <= MAX_PEAK_TEXT:
+            self._lines.append(line if line.endswith("\n") else line + "\n")
+            self._numbers.append(number)
+
+    def fill(self, record: Record) -> None:
+        """Parse the lines into the record, or note why that failed."""
+        if self._count > MAX_PEAKS:
+            record.fault = f"has {self._count:,} peaks, expected at most {MAX_PEAKS:,}"
+        elif self._size > MAX_PEAK_TEXT:
+            record.fault = f"has peak lines of more than {MAX_PEAK_TEXT:,} characters"
+        else:
+            try:
+                record.mz, record.intensities = parse_peak_lines(self._lines, self._numbers)
+            except SpectrumError as error:
+                record.fault = record.fault or str(error)
 
 
 class UniqueNames:
@@ -198,7 +238,7 @@ class UniqueNames:
         return hash(name) in self._last
 
     def take(self, name: str) -> str:
-        """The name, or the first of ``name #2``, ``name #3`` … that is free."""
+        """Return the name, or the first of ``name #2``, ``name #3`` … that is free."""
         unique = name
         number = self._last.get(hash(name), 1)
         while unique in self:
@@ -210,7 +250,7 @@ class UniqueNames:
 
 
 def canonical_key(key: str) -> str:
-    """Name under which mzseek keeps a field; empty for one that is too long to be a name.
+    """Return the name under which mzseek keeps a field; empty for a key that is too long.
 
     Examples
     --------
@@ -229,7 +269,7 @@ def _canonical_key(key: str) -> str:
 def to_spectrum(
     record: Record, intensity_floor: float = 0.0, *, skip_bad_peaks: bool = False
 ) -> Spectrum:
-    """Judge a record and turn it into a spectrum.
+    """Check a record and turn it into a spectrum.
 
     Parameters
     ----------
@@ -243,18 +283,28 @@ def to_spectrum(
     Raises
     ------
     SpectrumError
-        With the reason why the record must be set aside.
+        With the reason why the record must be skipped.
     """
     if record.fault is not None:
         raise SpectrumError(record.fault)
     fields = record.fields
-    _check_level(fields)
-    _check_peak_count(record)
+    if _MS1.fullmatch(fields.get("ms_level", "").strip()):
+        if _EI.search(fields.get("instrument_type", "")):
+            raise SpectrumError("is an EI spectrum, in which no ion was selected, expected MS/MS")
+        raise SpectrumError("is an MS1 spectrum, expected MS2 or higher")
+    stated, count = fields.get("num_peaks", "").strip(), str(np.size(record.mz))
+    if stated.isdecimal() and (stated.lstrip("0") or "0") != count:
+        raise SpectrumError(f"says it has {shorten(stated)} peaks, but has {count}")
     given_mz, given_intensities, skipped = record.mz, record.intensities, 0
     if skip_bad_peaks:
         given_mz, given_intensities, skipped = measurable_peaks(given_mz, given_intensities)
     mz, intensities = clean_peaks(given_mz, given_intensities, intensity_floor)
-    _check_finite(fields)
+    for name in _QUANTITIES:  # infinite ones are refused, as infinite peaks are
+        text = fields.get(name, "")
+        value = leading_number(text) if _MAYBE_INFINITE.search(text) else None
+        if value is not None and math.isinf(value):
+            what = name.replace("_", " ")
+            raise SpectrumError(f"{what} {shorten(text)!r} is not a finite number")
     mode = parse_ion_mode(fields.get("ionmode", "") or fields.get("ionization_mode", ""))
     adduct = _adduct(record, mode)
     charge, conflict = _charge(record, adduct, mode)
@@ -273,21 +323,17 @@ def to_spectrum(
         metadata["ionmode"] = "negative" if charge is not None and charge < 0 else "positive"
     if skipped:
         metadata[SKIPPED_PEAKS] = str(skipped)
-    if "ms_level" not in metadata and (stages := _stages(record)) > 1:
-        metadata["ms_level"] = str(stages + 1)
-    return Spectrum(
-        mz=mz,
-        intensities=intensities,
-        precursor_mz=precursor_mz,
-        adduct=adduct.name if adduct else None,
-        charge=charge,
-        identifier=identifier_of(record)[0],
-        metadata=metadata,
-    )
+    # How often ions were selected, one of the other: "m1/m2" is twice.
+    selections = [len(text.split()[0].split("/")) for text in record.values("precursor_mz")]
+    if "ms_level" not in metadata and max(selections, default=1) > 1:
+        metadata["ms_level"] = str(max(selections) + 1)
+    usual = adduct.name if adduct else None
+    identifier = identifier_of(record)[0]
+    return Spectrum(mz, intensities, precursor_mz, usual, charge, identifier, metadata)
 
 
 def identifier_of(record: Record) -> tuple[str, bool]:
-    """Identifier, and whether the record states it as one (then it must be unique)."""
+    """Return the identifier, and whether the record states it as one (then it must be unique)."""
     fields = record.fields
     if "identifier" in fields and not is_nothing(fields["identifier"]):
         return fields["identifier"], True
@@ -297,30 +343,6 @@ def identifier_of(record: Record) -> tuple[str, bool]:
     return record.fallback_name, False
 
 
-def _check_level(fields: Mapping[str, str]) -> None:
-    if _MS1.fullmatch(fields.get("ms_level", "").strip()):
-        if _EI.search(fields.get("instrument_type", "")):
-            raise SpectrumError("is an EI spectrum, in which no ion was selected, expected MS/MS")
-        raise SpectrumError("is an MS1 spectrum, expected MS2 or higher")
-
-
-def _check_finite(fields: Mapping[str, str]) -> None:
-    """Refuse infinite quantities, as infinite peaks are refused: the record is damaged."""
-    for name in _QUANTITIES:
-        text = fields.get(name, "")
-        value = leading_number(text) if _MAYBE_INFINITE.search(text) else None
-        if value is not None and math.isinf(value):
-            what = name.replace("_", " ")
-            raise SpectrumError(f"{what} {shorten(fields[name])!r} is not a finite number")
-
-
-def _check_peak_count(record: Record) -> None:
-    stated = record.fields.get("num_peaks", "").strip()
-    count = str(np.size(record.mz))
-    if stated.isdecimal() and (stated.lstrip("0") or "0") != count:
-        raise SpectrumError(f"says it has {shorten(stated)} peaks, but has {count}")
-
-
 def _adduct(record: Record, mode: str | None) -> Adduct | None:
     adducts: dict[str, Adduct] = {}
     for text in record.values("adduct"):
@@ -328,24 +350,17 @@ def _adduct(record: Record, mode: str | None) -> Adduct | None:
             # "[M+?]+" (SIRIUS) knows the charge only; "[M+CH3COO]-/[M-CH3]-" (MassBank) leaves
             # open which of two it is. Neither is an error, and neither is an adduct.
             continue
-        adduct = _parse_adduct(text, mode)
+        try:
+            adduct = parse_adduct(text)
+        except AdductError as error:
+            try:  # "M" alone has no charge but for the ion mode
+                adduct = parse_adduct(text, mode)
+            except AdductError:
+                raise SpectrumError(f"adduct {error}") from error
         adducts[adduct.name] = adduct
     if len(adducts) > 1:
         raise SpectrumError(f"states two adducts, {' and '.join(adducts)}")
     return next(iter(adducts.values()), None)
-
-
-def _parse_adduct(text: str, mode: str | None) -> Adduct:
-    try:
-        adduct = parse_adduct(text)
-    except AdductError as error:
-        if mode is None:
-            raise SpectrumError(f"adduct {error}") from error
-        try:
-            adduct = parse_adduct(text, mode)  # "M" alone has no charge but for the ion mode
-        except AdductError:
-            raise SpectrumError(f"adduct {error}") from error
-    return adduct
 
 
 def _charge(record: Record, adduct: Adduct | None, mode: str | None) -> tuple[int | None, str]:
@@ -391,13 +406,6 @@ def _stated_ion(record: Record, adduct: Adduct | None) -> list[tuple[str, int]]:
     if any((charge > 0) != (ions[0][1] > 0) for _, charge in ions):
         raise SpectrumError(f"states two adducts, {' and '.join(what for what, _ in ions)}")
     return ions
-
-
-def _stages(record: Record) -> int:
-    """How often ions were selected, one of the other: "m1/m2" is twice."""
-    return max(
-        (len(text.split()[0].split("/")) for text in record.values("precursor_mz")), default=1
-    )
 
 
 def _precursor_mz(record: Record, adduct: Adduct | None) -> float:

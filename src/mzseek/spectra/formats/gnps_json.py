@@ -15,9 +15,8 @@ from mzseek.core.errors import InputError
 from mzseek.io import LongLine, Source, iter_members, text_lines
 from mzseek.io.json_stream import too_long
 from mzseek.io.sources import MAX_MEMBER, MAX_PEAKS, MAX_VALUES
-from mzseek.spectra.formats.peak_block import long_line
 from mzseek.spectra.parsing import shorten, with_time_unit
-from mzseek.spectra.records import READ_FIELDS, Record, canonical_key
+from mzseek.spectra.records import READ_FIELDS, Record, canonical_key, long_line
 
 _MOST_FIELDS = 500
 _MOST_LISTED = 20  # values of a field that is a list

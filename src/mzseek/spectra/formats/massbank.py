@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator
 
 from mzseek.io import LongLine, Source, text_lines
-from mzseek.spectra.formats.peak_block import PeakBlock, long_line
 from mzseek.spectra.parsing import is_number, leading_number, shorten
-from mzseek.spectra.records import Record
+from mzseek.spectra.records import PeakBlock, Record, long_line
 
 _ACCESSION = re.compile(r"^ACCESSION:", re.MULTILINE)
 _OWN_TAGS = re.compile(r"^(?:RECORD_TITLE:|CH\$|AC\$|PK\$)", re.MULTILINE)

@@ -9,9 +9,8 @@ from mzseek.core.errors import InputError
 from mzseek.io import LongLine, Source, text_lines
 from mzseek.io.sources import MAX_LINE, MAX_PEAKS
 from mzseek.io.text_tables import find_column, normalise_name
-from mzseek.spectra.formats.peak_block import long_line
 from mzseek.spectra.parsing import shorten
-from mzseek.spectra.records import READ_FIELDS, Record
+from mzseek.spectra.records import READ_FIELDS, Record, long_line
 
 _PEAK_COLUMNS = ("mzs", "intensities")
 _READ_COLUMNS = tuple(sorted({normalise_name(n) for n in (*_PEAK_COLUMNS, *READ_FIELDS, "fold")}))

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from mzseek.chem.adducts import parse_adduct
 from mzseek.core.errors import AdductError
 from mzseek.io import LongLine, Source, text_lines
-from mzseek.spectra.formats.peak_block import PeakBlock, long_line
 from mzseek.spectra.parsing import shorten
-from mzseek.spectra.records import Record
+from mzseek.spectra.records import PeakBlock, Record, long_line
 
 _BEGIN = re.compile(r"^[ \t]*BEGIN[ \t]+IONS[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _KEY = re.compile(r"[A-Za-z_][^=]*=")

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 
 from mzseek.io import LongLine, Source, text_lines
 from mzseek.io.sources import MAX_PEAKS
-from mzseek.spectra.formats.peak_block import PeakBlock, long_line
 from mzseek.spectra.parsing import is_number, shorten, with_time_unit
-from mzseek.spectra.records import Record
+from mzseek.spectra.records import PeakBlock, Record, long_line
 
 _NAME = re.compile(r"^[ \t]*NAME[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _KEY = re.compile(r"[ \t]*([A-Za-z_][^:]*):(.*)")

@@ -7,9 +7,8 @@ import numpy as np
 
 from mzseek.io import LongLine, Source, text_lines
 from mzseek.io.sources import MAX_PEAKS
-from mzseek.spectra.formats.peak_block import PeakBlock, long_line
 from mzseek.spectra.parsing import with_time_unit
-from mzseek.spectra.records import Record, UniqueNames
+from mzseek.spectra.records import PeakBlock, Record, UniqueNames, long_line
 
 _COMPOUND = re.compile(r"^>compound\b", re.MULTILINE | re.IGNORECASE)
 _MS1_BLOCKS = {"ms1", "ms1peaks", "ms1merged"}
