@@ -138,36 +138,38 @@ class Record:
         adduct, charge) are kept for the checks. Fields past the bounds of a record are not kept,
         and the record will be skipped.
         """
-        if self._count > MAX_FIELDS:
-            return None
         value = value.strip()
-        if not value:
-            return None
+        if self._count > MAX_FIELDS or not value:
+            return
         self._count += 1
         self._size += len(key) + len(value)
+        reason = ""
         if len(key) > MAX_KEY:
-            return self._refuse(f"has a field whose name is longer than {MAX_KEY:,} characters")
-        if self._count > MAX_FIELDS:
-            return self._refuse(f"has more than {MAX_FIELDS:,} fields")
-        if self._size > MAX_FIELD_TEXT:
-            return self._refuse(f"has fields of more than {MAX_FIELD_TEXT:,} characters")
+            reason = f"has a field whose name is longer than {MAX_KEY:,} characters"
+        elif self._count > MAX_FIELDS:
+            reason = f"has more than {MAX_FIELDS:,} fields"
+        elif self._size > MAX_FIELD_TEXT:
+            reason = f"has fields of more than {MAX_FIELD_TEXT:,} characters"
         name, plain_key = canonical_key(key), key.strip().lower()
-        if not name:
-            return None
+        if reason or not name:
+            self.fault = self.fault or reason or None
+            return
         if name == "retention_time":
             value = with_time_unit(value, _TIME_UNITS.get(plain_key, ""))
         elif name == "adduct" and plain_key == "ion":
             name = "adduct" if _ADDUCT_BEGINNING.match(value) else "ion"
-        if name not in self.fields or is_nothing(self.fields[name]):
+        before = self.fields.get(name, "")
+        if is_nothing(before):
             self.fields[name] = value
             if name in _ONE_ONLY:
                 self._keys[name] = plain_key
-        elif name in _MUST_AGREE and not is_nothing(value):
+        elif is_nothing(value):
+            return
+        elif name in _MUST_AGREE:
             self.others.setdefault(name, []).append(value)
-        elif self._keys.get(name) == plain_key and not is_nothing(value):
-            if value != self.fields[name] and self.fault is None:
-                both = f"{shorten(self.fields[name])!r} and {shorten(value)!r}"
-                self.fault = f"states two {_ONE_ONLY[name]}, {both}"
+        elif self._keys.get(name) == plain_key and value != before:
+            reason = f"states two {_ONE_ONLY[name]}, {shorten(before)!r} and {shorten(value)!r}"
+            self.fault = self.fault or reason
 
     def values(self, name: str) -> list[str]:
         """Return all values that a field was given, those that mean nothing left out."""
