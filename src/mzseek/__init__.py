@@ -7,7 +7,7 @@ In a notebook::
     found = mz.annotate("mine.mgf")
     found.to_frame()
     found["17"].plot()
-    found.save("answers.html")
+    found.save("annotations.html")
     spectra = list(mz.read_spectra("mine.mgf"))
     prepared = mz.prepare("set", "prepared")
     run = mz.train(prepared, "emb-cos", "runs/emb-cos", epochs=10)
@@ -24,18 +24,42 @@ from mzseek.version import __version__
 
 if TYPE_CHECKING:
     from mzseek.annotation.annotation import Annotation
+    from mzseek.annotation.annotator import Annotator
+    from mzseek.annotation.config import AnnotateConfig
     from mzseek.chem import fingerprints
     from mzseek.datasets.prepared import Prepared
     from mzseek.decision import bayes_decision
     from mzseek.library import Library
-    from mzseek.notebook.annotations import Annotations, annotate
+    from mzseek.notebook.annotations import Annotations, annotate, load_model
     from mzseek.notebook.data import Database, prepare
-    from mzseek.notebook.runs import Run, train
+    from mzseek.notebook.runs import Run, evaluate, fit, train
     from mzseek.spectra import Spectrum, read_spectra
 
+_HOMES = {
+    "AnnotateConfig": "mzseek.annotation.config",
+    "Annotation": "mzseek.annotation.annotation",
+    "Annotations": "mzseek.notebook.annotations",
+    "Annotator": "mzseek.annotation.annotator",
+    "Database": "mzseek.notebook.data",
+    "Library": "mzseek.library",
+    "Prepared": "mzseek.datasets.prepared",
+    "Run": "mzseek.notebook.runs",
+    "Spectrum": "mzseek.spectra",
+    "annotate": "mzseek.notebook.annotations",
+    "bayes_decision": "mzseek.decision",
+    "evaluate": "mzseek.notebook.runs",
+    "fingerprints": "mzseek.chem",
+    "fit": "mzseek.notebook.runs",
+    "load_model": "mzseek.notebook.annotations",
+    "prepare": "mzseek.notebook.data",
+    "read_spectra": "mzseek.spectra",
+    "train": "mzseek.notebook.runs",
+}
 __all__ = [
+    "AnnotateConfig",
     "Annotation",
     "Annotations",
+    "Annotator",
     "Database",
     "Library",
     "Prepared",
@@ -44,27 +68,14 @@ __all__ = [
     "__version__",
     "annotate",
     "bayes_decision",
+    "evaluate",
     "fingerprints",
+    "fit",
+    "load_model",
     "prepare",
     "read_spectra",
     "train",
 ]
-
-_HOMES = {
-    "Annotation": "mzseek.annotation.annotation",
-    "Annotations": "mzseek.notebook.annotations",
-    "Database": "mzseek.notebook.data",
-    "Library": "mzseek.library",
-    "Prepared": "mzseek.datasets.prepared",
-    "Run": "mzseek.notebook.runs",
-    "Spectrum": "mzseek.spectra",
-    "annotate": "mzseek.notebook.annotations",
-    "bayes_decision": "mzseek.decision",
-    "fingerprints": "mzseek.chem",
-    "prepare": "mzseek.notebook.data",
-    "read_spectra": "mzseek.spectra",
-    "train": "mzseek.notebook.runs",
-}
 
 
 def __getattr__(name: str) -> Any:

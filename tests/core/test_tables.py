@@ -1,8 +1,5 @@
-import sys
-
 import pytest
 
-from mzseek.core.errors import MzseekError
 from mzseek.core.tables import Table, Tabular
 
 
@@ -62,12 +59,6 @@ def test_numbers_are_written_as_people_read_them() -> None:
 def test_columns_must_be_of_one_length() -> None:
     with pytest.raises(ValueError, match="different lengths"):
         Table({"a": [1], "b": []})
-
-
-def test_without_pandas_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MzseekError, match=r"needs pandas: pip install 'mzseek\[frames\]'"):
-        table().to_frame()
 
 
 def test_what_is_read_as_a_table_shows_as_one() -> None:

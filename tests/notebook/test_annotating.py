@@ -33,7 +33,7 @@ def test_spectra_in_and_a_frame_out(spectra, options):
     assert frame.groupby("feature")["probability"].sum().round(4).eq(1).all()
     assert frame["rank"].min() == 1
     assert "<table>" in found._repr_html_()
-    assert repr(found) == "Annotations(3 features, 0 set aside)"
+    assert repr(found) == "Annotations(3 features, 0 spectra skipped)"
     assert found[0].feature.name == spectra[0].identifier
 
 
@@ -75,8 +75,8 @@ def test_what_is_no_spectrum(options):
 def test_bad_spectra_are_set_aside(spectra, options):
     bad = MatchmsSpectrum(np.array([50.0]), np.array([1.0]), {"adduct": "[M+H]+"})
     found = mz.annotate([spectra[0], bad], **options)
-    assert (len(found), len(found.set_aside)) == (1, 1)
-    assert "precursor" in found.set_aside[0][1]
+    assert (len(found), len(found.skipped)) == (1, 1)
+    assert "precursor" in found.skipped[0][1]
 
 
 def test_features_that_no_spectrum_has_are_warned_of(spectra, options, tmp_path):

@@ -11,11 +11,11 @@ import pytest
 from matplotlib.figure import Figure
 
 import mzseek as mz
+from mzseek.annotation.annotator import MIN_FEATURES
 from mzseek.core.errors import AnnotationError
 from mzseek.datasets.files import DEMO_QUERIES
 from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.queries import spectra_from
-from mzseek.export.job import FEW
 from mzseek.export.tables import FIRST, LAST
 
 CAFFEINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O"
@@ -198,9 +198,9 @@ def test_an_opened_database_is_searched(found, spectra, options, tmp_path):
 
 @pytest.mark.slow
 def test_processes_know_candidates_that_were_given(caffeine, options):
-    many = [caffeine] * (FEW + 6)
+    many = [caffeine] * (MIN_FEATURES + 6)
     found = mz.annotate(many, database=[CAFFEINE, ISOMER], group="none", jobs=2, **options)
-    assert len(found) == FEW + 6
+    assert len(found) == MIN_FEATURES + 6
     assert {len(each.candidates) for each in found} == {2}
     assert len({each.best.smiles for each in found}) == 1
 

@@ -106,7 +106,6 @@ EXTRAS = {
     "matplotlib": "report",
     "yaml": "report",
     "duckdb": "sql",
-    "pandas": "frames",
     "ray": "cluster",
     "pyopenms": "hmdb",
     "myopic_mces": "mces",

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mzseek.core.errors import require
 from mzseek.core.text import visible
 
 _MAX_SHOWN = 60  # rows of a page or a terminal; a data frame has all
@@ -48,8 +47,7 @@ class Table:
 
     def to_frame(self) -> Any:
         """Return a pandas data frame of the values as they are."""
-        require("pandas", "a data frame")
-        import pandas
+        import pandas  # takes long to load
 
         return pandas.DataFrame(dict(self.columns))
 

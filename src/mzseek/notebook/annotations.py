@@ -16,6 +16,7 @@ from mzseek.annotation.annotation import Annotation
 from mzseek.annotation.annotator import AnnotationRun, Annotator, config_for
 from mzseek.annotation.config import SETTINGS, AnnotateConfig
 from mzseek.annotation.reading import spectra_source
+from mzseek.bundle import Bundle
 from mzseek.core.errors import AnnotationError, InputError
 from mzseek.core.tables import Table, Tabular
 from mzseek.export.job import finish_output, run_settings
@@ -48,14 +49,14 @@ class Annotations(Tabular, Sequence[Annotation]):
     skipped : list of (str, str)
     facts : mapping
         What was searched: model, database, libraries; and the prior, if one was applied.
-    notes : list of str
+    notes : tuple of str
         Remarks on all features together.
     """
 
     def __init__(self, run: AnnotationRun, skipped: list[tuple[str, str]]) -> None:
         self._run, self.skipped = run, skipped
         self._annotations = tuple(run)
-        self.facts, self.notes = run.annotator.facts(), run.remarks()
+        self.facts, self.notes = run.annotator.facts(), tuple(run.remarks())
         config, paths = run.annotator.config, run.features.source.paths
         self._settings = run_settings(
             run.annotator, Settings(title="annotations", read=(*paths, *config.paths())), paths
@@ -161,11 +162,22 @@ def _table(rows: Iterable[Mapping[str, Any]]) -> Table:
     )
 
 
+def load_model(path: StrPath | None = None) -> Bundle:
+    """Open a model (a bundle of `mzseek model build`); the one that comes with mzseek by default.
+
+    Examples
+    --------
+    >>> len(load_model().library) > 10_000
+    True
+    """
+    return Bundle.open(path)
+
+
 def annotate(
     spectra: Any,
     database: Any = None,
     library: Any = (),
-    model: StrPath | None = None,
+    model: Any = None,
     objective: str = "hit",
     *,
     jobs: int | None = None,
@@ -181,6 +193,7 @@ def annotate(
     database : path, Database, pandas.DataFrame or iterable of str, optional
         Also a data frame with the columns of a list of molecules, or SMILES.
     library : path, Library, or several of them
+    model : path, or what `load_model` returns
     formulas : path or mapping of str to str
     {settings}
 
@@ -200,7 +213,11 @@ def annotate(
     >>> found["17"].peaks()  # doctest: +SKIP
     """
     source, skipped = spectra_source(spectra), list[tuple[str, str]]()
-    settings |= {"library": _folders(library), "model": model, "objective": objective}
+    settings |= {
+        "library": _folders(library),
+        "model": getattr(model, "folder", model),
+        "objective": objective,
+    }
     with _database_path(database) as path:
         config = config_for(
             AnnotateConfig(database=None if path is None else str(path), **settings), source

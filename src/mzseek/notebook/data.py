@@ -11,7 +11,7 @@ from mzseek.datasets.prepare import PrepareOptions
 from mzseek.datasets.prepare import prepare as write_prepared
 from mzseek.datasets.prepared import Prepared
 from mzseek.io import StrPath
-from mzseek.notebook.runs import told
+from mzseek.notebook.runs import progress_line
 from mzseek.parallel import LocalEngine
 
 
@@ -54,7 +54,7 @@ def prepare(
     files = find_dataset(data) if data.is_dir() or not data.exists() else DatasetFiles(data, {})
     lists = {**files.candidates, **(candidates or {})}
     options = PrepareOptions(fingerprint=fingerprint)
-    with told(watch) as progress:
+    with progress_line(watch) as progress:
         return write_prepared(files.spectra, lists, out, options, jobs=jobs, progress=progress)[0]
 
 
@@ -92,7 +92,7 @@ class Database(database.Database):
             Show how far it is.
         """
         paths = [molecules] if isinstance(molecules, str | os.PathLike) else list(molecules)
-        with told(watch) as progress:
+        with progress_line(watch) as progress:
             database.build_database(
                 file_sources([Path(path) for path in paths]), Path(out),
                 fingerprint=fingerprint, engine=LocalEngine(jobs), progress=progress,

@@ -1,4 +1,4 @@
-"""Train, evaluate and report runs in a notebook."""
+"""Train, fit, evaluate and report runs in a notebook."""
 
 import contextlib
 import sys
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from mzseek.core.errors import require
 from mzseek.core.tables import Table, Tabular
 from mzseek.datasets.prepared import Prepared
-from mzseek.evaluation.evaluate import Evaluation, evaluate
+from mzseek.evaluation.evaluate import Evaluation
+from mzseek.evaluation.evaluate import evaluate as evaluate_run
 from mzseek.evaluation.posterior_report import PosteriorReport, posterior_report
 from mzseek.evaluation.scored import Scoring
 from mzseek.io import StrPath
@@ -20,44 +21,39 @@ if TYPE_CHECKING:
     from mzseek.export.run_pages import Report
 
 
-_APART = 0.5  # seconds between two states of the line
+_INTERVAL = 0.5  # seconds between two states of the line
 _WIDTH = 78
 
 
 @contextlib.contextmanager
-def told(watch: bool) -> Iterator[Progress]:
-    """A callable of (stage, done, total) that keeps one line on standard error up to date.
+def progress_line(watch: bool) -> Iterator[Progress]:
+    """Keep one line on standard error up to date, by a callable of (stage, done, total).
 
     The line is written over itself, which notebooks and terminals show as one, and is wiped in the
     end. Nothing is written for work that takes less than half a second.
     """
-    if not watch:
-        yield silent
-        return
-    last = time.monotonic()
-    is_there = False
+    last, is_shown = time.monotonic(), False
 
-    def tell(stage: str, done: int, total: int | None = None) -> None:
-        nonlocal last, is_there
+    def show(stage: str, done: int, total: int | None = None) -> None:
+        nonlocal last, is_shown
         now = time.monotonic()
-        if now - last < _APART:
+        if now - last < _INTERVAL:
             return
-        last, is_there = now, True
-        of = f" of {total:,}" if total else ""
-        line = f"{stage}: {done:,}{of}"[:_WIDTH]
+        last, is_shown = now, True
+        line = f"{stage}: {done:,}{f' of {total:,}' if total else ''}"[:_WIDTH]
         sys.stderr.write(f"\r{line:<{_WIDTH}}")
         sys.stderr.flush()
 
     try:
-        yield tell
+        yield show if watch else silent
     finally:
-        if is_there:
+        if is_shown:
             sys.stderr.write("\r" + " " * _WIDTH + "\r")
             sys.stderr.flush()
 
 
 class Run(folders.Run, Tabular):
-    """A run folder, with all that can be asked of it.
+    """A run folder: its metrics, posteriors and reports.
 
     Examples
     --------
@@ -76,7 +72,7 @@ class Run(folders.Run, Tabular):
         data: StrPath | None = None,
         watch: bool = True,
     ) -> Evaluation:
-        """Its metrics on a fold, each from the checkpoint that was best by it on validation.
+        """Compute its metrics on a fold, each from the checkpoint that was best by it.
 
         Parameters
         ----------
@@ -95,9 +91,9 @@ class Run(folders.Run, Tabular):
         watch : bool
             Show how far it is.
         """
-        how = self._how(fold, candidates, similarity, ties, identity, data)
-        with told(watch) as progress:
-            return evaluate(self, how, data=data, progress=progress)
+        how = Scoring(fold, candidates or self.measured_on, similarity, ties, identity)  # type: ignore[arg-type]
+        with progress_line(watch) as progress:
+            return evaluate_run(self, how, data=data, progress=progress)
 
     def posterior_report(
         self,
@@ -108,12 +104,12 @@ class Run(folders.Run, Tabular):
         data: StrPath | None = None,
         watch: bool = True,
     ) -> PosteriorReport:
-        """Its scores as calibrated probabilities, decoded for each metric.
+        """Turn its scores into calibrated probabilities, decoded for each metric.
 
         Parameters are as in `evaluate`.
         """
-        how = self._how(fold, candidates, None, "expected", identity, data)
-        with told(watch) as progress:
+        how = Scoring(fold, candidates or self.measured_on, identity=identity)
+        with progress_line(watch) as progress:
             return posterior_report(self, how, data=data, progress=progress)
 
     beliefs = posterior_report  # its former name
@@ -129,7 +125,7 @@ class Run(folders.Run, Tabular):
         data: StrPath | None = None,
         watch: bool = True,
     ) -> "Report":
-        """Pages about it, and about other runs of the same data, in a folder.
+        """Write pages about it, and about other runs of the same data, into a folder.
 
         Parameters
         ----------
@@ -146,36 +142,30 @@ class Run(folders.Run, Tabular):
         from mzseek.export.run_pages import report_runs
 
         others = [run if isinstance(run, folders.Run) else Run.open(run) for run in beside]
-        how = self._how(fold, candidates, None, "expected", "fingerprint", data)
-        with told(watch) as progress:
+        how = Scoring(fold, candidates or self.measured_on)
+        with progress_line(watch) as progress:
             return report_runs(
                 [self, *others], out, how, decode=decode, data=data, progress=progress
             )
 
     def to_table(self) -> Table:
-        """The best of each metric on validation, and the step where it was reached."""
+        """Return the best of each metric on validation, and the step where it was reached."""
         best = self.best
         return Table(
             {
                 "metric on validation": list(best),
-                "best": [facts["value"] for facts in best.values()],
-                "step": [facts["step"] for facts in best.values()],
+                "best": [entry["value"] for entry in best.values()],
+                "step": [entry["step"] for entry in best.values()],
             },
             f"{self.folder}: {self.metadata['status']}",
             frozenset({"best"}),
         )
 
-    def _how(
-        self,
-        fold: str,
-        candidates: str | None,
-        similarity: str | None,
-        ties: str,
-        identity: str,
-        data: StrPath | None,
-    ) -> Scoring:
-        setting = candidates or self.measured_on
-        return Scoring(fold, setting, similarity, ties, identity)  # type: ignore[arg-type]
+
+def evaluate(run: "folders.Run | StrPath", fold: str = "test", **options: Any) -> Evaluation:
+    """Compute the metrics of a run on a fold; options are those of `Run.evaluate`."""
+    folder = run.folder if isinstance(run, folders.Run) else run
+    return Run.open(folder).evaluate(fold, **options)
 
 
 def train(
@@ -211,18 +201,55 @@ def train(
         Show how far it is, and what it says on the way.
     **options
         Fields of `mzseek.training.options.Options`, such as ``epochs=10``.
-
-    Returns
-    -------
-    Run
     """
     require("torch", "training")
     from mzseek.training import train as training  # torch takes a second to load
     from mzseek.training.options import Options, with_protocol
 
-    opened = prepared if isinstance(prepared, Prepared) else Prepared.open(prepared)
-    wanted = with_protocol(Options.of(loss, model, parts, **options), protocol)
-    with told(watch) as progress:
+    chosen = with_protocol(Options.of(loss, model, parts, **options), protocol)
+    with progress_line(watch) as progress:
         say = print if watch else (lambda line: None)
-        made = training.train(opened, wanted, out, resume=resume, progress=progress, say=say)
-    return Run.open(made.folder)
+        run = training.train(
+            _opened(prepared), chosen, out, resume=resume, progress=progress, say=say
+        )
+    return Run.open(run.folder)
+
+
+def fit(
+    prepared: Prepared | StrPath,
+    out: StrPath,
+    channels: str = "fragments,analogs",
+    *,
+    jobs: int | None = None,
+    watch: bool = True,
+    **options: Any,
+) -> Run:
+    """Fit evidence channels and the ranker that combines them, on a prepared folder.
+
+    Parameters
+    ----------
+    prepared : Prepared or path
+    out : path
+        Run folder to make.
+    channels : str
+        Names with commas between, as ``mzseek fit --channels`` takes them.
+    jobs : int, optional
+        Processes; all cores by default.
+    watch : bool
+        Show how far it is, and what it says on the way.
+    **options
+        Fields of `mzseek.evidence.fitting.FitOptions`.
+    """
+    from mzseek.evidence import fitting
+    from mzseek.evidence.registry import channels_from
+
+    with progress_line(watch) as progress:
+        run = fitting.fit(
+            _opened(prepared), channels_from(channels), out, fitting.FitOptions(**options),
+            jobs=jobs, progress=progress, say=print if watch else (lambda line: None),
+        )  # fmt: skip
+    return Run.open(run.folder)
+
+
+def _opened(prepared: Prepared | StrPath) -> Prepared:
+    return prepared if isinstance(prepared, Prepared) else Prepared.open(prepared)

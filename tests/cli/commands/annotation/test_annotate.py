@@ -120,8 +120,9 @@ def test_names_do_nothing(mzseek, small_set, options, tmp_path):
     assert "\x1b[2J" not in shown
 
 
-def test_an_unknown_instrument_is_told_before_anything_is_read(mzseek):
-    status, _, told = mzseek("annotate", "nothing.mgf", "--instrument", "tof")
+def test_an_unknown_instrument_is_told_before_anything_is_read(mzseek, tmp_path):
+    (tmp_path / "empty.mgf").touch()
+    status, _, told = mzseek("annotate", tmp_path / "empty.mgf", "--instrument", "tof")
     assert (status, told.count("\n")) == (2, 1)
     assert "instrument 'tof' is unknown" in told
 
@@ -248,28 +249,28 @@ def test_one_candidate_is_an_answer(mzseek, mgf, options, tmp_path):
 RECORDED = {
     "spectra": ("inputs.0.path", None, ...),
     "database": ("options.database", "list.csv", ...),
-    "smiles_column": ("options.columns.0", "Structure", ["smiles", "Structure"]),
-    "name_column": ("options.columns.1", "Label", ["name", "Label"]),
-    "library": ("options.libraries.0", "lib", ...),
+    "smiles_column": ("options.smiles_column", "Structure", "Structure"),
+    "name_column": ("options.name_column", "Label", "Label"),
+    "library": ("options.library.0", "lib", ...),
     "model": ("options.model", "model", ...),
-    "objective": ("options.wanted.objective", "tanimoto", "tanimoto"),
-    "adduct": ("options.ions.only", "[M+H]+", ["[M+H]+"]),
-    "ppm": ("options.precursor.ppm", "900", 900.0),
-    "peak_ppm": ("options.peaks.ppm", "17", 17.0),
+    "objective": ("options.objective", "tanimoto", "tanimoto"),
+    "adduct": ("options.adduct", "[M+H]+", ["[M+H]+"]),
+    "ppm": ("options.ppm", "900", "900 ppm"),
+    "peak_ppm": ("options.peak_ppm", "17", "17 ppm"),
     "instrument": ("options.instrument", "qtof", "qtof"),
-    "coverage": ("options.wanted.coverage", "0.55", 0.55),
-    "known": ("options.wanted.known", "0.35", 0.35),
+    "coverage": ("options.coverage", "0.55", 0.55),
+    "expected_in_database": ("options.expected_in_database", "0.35", 0.35),
     "strict": ("options.strict", True, True),
     "keep_mass_mismatches": ("options.keep_mass_mismatches", True, True),
     "formulas": ("options.formulas.0", "formulas.tsv", ["S0-1", "C2H6O"]),
     "prior": ("options.prior", "weights.csv", ...),
-    "group": ("options.grouping.by", "precursor", "precursor"),
-    "rt_window": ("options.grouping.seconds", "7.5", 7.5),
-    "rt_unit": ("options.grouping.rt_unit", "min", "min"),
+    "group": ("options.group", "precursor", "precursor"),
+    "rt_window": ("options.rt_window", "7.5", 7.5),
+    "rt_unit": ("options.rt_unit", "min", "min"),
     "features": ("options.features", "quant.csv", ...),
     "network": ("options.network", "edges.csv", ...),
-    "most": ("options.most", "77", 77),
-    "top": ("options.wanted.top", "5", 5),
+    "max_candidates": ("options.max_candidates", "77", 77),
+    "top": ("options.top", "5", 5),
 }
 NOT_OF_ANSWERS = {"out", "resume", "force", "allow_empty", "jobs", "json_output"}
 
