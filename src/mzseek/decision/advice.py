@@ -16,9 +16,6 @@ METRICS = {
 }
 
 
-_PREDICTS = "predicts a fingerprint whatever the candidates"
-
-
 @dataclass(frozen=True)
 class BandRow:
     """What the band of one fingerprint says.
@@ -137,75 +134,58 @@ def compares(goal: str) -> bool:
 
 
 def _to_lose(goal: str, row: BandRow) -> tuple[float, float, float]:
-    """What can be lost of the goal, then of the other, then the width of the band."""
+    """Largest loss of the goal, then of the other metric, then the width of the band."""
     both = (round(row.hit_loss, 3), round(row.similarity_loss, 3))  # as they are shown, in points
     return (*(both if goal == "hit" else both[::-1]), row.high - row.low)
 
 
-def _of_loss(goal: str) -> str:
-    return f"Loss {GOALS[goal]}: it stands for {METRICS[goal]} and is trained for your goal."
-
-
 def _reasons(goal: str, rows: list[BandRow], p_star: float, similarity: str, own: str) -> list[str]:
-    said = [_of_loss(goal)]
-    best = rows[0]
-    sure = f"where the best candidate has {100 * p_star:.0f} % of the probability"
-    if goal == "hit":
-        said.append(
-            f"Training for {similarity} instead can cost up to {100 * best.hit_loss:.0f} points of "
-            f"HR@1 with {best.fingerprint}, {sure}."
-        )
-    else:
-        said.append(
-            f"Ranking for HR@1 instead can cost up to {_points(best.similarity_loss)} points of "
-            f"{similarity} with {best.fingerprint}, {sure}."
-        )
-        said.append(
+    """Say why this loss and this fingerprint, in the points that the goal is measured in."""
+    loss, best, worst = GOALS[goal], rows[0], rows[-1]
+    other, metric = ("HR@1", similarity) if goal != "hit" else (similarity, "HR@1")
+    cost = best.hit_loss if goal == "hit" else best.similarity_loss
+    points = f"{100 * cost:.2g}" if goal != "hit" and cost < 0.1 else f"{100 * cost:.0f}"
+    reasons = [
+        f"Loss {loss}: it stands for {METRICS[goal]} and is trained for your goal.",
+        f"{'Training' if goal == 'hit' else 'Ranking'} for {other} instead can cost up to {points} "
+        f"points of {metric} with {best.fingerprint}, where the best candidate has "
+        f"{100 * p_star:.0f} % of the probability.",
+    ]
+    if goal != "hit":
+        reasons.append(
             "If candidate lists will be at hand, train emb-cos and decode it: `mzseek evaluate "
             f"runs/emb-cos` shows what its posterior is worth when decoded for {goal}. "
-            f"{GOALS[goal]} {_PREDICTS}."
+            f"{loss} predicts a fingerprint whatever the candidates."
         )
     if not compares(goal):
-        said.append(
+        reasons.append(
             f"Fingerprint {own}, which the data have: bit accuracies of two fingerprints cannot be "
             "compared, since most bits are 0 whatever is decided."
         )
-    elif len(rows) > 1:
-        said += _compared(goal, rows, similarity, own)
-    return said
-
-
-def _points(share: float) -> str:
-    """Points, with as many digits as the small ones of bit accuracy need."""
-    return f"{100 * share:.2g}" if share < 0.1 else f"{100 * share:.0f}"
-
-
-def _compared(goal: str, rows: list[BandRow], similarity: str, own: str) -> list[str]:
-    """Why this fingerprint and not another, in the points that the goal is measured in."""
-    best, worst = rows[0], rows[-1]
-    metric = "HR@1" if goal == "hit" else similarity
+    if not compares(goal) or len(rows) == 1:
+        return reasons
     least, most = (f"{100 * _to_lose(goal, row)[0]:.1f}" for row in (best, worst))
     band = (
         f"Fingerprint {best.fingerprint}: its candidates' {similarity} lies between "
         f"{best.low:.2f} and {best.high:.2f} in the median list"
     )
     if least == most:
-        other = similarity if goal == "hit" else "HR@1"
-        said = [
-            f"{band}. All {len(rows)} can lose as much, {least} points of {metric}; it has the "
-            f"least to lose of {other}."
-        ]
+        band += (
+            f". All {len(rows)} can lose as much, {least} points of {metric}; it has the least to "
+            f"lose of {other}."
+        )
     else:
-        said = [
-            f"{band}, the least to lose of {len(rows)}: {least} points of {metric}; with "
+        band += (
+            f", the least to lose of {len(rows)}: {least} points of {metric}; with "
             f"{worst.fingerprint} ({worst.low:.2f} to {worst.high:.2f}) it would be {most}."
-        ]
+        )
+    reasons.append(band)
     if goal != "hit" and best.fingerprint != own:
-        said.append(
+        reasons.append(
             f"The {similarity} of another fingerprint is another number: compare models on one."
         )
-    said.append(
+    reasons.append(
         "A narrow band is not all: a fingerprint that is hard to predict leaves the posterior "
         "flat, and then no decision is worth much."
     )
-    return said
+    return reasons

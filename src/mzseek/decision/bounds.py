@@ -192,68 +192,6 @@ def bounds_under(similarity: str, known: Distribution) -> Bounds:
     )
 
 
-def regrets_from_similarities(
-    similarities: npt.ArrayLike, probabilities: npt.ArrayLike
-) -> tuple[float, float]:
-    """Both regrets of candidates of which only the similarities are given.
-
-    Parameters
-    ----------
-    similarities : array, shape (candidates, candidates)
-        Symmetric, ones on the diagonal.
-    probabilities : array, shape (candidates,)
-
-    Returns
-    -------
-    hit_under_similarity, similarity_under_hit : float
-        What deciding for HR@1 loses in similarity, and what deciding for similarity loses in HR@1.
-        Of several best under the similarity, the most probable is taken.
-    """
-    s = np.asarray(similarities, np.float64)
-    p = np.asarray(probabilities, np.float64)
-    if s.shape != (len(p), len(p)) or not np.allclose(s, s.T) or not np.allclose(np.diag(s), 1):
-        raise DecisionError(
-            f"similarities have shape {s.shape}, expected a symmetric ({len(p)}, {len(p)}) "
-            "with ones on its diagonal"
-        )
-    expected = s @ p
-    mode = int(np.argmax(p))
-    best = int(np.lexsort((-p, -expected))[0])
-    return float(expected[best] - expected[mode]), float(p[mode] - p[best])
-
-
-def tight_similarities(
-    low: float, high: float, p_star: float, p_similarity: float, others: int = 1000
-) -> tuple[Floats, Floats]:
-    """Similarities and probabilities for which the first bound is attained.
-
-    The mode is row 0, the best under the similarity row 1, and the rest share what is left. It is
-    a matrix of similarities: fingerprints that have them need not exist.
-
-    Parameters
-    ----------
-    low, high, p_star, p_similarity
-        As in `bound_hit_under_similarity`.
-    others : int
-        Candidates that share the remaining probability; many, so that each is small.
-
-    Returns
-    -------
-    similarities : float64 array, shape (others + 2, others + 2)
-    probabilities : float64 array, shape (others + 2,)
-    """
-    bound_hit_under_similarity(low, high, p_star, p_similarity)  # checks all four
-    rest = 1 - p_star - p_similarity
-    if rest < -1e-12:
-        raise DecisionError(f"p_star and p_similarity sum to {1 - rest:g}, expected at most 1")
-    p = np.full(others + 2, max(rest, 0.0) / others)
-    p[0], p[1] = p_star, p_similarity
-    s = np.full((others + 2, others + 2), low)
-    s[1, :] = s[:, 1] = high
-    np.fill_diagonal(s, 1)
-    return s, p
-
-
 def _check_band(low: float, high: float) -> None:
     _check_unit(low=low, high=high)
     if low > high:

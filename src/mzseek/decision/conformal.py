@@ -176,7 +176,7 @@ class RiskCoverage:
     Attributes
     ----------
     threshold : float64 array, falling
-        Answer where the confidence is at least this.
+        Decoded where the confidence is at least this.
     coverage, risk : float64 arrays
         Share of the questions answered then, and share of the answers that are wrong.
     """

@@ -179,16 +179,7 @@ def regret(
     0.0
     """
     candidates = distribution(fingerprints, probabilities)
-    return regret_between(
-        evaluated_under, decide(decoded_for, candidates, within), candidates, within
-    )
-
-
-def regret_between(
-    evaluated_under: str, decision: Decision, candidates: Distribution, within: Within
-) -> float:
-    """Regret of a decision in a utility, against that utility's own decision."""
-    reached = expected(evaluated_under, decision.bits, candidates)
+    reached = expected(evaluated_under, decide(decoded_for, candidates, within).bits, candidates)
     return max(decide(evaluated_under, candidates, within).expected_utility - reached, 0.0)
 
 

@@ -17,7 +17,7 @@ from mzseek.decision.distributions import (
 from mzseek.similarity import bit_agreement_of, cosine_of, f1_of, tanimoto_of
 
 
-class Answer(NamedTuple):
+class Decoded(NamedTuple):
     """A decision over all fingerprints.
 
     Attributes
@@ -51,23 +51,23 @@ class Rules:
     """
 
     of: Callable[[Any, Any, Any, int], Any]
-    decode: Callable[..., Answer]
+    decode: Callable[..., Decoded]
     of_candidates: Callable[[Distribution], Floats] | None = None
 
 
-def exact(width: int, chosen: npt.NDArray[np.int64], value: float) -> Answer:
+def exact(width: int, chosen: npt.NDArray[np.int64], value: float) -> Decoded:
     """A decision that is optimal, from its set bits."""
     bits = np.zeros(width, np.uint8)
     bits[chosen] = 1
-    return Answer(bits, float(value), float(value))
+    return Decoded(bits, float(value), float(value))
 
 
-def decode_bits(candidates: Distribution, *, bound: bool = True) -> Answer:
+def decode_bits(candidates: Distribution, *, bound: bool = True) -> Decoded:
     """Each bit that is set with more than one half of the probability."""
     chosen = candidates.marginals > 0.5
     agreement = np.where(chosen, candidates.marginals, 1 - candidates.marginals)
     value = float(agreement.mean()) if candidates.width else 1.0
-    return Answer(chosen.astype(np.uint8), value, value)
+    return Decoded(chosen.astype(np.uint8), value, value)
 
 
 def _of_candidates(candidates: Distribution) -> Floats:
@@ -80,7 +80,7 @@ def _of_candidates(candidates: Distribution) -> Floats:
 BITS_RULES = Rules(bit_agreement_of, decode_bits, _of_candidates)
 
 
-def decode_cosine(candidates: Distribution, *, bound: bool = True) -> Answer:
+def decode_cosine(candidates: Distribution, *, bound: bool = True) -> Decoded:
     r"""The exact maximiser of expected cosine over all of {0,1}^m (theorem "cosine Bayes").
 
     With :math:`w_i = \sum_y y_i p(y) / \lVert y \rVert`, the best decision of s bits takes the s
@@ -117,7 +117,7 @@ def _of_candidates_cosine(candidates: Distribution) -> Floats:
 COSINE_RULES = Rules(lambda d, a, b, _: cosine_of(d, a, b), decode_cosine, _of_candidates_cosine)
 
 
-def decode_f1(candidates: Distribution, *, bound: bool = True) -> Answer:
+def decode_f1(candidates: Distribution, *, bound: bool = True) -> Decoded:
     r"""The exact maximiser of expected F1 over all of {0,1}^m.
 
     For decisions of k bits, expected F1 is a sum over them of
@@ -183,14 +183,14 @@ def largest(values: Floats, count: int) -> Ints:
 F1_RULES = Rules(lambda d, a, b, _: f1_of(d, a, b), decode_f1)
 
 
-def decode_hit(candidates: Distribution, *, bound: bool = True) -> Answer:
+def decode_hit(candidates: Distribution, *, bound: bool = True) -> Decoded:
     """The most probable fingerprint; the first of several.
 
     Nothing outside the candidates has any probability, so that looking further is of no use.
     """
     best = int(np.argmax(candidates.probabilities))
     value = float(candidates.probabilities[best])
-    return Answer(candidates.bits_of(best), value, value)
+    return Decoded(candidates.bits_of(best), value, value)
 
 
 def _of(dot: Any, size_a: Any, size_b: Any, width: int) -> Any:
@@ -206,7 +206,7 @@ _STARTING_CANDIDATES = 2
 _GAIN = 1e-12
 
 
-def decode_tanimoto(candidates: Distribution, *, bound: bool = True) -> Answer:
+def decode_tanimoto(candidates: Distribution, *, bound: bool = True) -> Decoded:
     """The best decision found for expected Tanimoto over all of {0,1}^m.
 
     The problem is believed to be NP-hard. With few used bits all decisions are enumerated and the
@@ -218,7 +218,7 @@ def decode_tanimoto(candidates: Distribution, *, bound: bool = True) -> Answer:
     return search_tanimoto(candidates, bound=bound)
 
 
-def enumerate_tanimoto(candidates: Distribution) -> Answer:
+def enumerate_tanimoto(candidates: Distribution) -> Decoded:
     """The exact maximiser, by looking at every subset of the used bits.
 
     A bit that no candidate has can only make a union larger.
@@ -242,7 +242,7 @@ def enumerate_tanimoto(candidates: Distribution) -> Answer:
     return exact(candidates.width, chosen, values[best])
 
 
-def search_tanimoto(candidates: Distribution, *, bound: bool = True) -> Answer:
+def search_tanimoto(candidates: Distribution, *, bound: bool = True) -> Decoded:
     """Search from several starts, each followed by the best bit flips.
 
     Starts are the best prefix of the bits sorted by their marginals, the best prefix sorted by the
@@ -273,7 +273,7 @@ def search_tanimoto(candidates: Distribution, *, bound: bool = True) -> Answer:
             if value > best_value:
                 best, best_value = bits, value
     ceiling = max(tanimoto_bound(candidates, best_value), best_value) if bound else 1.0
-    return Answer(best, best_value, ceiling)
+    return Decoded(best, best_value, ceiling)
 
 
 def tanimoto_bound(candidates: Distribution, least: float = 0.0) -> float:

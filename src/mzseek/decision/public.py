@@ -8,8 +8,6 @@ from mzseek.decision.bounds import (
     bound_hit_under_similarity,
     bound_similarity_under_hit,
     regret_bounds,
-    regrets_from_similarities,
-    tight_similarities,
     worst_case,
 )
 from mzseek.decision.calibration import (
@@ -88,11 +86,9 @@ __all__ = [
     "prediction_sets",
     "regret",
     "regret_bounds",
-    "regrets_from_similarities",
     "reliability",
     "risk_coverage",
     "similarity_band",
-    "tight_similarities",
     "top_k",
     "utility_named",
     "worst_case",

@@ -9,7 +9,7 @@ from mzseek.core.errors import DecisionError
 from mzseek.core.registry import choose, load
 
 if TYPE_CHECKING:
-    from mzseek.decision.decoders import Answer, Rules
+    from mzseek.decision.decoders import Rules
 
 
 Within = Literal["candidates", "all"]
@@ -48,7 +48,7 @@ class Utility:
         return self.rules.of
 
     @property
-    def decode(self) -> "Callable[..., Answer]":
+    def decode(self) -> "Callable[..., Decoded]":
         """The decision for it over all fingerprints, under a `Distribution`."""
         return self.rules.decode
 

@@ -46,7 +46,8 @@ def bce(logits: Tensor, target: Target) -> Tensor:
     .. math:: -\frac{1}{nm} \sum_{i,k} y_k \log ŷ_k + (1 - y_k) \log(1 - ŷ_k),
               \quad ŷ = σ(\mathrm{logits})
 
-    which is ``softplus(z) − y z``: only its first part needs the zeros of ``y``.
+    which is ``softplus(z) − y z``: only its first part needs the zeros of ``y``. The paper's BCE
+    equation, with the mean in place of its sum.
 
     Parameters
     ----------
@@ -57,18 +58,12 @@ def bce(logits: Tensor, target: Target) -> Tensor:
     -------
     scalar tensor
 
-    References
-    ----------
-    The paper's BCE equation, with the mean in place of its sum.
-
     Examples
     --------
     >>> import torch
     >>> round(bce(torch.zeros(1, 2), torch.tensor([[1.0, 0.0]])).item(), 4)
     0.6931
     """
-    import torch.nn.functional as F
-
     check_target(logits, target)
     zeros = F.softplus(logits, threshold=LINEAR_FROM).sum()
     return (zeros - at_set_bits(logits, target).sum()) / logits.numel()
@@ -82,20 +77,8 @@ def focal(logits: Tensor, target: Target, gamma: float = 2.0) -> Tensor:
     Both powers are taken as ``exp(−γ softplus(±z))``, which has a finite gradient for every γ ≥ 0,
     also where ŷ has reached 0 or 1.
 
-    Parameters
-    ----------
-    logits : float tensor, shape (batch, bits)
-    target : tensor of the same shape with values in [0, 1], or SparseRows
-    gamma : float
-        0 gives `bce`; the paper's choice is 2.
-
-    Returns
-    -------
-    scalar tensor
-
-    References
-    ----------
-    The paper's FL equation, with the mean in place of its sum.
+    The paper's FL equation, with the mean in place of its sum. Parameters are those of `bce`, and
+    γ: 0 gives `bce`, the paper's choice is 2.
 
     Examples
     --------
@@ -127,14 +110,7 @@ def cosine(logits: Tensor, target: Target) -> Tensor:
 
     .. math:: 1 - \frac{ŷ^⊤ y}{‖ŷ‖_2 ‖y‖_2}, \quad ŷ = σ(\mathrm{logits})
 
-    Parameters
-    ----------
-    logits : float tensor, shape (batch, bits)
-    target : 0/1 tensor of the same shape, or SparseRows
-
-    Returns
-    -------
-    scalar tensor
+    Parameters are those of `bce`, with a 0/1 target.
 
     Examples
     --------
@@ -142,8 +118,6 @@ def cosine(logits: Tensor, target: Target) -> Tensor:
     >>> round(cosine(torch.zeros(1, 4), torch.tensor([[1.0, 0.0, 0.0, 0.0]])).item(), 4)
     0.5
     """
-    import torch
-
     check_target(logits, target)
     return 1 - soft_cosine(torch.sigmoid(logits), target).mean()
 
@@ -153,19 +127,8 @@ def iou(logits: Tensor, target: Target) -> Tensor:
 
     .. math:: 1 - \frac{ŷ^⊤ y}{‖ŷ‖_1 + ‖y‖_1 - ŷ^⊤ y}, \quad ŷ = σ(\mathrm{logits})
 
-    Parameters
-    ----------
-    logits : float tensor, shape (batch, bits)
-    target : 0/1 tensor of the same shape, or SparseRows
-
-    Returns
-    -------
-    scalar tensor
-
-    Notes
-    -----
-    Started from small weights it can fall into one constant prediction; see the page on where the
-    paper leaves a choice.
+    Parameters are those of `bce`, with a 0/1 target. Started from small weights it can fall into
+    one constant prediction; see the page on where the paper leaves a choice.
 
     Examples
     --------
@@ -173,7 +136,5 @@ def iou(logits: Tensor, target: Target) -> Tensor:
     >>> round(iou(torch.zeros(1, 4), torch.tensor([[1.0, 0.0, 0.0, 0.0]])).item(), 4)
     0.8
     """
-    import torch
-
     check_target(logits, target)
     return 1 - soft_tanimoto(torch.sigmoid(logits), target).mean()

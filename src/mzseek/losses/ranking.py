@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from mzseek.core.errors import LossError
@@ -78,19 +79,7 @@ def read_lists(scores: Tensor, counts: Tensor, labels: Tensor, temperature: floa
 def pairwise(scores: Tensor, counts: Tensor, labels: Tensor, temperature: float = 1.0) -> Tensor:
     r"""Mean over negatives of ``softplus((s⁻ − s⁺)/τ)``, then over lists.
 
-    Positives and twins as in `contrastive`; a list without negatives has loss 0.
-
-    Parameters
-    ----------
-    scores, counts, labels, temperature
-        As in `contrastive`.
-
-    Returns
-    -------
-    scalar tensor
-
-    References
-    ----------
+    Parameters, positives and twins are those of `contrastive`; a list without negatives has loss 0.
     In the paper's published code, not in its text.
 
     Examples
@@ -100,8 +89,6 @@ def pairwise(scores: Tensor, counts: Tensor, labels: Tensor, temperature: float 
     >>> round(pairwise(scores, torch.tensor([2, 1]), labels).item(), 4)   # (log 2 + 0) / 2
     0.3466
     """
-    import torch.nn.functional as F
-
     lists = read_lists(scores, counts, labels, temperature)
     difference = (scores - repeat_per_list(scores[lists.positive], lists.counts)) / temperature
     cost = F.softplus(difference, threshold=LINEAR_FROM) * lists.negative
@@ -139,8 +126,6 @@ def contrastive(scores: Tensor, counts: Tensor, labels: Tensor, temperature: flo
     >>> round(contrastive(scores, torch.tensor([2, 1]), labels).item(), 4)   # (log 2 + 0) / 2
     0.3466
     """
-    import torch
-
     lists = read_lists(scores, counts, labels, temperature)
     scaled = scores / temperature
     # Relative to the positive: the loss is log(1 + Σ exp(difference)), of which each list's largest

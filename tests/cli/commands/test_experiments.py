@@ -16,11 +16,11 @@ def test_a_log_file_gets_a_line_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(experiments, "_EVERY", 0.0)
-    with trials_shown() as (begins, note, ended):
-        begins([1, 2, 3])
-        note("bce", 5, 10)
-        ended(Ended("bce"))
-        ended(Ended("iou", "broke"))
+    with trials_shown() as trials:
+        trials.begin([1, 2, 3])
+        trials.step("bce", 5, 10)
+        trials.end(Ended("bce"))
+        trials.end(Ended("iou", "broke"))
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "mzseek: 0 of 3 trials have ended, 0 s"
     assert lines[-1] == "mzseek: 2 of 3 trials have ended, 1 failed, 0 s, about 0 s left"
@@ -34,9 +34,9 @@ def test_a_person_sees_the_trials_at_work(monkeypatch: pytest.MonkeyPatch) -> No
     shown = Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setenv("TERM", "xterm")
-    with trials_shown() as (begins, note, _):
-        begins([1, 2])
-        note("bce-mass", 5, 10)
+    with trials_shown() as trials:
+        trials.begin([1, 2])
+        trials.step("bce-mass", 5, 10)
     text = re.sub(r"\x1b\[[0-9;?]*\w", "", shown.getvalue())
     assert "bce-mass" in text
     assert "50" in text

@@ -3,7 +3,7 @@
 import contextlib
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,30 +28,24 @@ DropModels = Annotated[
         "of full size takes up to a gigabyte.",
     ),
 ]
+Results = Annotated[Path, typer.Option(help="Folder for runs and results.")]
+Molecules = Annotated[
+    Path | None, typer.Option(help="Molecules that hard negatives are mined from.")
+]
 _EVERY = 60.0  # seconds between two lines in a log file
 _SHOWN = 12  # trials at work that a terminal shows
 
 
-def run_experiments(
-    experiments: "Sequence[Experiment]",
-    scale: "Scale",
-    out: Path,
-    *,
-    data: Path | None,
-    database: Path | None,
-    jobs: int | None,
-    engine: str,
-    address: str | None,
-    drop_models: bool,
-) -> tuple[dict[str, Any], Path]:
-    """Run experiments and show their tables; the numbers, and the page to look at."""
+def _run(
+    experiments: "Sequence[Experiment]", scale: "Scale", out: Path, worker: Any, as_json: bool, *,
+    data: Path | None, database: Path | None, drop_models: bool,
+) -> None:  # fmt: skip
+    """Run experiments, show their tables, and name the page to look at."""
     from mzseek.experiments.kinds import kind_named
     from mzseek.experiments.reproduce import reproduce, write_page
     from mzseek.experiments.sweep import Site, claim
     from mzseek.io import sole_writer
-    from mzseek.parallel import engine_named
 
-    worker = engine_named(engine, jobs, address)
     if any(kind_named(one.kind).asked(*one.at(scale)) for one in experiments):
         require("torch", "training")
     claim(out)
@@ -60,19 +54,23 @@ def run_experiments(
         if any(kind_named(one.kind).needs_data for one in experiments):
             with watched() as progress:
                 site = Site.at(out, data, database, progress)
-        with trials_shown() as (begins, note, ended):
+        with trials_shown() as trials:
             done = reproduce(
                 experiments, scale, site, out / "results" / scale.name, engine=worker,
-                drop_models=drop_models, progress=note, say=lambda line: say(plain(line)),
-                begins=begins, ended=ended,
+                drop_models=drop_models, progress=trials.step, say=lambda line: say(plain(line)),
+                begins=trials.begin, ended=trials.end,
             )  # fmt: skip
         for one in done:
-            show_experiment(one)
+            _show(one)
         page = write_page(out)
-    return {one.results.experiment.name: one.results.to_dict() for one in done}, page
+    if as_json:
+        results = {one.results.experiment.name: one.results.to_dict() for one in done}
+        print_json({"out": str(out), "page": str(page), "results": results})
+    else:
+        say(f"[bold]Look at {plain(page)}[/bold] in a browser.")
 
 
-def show_experiment(done: "Reproduced") -> None:
+def _show(done: "Reproduced") -> None:
     """The table of an experiment, and what became of its claims."""
     results = done.results
     experiment = results.experiment
@@ -102,28 +100,35 @@ def show_experiment(done: "Reproduced") -> None:
     say(f"[dim]{plain(done.folder)}[/dim]")
 
 
-class _Trials:
-    """Which trials there are, which are at work, which have ended."""
+class Trials:
+    """Which trials there are, which are running, which have ended; `changed` is called on each."""
 
     def __init__(self) -> None:
         self.total, self.ended, self.failed = 0, 0, 0
-        self.at_work: dict[str, tuple[int, int | None]] = {}
-        self.began = time.monotonic()
+        self.running: dict[str, tuple[int, int | None]] = {}
+        self.started = time.monotonic()
+        self.changed: Callable[[], None] = lambda: None
 
-    def begins(self, jobs: "Sequence[Job]") -> None:
-        self.total = len(jobs)
-        self.began = time.monotonic()
+    def begin(self, jobs: "Sequence[Job]") -> None:
+        """Take the list of trials."""
+        self.total, self.started = len(jobs), time.monotonic()
+        self.changed()
 
-    def note(self, name: str, done: int, total: int | None = None) -> None:
-        self.at_work[name] = (done, total)
+    def step(self, stage: str, done: int, total: int | None = None) -> None:
+        """Note how far a trial has got."""
+        self.running[stage] = (done, total)
+        self.changed()
 
-    def end(self, one: "Ended") -> None:
+    def end(self, trial: "Ended") -> None:
+        """Note the end of a trial."""
         self.ended += 1
-        self.failed += bool(one.failed)
-        self.at_work.pop(one.name, None)
+        self.failed += bool(trial.failed)
+        self.running.pop(trial.name, None)
+        self.changed()
 
     def line(self) -> str:
-        seconds = time.monotonic() - self.began
+        """Return counts, time taken and time left."""
+        seconds = time.monotonic() - self.started
         left = seconds / self.ended * (self.total - self.ended) if self.ended else None
         failed = f", {self.failed} failed" if self.failed else ""
         rest = f", about {_spoken(left)} left" if left is not None else ""
@@ -133,57 +138,35 @@ class _Trials:
 
 
 @contextlib.contextmanager
-def trials_shown() -> Iterator[tuple[Any, Any, Any]]:
-    """A live table of trials where a person is watching; now and then a line in a log file.
+def trials_shown() -> Iterator[Trials]:
+    """Show a live table of trials in a terminal; print a line a minute into a log file."""
+    trials = Trials()
+    if not sys.stderr.isatty():
+        printed = time.monotonic()
 
-    Gives three callables: one hears of all trials, one of steps, one of each end.
-    """
-    trials = _Trials()
-    with _live(trials) if sys.stderr.isatty() else _logged(trials) as told:
+        def log() -> None:
+            nonlocal printed
+            if time.monotonic() - printed > _EVERY:
+                printed = time.monotonic()
+                print(f"mzseek: {trials.line()}", file=sys.stderr, flush=True)
 
-        def begins(jobs: "Sequence[Job]") -> None:
-            trials.begins(jobs)
-            told()
-
-        def note(name: str, done: int, total: int | None = None) -> None:
-            trials.note(name, done, total)
-            told()
-
-        def ended(one: "Ended") -> None:
-            trials.end(one)
-            told()
-
-        yield begins, note, ended
-
-
-@contextlib.contextmanager
-def _live(trials: _Trials) -> Iterator[Any]:
+        trials.changed = log
+        yield trials
+        return
     from rich.console import Console, Group
     from rich.live import Live
 
-    def drawn() -> Any:
+    def draw() -> Any:
         table = new_table()
         for head in ("trial at work", "step", "of", "%"):
             table.add_column(head, justify="left" if head == "trial at work" else "right")
-        for name, (done, total) in list(trials.at_work.items())[:_SHOWN]:
+        for name, (done, total) in list(trials.running.items())[:_SHOWN]:
             share = f"{100 * done / total:.0f}" if total else ""
             table.add_row(plain(name), f"{done:,}", f"{total or 0:,}", share)
-        return Group(table, trials.line()) if trials.at_work else trials.line()
+        return Group(table, trials.line()) if trials.running else trials.line()
 
-    with Live(get_renderable=drawn, console=Console(stderr=True, emoji=False), transient=True):
-        yield lambda: None
-
-
-@contextlib.contextmanager
-def _logged(trials: _Trials) -> Iterator[Any]:
-    said = [time.monotonic()]
-
-    def told() -> None:
-        if time.monotonic() - said[0] > _EVERY:
-            said[0] = time.monotonic()
-            print(f"mzseek: {trials.line()}", file=sys.stderr, flush=True)
-
-    yield told
+    with Live(get_renderable=draw, console=Console(stderr=True, emoji=False), transient=True):
+        yield trials
 
 
 def _spoken(seconds: float) -> str:
@@ -222,10 +205,8 @@ def reproduce(
     scale: Annotated[
         str, typer.Option(help="smoke (minutes), laptop (hours) or paper (the whole protocol).")
     ] = "smoke",
-    out: Annotated[Path, typer.Option(help="Folder for runs and results.")] = Path("reproduced"),
-    database: Annotated[
-        Path | None, typer.Option(help="Molecules that hard negatives are mined from.")
-    ] = None,
+    out: Results = Path("reproduced"),
+    database: Molecules = None,
     drop_models: DropModels = False,
     jobs: Jobs = None,
     engine: EngineName = "local",
@@ -249,24 +230,14 @@ def reproduce(
     require("matplotlib", "reproducing")
     from mzseek.experiments import experiment_named, scale_named
     from mzseek.experiments import names as known
+    from mzseek.parallel import engine_named
 
     size = scale_named(scale)
     chosen = [experiment_named(name) for name in dict.fromkeys(names or known())]
-    found, page = run_experiments(
-        chosen,
-        size,
-        out,
-        data=data,
-        database=database,
-        jobs=jobs,
-        engine=engine,
-        address=address,
-        drop_models=drop_models,
-    )
-    if as_json:
-        print_json({"out": str(out), "page": str(page), "results": found})
-        return
-    say(f"[bold]Look at {plain(page)}[/bold] in a browser.")
+    _run(
+        chosen, size, out, engine_named(engine, jobs, address), as_json, data=data,
+        database=database, drop_models=drop_models,
+    )  # fmt: skip
 
 
 def tune(
@@ -274,10 +245,8 @@ def tune(
         Path, typer.Argument(help="A file that says what to train: rows, columns, protocol.")
     ],
     data: Annotated[Path, typer.Option(help="Data set (a folder, or its table).")],
-    out: Annotated[Path, typer.Option(help="Folder for runs and results.")],
-    database: Annotated[
-        Path | None, typer.Option(help="Molecules that hard negatives are mined from.")
-    ] = None,
+    out: Results,
+    database: Molecules = None,
     drop_models: DropModels = False,
     jobs: Jobs = None,
     engine: EngineName = "local",
@@ -294,13 +263,10 @@ def tune(
     require("yaml", "tuning")
     require("matplotlib", "tuning")
     from mzseek.experiments import Scale, read_experiment
+    from mzseek.parallel import engine_named
 
-    whole = Scale("tune", protocol="auto")
-    found, page = run_experiments(
-        [read_experiment(grid)], whole, out, data=data, database=database, jobs=jobs, engine=engine,
-        address=address, drop_models=drop_models,
+    _run(
+        [read_experiment(grid)], Scale("tune", protocol="auto"), out,
+        engine_named(engine, jobs, address), as_json, data=data, database=database,
+        drop_models=drop_models,
     )  # fmt: skip
-    if as_json:
-        print_json({"out": str(out), "page": str(page), "results": found})
-        return
-    say(f"[bold]Look at {plain(page)}[/bold] in a browser.")
