@@ -9,7 +9,7 @@ from mzseek.core.errors import DecisionError
 from mzseek.core.registry import choose, load
 
 if TYPE_CHECKING:
-    from mzseek.decision.decoders import Rules
+    from mzseek.decision.decoders import Decoded, Rules
 
 
 Within = Literal["candidates", "all"]
