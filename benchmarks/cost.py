@@ -36,7 +36,7 @@ def trials():
     found = {}
     for name in names():
         cut, here = experiment_named(name).at(scale_named("paper"))
-        for cell in kind_named(cut.kind).asked(cut, here).values():
+        for cell in kind_named(cut.kind).plan(cut, here).values():
             for trial in cell.trials:
                 if trial.setup.model != "random":
                     found[trial.setup.fingerprint, trial.name] = trial

@@ -6,7 +6,7 @@ import pytest
 
 from mzseek.experiments import Experiment, Scale, read_experiment
 from mzseek.experiments.results import Cell, Results
-from mzseek.experiments.sweep import Site
+from mzseek.experiments.sweep import Workspace
 
 SMALL = """
 title: Two losses
@@ -71,9 +71,9 @@ def two(small_file: Path) -> Experiment:
 
 
 @pytest.fixture
-def site(small_set, tmp_path: Path) -> Site:
+def site(small_set, tmp_path: Path) -> Workspace:
     """A folder for experiments on the small data set."""
-    return Site.at(tmp_path / "made", small_set.folder.parent)
+    return Workspace.at(tmp_path / "made", small_set.folder.parent)
 
 
 @pytest.fixture(scope="session")
@@ -85,6 +85,6 @@ def ran(small_set, tmp_path_factory: pytest.TempPathFactory):
     folder = tmp_path_factory.mktemp("ran")
     (folder / "two.yaml").write_text(SMALL)
     experiment = read_experiment(folder / "two.yaml")
-    site = Site.at(folder / "made", small_set.folder.parent)
+    site = Workspace.at(folder / "made", small_set.folder.parent)
     [done] = reproduce([experiment], WHOLE, site, folder / "results", engine=LocalEngine(1))
     return site, experiment, done

@@ -33,7 +33,7 @@ def test_the_front_has_a_point_for_each_row_and_its_decoded_one(tmp_path: Path) 
     cells = {
         row.key: {
             "mass/hit_rate@1": Cell((0.1 + 0.02 * place,)), "decoded": Cell((0.3,)),
-            **({} if row.is_control else {"tanimoto": Cell((0.2 - 0.01 * place,))}),
+            **({} if row.control else {"tanimoto": Cell((0.2 - 0.01 * place,))}),
         }
         for place, row in enumerate(front.rows)
     }  # fmt: skip

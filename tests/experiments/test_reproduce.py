@@ -1,14 +1,15 @@
 import csv
 import json
+import re
+import shutil
 from dataclasses import replace
-
-import pytest
+from pathlib import Path
 
 from mzseek.experiments import scale_named
 from mzseek.experiments.kinds import KINDS
-from mzseek.experiments.reproduce import planned, reproduce
+from mzseek.experiments.reproduce import plan_trials, reproduce, write_page
 from mzseek.experiments.results import Cell
-from mzseek.experiments.sweep import jobs_of, run_jobs
+from mzseek.experiments.sweep import plan_jobs, run_jobs
 from mzseek.parallel import LocalEngine
 
 
@@ -43,30 +44,44 @@ def test_all_is_there_the_second_time(ran, whole, tmp_path) -> None:
 
 
 def test_without_data_there_is_nothing_to_train(ran) -> None:
-    assert planned([ran[1]], scale_named("paper"), None) == []
+    assert plan_trials([ran[1]], scale_named("paper"), None) == []
 
 
-@pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
-def test_experiments_share_their_runs(scale: str) -> None:
-    from mzseek.experiments import experiment_named
-    from mzseek.experiments.kinds import kind_named
-
-    def trials(name: str) -> set[str]:
-        cut, here = experiment_named(name).at(scale_named(scale))
-        asked = kind_named(cut.kind).asked(cut, here)
-        return {trial.name for cell in asked.values() for trial in cell.trials}
-
-    for name in ("front", "retrieval-function", "transfer"):
-        assert trials(name) <= trials("main")
-
-
-def test_a_trial_that_cannot_be_measured_is_set_aside(two, whole, site, tmp_path) -> None:
+def test_a_trial_that_cannot_be_measured_is_skipped(two, whole, site, tmp_path) -> None:
     column = replace(two.column("hr"), candidates="none such")
     experiment = replace(two, rows=two.rows[:1], columns=(column, two.column("tanimoto")))
     small = replace(whole, seeds=1, lr=(1e-3,))
-    cells = KINDS["runs"].asked(experiment, small)
-    failed = run_jobs(jobs_of(cells.values(), site), engine=LocalEngine(1))
+    cells = KINDS["runs"].plan(experiment, small)
+    failed = run_jobs(plan_jobs(cells.values(), site), engine=LocalEngine(1))
     assert len(failed) == 1
     cells, _ = KINDS["runs"].measure(experiment, small, site)
     assert cells["bce"]["hr"] == Cell()
     assert len(cells["bce"]["tanimoto"].values) == 1
+
+
+def test_the_page_has_every_experiment_and_needs_no_network(ran, tmp_path: Path) -> None:
+    folder = tmp_path / "results" / "paper" / "two"
+    shutil.copytree(ran[2].folder, folder)
+    (folder / "figure.svg").write_text('<?xml version="1.0"?>\n<svg id="here"></svg>')
+    text = write_page(tmp_path).read_text()
+    assert text.count("<h2 ") == 1
+    assert "Two losses" in text
+    assert '<svg id="here">' in text
+    assert "<?xml" not in text
+    assert "10.00\u00a0±\u00a00.50" in text
+    assert "One of the two is best." in text
+    assert not re.findall(r"(?:src|href)=\"(?!#)[^\"]*", text)
+    assert "Simulated" not in text
+
+
+def test_what_failed_and_names_with_markup_are_shown_as_they_are(ran, tmp_path: Path) -> None:
+    folder = tmp_path / "results" / "paper" / "two"
+    shutil.copytree(ran[2].folder, folder)
+    numbers = json.loads((folder / "results.json").read_text())
+    numbers |= {"failed": {"a": "broke <b>"}, "title": "<script>", "simulated": True}
+    (folder / "results.json").write_text(json.dumps(numbers))
+    text = write_page(tmp_path).read_text()
+    assert "broke &lt;b&gt;" in text
+    assert "1 trials failed" in text
+    assert "<script>" not in text
+    assert "Simulated" in text

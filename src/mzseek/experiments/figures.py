@@ -52,7 +52,7 @@ def front(results: Results) -> Figure:
         if decoded is not None:
             if here is not None:
                 axes.annotate("", decoded, here, arrowprops=_ARROW)
-            axes.plot(*decoded, "D", color=MUTED if row.is_control else ORANGE, markersize=5)
+            axes.plot(*decoded, "D", color=MUTED if row.control else ORANGE, markersize=5)
             if here is None:
                 _named(axes, row.label, decoded)
     _label(axes, results, how["x"], how["y"])

@@ -13,59 +13,46 @@ from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.core.errors import ExperimentError, MzseekError
 from mzseek.core.registry import check_name, choose
 from mzseek.datasets.bands import set_bands
-from mzseek.decision import Bands, Decision, bayes_decision, worst_case
+from mzseek.decision import bayes_decision, worst_case
 from mzseek.decision.utilities import BAND_SIMILARITIES, UTILITIES
 from mzseek.evaluation.regrets import FoldRegrets, regrets_of
 from mzseek.evaluation.scored import Scoring
 from mzseek.experiments.experiment import Column, Experiment, Row, Scale
-from mzseek.experiments.results import CHANCE, DECODED, Cell, keep_values, kept_values
+from mzseek.experiments.results import CHANCE, DECODED, Cell, read_values_file, write_values_file
 from mzseek.experiments.sweep import (
     USUAL_LISTS,
-    Asked,
-    Chosen,
-    Site,
+    CellPlan,
+    FinishedTrial,
     Trial,
-    asked_of,
-    chosen_runs,
+    Workspace,
+    best_trials,
     measured_file,
+    plan_cell,
 )
 from mzseek.metrics import METRICS
-from mzseek.parallel import Progress
 
 Cells = dict[str, dict[str, Cell]]
 
 
 class Kind(ABC):
-    """A kind of experiment.
-
-    Attributes
-    ----------
-    name : str
-    needs_data : bool
-        Whether there is something to learn or to measure; theory has nothing.
-    """
+    """A kind of experiment; ``needs_data`` unless nothing is learned or measured."""
 
     name: str
     needs_data = True
 
     @abstractmethod
     def check(self, experiment: Experiment) -> None:
-        """Refuse an experiment that this kind cannot run.
+        """Raise `ExperimentError` for an experiment that this kind cannot run."""
 
-        Raises
-        ------
-        ExperimentError
-        """
-
-    def asked(self, experiment: Experiment, scale: Scale) -> dict[tuple[str, str], Asked]:
-        """The runs behind each cell, by row and column; none where nothing is trained."""
+    def plan(self, experiment: Experiment, scale: Scale) -> dict[tuple[str, str], CellPlan]:
+        """Plan the trials of each cell, by row and column; none where nothing is trained."""
         return {}
 
     @abstractmethod
     def measure(
-        self, experiment: Experiment, scale: Scale, site: Site | None
+        self, experiment: Experiment, scale: Scale, site: Workspace | None
     ) -> tuple[Cells, Mapping[str, Any]]:
-        """The cells, once all trials have ended, and what is drawn beside them."""
+        """Measure the cells, once all trials have ended, and what is drawn beside them."""
 
 
 APART, TWINS = "apart", "twins"  # shares of lists with σ_min = 0, and with σ_max = 1
@@ -97,7 +84,7 @@ class BandsKind(Kind):
             check_name(BAND_SIMILARITIES, _similarity(row), where, ExperimentError)
 
     def measure(
-        self, experiment: Experiment, scale: Scale, site: Site | None
+        self, experiment: Experiment, scale: Scale, site: Workspace | None
     ) -> tuple[Cells, Mapping[str, Any]]:
         """See `Kind.measure`; beside the cells, how σ_min, σ_max and the width are distributed."""
         assert site is not None
@@ -110,9 +97,15 @@ class BandsKind(Kind):
                 fold=None if experiment.fold == "all" else experiment.fold,
                 similarity=_similarity(row), most_lists=scale.most_lists, progress=site.progress,
             )  # fmt: skip
-            numbers = _numbers(found)
+            low, high = found.low[found.usable], found.high[found.usable]
+            shares = {APART: float(np.mean(low == 0)), TWINS: float(np.mean(high == 1))}
+            numbers = found.medians() | shares
             cells[row.key] = {c.key: Cell((numbers[c.metric],)) for c in experiment.columns}
-            drawn[row.key] = _distributions(found)
+            # Lists in each bin: a figure needs no more.
+            drawn[row.key] = {
+                name: np.histogram(values, bins=_BINS, range=(0, 1))[0].tolist()
+                for name, values in (("low", low), ("high", high), ("width", high - low))
+            }
         return cells, drawn
 
 
@@ -122,26 +115,6 @@ def _fingerprint(row: Row) -> str:
 
 def _similarity(row: Row) -> str:
     return str(row.settings.get("similarity", "tanimoto"))
-
-
-def _numbers(found: Bands) -> dict[str, float]:
-    shares = {
-        APART: float(np.mean(found.low[found.usable] == 0)),
-        TWINS: float(np.mean(found.high[found.usable] == 1)),
-    }
-    return found.medians() | shares
-
-
-def _distributions(found: Bands) -> dict[str, Any]:
-    """How many lists there are in each bin, which a figure of many thousands needs no more than."""
-    low, high = found.low[found.usable], found.high[found.usable]
-    return {
-        name: np.histogram(values, bins=_BINS, range=(0, 1))[0].tolist()
-        for name, values in (("low", low), ("high", high), ("width", high - low))
-    }
-
-
-BANDS_KIND = BandsKind()
 
 
 WHEN = "when "  # before the name of a metric: the share of steps after which it was best
@@ -164,62 +137,59 @@ class HistoryKind(Kind):
         for column in experiment.columns:
             metric = column.metric.removeprefix(WHEN)
             check_name(METRICS, metric, f"{experiment.name}: metric", ExperimentError)
-        for cell in self.asked(experiment, Scale("paper")).values():
+        for cell in self.plan(experiment, Scale("paper")).values():
             for trial in cell.trials:
                 trial.options()  # refuses what a loss or an encoder does not have
                 if trial.setup.model == "random":
                     raise ExperimentError(f"{experiment.name}: random learns nothing over time")
 
-    def asked(self, experiment: Experiment, scale: Scale) -> dict[tuple[str, str], Asked]:
-        """See `Kind.asked`."""
+    def plan(self, experiment: Experiment, scale: Scale) -> dict[tuple[str, str], CellPlan]:
+        """See `Kind.plan`."""
         cells = {
-            (row.key, column.key): _asked(experiment, row, column, scale)
+            (row.key, column.key): _plan_history(experiment, row, column, scale)
             for row in experiment.rows
             for column in experiment.columns
         }
-        return {place: cell for place, cell in cells.items() if cell is not None}
+        return {key: cell for key, cell in cells.items() if cell is not None}
 
     def measure(
-        self, experiment: Experiment, scale: Scale, site: Site | None
+        self, experiment: Experiment, scale: Scale, site: Workspace | None
     ) -> tuple[Cells, Mapping[str, Any]]:
         """See `Kind.measure`; beside the cells, each seed's metrics at each validation."""
         assert site is not None
         cells: Cells = {row.key: {} for row in experiment.rows}
         drawn: dict[str, list[dict[str, list[float]]]] = {row.key: [] for row in experiment.rows}
-        for (row, key), asked in self.asked(experiment, scale).items():
-            column, best = experiment.column(key), chosen_runs(asked, experiment.select, site)
-            cells[row][key] = Cell(tuple(_value(one, column, asked) for one in best))
-            drawn[row] = drawn[row] or [{"step": _steps(one)} for one in best]
+        for (row, key), plan in self.plan(experiment, scale).items():
+            column, best = experiment.column(key), best_trials(plan, experiment.select, site)
+            cells[row][key] = Cell(tuple(_value(trial, column, plan) for trial in best))
+            drawn[row] = drawn[row] or [
+                {"step": [each["step"] for each in trial.run.history()]} for trial in best
+            ]
             if not column.metric.startswith(WHEN):
-                for curves, one in zip(drawn[row], best, strict=True):
-                    name = _name(one, asked)
-                    curves[key] = [validation[name] for validation in one.run.history()]
+                for curves, trial in zip(drawn[row], best, strict=True):
+                    name = _name(trial, plan)
+                    curves[key] = [validation[name] for validation in trial.run.history()]
         return cells, drawn
 
 
-def _asked(experiment: Experiment, row: Row, column: Column, scale: Scale) -> Asked | None:
+def _plan_history(
+    experiment: Experiment, row: Row, column: Column, scale: Scale
+) -> CellPlan | None:
     plain = replace(column, metric=column.metric.removeprefix(WHEN))
-    return asked_of(experiment, row, plain, scale)
+    return plan_cell(experiment, row, plain, scale)
 
 
-def _name(one: Chosen, asked: Asked) -> str:
-    """A metric's name in a run, where those of lists name them."""
-    listed = f"{asked.metric}/{asked.candidates}"
-    return listed if listed in one.run.best else asked.metric
+def _name(trial: FinishedTrial, plan: CellPlan) -> str:
+    """Return a metric's name in a run, where those of lists name them."""
+    listed = f"{plan.metric}/{plan.candidates}"
+    return listed if listed in trial.run.best else plan.metric
 
 
-def _value(one: Chosen, column: Column, asked: Asked) -> float:
-    best = one.run.best[_name(one, asked)]
+def _value(trial: FinishedTrial, column: Column, plan: CellPlan) -> float:
+    best = trial.run.best[_name(trial, plan)]
     if not column.metric.startswith(WHEN):
         return float(best["value"])
-    return float(best["step"]) / float(one.run.metadata["steps"])
-
-
-def _steps(one: Chosen) -> list[float]:
-    return [validation["step"] for validation in one.run.history()]
-
-
-HISTORY_KIND = HistoryKind()
+    return float(best["step"]) / float(trial.run.metadata["steps"])
 
 
 JUDGED_BY = "judged_by"  # a row's similarity
@@ -227,7 +197,7 @@ REGRET_METRICS = (
     "similarity_lost", "similarity_bound", "hit_lost", "hit_bound", "agreed", "guaranteed",
     "exceeded", "growth",
 )  # fmt: skip
-_ASKED = "hit_rate@1"  # measured of these runs by other tables, too
+_REGRET_METRIC = "hit_rate@1"  # measured of these runs by other tables, too
 _PARTS = 10
 
 
@@ -248,67 +218,65 @@ class RegretKind(Kind):
         for row in experiment.rows:
             where = f"{experiment.name}: {row.key}: {JUDGED_BY}"
             check_name(BAND_SIMILARITIES, row.settings.get(JUDGED_BY), where, ExperimentError)
-            for trial in _asked_regret(experiment, row, Scale("paper")).trials:
+            for trial in _plan_regret(experiment, row, Scale("paper")).trials:
                 trial.options()  # refuses what a loss or an encoder does not have
 
-    def asked(self, experiment: Experiment, scale: Scale) -> dict[tuple[str, str], Asked]:
-        """See `Kind.asked`; a row has its runs for all columns together."""
+    def plan(self, experiment: Experiment, scale: Scale) -> dict[tuple[str, str], CellPlan]:
+        """See `Kind.plan`; a row has its runs for all columns together."""
         return {
-            (row.key, experiment.columns[0].key): _asked_regret(experiment, row, scale)
+            (row.key, experiment.columns[0].key): _plan_regret(experiment, row, scale)
             for row in experiment.rows
         }
 
     def measure(
-        self, experiment: Experiment, scale: Scale, site: Site | None
+        self, experiment: Experiment, scale: Scale, site: Workspace | None
     ) -> tuple[Cells, Mapping[str, Any]]:
         """See `Kind.measure`; beside the cells, regrets and bounds by the width of the band."""
         assert site is not None
         cells: Cells = {}
         drawn: dict[str, Any] = {}
         for row in experiment.rows:
-            asked = _asked_regret(experiment, row, scale)
-            best = chosen_runs(asked, experiment.select, site)
-            name = row.settings[JUDGED_BY]
-            found = [_numbers_regret(one, asked, site)[name] for one in best]
+            plan = _plan_regret(experiment, row, scale)
+            best = best_trials(plan, experiment.select, site)
+            judge = row.settings[JUDGED_BY]
+            regrets = [_regrets(trial, plan, site)[judge] for trial in best]
             cells[row.key] = {
-                column.key: _cell([each["means"][column.metric] for each in found])
+                column.key: _cell([each["means"][column.metric] for each in regrets])
                 for column in experiment.columns
             }
-            drawn[row.key] = [each["by_width"] for each in found]
+            drawn[row.key] = [each["by_width"] for each in regrets]
         return cells, drawn
 
 
-def _cell(values: list[float | None]) -> Cell:
+def _cell(values: list[float | None], chosen: Mapping[str, Any] | None = None) -> Cell:
+    """Return a cell of one value a seed; empty where one is missing."""
     known = tuple(value for value in values if value is not None)
-    return Cell(known) if len(known) == len(values) else Cell()
+    return Cell(known, chosen or {}) if len(known) == len(values) else Cell()
 
 
-def _asked_regret(experiment: Experiment, row: Row, scale: Scale) -> Asked:
+def _plan_regret(experiment: Experiment, row: Row, scale: Scale) -> CellPlan:
     own = {name: value for name, value in row.settings.items() if name != JUDGED_BY}
-    column = replace(experiment.columns[0], metric=_ASKED)
-    found = asked_of(experiment, replace(row, settings=own), column, scale)
+    column = replace(experiment.columns[0], metric=_REGRET_METRIC)
+    found = plan_cell(experiment, replace(row, settings=own), column, scale)
     if found is None:
         raise ExperimentError(f"{experiment.name}: {row.key}: has no run")
     return replace(found, keeps_models=True)  # their posteriors are looked at once all have ended
 
 
-def _numbers_regret(one: Chosen, asked: Asked, site: Site) -> dict[str, Any]:
-    """A run's numbers by similarity, kept beside its other ones: they take minutes."""
-    file = measured_file(site, one.trial)
-    file = file.with_name(f"{file.stem}.regret-{asked.candidates}-{asked.fold}.json")
-    values = kept_values(file, one.run)
+def _regrets(trial: FinishedTrial, plan: CellPlan, site: Workspace) -> dict[str, Any]:
+    """Return a run's regrets by similarity, kept beside its other numbers: they take minutes."""
+    file = measured_file(site, trial.trial)
+    file = file.with_name(f"{file.stem}.regret-{plan.candidates}-{plan.fold}.json")
+    values = read_values_file(file, trial.run)
     if values is None:
-        values = _measured(one, asked, site.progress)
-        keep_values(file, one.run, values)
+        scoring = Scoring(plan.fold, plan.candidates)
+        regrets = regrets_of(trial.run, scoring, progress=site.progress)
+        values = {
+            name: {"means": means_of(each), "by_width": by_width(each)}
+            for name, each in regrets.items()
+        }
+        write_values_file(file, trial.run, values)
     return values
-
-
-def _measured(one: Chosen, asked: Asked, progress: Progress) -> dict[str, Any]:
-    how = Scoring(asked.fold, asked.candidates)
-    found = regrets_of(one.run, how, progress=progress)
-    return {
-        name: {"means": means_of(each), "by_width": by_width(each)} for name, each in found.items()
-    }
 
 
 def means_of(found: FoldRegrets) -> dict[str, float | None]:
@@ -316,14 +284,14 @@ def means_of(found: FoldRegrets) -> dict[str, float | None]:
 
     None for a growth where nothing, or the same everywhere, is lost.
     """
-    told: dict[str, float | None] = {
+    means: dict[str, float | None] = {
         name: float(getattr(found, name).mean()) for name in REGRET_METRICS[:6]
     }
     usable = np.isfinite(found.width)
     width, lost = found.width[usable], found.similarity_lost[usable]
     grows = len(np.unique(width)) > 1 and len(np.unique(lost)) > 1
     growth = float(spearmanr(width, lost).statistic) if grows else None
-    return told | {"exceeded": float(found.exceeded.sum()), "growth": growth}
+    return means | {"exceeded": float(found.exceeded.sum()), "growth": growth}
 
 
 def by_width(found: FoldRegrets) -> dict[str, list[float]]:
@@ -335,9 +303,6 @@ def by_width(found: FoldRegrets) -> dict[str, list[float]]:
         name: [float(getattr(found, name)[part].mean()) for part in parts]
         for name in ("width", *REGRET_METRICS[:4])
     }
-
-
-REGRET_KIND = RegretKind()
 
 
 LENGTH = "length"  # the mean number of candidates that a row's models were trained on
@@ -361,75 +326,70 @@ class RunsKind(Kind):
                 check_name(_KNOWN, column.metric.removeprefix(CHANCE), where, ExperimentError)
         for row in experiment.rows:
             for column in experiment.columns:
-                cell = asked_of(experiment, row, column, Scale("paper"))
+                cell = plan_cell(experiment, row, column, Scale("paper"))
                 for trial in cell.trials if cell else ():
                     trial.options()  # refuses what a loss or an encoder does not have
 
-    def asked(self, experiment: Experiment, scale: Scale) -> dict[tuple[str, str], Asked]:
-        """See `Kind.asked`."""
+    def plan(self, experiment: Experiment, scale: Scale) -> dict[tuple[str, str], CellPlan]:
+        """See `Kind.plan`."""
         cells = {
-            (row.key, column.key): asked_of(experiment, row, column, scale)
+            (row.key, column.key): plan_cell(experiment, row, column, scale)
             for row in experiment.rows
             for column in experiment.columns
             if column.metric != LENGTH
         }
-        return {place: cell for place, cell in cells.items() if cell is not None}
+        return {key: cell for key, cell in cells.items() if cell is not None}
 
     def measure(
-        self, experiment: Experiment, scale: Scale, site: Site | None
+        self, experiment: Experiment, scale: Scale, site: Workspace | None
     ) -> tuple[Cells, Mapping[str, Any]]:
         """See `Kind.measure`."""
         assert site is not None
         cells: Cells = {row.key: {} for row in experiment.rows}
-        for (row_key, column_key), asked in self.asked(experiment, scale).items():
-            cells[row_key][column_key] = _cell_runs(asked, experiment.select, site)
+        for (row_key, column_key), plan in self.plan(experiment, scale).items():
+            cells[row_key][column_key] = _cell_runs(plan, experiment.select, site)
         for column in experiment.columns:
             if column.metric == LENGTH:
                 for row in experiment.rows:
-                    if not row.is_literature:
+                    if not row.literature:
                         cells[row.key][column.key] = _length(experiment, row, column, scale, site)
         return cells, {}
 
 
-def _cell_runs(asked: Asked, select: str, site: Site) -> Cell:
-    """The mean over seeds at the grid point that is best on validation.
+def _cell_runs(plan: CellPlan, select: str, site: Workspace) -> Cell:
+    """Return the mean over seeds at the grid point that is best on validation.
 
-    Empty where a run has no such number, or could not be measured: that it failed, and why, was
-    told when it ended.
+    Empty where a run has no such number, or could not be measured, which was reported when it
+    ended.
     """
-    wanted = (asked.metric, asked.candidates, asked.fold, asked.similarity)
     try:
-        best = chosen_runs(asked, select, site)
-        values = [one.numbers.value(*wanted) for one in best]
+        best = best_trials(plan, select, site)
+        values = [trial.numbers.value(*plan.measure) for trial in best]
     except MzseekError:
         return Cell()
-    known = tuple(value for value in values if value is not None)
-    if not best or len(known) < len(values):
-        return Cell()
-    return Cell(known, what_was_chosen(best[0].trial, asked))
+    return _cell(values, chosen_values(best[0].trial, plan)) if best else Cell()
 
 
-def what_was_chosen(trial: Trial, asked: Asked) -> dict[str, Any]:
-    """What was chosen among several."""
+def chosen_values(trial: Trial, plan: CellPlan) -> dict[str, Any]:
+    """Return what was chosen among several: learning rate, options."""
     chosen: dict[str, Any] = {}
-    if len({point[0].lr for point in asked.grid}) > 1:
+    if len({point[0].lr for point in plan.grid}) > 1:
         chosen["lr"] = trial.lr
-    for place, (name, value) in enumerate(trial.setup.parts):
-        if len({point[0].setup.parts[place][1] for point in asked.grid}) > 1:
+    for index, (name, value) in enumerate(trial.setup.parts):
+        if len({point[0].setup.parts[index][1] for point in plan.grid}) > 1:
             chosen[name] = value
     return chosen
 
 
-def _length(experiment: Experiment, row: Row, column: Column, scale: Scale, site: Site) -> Cell:
-    """Mean length of the lists that a row's models are trained on, the truth included."""
-    asked = asked_of(experiment, row, column, scale)
-    assert asked is not None
-    setup = asked.trials[0].setup
+def _length(
+    experiment: Experiment, row: Row, column: Column, scale: Scale, site: Workspace
+) -> Cell:
+    """Return the mean length of the lists that a row's models are trained on, truth included."""
+    plan = plan_cell(experiment, row, column, scale)
+    assert plan is not None
+    setup = plan.trials[0].setup
     lists = site.lists(setup.fingerprint, setup.hard).candidates(setup.candidates)
     return Cell((float(lists.sizes.mean()),))
-
-
-RUNS_KIND = RunsKind()
 
 
 DECISION, EXPECTED, REGRET = "decision", "expected", "regret"
@@ -470,7 +430,7 @@ class TheoryKind(Kind):
                 check_name(UTILITIES, row.settings.get(name), f"{where}: {name}", ExperimentError)
 
     def measure(
-        self, experiment: Experiment, scale: Scale, site: Site | None
+        self, experiment: Experiment, scale: Scale, site: Workspace | None
     ) -> tuple[Cells, Mapping[str, Any]]:
         """See `Kind.measure`."""
         cells: Cells = {
@@ -484,10 +444,12 @@ class TheoryKind(Kind):
 
 def _cell_theory(experiment: Experiment, row: Row, column: Column) -> Cell:
     if column.metric == REGRET:
-        said, epsilon = row.settings, float(experiment.given["epsilon"])
-        found = _worst(said["judged_by"], said["decoded_for"], column.settings["m"], epsilon)
-        return Cell((found[said["value"]],))
-    decided = _decided(row.key, experiment.given["outcomes"])
+        case, epsilon = row.settings, float(experiment.given["epsilon"])
+        regrets = _worst(case["judged_by"], case["decoded_for"], column.settings["m"], epsilon)
+        return Cell((regrets[case["value"]],))
+    outcomes = experiment.given["outcomes"]
+    bits = np.array([[int(bit) for bit in outcome] for outcome in outcomes])
+    decided = bayes_decision(row.key, bits, list(outcomes.values()), within="all")
     if column.metric == EXPECTED:
         return Cell((decided.expected_utility,))
     return Cell(text="".join(map(str, decided.bits)))
@@ -499,23 +461,8 @@ def _worst(judged_by: str, decoded_for: str, m: int, epsilon: float) -> dict[str
     return {MEASURED: case.regret, PROVED: case.limit}
 
 
-def _decided(utility: str, outcomes: Mapping[str, float]) -> Decision:
-    bits = np.array([[int(bit) for bit in outcome] for outcome in outcomes])
-    return bayes_decision(utility, bits, list(outcomes.values()), within="all")
-
-
-THEORY_KIND = TheoryKind()
-
-
 KINDS: dict[str, Kind] = {
-    kind.name: kind
-    for kind in (
-        RUNS_KIND,
-        BANDS_KIND,
-        THEORY_KIND,
-        HISTORY_KIND,
-        REGRET_KIND,
-    )
+    kind.name: kind() for kind in (RunsKind, BandsKind, TheoryKind, HistoryKind, RegretKind)
 }
 
 

@@ -24,7 +24,7 @@ from mzseek.experiments.results import (
     markdown,
     verdicts,
 )
-from mzseek.experiments.sweep import Ended, Job, Site, jobs_of, run_jobs
+from mzseek.experiments.sweep import TrialJob, TrialOutcome, Workspace, plan_jobs, run_jobs
 from mzseek.export.page import write_page as fill
 from mzseek.io import StrPath, atomic_directory
 from mzseek.io.manifest import read_object
@@ -37,83 +37,58 @@ FIGURE = "figure.svg"
 
 @dataclass(frozen=True)
 class Reproduced:
-    """An experiment that was run.
-
-    Attributes
-    ----------
-    results : Results
-    verdicts : list of Verdict
-    folder : Path
-        Its table in three forms, its figure, and all numbers as JSON.
-    """
+    """An experiment that was run; ``folder`` has its tables, its figure and all numbers as JSON."""
 
     results: Results
     verdicts: list[Verdict]
     folder: Path
 
 
-def planned(
+def plan_trials(
     experiments: Iterable[Experiment],
     scale: Scale,
-    site: Site | None,
+    site: Workspace | None,
     *,
     drop_models: bool = False,
-) -> list[Job]:
-    """Every trial that these experiments need, once; experiments share runs."""
+) -> list[TrialJob]:
+    """Return every trial that these experiments need, once; experiments share runs."""
     cells = []
     for experiment in experiments:
         cut, here = experiment.at(scale)
-        cells += list(kind_named(cut.kind).asked(cut, here).values())
-    return jobs_of(cells, site, drop_models=drop_models) if site is not None else []
+        cells += list(kind_named(cut.kind).plan(cut, here).values())
+    return plan_jobs(cells, site, drop_models=drop_models) if site is not None else []
 
 
 def reproduce(
     experiments: Sequence[Experiment],
     scale: Scale,
-    site: Site | None,
+    site: Workspace | None,
     out: StrPath,
     *,
     drop_models: bool = False,
     engine: Engine | None = None,
     progress: Progress = silent,
     say: Log = no_log,
-    begins: Callable[[Sequence[Job]], None] = lambda _: None,
-    ended: Callable[[Ended], None] = lambda _: None,
+    begins: Callable[[Sequence[TrialJob]], None] = lambda _: None,
+    ended: Callable[[TrialOutcome], None] = lambda _: None,
 ) -> list[Reproduced]:
-    """Run what is missing, and write every table.
+    """Run what is missing, and write every table into a folder of its own below ``out``.
 
-    Parameters
-    ----------
-    experiments : sequence of Experiment
-    scale : Scale
-    site : Site or None
-        Data and runs; None where no experiment needs data.
-    out : Path
-        A folder for each experiment is made in it.
-    drop_models : bool
-        Remove weights and predictions of a run as soon as it is measured, unless they are needed.
-    engine : Engine, optional
-    progress : callable of (trial's name, step, steps)
-    say : callable of str
-    begins : callable of a sequence of Job
-        Hears of all trials, before the first begins.
-    ended : callable of Ended
-        Hears of each trial that has ended.
-
-    Returns
-    -------
-    list of Reproduced
+    ``site`` has data and runs; None where no experiment needs data. With ``drop_models``, weights
+    and predictions of a run are removed as soon as it is measured, unless they are needed.
+    ``progress`` gets a trial's name, step and steps, ``begins`` all trials before the first begins,
+    and ``ended`` each trial that has ended.
     """
     began = time.monotonic()
     out = Path(out)
     for experiment in experiments:
         kind_named(experiment.kind).check(experiment)
-    jobs = planned(experiments, scale, site, drop_models=drop_models)
+    jobs = plan_trials(experiments, scale, site, drop_models=drop_models)
     begins(jobs)
     failed = run_jobs(jobs, engine=engine, progress=progress, say=say, ended=ended) if jobs else {}
-    found: dict[str, Results] = {}
-    for experiment in experiments:
-        found[experiment.name] = _measured(experiment, scale, site, failed)
+    found = {
+        experiment.name: _measured(experiment, scale, site, failed) for experiment in experiments
+    }
     seconds = time.monotonic() - began
     written = []
     for name, results in found.items():
@@ -125,12 +100,12 @@ def reproduce(
 
 
 def _measured(
-    experiment: Experiment, scale: Scale, site: Site | None, failed: Mapping[str, str]
+    experiment: Experiment, scale: Scale, site: Workspace | None, failed: Mapping[str, str]
 ) -> Results:
     cut, here = experiment.at(scale)
     kind = kind_named(cut.kind)
-    asked = kind.asked(cut, here).values()
-    own = {trial.name for cell in asked for trial in cell.trials}
+    plans = kind.plan(cut, here).values()
+    own = {trial.name for plan in plans for trial in plan.trials}
     cells, series = kind.measure(cut, here, site)
     facts: dict[str, Any] = {
         "version": __version__, "title": cut.title, "about": cut.about, "paper": cut.paper,
@@ -166,17 +141,7 @@ INDEX = "index.html"
 
 
 def write_page(out: Path) -> Path:
-    """Write ``index.html`` from all results below a folder.
-
-    Parameters
-    ----------
-    out : Path
-        As `mzseek.experiments.sweep.Site` has it.
-
-    Returns
-    -------
-    Path
-    """
+    """Write ``index.html`` from all results below the folder of a workspace."""
     found = [_section(path.parent) for path in sorted((out / "results").glob(f"*/*/{RESULTS}"))]
     sections = sorted(found, key=lambda section: (section["order"], section["key"]))
     claims = [claim for section in sections for claim in section["claims"]]

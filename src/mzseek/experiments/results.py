@@ -27,7 +27,7 @@ DECODED = "decoded "  # before the name of a utility: the posterior decided for 
 CHANCE = "chance "  # before the name of a metric: what an order at random reaches
 
 
-def kept_values(file: Path, run: Run) -> dict[str, Any] | None:
+def read_values_file(file: Path, run: Run) -> dict[str, Any] | None:
     """What a file holds of a run; None if there is none, or the run was made anew meanwhile."""
     if not file.exists():
         return None
@@ -35,7 +35,7 @@ def kept_values(file: Path, run: Run) -> dict[str, Any] | None:
     return dict(kept["values"]) if kept.get("run") == run.identity else None
 
 
-def keep_values(file: Path, run: Run, values: Mapping[str, Any]) -> None:
+def write_values_file(file: Path, run: Run, values: Mapping[str, Any]) -> None:
     """Keep what was measured of a run."""
     facts = {"run": run.identity, "values": values}
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ class Measured:
 
     def __init__(self, run: Run, file: Path) -> None:
         self._run, self._file = run, file
-        self._values: dict[str, float | None] = kept_values(file, run) or {}
+        self._values: dict[str, float | None] = read_values_file(file, run) or {}
 
     def value(
         self, metric: str, candidates: str, fold: str, similarity: str | None = None
@@ -68,7 +68,7 @@ class Measured:
         if key not in self._values:
             self._measure(metric, candidates, fold, similarity)
             self._values.setdefault(key, None)  # also that there is no such number
-            keep_values(self._file, self._run, self._values)
+            write_values_file(self._file, self._run, self._values)
         return self._values[key]
 
     def _measure(self, metric: str, candidates: str, fold: str, similarity: str | None) -> None:
@@ -248,7 +248,9 @@ def verdicts(
     """
     found = []
     for claim in results.experiment.claims:
-        check = choose(CHECKS, claim.kind, f"{results.experiment.name}: claim", ExperimentError)
+        check = choose(
+            CLAIM_CHECKS, claim.kind, f"{results.experiment.name}: claim", ExperimentError
+        )
         try:
             holds, because = check(results, others or {}, **claim.details)
         except Untested as missing:
@@ -273,7 +275,7 @@ def _best(
     rows = among or [
         other.key
         for other in results.experiment.rows
-        if not other.is_control and not other.is_literature and results.cell(other.key, column)
+        if not other.control and not other.literature and results.cell(other.key, column)
     ]
     means = {str(one): _mean(results, str(one), column) for one in rows}
     for winner in winners:
@@ -307,7 +309,7 @@ def _opposed(
     x, y = columns
     keys = [
         str(row)
-        for row in rows or [r.key for r in results.experiment.rows if not r.is_control]
+        for row in rows or [r.key for r in results.experiment.rows if not r.control]
         if results.cell(str(row), x) and results.cell(str(row), y)
     ]
     return _correlation(
@@ -424,7 +426,7 @@ def _differ(results: Results, _: Others, *, columns: Sequence[str]) -> tuple[boo
     return any(a != b for a, b in pairs.values()), shown
 
 
-CHECKS: dict[str, Callable[..., tuple[bool, str]]] = {
+CLAIM_CHECKS: dict[str, Callable[..., tuple[bool, str]]] = {
     "best": _best,
     "above": _above,
     "opposed": _opposed,
@@ -552,7 +554,7 @@ def as_rows(results: Results) -> dict[str, Any]:
             cell = results.cell(row.key, column.key)
             here = "" if cell is None else cell.shown(column)
             cells.append({"here": here, "published": results.printed(row.key, column.key)})
-        rows.append({"name": row.label, "control": row.is_control, "cells": cells})
+        rows.append({"name": row.label, "control": row.control, "cells": cells})
     return {"heads": [_head(column) for column in experiment.columns], "rows": rows}
 
 
@@ -588,7 +590,7 @@ def _head(column: Column) -> str:
 
 
 def _name(row: Row) -> str:
-    return f"control: {row.label}" if row.is_control else row.label
+    return f"control: {row.label}" if row.control else row.label
 
 
 def _both(results: Results, row: Row, column: Column) -> str:

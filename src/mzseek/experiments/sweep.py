@@ -36,18 +36,10 @@ _MARK = "MADE-BY-MZSEEK-EXPERIMENTS.txt"
 
 
 @dataclass
-class Site:
-    """A folder of experiments.
+class Workspace:
+    """A folder of experiments on a data set.
 
-    Attributes
-    ----------
-    out : Path
-    files : DatasetFiles
-        The data set.
-    database : Path or None
-        Molecules to mine negatives from.
-    molecules : Path or None
-        A file to build one from, where none is given.
+    Negatives are mined from ``database``, or from one that is built of the file ``molecules``.
     """
 
     out: Path
@@ -64,30 +56,30 @@ class Site:
         data: StrPath | None = None,
         database: StrPath | None = None,
         progress: Progress = silent,
-    ) -> "Site":
-        """Experiments on a data set: its folder, its table, or None for bundled spectra."""
+    ) -> "Workspace":
+        """Open a folder for a data set: its folder, its table, or None for bundled spectra."""
         out = Path(out)
-        chosen = None if database is None else Path(database)
+        store = None if database is None else Path(database)
         if data is not None:
             table = Path(data)
             files = find_dataset(table) if table.is_dir() else dataset_of(table)
-            return cls(out, files, chosen, progress=progress)
-        made = out / "data"
-        if not made.is_dir():
+            return cls(out, files, store, progress=progress)
+        bundled = out / "data"
+        if not bundled.is_dir():
             from mzseek.bundle import Bundle
             from mzseek.bundle.subset import write_subset
 
-            with atomic_directory(made) as folder:
+            with atomic_directory(bundled) as folder:
                 lists = write_subset(Bundle.open(), folder, with_formula=True).candidates
                 entries = itertools.chain(
-                    *(read_candidates(path, _skip) for path in lists.values())
+                    *(read_candidates(path, lambda *_: None) for path in lists.values())
                 )
                 smiles = dict.fromkeys(itertools.chain(*(candidates for _, candidates in entries)))
                 (folder / "molecules.smi").write_text("\n".join(smiles), encoding="utf-8")
-        return cls(out, find_dataset(made), chosen, made / "molecules.smi", progress)
+        return cls(out, find_dataset(bundled), store, bundled / "molecules.smi", progress)
 
     def prepared(self, fingerprint: str) -> Prepared:
-        """The data set with that fingerprint; prepared once."""
+        """Return the data set with that fingerprint; prepared once."""
         if fingerprint not in self._opened:
             folder = self.out / "prepared" / fingerprint
             self._opened[fingerprint], _ = prepare(
@@ -97,7 +89,7 @@ class Site:
         return self._opened[fingerprint]
 
     def lists(self, fingerprint: str, hard: tuple[str, int] | None) -> Prepared:
-        """The data set, with negatives mined if they are asked for."""
+        """Return the data set, with negatives mined (by, how many) if asked for."""
         prepared = self.prepared(fingerprint)
         if hard is None:
             return prepared
@@ -110,11 +102,11 @@ class Site:
         return prepared
 
     def runs(self, fingerprint: str) -> Path:
-        """Folder of the runs on that fingerprint."""
+        """Return the folder of the runs on that fingerprint."""
         return self.out / "runs" / fingerprint
 
     def facts(self) -> Mapping[str, Any]:
-        """Which data these are."""
+        """Return which data these are."""
         return {"spectra": self.files.spectra.name if self.molecules is None else "bundled spectra"}
 
     def _molecules(self, fingerprint: str) -> Database:
@@ -128,18 +120,8 @@ class Site:
         return Database.open(folder)
 
 
-def _skip(where: str, reason: str) -> None:
-    """Ignore a skipped record."""
-
-
-def claim(out: StrPath) -> None:
-    """Mark a folder as one of experiments, unless it holds something else.
-
-    Raises
-    ------
-    ExperimentError
-        It is a file, or a folder of something else.
-    """
+def mark_folder(out: StrPath) -> None:
+    """Mark a folder as one of experiments; refuse a file or a folder of something else."""
     out = Path(out)
     if out.exists() and not out.is_dir():
         raise ExperimentError(f"{out}: is a file, expected a folder to make")
@@ -150,33 +132,17 @@ def claim(out: StrPath) -> None:
 
 
 SETTINGS = (
-    "loss",
-    "model",
-    "candidates",
-    "fingerprint",
-    "similarity",
-    "lr",
-    "hard_by",
-    "hard_keep",
-)
+    "loss", "model", "candidates", "fingerprint", "similarity", "lr", "hard_by", "hard_keep",
+)  # fmt: skip
 USUAL_LISTS = "mass"
 
 
 @dataclass(frozen=True)
-class Setup:
+class TrialSetup:
     """What a cell's runs have in common: all but the learning rate, what is tuned, and the seed.
 
-    Attributes
-    ----------
-    loss, model, fingerprint : str
-    candidates : str
-        Lists that are trained on.
-    hard : (str, int) or None
-        Negatives to be mined first: by mass or formula, and how many a list.
-    parts : tuple of (str, value)
-        Options of parts, such as ("loss.gamma", 2.0).
-    epochs : int
-    protocol : str
+    Models are trained on the lists ``candidates``; ``hard`` negatives (by mass or formula, how many
+    a list) are mined first; ``parts`` are options of components, such as ("loss.gamma", 2.0).
     """
 
     loss: str
@@ -191,38 +157,33 @@ class Setup:
 
 @dataclass(frozen=True)
 class Trial:
-    """One run.
+    """One run: its setup, with the values that are tuned filled in, learning rate and seed."""
 
-    Attributes
-    ----------
-    setup : Setup
-        With the values that are tuned filled in.
-    lr : float
-    seed : int
-    """
-
-    setup: Setup
+    setup: TrialSetup
     lr: float
     seed: int
 
     @property
     def name(self) -> str:
-        """Of its folder: what a reader looks for, and a digest of all that makes it.
+        """Name of its folder: what a reader looks for, and a digest of all that makes it.
 
-        An option that has its default is left out: the tables share a run, however they ask for it.
+        An option that has its default is left out, so that tables share a run.
         """
-        usual = _defaults(self.setup.loss, self.setup.model)
-        own = tuple((name, v) for name, v in self.setup.parts if usual.get(name) != v)
-        setup = replace(self.setup, parts=own)
+        defaults = _defaults(self.setup.loss, self.setup.model)
+        changed = tuple((name, v) for name, v in self.setup.parts if defaults.get(name) != v)
+        setup = replace(self.setup, parts=changed)
         words = [setup.loss, "" if setup.model == "mlp" else setup.model, setup.candidates]
-        words += [f"{name.partition('.')[2]}{_short(value)}" for name, value in setup.parts]
+        words += [
+            f"{name.partition('.')[2]}{f'{v:.4g}' if isinstance(v, float) else v}"
+            for name, v in setup.parts
+        ]
         words += [f"lr{self.lr:g}", f"seed{self.seed}"]
         made = json.dumps([vars(setup), self.lr, self.seed], sort_keys=True, default=str)
         digest = hashlib.sha256(made.encode()).hexdigest()[:8]
         return re.sub(r"[^A-Za-z0-9.+-]+", "-", "-".join(filter(None, words))) + f"-{digest}"
 
     def options(self) -> "Options":
-        """What `mzseek.training.train.train` is asked for."""
+        """Return the options of `mzseek.training.train.train`."""
         from mzseek.training.options import Options, with_protocol
 
         setup = self.setup
@@ -237,21 +198,17 @@ class Trial:
         return with_protocol(options, setup.protocol)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A cell of a table of runs.
+# What is measured of a trial as soon as it has ended: metric, lists, fold, similarity.
+Measure = tuple[str, str, str, str | None]
 
-    Attributes
-    ----------
-    grid : tuple of tuples of Trial
-        One inner tuple for each point that is chosen among, with a trial for each seed.
-    metric : str
-    candidates : str
-        Lists it is measured on.
-    fold : str
-    similarity : str or None
-    keeps_models : bool
-        Whether the models themselves are needed once their numbers are measured.
+
+@dataclass(frozen=True)
+class CellPlan:
+    """The trials behind a cell, and what is measured of them.
+
+    ``grid`` has one inner tuple for each point that is chosen among, with a trial for each seed;
+    ``candidates`` are the lists it is measured on, and ``keeps_models`` says whether the models
+    themselves are needed once their numbers are measured.
     """
 
     grid: tuple[tuple[Trial, ...], ...]
@@ -263,27 +220,22 @@ class Asked:
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """All of its runs."""
+        """All of its trials."""
         return tuple(itertools.chain.from_iterable(self.grid))
 
+    @property
+    def measure(self) -> Measure:
+        """Metric, lists, fold and similarity."""
+        return self.metric, self.candidates, self.fold, self.similarity
 
-def asked_of(experiment: Experiment, row: Row, column: Column, scale: Scale) -> Asked | None:
-    """The runs behind a cell; None where the table has none, or it is carried as published.
 
-    Parameters
-    ----------
-    experiment : Experiment
-    row, column
-        Of it.
-    scale : Scale
-        As `Experiment.at` gives it.
+def plan_cell(experiment: Experiment, row: Row, column: Column, scale: Scale) -> CellPlan | None:
+    """Plan the trials of a cell at a scale of `Experiment.at`.
 
-    Raises
-    ------
-    ExperimentError
-        A setting is unknown.
+    Returns None where the table has no number, or it is carried as published. An unknown setting is
+    an `ExperimentError`.
     """
-    if row.is_literature or not experiment.has_cell(row, column):
+    if row.literature or not experiment.has_cell(row, column):
         return None
     where = f"{experiment.name}: {row.key}: {column.key}"
     settings = {**column.settings, **row.settings, **row.in_columns.get(column.key, {})}
@@ -301,18 +253,18 @@ def asked_of(experiment: Experiment, row: Row, column: Column, scale: Scale) -> 
         for rate in (rates if setup.model != "random" else rates[:1])
     )
     similarity = settings.get("similarity")
-    return Asked(grid, column.metric, lists, experiment.fold, similarity)
+    return CellPlan(grid, column.metric, lists, experiment.fold, similarity)
 
 
 def _setup(
     settings: Mapping[str, Any], lists: str, experiment: Experiment, scale: Scale, where: str
-) -> Setup:
+) -> TrialSetup:
     for name in settings:
         if "." not in name:
             check_name(SETTINGS, name, f"{where}: setting", ExperimentError)
     if "loss" not in settings:
         raise ExperimentError(f"{where}: loss is missing")
-    loss = loss_named(settings["loss"])
+    loss, model = loss_named(settings["loss"]), settings.get("model", "mlp")
     hard = None
     if "hard_keep" in settings:
         hard = (str(settings["hard_by"]), int(settings["hard_keep"]))
@@ -323,22 +275,18 @@ def _setup(
     epochs = scale.epochs or experiment.epochs
     if loss.reads_candidates and scale.listwise_epochs is not None:
         epochs = scale.listwise_epochs
-    parts = {**_fitting(scale.settings, loss.name, settings.get("model", "mlp")), **settings}
-    return Setup(
-        loss.name, settings.get("model", "mlp"), settings.get("fingerprint", "morgan2"),
-        trained_on, hard, tuple(sorted((n, v) for n, v in parts.items() if "." in n)), epochs,
-        scale.protocol,
+    # A scale's options are for all components: each run gets those that its components have.
+    defaults = _defaults(loss.name, model)
+    options = {name: value for name, value in scale.settings.items() if name in defaults}
+    parts = sorted((n, v) for n, v in {**options, **settings}.items() if "." in n)
+    return TrialSetup(
+        loss.name, model, settings.get("fingerprint", "morgan2"), trained_on, hard, tuple(parts),
+        epochs, scale.protocol,
     )  # fmt: skip
 
 
-def _fitting(settings: Mapping[str, Any], loss: str, model: str) -> dict[str, Any]:
-    """Of a scale's options, which are for all parts, those that these parts have."""
-    own = _defaults(loss, model)
-    return {name: value for name, value in settings.items() if name in own}
-
-
 def _defaults(loss: str, model: str) -> dict[str, Any]:
-    """Every option of the parts of a run, by its whole name, with its default."""
+    """Return every option of a run's components, by its whole name, with its default."""
     owners: dict[str, Any] = {"loss": loss_named(loss)}
     owners["scorer"] = SCORERS[loss_named(loss).scorer]
     if model in ENCODERS:
@@ -350,8 +298,8 @@ def _defaults(loss: str, model: str) -> dict[str, Any]:
     }
 
 
-def _points(setup: Setup) -> list[Setup]:
-    """One setup for each combination of the values that are tuned."""
+def _points(setup: TrialSetup) -> list[TrialSetup]:
+    """Return one setup for each combination of the values that are tuned."""
     names = [name for name, _ in setup.parts]
     values = [value if isinstance(value, tuple) else (value,) for _, value in setup.parts]
     return [
@@ -360,123 +308,95 @@ def _points(setup: Setup) -> list[Setup]:
     ]
 
 
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-# What is measured of a trial as soon as it has ended: metric, lists, fold, similarity.
-Wanted = tuple[str, str, str, str | None]
-
-
 @dataclass(frozen=True)
-class Job:
+class TrialJob:
     """A trial with all that a worker needs to know.
 
-    Attributes
-    ----------
-    data, out, measured : Path
-        The prepared folder, the run's folder, the file of its numbers.
-    trial : Trial
-    wanted : tuple of Wanted
-    drops_model : bool
-        Whether weights and predictions go as soon as they are measured.
+    ``data`` is the prepared folder, ``out`` the run's, ``measured`` the file of its numbers. With
+    ``drops_model``, weights and predictions are removed as soon as they are measured.
     """
 
     data: Path
     out: Path
     measured: Path
     trial: Trial
-    wanted: tuple[Wanted, ...]
+    measures: tuple[Measure, ...]
     drops_model: bool = False
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a trial has ended: with nothing to say, or with the reason why it failed."""
+class TrialOutcome:
+    """How a trial has ended: ``failed`` is the reason if it did."""
 
     name: str
     failed: str = ""
 
 
-def jobs_of(cells: Iterable[Asked], site: Site, *, drop_models: bool = False) -> list[Job]:
-    """Every trial behind these cells, once; data are prepared and negatives mined on the way.
+def plan_jobs(
+    cells: Iterable[CellPlan], site: Workspace, *, drop_models: bool = False
+) -> list[TrialJob]:
+    """Return every trial of these cells once; data are prepared and negatives mined on the way.
 
-    With ``drop_models``, weights and predictions go once they are measured, unless a cell needs
-    them later.
+    With ``drop_models``, weights and predictions are removed once they are measured, unless a cell
+    needs them later.
     """
-    kept: set[str] = set()
+    keeps: set[str] = set()
     trials: dict[str, Trial] = {}
-    wanted: dict[str, dict[Wanted, None]] = {}
+    measures: dict[str, dict[Measure, None]] = {}
     for cell in cells:
         for trial in cell.trials:
-            asked: Wanted = (cell.metric, cell.candidates, cell.fold, cell.similarity)
             name = f"{trial.setup.fingerprint}/{trial.name}"
             trials.setdefault(name, trial)
-            kept |= {name} if cell.keeps_models else set()
-            wanted.setdefault(name, {})[asked] = None
+            keeps |= {name} if cell.keeps_models else set()
+            measures.setdefault(name, {})[cell.measure] = None
     jobs = []
-    for name, measures in wanted.items():
-        trial = trials[name]
-        setup = trial.setup
-        prepared = site.lists(setup.fingerprint, setup.hard)
+    for name, trial in trials.items():
+        prepared = site.lists(trial.setup.fingerprint, trial.setup.hard)
+        drops_model = drop_models and name not in keeps
         jobs.append(
-            Job(
+            TrialJob(
                 prepared.folder.resolve(), run_folder(site, trial).resolve(),
-                measured_file(site, trial).resolve(), trial, tuple(measures),
-                drop_models and name not in kept,
+                measured_file(site, trial).resolve(), trial, tuple(measures[name]), drops_model,
             )
         )  # fmt: skip
     return jobs
 
 
-def run_folder(site: Site, trial: Trial) -> Path:
-    """Where a trial's run is."""
+def run_folder(site: Workspace, trial: Trial) -> Path:
+    """Return the folder of a trial's run."""
     return site.runs(trial.setup.fingerprint) / trial.name
 
 
-def measured_file(site: Site, trial: Trial) -> Path:
-    """Where a trial's numbers are kept."""
+def measured_file(site: Workspace, trial: Trial) -> Path:
+    """Return the file of a trial's numbers."""
     return site.out / "measured" / trial.setup.fingerprint / f"{trial.name}.json"
 
 
 def run_jobs(
-    jobs: Sequence[Job],
+    jobs: Sequence[TrialJob],
     *,
     engine: Engine | None = None,
     progress: Progress = silent,
     say: Log = no_log,
-    ended: Callable[["Ended"], None] = lambda _: None,
+    ended: Callable[["TrialOutcome"], None] = lambda _: None,
 ) -> dict[str, str]:
-    """Run what has not been run, side by side; a trial that fails does not stop the others.
+    """Run trials in parallel; one that fails does not stop the others.
 
-    Parameters
-    ----------
-    jobs : sequence of Job
-        Trials that have ended are left as they are; one that was cut off goes on from its last
-        validation.
-    engine : Engine, optional
-        Processes of this machine by default.
-    progress : callable of (trial's name, step, steps)
-    say : callable of str
-    ended : callable of Ended
-        Hears of each trial that has ended.
-
-    Returns
-    -------
-    dict of str to str
-        Trials that have failed, and why.
+    Trials that have ended are left as they are; one that was cut off goes on from its last
+    validation. ``progress`` gets a trial's name, step and steps. Returns the trials that have
+    failed, and why.
     """
     engine = engine or LocalEngine()
     failed = {}
-    for one in engine.long_results(run_job, jobs, progress=progress, say=say):
-        ended(one)
-        if one.failed:
-            failed[one.name] = one.failed
+    for outcome in engine.long_results(run_job, jobs, progress=progress, say=say):
+        ended(outcome)
+        if outcome.failed:
+            failed[outcome.name] = outcome.failed
     return failed
 
 
-def run_job(job: Job, channel: Channel) -> Ended:
-    """Train a trial, or go on with it, and measure it."""
+def run_job(job: TrialJob, channel: Channel) -> TrialOutcome:
+    """Train a trial, or resume it, and measure it."""
     from mzseek.training.train import train_one
 
     name = job.trial.name
@@ -484,23 +404,18 @@ def run_job(job: Job, channel: Channel) -> Ended:
         train_one((job.data, replace(job.trial.options(), threads=1), job.out, name), channel)
         run = Run.open(job.out)
         numbers = Measured(run, job.measured)
-        for wanted in job.wanted:
-            numbers.value(*wanted)
-        if job.drops_model:
-            _drop_model(run)
+        for measure in job.measures:
+            numbers.value(*measure)
+        if job.drops_model:  # all but what made it, its history and, elsewhere, its numbers
+            for folder in (CHECKPOINTS, PREDICTIONS):
+                shutil.rmtree(run.folder / folder, ignore_errors=True)
     except MzseekError as error:
-        return Ended(name, " ".join(str(error).split()))
-    return Ended(name)
+        return TrialOutcome(name, " ".join(str(error).split()))
+    return TrialOutcome(name)
 
 
-def _drop_model(run: Run) -> None:
-    """Remove all of a run but what made it, its history and, elsewhere, its numbers."""
-    for name in (CHECKPOINTS, PREDICTIONS):
-        shutil.rmtree(run.folder / name, ignore_errors=True)
-
-
-def opened(site: Site, trial: Trial) -> tuple[Run, Measured] | None:
-    """A trial's run with its numbers; None if it has not ended."""
+def opened(site: Workspace, trial: Trial) -> tuple[Run, Measured] | None:
+    """Open a trial's run and its numbers; None if it has not ended."""
     folder = run_folder(site, trial)
     if not (folder / RUN).exists():
         return None
@@ -509,47 +424,30 @@ def opened(site: Site, trial: Trial) -> tuple[Run, Measured] | None:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """A trial that has ended, of the point that was chosen.
-
-    Attributes
-    ----------
-    trial : Trial
-    run : Run
-    numbers : Measured
-    """
+class FinishedTrial:
+    """A trial that has ended, of the point that was chosen."""
 
     trial: Trial
     run: Run
     numbers: Measured
 
 
-def chosen_runs(asked: Asked, select: str, site: Site) -> tuple[Chosen, ...]:
-    """The runs of the grid point with the best mean over seeds of a validation metric.
+def best_trials(plan: CellPlan, select: str, site: Workspace) -> tuple[FinishedTrial, ...]:
+    """Return the trials, one a seed, of the point with the best mean of a validation metric.
 
-    Parameters
-    ----------
-    asked : Asked
-    select : str
-        The metric; each seed counts with the best that it reached.
-    site : Site
-
-    Returns
-    -------
-    tuple of Chosen
-        One for each seed; empty if no point has all of its runs.
+    Each seed counts with the best that it reached. Empty if no point has all of its runs.
     """
     points = []
-    for trials in asked.grid:
-        found = [(trial, opened(site, trial)) for trial in trials]
-        ended = tuple(Chosen(trial, *both) for trial, both in found if both is not None)
+    for trials in plan.grid:
+        runs = [(trial, opened(site, trial)) for trial in trials]
+        ended = tuple(FinishedTrial(trial, *run) for trial, run in runs if run is not None)
         if len(ended) == len(trials):
             points.append(ended)
-    name = f"{select}/{asked.candidates}"
-    return max(points, key=lambda ended: _reached(ended, name), default=())
+    name = f"{select}/{plan.candidates}"
 
+    def mean_over_seeds(ended: tuple[FinishedTrial, ...]) -> float:
+        if any(name not in trial.run.best for trial in ended):
+            raise ExperimentError(f"{ended[0].run.folder}: {name} was not validated")
+        return statistics.fmean(float(trial.run.best[name]["value"]) for trial in ended)
 
-def _reached(ended: tuple[Chosen, ...], name: str) -> float:
-    if any(name not in one.run.best for one in ended):
-        raise ExperimentError(f"{ended[0].run.folder}: {name} was not validated")
-    return statistics.fmean(float(one.run.best[name]["value"]) for one in ended)
+    return max(points, key=mean_over_seeds, default=())

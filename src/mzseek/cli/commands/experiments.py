@@ -17,7 +17,7 @@ from mzseek.core.errors import require
 if TYPE_CHECKING:
     from mzseek.experiments.experiment import Experiment, Scale
     from mzseek.experiments.reproduce import Reproduced
-    from mzseek.experiments.sweep import Ended, Job
+    from mzseek.experiments.sweep import TrialJob, TrialOutcome
 
 
 DropModels = Annotated[
@@ -43,17 +43,17 @@ def _run(
     """Run experiments, show their tables, and name the page to look at."""
     from mzseek.experiments.kinds import kind_named
     from mzseek.experiments.reproduce import reproduce, write_page
-    from mzseek.experiments.sweep import Site, claim
+    from mzseek.experiments.sweep import Workspace, mark_folder
     from mzseek.io import sole_writer
 
-    if any(kind_named(one.kind).asked(*one.at(scale)) for one in experiments):
+    if any(kind_named(one.kind).plan(*one.at(scale)) for one in experiments):
         require("torch", "training")
-    claim(out)
+    mark_folder(out)
     with sole_writer(out / "results", "running experiments"), can_go_on(GOES_ON):
         site = None
         if any(kind_named(one.kind).needs_data for one in experiments):
             with watched() as progress:
-                site = Site.at(out, data, database, progress)
+                site = Workspace.at(out, data, database, progress)
         with trials_shown() as trials:
             done = reproduce(
                 experiments, scale, site, out / "results" / scale.name, engine=worker,
@@ -109,7 +109,7 @@ class Trials:
         self.started = time.monotonic()
         self.changed: Callable[[], None] = lambda: None
 
-    def begin(self, jobs: "Sequence[Job]") -> None:
+    def begin(self, jobs: "Sequence[TrialJob]") -> None:
         """Take the list of trials."""
         self.total, self.started = len(jobs), time.monotonic()
         self.changed()
@@ -119,7 +119,7 @@ class Trials:
         self.running[stage] = (done, total)
         self.changed()
 
-    def end(self, trial: "Ended") -> None:
+    def end(self, trial: "TrialOutcome") -> None:
         """Note the end of a trial."""
         self.ended += 1
         self.failed += bool(trial.failed)
