@@ -150,7 +150,6 @@ def write_page(out: Path) -> Path:
         out / INDEX,
         {
             "sections": sections,
-            "simulated": any(section["simulated"] for section in sections),
             "counts": {
                 state: sum(claim["here"] == state for claim in claims)
                 for state in (HOLDS, FAILS, UNTESTED)
@@ -170,7 +169,6 @@ def _section(folder: Path) -> dict[str, Any]:
         "fold": facts["fold"],
         "order": facts.get("order", 0),
         "spectra": facts.get("spectra"),
-        "simulated": bool(facts.get("simulated")),
         "seconds": facts.get("seconds", 0.0),
         "trials": facts.get("trials", 0),
         "failed": facts["failed"],

@@ -572,7 +572,7 @@ def tex(text: str) -> str:
 def _about(results: Results) -> list[str]:
     experiment, facts = results.experiment, results.facts
     said = [visible(experiment.about)] if experiment.about else []
-    where = "simulated data" if facts.get("simulated") else facts.get("spectra", "no data")
+    where = facts.get("spectra", "no data")
     said.append(
         f"The paper's {experiment.paper}. Measured on {visible(str(where))}, {experiment.fold} "
         f"fold, scale {results.scale}; in brackets the paper's numbers on MassSpecGym."

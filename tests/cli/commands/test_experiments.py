@@ -9,7 +9,7 @@ import pytest
 from mzseek.cli.commands import experiments
 from mzseek.cli.commands.experiments import trials_shown
 from mzseek.experiments import names
-from mzseek.experiments.sweep import Ended
+from mzseek.experiments.sweep import TrialOutcome
 
 
 def test_a_log_file_gets_a_line_now_and_then(
@@ -19,8 +19,8 @@ def test_a_log_file_gets_a_line_now_and_then(
     with trials_shown() as trials:
         trials.begin([1, 2, 3])
         trials.step("bce", 5, 10)
-        trials.end(Ended("bce"))
-        trials.end(Ended("iou", "broke"))
+        trials.end(TrialOutcome("bce"))
+        trials.end(TrialOutcome("iou", "broke"))
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "mzseek: 0 of 3 trials have ended, 0 s"
     assert lines[-1] == "mzseek: 2 of 3 trials have ended, 1 failed, 0 s, about 0 s left"
