@@ -48,7 +48,7 @@ def test_the_unforeseen_is_one_line_that_says_where_the_report_is(
     failing, tmp_path: Path, error: Exception
 ) -> None:
     status, out, err = failing(error)
-    assert (status, out) == (guard.UNFORESEEN, "")
+    assert (status, out) == (guard.UNEXPECTED, "")
     assert err.count("\n") == 1
     assert err.startswith(f"mzseek: something unforeseen happened ({type(error).__name__}")
     assert "Traceback" not in err
@@ -72,7 +72,7 @@ def test_a_report_that_cannot_be_kept_is_not_promised(
 
     monkeypatch.setattr("tempfile.mkstemp", full)
     status, _, err = failing(ValueError("bad"))
-    assert status == guard.UNFORESEEN
+    assert status == guard.UNEXPECTED
     assert "(ValueError: bad); with MZSEEK_TRACEBACK=1 the same command shows" in err
     assert err.count("\n") == 1
 
@@ -91,7 +91,7 @@ def test_a_report_goes_to_the_current_folder_where_there_is_no_other(
 def test_the_report_is_shown_when_asked_for(failing, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MZSEEK_TRACEBACK", "1")
     status, _, err = failing(ValueError("bad"))
-    assert status == guard.UNFORESEEN
+    assert status == guard.UNEXPECTED
     assert "Traceback (most recent call last)" in err
     assert err.splitlines()[-1].startswith("mzseek: something unforeseen happened")
 

@@ -312,7 +312,7 @@ hashlib.pbkdf2_hmac('sha256', b'a', b'b', 2_000_000_000)
 def test_cleaning_up_that_does_not_end_is_not_waited_for() -> None:
     body = """
 import mzseek.cli.errors
-mzseek.cli.errors._CLEANING = 1.0
+mzseek.cli.errors._CLEANUP_TIMEOUT = 1.0
 try:
     time.sleep(60)
 finally:
@@ -326,11 +326,11 @@ finally:
 def test_what_can_be_taken_up_again_says_how() -> None:
     body = """
 try:
-    with can_go_on('call it again'):
+    with resumable('call it again'):
         time.sleep(60)
 except KeyboardInterrupt:
     interrupts.stop()
-    tell_interrupted()
+    report_interrupt()
 """
     assert poked(body, 0.3)[:2] == (0, "mzseek: interrupted; call it again\n")
 

@@ -224,7 +224,7 @@ def _check_row(level: str, name: str, findings: "list[Finding]") -> tuple[str, s
     return f"[{style}]{level}[/{style}]", count, text
 
 
-def show_rejects(
+def show_skipped(
     rejects: "Iterable[tuple[str, str]] | SkippedGroups", listed_in: Path | str | None = None
 ) -> None:
     """Print skipped records by kind, each with an example."""

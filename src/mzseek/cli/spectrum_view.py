@@ -21,7 +21,7 @@ from mzseek.cli.output import (
     say,
     say_next,
     show,
-    show_rejects,
+    show_skipped,
     terminal,
     watched,
 )
@@ -315,7 +315,7 @@ def show_all(files: Sequence[Path], svg: Path | None, listed: Path | None, as_js
         _show_summary(summary)
     if summary.rejects.total:
         say("")
-        show_rejects(summary.rejects, None if listed is None else str(listed))
+        show_skipped(summary.rejects, None if listed is None else str(listed))
         if listed is None and summary.rejects.total > 1:
             say("  [dim]--rejects FILE.tsv lists them all[/dim]")
     if first is not None:

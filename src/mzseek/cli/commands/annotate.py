@@ -23,7 +23,7 @@ from mzseek.cli.output import (
     print_json,
     say,
     show,
-    show_rejects,
+    show_skipped,
     watched,
 )
 from mzseek.core.errors import AnnotationError
@@ -324,7 +324,7 @@ def _show_here(files: Any, config: AnnotateConfig, as_json: bool) -> str:
         f"{counted(run.records, 'record', 'records')} = {run.annotated:,} answered + "
         f"{len(skipped):,} set aside{f' + {later:,} not looked at' if later else ''}"
     )
-    show_rejects([*skipped, *annotator.skipped_weights])
+    show_skipped([*skipped, *annotator.skipped_weights])
     for line in run.remarks():
         say(plain(line))
     facts = annotator.facts()

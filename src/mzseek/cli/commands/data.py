@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mzseek.cli.errors import GOES_ON, can_go_on
+from mzseek.cli.errors import RESUME_SAME_COMMAND, resumable
 from mzseek.cli.options import (
     EXISTS,
     IS_DATABASE,
@@ -29,7 +29,7 @@ from mzseek.cli.output import (
     say,
     say_next,
     show_check,
-    show_rejects,
+    show_skipped,
     watched,
 )
 from mzseek.core.errors import DatasetError
@@ -132,7 +132,7 @@ def build(
     )
     replaces = out.exists() and any(out.iterdir()) if out.is_dir() else False
     source = Database.open(database) if database is not None else molecules or []
-    goes_on = can_go_on(GOES_ON) if keep_database else contextlib.nullcontext()
+    goes_on = resumable(RESUME_SAME_COMMAND) if keep_database else contextlib.nullcontext()
     with goes_on, watched() as progress:
         manifest = build_dataset(
             libraries, source, out, options,
@@ -155,7 +155,7 @@ def build(
             say(f"  [yellow]{alone} no rival: any model ranks them first[/yellow]")
     if keep_database is not None:
         say(f"the database of its molecules is kept in {plain(keep_database)}")
-    show_rejects(read_rejects(out / "rejects.tsv"), out / "rejects.tsv")
+    show_skipped(read_rejects(out / "rejects.tsv"), out / "rejects.tsv")
     say_next("mzseek", "data", "check", out)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from mzseek.cli.errors import GOES_ON, can_go_on, one_line
+from mzseek.cli.errors import RESUME_SAME_COMMAND, one_line, resumable
 from mzseek.cli.options import (
     EXISTS,
     Address,
@@ -19,7 +19,7 @@ from mzseek.cli.options import (
     Jobs,
     Out,
 )
-from mzseek.cli.output import counted, plain, print_json, say, show_rejects, watched
+from mzseek.cli.output import counted, plain, print_json, say, show_skipped, watched
 from mzseek.core.errors import DatabaseError
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def add(
 
     database = Database.open(store)
     before = len(database)
-    with can_go_on(GOES_ON), watched() as progress:
+    with resumable(RESUME_SAME_COMMAND), watched() as progress:
         added = add_molecules(
             database, file_sources(molecules, source=source),
             engine=engine_named(engine, jobs, address), progress=progress,
@@ -394,7 +394,7 @@ def _build(
     from mzseek.database import build_database
     from mzseek.parallel import engine_named
 
-    with can_go_on(GOES_ON), watched() as progress:
+    with resumable(RESUME_SAME_COMMAND), watched() as progress:
         database = build_database(
             sources, out, fingerprint=fingerprint, nearest=nearest, keep_stereo=keep_stereo,
             engine=engine_named(engine, jobs, address), progress=progress,
@@ -418,4 +418,4 @@ def show_database(database: Any) -> None:
     for file in database.manifest["sources"]:
         say(f"  [dim]{plain(file['name'])}  {file['sha256'][:12]}[/dim]")
     rejects = database.folder / "rejects.tsv"
-    show_rejects(read_rejects(rejects), rejects)
+    show_skipped(read_rejects(rejects), rejects)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mzseek.cli.errors import GOES_ON, can_go_on
+from mzseek.cli.errors import RESUME_SAME_COMMAND, resumable
 from mzseek.cli.options import Address, AsJson, EngineName, Jobs
 from mzseek.cli.output import new_table, plain, print_json, say, show, watched
 from mzseek.core.errors import require
@@ -49,7 +49,7 @@ def _run(
     if any(kind_named(one.kind).plan(*one.at(scale)) for one in experiments):
         require("torch", "training")
     mark_folder(out)
-    with sole_writer(out / "results", "running experiments"), can_go_on(GOES_ON):
+    with sole_writer(out / "results", "running experiments"), resumable(RESUME_SAME_COMMAND):
         site = None
         if any(kind_named(one.kind).needs_data for one in experiments):
             with watched() as progress:

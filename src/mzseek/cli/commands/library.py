@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mzseek.cli.options import EXISTS, IS_LIBRARY, AsJson, Out
-from mzseek.cli.output import counted, plain, print_json, say, show_rejects, watched
+from mzseek.cli.output import counted, plain, print_json, say, show_skipped, watched
 
 if TYPE_CHECKING:
     from mzseek.library import Library, Matches
@@ -150,4 +150,4 @@ def _show(opened: "Library") -> None:
     spectra = counted(len(opened), "spectrum", "spectra")
     say(f"{plain(opened.folder)}: {spectra} of {molecules}, {counts['peaks']:,} peaks")
     rejects = [tuple(line.split("\t", 1)) for line in opened.rejects_text().splitlines()[1:]]
-    show_rejects([(where, why) for where, why in rejects], opened.folder / "rejects.tsv")
+    show_skipped([(where, why) for where, why in rejects], opened.folder / "rejects.tsv")

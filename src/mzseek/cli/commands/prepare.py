@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mzseek.cli.options import EXISTS, AsJson, Fingerprint, Jobs, Out, refuse_file
-from mzseek.cli.output import counted, plain, print_json, say, show_rejects, watched
+from mzseek.cli.output import counted, plain, print_json, say, show_skipped, watched
 from mzseek.core.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -98,4 +98,4 @@ def show_prepared(prepared: "Prepared", made: bool) -> None:
     if not prepared.manifest["candidates"]:
         say("[yellow]No candidate lists were given: nothing to rank.[/yellow]")
     rejects = prepared.folder / "rejects.tsv"
-    show_rejects(read_rejects(rejects), rejects)
+    show_skipped(read_rejects(rejects), rejects)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mzseek.cli.errors import can_go_on
+from mzseek.cli.errors import resumable
 from mzseek.cli.options import IS_RUN, AsJson, PreparedFolder, number, options_of
 from mzseek.cli.output import plain, print_json, say, say_next, watched
 from mzseek.core.errors import require
@@ -142,7 +142,7 @@ def train(
     keep_freed_memory()
     started = time.perf_counter()
     with (
-        can_go_on("the same command with --resume goes on from the last validation"),
+        resumable("the same command with --resume goes on from the last validation"),
         watched() as progress,
     ):
         run = fit(
