@@ -59,7 +59,7 @@ def test_fingerprints_of_earlier_bits_are_refused(pool: list[str], tmp_path: Pat
     folder = build(path, tmp_path / "store", fingerprint=kind).folder
     versions = read_manifest(folder)["versions"]
     edit(folder, versions={name: each for name, each in versions.items() if kind not in name})
-    expected = rf"store: has {kind} fingerprints of version 1, expected 2: .*; build it again"
+    expected = rf"store: has {kind} fingerprints of version 1, expected \d: .*; build it again"
     with pytest.raises(DatabaseError, match=expected):
         Database.open(folder)
     assert len(build(path, folder, fingerprint=kind)) == 5  # which it can be, in its place

@@ -62,7 +62,6 @@ def test_an_adduct_that_precursor_and_mass_fix_is_inferred(tmp_path: Path, adduc
         found, reasons = read(tmp_path, msp(SMILES=CAFFEINE, PrecursorMZ=mz, **fields))
         (entry,) = found.entries
         assert reasons == []
-        assert entry.is_inferred
         assert entry.spectrum.adduct == adduct
         assert entry.spectrum.metadata["adduct_from"] == INFERRED
         assert entry.spectrum.charge is not None
@@ -74,7 +73,7 @@ def test_a_stated_adduct_is_never_replaced(tmp_path: Path) -> None:
     assert found.entries == []
     assert "precursor disagrees with structure and adduct" in reasons[0]
     found, _ = read(tmp_path, msp(SMILES=CAFFEINE, Precursor_type="[M+H]+"))
-    assert not found.entries[0].is_inferred
+    assert "adduct_from" not in found.entries[0].spectrum.metadata
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,14 @@
-"""Build a database: describe molecules in parts, sort, merge, write."""
+"""Build a database: describe molecules in parts, sort, merge, write.
+
+Sorting and merging are written here, by slices of mass: memory stays bounded, and the bytes of a
+store depend neither on chunks nor on processes, which no parallel sort of a library promises.
+"""
 
 import hashlib
 import json
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
@@ -38,7 +41,7 @@ from mzseek.database.store import (
     MOLECULES,
     REJECTS,
     Database,
-    build_places,
+    build_entries,
 )
 from mzseek.io import StrPath, atomic_directory, atomic_file, content_hash, read_object, sole_writer
 from mzseek.io.arrays import save_array
@@ -51,50 +54,50 @@ from mzseek.version import __version__
 BATCH = 1_000
 CHUNK = 20 * BATCH
 ROWS = 512  # that are read at a time when chunks are merged
+ROW_GROUP = 4_096
+_SLICE = 50_000  # rows that are sorted and merged at a time
+_SAMPLE = 512
+_LISTS = ("sources", "identifiers", "names")
 _PLAN = "plan.json"
-_FACTS = {
+Floats = npt.NDArray[np.float64]
+_PART_FIELDS = {
     "plan": str, "chunk": int, "records": int, "molecules": int, "sha256": str, "rejects": [[str]],
 }  # fmt: skip
 
 
-class ArrowPart:
-    """A described chunk on disk; what is read of it is let go of again.
+class MergedPart(Protocol):
+    """Described molecules, sorted by mass, of which any run can be read."""
 
-    Parameters
-    ----------
-    path : Path
-    plan : str
-        Key of the plan that it must be of.
-    chunk : int
-        The place that it must have in it.
-    """
+    @property
+    def masses(self) -> Floats:
+        """Masses, rising."""
+
+    def rows(self, start: int, end: int) -> pa.Table:
+        """Molecules of the rows from ``start`` to ``end``."""
+
+
+class ArrowPart:
+    """A described chunk on disk, which must be of this plan and have this number in it."""
 
     def __init__(self, path: Path, plan: str, chunk: int) -> None:
         self.path = path
         self._label = _label(plan, chunk)
 
     @property
-    def masses(self) -> npt.NDArray[np.float64]:
-        """Their masses, rising.
-
-        Raises
-        ------
-        DatabaseError
-            It is damaged, or a part of something else.
-        """
+    def masses(self) -> Floats:
+        """Masses, rising; `DatabaseError` where the part is damaged, or of something else."""
         schema = self._open().schema
         if any((schema.metadata or {}).get(name) != v for name, v in self._label.items()):
             raise DatabaseError(f"{self.path}: is a part of another build; build it again")
-        place = schema.get_field_index("mass")
-        wanted = pa.ipc.IpcReadOptions(included_fields=[place])
-        return np.asarray(self._open(wanted).read_all()["mass"].to_numpy())
+        column = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index("mass")])
+        return np.asarray(self._open(column).read_all()["mass"].to_numpy())
 
     def rows(self, start: int, end: int) -> pa.Table:
-        """Molecules from one place to another."""
+        """Molecules of the rows from ``start`` to ``end``."""
         file = self._open()
-        first, last = start // ROWS, max(-(-end // ROWS), start // ROWS)
+        first = start // ROWS
         try:
-            batches = [file.get_batch(number) for number in range(first, last)]
+            batches = [file.get_batch(number) for number in range(first, -(-end // ROWS))]
         except (OSError, pa.ArrowInvalid) as error:
             raise DatabaseError(f"{self.path}: cannot be read ({error})") from error
         table = pa.Table.from_batches(batches, file.schema).replace_schema_metadata(None)
@@ -111,11 +114,7 @@ class ArrowPart:
 class Parts:
     """The folder of a build that goes on.
 
-    Parameters
-    ----------
-    folder : Path
-    plan : dict
-        Sources, options and versions: parts of another plan are thrown away.
+    The plan names sources, options and versions: parts of another plan are thrown away.
     """
 
     def __init__(self, folder: Path, plan: dict[str, Any]) -> None:
@@ -124,7 +123,11 @@ class Parts:
         path = folder / _PLAN
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            if _plan_in(path) != plan:
+            try:
+                written_plan = read_object(path, DatabaseError)
+            except DatabaseError:
+                written_plan = None
+            if written_plan != plan:
                 for old in folder.iterdir():
                     shutil.rmtree(old) if old.is_dir() else old.unlink()
                 with atomic_file(path) as written:
@@ -137,20 +140,20 @@ class Parts:
         return self.folder / f"part-{chunk:06d}.arrow"
 
     def rejects(self, chunk: int) -> Path:
-        """File of what was set aside in a chunk, and of what the other file must be."""
+        """File of the records skipped in a chunk, and of what the other file must be."""
         return self.folder / f"part-{chunk:06d}.rejects.json"
 
     def done(self, chunk: int, records: int) -> bool:
         """Whether a chunk of so many records has been described, and is there as it was written."""
         try:
-            facts = self._facts(chunk)
+            metadata = self._metadata(chunk)
         except DatabaseError:  # a kill while parts were being removed may have left either file
             return False
-        counted = facts["molecules"] + len(facts["rejects"])
+        counted = metadata["molecules"] + len(metadata["rejects"])
         return (
-            facts["records"] == counted == records
+            metadata["records"] == counted == records
             and self.arrow(chunk).is_file()
-            and content_hash(self.arrow(chunk)) == facts["sha256"]
+            and content_hash(self.arrow(chunk)) == metadata["sha256"]
         )
 
     def write(self, chunk: int, batches: list[DescribedBatch]) -> None:
@@ -162,7 +165,7 @@ class Parts:
         with atomic_file(self.arrow(chunk)) as path:
             with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
                 writer.write_table(table, max_chunksize=ROWS)
-            facts = {
+            metadata = {
                 "plan": self.key,
                 "chunk": chunk,
                 "records": table.num_rows + len(rejects),
@@ -171,37 +174,30 @@ class Parts:
                 "rejects": rejects,
             }
             with atomic_file(self.rejects(chunk)) as beside:
-                beside.write_text(json.dumps(facts), encoding="utf-8")
+                beside.write_text(json.dumps(metadata), encoding="utf-8")
 
     def read(self, chunk: int) -> "ArrowPart":
         """A chunk's molecules."""
         return ArrowPart(self.arrow(chunk), self.key, chunk)
 
     def read_rejects(self, chunks: int) -> Iterator[tuple[str, str]]:
-        """What was set aside, in the order of the sources."""
+        """Skipped records, in the order of the sources."""
         for chunk in range(chunks):
-            yield from ((where, reason) for where, reason in self._facts(chunk)["rejects"])
+            yield from ((where, reason) for where, reason in self._metadata(chunk)["rejects"])
 
-    def _facts(self, chunk: int) -> dict[str, Any]:
+    def _metadata(self, chunk: int) -> dict[str, Any]:
         path, again = self.rejects(chunk), "build it again"
-        facts = read_object(path, DatabaseError, again)
-        check_fields(facts, _FACTS, path, DatabaseError, again)
-        if (facts["plan"], facts["chunk"]) != (self.key, chunk):
+        metadata = read_object(path, DatabaseError, again)
+        check_fields(metadata, _PART_FIELDS, path, DatabaseError, again)
+        if (metadata["plan"], metadata["chunk"]) != (self.key, chunk):
             raise DatabaseError(f"{path}: is a part of another build; {again}")
-        if any(len(pair) != 2 for pair in facts["rejects"]):
+        if any(len(pair) != 2 for pair in metadata["rejects"]):
             raise DatabaseError(f"{path}: is damaged (rejects without a reason); {again}")
-        return facts
-
-
-def _plan_in(path: Path) -> dict[str, Any] | None:
-    try:
-        return read_object(path, DatabaseError)
-    except DatabaseError:
-        return None
+        return metadata
 
 
 def _label(plan: str, chunk: int) -> dict[bytes, bytes]:
-    """What an Arrow file says of itself."""
+    """Metadata of an Arrow file."""
     return {b"plan": plan.encode(), b"chunk": str(chunk).encode()}
 
 
@@ -225,8 +221,9 @@ def describe_all(
 
     def batches() -> Iterator[RecordsAt]:
         nonlocal chunks, done, read
-        for chunk, chunk_records in enumerate(_chunks(iter(records))):
-            chunks, read = chunk + 1, read + len(chunk_records)
+        stream = iter(records)
+        while chunk_records := list(islice(stream, CHUNK)):
+            chunk, chunks, read = chunks, chunks + 1, read + len(chunk_records)
             if parts.done(chunk, len(chunk_records)):
                 done += len(chunk_records)
                 continue
@@ -248,45 +245,13 @@ def describe_all(
     return chunks, read
 
 
-def _chunks(stream: Iterator[MoleculeRecord]) -> Iterator[list[MoleculeRecord]]:
-    while chunk := list(islice(stream, CHUNK)):
-        yield chunk
-
-
-ROW_GROUP = 4_096
-_SLICE = 50_000  # rows that are sorted and merged at a time
-_SAMPLE = 512
-Floats = npt.NDArray[np.float64]
-_LISTS = ("sources", "identifiers", "names")
-
-
-class MergedPart(Protocol):
-    """Described molecules, sorted by mass, of which any run can be read."""
-
-    @property
-    def masses(self) -> Floats:
-        """Their masses, rising."""
-
-    def rows(self, start: int, end: int) -> pa.Table:
-        """Molecules from one place to another."""
-
-
 def merge_parts(
     parts: Sequence[MergedPart], schema: pa.Schema, path: Path, progress: Progress
 ) -> Floats:
-    """Write the molecules of all parts into one file; returns their masses.
+    """Write the molecules of all parts, which have this schema, into one Parquet file.
 
     Molecules with the same key and mass are one, described as by the record that came first, with
-    the sources, identifiers and names of all.
-
-    Parameters
-    ----------
-    parts : sequence of MergedPart
-    schema : pyarrow.Schema
-        Of the parts.
-    path : Path
-        The Parquet file to make.
-    progress : callable of (stage, done, total)
+    the sources, identifiers and names of all. Returns their masses.
     """
     schema = schema.remove(schema.get_field_index("place"))
     masses = [part.masses for part in parts]
@@ -414,7 +379,7 @@ def build_database(
     fingerprint_kind(fingerprint)
     with sole_writer(out, "building a database"):
         ensure_replaceable(out, KIND, sources.files)
-        options = _StoreOptions(fingerprint, nearest, keep_stereo)
+        options = {"fingerprint": fingerprint, "nearest": nearest, "keep_stereo": keep_stereo}
         return _make(sources, out, None, options, engine or LocalEngine(), progress)
 
 
@@ -445,38 +410,32 @@ def add_molecules(
         if Database.open(folder).manifest != manifest:
             raise DatabaseError(f"{folder}: was replaced since it was opened; open it again")
         database.check((MOLECULES, REJECTS))  # what is copied gets a new checksum
-        has_index = bool(manifest["options"]["nearest"])
-        options = _StoreOptions(database.fingerprint, has_index, database.keep_stereo)
+        names = ("fingerprint", "nearest", "keep_stereo")
+        options = {name: manifest["options"][name] for name in names}
         return _make(sources, folder, database, options, engine or LocalEngine(), progress)
-
-
-@dataclass(frozen=True)
-class _StoreOptions:
-    fingerprint: str
-    nearest: bool
-    keep_stereo: bool
 
 
 def _make(
     sources: Sources,
     out: Path,
     old: Database | None,
-    options: _StoreOptions,
+    options: dict[str, Any],
     engine: Engine,
     progress: Progress,
 ) -> Database:
+    """Describe the molecules of sources, merge them with an old store's, write the new store."""
     unread: list[tuple[str, str]] = []
-    steady = SourceGuard(sources.files)
+    guard = SourceGuard(sources.files)
     # Files are looked into here: those that will not do leave no trace.
     records = sources.read(lambda where, reason: unread.append((where, reason)))
+    fingerprint = str(options["fingerprint"])
     plan = {
-        "fingerprint": options.fingerprint,
-        "keep_stereo": options.keep_stereo,
-        "sources": [{"name": path.name, "sha256": steady.hashes[path]} for path in sources.files],
+        "fingerprint": fingerprint,
+        "keep_stereo": options["keep_stereo"],
+        "sources": [{"name": path.name, "sha256": guard.hashes[path]} for path in sources.files],
         "reading": sources.options,
         "versions": {
-            "mzseek": __version__, "rdkit": rdBase.rdkitVersion,
-            **manifest_version(options.fingerprint),
+            "mzseek": __version__, "rdkit": rdBase.rdkitVersion, **manifest_version(fingerprint),
         },
         "on": old.manifest["files"][MOLECULES]["sha256"] if old else None,
     }  # fmt: skip
@@ -487,15 +446,24 @@ def _make(
             parts = Parts(working, plan)
             total = None if progress is silent else _count(sources, progress)
             chunks, read = describe_all(
-                records, options.fingerprint, parts, engine, progress, total,
-                keep_stereo=options.keep_stereo, before_writing=steady.ensure_unchanged,
+                records, fingerprint, parts, engine, progress, total,
+                keep_stereo=options["keep_stereo"], before_writing=guard.ensure_unchanged,
             )  # fmt: skip
-            rejects = [*unread, *parts.read_rejects(chunks)]
+            refused = list(parts.read_rejects(chunks))
+            described = [parts.read(chunk) for chunk in range(chunks)]
+            new = sum(len(part.masses) for part in described)
+            if new + len(refused) != read:
+                raise DatabaseError(
+                    f"{out}: its parts hold {new:,} molecules and {len(refused):,} rejects, and "
+                    f"{read:,} records were read; build it again"
+                )
+            skipped = [*unread, *refused]
+            if not new and not old:
+                first = f" (first: {skipped[0][0]}: {skipped[0][1]})" if skipped else ""
+                raise DatabaseError(f"no molecule could be read{first}")
             with atomic_directory(out) as folder:
-                described = [parts.read(chunk) for chunk in range(chunks)]
-                new = _counted(described, read, len(rejects) - len(unread), out)
-                _fill(folder, described, new, old, options, plan, rejects, progress)
-                steady.ensure_unchanged()
+                _write(folder, described, new, old, options, plan, skipped, progress)
+                guard.ensure_unchanged()
     except WriteError:
         raise  # what has been described is kept for when there is room
     except (DatabaseError, InputError):
@@ -507,80 +475,51 @@ def _make(
 
 def _count(sources: Sources, progress: Progress) -> int:
     count = 0
-    for count, _ in enumerate(sources.read(_unheard), 1):
+    for count, _ in enumerate(sources.read(lambda where, reason: None), 1):
         if count % 10_000 == 0:  # of a hundred million it takes minutes
             progress("counting", count)
     return count
 
 
-def _counted(parts: Sequence[MergedPart], records: int, rejects: int, out: Path) -> int:
-    """Molecules in the parts, which must hold what was read, no more and no less."""
-    described = sum(len(part.masses) for part in parts)
-    if described + rejects != records:
-        raise DatabaseError(
-            f"{out}: its parts hold {described:,} molecules and {rejects:,} rejects, and "
-            f"{records:,} records were read; build it again"
-        )
-    return described
-
-
-def _unheard(where: str, reason: str) -> None:
-    """Counting, not reading."""
-
-
-def _fill(
+def _write(
     folder: Path,
     parts: Sequence[MergedPart],
     new: int,
     old: Database | None,
-    options: _StoreOptions,
+    options: dict[str, Any],
     plan: dict[str, Any],
-    rejects: Sequence[tuple[str, str]],
+    skipped: Sequence[tuple[str, str]],
     progress: Progress,
 ) -> None:
-    pieces: list[MergedPart] = [*([_StoredPart(old)] if old else []), *parts]
-    if not new and not old:
-        first = f" (first: {rejects[0][0]}: {rejects[0][1]})" if rejects else ""
-        raise DatabaseError(f"no molecule could be read{first}")
+    """Write all files of a store."""
     molecules = folder / MOLECULES
-    masses = merge_parts(pieces, part_schema(options.fingerprint), molecules, progress)
+    schema = part_schema(options["fingerprint"])
+    masses = merge_parts(
+        [*([_StoredPart(old)] if old else []), *parts], schema, molecules, progress
+    )
     save_array(folder / MASSES, masses)
-    build_places(molecules, folder, progress)
-    before = old.manifest["counts"] if old else {"records": 0, "rejects": 0}
+    build_entries(molecules, folder, progress)
     listed = old.rejects_text() if old else "where\treason\n"
-    listed += "".join(f"{text_cell(where)}\t{text_cell(why)}\n" for where, why in rejects)
+    listed += "".join(f"{text_cell(where)}\t{text_cell(why)}\n" for where, why in skipped)
     (folder / REJECTS).write_text(listed, encoding="utf-8")
-    records = new + len(rejects) + before["records"]
-    set_aside = before["rejects"] + len(rejects)
-    if options.nearest:
+    if options["nearest"]:
         build_index(molecules, folder, progress)
-    counts = {
-        "molecules": len(masses),
-        "records": records,
-        "merged": records - set_aside - len(masses),
-        "rejects": set_aside,
-    }
-    _write_manifest(folder, options, plan, counts, old.manifest["sources"] if old else [])
-    Database.open(folder).check_form()
-
-
-def _write_manifest(
-    folder: Path,
-    options: _StoreOptions,
-    plan: dict[str, Any],
-    counts: dict[str, int],
-    earlier: list[Any],
-) -> None:
-    facts = {
-        "options": {
-            **asdict(options),
-            "fingerprint_bits": fingerprint_kind(options.fingerprint).bits,
-        },
-        "sources": [*earlier, *plan["sources"]],
+    before = old.manifest["counts"] if old else {"records": 0, "rejects": 0}
+    records = new + len(skipped) + before["records"]
+    rejects = before["rejects"] + len(skipped)
+    metadata = {
+        "options": {**options, "fingerprint_bits": fingerprint_kind(options["fingerprint"]).bits},
+        "sources": [*(old.manifest["sources"] if old else []), *plan["sources"]],
         "versions": plan["versions"],
-        "counts": counts,
+        "counts": {
+            "molecules": len(masses),
+            "records": records,
+            "merged": records - rejects - len(masses),
+            "rejects": rejects,
+        },
     }
-    MANIFEST.write(folder, facts)
+    MANIFEST.write(folder, metadata)
+    Database.open(folder).check_form()
 
 
 class _StoredPart:
@@ -590,7 +529,7 @@ class _StoredPart:
         self._store = store
 
     @property
-    def masses(self) -> npt.NDArray[np.float64]:
+    def masses(self) -> Floats:
         return self._store.masses
 
     def rows(self, start: int, end: int) -> pa.Table:

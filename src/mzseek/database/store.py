@@ -42,7 +42,7 @@ class Matches(Tabular):
     Attributes
     ----------
     table : pyarrow.Table
-        Columns ``row`` (place in the store), those of `COLUMNS`, and ``similarity`` where it was a
+        Columns ``row`` (in the store), those of `COLUMNS`, and ``similarity`` where it was a
         search for the nearest.
     total : int
         How many there were before a cap.
@@ -93,13 +93,8 @@ def cascade(
     Those of wanted sources first, then, where a mass was asked for, the nearest by mass, and equal
     ones by key.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        With ``sources``, ``mass`` and ``key``.
-    priorities : sequence of str
-        Names of sources, the most wanted first.
-    mass : float, optional
+    ``table`` has ``sources``, ``mass`` and ``key``; the most wanted source comes first in
+    ``priorities``.
     """
     ranks = source_ranks(table, priorities)
     away = np.zeros(len(ranks))
@@ -110,8 +105,8 @@ def cascade(
 
 
 def source_ranks(table: pa.Table, priorities: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Place of the most wanted source of each molecule among the priorities; past them for none."""
-    rank = {name: place for place, name in enumerate(priorities)}
+    """Rank of the most wanted source of each molecule; past the priorities for none."""
+    rank = {name: number for number, name in enumerate(priorities)}
     last = len(rank)
     ranks = [min((rank.get(s, last) for s in sources), default=last)
              for sources in table["sources"].to_pylist()]  # fmt: skip
@@ -128,16 +123,10 @@ _ROWS = np.uint64((1 << 32) - 1)
 Entries = npt.NDArray[np.uint64]
 
 
-def build_places(molecules: Path, folder: Path, progress: Progress) -> None:
+def build_entries(molecules: Path, folder: Path, progress: Progress) -> None:
     """Write the entries of a Parquet file of molecules: 8 bytes a molecule in memory, and on disk.
 
-    Parameters
-    ----------
-    molecules : Path
-        With the columns ``key``, ``formula`` and ``mass``.
-    folder : Path
-        Where the two files go.
-    progress : callable of (stage, done, total)
+    ``molecules`` has the columns ``key``, ``formula`` and ``mass``; two files go into ``folder``.
     """
     file = pq.ParquetFile(molecules)
     total = file.metadata.num_rows
@@ -180,13 +169,7 @@ def has_checksum(texts: Sequence[str], text: str) -> bool:
 
 
 def check_entries(index: Entries, molecules: int, where: object, remedy: str) -> None:
-    """Make sure that entries rise and point into a store of so many molecules.
-
-    Raises
-    ------
-    DatabaseError
-        They do not: a look-up would miss molecules, or find what is not there.
-    """
+    """Refuse entries that do not rise, or point beyond a store of so many molecules."""
     if not len(index):
         return
     rises = bool((index[1:] > index[:-1]).all())
@@ -214,28 +197,55 @@ _FIELDS = {
 # The second format has the places of keys and of labelled molecules.
 MANIFEST = Manifest(KIND, DatabaseError, AGAIN, _FIELDS, versions=(2,))
 MOLECULES, MASSES, REJECTS = "molecules.parquet", "masses.npy", "rejects.tsv"
-_KEPT, _FEW = 4, 2  # answers that are kept, and groups in each
+_CACHED_TABLES, _CACHED_GROUPS = 4, 2  # tables that are kept, and row groups in each at most
 COLUMNS = ("key", "smiles", "formula", "mass", "sources", "identifiers", "names")
 
 
-class StoreFolder:
-    """A store's folder, its files held open, each verified by its checksum when it is first used.
+_SHOWN_SOURCES = 12
+_AT_ONCE = 1 << 18  # molecules whose sources are looked at together
+_MAX_PPM = 1e6  # as wide as the mass itself
 
-    Parameters
-    ----------
-    folder : Path
-    manifest : dict
-        Checked by `read_manifest`.
+_CHECKED = replace(MANIFEST, again=f"it was cut short or changed; {AGAIN}")
+
+
+class Database:
+    """A store that is open for look-ups.
+
+    Its files are held open, each verified by its checksum when it is first used.
+
+    Examples
+    --------
+    >>> database = Database.open("hmdb")  # doctest: +SKIP
+    >>> database.by_mass(194.0804, ppm=10).table["smiles"][0].as_py()  # doctest: +SKIP
+    'Cn1c(=O)c2c(ncn2C)n(C)c1=O'
     """
 
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
-        self.folder, self.manifest = folder, manifest
+        self.folder, self.manifest, self._is_sorted = folder, manifest, False
         self._last: dict[tuple[tuple[int, ...], tuple[str, ...]], pa.Table] = {}
         # Held open: when another store takes the place of this one, this one can still be read.
         self._held: dict[str, int] = {}
         weakref.finalize(self, _close, self._held)
         for name in manifest["files"]:
             self._held[name] = os.open(folder / name, os.O_RDONLY)
+
+    @classmethod
+    def open(cls, folder: StrPath) -> Self:
+        """Open a store; its files must be there, with the sizes that they had.
+
+        Raises
+        ------
+        DatabaseError
+            It is none, of another version, or a file of it is missing or cut short.
+        """
+        folder = Path(folder).resolve()
+        manifest = read_manifest(folder)
+        while True:
+            _CHECKED.check_files(folder, manifest)
+            opened, before = cls(folder, manifest), manifest
+            manifest = read_manifest(folder)
+            if manifest == before:  # else another took its place between two of its files
+                return opened
 
     def _path(self, name: str) -> Path:
         held = Path("/dev/fd", str(self._held[name]))
@@ -256,10 +266,10 @@ class StoreFolder:
         DatabaseError
             A byte has changed.
         """
-        for name, facts in self.manifest["files"].items():
+        for name, listed in self.manifest["files"].items():
             if names is not None and name not in names:
                 continue
-            if content_hash(self._path(name)) != facts["sha256"]:
+            if content_hash(self._path(name)) != listed["sha256"]:
                 raise DatabaseError(f"{self.folder}: {name} has changed; {AGAIN}")
 
     def check_form(self) -> None:
@@ -271,7 +281,7 @@ class StoreFolder:
             _ = self.nearest
 
     def rejects_text(self) -> str:
-        """What was set aside, as it stands in the file."""
+        """Skipped records, as they stand in the file."""
         try:
             return self._path(REJECTS).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
@@ -292,21 +302,19 @@ class StoreFolder:
 
     @cached_property
     def keys(self) -> Entries:
-        """Places of all molecules by their keys, memory-mapped."""
+        """Rows of all molecules by their keys, memory-mapped."""
         return self._entries(KEYS, len(self))
 
     @cached_property
     def labelled(self) -> Entries:
-        """Places of molecules with isotope labels by their formulas, memory-mapped."""
+        """Rows of molecules with isotope labels by their formulas, memory-mapped."""
         return self._entries(LABELLED, None)
 
     def _entries(self, name: str, length: int | None) -> Entries:
         where = self.folder / name
-        entries = load_array(
-            self._as_written(name), np.uint64, [length], DatabaseError, AGAIN, where
-        )
-        check_entries(entries, len(self), where, AGAIN)
-        return entries
+        index = load_array(self._as_written(name), np.uint64, [length], DatabaseError, AGAIN, where)
+        check_entries(index, len(self), where, AGAIN)
+        return index
 
     @cached_property
     def masses(self) -> npt.NDArray[np.float64]:
@@ -316,13 +324,11 @@ class StoreFolder:
         return load_array(path, np.float64, [len(self)], DatabaseError, AGAIN, where)
 
     def check_order(self) -> None:
-        """Make sure, once, that masses rise: what searches in them rests on."""
-        if not self._rises:
-            raise DatabaseError(f"{self.folder}: {MASSES} does not rise; {AGAIN}")
-
-    @cached_property
-    def _rises(self) -> bool:
-        return bool((self.masses[1:] >= self.masses[:-1]).all())
+        """Make sure, once, that masses rise, which searches in them need."""
+        if not self._is_sorted:
+            self._is_sorted = bool((self.masses[1:] >= self.masses[:-1]).all())
+            if not self._is_sorted:
+                raise DatabaseError(f"{self.folder}: {MASSES} does not rise; {AGAIN}")
 
     @cached_property
     def _parquet(self) -> pq.ParquetFile:
@@ -354,51 +360,47 @@ class StoreFolder:
         return Nearest(self.folder, self._as_written, molecules=len(self), words=words)
 
     def rows(self, rows: npt.NDArray[np.integer], columns: Sequence[str] = COLUMNS) -> pa.Table:
-        """Molecules at these places, in this order."""
+        """Molecules of these rows, in this order."""
         wanted = np.asarray(rows, np.int64)
-        unique, place = np.unique(wanted, return_inverse=True)
-        size = self._parquet.metadata.row_group(0).num_rows if len(self) else 1
-        groups = np.unique(unique // size)
-        if not len(unique):
+        if not len(wanted):
             table = self._parquet.schema_arrow.empty_table().select(list(columns))
         else:
+            size = self._parquet.metadata.row_group(0).num_rows
+            groups, group = np.unique(wanted // size, return_inverse=True)
             table = self._groups(groups.tolist(), columns)
-            inside = (
-                unique - (unique // size) * size + np.searchsorted(groups, unique // size) * size
-            )
-            table = self._sound(table.take, inside[place])
+            table = self._validated(table.take, wanted % size + group * size)
         return table.add_column(0, "row", pa.array(wanted))
 
     def range(self, start: int, end: int, columns: Sequence[str] = COLUMNS) -> pa.Table:
-        """Molecules from one place to another."""
+        """Molecules of the rows from ``start`` to ``end``."""
         if end <= start:
             return self._parquet.schema_arrow.empty_table().select(list(columns))
         size = self._parquet.metadata.row_group(0).num_rows
         first = start // size
         groups = list(range(first, max(-(-end // size), first + 1)))
         table = self._groups(groups, columns)
-        return self._sound(table.slice, start - first * size, end - start)
+        return self._validated(table.slice, start - first * size, end - start)
 
     def batches(self, columns: Sequence[str] = COLUMNS, size: int = 16_384) -> Iterator[pa.Table]:
         """All molecules, so many at a time."""
         batches = self._parquet.iter_batches(size, columns=list(columns))
         while (batch := self._read(lambda: next(batches, None))) is not None:
-            yield self._sound(pa.Table.from_batches, [batch])
+            yield self._validated(pa.Table.from_batches, [batch])
 
     def _groups(self, groups: list[int], columns: Sequence[str]) -> pa.Table:
         """Groups of rows; the last ones are kept, for who asks for neighbouring masses in turn."""
-        asked = (tuple(groups), tuple(columns))
-        if asked in self._last:
-            return self._last[asked]
+        key = (tuple(groups), tuple(columns))
+        if key in self._last:
+            return self._last[key]
         table = self._read(self._parquet.read_row_groups, groups, columns=list(columns))
-        if len(groups) <= _FEW:
-            while len(self._last) >= _KEPT:
+        if len(groups) <= _CACHED_GROUPS:
+            while len(self._last) >= _CACHED_TABLES:
                 self._last.pop(next(iter(self._last)))
-            self._last[asked] = table
+            self._last[key] = table
         return table
 
-    def _sound(self, make: Callable[..., pa.Table], *what: Any) -> pa.Table:
-        """A table whose texts are text: Arrow takes the bytes of a file for what they should be."""
+    def _validated(self, make: Callable[..., pa.Table], *what: Any) -> pa.Table:
+        """Make a table, and check that its texts are text: Arrow trusts the bytes of a file."""
 
         def checked() -> pa.Table:
             table = make(*what)
@@ -415,69 +417,6 @@ class StoreFolder:
         except (OSError, pa.ArrowException, ValueError, IndexError) as error:
             path = self.folder / MOLECULES
             raise DatabaseError(f"{path}: is damaged ({_reason(error)}); {AGAIN}") from error
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Manifest of a store, checked for its version and its fields."""
-    manifest, path = MANIFEST.read(folder), folder / MANIFEST.name
-    options = manifest["options"]
-    bits, wanted = options["fingerprint_bits"], fingerprint_kind(options["fingerprint"]).bits
-    if bits != wanted:
-        raise DatabaseError(
-            f"{path}: options.fingerprint_bits is {bits}, expected {wanted}; {AGAIN}"
-        )
-    check_version(options["fingerprint"], manifest, folder, DatabaseError, AGAIN)
-    for name in (MOLECULES, MASSES, REJECTS, *FILES, *(NEAREST if options["nearest"] else ())):
-        if name not in manifest["files"]:
-            raise DatabaseError(f"{path}: lacks {f'files.{name}'!r}; {AGAIN}")
-    return manifest
-
-
-def _close(held: dict[str, int]) -> None:
-    for descriptor in held.values():
-        os.close(descriptor)
-
-
-def _reason(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
-
-
-_SHOWN_SOURCES = 12
-_AT_ONCE = 1 << 18  # molecules whose sources are looked at together
-_MOST_PPM = 1e6  # as wide as the mass itself
-
-_CHECKED = replace(MANIFEST, again=f"it was cut short or changed; {AGAIN}")
-
-
-class Database(StoreFolder):
-    """A store that is open for look-ups.
-
-    Examples
-    --------
-    >>> database = Database.open("hmdb")  # doctest: +SKIP
-    >>> database.by_mass(194.0804, ppm=10).table["smiles"][0].as_py()  # doctest: +SKIP
-    'Cn1c(=O)c2c(ncn2C)n(C)c1=O'
-    """
-
-    @classmethod
-    def open(cls, folder: StrPath) -> Self:
-        """Open a store; its files must be there, with the sizes that they had.
-
-        The checksum of a file is compared when it is first used, once as long as it stays as it is.
-
-        Raises
-        ------
-        DatabaseError
-            It is none, of another version, or a file of it is missing or cut short.
-        """
-        folder = Path(folder).resolve()
-        manifest = read_manifest(folder)
-        while True:
-            _CHECKED.check_files(folder, manifest)
-            opened, before = cls(folder, manifest), manifest
-            manifest = read_manifest(folder)
-            if manifest == before:  # else another took its place between two of its files
-                return opened
 
     def by_mass(
         self, mass: float, ppm: float = 10.0, *, cap: int | None = None,
@@ -499,14 +438,14 @@ class Database(StoreFolder):
         return self._between(mass - width, mass + width, mass, cap, priorities)
 
     def rows_by_mass(self, mass: float, ppm: float = 10.0) -> npt.NDArray[np.int64]:
-        """Places of the molecules within ppm of a neutral mass, rising."""
+        """Rows of the molecules within ppm of a neutral mass, rising."""
         width = _width(mass, ppm)
         start, end, _ = self._window(mass - width, mass + width)
         return np.arange(start, end)
 
     def by_precursor(self, mz: float, adduct: str, ppm: float = 10.0, **capping: Any) -> Matches:
         """Molecules whose ion has this m/z; ppm are of the m/z."""
-        ion, width = parse_adduct(adduct), mz * _checked(ppm) * 1e-6
+        ion, width = parse_adduct(adduct), mz * _checked_ppm(ppm) * 1e-6
         mass = ion.neutral_mass(mz)  # which refuses what is no m/z, or too small a one
         reach = width / ion.slope
         return self._between(mass - reach, mass + reach, mass, **capping)
@@ -518,7 +457,7 @@ class Database(StoreFolder):
         return capped(self.rows(self.rows_by_formula(formula)), cap, priorities)
 
     def rows_by_formula(self, formula: str) -> npt.NDArray[np.int64]:
-        """Places of the molecules of a formula, rising."""
+        """Rows of the molecules of a formula, rising."""
         try:
             parsed = parse_formula(formula)
         except MoleculeError as error:
@@ -540,15 +479,9 @@ class Database(StoreFolder):
         return Matches(self.rows(rows), len(rows))
 
     def by_similarity(self, smiles: str, count: int = 100, least: float = 0.0) -> Matches:
-        """The molecules most alike by Tanimoto over the whole store.
+        """The ``count`` molecules of highest Tanimoto similarity, none below ``least``.
 
-        Parameters
-        ----------
-        smiles : str
-            Standardised as the store's molecules are.
-        count : int
-        least : float
-            Smallest similarity of interest.
+        The SMILES is standardised as the store's molecules are.
         """
         molecule = standardise(parse_molecule(smiles), keep_stereo=self.keep_stereo)
         bits = molecule_rows([molecule], self.fingerprint, threads=1)
@@ -568,7 +501,7 @@ class Database(StoreFolder):
         if wanted.ndim != 1 or not np.isfinite(wanted).all() or (wanted <= 0).any():
             raise DatabaseError("masses hold what is no positive number")
         self.check_order()
-        width = wanted * _checked(ppm) * 1e-6
+        width = wanted * _checked_ppm(ppm) * 1e-6
         low = np.searchsorted(self.masses, wanted - width, side="left")
         high = np.searchsorted(self.masses, wanted + width, side="right")
         return ranges(low, high)
@@ -657,8 +590,8 @@ class Database(StoreFolder):
         around = self.range(first, last, ["mass", *columns])
         masses = around["mass"].to_numpy()
         side = (masses > high).astype(int) - (masses < low)
-        spans = [start - first, end - start, last - end]
-        if end < start or not np.array_equal(side, np.repeat([-1, 0, 1], spans)):
+        lengths = [start - first, end - start, last - end]
+        if end < start or not np.array_equal(side, np.repeat([-1, 0, 1], lengths)):
             raise DatabaseError(
                 f"{self.folder}: {MASSES} and {MOLECULES} disagree about the masses from {low:.6f} "
                 f"to {high:.6f}; {AGAIN}"
@@ -670,10 +603,35 @@ def _width(mass: float, ppm: float) -> float:
     """Half of a window of masses."""
     if not (np.isfinite(mass) and mass > 0):
         raise DatabaseError(f"mass {mass:g}: expected a positive number")
-    return mass * _checked(ppm) * 1e-6
+    return mass * _checked_ppm(ppm) * 1e-6
 
 
-def _checked(ppm: float) -> float:
-    if not 0 <= ppm < _MOST_PPM:  # which NaN is not either
-        raise DatabaseError(f"{ppm:g} ppm: expected 0 or more, below {_MOST_PPM:,.0f}")
+def _checked_ppm(ppm: float) -> float:
+    if not 0 <= ppm < _MAX_PPM:  # which NaN is not either
+        raise DatabaseError(f"{ppm:g} ppm: expected 0 or more, below {_MAX_PPM:,.0f}")
     return ppm
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Manifest of a store, checked for its version and its fields."""
+    manifest, path = MANIFEST.read(folder), folder / MANIFEST.name
+    options = manifest["options"]
+    bits, wanted = options["fingerprint_bits"], fingerprint_kind(options["fingerprint"]).bits
+    if bits != wanted:
+        raise DatabaseError(
+            f"{path}: options.fingerprint_bits is {bits}, expected {wanted}; {AGAIN}"
+        )
+    check_version(options["fingerprint"], manifest, folder, DatabaseError, AGAIN)
+    for name in (MOLECULES, MASSES, REJECTS, *FILES, *(NEAREST if options["nearest"] else ())):
+        if name not in manifest["files"]:
+            raise DatabaseError(f"{path}: lacks {f'files.{name}'!r}; {AGAIN}")
+    return manifest
+
+
+def _close(held: dict[str, int]) -> None:
+    for descriptor in held.values():
+        os.close(descriptor)
+
+
+def _reason(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -8,8 +8,9 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -48,17 +49,11 @@ from mzseek.version import __version__
 INFERRED = "precursor and mass"
 
 
-@dataclass
-class Entry:
-    """A usable spectrum and the molecule it belongs to."""
+class Entry(NamedTuple):
+    """A usable spectrum and the index of its molecule."""
 
     spectrum: Spectrum
     molecule: int
-
-    @property
-    def is_inferred(self) -> bool:
-        """Whether its adduct follows from precursor and mass, and was not stated."""
-        return self.spectrum.metadata.get("adduct_from") == INFERRED
 
 
 @dataclass
@@ -151,45 +146,39 @@ def why_nothing(
 
 
 def _agreed(spectrum: Spectrum, molecule: DescribedMolecule, ppm: float) -> Spectrum | str:
-    """The spectrum with an adduct that structure and precursor agree with, or why there is none."""
-    if spectrum.adduct is None:
-        return _with_inferred_adduct(spectrum, molecule, ppm)
-    try:
-        mass = mass_of_atoms(molecule.smiles, molecule.mass)
-        expected = parse_adduct(spectrum.adduct).precursor_mz(mass)
-    except AdductError as error:
-        return str(error)
-    off = abs(spectrum.precursor_mz - expected) / expected * 1e6
-    if off > ppm:
+    """Return the spectrum with an adduct that structure and precursor agree with, or a reason."""
+    precursor = spectrum.precursor_mz
+    if spectrum.adduct is not None:
+        try:
+            mass = mass_of_atoms(molecule.smiles, molecule.mass)
+            expected = parse_adduct(spectrum.adduct).precursor_mz(mass)
+        except AdductError as error:
+            return str(error)
+        off = abs(precursor - expected) / expected * 1e6
+        if off <= ppm:
+            return spectrum
         return (
-            f"precursor disagrees with structure and adduct ({spectrum.precursor_mz:.4f}, expected "
+            f"precursor disagrees with structure and adduct ({precursor:.4f}, expected "
             f"{expected:.4f} as {spectrum.adduct}: {off:.0f} ppm off)"
         )
-    return spectrum
-
-
-def _with_inferred_adduct(
-    spectrum: Spectrum, molecule: DescribedMolecule, ppm: float
-) -> Spectrum | str:
-    given = spectrum.metadata.get("adduct_as_given", "")
-    if given and "?" not in given:
-        return f"has no single adduct ({given})"
+    stated = spectrum.metadata.get("adduct_as_given", "")
+    if stated and "?" not in stated:
+        return f"has no single adduct ({stated})"
     mode = spectrum.metadata.get("ionmode")
     mode = mode if mode in {"positive", "negative"} else None
-    fitting = fitting_adducts(spectrum.precursor_mz, molecule.mass, ppm, spectrum.charge, mode)
-    if len(fitting) == 1:
-        metadata = spectrum.metadata | {"adduct_from": INFERRED}
-        adduct = fitting[0]
-        return dataclasses.replace(
-            spectrum, adduct=adduct.name, charge=adduct.charge, metadata=metadata
+    fitting = fitting_adducts(precursor, molecule.mass, ppm, spectrum.charge, mode)
+    if not fitting:
+        return (
+            "has no adduct, and none of the usual ones fits "
+            f"(precursor {precursor:.4f}, molecule {molecule.mass:.4f})"
         )
-    if fitting:
+    if len(fitting) > 1:
         names = " and ".join(adduct.name for adduct in fitting)
         return f"has no adduct, and more than one of the usual ones fits ({names})"
-    return (
-        "has no adduct, and none of the usual ones fits "
-        f"(precursor {spectrum.precursor_mz:.4f}, molecule {molecule.mass:.4f})"
-    )
+    return dataclasses.replace(
+        spectrum, adduct=fitting[0].name, charge=fitting[0].charge,
+        metadata=spectrum.metadata | {"adduct_from": INFERRED},
+    )  # fmt: skip
 
 
 def _duplicate_key(spectrum: Spectrum, molecule: DescribedMolecule) -> tuple[object, ...]:
@@ -288,15 +277,16 @@ def assign_folds(
 
 
 @dataclass(frozen=True)
-class DrawOptions:
-    """How candidate lists are drawn.
+class BuildOptions:
+    """How a data set is made.
 
     Attributes
     ----------
-    seed : int
-    ppm : float
-        Window of the lists by mass.
-    most : int
+    similarity : float
+        Molecules at least so similar (Tanimoto) are in one fold.
+    candidate_ppm, precursor_ppm : float
+        Window of the lists by mass; how far a precursor may be from molecule and adduct.
+    max_candidates : int
         Candidates in a list, the truth included.
     keep_stereo : bool
         Whether the truths have stereo: the database must have it, or lack it, as they do.
@@ -305,40 +295,54 @@ class DrawOptions:
     """
 
     seed: int = 0
-    ppm: float = 10.0
-    most: int = 256
+    fractions: dict[str, float] = field(
+        default_factory=lambda: {"train": 0.8, "val": 0.1, "test": 0.1}
+    )
+    similarity: float = 0.6
+    keep_formulas_together: bool = False
+    candidate_ppm: float = 10.0
+    precursor_ppm: float = 20.0
+    max_candidates: int = 256
     keep_stereo: bool = False
     priorities: tuple[str, ...] = ()
 
 
 def draw_candidates(
-    truths: Sequence[DescribedMolecule],
-    database: Database,
-    setting: str,
-    options: DrawOptions,
-    progress: Progress = silent,
-) -> Iterator[tuple[str, list[str]]]:
-    """Candidate lists of one setting, one at a time, each with its truth's SMILES.
+    truth: DescribedMolecule, database: Database, setting: str, options: BuildOptions
+) -> list[str]:
+    """Draw the candidate list of a molecule: SMILES, the truth's at a random place among them.
 
     A list is a random draw from all molecules of the database that have the truth's mass or
-    formula, those of wanted sources first, none with the truth's key, no key twice. It depends on
-    the seed, the truth and what the database has of that mass or formula, and on nothing else.
-
-    Parameters
-    ----------
-    truths : sequence of DescribedMolecule
-        In the standard form in which the database has its own.
-    database : Database
-    setting : "mass" or "formula"
-    options : DrawOptions
-    progress : callable of (stage, done, total)
+    formula (``setting``), those of preferred sources first, none with the truth's key, no key
+    twice. It depends on the seed, the truth and what the database has of that mass or formula, and
+    on nothing else. The truth is in the standard form in which the database has its own.
     """
-    for done, truth in enumerate(truths, 1):
-        yield truth.smiles, _draw(truth, database, setting, options)
-        progress(f"{setting} candidates", done, len(truths))
+    # Lists of one set must not share their draws.
+    number = zlib.crc32(f"{(truth.inchikey14, round(truth.mass, 3))}{setting}".encode())
+    rng = np.random.default_rng([options.seed, number])
+    if setting == "formula":
+        rows = database.rows_by_formula(truth.formula)
+    else:
+        rows = database.rows_by_mass(truth.mass, options.candidate_ppm)
+    columns = ["key", "smiles", *(["sources"] if options.priorities else [])]
+    table = database.rows(rows, columns)
+    order = rng.permutation(len(rows))
+    if options.priorities:
+        order = order[np.argsort(source_ranks(table, options.priorities)[order], kind="stable")]
+    keys, smiles = table["key"].to_pylist(), table["smiles"].to_pylist()
+    seen = {truth.key}
+    chosen: list[str] = []
+    for row in order:
+        if len(chosen) == options.max_candidates - 1:
+            break
+        if keys[row] not in seen:
+            seen.add(keys[row])
+            chosen.append(smiles[row])
+    chosen.insert(int(rng.integers(len(chosen) + 1)), truth.smiles)
+    return chosen
 
 
-def check_drawable(database: Database, options: DrawOptions) -> None:
+def check_drawable(database: Database, options: BuildOptions) -> None:
     """Refuse a database whose molecules would tell the truth by their form, or lack a source.
 
     Raises
@@ -359,66 +363,6 @@ def check_drawable(database: Database, options: DrawOptions) -> None:
             "it; build the database with --keep-stereo, too"
         )
     database.require_sources(options.priorities)
-
-
-def _draw(
-    truth: DescribedMolecule, database: Database, setting: str, options: DrawOptions
-) -> list[str]:
-    """The candidates of one truth, the truth somewhere among them."""
-    rng = np.random.default_rng([options.seed, _number_of(truth, setting)])
-    rows = (
-        database.rows_by_formula(truth.formula)
-        if setting == "formula"
-        else database.rows_by_mass(truth.mass, options.ppm)
-    )
-    keys, smiles, order = _shuffled(rows, database, options.priorities, rng)
-    seen = {truth.key}
-    chosen: list[str] = []
-    for place in order:
-        if len(chosen) == options.most - 1:
-            break
-        if keys[place] not in seen:
-            seen.add(keys[place])
-            chosen.append(smiles[place])
-    position = int(rng.integers(len(chosen) + 1))
-    return [*chosen[:position], truth.smiles, *chosen[position:]]
-
-
-def _number_of(truth: DescribedMolecule, setting: str) -> int:
-    """A number that tells lists apart: molecules of one set must not share their draws."""
-    return zlib.crc32(f"{(truth.inchikey14, round(truth.mass, 3))}{setting}".encode())
-
-
-def _shuffled(
-    rows: npt.NDArray[np.int64],
-    database: Database,
-    priorities: Sequence[str],
-    rng: np.random.Generator,
-) -> tuple[list[str], list[str], npt.NDArray[np.int64]]:
-    """Keys and SMILES of rows, and the order to take them in: at random, wanted sources first."""
-    columns = ["key", "smiles", "sources"] if priorities else ["key", "smiles"]
-    table = database.rows(rows, columns)
-    order = rng.permutation(len(rows))
-    if priorities:
-        order = order[np.argsort(source_ranks(table, priorities)[order], kind="stable")]
-    return table["key"].to_pylist(), table["smiles"].to_pylist(), order
-
-
-@dataclass(frozen=True)
-class BuildOptions:
-    """How a data set is made."""
-
-    seed: int = 0
-    fractions: dict[str, float] = field(
-        default_factory=lambda: {"train": 0.8, "val": 0.1, "test": 0.1}
-    )
-    similarity: float = 0.6
-    keep_formulas_together: bool = False
-    candidate_ppm: float = 10.0
-    precursor_ppm: float = 20.0
-    max_candidates: int = 256
-    keep_stereo: bool = False
-    priorities: tuple[str, ...] = ()
 
 
 def build_dataset(
@@ -467,84 +411,69 @@ def build_dataset(
         Another process is writing the folder, or it cannot be written.
     """
     options = options or BuildOptions()
-    out, files = Path(out), [Path(library) for library in libraries]
-    given = molecules if isinstance(molecules, Database) else [Path(file) for file in molecules]
-    keep = None if keep_database is None else Path(keep_database)
-    if keep is not None and not _files_of(given):
+    out, paths = Path(out), [Path(library) for library in libraries]
+    given = molecules if isinstance(molecules, Database) else None
+    files = [] if isinstance(molecules, Database) else [Path(file) for file in molecules]
+    if keep_database is not None and not files:
         raise DatasetError("a database is kept where it is; keep one that is made of files")
     with sole_writer(out, "building a data set"):
-        ensure_replaceable(out, KIND, [*files, *_files_of(given)])
-        return _build(files, given, out, options, keep, jobs, progress)
+        ensure_replaceable(out, KIND, [*paths, *files])
+        guard = SourceGuard([*paths, *files])
+        skipped: list[tuple[str, str]] = []
 
+        def report(where: str, reason: str) -> None:
+            skipped.append((where, reason))
 
-def _files_of(molecules: Database | list[Path]) -> list[Path]:
-    """Lists of molecules that a database is to be built from; none where one is given."""
-    return [] if isinstance(molecules, Database) else molecules
-
-
-def _build(
-    files: list[Path],
-    molecules: Database | list[Path],
-    out: Path,
-    options: BuildOptions,
-    keep: Path | None,
-    jobs: int | None,
-    progress: Progress,
-) -> dict[str, Any]:
-    steady = SourceGuard([*files, *_files_of(molecules)])
-    rejects: list[tuple[str, str]] = []
-
-    def report(where: str, reason: str) -> None:
-        rejects.append((where, reason))
-
-    annotated = read_annotated(
-        files,
-        report,
-        precursor_ppm=options.precursor_ppm,
-        keep_stereo=options.keep_stereo,
-        progress=progress,
-    )
-    if not annotated.entries:
-        raise DatasetError(why_nothing(files, annotated, rejects))
-    folds = _split(annotated.molecules, options, progress)
-    drawing = DrawOptions(
-        options.seed, options.candidate_ppm, options.max_candidates, options.keep_stereo,
-        options.priorities,
-    )  # fmt: skip
-    with (
-        _opened(molecules, out, keep, drawing, report, jobs, progress) as database,
-        atomic_directory(out) as folder,
-    ):
-        _write_spectra(folder, annotated, folds)
-        sizes = {
-            setting: _write_lists(folder, annotated, database, setting, drawing, progress)
-            for setting in EQUAL_IN
-        }
-        write_rejects(folder / "rejects.tsv", rejects)
-        facts = {
-            "made_by": f"mzseek {__version__} data build",
-            "options": asdict(options),
-            "sources": _sources(steady, None if _files_of(molecules) else database),
-            "counts": _counts(annotated, folds, options.fractions, sizes, len(rejects)),
-        }
-        manifest = MANIFEST.write(folder, facts)
-        steady.ensure_unchanged()
+        annotated = read_annotated(
+            paths, report, precursor_ppm=options.precursor_ppm, keep_stereo=options.keep_stereo,
+            progress=progress,
+        )  # fmt: skip
+        if not annotated.entries:
+            raise DatasetError(why_nothing(paths, annotated, skipped))
+        progress("splitting", 0)
+        folds = _split(annotated.molecules, options)
+        keep = None if keep_database is None else Path(keep_database)
+        drawn_from = files if given is None else given
+        with (
+            _opened(drawn_from, out, keep, options, report, jobs, progress) as database,
+            atomic_directory(out) as folder,
+        ):
+            rows = (
+                _row(spectrum, annotated.molecules[molecule], folds[molecule])
+                for spectrum, molecule in annotated.entries
+            )
+            write_table(folder / "spectra.tsv.gz", rows)
+            write_lists = partial(_write_lists, folder, annotated.molecules, database)
+            sizes = {setting: write_lists(setting, options, progress) for setting in EQUAL_IN}
+            write_rejects(folder / "rejects.tsv", skipped)
+            sources = [{"file": path.name, "sha256": hash_} for path, hash_ in guard.hashes.items()]
+            if given is not None:
+                sha256 = given.manifest["files"][MOLECULES]["sha256"]
+                sources.append({"file": f"{given.folder.name}/{MOLECULES}", "sha256": sha256})
+            metadata = {
+                "made_by": f"mzseek {__version__} data build",
+                "options": asdict(options),
+                "sources": sources,
+                "counts": _counts(annotated, folds, options.fractions, sizes, len(skipped)),
+            }
+            manifest = MANIFEST.write(folder, metadata)
+            guard.ensure_unchanged()
     return manifest
 
 
 @contextlib.contextmanager
 def _opened(
-    molecules: Database | Sequence[Path],
+    molecules: Database | list[Path],
     out: Path,
     keep: Path | None,
-    drawing: DrawOptions,
+    options: BuildOptions,
     report: Report,
     jobs: int | None,
     progress: Progress,
 ) -> Iterator[Database]:
-    """The database to draw from: the one given, or one of files, for as long as it is needed."""
+    """Open the database to draw from: the one given, or one of files, while it is needed."""
     if isinstance(molecules, Database):
-        check_drawable(molecules, drawing)
+        check_drawable(molecules, options)
         yield molecules
         return
     temporary = out.resolve().with_name(f".{out.resolve().name}.molecules")
@@ -556,11 +485,11 @@ def _opened(
                 file_sources(molecules),
                 keep or temporary / "database",
                 nearest=keep is not None,  # which drawing needs not
-                keep_stereo=drawing.keep_stereo,
+                keep_stereo=options.keep_stereo,
                 engine=LocalEngine(jobs),
                 progress=progress,
             )
-        check_drawable(database, drawing)
+        check_drawable(database, options)
         for where, reason in read_rejects(database.folder / REJECTS):
             report(where, reason)
         yield database
@@ -568,41 +497,29 @@ def _opened(
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _write_spectra(folder: Path, annotated: Annotated, folds: Sequence[str]) -> None:
-    write_table(
-        folder / "spectra.tsv.gz",
-        (
-            _row(entry, annotated.molecules[entry.molecule], folds[entry.molecule])
-            for entry in annotated.entries
-        ),
-    )
-
-
 def _write_lists(
     folder: Path,
-    annotated: Annotated,
+    molecules: Sequence[DescribedMolecule],
     database: Database,
     setting: str,
-    drawing: DrawOptions,
+    options: BuildOptions,
     progress: Progress,
 ) -> list[int]:
-    """Write the candidate lists of a setting as they are drawn; returns their lengths."""
+    """Write the candidate lists of a setting as they are drawn; return their lengths."""
     sizes: list[int] = []
 
-    def drawn() -> Iterator[tuple[str, list[str]]]:
-        draws = draw_candidates(annotated.molecules, database, setting, drawing, progress)
-        for truth, candidates in draws:
+    def lists() -> Iterator[tuple[str, list[str]]]:
+        for truth in molecules:
+            candidates = draw_candidates(truth, database, setting, options)
             sizes.append(len(candidates))
-            yield truth, candidates
+            yield truth.smiles, candidates
+            progress(f"{setting} candidates", len(sizes), len(molecules))
 
-    write_candidates(folder / f"candidates_{setting}.json.gz", drawn())
+    write_candidates(folder / f"candidates_{setting}.json.gz", lists())
     return sizes
 
 
-def _split(
-    molecules: Sequence[DescribedMolecule], options: BuildOptions, progress: Progress
-) -> list[str]:
-    progress("splitting", 0)
+def _split(molecules: Sequence[DescribedMolecule], options: BuildOptions) -> list[str]:
     parsed = [parse_molecule(molecule.smiles) for molecule in molecules]
     rows = rows_to_csr(molecule_rows(parsed, "morgan2"), 4096)
     clusters = structure_clusters(rows, options.similarity)
@@ -615,8 +532,7 @@ def _split(
     return assign_folds(clusters, options.fractions, options.seed)
 
 
-def _row(entry: Entry, molecule: DescribedMolecule, fold: str) -> dict[str, object]:
-    spectrum = entry.spectrum
+def _row(spectrum: Spectrum, molecule: DescribedMolecule, fold: str) -> dict[str, object]:
     relative = spectrum.intensities / spectrum.intensities.max()
     return {
         "identifier": spectrum.identifier,
@@ -635,31 +551,23 @@ def _row(entry: Entry, molecule: DescribedMolecule, fold: str) -> dict[str, obje
     }
 
 
-def _sources(steady: SourceGuard, database: Database | None) -> list[dict[str, str]]:
-    """What the set was made of: files with their hashes, and a database that was given."""
-    sources = [{"file": path.name, "sha256": sha256} for path, sha256 in steady.hashes.items()]
-    if database is not None:
-        sha256 = database.manifest["files"][MOLECULES]["sha256"]
-        sources.append({"file": f"{database.folder.name}/{MOLECULES}", "sha256": sha256})
-    return sources
-
-
 def _counts(
     annotated: Annotated,
     folds: Sequence[str],
     fractions: Mapping[str, float],
     sizes: Mapping[str, Sequence[int]],
-    set_aside: int,
+    skipped: int,
 ) -> dict[str, Any]:
     spectra_of = Counter(folds[entry.molecule] for entry in annotated.entries)
     molecules_of = Counter(folds)
+    adduct_sources = [entry.spectrum.metadata.get("adduct_from") for entry in annotated.entries]
     return {
         "spectra": len(annotated.entries),
         "molecules": len(annotated.molecules),
         "spectra_by_fold": {fold: spectra_of[fold] for fold in fractions},
         "molecules_by_fold": {fold: molecules_of[fold] for fold in fractions},
-        "adducts_inferred": sum(entry.is_inferred for entry in annotated.entries),
-        "set_aside": set_aside,
+        "adducts_inferred": adduct_sources.count(INFERRED),
+        "set_aside": skipped,
         "candidates": {
             setting: {
                 "median": float(np.median(lengths)),
