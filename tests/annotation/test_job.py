@@ -80,7 +80,7 @@ def test_lists_and_feature_tables_are_among_the_options(mgf, config, tmp_path):
     assert "mine.csv: 1 of its 1 features is not among the spectra: '17'" in done.said
     assert "quant.csv: 0 of 1 rows have an annotation" in done.said
     options = json.loads((tmp_path / "out" / "run.json").read_text())["options"]
-    assert options["columns"] == [["smiles", "Struktur"]]
+    assert options["smiles_column"] == "Struktur"
     assert options["features"] == str(tmp_path / "quant.csv")
     assert options["network"] is None
 
@@ -368,7 +368,7 @@ def a_file(path, *records):
 
 def listed(config, path, rows, **changes):
     path.write_text("feature,smiles\n" + "".join(f"{name},{smiles}\n" for name, smiles in rows))
-    changes = {"precursor": Tolerance(), "database": str(path)} | changes
+    changes = {"ppm": Tolerance(), "database": str(path)} | changes
     return dataclasses.replace(config, **changes)
 
 
@@ -515,11 +515,11 @@ def test_a_changed_option_is_named(mgf, config, tmp_path):
     out = tmp_path / "cut"
     cut([mgf], out, config)
     for change, what in (
-        ({"most": 7}, "--most"),
+        ({"max_candidates": 7}, "--max-candidates"),
         ({"coverage": 0.6}, "--coverage"),
-        ({"precursor": Tolerance(900.0)}, "--ppm"),
+        ({"ppm": Tolerance(900.0)}, "--ppm"),
         ({"formulas": (("S0-1", "C2H6O"),)}, "--formulas"),
-        ({"strict": True, "most": 7}, "--most, --strict"),
+        ({"strict": True, "max_candidates": 7}, "--strict, --max-candidates"),
     ):
         refused([mgf], out, dataclasses.replace(config, **change), what)
     assert annotate_files([mgf], out, config, resume=True).counts["answered"] == 6

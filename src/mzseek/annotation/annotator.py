@@ -419,20 +419,18 @@ class AnnotationRun(Iterator[Annotation]):
                 continue
             self._count(result)
             yield result
-            if self._first is not None and sum(self.levels.values()) >= self._first:
+            if sum(self.levels.values()) == self._first:
+                self.left = len(self.features) - self._done - 1
                 break
-        if self._first is not None:
-            self.left = len(self.features) - self._done
-            while self._named and next(left, None):  # not annotated, but their names count
-                pass
+        while self._named and next(left, None):  # those not annotated: their names count
+            pass
 
     def _results(self, features: Iterator[Feature]) -> Iterator[Result]:
         """Yield results in the order of the features: of many by processes, of few by this one."""
         if self._first is not None or len(self.features) - self._done <= MIN_FEATURES:
             for feature in features:
-                [result] = self.annotator.annotate_batch([feature])
+                yield from self.annotator.annotate_batch([feature])
                 self._tell(1)
-                yield result
             return
         waiting: deque[tuple[list[int], int]] = deque()  # of each batch: indices, its chunk's size
         chunk: dict[int, Result] = {}

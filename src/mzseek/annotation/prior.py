@@ -41,12 +41,10 @@ _EXPECTED = "expected a table with a column weight and one of SMILES, InChI or I
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Weights of molecules.
+    """Weights of molecules, as a table has them.
 
     Attributes
     ----------
-    name : str
-        Of the file.
     logs : mapping of str to float
         Logarithm of the weight of each molecule, by the first block of its InChIKey.
     least : float
@@ -80,11 +78,8 @@ def read_weights(path: StrPath, rejects: Rejects) -> Weights:
     Molecules are told by the first block of their InChIKey: of the column of InChIKeys where a row
     has one, else of the SMILES or InChI in standard form. Weights of rows of one molecule add up.
 
-    Parameters
-    ----------
-    path : Path
-    rejects : list or callable of (where, reason)
-        Gets each row that has no molecule, or no weight above 0.
+    `rejects` (a list or callable) gets where and why for each row that has no molecule, or no
+    weight above 0.
 
     Raises
     ------
@@ -173,19 +168,19 @@ CAUTION = (
     "probabilities do not rest on the spectrum alone, and sets and calibration were fitted "
     "without it"
 )
-_LISTED = 100  # rows set aside that a run folder names
+_LISTED = 100  # skipped rows that a run folder names
 
 
 @dataclass(frozen=True, eq=False)
 class PriorScores:
-    """What a prior says of a feature's candidates.
+    """Log-odds of a prior for a feature's candidates.
 
     Attributes
     ----------
     label : str
         Of its column.
     nats : float64 array, shape (candidates,)
-        Log-odds against the mean of the list.
+        Against the mean of the list.
     note : str
         For the feature.
     """
@@ -196,15 +191,7 @@ class PriorScores:
 
 
 class Prior(ABC):
-    """A prior, opened.
-
-    Attributes
-    ----------
-    label : str
-        What tables call it.
-    words : str
-        What it is.
-    """
+    """A prior, opened; ``label`` is what tables call it, ``words`` say what it is."""
 
     label: str
     words: str
@@ -213,21 +200,14 @@ class Prior(ABC):
     def of(
         self, query: FeatureQuery, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
     ) -> PriorScores:
-        """What it says of the candidates of a feature.
+        """Return the scores of the candidates of a feature, which are `rows` of `molecules`.
 
-        Parameters
-        ----------
-        query : FeatureQuery
-        molecules : Molecules
-        rows : int64 array, shape (candidates,)
-            Their places in the table.
-        mode : int
-            −1 for negative, 1 for positive.
+        `mode` is −1 for negative, 1 for positive.
         """
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:
-        """What a run folder says of it."""
+        """Return what a run folder says of it."""
 
 
 class PriorOfModel(Prior):
@@ -242,18 +222,15 @@ class PriorOfModel(Prior):
     def of(
         self, query: FeatureQuery, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
     ) -> PriorScores:
-        """Weighted log-odds."""
+        """Return weighted log-odds."""
         return PriorScores(
             self.label, self._prior.log_odds(molecules, rows, mode), _note(self.words)
         )
 
     def facts(self) -> dict[str, Any]:
-        """What a run folder says of it."""
-        return {
-            "kind": LEARNED,
-            "said": f"{self.words}; {CAUTION}",
-            "weights": dict(self._prior.weights),
-        }
+        """Return what a run folder says of it."""
+        said = f"{self.words}; {CAUTION}"
+        return {"kind": LEARNED, "said": said, "weights": dict(self._prior.weights)}
 
 
 class PriorOfFile(Prior):
@@ -261,39 +238,33 @@ class PriorOfFile(Prior):
 
     label = "weights"
 
-    def __init__(self, weights: Weights, rejects: list[tuple[str, str]]) -> None:
-        self._weights, self._rejects = weights, rejects
+    def __init__(self, weights: Weights, skipped: list[tuple[str, str]]) -> None:
+        self._weights, self._skipped = weights, skipped
         self.words = f"weights of {weights.name}, {len(weights.logs):,} molecules"
 
     def of(
         self, query: FeatureQuery, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
     ) -> PriorScores:
-        """Log-weights."""
+        """Return log-weights."""
         keys = [molecule.key for own in query.molecules for molecule in own]
         values, inside = self._weights.of(keys)
         words = f"weights of {self._weights.name}, which has {inside:,} of {len(keys):,} candidates"
         return PriorScores(self.label, values - values.mean(), _note(words))
 
     def facts(self) -> dict[str, Any]:
-        """What a run folder says of it."""
+        """Return what a run folder says of it."""
         return {
             "kind": "file",
             "said": f"{self.words}; {CAUTION}",
             **self._weights.facts,
-            "rejects": [list(each) for each in self._rejects[:_LISTED]],
+            "rejects": [list(row) for row in self._skipped[:_LISTED]],
         }
 
 
-def open_prior(name: str, bundle: Bundle, rejects: list[tuple[str, str]]) -> Prior | None:
-    """Open a prior.
+def open_prior(name: str, bundle: Bundle, skipped: list[tuple[str, str]]) -> Prior | None:
+    """Open a prior: ``none``, ``learned``, or a table of weights.
 
-    Parameters
-    ----------
-    name : str
-        ``none``, ``learned``, or a table of weights.
-    bundle : Bundle
-    rejects : list of (str, str)
-        Gets where and why for rows of the table that cannot be used.
+    `skipped` gets where and why for rows of the table that cannot be used.
 
     Raises
     ------
@@ -303,7 +274,7 @@ def open_prior(name: str, bundle: Bundle, rejects: list[tuple[str, str]]) -> Pri
     if name == NO_PRIOR:
         return None
     if name != LEARNED:
-        return PriorOfFile(read_weights(name, rejects), rejects)
+        return PriorOfFile(read_weights(name, skipped), skipped)
     if bundle.prior is not None:
         return PriorOfModel(bundle.prior)
     if any(channel.name == PriorOfModel.label for channel in bundle.fitted.channels):
