@@ -1,5 +1,4 @@
 import csv
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.leaderboard import COLUMNS, leaderboard_row, write_leaderboard
 from mzseek.evaluation.scored import Scoring
 from mzseek.metrics import bootstrap
-from mzseek.runs.run import Run
 
 # The header of results/retrieval.csv and of results/retrieval_bonus.csv in pluskal-lab/MassSpecGym.
 HEADER = (
@@ -89,9 +87,8 @@ def test_another_table_is_left_alone(text: str, why: str, trained, tmp_path: Pat
     assert not (tmp_path / "retrieval_bonus.csv").exists()
 
 
-def test_data_without_such_lists_are_told(trained, tmp_path: Path, monkeypatch) -> None:
-    shutil.copytree(trained("bce").folder, tmp_path / "run")
-    run = Run.open(tmp_path / "run")
+def test_data_without_such_lists_are_told(copied, tmp_path: Path, monkeypatch) -> None:
+    run = copied("bce")
     monkeypatch.setattr("mzseek.datasets.prepared.Prepared.measured_settings", ["hard"])
     with pytest.raises(RunError, match="its data have no mass or formula lists"):
         write_leaderboard(run, tmp_path / "retrieval.csv")

@@ -1,7 +1,5 @@
 import json
-import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,7 +26,6 @@ from mzseek.evaluation.posteriors import (
 )
 from mzseek.evaluation.scored import Scoring
 from mzseek.metrics import bit_accuracy, bootstrap, bootstrap_difference, cosine, tanimoto
-from mzseek.runs.run import Run
 from mzseek.similarity import f1
 
 from ..conftest import sign
@@ -168,9 +165,8 @@ def test_a_sure_posterior_is_right_by_every_metric(trained, small: Prepared) -> 
         assert values.tolist() == [1] * len(found.counts), key
 
 
-def test_equal_scores_hit_as_often_as_chance(trained, small: Prepared, tmp_path: Path) -> None:
-    shutil.copytree(trained("emb-cos").folder, tmp_path / "run")
-    run = Run.open(tmp_path / "run")
+def test_equal_scores_hit_as_often_as_chance(copied, small: Prepared) -> None:
+    run = copied("emb-cos")
     for _ in range(2):  # the fold is first predicted by the checkpoint that equal scores choose
         for path in run.folder.rglob("*.scores.npy"):
             np.save(path, np.zeros_like(np.load(path)))

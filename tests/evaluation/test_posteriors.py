@@ -32,17 +32,6 @@ OCTANOIC, NONANOIC = "CCCCCCCC(=O)O", "CCCCCCCCC(=O)O"
 HYDROXYPYRIDINE, PYRIDONE = "Oc1ccccn1", "O=c1cccc[nH]1"
 
 
-@pytest.fixture
-def copied(trained, tmp_path: Path):
-    """A run of one's own."""
-
-    def copy(loss: str = "emb-cos", name: str = "run") -> Run:
-        shutil.copytree(trained(loss).folder, tmp_path / name)
-        return Run.open(tmp_path / name)
-
-    return copy
-
-
 def slices(found: Posterior) -> list[slice]:
     ends = np.cumsum(found.counts)
     return [slice(e - c, e) for e, c in zip(ends, found.counts, strict=True)]
@@ -104,7 +93,7 @@ def test_probabilities_sum_to_one_and_each_list_has_the_truth(loss: str, trained
 
 
 def test_the_order_of_a_list_does_not_matter(copied) -> None:
-    first, last = copied(name="first"), copied(name="last")
+    first, last = copied("emb-cos", name="first"), copied("emb-cos", name="last")
     reorder(first, truth_first=True)
     reorder(last, truth_first=False)
     one, other = calibrate(first), calibrate(last)
@@ -113,7 +102,7 @@ def test_the_order_of_a_list_does_not_matter(copied) -> None:
 
 
 def test_the_truth_is_not_put_first(copied, small: Prepared) -> None:
-    run = copied()
+    run = copied("emb-cos")
     for fold in ("train", "val", "test"):
         calibrate(run, Scoring(fold=fold))  # predicts the fold, once
     reorder(run, truth_first=True)
@@ -130,7 +119,7 @@ def test_the_truth_is_not_put_first(copied, small: Prepared) -> None:
 
 
 def test_the_calibration_is_fitted_on_validation_alone(copied) -> None:
-    run, other = copied(name="as it is"), copied(name="changed")
+    run, other = copied("emb-cos", name="as it is"), copied("emb-cos", name="changed")
     rewrite(other, "scores", lambda scores: -3 * scores, fold="test")
     one, two = calibrate(run), calibrate(other)
     assert one.evaluated.calibration == one.val.calibration == two.evaluated.calibration
@@ -243,7 +232,7 @@ def test_what_cannot_be_calibrated_is_refused(loss, how, error, message, trained
 
 
 def test_a_run_without_a_checkpoint_is_refused(copied) -> None:
-    run = copied()
+    run = copied("emb-cos")
     run.metadata["best"] = {}
     with pytest.raises(RunError, match="has no checkpoint yet"):
         calibrate(run)
@@ -251,7 +240,7 @@ def test_a_run_without_a_checkpoint_is_refused(copied) -> None:
 
 @pytest.mark.parametrize("fold", ["val", "test"])
 def test_a_fold_without_the_truth_is_refused(fold: str, copied) -> None:
-    run = copied()
+    run = copied("emb-cos")
     rewrite(run, "identity", np.zeros_like, fold=fold)
     with pytest.raises(RunError, match=f"no {fold} spectrum has its molecule among its mass"):
         calibrate(run)

@@ -1,6 +1,5 @@
 import shutil
 from dataclasses import replace
-from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -121,10 +120,9 @@ def test_posteriors_are_chosen_among_what_was_kept_for_the_ranking(trained) -> N
     )
 
 
-def test_predictions_are_made_once(trained, small: Prepared, tmp_path: Path) -> None:
-    shutil.copytree(trained("bce").folder, tmp_path / "run")
-    shutil.rmtree(tmp_path / "run" / "predictions")
-    run = Run.open(tmp_path / "run")
+def test_predictions_are_made_once(copied, trained, small: Prepared) -> None:
+    run = copied("bce")
+    shutil.rmtree(run.folder / "predictions")
     step = best_step(run, "tanimoto")
     made = predictions_of(run, small, step, "test", silent)
     kept = Predictions.open(trained("bce").predictions(step, "test"))
@@ -135,11 +133,8 @@ def test_predictions_are_made_once(trained, small: Prepared, tmp_path: Path) -> 
     assert again.lists["mass"].scores.tolist() == made.lists["mass"].scores.tolist()
 
 
-def test_a_similarity_is_computed_in_full_precision(
-    trained, small: Prepared, tmp_path: Path
-) -> None:
-    shutil.copytree(trained("bce").folder, tmp_path / "run")
-    run, how = Run.open(tmp_path / "run"), Scoring(similarity="soft-tanimoto")
+def test_a_similarity_is_computed_in_full_precision(copied, small: Prepared) -> None:
+    run, how = copied("bce"), Scoring(similarity="soft-tanimoto")
     metric = "hit_rate@1/mass/soft-tanimoto"
     step = best_step(run, metric)
     found = scored_lists(run, small, how, step, silent)
@@ -158,11 +153,8 @@ def test_a_similarity_is_computed_in_full_precision(
     assert not (kept / "fingerprints.npy").exists()
 
 
-def test_scores_by_a_similarity_are_not_taken_for_the_model_s_own(
-    trained, small: Prepared, tmp_path: Path
-) -> None:
-    shutil.copytree(trained("bce").folder, tmp_path / "run")
-    run = Run.open(tmp_path / "run")
+def test_scores_by_a_similarity_are_not_taken_for_the_model_s_own(copied, small: Prepared) -> None:
+    run = copied("bce")
     step = best_step(run, "tanimoto")
     predictions_of(run, small, step, "test", silent, "tanimoto")
     own, other = run.predictions(step, "test"), run.predictions(step, "test", "tanimoto")
