@@ -11,10 +11,10 @@ TORCH := 2.13.0
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format docs bench bundle molecules fuzz lock clean
+.PHONY: help setup demo test test-fast check format docs bench bundle molecules fuzz lock clean
 
 help:  ## show the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
 
 setup: $(READY)  ## a virtual environment in .venv with the locked versions
 
@@ -32,6 +32,9 @@ demo: setup  ## the main job on real spectra, in a few minutes; ends with where 
 # One thread a process: two processes with two threads each would wait for one another on two cores.
 test: setup  ## all tests, slow and statistical ones included
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-fast: setup  ## tests without the slow ones, for working on the code
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
 
 check: setup  ## formatting, lint, types, import rules, docs
 	$(BIN)/ruff format --check src tests benchmarks

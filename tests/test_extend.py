@@ -1,9 +1,7 @@
-"""A capability is one own file (a folder for a network) and one registry line; each is added so.
+"""A loss, an encoder, a fingerprint, a spectrum format and a command are added to a copy of mzseek.
 
-The package is copied to a temporary folder, all is added to the copy, and the command line of the
-copy uses it, in a process of its own. Options are given there, too: those of a loss, an encoder
-and a command are their own, a format of molecules takes the names of columns, and those of a
-fingerprint are part of its name. A format of spectra and a utility have none (ARCHITECTURE.md).
+Each is one module and one registry line. The command line of the copy uses it, in a process of its
+own; the loss, the encoder and the command have options of their own.
 """
 
 import json
@@ -78,7 +76,7 @@ class ScaledLinear(Encoder):
         return self.scale * self.layer(spectra)
 '''
 FINGERPRINT = '''
-"""How many atoms of each element, a bit for each element that is there."""
+"""A bit for each element that a molecule has."""
 
 import numpy as np
 
@@ -99,7 +97,7 @@ class Elements(Fingerprint):
         return [np.array(sorted(n for n in of if n < self.bits), np.uint16) for of in numbers]
 
 
-LIGHT, ALL = Elements(32), Elements(128)
+ELEMENTS = Elements(32)
 '''
 SPECTRUM_FORMAT = '''
 """A line a spectrum: SPECTRUM name precursor m/z:intensity …"""
@@ -126,49 +124,6 @@ def read(source):
             record.add("precursor_mz", precursor)
             record.add("adduct", "[M+H]+")
             yield record
-'''
-MOLECULE_FORMAT = '''
-"""A line a molecule: MOLECULE field=value …, fields as the user calls them."""
-
-from functools import partial
-
-from mzseek.database.records import MoleculeRecord
-from mzseek.io import text_lines
-
-
-def reader_of(source, named):
-    """Reader of such a list."""
-    return partial(_read, source, named) if source.head().startswith(b"MOLECULE ") else None
-
-
-def _read(source, named, report, origin):
-    with source.open() as stream:
-        for number, line in text_lines(stream):
-            fields = dict(word.split("=", 1) for word in line.split()[1:])
-            smiles, name = (fields[named.get(field, field)] for field in ("smiles", "name"))
-            yield MoleculeRecord(f"line {number}", smiles, "", name, origin)
-'''
-UTILITY = '''
-"""Whether a decision has any bit of the truth."""
-
-import numpy as np
-
-from mzseek.decision.decoders import Answer, Rules
-
-
-def of(common, size_a, size_b, width):
-    """One where a bit is shared, or both have none."""
-    return ((common > 0) | ((size_a == 0) & (size_b == 0))).astype(np.float64)
-
-
-def decode(candidates, *, bound=True):
-    """All bits that any candidate has."""
-    bits = candidates.used.astype(np.uint8)
-    value = float(candidates.probabilities[candidates.sizes > 0].sum())
-    return Answer(bits, value, value)
-
-
-RULES = Rules(of, decode)
 '''
 COMMAND = '''
 """``mzseek hello``."""
@@ -217,14 +172,9 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     registry = "ENCODERS: dict[str, EncoderKind] = {\n    kind.name: kind\n    for kind in ("
     add_lines(copy, "models/configs.py", (options, ENCODER_OPTIONS), (registry, ENCODER_LINE))
     add_file(copy, "chem/fingerprint_elements.py", FINGERPRINT)
-    lines = (
-        '        "elements32": "mzseek.chem.fingerprint_elements:LIGHT",\n'
-        '        "elements128": "mzseek.chem.fingerprint_elements:ALL",'
-    )
-    add_lines(
-        copy, "chem/fingerprinting.py",
-        ('        "maccs": f"{_KINDS}:MACCS_KEYS",', lines),
-    )  # fmt: skip
+    line = '        "elements32": "mzseek.chem.fingerprint_elements:ELEMENTS",'
+    after = '        "maccs": f"{_KINDS}:MACCS_KEYS",'
+    add_lines(copy, "chem/fingerprinting.py", (after, line))
     add_file(copy, "spectra/formats/lines.py", SPECTRUM_FORMAT)
     add_lines(
         copy, "spectra/formats/__init__.py",
@@ -233,21 +183,6 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "FORMATS: dict[str, SpectrumFormat] = {",
             '    "lines": SpectrumFormat("Lines", (".lines",), lines.looks_like, lines.read, ""),',
         ),
-    )  # fmt: skip
-    add_file(copy, "database/formats/named.py", MOLECULE_FORMAT)
-    add_lines(
-        copy, "database/formats/__init__.py",
-        ("from mzseek.io import Source", "from mzseek.database.formats import named"),
-        (
-            "FORMATS: dict[str, MoleculeFormat] = {",
-            '    "named": MoleculeFormat("named", named.reader_of),',
-        ),
-    )  # fmt: skip
-    add_file(copy, "decision/decoders/overlap.py", UTILITY)
-    line = '        Utility("overlap", "any bit", f"{_HERE}.overlap"),'
-    add_lines(
-        copy, "decision/registry.py",
-        ('        Utility("f1", "F1", f"{_HERE}.f1", vectorwise=True),', line),
     )  # fmt: skip
     add_file(copy, "cli/commands/hello.py", COMMAND)
     add_lines(copy, "cli/app.py", ("COMMANDS = {", '    "hello": "Greet.",'))
@@ -291,35 +226,17 @@ def test_a_loss_and_an_encoder_are_trained_with_options_of_their_own(
     assert 0 <= found["tanimoto"] <= 1
 
 
-@pytest.mark.parametrize("bits", [32, 128])
-def test_a_fingerprint_is_prepared_in_each_of_its_lengths(
-    run, small_set, tmp_path: Path, bits: int
-) -> None:
-    assert f" elements{bits}" in run("prepare", "--help")
+def test_a_fingerprint_is_prepared(run, small_set, tmp_path: Path) -> None:
+    assert " elements32" in run("prepare", "--help")
     spectra = small_set.folder.parent / "spectra.tsv"
-    run("prepare", spectra, "--fingerprint", f"elements{bits}", "--jobs", 1, "--out", "prepared")
+    run("prepare", spectra, "--fingerprint", "elements32", "--jobs", 1, "--out", "prepared")
     manifest = json.loads((tmp_path / "prepared" / "manifest.json").read_text())
-    assert manifest["fingerprint_bits"] == bits
+    assert manifest["fingerprint_bits"] == 32
 
 
 def test_a_spectrum_format_is_read(run, tmp_path: Path) -> None:
     (tmp_path / "mine.lines").write_text("SPECTRUM one 195.0877 110.07:1 138.066:3\n")
     assert "1 spectrum" in run("show", "mine.lines").replace("\n", " ")
-
-
-def test_a_molecule_format_is_read_by_the_names_that_the_user_gives(run, tmp_path: Path) -> None:
-    lines = ("MOLECULE smiles=CCO name=no title=ethanol", "MOLECULE smiles=C name=no title=methane")
-    (tmp_path / "mine.txt").write_text("\n".join(lines) + "\n")
-    run("database", "build", "mine.txt", "--name-column", "title", "--jobs", 1, "--out", "db")
-    molecules = run("database", "search", "db", "--formula", "C2H6O").splitlines()
-    assert molecules[1].startswith("CCO\t")
-    assert molecules[1].endswith("\tethanol")
-
-
-def test_a_utility_is_decided_for(run, tmp_path: Path) -> None:
-    (tmp_path / "table.csv").write_text("fingerprint,probability\n1100,0.6\n0110,0.4\n")
-    found = json.loads(run("decide", "table.csv", "--within", "all", "--json").splitlines()[-1])
-    assert "overlap" in json.dumps(found)
 
 
 def test_a_command_is_called(run) -> None:

@@ -92,17 +92,17 @@ def test_paths_may_be_text_or_anything_like_a_path() -> None:
     assert strict == []
 
 
-def rooms() -> list[str]:
+def packages() -> list[str]:
     found = pkgutil.walk_packages(mzseek.__path__, "mzseek.")
     return ["mzseek", *(each.name for each in found if each.ispkg)]
 
 
-@pytest.mark.parametrize("room", rooms())
-def test_no_name_of_a_room_hides_a_module(room: str) -> None:
-    """``from room import x`` gives a function or a module, never now one and now the other."""
-    package = importlib.import_module(room)
-    inside = [each.name for each in pkgutil.iter_modules(package.__path__)]
-    for name in inside:
-        importlib.import_module(f"{room}.{name}")
-    hidden = [name for name in inside if not isinstance(getattr(package, name), types.ModuleType)]
+@pytest.mark.parametrize("name", packages())
+def test_no_name_of_a_package_hides_a_module(name: str) -> None:
+    """``from package import x`` gives a function or a module, never now one and now the other."""
+    package = importlib.import_module(name)
+    inside = [module.name for module in pkgutil.iter_modules(package.__path__)]
+    for module in inside:
+        importlib.import_module(f"{name}.{module}")
+    hidden = [m for m in inside if not isinstance(getattr(package, m), types.ModuleType)]
     assert hidden == []
