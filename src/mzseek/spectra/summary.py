@@ -7,27 +7,23 @@ from collections import Counter
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from mzseek.io.skipped import SkippedGroups
 from mzseek.spectra.parsing import parse_time, shorten
 from mzseek.spectra.records import POLARITY_CONFLICT
 from mzseek.spectra.spectrum import Spectrum
 
-_MOST_VALUES = 2000
-_MOST_TEXT = 80
-_MOST_KEPT = 1 << 16
+_MAX_VALUES = 2000
+_MAX_TEXT = 80
+_MAX_HASHES = 1 << 16
 
 
 class Tally:
     """How often each value was given: at most so many values, further ones counted together.
 
-    Attributes
-    ----------
-    values : Counter of str
-        Long texts are shortened.
-    not_listed : int
-        How often values beyond the first `_MOST_VALUES` were given.
-    none_given : int
-        How often there was none.
+    Long texts are shortened; ``not_listed`` counts values beyond the first `_MAX_VALUES`, and
+    ``none_given`` how often there was none.
 
     Examples
     --------
@@ -51,8 +47,8 @@ class Tally:
         if value in self.values:  # nearly always
             self.values[value] += 1
             return
-        text = shorten(value, _MOST_TEXT)
-        if text in self.values or len(self.values) < _MOST_VALUES:
+        text = shorten(value, _MAX_TEXT)
+        if text in self.values or len(self.values) < _MAX_VALUES:
             self.values[text] += 1
         else:
             self.not_listed += 1
@@ -116,8 +112,8 @@ class Distinct:
     (2, True)
     """
 
-    def __init__(self, most: int = _MOST_KEPT) -> None:
-        self._most = most
+    def __init__(self, max_hashes: int = _MAX_HASHES) -> None:
+        self._max = max_hashes
         self._kept: set[int] = set()
         self._largest_first: list[int] = []
         self.is_exact = True
@@ -128,7 +124,7 @@ class Distinct:
         hashed = int.from_bytes(digest, "big")
         if hashed in self._kept:
             return
-        if len(self._kept) < self._most:
+        if len(self._kept) < self._max:
             self._kept.add(hashed)
             heapq.heappush(self._largest_first, -hashed)
             return
@@ -142,13 +138,13 @@ class Distinct:
         """The number, or an estimate of it."""
         if self.is_exact:
             return len(self._kept)
-        return round((self._most - 1) * 2.0**64 / -self._largest_first[0])
+        return round((self._max - 1) * 2.0**64 / -self._largest_first[0])
 
 
 _LEVEL = re.compile(r"(?:MS)?\s*(\d)(?:\.0)?", re.IGNORECASE)
 _PLAIN_NUMBER = re.compile(r"\d{1,6}(?:\.\d{1,6})?")
 _NUMBERED = re.compile(r"(.*) #\d+", re.DOTALL)
-_MOST_TEXT_summary = 200  # far more than is shown of a value
+_MAX_READ = 200  # far more than is shown of a value
 _NAMES = ("title", "feature_id", "scans", "compound_name")
 _INSTRUMENTS = ("instrument", "source_instrument", "instrument_type")
 _INCHIKEY = re.compile(r"[A-Z]{14}(?:-[A-Z]{10}(?:-[A-Z])?)?")
@@ -203,20 +199,29 @@ class Summary:
 
     def add(self, spectrum: Spectrum) -> None:
         """Take one spectrum in."""
-        given = spectrum.metadata
+        metadata = spectrum.metadata
         self.read += 1
-        self.levels.add(_level(given.get("ms_level", "")[:_MOST_TEXT_summary]))
+        self.levels.add(_level(metadata.get("ms_level", "")[:_MAX_READ]))
         self.modes.add(_mode(spectrum))
-        self.adducts.add(spectrum.adduct or given.get("adduct_as_given"))
-        self.energies.add(_energy(given.get("collision_energy", "")[:_MOST_TEXT_summary]))
-        self.instruments.add(next((given[name] for name in _INSTRUMENTS if name in given), None))
-        self.centroided.add(given.get("centroided"))
-        self.folds.add(given.get("fold"))
+        self.adducts.add(spectrum.adduct or metadata.get("adduct_as_given"))
+        self.energies.add(_energy(metadata.get("collision_energy", "")[:_MAX_READ]))
+        self.instruments.add(
+            next((metadata[name] for name in _INSTRUMENTS if name in metadata), None)
+        )
+        self.centroided.add(metadata.get("centroided"))
+        self.folds.add(metadata.get("fold"))
         self.precursors.add(spectrum.precursor_mz)
         self._peaks[len(spectrum)] += 1
-        self._add_time(given.get("retention_time"))
-        self._add_structure(given)
-        self.conflicts.add(given.get(POLARITY_CONFLICT))
+        if time := parse_time(metadata.get("retention_time", "")):
+            self.times.setdefault(time[1], Extent()).add(time[0])
+        smiles, inchi = metadata.get("smiles"), metadata.get("inchi")
+        self.with_smiles += smiles is not None
+        self.with_inchi += inchi is not None
+        if structure := smiles or inchi:
+            self.with_structure += 1
+            key = metadata.get("inchikey", "")
+            self.molecules.add(key[:14] if _INCHIKEY.fullmatch(key) else structure)
+        self.conflicts.add(metadata.get(POLARITY_CONFLICT))
         self.renamed += _is_renamed(spectrum)
 
     @property
@@ -229,8 +234,9 @@ class Summary:
         if not self.read:
             return None
         counts = sorted(self._peaks)
-        middle = [self._peak_count_at((self.read - 1) // 2), self._peak_count_at(self.read // 2)]
-        return sum(middle) / 2, counts[0], counts[-1]
+        ends = np.cumsum([self._peaks[count] for count in counts])
+        middle = np.searchsorted(ends, [(self.read - 1) // 2, self.read // 2], side="right")
+        return (counts[middle[0]] + counts[middle[1]]) / 2, counts[0], counts[-1]
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, for JSON."""
@@ -263,29 +269,6 @@ class Summary:
             "renamed": self.renamed,
             "rejects": [vars(group) for group in self.rejects.by_count()],
         }
-
-    def _peak_count_at(self, place: int) -> int:
-        """The number of peaks at this place, if spectra stood in the order of it."""
-        for count in sorted(self._peaks):
-            place -= self._peaks[count]
-            if place < 0:
-                return count
-        raise IndexError(place)
-
-    def _add_time(self, text: str | None) -> None:
-        time = parse_time(text) if text else None
-        if time:
-            self.times.setdefault(time[1], Extent()).add(time[0])
-
-    def _add_structure(self, given: dict[str, str]) -> None:
-        smiles, inchi = given.get("smiles"), given.get("inchi")
-        self.with_smiles += smiles is not None
-        self.with_inchi += inchi is not None
-        if smiles is None and inchi is None:
-            return
-        self.with_structure += 1
-        key = given.get("inchikey", "")
-        self.molecules.add(key[:14] if _INCHIKEY.fullmatch(key) else smiles or inchi or "")
 
 
 @lru_cache(maxsize=256)

@@ -1,4 +1,4 @@
-"""One file for each format: each splits a stream into records and judges none of them."""
+"""Formats of spectra, one module each: each splits a stream into records and checks none."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,10 +21,7 @@ class SpectrumFormat:
 
 FORMATS: dict[str, SpectrumFormat] = {
     "massspecgym": SpectrumFormat(
-        "MassSpecGym table",
-        (".tsv",),
-        massspecgym.looks_like,
-        massspecgym.read,
+        "MassSpecGym table", (".tsv",), massspecgym.looks_like, massspecgym.read,
         "columns mzs and intensities",
     ),
     "mgf": SpectrumFormat("MGF", (".mgf",), mgf.looks_like, mgf.read, "BEGIN IONS … END IONS"),
@@ -35,11 +32,8 @@ FORMATS: dict[str, SpectrumFormat] = {
     "mzml": SpectrumFormat("mzML", (".mzml",), xml.looks_like_mzml, xml.read_mzml, "<spectrum>"),
     "mzxml": SpectrumFormat("mzXML", (".mzxml",), xml.looks_like_mzxml, xml.read_mzxml, "<scan>"),
     "json": SpectrumFormat(
-        "JSON",
-        (".json", ".jsonl", ".ndjson"),
-        gnps_json.looks_like,
-        gnps_json.read,
+        "JSON", (".json", ".jsonl", ".ndjson"), gnps_json.looks_like, gnps_json.read,
         '{"peaks_json": …}',
     ),
     "msp": SpectrumFormat("MSP", (".msp",), msp.looks_like, msp.read, "Name: … Num Peaks: …"),
-}
+}  # fmt: skip

@@ -18,14 +18,14 @@ from mzseek.io.sources import MAX_MEMBER, MAX_PEAKS, MAX_VALUES
 from mzseek.spectra.parsing import shorten, with_time_unit
 from mzseek.spectra.records import READ_FIELDS, Record, canonical_key, long_line
 
-_MOST_FIELDS = 500
-_MOST_LISTED = 20  # values of a field that is a list
+_MAX_FIELDS = 500
+_MAX_LISTED = 20  # values of a field that is a list
 _PEAKS = ("peaks_json", "peaks")
 _GNPS_SPECTRUM, _GNPS_ANNOTATIONS = "spectruminfo", "annotations"
 _NO_PEAKS = "is no spectrum: has no list of peaks under peaks_json"
 # MoNA's names that no other file has.
 _MONA_NAMES = {"ionization mode": "ionmode", "inchiKey": "inchikey"}
-_MONA_PEAKS, _MONA_FACTS, _MONA_COMPOUNDS = "spectrum", "metaData", "compound"
+_MONA_PEAKS, _MONA_METADATA, _MONA_COMPOUNDS = "spectrum", "metaData", "compound"
 
 
 class _Object(dict[str, Any]):
@@ -45,7 +45,7 @@ def looks_like(head: str) -> bool:
 
 
 def read(source: Source) -> Iterator[Record]:
-    """Records of a JSON array of spectra, of one object, or of one object a line."""
+    """Read the records of a JSON array of spectra, of one object, or of one object a line."""
     return _read_lines(source) if _is_one_a_line(source) else _read_members(source)
 
 
@@ -81,8 +81,8 @@ def _read_members(source: Source) -> Iterator[Record]:
             if kind == "array":
                 yield _fill(_begin(source, count), text)
                 continue
-            if count > _MOST_FIELDS:
-                reason = f"is one object of over {_MOST_FIELDS} fields, expected an array"
+            if count > _MAX_FIELDS:
+                reason = f"is one object of over {_MAX_FIELDS} fields, expected an array"
                 raise InputError(source.name, reason)
             size += MAX_MEMBER if text is None else len(text)
             single.append(text or "" if size < MAX_MEMBER else "")
@@ -104,7 +104,7 @@ def _fill(record: Record, text: str | None) -> Record:
         if not isinstance(entry, _Object):
             record.fault = f"is {shorten(text)}, expected an object with peaks_json"
             return record
-        if isinstance(entry.get(_MONA_PEAKS), str) and _MONA_FACTS in entry:
+        if isinstance(entry.get(_MONA_PEAKS), str) and _MONA_METADATA in entry:
             _read_mona(record, entry)
             return record
         parts = [entry]
@@ -134,7 +134,7 @@ def _read_fields(record: Record, entry: dict[str, Any]) -> None:
     for key, value in entry.items():
         if key == peaks:
             continue
-        if isinstance(value, list) and 0 < len(value) <= _MOST_LISTED:
+        if isinstance(value, list) and 0 < len(value) <= _MAX_LISTED:
             if all(map(_is_scalar, value)):
                 record.add(key, ", ".join(map(str, value)))
         elif _is_scalar(value):
@@ -150,7 +150,11 @@ def _read_peaks(record: Record, entry: dict[str, Any]) -> None:
         peaks = json.loads(peaks)
     if not isinstance(peaks, list):
         record.fault = _NO_PEAKS
-        return
+    elif peaks:
+        _set_peaks(record, peaks, "[m/z, intensity]")
+
+
+def _set_peaks(record: Record, peaks: list[Any], form: str) -> None:
     if len(peaks) > MAX_PEAKS:
         record.fault = f"has {len(peaks):,} peaks, expected at most {MAX_PEAKS:,}"
         return
@@ -158,9 +162,9 @@ def _read_peaks(record: Record, entry: dict[str, Any]) -> None:
         values = np.array(peaks, dtype=np.float64)
     except (ValueError, TypeError, OverflowError):  # the last: whole numbers past all floats
         values = np.empty(0)
-    if peaks and (values.ndim != 2 or values.shape[1] < 2):
-        record.fault = "has a peak that is not [m/z, intensity]"
-    elif peaks:
+    if values.ndim != 2 or values.shape[1] < 2:
+        record.fault = f"has a peak that is not {form}"
+    else:
         record.mz, record.intensities = values[:, 0].copy(), values[:, 1].copy()
 
 
@@ -175,29 +179,22 @@ def _read_mona(record: Record, entry: dict[str, Any]) -> None:
                 record.add(_MONA_NAMES.get(key, key), compound[key])
         for name in _listed(compound.get("names"))[:1]:
             record.add("compound_name", str(name.get("name", "")))
-        _read_mona_facts(record, compound.get(_MONA_FACTS))
-    _read_mona_facts(record, entry.get(_MONA_FACTS))
+        _read_mona_metadata(record, compound.get(_MONA_METADATA))
+    _read_mona_metadata(record, entry.get(_MONA_METADATA))
     words = str(entry[_MONA_PEAKS]).split()
     if not words:
         record.fault = "has no peaks"
-        return
-    try:
-        values = np.array([[float(part) for part in word.split(":")] for word in words])
-    except ValueError:
-        values = np.empty(0)
-    if len(words) > MAX_PEAKS:
-        record.fault = f"has {len(words):,} peaks, expected at most {MAX_PEAKS:,}"
-    elif values.ndim != 2 or values.shape[1] != 2:
+    elif any(word.count(":") != 1 for word in words):
         record.fault = "has a peak that is not m/z:intensity"
     else:
-        record.mz, record.intensities = values[:, 0].copy(), values[:, 1].copy()
+        _set_peaks(record, [word.split(":") for word in words], "m/z:intensity")
 
 
-def _read_mona_facts(record: Record, facts: object) -> None:
-    for fact in _listed(facts):
-        name, value = fact.get("name"), fact.get("value")
+def _read_mona_metadata(record: Record, metadata: object) -> None:
+    for entry in _listed(metadata):
+        name, value = entry.get("name"), entry.get("value")
         if isinstance(name, str) and _is_scalar(value):
-            unit = fact.get("unit")
+            unit = entry.get("unit")
             text = f"{value} {unit}" if isinstance(unit, str) and unit else str(value)
             record.add(_MONA_NAMES.get(name, name), text)
 

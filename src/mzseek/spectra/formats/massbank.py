@@ -50,7 +50,7 @@ def looks_like(head: str) -> bool:
 
 
 def read(source: Source) -> Iterator[Record]:
-    """Records of a file in MassBank's format (usually one).
+    """Read the records of a file in MassBank's format (usually one).
 
     Fields and peaks outside of a record belong to one that lacks its ``ACCESSION``, and are
     reported as such.
@@ -66,7 +66,8 @@ def read(source: Source) -> Iterator[Record]:
                 yield _finish(record, peaks, _NO_END)
             if is_begin or (record is None and _OWN_TAGS.match(line)):
                 count += 1
-                record, peaks, in_peaks = _begin(source, count), PeakBlock(), False
+                where = source.name if count == 1 else f"{source.name}: record {count}"
+                record, peaks, in_peaks = Record(where, fallback_name=where), PeakBlock(), False
                 record.fault = None if is_begin else f"has no ACCESSION (line {number})"
             if record is None:
                 continue
@@ -85,11 +86,6 @@ def read(source: Source) -> Iterator[Record]:
                 _add_line(record, line)
     if record is not None:
         yield _finish(record, peaks, _NO_END)
-
-
-def _begin(source: Source, count: int) -> Record:
-    where = source.name if count == 1 else f"{source.name}: record {count}"
-    return Record(where, fallback_name=where)
 
 
 def _with_unit(retention_time: str) -> str:

@@ -31,7 +31,7 @@ def check_header(file: object, columns: list[str]) -> None:
 
 
 def read(source: Source) -> Iterator[Record]:
-    """One record a row."""
+    """Read one record a row."""
     with source.open() as stream:
         lines = text_lines(stream)
         header = next(lines, (0, ""))[1]

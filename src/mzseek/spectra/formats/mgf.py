@@ -22,7 +22,7 @@ _ENERGY_AT_END = re.compile(
     r"|\b\d{1,3}(?:\.\d{1,3})?\s?(?:eV|V|NCE|%))\)?\s*$",
     re.IGNORECASE,
 )
-_LONGEST_END = 120
+_MAX_END = 120
 
 
 def looks_like(head: str) -> bool:
@@ -31,7 +31,7 @@ def looks_like(head: str) -> bool:
 
 
 def read(source: Source) -> Iterator[Record]:
-    """Records of an MGF file.
+    """Read the records of an MGF file.
 
     A record without END IONS ends where the next begins, or with the file. Parameters before the
     first record hold for all that do not set them (Mascot's header). What stands between records
@@ -117,7 +117,7 @@ def _take_adduct_from_name(record: Record) -> None:
 
     A collision energy may follow it (``Quercetin [M+H]+ - 40.0 eV``).
     """
-    end = record.fields.get("compound_name", "")[-_LONGEST_END:]
+    end = record.fields.get("compound_name", "")[-_MAX_END:]
     match = _ADDUCT_AT_END.search(end) or _ADDUCT_AT_END.search(_ENERGY_AT_END.sub("", end))
     if match is None:
         return

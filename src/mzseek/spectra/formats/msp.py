@@ -32,7 +32,7 @@ def looks_like(head: str) -> bool:
 
 
 def read(source: Source) -> Iterator[Record]:
-    """Records of an MSP file.
+    """Read the records of an MSP file.
 
     Fields come before peaks. So a record ends at a blank line after its peaks, at the first field
     after them, or at a second ``Name``.

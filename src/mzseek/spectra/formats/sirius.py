@@ -20,8 +20,8 @@ _NAMES = {
     "ion": "adduct",
     "instrumentation": "instrument_type",
 }
-_MOST_HELD_BLOCKS = 1_000
-_MOST_MS1_PEAKS = 10_000
+_MAX_HELD_BLOCKS = 1_000
+_MAX_MS1_PEAKS = 10_000
 
 
 def looks_like(head: str) -> bool:
@@ -30,7 +30,7 @@ def looks_like(head: str) -> bool:
 
 
 def read(source: Source) -> Iterator[Record]:
-    """One record for each block of peaks; a compound's fields hold for all of its blocks.
+    """Read one record for each block of peaks; a compound's fields hold for all of its blocks.
 
     The blocks of a compound have one ``feature_id``, and its MS1 peaks as ``ms1_peaks``
     (``mz:intensity`` pairs, with blanks between). MS1 blocks may come last, so blocks are held back
@@ -90,19 +90,13 @@ def read(source: Source) -> Iterator[Record]:
 
 
 class _Compound:
-    """Fields and finished blocks of the compound that is being read.
-
-    Attributes
-    ----------
-    ms1 : str or None
-        MS1 peaks, of ``>ms1merged`` if there is one, else of the first MS1 block.
-    """
+    """Fields and finished blocks of the compound that is being read."""
 
     def __init__(self, line: int = 0) -> None:
         self.line = line
         self.blocks = 0
         self.shared = Record("compound")
-        self.ms1: str | None = None
+        self.ms1: str | None = None  # peaks of >ms1merged, or else of the first MS1 block
         self._held: list[Record] = []
         self._held_size = 0
         self._feature = ""
@@ -115,7 +109,7 @@ class _Compound:
     @property
     def is_full(self) -> bool:
         """Whether no more blocks may be held."""
-        return len(self._held) >= _MOST_HELD_BLOCKS or self._held_size > MAX_PEAKS
+        return len(self._held) >= _MAX_HELD_BLOCKS or self._held_size > MAX_PEAKS
 
     def add(self, key: str, value: str) -> None:
         if key == "rt":
@@ -129,7 +123,7 @@ class _Compound:
         self._held_size += np.size(block.mz) + len(block.fields) + len(energy)
         if block.fields.get("ms_level") == "1" and block.fault is None and self.ms1 is None:
             mz, intensities = np.asarray(block.mz), np.asarray(block.intensities)
-            if 0 < mz.size <= _MOST_MS1_PEAKS:
+            if 0 < mz.size <= _MAX_MS1_PEAKS:
                 pairs = zip(mz.tolist(), intensities.tolist(), strict=True)
                 self.ms1 = " ".join(f"{m!r}:{i!r}" for m, i in pairs)
 

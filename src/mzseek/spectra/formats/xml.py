@@ -1,12 +1,11 @@
 """mzML and mzXML: XML around base64-coded binary arrays."""
 
 import base64
-import binascii
 import importlib
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +29,7 @@ _THEN_ZLIB = " followed by zlib compression"
 def decode_array(
     text: str, kind: str, compression: str = "no compression", values_a_peak: int = 1
 ) -> npt.NDArray[np.generic]:
-    """Numbers of an array, at most `MAX_PEAKS` peaks of them whatever it would unfold to.
+    """Decode the numbers of an array, at most `MAX_PEAKS` peaks whatever it would unfold to.
 
     Parameters
     ----------
@@ -53,60 +52,52 @@ def decode_array(
     >>> decode_array("AAAAAAAA8D8=", "<f8").tolist()
     [1.0]
     """
-    width = np.dtype(kind).itemsize
-    most = MAX_PEAKS * values_a_peak
-    data = _from_base64(text)
-    if compression == "zlib compression":
-        data = _inflate(data, most * width)
-    elif compression != "no compression":
-        return _from_numpress(data, compression, most)
-    if len(data) > most * width:
-        raise _too_many()
-    if len(data) % width:
-        raise SpectrumError(f"its peaks cannot be decoded ({len(data)} bytes of {kind} numbers)")
+    width, max_values = np.dtype(kind).itemsize, MAX_PEAKS * values_a_peak
+    inner = compression.removesuffix(_THEN_ZLIB)
+    try:
+        data = base64.b64decode("".join(text.split()), validate=True)
+        if inner in _NUMPRESS:
+            return _decode_numpress(data, inner, inner != compression, max_values)
+        if compression == "zlib compression":
+            data = _inflate(data, max_values * width)
+        elif compression != "no compression":
+            raise SpectrumError(f"its peaks are packed in a way that is not known ({compression})")
+        if len(data) > max_values * width:
+            raise _too_many()
+        if len(data) % width:
+            raise ValueError(f"{len(data)} bytes of {kind} numbers")
+    except (ValueError, RuntimeError, zlib.error) as error:
+        if isinstance(error, SpectrumError):
+            raise
+        raise SpectrumError(f"its peaks cannot be decoded ({error})") from error
     return np.frombuffer(data, dtype=kind)
 
 
-def _from_base64(text: str) -> bytes:
-    try:
-        return base64.b64decode("".join(text.split()), validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise SpectrumError(f"its peaks cannot be decoded ({error})") from error
-
-
-def _inflate(data: bytes, most: int) -> bytes:
-    """Unpacked bytes; never more than the most is unpacked."""
+def _inflate(data: bytes, max_size: int) -> bytes:
+    """Unpacked bytes; never more than `max_size` are unpacked."""
     unpacker = zlib.decompressobj()
-    try:
-        unpacked = unpacker.decompress(data, most + 1)
-    except zlib.error as error:
-        raise SpectrumError(f"its peaks cannot be decoded ({error})") from error
-    if len(unpacked) > most:
+    unpacked = unpacker.decompress(data, max_size + 1)
+    if len(unpacked) > max_size:
         raise _too_many()
     if not unpacker.eof:
-        raise SpectrumError("its peaks cannot be decoded (packed data that was cut short)")
+        raise ValueError("packed data that was cut short")
     return unpacked
 
 
-def _from_numpress(data: bytes, compression: str, most: int) -> npt.NDArray[np.generic]:
-    inner = compression.removesuffix(_THEN_ZLIB)
-    if inner not in _NUMPRESS:
-        raise SpectrumError(f"its peaks are packed in a way that is not known ({compression})")
+def _decode_numpress(
+    data: bytes, compression: str, is_zipped: bool, max_values: int
+) -> npt.NDArray[np.generic]:
     try:
-        decoder = getattr(importlib.import_module("pynumpress"), _NUMPRESS[inner])
+        decoder = getattr(importlib.import_module("pynumpress"), _NUMPRESS[compression])
     except ImportError as error:
         raise SpectrumError(
-            f"its peaks are packed by {inner}: pip install pynumpress, or convert with zlib"
+            f"its peaks are packed by {compression}: pip install pynumpress, or convert with zlib"
         ) from error
-    if inner != compression:
-        data = _inflate(data, most * 8)
-    # A number takes half a byte at least.
-    if len(data) > most * 8:
+    if is_zipped:
+        data = _inflate(data, max_values * 8)
+    if len(data) > max_values * 8:  # a number takes half a byte at least
         raise _too_many()
-    try:
-        return np.asarray(decoder(np.frombuffer(data, dtype=np.uint8)))
-    except (ValueError, RuntimeError) as error:
-        raise SpectrumError(f"its peaks cannot be decoded ({error})") from error
+    return np.asarray(decoder(np.frombuffer(data, dtype=np.uint8)))
 
 
 def _too_many() -> SpectrumError:
@@ -127,14 +118,14 @@ _TIME_FACTORS = {"second": 1.0, "UO:0000010": 1.0, "minute": 60.0, "UO:0000031":
 _PAIRS = {"", "m/z-int"}
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """Value of a parameter, and its unit's name (or accession, where that is all there is)."""
 
     text: str
     unit: str = ""
 
 
+_NO_VALUE = Value("")
 Parameters = dict[str, Value]
 Groups = dict[str, Parameters]
 
@@ -150,40 +141,40 @@ def looks_like_mzxml(head: str) -> bool:
 
 
 def read_mzml(source: Source) -> Iterator[Record]:
-    """Every ``<spectrum>`` of an mzML file, survey scans included."""
+    """Read every ``<spectrum>`` of an mzML file, survey scans included."""
     groups: Groups = {}
-    size = values = 0
+    size = count = 0
 
     def fill(record: Record, element: Element) -> None:
         _fill_mzml(record, element, groups)
 
-    def note_group(element: Element) -> None:
-        nonlocal size, values
-        size, values = size + element.size, values + len(element.children)
-        if element.fault or size > MAX_ELEMENT_TEXT or values > MAX_ELEMENTS:
+    def add_group(element: Element) -> None:
+        nonlocal size, count
+        size, count = size + element.size, count + len(element.children)
+        if element.fault or size > MAX_ELEMENT_TEXT or count > MAX_ELEMENTS:
             raise InputError(source.name, f"its elements {_GROUP} are too many or too long")
         groups[element.attributes.get("id", "")] = _parameters(element, {})
 
-    return _read(source, "spectrum", fill, {_GROUP: note_group})
+    return _read(source, "spectrum", fill, add_group)
 
 
 def read_mzxml(source: Source) -> Iterator[Record]:
-    """Every ``<scan>`` of an mzXML file, survey scans included."""
-    return _read(source, "scan", _fill_mzxml, {})
+    """Read every ``<scan>`` of an mzXML file, survey scans included."""
+    return _read(source, "scan", _fill_mzxml)
 
 
 def _read(
     source: Source,
     tag: str,
     fill: Callable[[Record, Element], None],
-    others: dict[str, Callable[[Element], None]],
+    add_group: Callable[[Element], None] | None = None,
 ) -> Iterator[Record]:
     count = 0
     with source.open() as stream:
         try:
-            for element in iter_elements(stream, {tag, *others}):
-                if element.name in others:
-                    others[element.name](element)
+            for element in iter_elements(stream, {tag, _GROUP} if add_group else {tag}):
+                if add_group and element.name == _GROUP:
+                    add_group(element)
                     continue
                 count += 1
                 name = element.attributes.get("id") or element.attributes.get("num")
@@ -194,7 +185,7 @@ def _read(
                     fill(record, element)
                 except (ValueError, OverflowError, SpectrumError) as error:
                     reason = reason or shorten(str(error), 200)
-                if record.fields.get("ms_level") != "1":  # survey scans are set aside for being so
+                if record.fields.get("ms_level") != "1":  # survey scans are skipped for being so
                     record.fault = record.fault or reason
                 yield record
         except BrokenXmlError as error:
@@ -204,7 +195,7 @@ def _read(
 
 def _fill_mzml(record: Record, spectrum: Element, groups: Groups) -> None:
     own = _parameters(spectrum, groups)
-    _add(record, "ms_level", own.get("ms level"))
+    record.add("ms_level", own.get("ms level", _NO_VALUE).text)
     for mode in ("positive", "negative"):
         if f"{mode} scan" in own:
             record.add("ionmode", mode)
@@ -223,7 +214,7 @@ def _fill_mzml(record: Record, spectrum: Element, groups: Groups) -> None:
     for precursor in spectrum.all("precursorList", "precursor")[:1]:
         _add_precursor(record, precursor, groups)
     if record.fields.get("ms_level") == "1":
-        return  # survey scans are set aside; decoding them would be most of the work
+        return  # survey scans are skipped; decoding them would be most of the work
     arrays: dict[str, Element] = {}
     for array in spectrum.all("binaryDataArrayList", "binaryDataArray"):
         for name in _parameters(array, groups).keys() & {"m/z array", "intensity array"}:
@@ -256,9 +247,9 @@ def _add_precursor(record: Record, precursor: Element, groups: Groups) -> None:
     ion = _parameters(ions[0], groups) if ions else {}
     windows = precursor.all("isolationWindow")[:1]
     window = _parameters(windows[0], groups) if windows else {}
-    _add(record, "precursor_mz", ion.get("selected ion m/z"))
+    record.add("precursor_mz", ion.get("selected ion m/z", _NO_VALUE).text)
     if "precursor_mz" not in record.fields:
-        _add(record, "precursor_mz", window.get("isolation window target m/z"))
+        record.add("precursor_mz", window.get("isolation window target m/z", _NO_VALUE).text)
     charge = ion.get("charge state")
     if charge is not None:
         record.add("charge", str(int(float(charge.text))))
@@ -266,11 +257,6 @@ def _add_precursor(record: Record, precursor: Element, groups: Groups) -> None:
         energy = _parameters(activation, groups).get("collision energy")
         if energy is not None:
             record.add("collision_energy", str(float(energy.text)))
-
-
-def _add(record: Record, name: str, value: Value | None) -> None:
-    if value is not None:
-        record.add(name, value.text)
 
 
 def _parameters(element: Element, groups: Groups) -> Parameters:
@@ -325,11 +311,7 @@ def _fill_mzxml(record: Record, scan: Element) -> None:
     peaks = scan.all("peaks")
     if len(peaks) != 1:
         raise SpectrumError(f"has {len(peaks)} elements <peaks>, expected one")
-    _fill_pairs(record, peaks[0])
-
-
-def _fill_pairs(record: Record, peaks: Element) -> None:
-    given = peaks.attributes
+    given = peaks[0].attributes
     content = given.get("contentType") or given.get("pairOrder", "")
     if content not in _PAIRS:
         raise SpectrumError(f"its peaks are {shorten(content)!r}, expected m/z-int")
@@ -338,6 +320,6 @@ def _fill_pairs(record: Record, peaks: Element) -> None:
     order = ">" if given["byteOrder"] in {"network", "big"} else "<"
     kind = f"{order}f{4 if given['precision'] == '32' else 8}"
     packing = given.get("compressionType") or "none"
-    named = {"none": "no compression", "zlib": "zlib compression"}.get(packing, packing)
-    values = decode_array(peaks.text, kind, named, values_a_peak=2)
+    compression = {"none": "no compression", "zlib": "zlib compression"}.get(packing, packing)
+    values = decode_array(peaks[0].text, kind, compression, values_a_peak=2)
     record.mz, record.intensities = values[0::2], values[1::2]
