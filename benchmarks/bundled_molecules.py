@@ -45,8 +45,10 @@ def describe(bundle: Bundle) -> dict[str, object]:
         / max(len(identified), 1),
         "identifiers": dict(resources.most_common()),
         "common metabolites": len(common),
-        "of which present": sum(key in bundle.molecules.places for key in common),
-        "missing": [name for key, name in common.items() if key not in bundle.molecules.places],
+        "of which present": sum(key in bundle.molecules.rows_by_key for key in common),
+        "missing": [
+            name for key, name in common.items() if key not in bundle.molecules.rows_by_key
+        ],
     }
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from mzseek.annotation.confidence import MODES
 from mzseek.bundle import Bundle
-from mzseek.bundle.fit_confidence import answers_of, modes_of, only, usable_lists
+from mzseek.bundle.fit_confidence import merge_molecules, modes_of, only, usable_lists
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision.calibration import first_places
 from mzseek.runs.run import Run
@@ -35,9 +35,8 @@ def main() -> None:
     rng = np.random.default_rng(0)
     for mode, sign in MODES.items():
         own = only(lists, np.flatnonzero(modes == sign))
-        sure, right = first_places(
-            *answers_of(own, prepared, bundle.confidence.of(sign).calibration)
-        )
+        p = bundle.confidence.of(sign).calibration.posterior(own.scores, own.counts)
+        sure, right = first_places(*merge_molecules(own, p, prepared))
         molecules, place = np.unique(own.molecule, return_inverse=True)
         drawn = [error(sure, rng.random(len(molecules))[place] < sure) for _ in range(DRAWS)]
         low, middle, high = np.percentile(drawn, [2.5, 50, 97.5])

@@ -307,9 +307,9 @@ def fitted_run(small_set: SmallSet, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture(scope="session")
 def bundle_folder(fitted_run: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle of that run; tests must leave it as it is, or copy it."""
-    from mzseek.bundle.export import Extras, export_run
+    from mzseek.bundle.export import ExportOptions, export_run
 
     out = tmp_path_factory.mktemp("bundle") / "bundle"
     details = {"S0-1": {"license": "CC BY", "contributor": "Anna", "source": "a.tsv"}}
-    export_run(fitted_run, out, Extras(details=details), jobs=1)
+    export_run(fitted_run, out, ExportOptions(details=details), jobs=1)
     return out

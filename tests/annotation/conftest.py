@@ -1,6 +1,5 @@
 """What tests of annotation share: annotations made by hand, a fitted run, and a bundle of it."""
 
-import csv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -182,28 +181,5 @@ def make_library(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path
             )
         )
         return Library.build(path, folder / "library").folder
-
-    return make
-
-
-@pytest.fixture
-def licensed(small_set: Any, tmp_path: Path) -> Callable[..., Path]:
-    """The small set's table with a licence for every record, and its lists beside it."""
-
-    def make(name: str, licence_of: Callable[[dict[str, str]], str], **changes: str) -> Path:
-        folder = small_set.folder.parent
-        with (folder / "spectra.tsv").open() as file:
-            rows = list(csv.DictReader(file, delimiter="\t"))
-        path = tmp_path / f"{name}.tsv"
-        with path.open("w", newline="") as file:
-            names = [*rows[0], "contributor", "license"]
-            writer = csv.DictWriter(file, names, delimiter="\t")
-            writer.writeheader()
-            for row in rows:
-                new = {**row, "contributor": "Anna", "license": licence_of(row), **changes}
-                writer.writerow({**new, "identifier": f"{name}-{row['identifier']}"})
-        lists = (folder / "candidates_mass.json").read_bytes()
-        (tmp_path / f"{name}_candidates_mass.json").write_bytes(lists)
-        return path
 
     return make

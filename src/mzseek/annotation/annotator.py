@@ -134,9 +134,7 @@ class Annotator:
             self.fitted, self.added = self._shared.extend(self.fitted)
         elif own:
             libraries = [library for _, library in own]
-            self.fitted, self.added = extend_channels(
-                self.fitted, libraries, self.bundle.most_peaks
-            )
+            self.fitted, self.added = extend_channels(self.fitted, libraries, self.bundle.max_peaks)
         if key is not None and self.key != key:
             raise DatabaseError(
                 f"{self.source.label}: it, the model, a library or the prior was replaced while "

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mzseek.annotation.sources import ListedSource, open_described, save_described
-from mzseek.bundle.bundle import MOST_PEAKS, compact_ions, compact_peaks
+from mzseek.bundle.bundle import MAX_PEAKS, compact_ions, compact_peaks
 from mzseek.chem.molecules import BLOCK_LENGTH
 from mzseek.core.ragged import pointers
 from mzseek.evidence.model import EvidenceModel, open_states, save_states
@@ -21,11 +21,11 @@ Added = dict[str, dict[str, int]]
 
 
 def extend_channels(
-    fitted: EvidenceModel, libraries: Sequence[Library], most_peaks: int = MOST_PEAKS
+    fitted: EvidenceModel, libraries: Sequence[Library], max_peaks: int = MAX_PEAKS
 ) -> tuple[EvidenceModel, Added]:
     """Return the same channels and ranker, extended by the reference spectra of libraries.
 
-    Spectra are made as compact as those of the bundle, with `most_peaks` each.
+    Spectra are made as compact as those of the bundle, with `max_peaks` each.
 
     Returns
     -------
@@ -33,7 +33,7 @@ def extend_channels(
         For each channel that takes in spectra, how many ``spectra`` and ``molecules`` are new to
         it, and how many molecules are ``left_out``.
     """
-    more = library_spectra(libraries, most_peaks)
+    more = library_spectra(libraries, max_peaks)
     states, added = list(fitted.states), {}
     for index, channel in enumerate(fitted.channels):
         extended = channel.extend(states[index], more) if len(more) else None
@@ -47,10 +47,10 @@ def extend_channels(
     return replace(fitted, states=states), added
 
 
-def library_spectra(libraries: Sequence[Library], most_peaks: int = MOST_PEAKS) -> ReferenceSpectra:
+def library_spectra(libraries: Sequence[Library], max_peaks: int = MAX_PEAKS) -> ReferenceSpectra:
     """Return the spectra of libraries, one after the other, compact as those of a bundle."""
     peaks = [
-        compact_peaks(PeakLists._make(map(np.array, library.peaks)), most_peaks)
+        compact_peaks(PeakLists._make(map(np.array, library.peaks)), max_peaks)
         for library in libraries
     ]
     ions = [compact_ions(PrecursorIons._make(map(np.array, library.ions))) for library in libraries]

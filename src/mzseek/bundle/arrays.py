@@ -1,5 +1,8 @@
 """Many arrays in one file, packed without loss.
 
+Not Parquet or safetensors: for the shipped arrays, Parquet (zstd, delta or byte-stream-split) takes
+1.5 times the space of this format, and plain zstd 1.3 times.
+
 Whole numbers are stored as differences where that is shorter, in as few bytes as they need, all
 first bytes together, then all second bytes; zstandard does the rest. Numbers such as m/z that are
 whole in some unit (a hundred-thousandth, say) are stored as whole numbers of it. An array that is
@@ -68,12 +71,7 @@ def write_arrays(path: StrPath, arrays: Mapping[str, Array]) -> None:
 
 
 class Arrays(Mapping[str, Array]):
-    """The arrays of a file, each unpacked when it is first asked for, and kept.
-
-    Parameters
-    ----------
-    path : Path
-        As `write_arrays` wrote it.
+    """The arrays of a file that `write_arrays` wrote, each unpacked on first use, and kept.
 
     Raises
     ------

@@ -3,13 +3,12 @@
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from mzseek.bundle.bundle import KIND, Bundle
-from mzseek.bundle.export import Extras, export_run, fit_options
+from mzseek.bundle.export import ExportOptions, export_run, fit_options
 from mzseek.bundle.write import MAY_BE_SHIPPED, is_allowed, licence_family
 from mzseek.core.errors import BundleError
 from mzseek.datasets.files import (
@@ -37,7 +36,7 @@ _DETAILS = ("collision_energy", "instrument_type", "contributor", "license")
 
 
 @dataclass
-class Joined:
+class JoinedSets:
     """Data sets as one.
 
     Attributes
@@ -50,7 +49,7 @@ class Joined:
         Spectra by licence family.
     held_back : Counter
         Spectra by contributor, of those that were asked to be left out.
-    rejects : list of (where, reason)
+    skipped : list of (where, reason)
     """
 
     files: DatasetFiles
@@ -58,11 +57,11 @@ class Joined:
     kept: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     held_back: Counter[str] = field(default_factory=Counter)
-    rejects: list[tuple[str, str]] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
 
-    def set_aside(self, where: str, reason: str) -> None:
+    def skip(self, where: str, reason: str) -> None:
         """Note a record that cannot be used."""
-        self.rejects.append((where, reason))
+        self.skipped.append((where, reason))
 
 
 def join_sets(
@@ -73,7 +72,7 @@ def join_sets(
     leave_out: Sequence[str] = (),
     *,
     progress: Progress = silent,
-) -> Joined:
+) -> JoinedSets:
     """Write one data set made of several.
 
     Parameters
@@ -95,12 +94,12 @@ def join_sets(
         A table has no such lists or cannot be read, or nothing is left.
     """
     sets = [dataset_of(table) for table in tables]
-    for each in sets:
-        if candidates not in each.candidates:
-            known = ", ".join(each.candidates) or "none"
-            raise BundleError(f"{each.spectra}: has no {candidates} candidates beside it: {known}")
+    for own in sets:
+        if candidates not in own.candidates:
+            known = ", ".join(own.candidates) or "none"
+            raise BundleError(f"{own.spectra}: has no {candidates} candidates beside it: {known}")
     path = out / "spectra.tsv.gz"
-    joined = Joined(
+    joined = JoinedSets(
         DatasetFiles(path, {candidates: out / f"spectra_candidates_{candidates}.json.gz"})
     )
     molecules: dict[str, None] = {}
@@ -109,21 +108,33 @@ def join_sets(
         if not joined.held_back[name]:
             raise BundleError(f"no spectrum that could be left out is of the contributor {name!r}")
     if not joined.details:
-        left = ", ".join(
-            f"{number:,} {name or 'without'}" for name, number in joined.left_out.items()
-        )
         raise BundleError(
-            f"no spectrum has a licence that allows it (left out: {left or 'none'}); --licence "
-            "names others, and `any` keeps all"
+            f"no spectrum has a licence that allows it (left out: {_listed(joined.left_out)}); "
+            "--licence names others, and `any` keeps all"
         )
-    write_candidates(
-        joined.files.candidates[candidates], _lists(sets, candidates, molecules, joined)
-    )
+    lists = _lists([own.candidates[candidates] for own in sets], molecules, joined)
+    write_candidates(joined.files.candidates[candidates], lists)
     return joined
 
 
+def _lists(
+    paths: Sequence[Path], molecules: Mapping[str, None], joined: JoinedSets
+) -> Iterator[tuple[str, Sequence[str]]]:
+    """The first list of each molecule that has a spectrum."""
+    seen: set[str] = set()
+    for path in paths:
+        for key, members in read_candidates(path, joined.skip):
+            if key in molecules and key not in seen:
+                seen.add(key)
+                yield key, members
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number:,} {name or 'without'}" for name, number in counts.items()) or "none"
+
+
 def read_details(tables: Sequence[StrPath], report: Report) -> dict[str, dict[str, str]]:
-    """What tables say of each spectrum, by its identifier: see `Joined.details`."""
+    """Read the metadata of each spectrum, by its identifier: see `JoinedSets.details`."""
     return {
         spectrum.identifier: _details(spectrum, Path(table))
         for table in tables
@@ -133,16 +144,16 @@ def read_details(tables: Sequence[StrPath], report: Report) -> dict[str, dict[st
 
 def _rows(
     sets: Sequence[DatasetFiles],
-    joined: Joined,
+    joined: JoinedSets,
     licences: Sequence[str],
     leave_out: Sequence[str],
     molecules: dict[str, None],
     progress: Progress,
 ) -> Iterator[Mapping[str, object]]:
     """Rows of the joined table; the first record of an identifier stays."""
-    for each in sets:
-        for spectrum in read_table(each.spectra, joined.set_aside):
-            details = _details(spectrum, each.spectra)
+    for own in sets:
+        for spectrum in read_table(own.spectra, joined.skip):
+            details = _details(spectrum, own.spectra)
             family = licence_family(details["license"])
             if not is_allowed(details["license"], licences):
                 joined.left_out[family] += 1
@@ -151,14 +162,21 @@ def _rows(
                 joined.held_back[details["contributor"]] += 1
                 continue
             if spectrum.identifier in joined.details:
-                joined.set_aside(f"{each.spectra}: {spectrum.identifier}", "is there a second time")
+                joined.skip(f"{own.spectra}: {spectrum.identifier}", "is there a second time")
                 continue
             joined.kept[family] += 1
             joined.details[spectrum.identifier] = details
             molecules[spectrum.metadata["smiles"]] = None
             if len(joined.details) % _EVERY == 0:
                 progress("joining spectra", len(joined.details))
-            yield _row(spectrum)
+            yield {
+                **spectrum.metadata,
+                "identifier": spectrum.identifier,
+                "mzs": ",".join(map(repr, spectrum.mz.tolist())),
+                "intensities": ",".join(map(repr, spectrum.intensities.tolist())),
+                "precursor_mz": repr(spectrum.precursor_mz),
+                "adduct": spectrum.adduct or "",
+            }
     progress("joining spectra", len(joined.details))
 
 
@@ -169,36 +187,12 @@ def _details(spectrum: Spectrum, table: Path) -> dict[str, str]:
     return found | {"source": table.name}
 
 
-def _row(spectrum: Spectrum) -> dict[str, object]:
-    return {
-        **spectrum.metadata,
-        "identifier": spectrum.identifier,
-        "mzs": ",".join(map(repr, spectrum.mz.tolist())),
-        "intensities": ",".join(map(repr, spectrum.intensities.tolist())),
-        "precursor_mz": repr(spectrum.precursor_mz),
-        "adduct": spectrum.adduct or "",
-    }
-
-
-def _lists(
-    sets: Sequence[DatasetFiles], candidates: str, molecules: Mapping[str, None], joined: Joined
-) -> Iterator[tuple[str, Sequence[str]]]:
-    """The first list of each molecule that has a spectrum."""
-    seen: set[str] = set()
-    for each in sets:
-        for key, members in read_candidates(each.candidates[candidates], joined.set_aside):
-            if key in molecules and key not in seen:
-                seen.add(key)
-                yield key, members
-
-
 ALL, TRAIN = "all", "train"
-_RUN, _PREPARED, _JOINED = "run", "prepared", "joined"
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How a bundle is made.
+class BuildOptions:
+    """How a bundle is built.
 
     Attributes
     ----------
@@ -207,7 +201,7 @@ class Recipe:
     licences : sequence of str
         Families of licences whose records are taken; ``any`` takes all.
     folds : str
-        What the shipped channels learn from: ``all``, or ``train``, which can be measured on test.
+        What the shipped channels are fitted on: ``all``, or ``train``, which leaves test unseen.
     leave_out : sequence of str
         Contributors that are left out, so that the bundle can be tried on their spectra.
     """
@@ -222,8 +216,8 @@ def build_bundle(
     tables: Sequence[StrPath],
     out: StrPath,
     channels: Sequence[Channel],
-    recipe: Recipe | None = None,
-    extras: Extras | None = None,
+    options: BuildOptions | None = None,
+    export: ExportOptions | None = None,
     *,
     work: StrPath | None = None,
     jobs: int | None = None,
@@ -239,11 +233,11 @@ def build_bundle(
     out : path
         Folder to make.
     channels : sequence of Channel
-    recipe : Recipe, optional
-    extras : Extras, optional
+    options : BuildOptions, optional
+    export : ExportOptions, optional
         What else goes into the bundle.
     work : path, optional
-        Folder for what is made on the way, which is kept; a run that is there and fits is taken.
+        Folder for intermediate files, which are kept; a run that is there and fits is reused.
 
     Raises
     ------
@@ -252,92 +246,79 @@ def build_bundle(
     BusyError, WriteError
         Another process is at it, or a folder cannot be written.
     """
-    how, given = recipe or Recipe(), extras or Extras()
+    how, given = options or BuildOptions(), export or ExportOptions()
     if how.folds not in (ALL, TRAIN):
         raise BundleError(f"folds are {how.folds!r}, expected {ALL} or {TRAIN}")
     if not tables:
         raise BundleError("no tables of spectra, expected at least one")
     ensure_replaceable(Path(out), KIND, list(map(Path, tables)))
-    with _work_folder(work) as folder:
-        joined = _joined(tables, folder / _JOINED, how, progress)
-        _tell(joined, say)
+    with ExitStack() as stack:
+        if work is None:
+            work = stack.enter_context(tempfile.TemporaryDirectory(prefix="mzseek-bundle-"))
+        folder = Path(work)
+        (folder / "joined").mkdir(parents=True, exist_ok=True)
+        joined = join_sets(
+            tables, how.candidates, folder / "joined", how.licences, how.leave_out,
+            progress=progress,
+        )  # fmt: skip
+        _report(joined, say)
         prepared, _ = prepare(
-            joined.files.spectra, joined.files.candidates, folder / _PREPARED,
+            joined.files.spectra, joined.files.candidates, folder / "prepared",
             jobs=jobs, progress=progress, say=say,
         )  # fmt: skip
-        run = _fitted(prepared, channels, folder / _RUN, how, jobs, progress, say)
+        run = _fitted(prepared, channels, folder / "run", how, jobs, progress, say)
+        made_of = {
+            "spectra": [{"name": Path(t).name, "sha256": content_hash(Path(t))} for t in tables],
+            "kept": dict(sorted(joined.kept.items())),
+            "left_out": dict(sorted(joined.left_out.items())),
+            "held_back": dict(sorted(joined.held_back.items())),
+            "set_aside": len(joined.skipped),
+        }
         whole = replace(
             given,
             details=joined.details,
             lists=replace(given.lists, licences=how.licences),
-            refit_channels=how.folds == ALL,
-            made_of=_made_of(tables, joined),
+            refit=how.folds == ALL,
+            made_of=made_of,
         )
         return export_run(run, out, whole, jobs=jobs, progress=progress, say=say)
-
-
-def _joined(tables: Sequence[StrPath], folder: Path, how: Recipe, progress: Progress) -> Joined:
-    folder.mkdir(exist_ok=True)
-    return join_sets(tables, how.candidates, folder, how.licences, how.leave_out, progress=progress)
-
-
-@contextmanager
-def _work_folder(work: StrPath | None) -> Iterator[Path]:
-    if work is not None:
-        Path(work).mkdir(parents=True, exist_ok=True)
-        yield Path(work)
-        return
-    with tempfile.TemporaryDirectory(prefix="mzseek-bundle-") as folder:
-        yield Path(folder)
 
 
 def _fitted(
     prepared: Prepared,
     channels: Sequence[Channel],
     out: Path,
-    how: Recipe,
+    how: BuildOptions,
     jobs: int | None,
     progress: Progress,
     say: Log,
 ) -> Run:
-    """A run over the channels; one that is there is taken if it is of the same data and options."""
+    """Fit a run; one that is there is reused if it is of the same data and options."""
     options = FitOptions(candidates=how.candidates)
     if not (out / "run.json").exists():
         return fit(prepared, channels, out, options, jobs=jobs, progress=progress, say=say)
     run = Run.open(out)
-    made = run.description.fitted
-    named = [(c.name, dict(vars(c.options))) for c in channels]
-    same = (
+    fitted = run.description.fitted
+    named = [(channel.name, dict(vars(channel.options))) for channel in channels]
+    if not (
         run.finished
-        and made is not None
+        and fitted is not None
         and run.metadata["data"]["key"] == prepared.manifest["key"]
-        and [(each["name"], dict(each["options"])) for each in made.channels] == named
+        and [(own["name"], dict(own["options"])) for own in fitted.channels] == named
         and fit_options(run) == options
-    )
-    if not same:
+    ):
         raise BundleError(f"{out}: is a run of other data or options; name another --work")
     say(f"{out}: is fitted already, and taken as it is")
     return run
 
 
-def _tell(joined: Joined, say: Log) -> None:
-    kept = ", ".join(f"{number:,} {name or 'without'}" for name, number in joined.kept.items())
-    say(f"{len(joined.details):,} spectra are kept: {kept}")
+def _report(joined: JoinedSets, say: Log) -> None:
+    say(f"{len(joined.details):,} spectra are kept: {_listed(joined.kept)}")
     if joined.left_out:
-        left = ", ".join(f"{n:,} {name or 'without'}" for name, n in joined.left_out.items())
-        say(f"{sum(joined.left_out.values()):,} spectra are left out for their licence: {left}")
+        number = sum(joined.left_out.values())
+        say(f"{number:,} spectra are left out for their licence: {_listed(joined.left_out)}")
     for name, number in joined.held_back.items():
         say(f"{number:,} spectra of {name} are held back")
-    if joined.rejects:
-        where, why = joined.rejects[0]
-        say(f"{len(joined.rejects):,} records were set aside, first {where}: {why}")
-
-
-def _made_of(tables: Sequence[StrPath], joined: Joined) -> dict[str, Any]:
-    return {
-        "spectra": [{"name": Path(t).name, "sha256": content_hash(Path(t))} for t in tables],
-        "kept": dict(sorted(joined.kept.items())),
-        "left_out": dict(sorted(joined.left_out.items())),
-        "held_back": dict(sorted(joined.held_back.items())),
-        "set_aside": len(joined.rejects),
-    }
+    if joined.skipped:
+        where, why = joined.skipped[0]
+        say(f"{len(joined.skipped):,} records were skipped, first {where}: {why}")

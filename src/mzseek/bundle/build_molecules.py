@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from re import search, sub
 from typing import Any
 
 from rdkit import Chem, rdBase
@@ -26,7 +25,7 @@ from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import LocalEngine
 from mzseek.spectra import read_spectra
 
-_LONGEST = 120
+_MAX_LENGTH = 120
 # Columns of a table of known molecules that hold identifiers, and what goes before each.
 _IDENTIFIERS = {
     "pubchemcid": "CID:", "hmdb": "", "chebi": "CHEBI:", "kegg": "KEGG:", "lipidmaps": "",
@@ -215,16 +214,16 @@ def is_named(name: str) -> bool:
     >>> is_named("Caffeine"), is_named(""), is_named("a\x1bb")
     (True, False, False)
     """
-    return 0 < len(name) <= _LONGEST and name.isprintable()
+    return 0 < len(name) <= _MAX_LENGTH and name.isprintable()
 
 
 LIBRARY = "library"
 _KIND = "morgan2"  # a fingerprint that is made on the way, quickly, and not kept
-_AT_ONCE = 500
+_BATCH = 500
 _ELEMENTS = frozenset(["H", "B", "C", "N", "O", "F", "Si", "P", "S", "Cl", "As", "Se", "Br", "I"])
 # Can take up or lose a proton, or carry a permanent charge.
 _IONISABLE = frozenset(["N", "O", "P", "S", "As", "Se"])
-_LIGHTEST = 50.0  # Da; instruments rarely record ions below
+_MIN_MASS = 50.0  # Da; instruments rarely record ions below
 _SILYL = Chem.MolFromSmarts("[O,N,S;!$([O,N,S][Si][O,N])][Si;X4]([CH3])([CH3])[CH3]")
 _IMINOL = Chem.MolFromSmarts("[CX3;!a](-[OX2H])=[NX2;+0]")
 _ACID = Chem.MolFromSmarts("[OX2H1:1]-[$(C=O),$(S(=O)=O),$(P=O)]")
@@ -232,7 +231,7 @@ _ACID = Chem.MolFromSmarts("[OX2H1:1]-[$(C=O),$(S(=O)=O),$(P=O)]")
 
 @dataclass(frozen=True)
 class MoleculeLists:
-    """Where the bundled database comes from, besides the molecules of the library.
+    """Sources of the bundled database, besides the molecules of the library.
 
     Attributes
     ----------
@@ -297,10 +296,10 @@ def bundled_molecules(
     records = _records(lists, known, report)
     seen: set[str] = set()
     done = 0
-    for described in LocalEngine(jobs).results(_describe, _batches(records)):
-        for place, problem in described.rejects:
-            report(place, problem)
-        for row, where, why in zip(described.rows, described.places, described.unfit, strict=True):
+    for described, skipped in LocalEngine(jobs).results(_describe, _batches(records)):
+        for where, reason in skipped:
+            report(where, reason)
+        for row, where, why in described:
             seen.update(row["sources"])
             stated = by_key.get(row["key"])
             is_measured = (row["key"], row["mass"]) in measured or (
@@ -310,7 +309,7 @@ def bundled_molecules(
                 report(where, why)
             else:
                 rows.append(row)
-        done += len(described.rows)
+        done += len(described)
         progress("molecules", done)
     unknown = [name for name in lists.sources or () if lists.molecules and name not in seen]
     if unknown:
@@ -348,8 +347,8 @@ def unfit_for_electrospray(molecule: Mol) -> str | None:
         return "has no atom that takes or loses a proton"
     if Chem.GetFormalCharge(molecule) < 0 or not cationic <= _IONISABLE:
         return "has a charge that is not that of a permanent cation"
-    if CalcExactMolWt(molecule) < _LIGHTEST:
-        return f"is lighter than {_LIGHTEST:g} Da"
+    if CalcExactMolWt(molecule) < _MIN_MASS:
+        return f"is lighter than {_MIN_MASS:g} Da"
     if molecule.HasSubstructMatch(_SILYL):
         return "is a trimethylsilyl derivative for gas chromatography"
     return None
@@ -417,29 +416,22 @@ def amide_form(smiles: str) -> str:
     return str(Chem.MolToSmiles(made)) if is_same else smiles
 
 
-@dataclass(frozen=True)
-class _Described:
-    """Rows of a batch, where each stood, why it is unfit (or None), and what was no molecule."""
-
-    rows: list[dict[str, Any]]
-    places: list[str]
-    unfit: list[str | None]
-    rejects: list[tuple[str, str]] = field(default_factory=list)
-
-
-def _describe(batch: RecordsAt) -> _Described:
+def _describe(
+    batch: RecordsAt,
+) -> tuple[list[tuple[dict[str, Any], str, str | None]], list[tuple[str, str]]]:
+    """Rows of a batch with where each stood and why it is unfit (or None); and skipped records."""
     records = [
         record._replace(text=inner_salt(record.text)) if "+" in record.text else record
         for record in batch.records
     ]
     made = describe_records(RecordsAt(records, batch.first), _KIND)
-    places = [records[place - batch.first].where for place in made.table["place"].to_pylist()]
+    where = [records[number - batch.first].where for number in made.table["place"].to_pylist()]
     rows = made.table.select(SCHEMA.names).to_pylist()
     for row in rows:
         row["smiles"] = amide_form(row["smiles"])
         row["identifiers"] = list(dict.fromkeys(map(canonical, row["identifiers"])))
     unfit = [unfit_for_electrospray(parse_molecule(row["smiles"])) for row in rows]
-    return _Described(rows, places, unfit, made.rejects)
+    return list(zip(rows, where, unfit, strict=True)), made.rejects
 
 
 def _records(
@@ -447,7 +439,7 @@ def _records(
 ) -> Iterator[MoleculeRecord]:
     for path, table in known.items():
         # The source of massbank_known.tsv.gz is "massbank".
-        source = sub(r"_known$", "", Path(path).name.split(".")[0])
+        source = re.sub(r"_known$", "", Path(path).name.split(".")[0])
         for each in table:
             yield MoleculeRecord(
                 each.where, each.smiles, list_cell(each.identifiers), list_cell([each.name]),
@@ -460,7 +452,7 @@ def _records(
 
 def _batches(records: Iterator[MoleculeRecord]) -> Iterator[RecordsAt]:
     first = 0
-    while batch := list(islice(records, _AT_ONCE)):
+    while batch := list(islice(records, _BATCH)):
         yield RecordsAt(batch, first)
         first += len(batch)
 
@@ -487,7 +479,7 @@ def _with_name(
     name = stated.name if stated is not None else ""
     name = name or best_name(row["names"] or names.get(row["key"], []))
     if "+" in row["formula"]:  # named after a salt of it
-        name = sub(r" (?:chloride|bromide|iodide)$", "", name)
+        name = re.sub(r" (?:chloride|bromide|iodide)$", "", name)
     identifiers = [*row["identifiers"], *(stated.identifiers if stated is not None else ())]
     return row | {
         "identifiers": list(dict.fromkeys(identifiers)),
@@ -503,4 +495,4 @@ def _is_labelled(smiles: str) -> bool:
     >>> _is_labelled("[2H]C"), _is_labelled("C[N+](C)C"), _is_labelled("c1c[nH]c1")
     (True, False, False)
     """
-    return search(r"\[\d", smiles) is not None
+    return re.search(r"\[\d", smiles) is not None

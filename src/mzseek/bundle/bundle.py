@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -20,7 +20,7 @@ from mzseek.bundle.molecules import SCHEMA, BundledMolecules, column_of
 from mzseek.chem.fingerprinting import FINGERPRINTS, fingerprint_kind
 from mzseek.core.errors import BundleError, EvidenceError, LibraryError
 from mzseek.core.ragged import Ragged, pointers
-from mzseek.evidence.channel import Channel, ChannelState
+from mzseek.evidence.channel import ChannelState
 from mzseek.evidence.model import EvidenceModel
 from mzseek.evidence.prior import Prior
 from mzseek.evidence.queries import Molecules
@@ -41,150 +41,129 @@ _FIELDS = {
     "counts": {"spectra": int, "molecules": int, "peaks": int, "database": int},
 }
 MANIFEST = Manifest(KIND, BundleError, AGAIN, _FIELDS, versions=(1,))
-MODEL, CONFIDENCE, CARD = "model.json", "confidence.json", "card.json"
-ARRAYS, RECORDS, MOLECULES, LICENCE = (
-    "arrays.bin", "records.parquet", "molecules.parquet", "LICENCE.md",
-)  # fmt: skip
+MODEL, CONFIDENCE, CARD, LICENCE = "model.json", "confidence.json", "card.json", "LICENCE.md"
+ARRAYS, RECORDS, MOLECULES = "arrays.bin", "records.parquet", "molecules.parquet"
 PRIOR = "prior.json"  # which a bundle may lack
-
-
-MOST_PEAKS = 100
+LIBRARY, PRIOR_ARRAYS = "library/", "prior/"  # prefixes of arrays
+LIBRARY_ROWS, MASSES = f"{LIBRARY}molecules", "molecules/masses"
+MAX_PEAKS = 100  # of a reference spectrum
 _PRECURSOR_UNITS = 1_000_000
+_SHIPPED = "data/bundle"  # folder inside the package
+# Arrays of a channel that keeps reference spectra, and fingerprints of their molecules.
+_SPECTRA = frozenset({"pointers", "mz", "heights", "precursors", "modes"})
+_BITS = "bit_pointers."
+_KEYS, _KEY_LENGTH = "learned_from", 14
+_MODEL_FIELDS = {
+    "ranker": dict,
+    "channels": [{"name": str, "label": str, "options": dict, "facts": dict}],
+}
+_PRIOR_FIELDS = {
+    "options": dict,
+    "facts": {"fingerprint": str, "descriptors": [str]},
+    "weights": {"positive": float, "negative": float},
+}
 
 
-def compact_peaks(lists: PeakLists, most: int = MOST_PEAKS) -> PeakLists:
-    """The highest peaks of each list, in rising order, rounded.
+def compact_peaks(lists: PeakLists, max_peaks: int = MAX_PEAKS) -> PeakLists:
+    """Keep the highest peaks of each spectrum (peaks in rising order), and round them.
 
     Of peaks of one height those of lower m/z are kept. Doing it twice changes nothing.
 
-    Parameters
-    ----------
-    lists : PeakLists
-        Peaks in rising order.
-    most : int
-        Peaks of a spectrum.
-
     Examples
     --------
-    >>> mz, heights = np.array([50.123456, 60.0, 70.0]), np.array([1.0, 4.0, 2.0])
-    >>> two = PeakLists(np.array([0, 3]), mz, heights)
-    >>> kept = compact_peaks(two, 2)
+    >>> three = PeakLists(
+    ...     np.array([0, 3]), np.array([50.123456, 60.0, 70.0]), np.array([1.0, 4.0, 2.0])
+    ... )
+    >>> kept = compact_peaks(three, 2)
     >>> kept.values.tolist(), kept.weights.tolist()
     ([60.0, 70.0], [1.0, 0.5])
     """
     counts = np.diff(lists.pointers)
-    owners = lists.list_index
-    ragged = Ragged(counts)
-    order = np.lexsort((lists.values, -lists.weights, owners))
+    spectrum, ragged = lists.list_index, Ragged(counts)
+    order = np.lexsort((lists.values, -lists.weights, spectrum))
     rank = np.arange(len(order)) - np.repeat(ragged.starts, counts)
-    kept = np.sort(order[rank < most])
-    highest = np.maximum.reduceat(lists.weights, ragged.starts)[owners[kept]] if len(kept) else 1.0
+    kept = np.sort(order[rank < max_peaks])
+    highest = (
+        np.maximum.reduceat(lists.weights, ragged.starts)[spectrum[kept]] if len(kept) else 1.0
+    )
     heights = np.maximum(np.rint(lists.weights[kept] / highest * HEIGHT_UNITS), 1)
     return PeakLists(
-        pointers(np.minimum(counts, most)),
+        pointers(np.minimum(counts, max_peaks)),
         np.rint(lists.values[kept] * MZ_UNITS) / MZ_UNITS,
         heights / HEIGHT_UNITS,
     )
 
 
 def compact_ions(ions: PrecursorIons) -> PrecursorIons:
-    """Precursors rounded to 0.000001."""
+    """Round precursors to 0.000001."""
     return ions._replace(precursors=np.rint(ions.precursors * _PRECURSOR_UNITS) / _PRECURSOR_UNITS)
 
 
-def compact_spectrum(spectrum: Spectrum, most: int = MOST_PEAKS) -> Spectrum:
-    """A spectrum with its peaks and its precursor as `compact_peaks` and `compact_ions` have them.
-
-    Parameters
-    ----------
-    spectrum : Spectrum
-        Cleaned, its peaks in rising order.
-    most : int
-    """
+def compact_spectrum(spectrum: Spectrum, max_peaks: int = MAX_PEAKS) -> Spectrum:
+    """A cleaned spectrum with peaks and precursor as `compact_peaks` and `compact_ions` do."""
     whole = PeakLists(np.array([0, len(spectrum.mz)]), spectrum.mz, spectrum.intensities)
-    kept = compact_peaks(whole, most)
+    kept = compact_peaks(whole, max_peaks)
     ion = compact_ions(PrecursorIons(np.array([spectrum.precursor_mz]), np.zeros(1, np.int8)))
     return dataclasses.replace(
         spectrum, mz=kept.values, intensities=kept.weights, precursor_mz=float(ion.precursors[0])
     )
 
 
-# A channel that keeps reference spectra keeps them under these names.
-_SPECTRA = frozenset({"pointers", "mz", "heights", "precursors", "modes"})
-_BITS = "bit_pointers."  # and fingerprints of their molecules under this one and `bits.`
-BLOCKS, WIDTH = "learned_from", 14  # molecules that were learned from
-_FIELDS_states = {
-    "ranker": dict,
-    "channels": [{"name": str, "label": str, "options": dict, "facts": dict}],
-}
-
-
 def pack_states(
-    fitted: EvidenceModel, most_peaks: int = MOST_PEAKS
+    model: EvidenceModel, max_peaks: int = MAX_PEAKS
 ) -> tuple[dict[str, Any], dict[str, Array]]:
-    """A fitted ranker and its channels as plain data, and arrays by name.
-
-    Reference spectra that a channel keeps are made compact; all else stays as it is.
-    """
-    described = fitted.describe()
+    """Return a model as plain data, and arrays by name; reference spectra are made compact."""
+    described = model.describe()
     arrays: dict[str, Array] = {}
-    for place, (facts, learned) in enumerate(
-        zip(described["channels"], fitted.states, strict=True)
-    ):
-        options = dict(facts["options"])
-        if "path" in options:  # where the run lay is nobody's business; its name is its label
+    for number, (fields, state) in enumerate(zip(described["channels"], model.states, strict=True)):
+        options = dict(fields["options"])
+        if "path" in options:  # the label is the run's name; its folder stays private
             options["path"] = Path(options["path"]).name
-        facts |= {"options": options, "facts": dict(learned.metadata)}
-        own: dict[str, Array] = dict(learned.arrays)
+        fields |= {"options": options, "facts": dict(state.metadata)}
+        own: dict[str, Array] = dict(state.arrays)
         if own.keys() >= _SPECTRA:
-            own |= _compacted(own, most_peaks)
-        own[BLOCKS] = learned.inchikey14.astype(f"S{WIDTH}")
-        arrays |= {f"{_prefix(place)}{name}": array for name, array in own.items()}
+            peaks = compact_peaks(PeakLists(own["pointers"], own["mz"], own["heights"]), max_peaks)
+            ions = compact_ions(PrecursorIons(own["precursors"], own["modes"]))
+            own |= {
+                "pointers": np.asarray(peaks.pointers, np.int64), "mz": peaks.values,
+                "heights": peaks.weights, "precursors": ions.precursors,
+            }  # fmt: skip
+        own[_KEYS] = state.inchikey14.astype(f"S{_KEY_LENGTH}")
+        arrays |= {f"channels/{number}/{name}": array for name, array in own.items()}
     return described, arrays
 
 
-def open_states(facts: Mapping[str, Any], arrays: Arrays, where: object) -> EvidenceModel:
-    """What `pack_states` has packed, ready to score; arrays are unpacked when they are used.
+def open_states(fields: Mapping[str, Any], arrays: Arrays, where: object) -> EvidenceModel:
+    """Open what `pack_states` has packed; arrays are unpacked when they are used.
 
     Raises
     ------
     BundleError
         A field is missing, or it is of channels or options that this version does not know.
     """
-    check_fields(facts, _FIELDS_states, where, BundleError)
+    check_fields(fields, _MODEL_FIELDS, where, BundleError)
     try:
-        channels = [channel_from(each["name"], dict(each["options"])) for each in facts["channels"]]
-        ranker = Ranker.from_dict(facts["ranker"], where)
+        channels = [channel_from(own["name"], dict(own["options"])) for own in fields["channels"]]
+        ranker = Ranker.from_dict(fields["ranker"], where)
+        ranker.check_channels(channels)
     except EvidenceError as error:
         raise BundleError(f"{where}: {error}") from error
-    if [channel.label for channel in channels] != list(ranker.features):
-        raise BundleError(f"{where}: its ranker is of other channels than it names")
-    _check_features(channels, ranker, where)
-    learned = []
-    for place, (each, channel) in enumerate(zip(facts["channels"], channels, strict=True)):
-        own = arrays.under(_prefix(place))
-        if BLOCKS not in own:
-            raise BundleError(f"{where}: what {each['name']} has learned is missing")
+    states = []
+    for number, (own, channel) in enumerate(zip(fields["channels"], channels, strict=True)):
+        stored, place = arrays.under(f"channels/{number}/"), f"{where}, {own['name']}"
+        if _KEYS not in stored:
+            raise BundleError(f"{where}: the state of {own['name']} is missing; {AGAIN}")
         for name, shape in channel.shapes.items():
-            if name not in own:
-                raise BundleError(f"{where}, {each['name']}: {name} is missing; {AGAIN}")
-            _check_shape(own[name], shape, f"{where}, {each['name']}")
-        _check_arrays(own, f"{where}, {each['name']}")
-        learned.append(ChannelState(own, each["facts"], own[BLOCKS]))
-    return EvidenceModel(channels, learned, ranker)
-
-
-def _check_features(channels: Sequence[Channel], ranker: Ranker, where: object) -> None:
-    for channel in channels:
-        if tuple(ranker.features[channel.label]) != tuple(channel.feature_names):
-            raise BundleError(
-                f"{where}: its ranker reads other features of {channel.label} than this version "
-                "of mzseek has"
-            )
+            if name not in stored:
+                raise BundleError(f"{place}: {name} is missing; {AGAIN}")
+            _check_shape(stored[name], shape, place)
+        _check_arrays(stored, place)
+        states.append(ChannelState(stored, own["facts"], stored[_KEYS]))
+    return EvidenceModel(channels, states, ranker)
 
 
 def _check_arrays(arrays: Mapping[str, Array], where: str) -> None:
-    """Refuse lists that do not fit together: compiled code would read past their ends."""
+    """Refuse arrays that do not fit together: compiled code would read past their ends."""
     names = set(arrays)
     for name, array in arrays.items():
         if array.dtype.kind == "f" and np.isnan(array).any():
@@ -197,11 +176,11 @@ def _check_arrays(arrays: Mapping[str, Array], where: str) -> None:
         _check_shape(arrays["heights"], mz.shape, where)
         for name in ("precursors", "modes", "molecule_of"):
             _check_shape(arrays[name], (number,), where)
-    molecules = len(arrays[BLOCKS])
+    molecules = len(arrays[_KEYS])
     for name in sorted(names):
-        kind = name.partition(_BITS)[2] if name.startswith(_BITS) else ""
-        if not kind:
+        if not name.startswith(_BITS):
             continue
+        kind = name.removeprefix(_BITS)
         if f"bits.{kind}" not in names:
             raise BundleError(f"{where}: bits.{kind} is missing; {AGAIN}")
         bits, molecules = arrays[f"bits.{kind}"], len(arrays[name]) - 1
@@ -226,128 +205,76 @@ def _check_shape(array: Array, shape: tuple[int, ...], where: str) -> None:
         )
 
 
-def _prefix(place: int) -> str:
-    return f"channels/{place}/"
-
-
-def _compacted(arrays: Mapping[str, Array], most: int) -> dict[str, Array]:
-    peaks = PeakLists(arrays["pointers"], arrays["mz"], arrays["heights"])
-    kept = compact_peaks(peaks, most)
-    ions = compact_ions(PrecursorIons(arrays["precursors"], arrays["modes"]))
-    return {
-        "pointers": np.asarray(kept.pointers, np.int64),
-        "mz": kept.values,
-        "heights": kept.weights,
-        "precursors": ions.precursors,
-    }
-
-
-Floats = npt.NDArray[np.float64]
-_ARRAYS = "prior/"
-_FIELDS_prior = {
-    "options": dict,
-    "facts": {"fingerprint": str, "descriptors": [str]},
-    "weights": {"positive": float, "negative": float},
-}
-
-
 @dataclass(frozen=True, eq=False)
 class BundledPrior:
-    """What the channel `prior` has learned, with a weight for each ion mode.
+    """The fitted channel `prior`, with a weight for each ion mode.
 
     Attributes
     ----------
     channel : Prior
     state : ChannelState
     weights : mapping of str to float
-        For ``positive`` and ``negative`` mode: by what log-odds are multiplied before they are
-        added to calibrated log-probabilities; 0 or more, fitted on molecules that the prior had
-        not learned from.
+        For ``positive`` and ``negative`` mode: factor of the log-odds before they are added to
+        calibrated log-probabilities; 0 or more, fitted on molecules outside its training set.
     """
 
     channel: Prior
     state: ChannelState
     weights: Mapping[str, float]
 
-    def log_odds(self, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int) -> Floats:
-        """What it adds to the candidates of a list, against their mean.
+    def log_odds(
+        self, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
+    ) -> npt.NDArray[np.float64]:
+        """Weighted log-odds of the candidates of a list, of mean 0.
 
-        Parameters
-        ----------
-        molecules : Molecules
-        rows : int64 array, shape (candidates,)
-            Their places in the table.
-        mode : int
-            −1 for negative, else positive.
-
-        Returns
-        -------
-        float64 array, shape (candidates,)
-            Their mean is 0.
+        ``rows`` are rows of the table; ``mode`` is −1 for negative, else positive.
         """
-        members, place = np.unique(rows, return_inverse=True)
-        odds = self.channel.log_odds(self.state, molecules, members)[place]
+        members, index = np.unique(rows, return_inverse=True)
+        odds = self.channel.log_odds(self.state, molecules, members)[index]
         weight = self.weights["negative" if mode < 0 else "positive"]
         return np.asarray(weight * (odds - odds.mean()))
 
 
 def pack_prior(prior: BundledPrior) -> tuple[dict[str, Any], dict[str, Array]]:
-    """A prior as plain data, and arrays by name."""
-    facts = {
+    """Return a prior as plain data, and arrays by name."""
+    fields = {
         "options": dict(vars(prior.channel.options)),
         "facts": dict(prior.state.metadata),
         "weights": dict(prior.weights),
     }
     own: dict[str, Array] = dict(prior.state.arrays)
-    own[BLOCKS] = prior.state.inchikey14.astype(f"S{WIDTH}")
-    return facts, {f"{_ARRAYS}{name}": array for name, array in own.items()}
+    own[_KEYS] = prior.state.inchikey14.astype(f"S{_KEY_LENGTH}")
+    return fields, {f"{PRIOR_ARRAYS}{name}": array for name, array in own.items()}
 
 
-def open_prior(facts: Mapping[str, Any], arrays: Arrays, where: object) -> BundledPrior:
-    """What `pack_prior` has packed.
+def open_prior(fields: Mapping[str, Any], arrays: Arrays, where: object) -> BundledPrior:
+    """Open what `pack_prior` has packed.
 
     Raises
     ------
     BundleError
         A field or an array is missing, or a weight is below 0.
     """
-    check_fields(facts, _FIELDS_prior, where, BundleError)
-    for mode, weight in facts["weights"].items():
+    check_fields(fields, _PRIOR_FIELDS, where, BundleError)
+    for mode, weight in fields["weights"].items():
         if not (weight >= 0 and math.isfinite(weight)):
             raise BundleError(f"{where}: the weight of {mode} mode is {weight}, expected 0 or more")
     try:
-        channel = channel_from(Prior.name, dict(facts["options"]))
+        channel = channel_from(Prior.name, dict(fields["options"]))
     except EvidenceError as error:
         raise BundleError(f"{where}: {error}") from error
     assert isinstance(channel, Prior)
-    own = arrays.under(_ARRAYS)
-    if BLOCKS not in own:
-        raise BundleError(f"{where}: what the prior has learned is missing")
-    learned = ChannelState(own, facts["facts"], own[BLOCKS])
-    return BundledPrior(channel, learned, dict(facts["weights"]))
-
-
-_SHIPPED = "data/bundle"  # folder inside the package
-_LIBRARY = "library/"
-LIBRARY_ROWS, MASSES = f"{_LIBRARY}molecules", "molecules/masses"
+    own = arrays.under(PRIOR_ARRAYS)
+    if _KEYS not in own:
+        raise BundleError(f"{where}: the state of the prior is missing; {AGAIN}")
+    state = ChannelState(own, fields["facts"], own[_KEYS])
+    return BundledPrior(channel, state, dict(fields["weights"]))
 
 
 class Bundle:
     """A ranker with its channels, confidence, reference spectra, molecules, and a card.
 
-    Every file is held against its checksum when the bundle is opened; what is in it is read when
-    it is first asked for.
-
-    Parameters
-    ----------
-    folder : Path
-    manifest : dict
-        As `mzseek.bundle.bundle.MANIFEST` has read it.
-
-    Attributes
-    ----------
-    folder : Path
-    manifest : dict
+    Checksums of all files are compared when the bundle is opened; contents are read on first use.
     """
 
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
@@ -355,7 +282,7 @@ class Bundle:
 
     @classmethod
     def open(cls, path: StrPath | None = None) -> "Bundle":
-        """Open a bundle; the one that comes with mzseek where no path is given.
+        """Open a bundle; the shipped one where no path is given.
 
         Raises
         ------
@@ -377,15 +304,14 @@ class Bundle:
 
     @property
     def is_shipped(self) -> bool:
-        """Whether it is the one that comes with mzseek."""
+        """Whether it is the one shipped with mzseek."""
         return self.folder.resolve() == _shipped_folder().resolve()
 
     def verify(self) -> None:
         """Read all of it, as `open` and use would; raises `BundleError`."""
         _ = self.card, self.confidence, self.library, self.molecules
-        states = [*self.fitted.states, *([self.prior.state] if self.prior else [])]
-        for learned in states:
-            _ = list(learned.arrays.values())  # each is unpacked when it is looked at
+        for state in (*self.fitted.states, *([self.prior.state] if self.prior else [])):
+            _ = list(state.arrays.values())  # each is unpacked on first use
 
     @cached_property
     def fitted(self) -> EvidenceModel:
@@ -394,10 +320,9 @@ class Bundle:
 
     @cached_property
     def prior(self) -> BundledPrior | None:
-        """Which molecules people measure; None where the bundle has not learned it."""
+        """Prior over molecules; None where the bundle has none."""
         if PRIOR not in self.manifest["files"]:
             return None
-
         return open_prior(self._object(PRIOR), self._arrays, self.folder / PRIOR)
 
     @property
@@ -413,32 +338,26 @@ class Bundle:
 
     @cached_property
     def confidence(self) -> Confidence:
-        """How scores become probabilities, sets and doubts."""
+        """Calibration, prediction sets and the probability of being in the database."""
         return Confidence.from_dict(self._object(CONFIDENCE), self.folder / CONFIDENCE)
 
     @cached_property
     def library(self) -> Library:
         """Reference spectra with their molecules."""
-        own = self._arrays.under(_LIBRARY)
+        own = self._arrays.under(LIBRARY)
         try:
             peaks = PeakLists(own["pointers"], own["mz"], own["heights"])
             ions = PrecursorIons(own["precursors"], own["modes"])
             rows, molecule_of = own["molecules"], own["molecule_of"]
         except KeyError as error:
             raise BundleError(f"{self.folder}: {ARRAYS} lacks {error}; {AGAIN}") from None
-        if any(len(own) and not np.isfinite(own).all() for own in (*peaks, ions.precursors)):
+        if any(len(array) and not np.isfinite(array).all() for array in (*peaks, ions.precursors)):
             raise BundleError(f"{self.folder}: the library holds numbers without end; {AGAIN}")
         if len(rows) and not 0 <= rows.min() <= rows.max() < len(self.molecules):
             raise BundleError(f"{self.folder}: the library names molecules it does not have")
         known = self.molecules.table.take(column_of(rows))
-        molecules = pa.table(
-            {
-                "smiles": known["smiles"],
-                "inchikey": known["key"],
-                "formula": known["formula"],
-                "mass": known["mass"],
-            }
-        )
+        molecules = known.select(["smiles", "key", "formula", "mass"])
+        molecules = molecules.rename_columns(["smiles", "inchikey", "formula", "mass"])
         try:
             records = self._table(RECORDS, RECORD_SCHEMA)
             return Library.from_arrays(self.folder, peaks, ions, molecule_of, records, molecules)
@@ -447,7 +366,7 @@ class Bundle:
 
     @cached_property
     def molecules(self) -> BundledMolecules:
-        """The database in the box."""
+        """The bundled molecule database."""
         table = self._table(MOLECULES, None)
         masses = self._arrays.get(MASSES)
         if (
@@ -472,24 +391,24 @@ class Bundle:
 
     @cached_property
     def card(self) -> Mapping[str, Any]:
-        """What it was made of, what it reaches, and what it cannot do."""
+        """Model card: sources, measured performance, limits."""
         return self._object(CARD)
 
     @property
-    def most_peaks(self) -> int:
+    def max_peaks(self) -> int:
         """Peaks of a reference spectrum that were kept, at the most."""
-        about = self.card.get("library", {})
-        most = about.get("most_peaks", MOST_PEAKS) if isinstance(about, dict) else None
-        if not isinstance(most, int) or most < 1:
+        library = self.card.get("library", {})
+        peaks = library.get("most_peaks", MAX_PEAKS) if isinstance(library, dict) else None
+        if not isinstance(peaks, int) or peaks < 1:
             raise BundleError(
-                f"{self.folder / CARD}: library.most_peaks is {repr(most)[:40]}, expected 1 or "
+                f"{self.folder / CARD}: library.most_peaks is {repr(peaks)[:40]}, expected 1 or "
                 f"more; {AGAIN}"
             )
-        return most
+        return peaks
 
     @property
     def licence(self) -> str:
-        """Under which licences it stands, as text."""
+        """Text of ``LICENCE.md``."""
         return (self.folder / LICENCE).read_text(encoding="utf-8")
 
     @property
@@ -530,13 +449,7 @@ class Bundle:
 
 
 def shipped() -> Path:
-    """Folder of the bundle that comes with mzseek.
-
-    Raises
-    ------
-    BundleError
-        This copy of mzseek has none.
-    """
+    """Folder of the bundle shipped with mzseek; raises `BundleError` where this copy has none."""
     folder = _shipped_folder()
     if not (folder / MANIFEST.name).is_file():
         raise BundleError(
@@ -548,30 +461,3 @@ def shipped() -> Path:
 
 def _shipped_folder() -> Path:
     return Path(str(files("mzseek"))) / _SHIPPED
-
-
-def library_arrays(
-    peaks: PeakLists,
-    ions: PrecursorIons,
-    molecule_of: np.ndarray[Any, Any],
-    rows: np.ndarray[Any, Any],
-) -> dict[str, Any]:
-    """Arrays of a library by the names under which a bundle keeps them.
-
-    Parameters
-    ----------
-    peaks, ions : PeakLists, PrecursorIons
-        Compact.
-    molecule_of : int array, shape (spectra,)
-    rows : int array
-        Place of each of the library's molecules in the table of molecules.
-    """
-    return {
-        f"{_LIBRARY}pointers": np.asarray(peaks.pointers, np.int64),
-        f"{_LIBRARY}mz": np.asarray(peaks.values, np.float64),
-        f"{_LIBRARY}heights": np.asarray(peaks.weights, np.float64),
-        f"{_LIBRARY}precursors": np.asarray(ions.precursors, np.float64),
-        f"{_LIBRARY}modes": np.asarray(ions.modes, np.int8),
-        f"{_LIBRARY}molecule_of": np.asarray(molecule_of, np.int64),
-        LIBRARY_ROWS: np.asarray(rows, np.int64),
-    }

@@ -11,19 +11,19 @@ import pyarrow as pa
 
 from mzseek.annotation.confidence import MODES, Confidence
 from mzseek.bundle.build_molecules import LIBRARY, MoleculeLists, bundled_molecules
-from mzseek.bundle.bundle import KIND, MOST_PEAKS, Bundle
+from mzseek.bundle.bundle import KIND, MAX_PEAKS, Bundle
 from mzseek.bundle.fit_confidence import fit_confidence
-from mzseek.bundle.fit_prior import FittedPrior, make_prior
+from mzseek.bundle.fit_prior import FittedPrior, fit_prior
 from mzseek.bundle.molecules import BundledMolecules
 from mzseek.bundle.refit import (
     Details,
     References,
     measured,
-    reference_queries,
+    reference_spectra,
     references_from,
     refit_channels,
 )
-from mzseek.bundle.write import Contents, is_allowed, licence_text, rewrite_molecules, write_bundle
+from mzseek.bundle.write import is_allowed, licence_text, rewrite_molecules, write_bundle
 from mzseek.chem.identifiers import link
 from mzseek.chem.molecules import DescribedMolecule
 from mzseek.core.errors import BundleError, LibraryError
@@ -44,92 +44,99 @@ _MODE = {1: "positive", -1: "negative", 0: "unknown"}
 
 
 def card_of(
-    fitted: EvidenceModel,
+    model: EvidenceModel,
     confidence: Confidence,
     references: References,
     molecules: BundledMolecules,
+    *,
     measured: Mapping[str, Any],
     made_of: Mapping[str, Any],
     folds: Sequence[str],
-    most_peaks: int,
+    max_peaks: int,
     prior: FittedPrior | None = None,
 ) -> dict[str, Any]:
-    """What a bundle says of itself, as plain data.
+    """Return the model card of a bundle, as plain data.
 
     Parameters
     ----------
     measured : mapping
-        From `mzseek.bundle.relearn.measured`.
+        From `mzseek.bundle.refit.measured`.
     made_of : mapping
-        Of the sources: names and SHA-256, spectra kept and left out by licence, options.
+        Sources: names and SHA-256, spectra kept and left out by licence, options.
     folds : sequence of str
-        That the channels in the bundle have learned from.
+        That the channels in the bundle are fitted on.
     prior : FittedPrior, optional
-        That answers may be asked to count in.
+        That may be applied to annotations.
     """
+    modes = confidence.modes.items()
+    limits = [
+        "Ions and instruments that are not listed above were not tried.",
+        "Probabilities were fitted on molecules of other structures than the channels learned "
+        "from, with lists of equal mass; they hold for molecules and lists like those, and they "
+        "assume that the molecule is among the candidates.",
+        "Whether the molecule is among the candidates was fitted on lists with and without their "
+        "truth, in equal numbers: say how often yours lack it.",
+        _SMALL.format(len(molecules)),
+    ]
+    if "test" in folds:
+        limits.insert(
+            0,
+            "The numbers on this card were measured with channels that had learned from the train "
+            "fold alone. The channels in this bundle then learned once more, from all folds; the "
+            "ranker and confidence stayed as they were, cross-fitted.",
+        )
+    limits += [
+        f"{mode} mode has too few molecules to fit on: its numbers are those of both modes."
+        for mode, own in modes
+        if not own.own
+    ]
     return {
         "made_of": dict(made_of),
-        "channels": [channel.label for channel in fitted.channels],
+        "channels": [channel.label for channel in model.channels],
         "learned_from": list(folds),
-        "library": _library(references, most_peaks),
+        "library": _library(references, max_peaks),
         "database": _database(molecules),
         "measured": dict(measured),
         "in_database": {
             mode: None
             if own.in_database is None
             else {"auc": dict(own.in_database.auc), "error": own.in_database.error}
-            for mode, own in confidence.modes.items()
+            for mode, own in modes
         },
-        "fitted_on": {
-            mode: {"molecules": own.molecules, "own": own.own}
-            for mode, own in confidence.modes.items()
+        "fitted_on": {mode: {"molecules": own.molecules, "own": own.own} for mode, own in modes},
+        "prior": None
+        if prior is None
+        else {
+            "weights": dict(prior.prior.weights),
+            "without": {
+                mode: {name: measured[mode][name] for name in own}
+                for mode, own in prior.measured.items()
+            },
+            "with": dict(prior.measured),
         },
-        "prior": None if prior is None else _prior(prior, measured),
-        "limits": _limits(confidence, folds, len(molecules)),
+        "limits": limits,
         "licence": "CC BY-SA 4.0; every record has its own, see LICENCE.md",
     }
 
 
-def with_molecules(
-    card: Mapping[str, Any], molecules: BundledMolecules, lists: Sequence[Mapping[str, str]]
-) -> dict[str, Any]:
-    """Return a card of the same bundle with other molecules.
-
-    Parameters
-    ----------
-    card : mapping
-    molecules : BundledMolecules
-    lists : sequence of mappings
-        Name and SHA-256 of each file that they come from.
-    """
-    size = _SMALL.format(len(molecules))
-    limits = [size if _SIZE.fullmatch(line) else line for line in card["limits"]]
-    return {
-        **card,
-        "made_of": {**card["made_of"], "molecule_lists": list(lists)},
-        "database": _database(molecules),
-        "limits": limits,
-    }
-
-
-def _library(references: References, most_peaks: int) -> dict[str, Any]:
+def _library(references: References, max_peaks: int) -> dict[str, Any]:
     records = references.records.to_pydict()
     modes = [_MODE[int(mode)] for mode in references.ions.modes]
     by_mode: dict[str, dict[str, Any]] = {}
     for mode in dict.fromkeys([*MODES, *modes]):
-        inside = [place for place, own in enumerate(modes) if own == mode]
+        inside = [number for number, own in enumerate(modes) if own == mode]
         if inside:
             by_mode[mode] = {
                 "spectra": len(inside),
-                "molecules": len({int(references.molecule_of[place]) for place in inside}),
-                "ions": _counted(records["adduct"][place] for place in inside),
-                "instruments": _counted(records["instrument_type"][place] for place in inside),
+                "molecules": len({int(references.molecule_of[number]) for number in inside}),
+                "ions": _counted(records["adduct"][number] for number in inside),
+                "instruments": _counted(records["instrument_type"][number] for number in inside),
             }
     return {
         "spectra": len(modes),
         "molecules": len(references.molecules),
         "peaks": len(references.peaks.values),
-        "most_peaks": most_peaks,
+        "most_peaks": max_peaks,
         "modes": by_mode,
         "contributors": _counted(records["contributor"]),
         "licences": _counted(records["license"]),
@@ -137,201 +144,138 @@ def _library(references: References, most_peaks: int) -> dict[str, Any]:
 
 
 def _database(molecules: BundledMolecules) -> dict[str, Any]:
-    sources = Counter(name for each in molecules.table["sources"].to_pylist() for name in each)
-    named = sum(1 for each in molecules.table["names"].to_pylist() if each)
-    identifiers = [each for each in molecules.table["identifiers"].to_pylist() if each]
+    sources = Counter(name for own in molecules.table["sources"].to_pylist() for name in own)
+    identifiers = [own for own in molecules.table["identifiers"].to_pylist() if own]
     return {
         "molecules": len(molecules),
         "sources": dict(sorted(sources.items())),
-        "named": named,
+        "named": sum(1 for names in molecules.table["names"].to_pylist() if names),
         "identified": len(identifiers),
-        "linked": sum(1 for each in identifiers if any(map(link, each))),
+        "linked": sum(1 for own in identifiers if any(map(link, own))),
     }
-
-
-def _prior(made: FittedPrior, measured: Mapping[str, Any]) -> dict[str, Any]:
-    """Weights of the prior, and what is reached without it and with it, on the same lists."""
-    return {
-        "weights": dict(made.prior.weights),
-        "without": {
-            mode: {name: measured[mode][name] for name in own}
-            for mode, own in made.measured.items()
-        },
-        "with": dict(made.measured),
-    }
-
-
-def _limits(confidence: Confidence, folds: Sequence[str], molecules: int) -> list[str]:
-    lines = [
-        "Ions and instruments that are not listed above were not tried.",
-        "Probabilities were fitted on molecules of other structures than the channels learned "
-        "from, with lists of equal mass; they hold for molecules and lists like those, and they "
-        "assume that the molecule is among the candidates.",
-        "Whether the molecule is among the candidates was fitted on lists with and without their "
-        "truth, in equal numbers: say how often yours lack it.",
-        _SMALL.format(molecules),
-    ]
-    if "test" in folds:
-        lines.insert(
-            0,
-            "The numbers on this card were measured with channels that had learned from the train "
-            "fold alone. The channels in this bundle then learned once more, from all folds; the "
-            "ranker and confidence stayed as they were, cross-fitted.",
-        )
-    lines += [
-        f"{mode} mode has too few molecules to fit on: its numbers are those of both modes."
-        for mode, own in confidence.modes.items()
-        if not own.own
-    ]
-    return lines
 
 
 def _counted(values: Any) -> dict[str, int]:
-    """How often each value occurs, the most frequent first; what is empty is not stated."""
+    """Count values, the most frequent first; an empty one is "not stated"."""
     counts = Counter(value or "not stated" for value in values)
-    return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 @dataclass(frozen=True)
-class Extras:
+class ExportOptions:
     """What goes into a bundle besides a run.
 
     Attributes
     ----------
     details : mapping of str to mapping
-        By identifier what is known of spectra besides their peaks.
+        Metadata of spectra by identifier: contributor, licence, instrument, energy, source.
     library : path or None
-        A library to ship in the place of the spectra that channels learned from.
+        A library to ship in the place of the spectra that channels were fitted on.
     lists : MoleculeLists
         Where the molecules of the bundled database come from, besides those of the library.
-    relearn : bool
-        Channels learn once more, from all folds.
-    most_peaks : int
+    refit : bool
+        Fit the channels once more, on all folds.
+    max_peaks : int
         Of a reference spectrum.
     made_of : mapping
-        For the card: what is known of the sources.
+        Sources, for the card.
     """
 
     details: Details = field(default_factory=dict)
     library: StrPath | None = None
     lists: MoleculeLists = field(default_factory=MoleculeLists)
-    refit_channels: bool = False
-    most_peaks: int = MOST_PEAKS
+    refit: bool = False
+    max_peaks: int = MAX_PEAKS
     made_of: Mapping[str, Any] = field(default_factory=dict)
 
 
 def export_run(
     run: Run,
     out: StrPath,
-    extras: Extras | None = None,
+    options: ExportOptions | None = None,
     *,
     data: StrPath | None = None,
     jobs: int | None = None,
     progress: Progress = silent,
     say: Log = no_log,
 ) -> Bundle:
-    """Make a bundle of a fitted run; confidence is fitted on what it says of validation.
+    """Make a bundle of a fitted run; confidence is fitted on its predictions of validation.
 
     Parameters
     ----------
     run : Run
     out : path
         Folder to make; a bundle that is there is replaced.
-    extras : Extras, optional
+    options : ExportOptions, optional
     data : path, optional
         The prepared folder, if it is no longer where it was.
     jobs : int, optional
-        Processes that find fragments of molecules.
+        Processes that enumerate fragments.
 
     Raises
     ------
     BundleError, EvidenceError, RunError, DatasetError
         The run was trained and not fitted, lacks what is needed, or the folder cannot be replaced.
     """
-    given = extras or Extras()
-    if not 1 <= given.most_peaks <= 10_000:
-        raise BundleError(f"peaks to keep are {given.most_peaks}, expected 1 to 10,000")
-    fitted, prepared, options = EvidenceModel.open(run), run.open_data(data), fit_options(run)
+    given = options or ExportOptions()
+    if not 1 <= given.max_peaks <= 10_000:
+        raise BundleError(f"peaks to keep are {given.max_peaks}, expected 1 to 10,000")
+    fitted, prepared, how = EvidenceModel.open(run), run.open_data(data), fit_options(run)
     libraries = [] if given.library is None else [Path(given.library)]
     sources = [run.folder, prepared.folder, *given.lists.files, *libraries]
     ensure_replaceable(Path(out), KIND, list(map(Path, sources)))
-    train = reference_queries(prepared, [FITTED_ON])
-    known = references_from(prepared, train, given.details, given.most_peaks)
-    folds: Sequence[str] = FOLDS if given.refit_channels else (FITTED_ON,)
-    final, shown = fitted, known
-    if given.refit_channels:
+    train = references_from(
+        prepared, reference_spectra(prepared, [FITTED_ON]), given.details, given.max_peaks
+    )
+    folds: Sequence[str] = (FITTED_ON,)
+    model, shown = fitted, train
+    if given.refit:
         say("Channels learn once more, from all folds.")
-        final = refit_channels(
-            fitted, prepared, options, most_peaks=given.most_peaks, jobs=jobs, progress=progress
+        folds = FOLDS
+        model = refit_channels(
+            fitted, prepared, how, max_peaks=given.max_peaks, jobs=jobs, progress=progress
         )
-        queries = reference_queries(prepared, folds)
-        shown = references_from(prepared, queries, given.details, given.most_peaks)
+        spectra = reference_spectra(prepared, folds)
+        shown = references_from(prepared, spectra, given.details, given.max_peaks)
     if given.library is not None:
-        shown = _library_export(given.library)
+        library = Library.open(given.library)
+        library.check()
+        shown = References.of_library(library)
+        if not len(shown.records):
+            raise LibraryError(f"{given.library}: holds no spectra")
     molecules = _molecules(shown.molecules, given.lists, jobs, progress, say)
     say("Confidence is fitted on validation, cross-fitted.")
     confidence = fit_confidence(
-        run, fitted, prepared, known.library(prepared.folder), shown.features_by_ion(),
-        options.candidates, molecules, progress=progress,
+        run, fitted, prepared, train.library(prepared.folder), shown.features_by_ion(),
+        how.candidates, molecules, progress=progress,
     )  # fmt: skip
-    found = measured(run, prepared, confidence, options.candidates)
     say("A prior learns beside them, and is weighed on validation.")
-    prior = make_prior(run, prepared, confidence, options, folds, jobs=jobs, progress=progress)
-    contents = _contents(run, final, confidence, shown, molecules, found, folds, given, prior)
-    return write_bundle(out, contents, sources, most=given.most_peaks)
-
-
-def _contents(
-    run: Run,
-    fitted: EvidenceModel,
-    confidence: Confidence,
-    shown: References,
-    molecules: BundledMolecules,
-    found: Mapping[str, Any],
-    folds: Sequence[str],
-    given: Extras,
-    prior: FittedPrior | None,
-) -> Contents:
+    prior = fit_prior(run, prepared, confidence, how, folds, jobs=jobs, progress=progress)
     made_of = {
         **given.made_of,
         "molecule_lists": _hashes(given.lists.files),
         "options": dict(run.description.options),
     }
     card = card_of(
-        fitted, confidence, shown, molecules, found, made_of, folds, given.most_peaks, prior
-    )
-    return Contents(
-        fitted=fitted,
-        fingerprint=str(run.metadata["data"]["fingerprint"]),
-        confidence=confidence,
-        peaks=shown.peaks,
-        ions=shown.ions,
-        records=shown.records,
-        molecule_of=shown.molecule_of,
-        keys=shown.keys,
-        molecules=molecules,
-        card=card,
-        licence=_licence(shown.records, molecules),
-        prior=None if prior is None else prior.prior,
-    )
+        model, confidence, shown, molecules,
+        measured=measured(run, prepared, confidence, how.candidates), made_of=made_of,
+        folds=folds, max_peaks=given.max_peaks, prior=prior,
+    )  # fmt: skip
+    return write_bundle(
+        out, model, confidence, shown, molecules,
+        fingerprint=str(run.metadata["data"]["fingerprint"]), card=card,
+        licence=_licence(shown.records, molecules), prior=None if prior is None else prior.prior,
+        sources=sources, max_peaks=given.max_peaks,
+    )  # fmt: skip
 
 
 def fit_options(run: Run) -> FitOptions:
-    """The options that a run was fitted with; what it does not say has its default."""
+    """The options that a run was fitted with; missing ones have their defaults."""
     known = {each.name for each in fields(FitOptions)}
-    said = {name: value for name, value in run.description.options.items() if name in known}
-    if said.get("fit_on") is not None:
-        said["fit_on"] = tuple(said["fit_on"])
-    return FitOptions(**said)
-
-
-def _library_export(path: StrPath) -> References:
-    opened = Library.open(path)
-    opened.check()
-    found = References.of_library(opened)
-    if not len(found.records):
-        raise LibraryError(f"{path}: holds no spectra")
-    return found
+    stated = {name: value for name, value in run.description.options.items() if name in known}
+    if stated.get("fit_on") is not None:
+        stated["fit_on"] = tuple(stated["fit_on"])
+    return FitOptions(**stated)
 
 
 def replace_molecules(
@@ -365,7 +309,13 @@ def replace_molecules(
     ensure_replaceable(Path(out), KIND, list(map(Path, lists.files)))
     described = References.of_library(bundle.library).molecules
     molecules = _molecules(described, lists, jobs, progress, say)
-    card = with_molecules(bundle.card, molecules, _hashes(lists.files))
+    size = _SMALL.format(len(molecules))
+    card = {
+        **bundle.card,
+        "made_of": {**bundle.card["made_of"], "molecule_lists": _hashes(lists.files)},
+        "database": _database(molecules),
+        "limits": [size if _SIZE.fullmatch(line) else line for line in bundle.card["limits"]],
+    }
     licence = _licence(bundle.library.records, molecules)
     return rewrite_molecules(bundle, out, molecules, card, licence, lists.files)
 
@@ -377,9 +327,9 @@ def _molecules(
     progress: Progress,
     say: Log,
 ) -> BundledMolecules:
-    rejects = SkippedGroups()
-    molecules = bundled_molecules(library, lists, report=rejects, jobs=jobs, progress=progress)
-    for group in rejects.by_count():
+    skipped = SkippedGroups()
+    molecules = bundled_molecules(library, lists, report=skipped, jobs=jobs, progress=progress)
+    for group in skipped.by_count():
         say(f"{group.count:,} records skipped: {group.reason} (first: {group.where})")
     return molecules
 
@@ -388,11 +338,11 @@ def _licence(records: pa.Table, molecules: BundledMolecules) -> str:
     columns = records.select(["contributor", "license"]).to_pydict()
     counts = Counter(zip(columns["contributor"], columns["license"], strict=True))
     rows = [(who, licence, number) for (who, licence), number in counts.items()]
-    sources = Counter(
-        name for each in molecules.table["sources"].to_pylist() for name in each if name != LIBRARY
+    lists = Counter(
+        name for own in molecules.table["sources"].to_pylist() for name in own if name != LIBRARY
     )
     shipped = all(is_allowed(licence) for _, licence, _ in rows)
-    return licence_text(rows, sources.items(), shipped)
+    return licence_text(rows, lists.items(), shipped)
 
 
 def _hashes(paths: Sequence[StrPath]) -> list[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""Fit the confidence of a bundle on validation."""
+"""Fit the confidence of a bundle on validation: calibration, sets, in-database probability."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -83,16 +83,7 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class CaseTable:
-    """Features and labels of cases, as arrays.
-
-    Attributes
-    ----------
-    features : float64 array, shape (cases, len(in_database.NAMES))
-    present, is_right : bool arrays, shape (cases,)
-    size, molecule : int64 arrays, shape (cases,)
-    explained, margin : float64 arrays, shape (cases,)
-        Of the best candidate.
-    """
+    """Features, shape (cases, len(NAMES)), and labels of cases; explained, margin of the best."""
 
     features: Floats
     present: npt.NDArray[np.bool_]
@@ -115,17 +106,6 @@ class CaseTable:
             np.array([case.evidence.explained[case.evidence.best] for case in cases], np.float64),
             np.array([case.evidence.margin(calibration) for case in cases], np.float64),
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _Query:
-    """A case before it is scored: `without` is what its background must not hold."""
-
-    molecule: int
-    size: int
-    is_present: bool
-    query: FeatureQuery
-    without: frozenset[str]
 
 
 def make_cases(
@@ -168,39 +148,34 @@ def make_cases(
         part = groups[start : start + _AT_ONCE]
         nearest = _nearest(library, [feature for _, feature in part])
         thinned = [
-            (query, similarity)
+            (molecule, similarity, *own)
             for (molecule, feature), similarity in zip(part, nearest, strict=True)
-            for query in _thinned(prepared, molecule, feature, setting, molecules)
+            for own in _thinned(prepared, molecule, feature, setting, molecules)
         ]
         scored, _ = score_with_background(
-            [one.query for one, _ in thinned], [similarity for _, similarity in thinned],
-            fitted, confidence, fingerprint, molecules,
-            without=[one.without for one, _ in thinned],
+            [query for *_, query, _ in thinned], [similarity for _, similarity, *_ in thinned],
+            fitted, confidence, fingerprint, molecules, without=[own[-1] for own in thinned],
         )  # fmt: skip
-        for (one, _), result in zip(thinned, scored, strict=True):
-            best = one.query.molecules[0][result.evidence.best]
+        for (molecule, _, size, is_present, query, _), result in zip(thinned, scored, strict=True):
+            is_right = query.molecules[0][result.evidence.best].key == _key(prepared, molecule)
             cases.append(
                 Case(
-                    one.molecule,
-                    mode_of(one.query),
-                    len(one.query.feature.spectra),
-                    one.size,
-                    one.is_present,
-                    best.key == _key(prepared, one.molecule),
-                    result.evidence,
+                    molecule, mode_of(query), len(query.feature.spectra), size, is_present,
+                    is_right, result.evidence,
                 )
-            )
+            )  # fmt: skip
         progress("lists with and without their molecule", start + len(part), len(groups))
     return cases
 
 
 def _thinned(
     prepared: Prepared, molecule: int, feature: Feature, setting: str, bundled: BundledMolecules
-) -> Iterator[_Query]:
+) -> Iterator[tuple[int, bool, FeatureQuery, frozenset[str]]]:
     """Lists of a feature, of each length, with and without its molecule.
 
-    Both have one length, so that it tells nothing, and the background holds neither the molecule
-    nor the candidate that makes room for it.
+    Yields the length, whether the molecule is present, the query, and keys that its background
+    must not hold. Both lists have one length, so that it tells nothing, and the background holds
+    neither the molecule nor the candidate that makes room for it.
     """
     adduct = parse_adduct(str(feature.spectra[0].adduct))
     mass = adduct.neutral_mass(feature.spectra[0].precursor_mz)
@@ -228,7 +203,7 @@ def _thinned(
             query = FeatureQuery(
                 feature, (hypothesis,), (distinct(candidates),), (adduct.name,), len(candidates)
             )
-            yield _Query(molecule, size, is_present, query, without)
+            yield size, is_present, query, without
 
 
 def _molecule(prepared: Prepared, place: int) -> Molecule:
@@ -289,14 +264,14 @@ def only(lists: ListScores, kept: npt.NDArray[np.integer]) -> ListScores:
     )
 
 
-SENSE = "inchikey"  # probabilities are those of molecules, not of their fingerprints
-FITTED_ON = "val"
+IDENTITY = "inchikey"  # probabilities are those of molecules, not of their fingerprints
+CALIBRATED_ON = "val"
 _GROUPS = 5
 _BINS = 15
-_SEVERAL = 20  # molecules of several spectra: with fewer, their sets are those of one
-_SPACE = 1e-9
-_REACHED = 0.1  # quantile of true molecules that rank first: what nine of ten of them reach
-LEAST_EXPLAINED = 0.1  # share of the intensity below which nothing is explained
+_MIN_POOLED = 20  # molecules of several spectra: with fewer, their sets are those of one
+_MIN_SCALE = 1e-9
+_QUANTILE = 0.1  # of true molecules that rank first: nine of ten reach more
+MIN_EXPLAINED = 0.1  # share of the intensity below which nothing is explained
 
 
 def fit_confidence(
@@ -309,16 +284,16 @@ def fit_confidence(
     molecules: BundledMolecules,
     *,
     progress: Progress = silent,
-    few: int = MIN_MOLECULES,
+    min_molecules: int = MIN_MOLECULES,
 ) -> Confidence:
-    """The numbers of a fitted run, from what it says of validation, cross-fitted.
+    """Fit the confidence of a run on its cross-fitted predictions of validation.
 
     Parameters
     ----------
     run : Run
         With predictions of val.
     fitted : EvidenceModel
-        What channels have learned from the train fold.
+        With channels fitted on the train fold.
     prepared : Prepared
     library : Library
         The reference spectra of the train fold.
@@ -328,7 +303,7 @@ def fit_confidence(
         Name of the candidate lists.
     molecules : BundledMolecules
         The bundled molecules, which short lists are compared with.
-    few : int
+    min_molecules : int
         With fewer validation molecules, an ion mode has the numbers of both.
 
     Raises
@@ -336,20 +311,20 @@ def fit_confidence(
     BundleError
         No list of the fold holds its molecule.
     """
-    lists = usable_lists(run, prepared, FITTED_ON, setting, progress)
+    lists = usable_lists(run, prepared, CALIBRATED_ON, setting, progress)
     modes = modes_of(prepared, lists.queries)
     known = np.unique(prepared.molecule[prepared.fold >= 0])
     groups = structure_groups_from(prepared, known, _GROUPS)
     found: dict[str, PolarityCalibration] = {}
     for mode, sign in MODES.items():
-        own = len(np.unique(lists.molecule[modes == sign])) >= few
+        own = len(np.unique(lists.molecule[modes == sign])) >= min_molecules
         inside = modes == sign if own else np.ones(len(modes), np.bool_)
-        found[mode] = _of_mode(
+        found[mode] = _calibrate(
             only(lists, np.flatnonzero(inside)), prepared, ions[mode], own,
             fit_match_odds(library, sign),
         )  # fmt: skip
     cases = make_cases(
-        prepared, FITTED_ON, setting, fitted, Confidence(found), library, molecules,
+        prepared, CALIBRATED_ON, setting, fitted, Confidence(found), library, molecules,
         progress=progress,
     )  # fmt: skip
     for mode, sign in MODES.items():
@@ -381,11 +356,11 @@ def usable_lists(
 
     ``identity`` says of each candidate only whether it is that.
     """
-    how = Scoring(fold=fold, candidates=setting, identity=SENSE)
+    how = Scoring(fold=fold, candidates=setting, identity=IDENTITY)
     said = scored_lists(
         run, prepared, how, min(int(f["step"]) for f in run.best.values()), progress
     )
-    truth = (np.asarray(said.identity) & IDENTITY_BITS[SENSE]) > 0
+    truth = (np.asarray(said.identity) & IDENTITY_BITS[IDENTITY]) > 0
     holds = np.flatnonzero(Ragged(said.counts).any(truth)) if len(said.counts) else said.counts
     if not len(holds):
         raise BundleError(f"{prepared.folder}: no {fold} list holds its molecule")
@@ -400,7 +375,7 @@ def usable_lists(
     return only(marked, holds)
 
 
-def _of_mode(
+def _calibrate(
     lists: ListScores,
     prepared: Prepared,
     ions: Counter[str],
@@ -412,7 +387,7 @@ def _of_mode(
     pooling = fit_pooling(lists.scores, lists.counts, truth, molecule_groups(lists), calibration)
     pooled, spectra = pool_lists(lists, pooling)
     several = only(pooled, np.flatnonzero(spectra > 1))
-    enough = len(several.counts) >= _SEVERAL
+    enough = len(several.counts) >= _MIN_POOLED
     total = sum(ions.values())
     return PolarityCalibration(
         calibration,
@@ -433,15 +408,15 @@ def thresholds_of(
     lists: ListScores, prepared: Prepared, calibration: Calibration
 ) -> dict[float, float]:
     """For each coverage the threshold of prediction sets, fitted over molecules."""
-    answers = answers_of(lists, prepared, calibration)
-    return {each: fit_set_threshold(*answers, each, groups=lists.molecule) for each in COVERAGES}
+    p = calibration.posterior(lists.scores, lists.counts)
+    merged = merge_molecules(lists, p, prepared)
+    return {each: fit_set_threshold(*merged, each, groups=lists.molecule) for each in COVERAGES}
 
 
-def answers_of(
-    lists: ListScores, prepared: Prepared, calibration: Calibration
+def merge_molecules(
+    lists: ListScores, p: Floats, prepared: Prepared
 ) -> tuple[Floats, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Probabilities, counts and labels of distinct molecules."""
-    p = calibration.posterior(lists.scores, lists.counts)
     truth = np.asarray(lists.identity) > 0
     return merge_answers(p, lists.counts, prepared.inchikey14[lists.candidates], truth)
 
@@ -457,7 +432,7 @@ def fit_in_database(
         return None
     mean = cases.features.mean(0)
     spread = cases.features.std(0)
-    spread[spread < _SPACE] = 1.0
+    spread[spread < _MIN_SCALE] = 1.0
     values = (cases.features - mean) / spread
     group = groups.groups_of(prepared.inchikey14[cases.molecule])
     weights = _once(cases.molecule)
@@ -482,8 +457,8 @@ def fit_in_database(
             auc[label] = auc_of(held[rows], cases.present[rows], weights[rows])
     return InDatabase(
         mean, spread, at, intercept,
-        max(float(np.quantile(cases.explained[right], _REACHED)), LEAST_EXPLAINED),
-        float(np.quantile(cases.margin[right], _REACHED)),
+        max(float(np.quantile(cases.explained[right], _QUANTILE)), MIN_EXPLAINED),
+        float(np.quantile(cases.margin[right], _QUANTILE)),
         auc, error_of(held, cases.present, weights), len(np.unique(cases.molecule)),
     )  # fmt: skip
 

@@ -1,7 +1,4 @@
-"""Fit the learned prior of a bundle.
-
-The ranker and all confidence are made without it, and stay as they are.
-"""
+"""Fit the prior of a bundle, beside the ranker and confidence, which do not use it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,25 +10,27 @@ from scipy.optimize import minimize
 
 from mzseek.annotation.confidence import MODES, Confidence, PolarityCalibration
 from mzseek.bundle.bundle import BundledPrior
-from mzseek.bundle.fit_confidence import FITTED_ON, modes_of, only, usable_lists
-from mzseek.bundle.refit import COVERAGE, HITS, MEASURED_ON, interval_of, training_set_of
+from mzseek.bundle.fit_confidence import CALIBRATED_ON, modes_of, only, usable_lists
+from mzseek.bundle.refit import MEASURED_ON, calibration_of, hit_rates, training_set_of
 from mzseek.core.ragged import Ragged
 from mzseek.datasets.prepared import Prepared
-from mzseek.decision import calibration_error, posterior, prediction_sets
-from mzseek.decision.calibration import merge_answers
-from mzseek.evidence.fitting import FITTED_ON as FITTED_FOLD
-from mzseek.evidence.fitting import CrossFittedChannel, FitOptions, structure_groups_from
+from mzseek.decision import posterior
+from mzseek.evidence.fitting import (
+    FITTED_ON,
+    CrossFittedChannel,
+    FitOptions,
+    structure_groups_from,
+)
 from mzseek.evidence.prior import Prior
 from mzseek.evidence.queries import Queries, queries_from
 from mzseek.evidence.ranker import truth_slope
-from mzseek.metrics import hit_rate
 from mzseek.parallel.engine import Progress, silent
 from mzseek.runs.predictions import ListScores
 from mzseek.runs.run import Run
 
 Floats = npt.NDArray[np.float64]
-_MOST = 10.0  # of a weight: lists so few and clear that they set no bound must not make one
-_LEAST = 1e-300
+_MAX_WEIGHT = 10.0  # where few and clear lists set no bound
+_MIN_PROBABILITY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +48,7 @@ class FittedPrior:
     measured: Mapping[str, Any]
 
 
-def make_prior(
+def fit_prior(
     run: Run,
     prepared: Prepared,
     confidence: Confidence,
@@ -59,22 +58,18 @@ def make_prior(
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> FittedPrior | None:
-    """Learn a prior, and fit what it counts.
-
-    It learns from the train fold. Its weights are fitted on what is said of validation, where a
-    molecule that is like one of the train fold is asked of a state that learned without it.
+    """Fit a prior on the train fold, and its weights on predictions of validation, cross-fitted.
 
     Parameters
     ----------
     run : Run
     prepared : Prepared
     confidence : Confidence
-        That scores become probabilities by.
+        With the calibration of scores.
     options : FitOptions
-        As the ranker was fitted with.
+        That the ranker was fitted with.
     folds : sequence of str
-        That the prior in the bundle learns from, once its weights are fitted.
-    jobs : int, optional
+        That the prior in the bundle is fitted on, once its weights are fitted.
 
     Returns
     -------
@@ -85,19 +80,19 @@ def make_prior(
     if made is not None and any(each["name"] == Prior.name for each in made.channels):
         return None
     channel = Prior()
-    known = np.concatenate([prepared.in_fold(each) for each in (FITTED_FOLD, FITTED_ON)])
+    known = np.concatenate([prepared.in_fold(each) for each in (FITTED_ON, CALIBRATED_ON)])
     groups = structure_groups_from(prepared, np.unique(prepared.molecule[known]), options.groups)
-    taught = CrossFittedChannel(
-        channel, training_set_of(prepared, options, [FITTED_FOLD], jobs=jobs), groups
+    crossfitted = CrossFittedChannel(
+        channel, training_set_of(prepared, options, [FITTED_ON], jobs=jobs), groups
     )
     progress("prior", 1, 3)
-    lists = usable_lists(run, prepared, FITTED_ON, options.candidates)
-    odds = taught.features(_asked(prepared, lists, options))[:, 0]
+    lists = usable_lists(run, prepared, CALIBRATED_ON, options.candidates)
+    odds = crossfitted.features(_queries(prepared, lists, options))[:, 0]
     weights = _weights(lists, odds, modes_of(prepared, lists.queries), confidence)
     progress("prior", 2, 3)
-    fitted = BundledPrior(channel, taught.state, weights)
+    fitted = BundledPrior(channel, crossfitted.state, weights)
     found = _measured(run, prepared, confidence, fitted, options)
-    if tuple(folds) != (FITTED_FOLD,):
+    if tuple(folds) != (FITTED_ON,):
         training_set = training_set_of(prepared, options, folds, jobs=jobs)
         fitted = replace(fitted, state=channel.fit(training_set))
     progress("prior", 3, 3)
@@ -111,14 +106,14 @@ def fit_weight(
     truth: npt.NDArray[np.bool_],
     molecule: npt.NDArray[np.integer],
 ) -> float:
-    """The weight of a prior's log-odds under which truths are most probable, every molecule once.
+    """Fit the weight of a prior's log-odds: truths most probable, every molecule counting once.
 
     Parameters
     ----------
     log_p : array, shape (candidates of all lists,)
         Calibrated log-probabilities without the prior.
     odds : array, shape (candidates of all lists,)
-        Of lists that the prior did not learn from.
+        Of lists that the prior was not fitted on.
     counts : int array, shape (lists,)
     truth : bool array, shape (candidates of all lists,)
     molecule : int array, shape (lists,)
@@ -148,7 +143,7 @@ def fit_weight(
 
     options = {"ftol": 1e-12, "gtol": 1e-8}
     found = minimize(
-        loss, np.zeros(1), jac=True, method="L-BFGS-B", bounds=[(0, _MOST)], options=options
+        loss, np.zeros(1), jac=True, method="L-BFGS-B", bounds=[(0, _MAX_WEIGHT)], options=options
     )
     return float(found.x[0])
 
@@ -174,11 +169,11 @@ def _weights(
 def _measured(
     run: Run, prepared: Prepared, confidence: Confidence, prior: BundledPrior, options: FitOptions
 ) -> dict[str, Any]:
-    """What answers reach on the test fold with the prior counted in, for each ion mode."""
+    """Performance on the test fold with the prior applied, for each ion mode."""
     if not len(prepared.in_fold(MEASURED_ON)):
         return {}
     lists = usable_lists(run, prepared, MEASURED_ON, options.candidates)
-    odds = prior.channel.features(prior.state, _asked(prepared, lists, options))[:, 0]
+    odds = prior.channel.features(prior.state, _queries(prepared, lists, options))[:, 0]
     modes = modes_of(prepared, lists.queries)
     found = {}
     for mode, sign in MODES.items():
@@ -188,42 +183,22 @@ def _measured(
             said = _centred(odds[np.repeat(inside, lists.counts)], own.counts)
             numbers = confidence.of(sign)
             values = _log_p(own, numbers) + prior.weights[mode] * said
-            found[mode] = _reached(own, values, prepared, numbers)
+            found[mode] = {
+                "hit_rates": hit_rates(own, values),
+                **calibration_of(own, posterior(values, own.counts), prepared, numbers),
+            }
     return found
 
 
-def _reached(
-    lists: ListScores, values: Floats, prepared: Prepared, numbers: PolarityCalibration
-) -> dict[str, Any]:
-    truth = np.asarray(lists.identity) > 0
-    blocks = prepared.inchikey14[lists.candidates]
-    p, counts, right = merge_answers(posterior(values, lists.counts), lists.counts, blocks, truth)
-    ragged = Ragged(counts)
-    inside = prediction_sets(p, counts, numbers.threshold(COVERAGE)[1])
-    covered = ragged.any(inside & right).astype(np.float64)
-    return {
-        "hit_rates": {
-            str(k): interval_of(hit_rate(values, lists.counts, truth, k), lists.molecule)
-            for k in HITS
-        },
-        "calibration_error": float(calibration_error(p, counts, right)),
-        "sets": {
-            "stated": COVERAGE,
-            "covered": interval_of(covered, lists.molecule),
-            "size": float(ragged.sum(inside.astype(np.int64)).mean()),
-        },
-    }
-
-
-def _asked(prepared: Prepared, lists: ListScores, options: FitOptions) -> Queries:
-    """The same spectra and candidates, in the same order, as channels read them."""
+def _queries(prepared: Prepared, lists: ListScores, options: FitOptions) -> Queries:
+    """The same spectra and candidates, in the same order, as queries."""
     queries = queries_from(prepared, lists.queries, options.candidates)[0]
     return replace(queries, inchikey14=prepared.inchikey14[lists.molecule])
 
 
 def _log_p(lists: ListScores, numbers: PolarityCalibration) -> Floats:
     p = numbers.calibration.posterior(lists.scores, lists.counts)
-    return np.log(np.maximum(p, _LEAST))
+    return np.log(np.maximum(p, _MIN_PROBABILITY))
 
 
 def _centred(values: npt.NDArray[np.floating], counts: npt.NDArray[np.integer]) -> Floats:

@@ -28,11 +28,12 @@ SCHEMA = pa.schema(
     ]
 )
 COLUMNS = tuple(SCHEMA.names)
+_LISTS = ("sources", "identifiers", "names")
 
 
 @dataclass(frozen=True, eq=False)
 class BundledMolecules:
-    """Molecules that come with a bundle; look-ups are named as those of `mzseek.database.Database`.
+    """Molecules of a bundle; look-ups are named as those of `mzseek.database.Database`.
 
     Attributes
     ----------
@@ -55,7 +56,7 @@ class BundledMolecules:
 
     @cached_property
     def masses(self) -> npt.NDArray[np.float64]:
-        """Monoisotopic, rising."""
+        """Monoisotopic masses, rising."""
         # As `column_of`: without pandas.
         parts = [
             np.frombuffer(chunk.buffers()[1], np.float64)[chunk.offset : chunk.offset + len(chunk)]
@@ -66,7 +67,7 @@ class BundledMolecules:
 
     @cached_property
     def smiles(self) -> list[str]:
-        """Of each molecule."""
+        """SMILES of each molecule."""
         return list(self.table["smiles"].to_pylist())
 
     def many_by_mass(
@@ -110,19 +111,19 @@ class BundledMolecules:
         """Molecules with this InChIKey, or first block of one."""
         from mzseek.database.store import Matches
 
-        rows = self.places.get(key.strip().upper()[:BLOCK_LENGTH], [])
+        rows = self.rows_by_key.get(key.strip().upper()[:BLOCK_LENGTH], [])
         return Matches(self.rows(np.array(rows, np.int64)), len(rows))
 
     @cached_property
-    def places(self) -> Mapping[str, list[int]]:
-        """Where the molecules of each key stand."""
+    def rows_by_key(self) -> Mapping[str, list[int]]:
+        """Rows of the molecules of each key."""
         found: dict[str, list[int]] = {}
-        for place, key in enumerate(self.table["key"].to_pylist()):
-            found.setdefault(key, []).append(place)
+        for row, key in enumerate(self.table["key"].to_pylist()):
+            found.setdefault(key, []).append(row)
         return found
 
     def rows(self, rows: npt.NDArray[np.integer], columns: Sequence[str] = COLUMNS) -> pa.Table:
-        """Molecules at these places, in this order; ``row`` says where each stands."""
+        """Molecules at these rows, in this order; column ``row`` has the rows."""
         wanted = np.asarray(rows, np.int64)
         table = self.table.select(list(columns)).take(column_of(wanted))
         return table.add_column(0, "row", column_of(wanted))
@@ -159,12 +160,9 @@ def molecule_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     merged: dict[tuple[str, float], dict[str, Any]] = {}
     for row in rows:
         mass = round(float(row["mass"]), 6)
-        held = merged.setdefault((row["key"], mass), {**row, "mass": mass, **_nothing()})
-        for name in ("sources", "identifiers", "names"):
+        empty: dict[str, list[str]] = {name: [] for name in _LISTS}
+        held = merged.setdefault((row["key"], mass), {**row, "mass": mass, **empty})
+        for name in _LISTS:
             held[name] += [each for each in row[name] if each not in held[name]]
     ordered = sorted(merged.values(), key=lambda row: (row["mass"], row["key"]))
     return pa.Table.from_pylist(ordered, SCHEMA)
-
-
-def _nothing() -> dict[str, list[str]]:
-    return {"sources": [], "identifiers": [], "names": []}

@@ -1,4 +1,4 @@
-"""Fit channels once more on all folds, collect references, measure the run."""
+"""Refit channels on all folds, collect reference spectra, measure the run."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from mzseek.annotation.confidence import MODES, Confidence, PolarityCalibration
-from mzseek.bundle.bundle import MOST_PEAKS, compact_ions, compact_peaks, compact_spectrum
-from mzseek.bundle.fit_confidence import answers_of, modes_of, only, usable_lists
+from mzseek.bundle.bundle import MAX_PEAKS, compact_ions, compact_peaks, compact_spectrum
+from mzseek.bundle.fit_confidence import merge_molecules, modes_of, only, usable_lists
 from mzseek.chem.molecules import DescribedMolecule, describe_structure
 from mzseek.core.errors import MoleculeError
 from mzseek.core.ragged import Ragged
@@ -20,12 +20,11 @@ from mzseek.core.registry import FOLDS
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import calibration_error, prediction_sets
 from mzseek.evaluation.pooled import pool_lists
-from mzseek.evidence.channel import ChannelState, precompute
-from mzseek.evidence.fitting import FitOptions
+from mzseek.evidence.channel import precompute
+from mzseek.evidence.fitting import FitOptions, queries_of
 from mzseek.evidence.model import EvidenceModel
 from mzseek.evidence.queries import (
     TrainingSet,
-    labelled_queries,
     queries_with_truth,
     sample_spectra,
     spectra_from,
@@ -69,15 +68,18 @@ class References:
         return [molecule.identity for molecule in self.molecules]
 
     def library(self, folder: Path) -> Library:
-        """The same, to be searched."""
-        rows = [_row(molecule) for molecule in self.molecules]
+        """The same as a library, to be searched."""
+        rows = [
+            {"smiles": m.smiles, "inchikey": m.key, "formula": m.formula, "mass": m.mass}
+            for m in self.molecules
+        ]
         molecules = pa.Table.from_pylist(rows, MOLECULE_SCHEMA)
         return Library.from_arrays(
             folder, self.peaks, self.ions, self.molecule_of, self.records, molecules
         )
 
     def features_by_ion(self) -> dict[str, Counter[str]]:
-        """How many pairs of a molecule and an ion there are of each ion, for each mode."""
+        """Pairs of a molecule and an ion, counted by ion, for each ion mode."""
         found: dict[str, Counter[str]] = {mode: Counter() for mode in MODES}
         adducts = self.records["adduct"].to_pylist()
         pairs = set(zip(self.molecule_of.tolist(), adducts, self.ions.modes.tolist(), strict=True))
@@ -105,7 +107,7 @@ def references_from(
     prepared: Prepared,
     queries: npt.NDArray[np.integer],
     details: Details,
-    most_peaks: int = MOST_PEAKS,
+    max_peaks: int = MAX_PEAKS,
 ) -> References:
     """Some spectra of a prepared folder.
 
@@ -116,7 +118,7 @@ def references_from(
     details : mapping of str to mapping
         By identifier what else is known of spectra: energy, instrument, contributor, licence,
         source. What is missing stays empty.
-    most_peaks : int
+    max_peaks : int
         Of a spectrum.
     """
     peaks, ions = peak_lists(spectra_from(prepared, queries))
@@ -132,7 +134,7 @@ def references_from(
         known |= {name: v for name, v in details.get(known["identifier"], {}).items() if v}
         records.append({name: known.get(name, "") for name in RECORD_COLUMNS})
     return References(
-        compact_peaks(peaks, most_peaks),
+        compact_peaks(peaks, max_peaks),
         compact_ions(ions),
         pa.Table.from_pylist(records, RECORD_SCHEMA),
         np.asarray(molecule_of, np.int64),
@@ -149,15 +151,6 @@ def _described(prepared: Prepared, molecule: int) -> DescribedMolecule:
         block = prepared.inchikey14[molecule].decode()
         mass = float(prepared.masses[molecule])
         return DescribedMolecule(smiles, prepared.formulas[molecule], mass, block)
-
-
-def _row(molecule: DescribedMolecule) -> dict[str, Any]:
-    return {
-        "smiles": molecule.smiles,
-        "inchikey": molecule.key,
-        "formula": molecule.formula,
-        "mass": molecule.mass,
-    }
 
 
 MEASURED_ON = "test"
@@ -179,22 +172,43 @@ def measured(run: Run, prepared: Prepared, confidence: Confidence, setting: str)
     for mode, sign in MODES.items():
         own = np.flatnonzero(modes == sign)
         if len(own):
-            found[mode] = _of_mode(only(lists, own), prepared, confidence.of(sign))
+            found[mode] = _measure(only(lists, own), prepared, confidence.of(sign))
     return found
 
 
-def _of_mode(lists: ListScores, prepared: Prepared, numbers: PolarityCalibration) -> dict[str, Any]:
+def _measure(lists: ListScores, prepared: Prepared, numbers: PolarityCalibration) -> dict[str, Any]:
     pooled, _ = pool_lists(lists, numbers.pooling)
-    p, counts, truth = answers_of(lists, prepared, numbers.calibration)
-    ragged = Ragged(counts)
-    inside = prediction_sets(p, counts, numbers.threshold(COVERAGE)[1])
-    covered = ragged.any(inside & truth).astype(np.float64)
+    p = numbers.calibration.posterior(lists.scores, lists.counts)
     return {
         "spectra": len(lists.counts),
         "molecules": len(np.unique(lists.molecule)),
         "candidates": float(lists.counts.mean()),
-        "hit_rates": {str(k): _rate(lists, k) for k in HITS},
-        "hit_rates_together": {str(k): _rate(pooled, k) for k in HITS},
+        "hit_rates": hit_rates(lists, lists.scores),
+        "hit_rates_together": hit_rates(pooled, pooled.scores),
+        **calibration_of(lists, p, prepared, numbers),
+    }
+
+
+def hit_rates(lists: ListScores, scores: npt.NDArray[np.floating]) -> dict[str, list[float]]:
+    """Hit rates at each k with their intervals over molecules."""
+    labels = np.asarray(lists.identity) > 0
+    return {
+        str(k): interval_of(hit_rate(scores, lists.counts, labels, k), lists.molecule) for k in HITS
+    }
+
+
+def calibration_of(
+    lists: ListScores,
+    p: npt.NDArray[np.float64],
+    prepared: Prepared,
+    numbers: PolarityCalibration,
+) -> dict[str, Any]:
+    """Calibration error of probabilities, and coverage and size of prediction sets."""
+    p, counts, truth = merge_molecules(lists, p, prepared)
+    ragged = Ragged(counts)
+    inside = prediction_sets(p, counts, numbers.threshold(COVERAGE)[1])
+    covered = ragged.any(inside & truth).astype(np.float64)
+    return {
         "calibration_error": float(calibration_error(p, counts, truth)),
         "sets": {
             "stated": COVERAGE,
@@ -204,11 +218,6 @@ def _of_mode(lists: ListScores, prepared: Prepared, numbers: PolarityCalibration
     }
 
 
-def _rate(lists: ListScores, k: int) -> list[float]:
-    labels = np.asarray(lists.identity) > 0
-    return interval_of(hit_rate(lists.scores, lists.counts, labels, k), lists.molecule)
-
-
 def interval_of(values: Any, molecule: npt.NDArray[np.integer]) -> list[float]:
     """Mean and 95 % interval over molecules."""
     found = bootstrap(values, molecule)
@@ -216,65 +225,41 @@ def interval_of(values: Any, molecule: npt.NDArray[np.integer]) -> list[float]:
 
 
 def refit_channels(
-    fitted: EvidenceModel,
+    model: EvidenceModel,
     prepared: Prepared,
     options: FitOptions,
     *,
     folds: Sequence[str] = FOLDS,
-    most_peaks: int = MOST_PEAKS,
+    max_peaks: int = MAX_PEAKS,
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> EvidenceModel:
-    """The same ranker over channels that have learned from these folds.
+    """Fit the channels of a model on these folds; the ranker and pretrained channels stay.
 
-    A channel that has learned elsewhere stays as it is. Reference spectra are made compact before
-    they are learned from, so that nothing is lost when they are packed.
-
-    Parameters
-    ----------
-    fitted : EvidenceModel
-    prepared : Prepared
-    options : FitOptions
-        As the ranker was fitted with.
-    folds : sequence of str
-    most_peaks : int
-        Of a reference spectrum.
+    Reference spectra are made compact before, so that nothing is lost when they are packed.
+    ``options`` are those that the ranker was fitted with.
     """
     training_set = training_set_of(prepared, options, folds, jobs=jobs)
-    precompute(fitted.channels, training_set.queries.molecules, progress)
-    training_set = replace(
-        training_set, spectra=[compact_spectrum(s, most_peaks) for s in training_set.spectra]
-    )
-    learned: list[ChannelState] = [
-        own if channel.pretrained else channel.fit(training_set, progress)
-        for channel, own in zip(fitted.channels, fitted.states, strict=True)
+    precompute(model.channels, training_set.queries.molecules, progress)
+    spectra = [compact_spectrum(spectrum, max_peaks) for spectrum in training_set.spectra]
+    training_set = replace(training_set, spectra=spectra)
+    states = [
+        state if channel.pretrained else channel.fit(training_set, progress)
+        for channel, state in zip(model.channels, model.states, strict=True)
     ]
-    return EvidenceModel(fitted.channels, learned, fitted.ranker)
+    return replace(model, states=states)
 
 
 def training_set_of(
     prepared: Prepared, options: FitOptions, folds: Sequence[str], *, jobs: int | None = None
 ) -> TrainingSet:
-    """What channels learn from folds: all their spectra, and questions about some of each molecule.
-
-    Parameters
-    ----------
-    prepared : Prepared
-    options : FitOptions
-        How many spectra and candidates are drawn.
-    folds : sequence of str
-    jobs : int, optional
-        Processes that find fragments, once somebody asks for them.
-    """
-    queries = reference_queries(prepared, folds)
-    usable = queries_with_truth(prepared, queries, options.candidates, options.identity)
-    asked = labelled_queries(
-        prepared, sample_spectra(prepared, usable, options.spectra_each), options.candidates,
-        identity=options.identity, max_candidates=options.most_candidates, jobs=jobs,
-    )  # fmt: skip
-    return training_set_from(prepared, queries, asked)
+    """All spectra of folds, and labelled queries with as many of them as the options allow."""
+    spectra = reference_spectra(prepared, folds)
+    usable = queries_with_truth(prepared, spectra, options.candidates, options.identity)
+    drawn = sample_spectra(prepared, usable, options.spectra_each)
+    return training_set_from(prepared, spectra, queries_of(prepared, drawn, options, jobs))
 
 
-def reference_queries(prepared: Prepared, folds: Sequence[str]) -> npt.NDArray[np.int64]:
+def reference_spectra(prepared: Prepared, folds: Sequence[str]) -> npt.NDArray[np.int64]:
     """Spectra of folds, in the order of the folder."""
     return np.sort(np.concatenate([prepared.in_fold(fold) for fold in folds]))

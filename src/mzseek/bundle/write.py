@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
@@ -20,30 +20,30 @@ from mzseek.bundle.bundle import (
     CARD,
     CONFIDENCE,
     KIND,
+    LIBRARY,
     LIBRARY_ROWS,
     LICENCE,
     MANIFEST,
     MASSES,
+    MAX_PEAKS,
     MODEL,
     MOLECULES,
-    MOST_PEAKS,
     PRIOR,
     RECORDS,
     Bundle,
     BundledPrior,
     compact_ions,
     compact_peaks,
-    library_arrays,
     pack_prior,
     pack_states,
 )
 from mzseek.bundle.molecules import BundledMolecules
+from mzseek.bundle.refit import References
 from mzseek.core.errors import BundleError
 from mzseek.evidence.model import EvidenceModel
 from mzseek.io import StrPath, atomic_directory, sole_writer
 from mzseek.io.manifest import ensure_replaceable
 from mzseek.library.library import RECORD_SCHEMA
-from mzseek.library.similarity import PeakLists, PrecursorIons
 from mzseek.version import __version__
 
 MAY_BE_SHIPPED = ("CC0", "CC BY", "CC BY-SA", "dl-de/by")
@@ -65,7 +65,7 @@ _LISTS = {
 
 
 def licence_family(text: str) -> str:
-    """A licence without its version, written in one way.
+    """Normalise the name of a licence, without its version.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def is_allowed(licence: str, allowed: Sequence[str] = MAY_BE_SHIPPED) -> bool:
 def licence_text(
     records: Iterable[tuple[str, str, int]], lists: Iterable[tuple[str, int]], shipped: bool
 ) -> str:
-    """What `LICENCE.md` says.
+    """Text of `LICENCE.md`.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def licence_text(
     lists : iterable of (source, molecules)
         Of the molecule database, besides the molecules of the library.
     shipped : bool
-        Whether all of its records may be passed on under CC BY-SA 4.0.
+        Whether all records may be passed on under CC BY-SA 4.0.
     """
     rows = sorted(records)
     families = sorted({licence_family(licence) for _, licence, _ in rows} - {""})
@@ -142,51 +142,23 @@ def licence_text(
     return "\n".join(head) + "\n"
 
 
-MOST_BYTES = 30_000_000
+MAX_BYTES = 30_000_000
 _LEVEL = 19
 
 
-@dataclass(frozen=True, eq=False)
-class Contents:
-    """What goes into a bundle.
-
-    Attributes
-    ----------
-    fitted : EvidenceModel
-    fingerprint : str
-        Kind that candidates must have.
-    confidence : Confidence
-    peaks, ions : PeakLists, PrecursorIons
-        Of the reference spectra; they are made compact when they are written.
-    records : pyarrow.Table
-        What is known of each of them, as a library has it.
-    molecule_of : int array, shape (spectra,)
-        Place of each one's molecule in ``keys``.
-    keys : sequence of (str, float)
-        First InChIKey block and mass of each molecule of the library; all are in ``molecules``.
-    molecules : BundledMolecules
-    card : mapping
-    licence : str
-    prior : BundledPrior or None
-        What answers may be asked to count in.
-    """
-
-    fitted: EvidenceModel
-    fingerprint: str
-    confidence: Confidence
-    peaks: PeakLists
-    ions: PrecursorIons
-    records: pa.Table
-    molecule_of: npt.NDArray[np.integer]
-    keys: list[tuple[str, float]]
-    molecules: BundledMolecules
-    card: Mapping[str, Any]
-    licence: str
-    prior: BundledPrior | None = None
-
-
 def write_bundle(
-    out: StrPath, contents: Contents, sources: Sequence[StrPath] = (), *, most: int = MOST_PEAKS
+    out: StrPath,
+    model: EvidenceModel,
+    confidence: Confidence,
+    references: References,
+    molecules: BundledMolecules,
+    *,
+    fingerprint: str,
+    card: Mapping[str, Any],
+    licence: str,
+    prior: BundledPrior | None = None,
+    sources: Sequence[StrPath] = (),
+    max_peaks: int = MAX_PEAKS,
 ) -> Bundle:
     """Write a bundle, and open it.
 
@@ -194,11 +166,17 @@ def write_bundle(
     ----------
     out : path
         Folder to make; a bundle that is there is replaced, anything else is refused.
-    contents : Contents
+    model, confidence, references, molecules
+        All molecules of the references are in ``molecules``.
+    fingerprint : str
+        Kind that candidates must have.
+    card : mapping
+    licence : str
+    prior : BundledPrior, optional
     sources : sequence of paths
         Files and folders that must not be overwritten.
-    most : int
-        Peaks of a reference spectrum that are kept.
+    max_peaks : int
+        Of a reference spectrum.
 
     Raises
     ------
@@ -207,13 +185,38 @@ def write_bundle(
     BusyError, WriteError
         Another process is writing the folder, or it cannot be written.
     """
-    folder = Path(out)
-    with sole_writer(folder, "writing a model bundle"):
-        ensure_replaceable(folder, KIND, list(map(Path, sources)))
-        with atomic_directory(folder) as partial:
-            _fill(partial, contents, most)
-            _check(partial, folder)
-    return Bundle.open(folder)
+    described, arrays = pack_states(model, max_peaks)
+    peaks, ions = compact_peaks(references.peaks, max_peaks), compact_ions(references.ions)
+    arrays |= {
+        f"{LIBRARY}pointers": np.asarray(peaks.pointers, np.int64),
+        f"{LIBRARY}mz": np.asarray(peaks.values, np.float64),
+        f"{LIBRARY}heights": np.asarray(peaks.weights, np.float64),
+        f"{LIBRARY}precursors": np.asarray(ions.precursors, np.float64),
+        f"{LIBRARY}modes": np.asarray(ions.modes, np.int8),
+        f"{LIBRARY}molecule_of": np.asarray(references.molecule_of, np.int64),
+        LIBRARY_ROWS: library_rows(references.keys, molecules),
+        MASSES: molecules.masses,
+    }
+    counts = {
+        "spectra": len(references.records),
+        "molecules": len(references.molecules),
+        "peaks": len(peaks.values),
+        "database": len(molecules),
+    }
+    with _replaced(out, sources) as folder:
+        if prior is not None:
+            fields, own = pack_prior(prior)
+            arrays |= own
+            _write_json(folder / PRIOR, fields)
+        write_arrays(folder / ARRAYS, arrays)
+        _write_json(folder / MODEL, {**described, "fingerprint": fingerprint})
+        _write_json(folder / CONFIDENCE, confidence.to_dict())
+        _write_json(folder / CARD, card)
+        _write_table(folder / RECORDS, references.records.cast(RECORD_SCHEMA), ["identifier"])
+        _write_molecules(folder / MOLECULES, molecules)
+        (folder / LICENCE).write_text(licence, encoding="utf-8")
+        MANIFEST.write(folder, {"versions": {"mzseek": __version__}, "counts": counts})
+    return Bundle.open(out)
 
 
 def rewrite_molecules(
@@ -246,97 +249,67 @@ def rewrite_molecules(
     known = bundle.library.molecules
     keys = list(zip(known["inchikey"].to_pylist(), known["mass"].to_pylist(), strict=True))
     arrays = bundle.arrays
-    arrays |= {LIBRARY_ROWS: _rows(keys, molecules), MASSES: molecules.masses}
-    facts = {name: bundle.manifest[name] for name in ("versions", "counts")}
-    folder = Path(out)
-    with sole_writer(folder, "writing a model bundle"):
-        ensure_replaceable(folder, KIND, list(map(Path, sources)))
-        with atomic_directory(folder) as partial:
-            for name in bundle.manifest["files"]:
-                copyfile(bundle.folder / name, partial / name)
-            write_arrays(partial / ARRAYS, arrays)
-            _write_json(partial / CARD, dict(card))
-            _write_molecules(partial / MOLECULES, molecules)
-            (partial / LICENCE).write_text(licence, encoding="utf-8")
-            facts["counts"] = {**facts["counts"], "database": len(molecules)}
-            MANIFEST.write(partial, facts)
-            _check(partial, folder)
-    return Bundle.open(folder)
+    arrays |= {LIBRARY_ROWS: library_rows(keys, molecules), MASSES: molecules.masses}
+    counts = {**bundle.manifest["counts"], "database": len(molecules)}
+    with _replaced(out, sources) as folder:
+        for name in bundle.manifest["files"]:
+            copyfile(bundle.folder / name, folder / name)
+        write_arrays(folder / ARRAYS, arrays)
+        _write_json(folder / CARD, card)
+        _write_molecules(folder / MOLECULES, molecules)
+        (folder / LICENCE).write_text(licence, encoding="utf-8")
+        MANIFEST.write(folder, {"versions": bundle.manifest["versions"], "counts": counts})
+    return Bundle.open(out)
 
 
-def _check(partial: Path, out: Path) -> None:
-    """Refuse a bundle that cannot be read, or is too large, before it gets its name."""
-    opened = Bundle.open(partial)
-    opened.verify()
-    if opened.size > MOST_BYTES:
-        raise BundleError(
-            f"{out}: would have {opened.size:,} bytes, expected at most {MOST_BYTES:,}; "
-            "give fewer spectra or molecules, or keep fewer peaks"
-        )
+@contextmanager
+def _replaced(out: StrPath, sources: Sequence[StrPath]) -> Iterator[Path]:
+    """A folder that gets its name once the bundle in it can be read and is not too large."""
+    with sole_writer(Path(out), "writing a model bundle"):
+        ensure_replaceable(Path(out), KIND, list(map(Path, sources)))
+        with atomic_directory(Path(out)) as partial:
+            yield partial
+            opened = Bundle.open(partial)
+            opened.verify()
+            if opened.size > MAX_BYTES:
+                raise BundleError(
+                    f"{out}: would have {opened.size:,} bytes, expected at most {MAX_BYTES:,}; "
+                    "give fewer spectra or molecules, or keep fewer peaks"
+                )
 
 
-def _fill(folder: Path, contents: Contents, most: int) -> None:
-    model, arrays = pack_states(contents.fitted, most)
-    peaks, ions = compact_peaks(contents.peaks, most), compact_ions(contents.ions)
-    rows = _rows(contents.keys, contents.molecules)
-    arrays |= library_arrays(peaks, ions, np.asarray(contents.molecule_of), rows)
-    arrays[MASSES] = contents.molecules.masses
-    if contents.prior is not None:
-        facts, own = pack_prior(contents.prior)
-        arrays |= own
-        _write_json(folder / PRIOR, facts)
-    write_arrays(folder / ARRAYS, arrays)
-    _write_json(folder / MODEL, {**model, "fingerprint": contents.fingerprint})
-    _write_json(folder / CONFIDENCE, contents.confidence.to_dict())
-    _write_json(folder / CARD, dict(contents.card))
-    _write_table(folder / RECORDS, contents.records.cast(RECORD_SCHEMA), ["identifier"])
-    _write_molecules(folder / MOLECULES, contents.molecules)
-    (folder / LICENCE).write_text(contents.licence, encoding="utf-8")
-    MANIFEST.write(
-        folder,
-        {
-            "versions": {"mzseek": __version__},
-            "counts": {
-                "spectra": len(contents.records),
-                "molecules": len(contents.keys),
-                "peaks": len(peaks.values),
-                "database": len(contents.molecules),
-            },
-        },
-    )
-
-
-def _rows(keys: list[tuple[str, float]], molecules: BundledMolecules) -> npt.NDArray[np.int64]:
-    """Where the library's molecules stand in the table of all."""
+def library_rows(
+    keys: Sequence[tuple[str, float]], molecules: BundledMolecules
+) -> npt.NDArray[np.int64]:
+    """Rows of the library's molecules (key and mass) in the table of all."""
     found = []
     for key, mass in keys:
-        places = molecules.places.get(key, [])
-        same = [place for place in places if abs(molecules.masses[place] - mass) < 2e-6]
+        rows = molecules.rows_by_key.get(key, [])
+        same = [row for row in rows if abs(molecules.masses[row] - mass) < 2e-6]
         if not same:
             raise BundleError(f"{key}: a molecule of the library is not among the molecules")
         found.append(same[0])
     return np.array(found, np.int64)
 
 
-def _write_json(path: Path, facts: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+def _write_json(path: Path, fields: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(fields, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _write_table(path: Path, table: pa.Table, various: list[str]) -> None:
-    """A table; columns whose values hardly repeat are told from their neighbours."""
-    few = [name for name in table.column_names if name not in various]
-    leaves = [f"{name}.list.element" if _is_list(table, name) else name for name in few]
+def _write_table(path: Path, table: pa.Table, distinct: list[str]) -> None:
+    """Write Parquet; columns whose values hardly repeat are stored as differences."""
+    repeating = [
+        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
+        for field in table.schema
+        if field.name not in distinct
+    ]
     pq.write_table(
-        table, path, compression="zstd", compression_level=_LEVEL, use_dictionary=leaves,
-        column_encoding=dict.fromkeys(various, "DELTA_BYTE_ARRAY"), write_statistics=False,
+        table, path, compression="zstd", compression_level=_LEVEL, use_dictionary=repeating,
+        column_encoding=dict.fromkeys(distinct, "DELTA_BYTE_ARRAY"), write_statistics=False,
         store_schema=False, row_group_size=max(len(table), 1),
     )  # fmt: skip
 
 
 def _write_molecules(path: Path, molecules: BundledMolecules) -> None:
-    table = molecules.table.drop_columns(["mass"])  # in the arrays, shorter
+    table = molecules.table.drop_columns(["mass"])  # masses are smaller among the arrays
     _write_table(path, table, ["key", "smiles"])
-
-
-def _is_list(table: pa.Table, name: str) -> bool:
-    return bool(pa.types.is_list(table.schema.field(name).type))

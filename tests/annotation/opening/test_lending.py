@@ -67,7 +67,7 @@ def test_spectra_are_as_compact_as_the_bundles(bundle, make_library):
     made = library_spectra([Library.open(make_library(rows))], 7)
     assert len(made.peaks.values) == 7
     assert np.array_equal(made.peaks.values, made.peaks.values.round(5))
-    assert bundle.most_peaks == 100
+    assert bundle.max_peaks == 100
 
 
 def test_no_libraries_add_nothing(bundle):

@@ -126,16 +126,16 @@ def build(
 
     Example: mzseek model build massbank.tsv.gz massbank_more.tsv.gz --out bundle
     """
-    from mzseek.bundle.build import Recipe, build_bundle
-    from mzseek.bundle.export import Extras
+    from mzseek.bundle.build import BuildOptions, build_bundle
+    from mzseek.bundle.export import ExportOptions
     from mzseek.evidence.registry import channels_from
 
     lists = _lists(molecules, sources, known, names, electrospray_only, _LICENCES)
     with watched() as progress:
         bundle = build_bundle(
             spectra, out, channels_from(channels, settings or ()),
-            Recipe(candidates, _split(licence) or (), folds, leave_out or ()),
-            Extras(lists=lists, most_peaks=peaks),
+            BuildOptions(candidates, _split(licence) or (), folds, leave_out or ()),
+            ExportOptions(lists=lists, max_peaks=peaks),
             work=work, jobs=jobs, progress=progress, say=lambda line: say(plain(line)),
         )  # fmt: skip
     _show_counts(bundle)
@@ -179,18 +179,18 @@ def export(
     Example: mzseek model export runs/evidence --out mine
     """
     from mzseek.bundle.build import read_details
-    from mzseek.bundle.export import Extras, export_run
+    from mzseek.bundle.export import ExportOptions, export_run
     from mzseek.io.skipped import SkippedGroups
     from mzseek.runs.run import Run
 
-    extras = Extras(
+    options = ExportOptions(
         details=read_details(spectra or (), SkippedGroups()), library=library,
         lists=_lists(molecules, sources, known, names, electrospray_only, licence),
-        most_peaks=peaks,
+        max_peaks=peaks,
     )  # fmt: skip
     with watched() as progress:
         bundle = export_run(
-            Run.open(run), out, extras, data=data, jobs=jobs, progress=progress,
+            Run.open(run), out, options, data=data, jobs=jobs, progress=progress,
             say=lambda line: say(plain(line)),
         )  # fmt: skip
     _show_counts(bundle)

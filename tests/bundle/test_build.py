@@ -1,4 +1,4 @@
-"""Several data sets as one."""
+"""Data sets joined, and bundles built from them."""
 
 import gzip
 import json
@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.bundle.build import join_sets, read_details
+from mzseek.bundle.build import BuildOptions, build_bundle, join_sets, read_details
 from mzseek.core.errors import BundleError, DatasetError
 from mzseek.datasets.files import read_table
+from mzseek.evidence.registry import channels_from
 
 
 @pytest.fixture
@@ -55,16 +56,16 @@ def test_a_molecule_that_is_in_both_has_one_list(
     joined = join_sets(tables, "mass", out)
     with gzip.open(joined.files.candidates["mass"], "rt") as file:
         assert json.load(file) == small_set.lists["mass"]
-    assert joined.rejects == []
+    assert joined.skipped == []
 
 
-def test_a_second_record_of_an_identifier_is_set_aside(
+def test_a_second_record_of_an_identifier_is_skipped(
     licensed: Callable[..., Path], out: Path
 ) -> None:
     path = licensed("one", lambda row: "CC0")
     joined = join_sets([path, path], "mass", out)
-    assert len(joined.rejects) == len(joined.details) == 88
-    assert joined.rejects[0][1] == "is there a second time"
+    assert len(joined.skipped) == len(joined.details) == 88
+    assert joined.skipped[0][1] == "is there a second time"
 
 
 def test_what_is_missing_is_told(licensed: Callable[..., Path], out: Path) -> None:
@@ -83,3 +84,45 @@ def test_details_are_read_of_tables(licensed: Callable[..., Path]) -> None:
     found = read_details([path], print)
     assert found["one-S3-2"]["license"] == "dl-de/by-2-0"
     assert len(found) == 88
+
+
+@pytest.fixture
+def tables(licensed: Callable[..., Path]) -> list[Path]:
+    one = licensed("one", lambda row: "CC BY-NC" if row["identifier"].endswith("-2") else "CC BY")
+    return [one, licensed("two", lambda row: "CC0", adduct="[M-H]-", precursor_mz="150.5")]
+
+
+def test_data_sets_in_a_bundle_out(tables: list[Path], tmp_path: Path) -> None:
+    said: list[str] = []
+    channels = channels_from("analogs")
+    work = tmp_path / "work"
+    whole = build_bundle(tables, tmp_path / "all", channels, work=work, jobs=1, say=said.append)
+    assert "132 spectra are kept: 44 CC BY, 88 CC0" in said
+    assert "44 spectra are left out for their licence: 44 CC BY-NC" in said
+    assert len(whole.library) == 132
+    assert whole.card["learned_from"] == ["train", "val", "test"]
+    assert whole.card["made_of"]["left_out"] == {"CC BY-NC": 44}
+    assert set(whole.library.records["license"].to_pylist()) == {"CC BY", "CC0"}
+    assert set(whole.card["library"]["modes"]) == {"positive", "negative"}
+    assert set(whole.card["measured"]) == {"positive", "negative"}
+    assert whole.fitted.states[0].arrays["mz"] is whole.library.peaks.values
+
+    train = build_bundle(
+        tables, tmp_path / "train", channels, BuildOptions(folds="train"), work=work, jobs=1,
+        say=said.append,
+    )  # fmt: skip
+    assert any("is fitted already, and taken as it is" in line for line in said)
+    assert len(train.library) < len(whole.library)
+    assert train.card["learned_from"] == ["train"]
+    assert train.card["measured"] == whole.card["measured"]
+
+    with pytest.raises(BundleError, match="is a run of other data or options; name another --work"):
+        build_bundle(tables, tmp_path / "x", channels_from("substructures"), work=work, jobs=1)
+
+
+def test_what_cannot_be_built_is_told_at_once(tables: list[Path], tmp_path: Path) -> None:
+    channels = channels_from("analogs")
+    with pytest.raises(BundleError, match="folds are 'val', expected all or train"):
+        build_bundle(tables, tmp_path / "x", channels, BuildOptions(folds="val"))
+    with pytest.raises(BundleError, match="no tables of spectra"):
+        build_bundle([], tmp_path / "x", channels)

@@ -1,11 +1,11 @@
-"""A prior for a bundle: learned from train, weighed on validation, measured on test."""
+"""The prior of a bundle."""
 
 import numpy as np
 import pytest
 
 from mzseek.bundle import Bundle
 from mzseek.bundle.fit_confidence import usable_lists
-from mzseek.bundle.fit_prior import fit_weight, make_prior
+from mzseek.bundle.fit_prior import fit_prior, fit_weight
 from mzseek.bundle.refit import interval_of
 from mzseek.core.registry import FOLDS
 from mzseek.datasets.prepared import Prepared
@@ -78,7 +78,7 @@ def test_it_has_learned_from_the_train_fold_and_is_on_the_card(
 def test_it_can_learn_once_more_from_all_folds(
     bundle: Bundle, fitted_run: Run, small: Prepared
 ) -> None:
-    made = make_prior(fitted_run, small, bundle.confidence, FitOptions(), FOLDS, jobs=1)
+    made = fit_prior(fitted_run, small, bundle.confidence, FitOptions(), FOLDS, jobs=1)
     assert made is not None
     assert (
         made.prior.state.inchikey14.tolist() == np.unique(small.inchikey14[small.molecule]).tolist()
@@ -89,4 +89,4 @@ def test_it_can_learn_once_more_from_all_folds(
 
 def test_a_ranker_that_has_it_gets_no_second_one(bundle: Bundle, small: Prepared, tmp_path) -> None:
     run = fit(small, channels_from("analogs,prior"), tmp_path / "run", jobs=1)
-    assert make_prior(run, small, bundle.confidence, FitOptions(), ["train"], jobs=1) is None
+    assert fit_prior(run, small, bundle.confidence, FitOptions(), ["train"], jobs=1) is None

@@ -1,4 +1,4 @@
-"""A bundle of a fitted run."""
+"""Bundles of runs, and their cards."""
 
 from pathlib import Path
 
@@ -6,7 +6,8 @@ import pytest
 
 from mzseek.bundle import Bundle
 from mzseek.bundle.build_molecules import MoleculeLists
-from mzseek.bundle.export import Extras, export_run, fit_options, replace_molecules
+from mzseek.bundle.export import ExportOptions, card_of, export_run, fit_options, replace_molecules
+from mzseek.bundle.refit import References
 from mzseek.core.errors import BundleError
 from mzseek.evidence.fitting import FitOptions
 from mzseek.library import Library
@@ -33,8 +34,8 @@ def test_a_library_of_ones_own_and_a_list_of_molecules(fitted_run: Run, tmp_path
     Library.build(tmp_path / "mine.mgf", tmp_path / "library")
     (tmp_path / "list.smi").write_text("CCO ethanol\nCCN\n")
     lists = MoleculeLists([tmp_path / "list.smi"])
-    extras = Extras(library=tmp_path / "library", lists=lists)
-    made = export_run(fitted_run, tmp_path / "out", extras, jobs=1)
+    options = ExportOptions(library=tmp_path / "library", lists=lists)
+    made = export_run(fitted_run, tmp_path / "out", options, jobs=1)
     assert made.library.records["identifier"].to_pylist() == ["a", "b"]
     assert made.library.molecules["formula"].to_pylist() == ["C8H10N4O2"]
     assert len(made.molecules) == 3
@@ -52,7 +53,8 @@ def test_molecules_replaced_later_give_the_same_bytes(
     (tmp_path / "list.csv").write_text("smiles,name,id\nCCCCO,butanol,CID:263\nCCCCCC,hexane,\n")
     lists = MoleculeLists([tmp_path / "list.csv"], electrospray_only=True)
     details = {"S0-1": {"license": "CC BY", "contributor": "Anna", "source": "a.tsv"}}
-    whole = export_run(fitted_run, tmp_path / "whole", Extras(details=details, lists=lists), jobs=1)
+    options = ExportOptions(details=details, lists=lists)
+    whole = export_run(fitted_run, tmp_path / "whole", options, jobs=1)
     said: list[str] = []
     later = replace_molecules(bundle, tmp_path / "later", lists, jobs=1, say=said.append)
 
@@ -81,8 +83,34 @@ def test_unknown_licences_are_said(bundle: Bundle) -> None:
 
 def test_a_number_of_peaks_that_is_none_is_refused(fitted_run: Run, tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="peaks to keep are 0, expected 1 to 10,000"):
-        export_run(fitted_run, tmp_path / "out", Extras(most_peaks=0))
+        export_run(fitted_run, tmp_path / "out", ExportOptions(max_peaks=0))
 
 
 def test_options_are_those_of_the_fit(fitted_run: Run) -> None:
     assert fit_options(fitted_run) == FitOptions()
+
+
+def test_it_says_what_the_bundle_holds(bundle: Bundle) -> None:
+    card = bundle.card
+    own = card["library"]
+    assert own["spectra"] == len(bundle.library)
+    assert own["modes"]["positive"]["ions"] == {"[M+H]+": own["spectra"]}
+    assert own["licences"] == {"not stated": own["spectra"] - 1, "CC BY": 1}
+    assert card["database"] == {
+        "molecules": len(bundle.molecules), "sources": {"library": len(bundle.molecules)},
+        "named": 0, "identified": 0, "linked": 0,
+    }  # fmt: skip
+    assert card["channels"] == ["fragments", "analogs", "substructures"]
+    assert card["learned_from"] == ["train"]
+    assert card["fitted_on"]["positive"] == {"molecules": 8, "own": False}
+    assert any("too few molecules" in line for line in card["limits"])
+    assert not any("learned once more" in line for line in card["limits"])
+
+
+def test_it_says_that_channels_have_learned_once_more(bundle: Bundle) -> None:
+    references = References.of_library(bundle.library)
+    card = card_of(
+        bundle.fitted, bundle.confidence, references, bundle.molecules,
+        measured={}, made_of={}, folds=("train", "val", "test"), max_peaks=100,
+    )  # fmt: skip
+    assert "learned once more, from all folds" in card["limits"][0]
