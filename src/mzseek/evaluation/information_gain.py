@@ -222,9 +222,9 @@ def information_gain(
     if prior is not None:
         fair = how if prior.description.reports_fingerprint else replace(how, similarity=None)
         sides.append(calibration_lists(prior, fair, data=data, progress=progress))
-        for one, two in zip(*([side.val, side.evaluated] for side in sides), strict=True):
-            same = np.array_equal(one.queries, two.queries)
-            if not (same and np.array_equal(one.candidates, two.candidates)):
+        for first, second in zip(*([side.val, side.evaluated] for side in sides), strict=True):
+            same = np.array_equal(first.queries, second.queries)
+            if not (same and np.array_equal(first.candidates, second.candidates)):
                 raise RunError(f"{prior.folder}: was scored on other lists than {run.folder}")
     parts = [_measure(fit, held, how, pooled) for fit, held in _splits(sides)]
     names = [field.name for field in fields(TruthProbabilities)]
@@ -256,7 +256,9 @@ def _splits(sides: list[CalibrationLists]) -> Iterator[tuple[Lists, Lists]]:
 def _measure(fit: Lists, held: Lists, how: Scoring, pooled: bool) -> TruthProbabilities:
     """Probabilities of the truths of held-out lists, by calibrations fitted on others."""
     calibrations = [PooledCalibration.fit(lists, how, pooled=pooled) for lists in fit]
-    judged = [each.pool(lists) for each, lists in zip(calibrations, held, strict=True)]
+    judged = [
+        calibration.pool(lists) for calibration, lists in zip(calibrations, held, strict=True)
+    ]
     lists, spectra = judged[0]
     labels, ragged = labels_of(lists, how.identity), Ragged(lists.counts)
 
@@ -265,14 +267,19 @@ def _measure(fit: Lists, held: Lists, how: Scoring, pooled: bool) -> TruthProbab
 
     even = np.asarray(1 / ragged.repeat_per_list(lists.counts.astype(np.float64)))
     posteriors = [
-        each.posterior(pool_lists)
-        for each, (pool_lists, _) in zip(calibrations, judged, strict=True)
+        calibration.posterior(pool_lists)
+        for calibration, (pool_lists, _) in zip(calibrations, judged, strict=True)
     ]
     prior, both, weights = even, posteriors[0], (1.0, 1.0)
     if len(posteriors) == 2:
-        fitted = [each.pool(lists)[0] for each, lists in zip(calibrations, fit, strict=True)]
+        fitted = [
+            calibration.pool(lists)[0] for calibration, lists in zip(calibrations, fit, strict=True)
+        ]
         combination = fit_combination(
-            [each.posterior(lists) for each, lists in zip(calibrations, fitted, strict=True)],
+            [
+                calibration.posterior(lists)
+                for calibration, lists in zip(calibrations, fitted, strict=True)
+            ],
             fitted[0].counts,
             labels_of(fitted[0], how.identity),
             fitted[0].molecule,

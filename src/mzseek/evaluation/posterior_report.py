@@ -83,9 +83,9 @@ class DecodedFold:
         return {
             utility: {
                 within: {name: float(v.mean()) for name, v in judged.items()}
-                for within, judged in places.items()
+                for within, judged in regions.items()
             }
-            for utility, places in self.values.items()
+            for utility, regions in self.values.items()
         }
 
 
@@ -252,9 +252,9 @@ class PosteriorReport(Tabular):
     curve: Reliability
 
     def to_table(self) -> Table:
-        """One row for each decision: what it was decoded for, where, and what each metric says."""
+        """One row for each decision: what it was decoded for, where, and its value by each metric."""
         decoded = self.decoded.to_dict()
-        rows = [(goal, within) for goal, places in decoded.items() for within in places]
+        rows = [(goal, within) for goal, regions in decoded.items() for within in regions]
         judged = next(iter(next(iter(decoded.values())).values()))
         return Table(
             {
@@ -296,8 +296,8 @@ class PosteriorReport(Tabular):
                 "bins": self.curve.to_list(),
                 "worst_bin": self.worst_bin,
             },
-            "prediction_sets": [each.to_dict() for each in self.sets],
-            "abstention": [each.to_dict() for each in self.abstentions],
+            "prediction_sets": [result.to_dict() for result in self.sets],
+            "abstention": [result.to_dict() for result in self.abstentions],
             "risk_area": self.risk_area,
         }
 

@@ -384,10 +384,10 @@ class Abstention:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; None where there is no number, since JSON knows neither NaN nor infinity."""
-        found = {name: value if np.isfinite(value) else None for name, value in vars(self).items()}
-        low, high = found.pop("low"), found.pop("high")
+        values = {name: value if np.isfinite(value) else None for name, value in vars(self).items()}
+        low, high = values.pop("low"), values.pop("high")
         interval = None if low is None else [low, high]
-        return {**found, "interval": interval, "falls_short": self.falls_short}
+        return {**values, "interval": interval, "falls_short": self.falls_short}
 
 
 def set_results(calibrated: Calibrated, coverages: Sequence[float] = COVERAGES) -> list[SetResult]:

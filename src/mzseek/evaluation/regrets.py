@@ -63,18 +63,18 @@ class FoldRegrets:
     @property
     def agreed(self) -> npt.NDArray[np.bool_]:
         """Lists in which HR@1's decision is among the best under the similarity."""
-        found: npt.NDArray[np.bool_] = self.similarity_lost <= TOLERANCE
-        return found
+        flags: npt.NDArray[np.bool_] = self.similarity_lost <= TOLERANCE
+        return flags
 
     @property
     def exceeded(self) -> npt.NDArray[np.bool_]:
         """Lists in which a theorem does not hold; there must be none."""
-        found: npt.NDArray[np.bool_] = (
+        flags: npt.NDArray[np.bool_] = (
             (self.similarity_lost > self.similarity_bound + TOLERANCE)
             | (self.hit_lost > self.hit_bound + TOLERANCE)
             | (self.guaranteed & ~self.agreed)
         )
-        return found
+        return flags
 
 
 def regrets_of(

@@ -174,31 +174,31 @@ def ranking(run: Run, how: Scoring) -> str | None:
     return None if kind == run.description.scores_by else kind
 
 
-def best_metric(run: Run, wanted: str) -> str:
+def best_metric(run: Run, requested: str) -> str:
     """The validation metric whose checkpoint a metric is read from: itself, or the next to it.
 
     A setting that was not validated has the checkpoint of another one: of that which the run is
     measured on, if there is one. A run that has none for a ranking by a similarity has that of the
     model's own.
     """
-    best, kind = run.best, wanted.partition("/")[0]
+    best, kind = run.best, requested.partition("/")[0]
     usual = f"{kind}/{run.measured_on}"
     same_kind = [name for name in best if name.partition("/")[0] == kind]
     same_kind.sort(key=lambda name: not f"{name}/".startswith(f"{usual}/"))
     for name in (
-        wanted,
-        *(name for name in same_kind if ranks_by(name) == ranks_by(wanted)),
-        "/".join(wanted.split("/")[:2]),
+        requested,
+        *(name for name in same_kind if ranks_by(name) == ranks_by(requested)),
+        "/".join(requested.split("/")[:2]),
         *(name for name in same_kind if ranks_by(name) is None),
     ):
         if name in best:
             return name
-    raise RunError(f"{run.folder}: has no checkpoint that was chosen by {wanted}")
+    raise RunError(f"{run.folder}: has no checkpoint that was chosen by {requested}")
 
 
-def best_step(run: Run, wanted: str) -> int:
+def best_step(run: Run, requested: str) -> int:
     """Step of the checkpoint to read a metric from: that of `best_metric`."""
-    return int(run.best[best_metric(run, wanted)]["step"])
+    return int(run.best[best_metric(run, requested)]["step"])
 
 
 def checkpoint_steps(run: Run, how: Scoring) -> list[int]:

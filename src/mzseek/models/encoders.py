@@ -164,21 +164,21 @@ class PeaksAndLosses(Encoder):
 
     def rows(self, peaks: PeakLists) -> SparseRows:
         """Peaks and losses as sparse rows, shape (batch, all bins)."""
-        kept, whole = peaks.real, peaks.precursor_mz.double()[:, None]
+        real, whole = peaks.real, peaks.precursor_mz.double()[:, None]
         if self.training and self.peak_dropout > 0:
-            kept = kept & (torch.rand(kept.shape, device=kept.device) >= self.peak_dropout)
+            real = real & (torch.rand(real.shape, device=real.device) >= self.peak_dropout)
         heights = self._heights(peaks.intensities)
         of_peaks, of_losses, of_precursor = self.counts
         mz = peaks.mz.double()
         losses = _bins(whole - mz + BELOW, self.bin_width, of_losses) + of_peaks
         columns = [_bins(mz, self.bin_width, of_peaks), losses]
-        values, used = [heights, heights], [kept, kept]
+        values, used = [heights, heights], [real, real]
         if of_precursor:
             columns.append(_bins(whole, self.precursor_bin, of_precursor) + of_peaks + of_losses)
             values.append(torch.ones_like(heights[:, :1]))
-            used.append(torch.ones_like(kept[:, :1]))
+            used.append(torch.ones_like(real[:, :1]))
         entries = torch.cat(used, 1)
-        starts = torch.zeros(len(kept) + 1, dtype=torch.int32, device=kept.device)
+        starts = torch.zeros(len(real) + 1, dtype=torch.int32, device=real.device)
         starts[1:] = entries.sum(1).cumsum(0)
         return SparseRows(
             starts, torch.cat(columns, 1)[entries], torch.cat(values, 1)[entries], sum(self.counts)

@@ -57,8 +57,8 @@ class _OneDnnLinear(torch.autograd.Function):
         gradient = gradients[0].contiguous()
         for_x = _onednn(gradient, weight.T) if ctx.needs_input_grad[0] else None
         # With few rows oneDNN is ahead, with many MKL, which needs no transposed copy.
-        few = len(x) <= 1024
-        for_weight = _onednn(gradient.T.contiguous(), x.T) if few else gradient.T @ x
+        is_small = len(x) <= 1024
+        for_weight = _onednn(gradient.T.contiguous(), x.T) if is_small else gradient.T @ x
         return for_x, for_weight, gradient.sum(0)
 
 
@@ -126,15 +126,15 @@ class _ByteDropout(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, dropped: int) -> Tensor:
         draws = torch.empty((x.numel() + 7) // 8, dtype=torch.int64, device=x.device)
         draws.random_(torch.iinfo(torch.int64).min, torch.iinfo(torch.int64).max)
-        kept = (draws.view(torch.uint8)[: x.numel()] >= dropped).view_as(x)
-        ctx.save_for_backward(kept)
+        mask = (draws.view(torch.uint8)[: x.numel()] >= dropped).view_as(x)
+        ctx.save_for_backward(mask)
         ctx.scale = 256 / (256 - dropped)
-        return (x * kept).mul_(ctx.scale)
+        return (x * mask).mul_(ctx.scale)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        (kept,) = ctx.saved_tensors
-        return (gradients[0] * kept).mul_(ctx.scale), None
+        (mask,) = ctx.saved_tensors
+        return (gradients[0] * mask).mul_(ctx.scale), None
 
 
 class Dropout(nn.Module):
@@ -194,7 +194,7 @@ class FingerprintHead(Linear):
         frequency : tensor, shape (bits,)
             Share of training spectra whose molecule has the bit.
         molecules : int
-            How many they are: rates are kept half a count away from 0 and 1.
+            How many they are: rates are mask half a count away from 0 and 1.
         """
         if frequency.shape != self.bias.shape:
             raise ModelError(

@@ -175,8 +175,8 @@ def _check_shapes(spec: ModelSpec, arrays: Mapping[str, npt.NDArray[Any]]) -> No
     for name in {**expected, **arrays}:
         if name not in expected or name not in arrays:
             raise ModelError(f"it {'lacks' if name in expected else 'holds'} {name}")
-        array, wanted = arrays[name], tuple(expected[name].shape)
-        if array.shape != wanted or array.dtype.kind != "f":
+        array, shape = arrays[name], tuple(expected[name].shape)
+        if array.shape != shape or array.dtype.kind != "f":
             raise ModelError(
-                f"{name} is {array.dtype} of {array.shape}, expected numbers of {wanted}"
+                f"{name} is {array.dtype} of {array.shape}, expected numbers of {shape}"
             )

@@ -131,9 +131,9 @@ def best_model(run: Run, metric: str, prepared: Prepared) -> "TorchNetwork":
             f"{path}: is of another model ({name} {theirs.get(name)}, and {run.folder} has "
             f"{ours[name]})"
         )
-    step, found = run.best[metric]["step"], metadata.get("step")
-    if found != step:
-        problem = f"holds weights of step {found}, and {run.folder} kept step {step}"
+    step, saved = run.best[metric]["step"], metadata.get("step")
+    if saved != step:
+        problem = f"holds weights of step {saved}, and {run.folder} kept step {step}"
     elif run.metadata["checkpoints"].get(metric) != digest(arrays):
         problem = f"holds other weights than {run.folder} has kept"
     else:

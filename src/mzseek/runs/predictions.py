@@ -125,8 +125,8 @@ class Predictions:
                 for what, array in vars(part).items():
                     if array is not None:
                         save_array(partial / f"{name}.{what}.npy", array)
-            made = {} if self.made_with is None else {"made_with": self.made_with}
-            MANIFEST.write(partial, (label or {}) | made)
+            origin = {} if self.made_with is None else {"made_with": self.made_with}
+            MANIFEST.write(partial, (label or {}) | origin)
 
     @classmethod
     def open(cls, folder: StrPath, label: dict[str, Any] | None = None) -> "Predictions":

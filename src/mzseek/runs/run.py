@@ -51,7 +51,10 @@ class FittedModel:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
-        return {"ranker": dict(self.ranker), "channels": [dict(each) for each in self.channels]}
+        return {
+            "ranker": dict(self.ranker),
+            "channels": [dict(channel) for channel in self.channels],
+        }
 
     @classmethod
     def from_dict(cls, model: Mapping[str, Any]) -> "FittedModel":
@@ -204,7 +207,7 @@ MANIFEST = Manifest(
     name=RUN,
     has_files=False,
 )
-_MADE = ("model", "loss", "options")
+_IDENTIFYING = ("model", "loss", "options")
 _PACKAGES = ("torch", "numpy", "scipy", "rdkit", "safetensors")
 
 
@@ -337,10 +340,10 @@ class Run:
     def identity(self) -> str:
         """Key of what makes a run: its options and its data. Equal keys give equal weights."""
         data = self.metadata["data"]
-        made_by = [*(self.metadata[name] for name in _MADE), data["key"]]
+        parts = [*(self.metadata[name] for name in _IDENTIFYING), data["key"]]
         if data["negatives"]:  # lists that were drawn, and can be drawn anew, after preparing
-            made_by.append(data["negatives"])
-        return hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()
+            parts.append(data["negatives"])
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     @property
     def finished(self) -> bool:

@@ -117,8 +117,8 @@ def training_bytes(spec: ModelSpec, batch: int) -> float:
     Nothing is allocated. Layers are alike, so that models of one and of two tell what many take.
     """
     if name := spec.encoder_kind.repeats:
-        one, two = (_count_weights(_with(spec, **{name: layers})) for layers in (1, 2))
-        weights = one + (two - one) * (spec.repeats - 1)
+        single, double = (_count_weights(_with(spec, **{name: layers})) for layers in (1, 2))
+        weights = single + (double - single) * (spec.repeats - 1)
     else:
         weights = _count_weights(spec)
     activations = spec.width * (spec.repeats + 1) + spec.bits

@@ -214,8 +214,8 @@ def checkpoint_warning(best: dict[str, dict[str, Any]]) -> str | None:
     # Hit rates at 5 and 20 can be full from the first step on short lists.
     collapsed = [
         name
-        for name, facts in best.items()
-        if name.startswith(("tanimoto", "hit_rate@1/")) and facts["spread"] < COLLAPSED_BELOW
+        for name, checkpoint in best.items()
+        if name.startswith(("tanimoto", "hit_rate@1/")) and checkpoint["spread"] < COLLAPSED_BELOW
     ]
     if not collapsed:
         return None

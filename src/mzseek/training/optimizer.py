@@ -125,21 +125,22 @@ class ClippedAdam(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One update; returns what the closure returns."""
+        """Do one update and return what the closure returns."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            _write_out_what_has_both(group["params"])
-            written = [p for p in group["params"] if p.grad is not None]
-            left = [(p, d) for p in group["params"] if (d := deferred(p)) is not None]
-            if written or left:
-                divisor = self._divisor(written, left)
-                self._update_written(group, written, divisor)
-                for parameter, gradient in left:
-                    self._update_deferred(group, parameter, gradient, divisor)
-                self._clear_negligible([*written, *(p for p, _ in left)])
+            for parameter in group["params"]:
+                factors = deferred(parameter)
+                if factors is not None and parameter.grad is not None:
+                    # Also used by other means than a sparse product, it has two gradients.
+                    parameter.grad += factors.dense()
+                    forget_deferred(parameter)
+            dense = [p for p in group["params"] if p.grad is not None]
+            factored = [(p, d) for p in group["params"] if (d := deferred(p)) is not None]
+            if dense or factored:
+                self._update(group, dense, factored)
         return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -149,12 +150,42 @@ class ClippedAdam(torch.optim.Optimizer):
             for parameter in group["params"]:
                 forget_deferred(parameter)
 
+    def _update(
+        self,
+        group: dict[str, Any],
+        dense: list[nn.Parameter],
+        factored: list[tuple[nn.Parameter, Deferred]],
+    ) -> None:
+        divisor = self._divisor([p.grad for p in dense if p.grad is not None], factored)
+        update = update_on((dense or [factored[0][0]])[0].device.type)
+        if dense:
+            means, squares, steps = zip(*map(self._next_state, dense), strict=True)
+            gradients = [p.grad for p in dense if p.grad is not None]
+            weights = [p.data for p in dense]
+            update(group, weights, gradients, [*means], [*squares], [*steps], divisor)
+        for parameter, gradient in factored:
+            mean, square, step = self._next_state(parameter)
+            tensors = (parameter.data, mean, square)
+            blocks = zip(
+                gradient.blocks(_ROWS), *(torch.split(t, _ROWS) for t in tensors), strict=True
+            )
+            for rows, weight, mean_rows, square_rows in blocks:
+                update(group, [weight], [rows], [mean_rows], [square_rows], [step], divisor)
+        trained = [*dense, *(parameter for parameter, _ in factored)]
+        if int(self.state[trained[0]]["step"]) % _CLEAR_EVERY == 0:
+            for parameter in trained:
+                for moment in ("exp_avg", "exp_avg_sq"):
+                    values = self.state[parameter][moment]
+                    values.copy_(F.hardshrink(values, _NEGLIGIBLE))
+
     def _divisor(
-        self, written: list[nn.Parameter], left: list[tuple[nn.Parameter, Deferred]]
+        self, gradients: list[Tensor], factored: list[tuple[nn.Parameter, Deferred]]
     ) -> Tensor | None:
-        """What the gradient is to be divided by, or None."""
-        squares = [_square(p.grad) for p in written if p.grad is not None]
-        squares += [gradient.square().to(gradient.outer.dtype) for _, gradient in left]
+        """What the gradient is to be divided by to be clipped, or None."""
+        flat = [gradient.reshape(-1) for gradient in gradients]
+        # A dot product reads once and writes nothing, unlike a norm by way of powers.
+        squares = [torch.dot(values, values) for values in flat]
+        squares += [gradient.square().to(gradient.outer.dtype) for _, gradient in factored]
         norm = torch.stack(squares).sum().sqrt()
         self.norm = float(norm)
         if not self.norm > self.clip:
@@ -170,54 +201,3 @@ class ClippedAdam(torch.optim.Optimizer):
             state["exp_avg_sq"] = torch.zeros_like(parameter)
         state["step"] += 1
         return state["exp_avg"], state["exp_avg_sq"], state["step"]
-
-    def _update_written(
-        self, group: dict[str, Any], written: list[nn.Parameter], divisor: Tensor | None
-    ) -> None:
-        if not written:
-            return
-        means, squares, steps = zip(*[self._next_state(p) for p in written], strict=True)
-        gradients = [p.grad for p in written if p.grad is not None]
-        update = update_on(written[0].device.type)
-        update(group, [p.data for p in written], gradients, [*means], [*squares], [*steps], divisor)
-
-    def _update_deferred(
-        self,
-        group: dict[str, Any],
-        parameter: nn.Parameter,
-        gradient: Deferred,
-        divisor: Tensor | None,
-    ) -> None:
-        mean, square, step = self._next_state(parameter)
-        blocks = zip(
-            gradient.blocks(_ROWS),
-            torch.split(parameter.data, _ROWS),
-            torch.split(mean, _ROWS),
-            torch.split(square, _ROWS),
-            strict=True,
-        )
-        update = update_on(parameter.device.type)
-        for block, weights, means, squares in blocks:
-            update(group, [weights], [block], [means], [squares], [step], divisor)
-
-    def _clear_negligible(self, trained: list[nn.Parameter]) -> None:
-        if int(self.state[trained[0]]["step"]) % _CLEAR_EVERY:
-            return
-        for parameter in trained:
-            for moment in ("exp_avg", "exp_avg_sq"):
-                values = self.state[parameter][moment]
-                values.copy_(F.hardshrink(values, _NEGLIGIBLE))
-
-
-def _write_out_what_has_both(parameters: list[nn.Parameter]) -> None:
-    """A weight that was also used by other means than a sparse product has two gradients."""
-    for parameter in parameters:
-        left = deferred(parameter)
-        if left is not None and parameter.grad is not None:
-            parameter.grad += left.dense()
-            forget_deferred(parameter)
-
-
-def _square(gradient: Tensor) -> Tensor:
-    flat = gradient.reshape(-1)
-    return torch.dot(flat, flat)  # reads once and writes nothing, unlike a norm by way of powers

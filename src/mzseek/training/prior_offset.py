@@ -108,11 +108,11 @@ def _lists(prepared: Prepared, setting: str, molecules: Ints) -> DecoyLists:
     stored = prepared.candidates(setting)
     numbers = np.asarray(stored.list_of)[molecules]
     ends, (members, identity) = gather(stored.indptr, (stored.molecules, stored.identity), numbers)
-    table, places = np.unique(members, return_inverse=True)
+    table, index = np.unique(members, return_inverse=True)
     bits = prepared.fingerprint_rows(table)
     return DecoyLists(
         rows=prior_features(bits, np.empty((len(table), 0))),
-        members=places.astype(np.int64),
+        members=index.astype(np.int64),
         counts=np.diff(ends).astype(np.int64),
         labels=(np.asarray(identity) & SAME_FINGERPRINT) > 0,
     )

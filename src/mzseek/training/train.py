@@ -116,8 +116,8 @@ def _predict(run: Run, prepared: Prepared, progress: Progress) -> None:
 
     Those of other rankings are made when `evaluate` first asks for them, which is seldom.
     """
-    best = {metric: facts for metric, facts in run.best.items() if ranks_by(metric) is None}
-    for step, metric in {facts["step"]: metric for metric, facts in best.items()}.items():
+    best = {metric: value for metric, value in run.best.items() if ranks_by(metric) is None}
+    for step, metric in {value["step"]: metric for metric, value in best.items()}.items():
         model = best_model(run, metric, prepared)
         for fold in PREDICTED_FOLDS:
             folder = run.predictions(step, fold)
