@@ -252,7 +252,7 @@ class PosteriorReport(Tabular):
     curve: Reliability
 
     def to_table(self) -> Table:
-        """One row for each decision: what it was decoded for, where, and its value by each metric."""
+        """One row for each decision: the goal, where it was decided, its value by each metric."""
         decoded = self.decoded.to_dict()
         rows = [(goal, within) for goal, regions in decoded.items() for within in regions]
         judged = next(iter(next(iter(decoded.values())).values()))
