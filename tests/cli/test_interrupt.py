@@ -178,7 +178,7 @@ def test_ctrl_c_ends_the_demo_with_all_that_it_trains(tmp_path: Path, begun: str
 
 def test_an_interrupted_build_goes_on_where_it_was(tmp_path: Path) -> None:
     (tmp_path / "pool.smi").write_text("\n".join(molecules(3000)))
-    small = "from mzseek.database import parts; parts.BATCH, parts.CHUNK = 100, 200; "
+    small = "import mzseek.database.build as b; b.BATCH, b.CHUNK = 100, 200; "
     command = [sys.executable, "-c", small + CLI[2], "database", "build", "pool.smi", "--jobs=1"]
     process = subprocess.Popen(
         [*command, "--out", "made"], cwd=tmp_path, stderr=subprocess.PIPE, text=True

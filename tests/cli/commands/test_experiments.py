@@ -76,7 +76,7 @@ def test_every_experiment_runs_to_its_end_on_the_embedded_set(mzseek, tmp_path: 
             assert (folder / file).stat().st_size > 100
     assert {"bce", "mist"} <= set(facts["results"]["main"]["cells"])
     page = Path(facts["page"]).read_text()
-    assert "Simulated" in page
+    assert "bundled spectra" in page
     # Whoever asks again gets the same, without a run.
     runs = {path: path.stat().st_mtime_ns for path in out.glob("runs/*/*/run.json")}
     assert len(runs) > 30
