@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mzseek.cli.output import (
-    clean,
     new_table,
     only_json,
     plain,
@@ -23,6 +22,7 @@ from mzseek.cli.output import (
     show,
     watched,
 )
+from mzseek.core.text import visible
 
 # Letters, what markup and shells are made of, and all else that can be seen.
 NASTY = st.text(
@@ -68,7 +68,7 @@ def test_a_name_that_was_not_made_plain_does_not_cost_the_line() -> None:
 
 def test_what_would_act_on_a_terminal_is_shown_as_marks() -> None:
     assert said(plain("a\x1b[2Jb\rc\u202ed\udcffe\nf")) == "a�[2Jb�c�d�e�f\n"
-    assert clean("\ufdd0[x]") == "�[x]"
+    assert visible("\ufdd0[x]") == "�[x]"
     assert said(plain("x" * 2000)) == "x" * 999 + "…\n"
 
 

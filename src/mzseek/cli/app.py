@@ -60,7 +60,7 @@ class Group(TyperGroup):
 
 @cache
 def loaded(name: str) -> Any:
-    """The command of that name, as click has it."""
+    """Return the command of that name, as click has it."""
     from mzseek.cli.options import CheckedCommand
 
     module = importlib.import_module(f"mzseek.cli.commands.{_MODULES.get(name, name)}")
@@ -86,7 +86,7 @@ class LazyGroup(Group):
         self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name, if there is one."""
+        """Return the command of that name, if there is one."""
         return loaded(cmd_name) if cmd_name in COMMANDS else None
 
     def invoke(self, ctx: Any) -> Any:

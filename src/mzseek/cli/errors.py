@@ -16,8 +16,8 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from mzseek.cli.output import clean
 from mzseek.core.errors import MzseekError
+from mzseek.core.text import visible
 from mzseek.version import __version__
 
 BAD_INPUT = 2
@@ -138,7 +138,7 @@ def _unexpected(error: BaseException) -> int:
             path = _write_report(report, tempfile.gettempdir())
         except OSError:
             path = _write_report(report, os.getcwd())
-        where = f"the full report is kept in {clean(path)}"
+        where = f"the full report is kept in {visible(path)}"
     print(f"mzseek: something unforeseen happened ({what}); {where}", file=sys.stderr)
     return UNEXPECTED
 
@@ -169,7 +169,7 @@ def one_line(text: str) -> str:
     >>> one_line("a name\n  with \x1b[31mcolours")
     'a name with �[31mcolours'
     """
-    line = clean(" ".join(line.strip() for line in text.splitlines()))
+    line = visible(" ".join(line.strip() for line in text.splitlines()))
     return line if len(line) <= _MAX_LINE else line[: _MAX_LINE - 1] + "…"
 
 

@@ -77,7 +77,7 @@ def _is_like_an_option(word: object) -> bool:
 
 
 def new_table(**options: Any) -> "Table":
-    """An empty table in the house style."""
+    """Return an empty table without borders."""
     from rich.table import Table
 
     return Table(box=None, pad_edge=False, header_style="bold", **options)
@@ -143,7 +143,7 @@ def _bars() -> "Iterator[ProgressCallback]":
             if stage not in tasks:
                 for earlier in bars.tasks:  # a stage of unknown length is over when another begins
                     bars.update(earlier.id, total=earlier.total or earlier.completed or 1)
-                tasks[stage] = bars.add_task(clean(stage), total=total)
+                tasks[stage] = bars.add_task(visible(stage), total=total)
             bars.update(tasks[stage], completed=done, total=total)
 
         yield note
@@ -186,7 +186,7 @@ def _progress_line(latest: tuple[str, int, int | None] | None, seconds: float) -
         return f"mzseek: working, {took}"
     stage, done, total = latest
     of = "" if total is None else f" of {total:,}"
-    return f"mzseek: {clean(stage)}: {done:,}{of}, {took}"
+    return f"mzseek: {visible(stage)}: {done:,}{of}, {took}"
 
 
 def show_check(report: "CheckReport") -> None:
@@ -254,19 +254,8 @@ def show_skipped(
 
 
 def counted(number: int, one: str, many: str) -> str:
-    """A number with its noun."""
+    """Return a number with its noun."""
     return f"{number:,} {one if number == 1 else many}"
-
-
-def clean(text: object) -> str:
-    r"""Text without control characters, which could move the cursor or recolour the screen.
-
-    Examples
-    --------
-    >>> clean("a\x1b[2J")
-    'a�[2J'
-    """
-    return visible(text)
 
 
 def plain(text: object, limit: int = 1000) -> str:
@@ -280,7 +269,7 @@ def plain(text: object, limit: int = 1000) -> str:
     >>> say("[bold]" + plain("runs/[red]a") + "[/bold] and " + plain("C\\"))
     runs/[red]a and C\
     """
-    shown = clean(text)
+    shown = visible(text)
     return (shown if len(shown) <= limit else shown[: limit - 1] + "…").translate(_MARKUP)
 
 

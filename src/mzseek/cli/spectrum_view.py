@@ -13,7 +13,6 @@ import numpy.typing as npt
 from rich.text import Text
 
 from mzseek.cli.output import (
-    clean,
     counted,
     new_table,
     plain,
@@ -26,6 +25,7 @@ from mzseek.cli.output import (
     watched,
 )
 from mzseek.core.errors import InputError
+from mzseek.core.text import visible
 from mzseek.export.spectrum_plot import NEAR_PRECURSOR, by_intensity, draw_spectrum, limits, ticks
 from mzseek.io import atomic_file
 from mzseek.io.skipped import Report
@@ -345,7 +345,7 @@ def _listing(path: Path | None) -> Iterator[Report]:
     ):
         stream.write("where\treason\n")
         yield lambda *texts: print(
-            *(clean(" ".join(text.split())) for text in texts), sep="\t", file=stream
+            *(visible(" ".join(text.split())) for text in texts), sep="\t", file=stream
         )
 
 

@@ -103,10 +103,6 @@ def advise(
         Fingerprint that the data have: kept where no other is better.
     similarity : str
         What the bands are of. A goal that is a similarity needs bands of that one.
-
-    Returns
-    -------
-    Advice
     """
     check_name(GOALS, goal, "goal", DecisionError)
     if not medians:

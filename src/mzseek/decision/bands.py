@@ -50,10 +50,6 @@ def similarity_band(
         Compare this row with all others, as the paper's figures do with the truth. By default all
         pairs are compared, as its theorems need it.
 
-    Returns
-    -------
-    Band
-
     Examples
     --------
     >>> rows = [[1, 1, 0], [1, 0, 0], [0, 1, 1]]
@@ -151,10 +147,6 @@ def bands_of_lists(
         compares all pairs of each list.
     similarity : str
         "bits", "tanimoto", "cosine" or "f1".
-
-    Returns
-    -------
-    Bands
     """
     check_similarity(similarity)
     indptr, indices, width = binary_rows(fingerprints)

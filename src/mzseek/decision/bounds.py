@@ -32,10 +32,6 @@ def bound_hit_under_similarity(
     p_similarity : float
         Probability of the candidate that is best under the similarity.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> round(bound_hit_under_similarity(0.1, 0.4, p_star=0.3, p_similarity=0.2), 3)
@@ -64,10 +60,6 @@ def bound_similarity_under_hit(low: float, high: float, p_star: float) -> float:
     p_star : float
         Probability of the mode.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> round(bound_similarity_under_hit(0.1, 0.4, p_star=0.8), 3)
@@ -83,7 +75,7 @@ def bound_similarity_under_hit(low: float, high: float, p_star: float) -> float:
 
 
 def agreement_guaranteed(low: float, high: float, p_star: float, margin: float) -> bool:
-    r"""Whether the mode is sure to be among the best candidates under a similarity.
+    r"""Return whether the mode is sure to be among the best candidates under a similarity.
 
     :math:`\Delta \ge (\sigma_{max} - \sigma_{min}) / (1 - \sigma_{max}) (1 - p_\star)`. Others may
     be as good; and where :math:`\sigma_{max} = 1` the theorem says nothing.
@@ -94,10 +86,6 @@ def agreement_guaranteed(low: float, high: float, p_star: float, margin: float) 
         As in `bound_similarity_under_hit`.
     margin : float
         Probability of the mode less that of the next candidate.
-
-    Returns
-    -------
-    bool
 
     Examples
     --------
@@ -154,10 +142,6 @@ def regret_bounds(
     probabilities : array, shape (candidates,)
     within : "candidates"
         Anything else is refused: the theorems do not hold over all fingerprints.
-
-    Returns
-    -------
-    Bounds
     """
     check_within(within)
     if within != "candidates":
@@ -287,10 +271,6 @@ def worst_case(evaluated_under: str, decoded_for: str, m: int, epsilon: float = 
         Bits of a fingerprint: at least 3 where it is decoded for bits, at least 4 for HR@1.
     epsilon : float
         How far the distribution is from a tie.
-
-    Returns
-    -------
-    WorstCase
 
     Examples
     --------

@@ -135,7 +135,7 @@ def posterior(scores: npt.ArrayLike, counts: npt.ArrayLike, temperature: float =
 def fit_temperature(
     scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayLike, groups: Any = None
 ) -> float:
-    """The temperature under which the truth is most probable: that of the best log-likelihood.
+    """Fit the temperature of the best log-likelihood: the truth is most probable under it.
 
     Parameters
     ----------
@@ -211,16 +211,12 @@ class Calibration:
 def fit_calibration(
     scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayLike, groups: Any = None
 ) -> Calibration:
-    """The calibration under which the truth is most probable.
+    """Fit the calibration under which the truth is most probable.
 
     Parameters
     ----------
     scores, counts, labels, groups
         As in `fit_temperature`, of a validation fold.
-
-    Returns
-    -------
-    Calibration
 
     Examples
     --------
@@ -330,10 +326,6 @@ def reliability(
         Of equal width, from 0 to 1.
     groups : array, shape (lists,), optional
         The molecule of each list, so that each molecule counts once.
-
-    Returns
-    -------
-    Reliability
     """
     if bins < 1:
         raise DecisionError(f"bins is {bins}, expected at least 1")
@@ -374,7 +366,7 @@ def calibration_error(
 def first_places(
     probabilities: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayLike
 ) -> tuple[Floats, Floats]:
-    """The highest probability of each list, and whether it is the truth's.
+    """Return the highest probability of each list, and whether it is the truth's.
 
     Where several candidates share the first place, the share of them that is the truth.
     """

@@ -20,7 +20,7 @@ _SLACK = 1e-12
 def prediction_sets(
     probabilities: npt.ArrayLike, counts: npt.ArrayLike, threshold: float
 ) -> npt.NDArray[np.bool_]:
-    """Which candidates are in their list's prediction set.
+    """Return which candidates are in their list's prediction set.
 
     A candidate is in it if its `strength` ``p √n`` is at least the threshold, and the first of a
     list is always in. Neither p alone, which in a long list is small for all, nor p n, which in a
@@ -61,7 +61,7 @@ def fit_set_threshold(
     coverage: float,
     groups: Any = None,
 ) -> float:
-    """The threshold under which `prediction_sets` contain the truth as often as wanted.
+    """Fit the threshold under which `prediction_sets` contain the truth as often as wanted.
 
     Split conformal prediction. The promise rests on exchangeable molecules: those to come are like
     these as if all had been drawn from one urn. Then sets contain the truth with at least the
@@ -114,7 +114,7 @@ def fit_set_threshold(
 
 
 def molecules_needed(coverage: float) -> int:
-    """The fewest molecules on which a threshold can be fitted that leaves any candidate out.
+    """Return the fewest molecules on which a threshold can be fitted that leaves any candidate out.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def risk_coverage(
 def abstention_threshold(
     confidence: npt.ArrayLike, correct: npt.ArrayLike, error_rate: float, groups: Any = None
 ) -> float:
-    """The lowest confidence to answer at, so that no more answers than wanted are wrong.
+    """Return the lowest confidence to answer at, so that no more answers than wanted are wrong.
 
     One more wrong answer is counted than was seen, so that a few lucky answers promise nothing.
 

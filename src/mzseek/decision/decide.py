@@ -70,7 +70,7 @@ def bayes_decision(
     probabilities: npt.ArrayLike,
     within: Within = "candidates",
 ) -> Decision:
-    """The decision of highest expected utility.
+    """Return the decision of highest expected utility.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def decide(utility: str, candidates: Distribution, within: Within = "candidates"
 
 
 def top_k(fingerprints: Any, probabilities: npt.ArrayLike, k: int) -> npt.NDArray[np.int64]:
-    """The HR@k decision: the k most probable fingerprints.
+    """Return the HR@k decision: the k most probable fingerprints.
 
     Parameters
     ----------
@@ -202,10 +202,6 @@ def decompose(
         As in `bayes_decision`; the probabilities are the calibrated posterior.
     chosen : int, or 0/1 array of shape (bits,)
         What the rule decided for: a row of the candidates, or a fingerprint.
-
-    Returns
-    -------
-    Decomposition
 
     Examples
     --------

@@ -56,7 +56,7 @@ class Rules:
 
 
 def exact(width: int, chosen: npt.NDArray[np.int64], value: float) -> Decoded:
-    """A decision that is optimal, from its set bits."""
+    """Return a decision that is optimal, from its set bits."""
     bits = np.zeros(width, np.uint8)
     bits[chosen] = 1
     return Decoded(bits, float(value), float(value))
@@ -81,7 +81,7 @@ BITS_RULES = Rules(bit_agreement_of, decode_bits, _of_candidates)
 
 
 def decode_cosine(candidates: Distribution, *, bound: bool = True) -> Decoded:
-    r"""The exact maximiser of expected cosine over all of {0,1}^m (theorem "cosine Bayes").
+    r"""Return the exact maximiser of expected cosine over all of {0,1}^m (theorem "cosine Bayes").
 
     With :math:`w_i = \sum_y y_i p(y) / \lVert y \rVert`, the best decision of s bits takes the s
     largest weights and is worth :math:`s^{-1/2} \sum w_{(t)}`. The zero vector, which the theorem
@@ -118,7 +118,7 @@ COSINE_RULES = Rules(lambda d, a, b, _: cosine_of(d, a, b), decode_cosine, _of_c
 
 
 def decode_f1(candidates: Distribution, *, bound: bool = True) -> Decoded:
-    r"""The exact maximiser of expected F1 over all of {0,1}^m.
+    r"""Return the exact maximiser of expected F1 over all of {0,1}^m.
 
     For decisions of k bits, expected F1 is a sum over them of
     :math:`\Delta_{ik} = \sum_s 2 P(y_i = 1, \lvert y \rvert = s) / (s + k)`, so that the k largest
@@ -184,7 +184,7 @@ F1_RULES = Rules(lambda d, a, b, _: f1_of(d, a, b), decode_f1)
 
 
 def decode_hit(candidates: Distribution, *, bound: bool = True) -> Decoded:
-    """The most probable fingerprint; the first of several.
+    """Return the most probable fingerprint; the first of several.
 
     Nothing outside the candidates has any probability, so that looking further is of no use.
     """
@@ -207,7 +207,7 @@ _GAIN = 1e-12
 
 
 def decode_tanimoto(candidates: Distribution, *, bound: bool = True) -> Decoded:
-    """The best decision found for expected Tanimoto over all of {0,1}^m.
+    """Return the best decision found for expected Tanimoto over all of {0,1}^m.
 
     The problem is believed to be NP-hard. With few used bits all decisions are enumerated and the
     result is exact; otherwise it is that of `search_tanimoto`.
@@ -219,7 +219,7 @@ def decode_tanimoto(candidates: Distribution, *, bound: bool = True) -> Decoded:
 
 
 def enumerate_tanimoto(candidates: Distribution) -> Decoded:
-    """The exact maximiser, by looking at every subset of the used bits.
+    """Return the exact maximiser, by looking at every subset of the used bits.
 
     A bit that no candidate has can only make a union larger.
     """
@@ -277,7 +277,7 @@ def search_tanimoto(candidates: Distribution, *, bound: bool = True) -> Decoded:
 
 
 def tanimoto_bound(candidates: Distribution, least: float = 0.0) -> float:
-    r"""An upper bound of the expected Tanimoto of any decision.
+    r"""Return an upper bound of the expected Tanimoto of any decision.
 
     For a decision h of k bits and a candidate of s, ``t = a / (k + s − a)`` is convex in the
     overlap a, hence at most the chord from a = 0 to a = min(k, s), which is a / max(k, s). That is
@@ -326,7 +326,7 @@ def _longest(candidates: Distribution, least: float) -> int:
 
 
 def _best_prefix(candidates: Distribution, weights: Floats, longest: int) -> npt.NDArray[np.uint8]:
-    """The best of the decisions that take the first bits in falling order of weights."""
+    """Return the best of the decisions that take the first bits in falling order of weights."""
     used = np.flatnonzero(weights > 0)
     order = used[np.argsort(-weights[used], kind="stable")][:longest]
     bits = np.zeros(candidates.width, np.uint8)

@@ -105,7 +105,7 @@ class Distribution:
         ).astype(np.float64)
 
     def dense_bits(self, columns: Ints) -> npt.NDArray[np.float32]:
-        """The rows with these bits alone, shape (rows, columns)."""
+        """Return the rows with these bits alone, shape (rows, columns)."""
         place = np.full(self.width, -1)
         place[columns] = np.arange(len(columns))
         dense = np.zeros((len(self), len(columns)), np.float32)
@@ -120,7 +120,7 @@ class Distribution:
         return bits
 
     def place_of(self, bits: npt.NDArray[np.uint8]) -> int | None:
-        """Which distinct row has just these bits."""
+        """Return which distinct row has just these bits."""
         size = int(bits.sum())
         alike = np.flatnonzero(self.sizes == size)
         if not len(alike):
@@ -138,10 +138,6 @@ def distribution(fingerprints: Any, probabilities: npt.ArrayLike) -> Distributio
     fingerprints : 0/1 array or CSR, shape (candidates, bits)
     probabilities : array, shape (candidates,)
         Not negative, summing to 1.
-
-    Returns
-    -------
-    Distribution
 
     Raises
     ------
@@ -268,10 +264,6 @@ def expected_utility(
     fingerprints : 0/1 array or CSR, shape (candidates, bits)
     probabilities : array, shape (candidates,)
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> candidates = [[1, 1, 0], [0, 1, 1]]
@@ -303,7 +295,7 @@ def expected_of_candidates(utility: str, candidates: Distribution) -> Floats:
 
 
 def checked_prediction(prediction: Any, width: int) -> npt.NDArray[np.uint8]:
-    """A prediction as a 0/1 array of the right length."""
+    """Return a prediction as a 0/1 array of the right length."""
     _, indices, own_width = binary_rows(prediction)
     rows = np.shape(prediction)[0] if np.ndim(prediction) == 2 else 1
     if own_width != width or rows != 1:

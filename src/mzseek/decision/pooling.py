@@ -74,7 +74,7 @@ def fit_combination(
     labels: npt.ArrayLike,
     groups: Any = None,
 ) -> Combination:
-    """The weights under which the truth is most probable.
+    """Fit the weights under which the truth is most probable.
 
     Parameters
     ----------
@@ -84,10 +84,6 @@ def fit_combination(
         Every candidate that is identical to the truth; at least one a list.
     groups : array, shape (lists,), optional
         The molecule of each list: each molecule then counts once.
-
-    Returns
-    -------
-    Combination
 
     Examples
     --------
@@ -244,7 +240,7 @@ def fit_pooling(
     groups: Any,
     calibration: Calibration,
 ) -> Pooling:
-    """The dependence under which the truth of each group is most probable.
+    """Fit the dependence under which the truth of each group is most probable.
 
     The calibration of single spectra stays as it is, so that a group of one spectrum has the
     probabilities that the spectrum has alone.

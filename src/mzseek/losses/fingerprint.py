@@ -54,10 +54,6 @@ def bce(logits: Tensor, target: Target) -> Tensor:
     logits : float tensor, shape (batch, bits)
     target : tensor of the same shape with values in [0, 1], or SparseRows
 
-    Returns
-    -------
-    scalar tensor
-
     Examples
     --------
     >>> import torch

@@ -115,10 +115,6 @@ def contrastive(scores: Tensor, counts: Tensor, labels: Tensor, temperature: flo
     temperature : float
         τ; the paper's choice depends on the score (1/256 for the cosine of fingerprints).
 
-    Returns
-    -------
-    scalar tensor
-
     Examples
     --------
     >>> import torch
@@ -168,10 +164,6 @@ def combined(
         As in `contrastive`; the paper takes the cosine of fingerprints as the score.
     weight : float
         λ, within [0, 1]: the weight on the contrastive part.
-
-    Returns
-    -------
-    scalar tensor
     """
     if not 0 <= weight <= 1:
         raise LossError(f"weight is {weight:g}, expected 0 to 1")

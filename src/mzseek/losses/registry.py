@@ -102,7 +102,7 @@ class CombinedOptions:
 
 
 def _listwise(name: str, options: type) -> Loss:
-    """The listwise loss that trains the scorer of its name."""
+    """Return the listwise loss that trains the scorer of its name."""
     return Loss(
         name, f"{_RANKING}:listwise", kind="listwise", stands_for="hit_rate@1", options=options,
         scorer=name, reads_target=False, reads_candidates=True,

@@ -34,7 +34,7 @@ class Metric:
         return "max" if self.better == "higher" else "min"
 
     def improves(self, value: float, best: float) -> bool:
-        """Whether a value is strictly better than the best so far; NaN never is.
+        """Return whether a value is strictly better than the best so far; NaN never is.
 
         Examples
         --------
@@ -62,10 +62,6 @@ METRICS: dict[str, Metric] = {
 
 def metric(name: str) -> Metric:
     """Facts of the metric of that name; an unknown one is refused with the list of those there are.
-
-    Returns
-    -------
-    Metric
 
     Examples
     --------

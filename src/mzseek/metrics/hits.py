@@ -135,7 +135,7 @@ def expected_rank(scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.Arra
 
 
 def rank_counts(scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayLike) -> RankCounts:
-    """The three counts a query from which every hit rate and rank follows.
+    """Return the three counts a query from which every hit rate and rank follows.
 
     Parameters are those of `hit_rate`.
 

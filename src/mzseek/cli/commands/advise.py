@@ -126,7 +126,7 @@ def _pairs(data: Path, candidates: str, similarity: str) -> str:
 def _show_commands(
     data: Path, prepared: "Prepared", fingerprint: str, loss: str, candidates: str
 ) -> None:
-    """The commands that follow the advice: another fingerprint is another preparation."""
+    """Print the commands that follow the advice: another fingerprint is another preparation."""
     options = prepared.manifest["options"]
     if fingerprint != options["fingerprint"]:
         source = prepared.manifest["sources"]["spectra"]["file"]

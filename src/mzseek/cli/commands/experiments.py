@@ -71,7 +71,7 @@ def _run(
 
 
 def _show(done: "Reproduced") -> None:
-    """The table of an experiment, and what became of its claims."""
+    """Print the table of an experiment, and which of its claims hold."""
     results = done.results
     experiment = results.experiment
     say(f"\n[bold]{plain(experiment.title)}[/bold] ({plain(experiment.name)})")

@@ -159,7 +159,7 @@ def train(
 
 
 def _show_next(prepared: "Prepared", out: Path, setting: str) -> None:
-    """The command that measures the run, on lists and a fold that the data have."""
+    """Print the command that measures the run, on lists and a fold that the data have."""
     if setting not in prepared.measured_settings:
         say(
             "The data have no candidate lists: nothing to rank. What it reached on validation is "
