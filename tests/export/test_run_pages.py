@@ -14,7 +14,6 @@ from markupsafe import Markup
 
 from mzseek.core.errors import DatasetError, RunError
 from mzseek.core.text import distinct_labels
-from mzseek.datasets.files import DEMO_QUERIES
 from mzseek.datasets.prepare import prepare
 from mzseek.evaluation.evaluate import Evaluation, evaluate
 from mzseek.evaluation.posterior_report import posterior_report
@@ -25,10 +24,10 @@ from mzseek.export.run_pages import (
     CHANCE,
     DECODED,
     METRICS,
+    EvaluatedRun,
     Row,
-    Shown,
+    evaluate_runs,
     labelled,
-    look_at_runs,
     missing_fingerprints,
     report_runs,
     tradeoff_rows,
@@ -51,7 +50,9 @@ def _no_warnings():
         yield
 
 
-def shown(folder: str, value: float, *, fingerprint: bool = True, control: bool = False) -> Shown:
+def shown(
+    folder: str, value: float, *, fingerprint: bool = True, control: bool = False
+) -> EvaluatedRun:
     names = METRICS if fingerprint else HITS
     values = {n: np.array([value - 0.1, value, value + 0.1]) for n in names}
     molecule = {n: np.array([1, 2, 3], np.int32) for n in names}
@@ -63,7 +64,7 @@ def shown(folder: str, value: float, *, fingerprint: bool = True, control: bool 
     made = Description(
         options.loss, options.scorer, options.encoder, None, 100, 64, options.training_dict()
     )
-    return Shown(Run(path, made.to_dict()), found)
+    return EvaluatedRun(Run(path, made.to_dict()), found)
 
 
 def row(name: str, hit: float | None, similarity: float | None = None, **changes) -> Row:
@@ -96,28 +97,28 @@ def test_runs_of_one_name_have_a_row_each_with_their_own_numbers() -> None:
 
 
 @pytest.fixture
-def with_beliefs(trained) -> list[Shown]:
+def with_beliefs(trained) -> list[EvaluatedRun]:
     """Two models and a control, with their beliefs."""
     runs = [trained("emb-cos"), trained("emb-cos", model="blind"), trained("bce")]
-    return [Shown(run, evaluate(run), posterior_report(run)) for run in runs]
+    return [EvaluatedRun(run, evaluate(run), posterior_report(run)) for run in runs]
 
 
 def test_decoded_values_have_a_column_of_their_own(with_beliefs) -> None:
     rows = {row.name: row for row in tradeoff_rows(with_beliefs)}
     assert list(rows) == ["emb-cos-mlp", "bce-mlp", "emb-cos-blind", "random"]
     for each in with_beliefs:
-        interval = each.beliefs.decoded.interval("tanimoto", "tanimoto")
+        interval = each.posterior.decoded.interval("tanimoto", "tanimoto")
         row = rows[each.run.folder.name]
         assert row.values[DECODED] == interval.mean
         assert row.intervals[DECODED] == (interval.low, interval.high)
-    even = with_beliefs[0].beliefs.uniform.interval("tanimoto", "tanimoto").mean
+    even = with_beliefs[0].posterior.uniform.interval("tanimoto", "tanimoto").mean
     assert rows["random"].values[DECODED] == even
     assert rows["emb-cos-mlp"].values["tanimoto"] is None
 
 
 def test_a_model_without_beliefs_has_no_decoded_value(with_beliefs) -> None:
     embedded, blind, bitwise = with_beliefs
-    without = [replace(embedded, beliefs=None), replace(blind, beliefs=None)]
+    without = [replace(embedded, posterior=None), replace(blind, posterior=None)]
     rows = {row.name: row for row in tradeoff_rows([*without, bitwise])}
     assert rows["emb-cos-mlp"].values[DECODED] is None
     assert DECODED not in rows["emb-cos-mlp"].intervals
@@ -197,9 +198,9 @@ def test_names_are_drawn_as_they_are(similarity: float | None) -> None:
 def shown_in(trained, tmp_path: Path):
     """The same run, as if it were in other folders."""
 
-    def make(folder: str) -> Shown:
+    def make(folder: str) -> EvaluatedRun:
         run = Run(tmp_path / folder, trained("bce").metadata)
-        return Shown(run, replace(evaluate(trained("bce")), folder=run.folder.resolve()))
+        return EvaluatedRun(run, replace(evaluate(trained("bce")), folder=run.folder.resolve()))
 
     return make
 
@@ -218,15 +219,15 @@ def test_one_run_is_not_shown_twice(shown_in) -> None:
 def test_numbers_of_another_run_are_refused(trained) -> None:
     run, other = trained("bce"), trained("emb-cos")
     with pytest.raises(RunError, match=r"would be shown with the numbers of .*emb-cos"):
-        Shown(run, evaluate(other))
+        EvaluatedRun(run, evaluate(other))
     with pytest.raises(RunError, match=r"would be shown with the numbers of .*emb-cos"):
-        Shown(run, evaluate(run), posterior_report(other))
+        EvaluatedRun(run, evaluate(run), posterior_report(other))
 
 
 def test_why_there_is_no_tanimoto_is_said_once_and_not_of_controls(trained) -> None:
     runs = [trained("bce"), trained("fp-mlp"), trained("fp-mlp", seed=1), trained("emb-cos")]
     runs.append(trained("emb-mlp", model="blind"))
-    found = missing_fingerprints([Shown(run, evaluate(run)) for run in runs])
+    found = missing_fingerprints([EvaluatedRun(run, evaluate(run)) for run in runs])
     assert [reason.partition(" predict")[0] for reason in found] == [
         "the bits that fp-mlp",
         "emb-cos",
@@ -248,8 +249,8 @@ def write(trained, tmp_path: Path):
             if not folder.exists():
                 shutil.copytree(source.folder, folder)
             run = Run.open(folder)
-            beliefs = posterior_report(run) if decoded else None
-            shown.append(Shown(run, evaluate(run, Scoring()), beliefs))
+            posterior = posterior_report(run) if decoded else None
+            shown.append(EvaluatedRun(run, evaluate(run, Scoring()), posterior))
         return write_runs_page(shown, tmp_path / "page.html", **options).read_text()
 
     return make
@@ -362,13 +363,6 @@ def test_names_are_text_and_never_markup(write, read_page) -> None:
     assert "R&D" in text
 
 
-@pytest.mark.parametrize("simulated", [True, False])
-def test_simulated_data_are_said_to_be(write, simulated: bool) -> None:
-    assert (
-        "<strong>Simulated.</strong>" in write({"bce": "bce"}, simulated=simulated)
-    ) is simulated
-
-
 def test_without_any_fingerprint_there_is_no_curve_of_tanimoto(write, read_page) -> None:
     page = write({"emb-cos": "emb-cos"}, blind="blind")
     assert "Tanimoto on val, %" not in page
@@ -392,7 +386,7 @@ def test_warnings_of_the_runs_are_shown(write, trained, read_page) -> None:
 
 def test_the_random_baseline_has_a_row_of_its_own(trained, tmp_path: Path, read_page) -> None:
     run = trained("bce", model="random")
-    shown = [Shown(run, evaluate(run))]
+    shown = [EvaluatedRun(run, evaluate(run))]
     page = write_runs_page(shown, tmp_path / "p.html").read_text()
     assert read_page(page).count("bce-random") >= 2
 
@@ -409,14 +403,14 @@ def test_a_run_that_is_still_training_makes_a_page(
     with pytest.raises(InterruptedError):
         train(small, small_options("emb-cos"), tmp_path / "run", progress=stop)
     run = Run.open(tmp_path / "run")
-    page = write_runs_page([Shown(run, evaluate(run))], tmp_path / "p.html")
+    page = write_runs_page([EvaluatedRun(run, evaluate(run))], tmp_path / "p.html")
     assert "run" in read_page(page.read_text())
 
 
 def test_a_loss_is_shown_with_its_options(trained, tmp_path: Path, read_page) -> None:
     """One loss at two temperatures, as in the footnote of the paper's main table."""
     runs = [trained("fp-cos"), trained("fp-cos", temperature=4.0), trained("fp-mlp")]
-    shown = [Shown(run, evaluate(run)) for run in runs]
+    shown = [EvaluatedRun(run, evaluate(run)) for run in runs]
     text = read_page(write_runs_page(shown, tmp_path / "page.html").read_text())
     assert "fp-cos temperature 1/256" in text
     assert "fp-cos temperature 4.0" in text
@@ -450,9 +444,9 @@ def test_controls_are_known_by_their_encoder_whatever_their_name(trained, tmp_pa
     shutil.copytree(trained("emb-cos", model="blind").folder, folder)
     named_blind = tmp_path / "blind"
     shutil.copytree(trained("bce").folder, named_blind)
-    shown = look_at_runs([Run.open(folder), Run.open(named_blind)], Scoring(), decode=False)
+    shown = evaluate_runs([Run.open(folder), Run.open(named_blind)], Scoring(), decode=False)
     assert [each.control for each in shown] == [True, False]
-    assert look_at_runs([trained("bce", model="random")], Scoring(), decode=False)[0].control
+    assert evaluate_runs([trained("bce", model="random")], Scoring(), decode=False)[0].control
 
 
 def test_a_report_replaces_a_report_and_nothing_else(trained, tmp_path: Path) -> None:
@@ -484,7 +478,7 @@ def test_a_report_never_goes_into_a_run_or_over_it(trained, tmp_path: Path) -> N
 def test_runs_that_cannot_stand_in_one_table_are_refused(trained, tmp_path: Path) -> None:
     run = trained("bce")
     with pytest.raises(RunError, match="no run, expected at least one"):
-        look_at_runs([], Scoring())
+        evaluate_runs([], Scoring())
     with pytest.raises(RunError, match="is there twice"):
         report_runs([run, run], tmp_path / "report", Scoring())
     folder = tmp_path / "other"
@@ -495,7 +489,7 @@ def test_runs_that_cannot_stand_in_one_table_are_refused(trained, tmp_path: Path
     ):
         (folder / "run.json").write_text(json.dumps(run.metadata | change))
         with pytest.raises(RunError, match=reason):
-            look_at_runs([run, Run.open(folder)], Scoring())
+            evaluate_runs([run, Run.open(folder)], Scoring())
 
 
 def test_page(tmp_path: Path, read_page, assert_fits_narrow_screens) -> None:
@@ -507,17 +501,10 @@ def test_page(tmp_path: Path, read_page, assert_fits_narrow_screens) -> None:
     lists = tmp_path / "c.json"
     lists.write_text(f'{{"{smiles[0]}": ["{smiles[0]}", "{smiles[1]}"]}}')
     prepared, _ = prepare(table, {"formula": lists}, tmp_path / "p")
-    pages = []
-    for name in ("one.html", "two.html"):
-        page = write_dataset_page(prepared, tmp_path / name, queries=DEMO_QUERIES, simulated=True)
-        pages.append(page.read_text())
-    assert pages[0] == pages[1]
-    text = pages[0]
-    assert "Simulated" in text
-    assert "&lt;S0&gt;" in text  # identifiers are text, never markup
-    assert "<S0>" not in text
-    assert not re.search(r'(src|href)="http', text)  # nothing is fetched from elsewhere
-    assert "caffeine" in read_page(text)
-    assert_fits_narrow_screens(text)
-    plain = write_dataset_page(prepared, tmp_path / "three.html").read_text()
-    assert "Simulated" not in plain
+    page = write_dataset_page(prepared, tmp_path / "one.html").read_text()
+    assert write_dataset_page(prepared, tmp_path / "two.html").read_text() == page
+    assert "&lt;S0&gt;" in page  # identifiers are text, never markup
+    assert "<S0>" not in page
+    assert not re.search(r'(src|href)="http', page)  # nothing is fetched from elsewhere
+    assert "candidates" in read_page(page)
+    assert_fits_narrow_screens(page)

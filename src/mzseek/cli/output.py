@@ -292,7 +292,7 @@ def show_tradeoff(shown: list[Any]) -> None:
         "Decoded: each model's probabilities for the candidates, and the fingerprint of highest "
         "expected Tanimoto. "
     )
-    said = decoded if any(each.beliefs is not None for each in shown) else ""
+    said = decoded if any(each.posterior is not None for each in shown) else ""
     say(f"[dim]{said}Grey rows have not seen the spectrum.[/dim]")
     for reason in missing_fingerprints(shown):
         say(f"[dim]No Tanimoto of a predicted fingerprint: {plain(reason)}.[/dim]")

@@ -35,28 +35,27 @@ from mzseek.export.figures import (
     to_svg,
 )
 from mzseek.export.page import write_page
+from mzseek.export.spectrum_plot import Box, overlap
 from mzseek.io import StrPath, atomic_directory, sole_writer
 from mzseek.io.manifest import Manifest, ensure_replaceable
 from mzseek.metrics import METRICS as FACTS
 from mzseek.parallel.engine import Progress, silent
 from mzseek.runs.run import Run
-from mzseek.spectra import read_spectra
 from mzseek.version import __version__
 
-# What an order by chance is called beside the runs.
-CHANCE = "random"
+CHANCE = "random"  # what an order by chance is called beside the runs
+METRICS = ("hit_rate@1", "hit_rate@5", "hit_rate@20", "tanimoto")
+DECODED = "tanimoto, decoded"
+LABELS = {**{name: FACTS[name].label for name in METRICS}, DECODED: "Tanimoto, decoded"}
+KIND = "report"
+INDEX = "index.html"
+MANIFEST = Manifest(KIND, DatasetError, versions=(1,))
+_EXAMPLES, _EXAMPLE_CANDIDATES = 4, 6
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A run and what was found of it.
-
-    Attributes
-    ----------
-    run : Run
-    evaluation : Evaluation
-    beliefs : PosteriorReport or None
-        What its posterior is worth, where that was asked for.
+class EvaluatedRun:
+    """A run, its evaluation, and the report on its posterior where that was computed.
 
     Raises
     ------
@@ -66,45 +65,40 @@ class Shown:
 
     run: Run
     evaluation: Evaluation
-    beliefs: PosteriorReport | None = None
+    posterior: PosteriorReport | None = None
 
     @property
     def control(self) -> bool:
-        """It never sees the spectrum."""
+        """Whether it never sees the spectrum."""
         return not self.run.description.sees_spectrum
 
     def __post_init__(self) -> None:
         folder = self.run.folder.resolve()
-        for numbers in (self.evaluation, self.beliefs):
+        for numbers in (self.evaluation, self.posterior):
             if numbers is not None and numbers.folder != folder:
                 raise RunError(f"{folder}: would be shown with the numbers of {numbers.folder}")
 
 
-def labelled(shown: Sequence[Shown]) -> dict[str, Shown]:
-    """The same runs by label; equal names are told apart by their paths.
+def labelled(runs: Sequence[EvaluatedRun]) -> dict[str, EvaluatedRun]:
+    """Return runs by label; those of equal names are distinguished by their paths.
 
     Raises
     ------
     RunError
         One run is there twice.
     """
-    labels = distinct_labels([each.run.folder for each in shown], taken=(CHANCE,))
-    by_label = dict(zip(labels, shown, strict=True))
-    if len(by_label) < len(shown):
+    labels = distinct_labels([item.run.folder for item in runs], taken=(CHANCE,))
+    by_label = dict(zip(labels, runs, strict=True))
+    if len(by_label) < len(runs):
         twice = next(label for label in labels if labels.count(label) > 1)
         raise RunError(f"{by_label[twice].run.folder}: is there twice, expected each run once")
     return by_label
 
 
-def missing_fingerprints(shown: Sequence[Shown]) -> list[str]:
-    """Why runs that see the spectrum have no Tanimoto of a fingerprint, each reason once."""
-    reasons = (each.evaluation.no_fingerprint for each in shown if not each.control)
+def missing_fingerprints(runs: Sequence[EvaluatedRun]) -> list[str]:
+    """Return why runs that see the spectrum have no Tanimoto of a fingerprint, each reason once."""
+    reasons = (item.evaluation.no_fingerprint for item in runs if not item.control)
     return list(dict.fromkeys(reason for reason in reasons if reason))
-
-
-METRICS = ("hit_rate@1", "hit_rate@5", "hit_rate@20", "tanimoto")
-DECODED = "tanimoto, decoded"
-LABELS = {**{name: FACTS[name].label for name in METRICS}, DECODED: "Tanimoto, decoded"}
 
 
 @dataclass(frozen=True)
@@ -119,7 +113,7 @@ class Row:
         decoded for it.
     intervals : dict of str to (float, float)
     control : bool
-        It never sees the spectrum.
+        Whether it never sees the spectrum.
     """
 
     name: str
@@ -127,34 +121,38 @@ class Row:
     intervals: dict[str, tuple[float, float]]
     control: bool = False
 
+    def percent(self, metric: str) -> float:
+        """Return a value in percent; 0 where there is none."""
+        return 100 * (self.values[metric] or 0.0)
 
-def tradeoff_rows(shown: Sequence[Shown]) -> list[Row]:
-    """One row for each model, the controls last, and below them what chance would reach."""
-    beliefs = [each.beliefs for each in shown if each.beliefs is not None]
-    metrics = (*METRICS, DECODED) if beliefs else METRICS
+    @property
+    def is_point(self) -> bool:
+        """Whether it has a place on both axes; controls never have."""
+        return self.values["tanimoto"] is not None and not self.control
+
+
+def tradeoff_rows(runs: Sequence[EvaluatedRun]) -> list[Row]:
+    """Return one row for each model, the controls last, and below them what chance reaches."""
+    posteriors = [item.posterior for item in runs if item.posterior is not None]
+    metrics = (*METRICS, DECODED) if posteriors else METRICS
     rows = []
-    for label, each in sorted(labelled(shown).items(), key=lambda item: item[1].control):
-        intervals = each.evaluation.intervals()
-        if each.beliefs is not None:
-            intervals[DECODED] = each.beliefs.decoded.interval("tanimoto", "tanimoto")
-        rows.append(
-            Row(
-                label,
-                {m: intervals[m].mean if m in intervals else None for m in metrics},
-                {m: (i.low, i.high) for m, i in intervals.items()},
-                each.control,
-            )
-        )
-    if shown:
-        values: dict[str, float | None] = {m: shown[0].evaluation.chance.get(m) for m in metrics}
-        if beliefs:
-            values[DECODED] = beliefs[0].uniform.interval("tanimoto", "tanimoto").mean
+    for label, item in sorted(labelled(runs).items(), key=lambda pair: pair[1].control):
+        intervals = item.evaluation.intervals()
+        if item.posterior is not None:
+            intervals[DECODED] = item.posterior.decoded.interval("tanimoto", "tanimoto")
+        values = {m: intervals[m].mean if m in intervals else None for m in metrics}
+        bounds = {m: (i.low, i.high) for m, i in intervals.items()}
+        rows.append(Row(label, values, bounds, item.control))
+    if runs:
+        values = {m: runs[0].evaluation.chance.get(m) for m in metrics}
+        if posteriors:
+            values[DECODED] = posteriors[0].uniform.interval("tanimoto", "tanimoto").mean
         rows.append(Row(CHANCE, values, {}, True))
     return rows
 
 
 def tradeoff_svg(rows: list[Row], x: str = "hit_rate@1") -> str:
-    """Retrieval against fingerprint similarity, one point for each model, the controls as lines.
+    """Draw retrieval against fingerprint similarity: a point for each model, a line for controls.
 
     Where posteriors were decoded, each model has a second point: the same ranking, and the
     fingerprint that its posterior decides for.
@@ -165,44 +163,49 @@ def tradeoff_svg(rows: list[Row], x: str = "hit_rate@1") -> str:
         figure = blank((6.4, 4.3))
         axes = figure.subplots()
         drawn = [row for row in rows if row.values[x] is not None]
-        points = [row for row in drawn if _is_point(row)]
+        points = [row for row in drawn if row.is_point]
         decoded = [row for row in drawn if row.values.get(DECODED) is not None]
-        values = [100 * (row.values["tanimoto"] or 0.0) for row in points]
-        values += [100 * (row.values[DECODED] or 0.0) for row in decoded]
+        values = [row.percent("tanimoto") for row in points]
+        values += [row.percent(DECODED) for row in decoded]
         low, high = (min(values), max(values)) if values else (0.0, 1.0)
         margin = max(1.0, 0.2 * (high - low))
         axes.set_ylim(low - 2 * margin, high + margin)
-        places = [100 * (row.values[x] or 0.0) for row in drawn] or [0.0]
-        places += [100 * bound for row in drawn for bound in row.intervals.get(x, ())]
-        room = max(1.0, 0.08 * (max(places) - min(places)))
-        axes.set_xlim(max(0.0, min(places) - room), max(places) + 1.6 * room)
+        hits = [row.percent(x) for row in drawn] or [0.0]
+        hits += [100 * bound for row in drawn for bound in row.intervals.get(x, ())]
+        margin = max(1.0, 0.08 * (max(hits) - min(hits)))
+        axes.set_xlim(max(0.0, min(hits) - margin), max(hits) + 1.6 * margin)
         for row in drawn:
-            if row not in decoded and not _is_point(row):
-                _line(axes, row, x)
-        labels = _Labels()
+            if row not in decoded and not row.is_point:
+                _draw_line(axes, row, x)
+        taken: list[Box] = []
         for row in points:
-            _point(axes, row, x, "tanimoto", BLUE, "o", None if row in decoded else labels)
+            _draw_point(axes, row, x, "tanimoto", BLUE, "o", None if row in decoded else taken)
         for row in decoded:
-            if _is_point(row):
-                _arrow(axes, row, x)
-            colour = MUTED if row.control else ORANGE
-            _point(axes, row, x, DECODED, colour, "D", labels)
+            if row.is_point:  # an arrow from the thresholded fingerprint to the one decoded
+                start, end = (row.percent(y) for y in ("tanimoto", DECODED))
+                axes.annotate(
+                    "", (row.percent(x), end), (row.percent(x), start),
+                    arrowprops={"arrowstyle": "->", "color": MUTED, "shrinkA": 6, "shrinkB": 6},
+                )  # fmt: skip
+            _draw_point(axes, row, x, DECODED, MUTED if row.control else ORANGE, "D", taken)
         axes.set_xlabel(f"{x.replace('hit_rate', 'hit rate ')}, %")
         axes.set_ylabel("Tanimoto of the fingerprint decided for, %")
         if decoded and points:
-            _legend(axes)
+            for marker, colour, label in (
+                ("o", BLUE, "predicted fingerprint, thresholded"),
+                ("D", ORANGE, "posterior decoded for Tanimoto"),
+                ("D", MUTED, "the same without the spectrum"),
+            ):
+                axes.plot([], [], marker, color=colour, label=label)
+            axes.legend(frameon=False, fontsize=8, loc="lower right")
         return to_svg(figure)
 
 
-def _is_point(row: Row) -> bool:
-    """Controls have a place on one axis only, also where they predict a fingerprint."""
-    return row.values["tanimoto"] is not None and not row.control
-
-
-def _point(
-    axes: Any, row: Row, x: str, y: str, colour: str, marker: str, named: "_Labels | None"
+def _draw_point(
+    axes: Any, row: Row, x: str, y: str, colour: str, marker: str, taken: list[Box] | None
 ) -> None:
-    at = np.array([100 * (row.values[x] or 0.0), 100 * (row.values[y] or 0.0)])
+    """Draw a point with its intervals and, unless `taken` is None, its name."""
+    at = np.array([row.percent(x), row.percent(y)])
     whiskers = {}
     if x in row.intervals and y in row.intervals:
         errors = np.abs(100 * np.array([row.intervals[x], row.intervals[y]]) - at[:, None])
@@ -210,223 +213,142 @@ def _point(
     axes.errorbar(
         *at, **whiskers, fmt=marker, color=colour, ecolor="#c5ccd3", elinewidth=0.8, markersize=6,
     )  # fmt: skip
-    if named is not None:
-        named.put(axes, row.name, at, muted=row.control)
-
-
-class _Labels:
-    """Names beside points, each where it hides none of those before it."""
-
-    _PLACES = ((8, 5), (-8, 5), (8, -13), (-8, -13), (8, 18), (-8, 18), (8, -26), (-8, -26))
-
-    def __init__(self) -> None:
-        self._taken: list[tuple[float, float, float, float]] = []
-
-    def put(self, axes: Any, text: str, at: Any, *, muted: bool) -> None:
-        size = 8.5 if muted else 10.0
-        x, y = axes.transData.transform(at) * 72 / axes.figure.dpi
-        width, height = 0.62 * size * len(text), 1.1 * size
-        for dx, dy in self._PLACES:
-            left = x + dx if dx > 0 else x + dx - width
-            box = (left, y + dy, left + width, y + dy + height)
-            if not any(_overlap(box, other) for other in self._taken):
-                break
-        self._taken += [box, (x - 4, y - 4, x + 4, y + 4)]
-        axes.annotate(
-            text, at, textcoords="offset points", xytext=(dx, dy), ha="left" if dx > 0 else "right",
-            color=MUTED if muted else INK, fontsize=size, weight="normal" if muted else "bold",
-        )  # fmt: skip
-
-
-def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
-
-
-def _arrow(axes: Any, row: Row, x: str) -> None:
-    """From the thresholded fingerprint to the one decoded."""
-    place = 100 * (row.values[x] or 0.0)
-    start, end = (100 * (row.values[y] or 0.0) for y in ("tanimoto", DECODED))
+    if taken is None:
+        return
+    size = 8.5 if row.control else 10.0
+    left, base = axes.transData.transform(at) * 72 / axes.figure.dpi
+    width, height = 0.62 * size * len(row.name), 1.1 * size
+    # Beside the point, where it hides no name before it.
+    for dx, dy in ((8, 5), (-8, 5), (8, -13), (-8, -13), (8, 18), (-8, 18), (8, -26), (-8, -26)):
+        start = left + dx if dx > 0 else left + dx - width
+        box = (start, base + dy, start + width, base + dy + height)
+        if not any(overlap(box, other) for other in taken):
+            break
+    taken += [box, (left - 4, base - 4, left + 4, base + 4)]
     axes.annotate(
-        "", (place, end), (place, start),
-        arrowprops={"arrowstyle": "->", "color": MUTED, "shrinkA": 6, "shrinkB": 6},
+        row.name, at, textcoords="offset points", xytext=(dx, dy), ha="left" if dx > 0 else "right",
+        color=MUTED if row.control else INK, fontsize=size,
+        weight="normal" if row.control else "bold",
     )  # fmt: skip
 
 
-def _legend(axes: Any) -> None:
-    for marker, colour, label in (
-        ("o", BLUE, "predicted fingerprint, thresholded"),
-        ("D", ORANGE, "posterior decoded for Tanimoto"),
-        ("D", MUTED, "the same without the spectrum"),
-    ):
-        axes.plot([], [], marker, color=colour, label=label)
-    axes.legend(frameon=False, fontsize=8, loc="lower right")
-
-
-def _line(axes: Any, row: Row, x: str) -> None:
-    """A model without a fingerprint has a place on one axis only."""
-    place = 100 * (row.values[x] or 0.0)
-    color = MUTED if row.control else ORANGE
-    axes.axvline(place, color=color, linewidth=1.2, linestyle=":" if row.control else "--")
-    label = row.name if row.control else f"{row.name} (no fingerprint)"
+def _draw_line(axes: Any, row: Row, x: str) -> None:
+    """Draw a model without a fingerprint, which has a place on one axis only."""
+    colour = MUTED if row.control else ORANGE
+    style = ":" if row.control else "--"
+    axes.axvline(row.percent(x), color=colour, linewidth=1.2, linestyle=style)
     axes.annotate(
-        label, (place, 0.03), xycoords=("data", "axes fraction"), textcoords="offset points",
-        xytext=(-4, 0), rotation=90, va="bottom", ha="right", color=color, fontsize=8.5,
+        row.name if row.control else f"{row.name} (no fingerprint)", (row.percent(x), 0.03),
+        xycoords=("data", "axes fraction"), textcoords="offset points", xytext=(-4, 0),
+        rotation=90, va="bottom", ha="right", color=colour, fontsize=8.5,
     )  # fmt: skip
 
 
-_SHOWN = 4
-_CANDIDATES_SHOWN = 6
-
-
-def write_dataset_page(
-    prepared: Prepared, path: StrPath, *, queries: StrPath | None = None, simulated: bool = False
-) -> Path:
-    """Write one self-contained HTML file.
-
-    Parameters
-    ----------
-    prepared : Prepared
-    path : Path
-        Where the page goes.
-    queries : Path, optional
-        Real spectra to show beside those of the set.
-    simulated : bool
-        Whether the page must say that the set is simulated.
-    """
-    path = Path(path)
+def write_dataset_page(prepared: Prepared, path: StrPath) -> Path:
+    """Write one self-contained HTML file about a prepared data set; returns its path."""
     counts = prepared.manifest["counts"]
+    sizes = {f"equal {name}": prepared.candidates(name).sizes for name in prepared.settings}
+    histogram = histogram_svg(sizes, "candidates in a list", "molecules") if sizes else ""
+    # Of a few molecules from all over the set, the spectrum richest in peaks.
+    measured = np.unique(prepared.molecule)
+    indices = np.linspace(0, len(measured), _EXAMPLES + 2)[1:-1].astype(int)
+    examples = [
+        max(
+            np.flatnonzero(prepared.molecule == molecule).tolist(),
+            key=lambda spectrum: len(prepared.peaks(spectrum)[0]),
+        )
+        for molecule in np.unique(measured[indices])
+    ]
     return write_page(
         "dataset.html",
-        path,
+        Path(path),
         {
-            "simulated": simulated,
             "counts": counts,
             "fingerprint": prepared.manifest["options"]["fingerprint"],
             "bits_per_molecule": counts["fingerprint_bits_set"] / max(1, counts["molecules"]),
             "bins_per_spectrum": counts["bins_filled"] / max(1, counts["spectra"]),
-            "examples": [_example(prepared, i) for i in _examples(prepared)],
+            "examples": [_example(prepared, spectrum) for spectrum in examples],
             "settings": prepared.manifest["candidates"],
-            "histogram": Markup(_candidate_histogram(prepared)),
-            "queries": _queries(queries) if queries else [],
+            "histogram": Markup(histogram),
             "key": prepared.manifest["key"][:12],
         },
     )
 
 
-def _examples(prepared: Prepared) -> list[int]:
-    """Spectra of a few molecules from all over the set: of each, the one richest in peaks."""
-    measured = np.unique(prepared.molecule)
-    places = np.linspace(0, len(measured), _SHOWN + 2)[1:-1].astype(int)
-    chosen = []
-    for molecule in np.unique(measured[places]):
-        spectra = np.flatnonzero(prepared.molecule == molecule)
-        chosen.append(max(spectra.tolist(), key=lambda i: len(prepared.peaks(i)[0])))
-    return chosen
-
-
 def _example(prepared: Prepared, spectrum: int) -> dict[str, Any]:
     molecule = int(prepared.molecule[spectrum])
     mz, intensities = prepared.peaks(spectrum)
+    precursor_mz = float(prepared.precursor_mz[spectrum])
     setting = "formula" if "formula" in prepared.settings else next(iter(prepared.settings), None)
     candidates = prepared.candidates(setting).of_molecule(molecule).tolist() if setting else []
     rivals = [candidate for candidate in candidates if candidate != molecule]
-    shown = rivals[:_CANDIDATES_SHOWN]
     energy = float(prepared.collision_energy[spectrum])
     return {
         "identifier": prepared.identifiers[spectrum],
         "adduct": prepared.adduct(spectrum),
-        "precursor_mz": float(prepared.precursor_mz[spectrum]),
+        "precursor_mz": precursor_mz,
         "energy": None if np.isnan(energy) else energy,
         "peaks": len(mz),
         "formula": prepared.formulas[molecule],
         "smiles": prepared.smiles[molecule],
-        "spectrum": Markup(spectrum_svg(mz, intensities, float(prepared.precursor_mz[spectrum]))),
+        "spectrum": Markup(spectrum_svg(mz, intensities, precursor_mz)),
         "molecule": Markup(molecule_svg(prepared.smiles[molecule])),
         "setting": setting,
         "others": len(rivals),
-        "candidates": [Markup(molecule_svg(prepared.smiles[c], 130, 100)) for c in shown],
+        "candidates": [
+            Markup(molecule_svg(prepared.smiles[rival], 130, 100))
+            for rival in rivals[:_EXAMPLE_CANDIDATES]
+        ],
     }
 
 
-def _candidate_histogram(prepared: Prepared) -> str:
-    sizes = {f"equal {name}": prepared.candidates(name).sizes for name in prepared.settings}
-    return histogram_svg(sizes, "candidates in a list", "molecules") if sizes else ""
-
-
-def _queries(path: StrPath) -> list[dict[str, Any]]:
-    rejects: list[tuple[str, str]] = []
-    return [
-        {
-            "name": spectrum.identifier,
-            "formula": spectrum.metadata.get("formula", ""),
-            "precursor_mz": spectrum.precursor_mz,
-            "spectrum": Markup(
-                spectrum_svg(spectrum.mz, spectrum.intensities, spectrum.precursor_mz)
-            ),
-            "molecule": Markup(molecule_svg(spectrum.metadata["smiles"])),
-        }
-        for spectrum in read_spectra(path, rejects)
-    ][:3]
-
-
 def write_runs_page(
-    shown: Sequence[Shown],
-    path: StrPath,
-    *,
-    simulated: bool = False,
-    data_page: str | None = None,
+    evaluated: Sequence[EvaluatedRun], path: StrPath, *, data_page: str | None = None
 ) -> Path:
-    """Write one self-contained HTML file.
+    """Write one self-contained HTML file about at least one run; returns its path.
 
-    Parameters
-    ----------
-    shown : sequence of Shown
-        Runs with their evaluations, at least one. Where one has beliefs, decoded points,
-        calibration and prediction sets are shown as well.
-    path : Path
-        Where the page goes.
-    simulated : bool
-        Whether the page must say that the data are simulated.
-    data_page : str, optional
-        Link to a page about the data.
+    Where a run has a posterior report, decoded points, calibration and prediction sets are shown as
+    well. `data_page` is a link to a page about the data.
     """
-    path = Path(path)
-    runs = labelled(shown)
-    rows = tradeoff_rows(shown)
-    first = shown[0].evaluation
-    beliefs = {label: each.beliefs for label, each in runs.items() if each.beliefs is not None}
+    runs = labelled(evaluated)
+    rows = tradeoff_rows(evaluated)
+    first = evaluated[0].evaluation
+    posteriors = {label: item.posterior for label, item in runs.items() if item.posterior}
+    curves = {
+        label: reliability(*report.calibrated.evaluated.merged())
+        for label, report in posteriors.items()
+        if not runs[label].control
+    }
     return write_page(
         "runs.html",
-        path,
+        Path(path),
         {
-            "simulated": simulated,
             "data_page": data_page,
             "how": first.how,
             "spectra": len(first.values["hit_rate@1"]),
             "molecules": first.intervals()["hit_rate@1"].groups,
             "metrics": [LABELS[metric] for metric in rows[0].values],
             "decoded": DECODED in rows[0].values,
-            "beliefs": [_belief(label, each) for label, each in beliefs.items()],
-            "reliability": _reliability(runs),
+            "posteriors": [_posterior(label, report) for label, report in posteriors.items()],
+            "reliability": Markup(reliability_svg(curves)) if curves else None,
             "rows": [_cells(row) for row in rows],
-            "missing": missing_fingerprints(shown),
+            "missing": missing_fingerprints(evaluated),
             "picture": Markup(tradeoff_svg(rows)),
-            "curves": _curves(runs, first.how.candidates),
+            "curves": _validation_curves(runs, first.how.candidates),
             "warnings": [
                 f"{label}: {warning}"
-                for label, each in runs.items()
-                for warning in each.run.metadata["warnings"]
+                for label, item in runs.items()
+                for warning in item.run.metadata["warnings"]
             ],
-            "made": [_made(label, each.run) for label, each in runs.items()],
-            "key": shown[0].run.metadata["data"]["key"][:12],
+            "made": [_made(label, item.run) for label, item in runs.items()],
+            "key": evaluated[0].run.metadata["data"]["key"][:12],
         },
     )
 
 
 def _cells(row: Row) -> dict[str, object]:
     cells = []
-    for metric in row.values:
-        value = row.values[metric]
+    for metric, value in row.values.items():
         low, high = row.intervals.get(metric, (None, None))
         cells.append(
             {
@@ -437,23 +359,23 @@ def _cells(row: Row) -> dict[str, object]:
     return {"name": row.name, "cells": cells, "control": row.control}
 
 
-def _belief(label: str, beliefs: PosteriorReport) -> dict[str, object]:
-    """How far a run's probabilities can be trusted, as cells of a table."""
+def _posterior(label: str, report: PosteriorReport) -> dict[str, object]:
+    """Return how far a run's probabilities can be trusted, as cells of a table."""
     return {
         "name": label,
-        "errors": [f"{100 * beliefs.errors[when]:.1f}" for when in ("before", "after")],
-        "fitted_on": beliefs.sets[0].fitted_on if beliefs.sets else 0,
+        "errors": [f"{100 * report.errors[when]:.1f}" for when in ("before", "after")],
+        "fitted_on": report.sets[0].fitted_on if report.sets else 0,
         "sets": [
             {
-                "stated": f"{100 * each.stated:.0f}",
-                "covered": f"{100 * each.covered.mean:.0f}",
-                "interval": f"{100 * each.covered.low:.0f} to {100 * each.covered.high:.0f}",
-                "short": each.falls_short,
-                "everything": each.everything,
-                "size": f"{each.median_size:.0f}",
-                "list": f"{each.mean_list:.0f}",
+                "stated": f"{100 * result.stated:.0f}",
+                "covered": f"{100 * result.covered.mean:.0f}",
+                "interval": f"{100 * result.covered.low:.0f} to {100 * result.covered.high:.0f}",
+                "short": result.falls_short,
+                "everything": result.everything,
+                "size": f"{result.median_size:.0f}",
+                "list": f"{result.mean_list:.0f}",
             }
-            for each in beliefs.sets
+            for result in report.sets
         ],
     }
 
@@ -478,45 +400,30 @@ def _options(run: Run) -> str:
     return ", ".join(f"{name} {text}" for name, text in format_options(run.loss.options))
 
 
-def _reliability(runs: dict[str, Shown]) -> Markup | None:
-    drawn = {
-        label: reliability(*each.beliefs.calibrated.evaluated.merged())
-        for label, each in runs.items()
-        if each.beliefs is not None and not each.control
-    }
-    return Markup(reliability_svg(drawn)) if drawn else None
-
-
-def _curves(runs: dict[str, Shown], setting: str) -> list[Markup]:
-    """How validation went, a picture for each metric that any run has."""
+def _validation_curves(runs: dict[str, EvaluatedRun], setting: str) -> list[Markup]:
+    """Draw how validation went, a picture for each metric that any run has."""
     pictures = []
     for metric, name in ((f"hit_rate@1/{setting}", "HR@1"), ("tanimoto", "Tanimoto")):
-        curves = {label: _curve(each.run, metric) for label, each in runs.items()}
-        curves = {label: curve for label, curve in curves.items() if curve[0]}
+        curves = {}
+        for label, item in runs.items():
+            history = [row for row in item.run.history() if metric in row]
+            if history:
+                epochs = [row["epoch"] for row in history]
+                curves[label] = (epochs, [100 * row[metric] for row in history])
         if curves:
             pictures.append(Markup(curves_svg(curves, "epoch", f"{name} on val, %")))
     return pictures
 
 
-def _curve(run: Run, metric: str) -> tuple[list[float], list[float]]:
-    rows = [row for row in run.history() if metric in row]
-    return [row["epoch"] for row in rows], [100 * row[metric] for row in rows]
-
-
-KIND = "report"
-INDEX = "index.html"
-MANIFEST = Manifest(KIND, DatasetError, versions=(1,))
-
-
-def look_at_runs(
+def evaluate_runs(
     runs: Sequence[Run],
     how: Scoring,
     *,
     decode: bool = True,
     data: StrPath | None = None,
     progress: Progress = silent,
-) -> list[Shown]:
-    """Score runs of one data set in one way.
+) -> list[EvaluatedRun]:
+    """Evaluate finished runs of one data set in one way.
 
     Parameters
     ----------
@@ -529,20 +436,15 @@ def look_at_runs(
         The prepared folder, if it has been moved.
     progress : callable of (stage, done, total)
 
-    Returns
-    -------
-    list of Shown
-
     Raises
     ------
     RunError
         There is none, one is there twice, is not finished, or was trained on other data.
     """
     check_runs(runs)
-    prepared = runs[0].open_data(data)
-    decode = decode and len(prepared.in_fold("val")) > 0
+    decode = decode and len(runs[0].open_data(data).in_fold("val")) > 0
     return [
-        Shown(
+        EvaluatedRun(
             run,
             evaluate(run, how, data=data, progress=progress),
             posterior_report(run, how, data=data, progress=progress) if decode else None,
@@ -553,22 +455,14 @@ def look_at_runs(
 
 @dataclass(frozen=True)
 class Report(Tabular):
-    """A report that was written.
-
-    Attributes
-    ----------
-    page : Path
-        To be looked at first.
-    shown : list of Shown
-        The runs with their numbers.
-    """
+    """A report that was written: the page to look at first, and the runs with their numbers."""
 
     page: Path
-    shown: list[Shown]
+    runs: list[EvaluatedRun]
 
     def to_table(self) -> Table:
-        """The trade-off: one row for each run, the controls last, and chance."""
-        rows = tradeoff_rows(self.shown)
+        """Return the trade-off: one row for each run, the controls last, and chance."""
+        rows = tradeoff_rows(self.runs)
         metrics = list(rows[0].values)
         return Table(
             {
@@ -592,21 +486,13 @@ def report_runs(
 ) -> Report:
     """Write a folder with a page on the runs, one on their data, and all numbers as JSON.
 
-    Parameters
-    ----------
-    runs, how, decode, data, progress
-        As in `look_at_runs`.
-    out : Path
-        Folder to make. An older report is replaced, anything else is not.
-
-    Returns
-    -------
-    Report
+    Parameters are those of `evaluate_runs`, and the folder to make. An older report is replaced,
+    anything else is not.
 
     Raises
     ------
     RunError
-        As in `look_at_runs`.
+        As in `evaluate_runs`.
     DatasetError
         The folder holds something else, or one of the runs.
     BusyError, WriteError
@@ -619,14 +505,23 @@ def report_runs(
     ensure_replaceable(out, KIND, sources)
     with sole_writer(out, "writing a report"):
         ensure_replaceable(out, KIND, sources)
-        shown = look_at_runs(runs, how, decode=decode, data=data, progress=progress)
+        evaluated = evaluate_runs(runs, how, decode=decode, data=data, progress=progress)
         with atomic_directory(out) as partial:
             write_dataset_page(prepared, partial / "data.html")
-            write_runs_page(shown, partial / INDEX, data_page="data.html")
-            numbers = {label: _numbers(each) for label, each in labelled(shown).items()}
+            write_runs_page(evaluated, partial / INDEX, data_page="data.html")
+            numbers = {}
+            for label, item in labelled(evaluated).items():
+                numbers[label] = item.evaluation.to_dict() | {"is_control": item.control}
+                if item.posterior is not None:
+                    numbers[label] |= item.posterior.to_dict()
             (partial / "numbers.json").write_text(json.dumps(numbers, indent=1) + "\n", "utf-8")
-            _sign(partial, shown)
-    return Report(out / INDEX, shown)
+            made_from = {
+                "version": __version__,
+                "runs": {str(run.folder.resolve()): run.identity for run in runs},
+                "data": runs[0].metadata["data"]["key"],
+            }
+            MANIFEST.write(partial, made_from)
+    return Report(out / INDEX, evaluated)
 
 
 def check_runs(runs: Sequence[Run]) -> None:
@@ -644,18 +539,3 @@ def check_runs(runs: Sequence[Run]) -> None:
             raise RunError(
                 f"{run.folder}: was trained on other data than {first.folder}; report them apart"
             )
-
-
-def _numbers(shown: Shown) -> dict[str, Any]:
-    facts = shown.evaluation.to_dict() | {"is_control": shown.control}
-    return facts | (shown.beliefs.to_dict() if shown.beliefs is not None else {})
-
-
-def _sign(folder: Path, shown: Sequence[Shown]) -> None:
-    """What made it, and the files that are its own."""
-    facts = {
-        "version": __version__,
-        "runs": {str(each.run.folder.resolve()): each.run.identity for each in shown},
-        "data": shown[0].run.metadata["data"]["key"],
-    }
-    MANIFEST.write(folder, facts)

@@ -162,10 +162,10 @@ def _train(prepared: "Prepared", out: Path, seed: int, epochs: int) -> dict[str,
 def _evaluate(runs: dict[str, Any]) -> list[Any]:
     from mzseek.bundle.subset import SETTING
     from mzseek.evaluation.scored import Scoring
-    from mzseek.export.run_pages import look_at_runs
+    from mzseek.export.run_pages import evaluate_runs
 
     with watched() as progress:
-        return look_at_runs(list(runs.values()), Scoring(candidates=SETTING), progress=progress)
+        return evaluate_runs(list(runs.values()), Scoring(candidates=SETTING), progress=progress)
 
 
 def _step(number: int, title: str) -> None:

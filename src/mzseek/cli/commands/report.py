@@ -52,12 +52,12 @@ def report(
     how = Scoring(fold, setting, None, ties, identity)  # type: ignore[arg-type]
     with watched() as progress:
         made = report_runs(opened, out, how, decode=decode, data=data, progress=progress)
-    page, shown = made.page, made.shown
+    page, shown = made.page, made.runs
     if as_json:
         controls = {label: each.control for label, each in labelled(shown).items()}
         print_json({"out": str(out), "page": str(page), "runs": controls})
         return
-    if decode and shown[0].beliefs is None:
+    if decode and shown[0].posterior is None:
         say("[yellow]no val spectra to calibrate on: nothing is decoded[/yellow]")
     if not any(each.control for each in shown):
         say(
