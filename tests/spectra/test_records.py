@@ -1,15 +1,22 @@
+"""Rules by which fields of a record become a spectrum; test_bad_input.py has plain errors."""
+
 import numpy as np
 import pytest
 
 from mzseek.core.errors import SpectrumError
+from mzseek.spectra import Spectrum
 from mzseek.spectra.records import Record, to_spectrum
 
 
-def spectrum(**fields: str):
+def record_of(*fields: tuple[str, str]) -> Record:
     record = Record("test", mz=np.array([50.0, 60.0]), intensities=np.array([1.0, 2.0]))
-    for key, value in fields.items():
+    for key, value in fields:
         record.add(key, value)
-    return to_spectrum(record)
+    return record
+
+
+def spectrum(**fields: str) -> Spectrum:
+    return to_spectrum(record_of(*fields.items()))
 
 
 @pytest.mark.parametrize(
@@ -32,24 +39,12 @@ def test_precursor(fields: dict[str, str], expected: float) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({}, "has no precursor"),
         ({"parent_mass": "194.08"}, "no precursor.*only parent_mass 194.08"),
         ({"adduct": "[M+H]+"}, "no precursor"),
-        ({"pepmass": "-5"}, "PEPMASS -5 is not between"),
-        ({"pepmass": "nan"}, "has no precursor"),
-        ({"pepmass": "1e9"}, "not between 0 and 20,000"),
-        ({"pepmass": "inf"}, "not between"),
-        ({"pepmass": "abc"}, "PEPMASS 'abc' is not a number"),
-        ({"pepmass": "1,234.5"}, "is not a number"),
         ({"pepmass": "100", "adduct": "[M+Zz]+"}, r"adduct '\[M\+Zz\]\+' has the unknown part"),
-        ({"pepmass": "100", "adduct": "[M+H]-"}, "is impossible"),
         ({"pepmass": "100", "adduct": "[M+H]+", "charge": "2"}, r"charge 2 contradicts adduct"),
         ({"pepmass": "100", "adduct": "[M+H]+", "charge": "2+"}, r"charge 2\+ contradicts adduct"),
-        ({"pepmass": "100", "charge": "1-", "ionmode": "positive"}, "contradicts positive"),
-        ({"pepmass": "100", "charge": "2+ and 3+"}, "is not one charge"),
-        ({"pepmass": "100", "ms_level": "1"}, "is an MS1 spectrum"),
         ({"pepmass": "100", "ms_level": "MS"}, "is an MS1 spectrum"),
-        ({"pepmass": "100", "num_peaks": "7"}, "says it has 7 peaks, but has 2"),
         ({"pepmass": "100", "num_peaks": "9" * 5000}, "says it has 999"),
         ({"pepmass": "200.1", "precursor_mz": "400"}, "states two precursor m/z, 200.1 and 400"),
         ({"pepmass": "100", "adduct": "[M+?]-", "charge": "2+"}, "contradicts"),
@@ -90,11 +85,7 @@ def test_charge(fields: dict[str, str], charge: int | None) -> None:
         ({"charge": "1+", "ion": "[M-H]-"}, -1, "charge 1+ beside adduct [M-H]-"),
         ({"charge": "1-", "adduct": "[M+H]+"}, 1, "charge 1- beside adduct [M+H]+"),
         ({"ionmode": "negative", "adduct": "[M+H]+"}, 1, "negative ion mode beside adduct [M+H]+"),
-        (
-            {"ionmode": "Positive ESI", "adduct": "M-H"},
-            -1,
-            "positive ion mode beside adduct [M-H]-",
-        ),
+        ({"ionmode": "Positive", "adduct": "M-H"}, -1, "positive ion mode beside adduct [M-H]-"),
         ({"ionmode": "positive", "adduct": "[M+?]-"}, -1, "positive ion mode beside adduct [M+?]-"),
     ],
 )
@@ -121,9 +112,14 @@ def test_names_of_the_adduct(key: str) -> None:
     assert spectrum(pepmass="100", **{key: "[M+Na]+"}).adduct == "[M+Na]+"
 
 
-def test_an_ion_that_is_no_adduct_is_kept_and_harms_nothing() -> None:
+def test_what_is_no_adduct_is_kept_and_harms_nothing() -> None:
     got = spectrum(pepmass="100", ION="ESI")
     assert (got.adduct, got.metadata["ion"]) == (None, "ESI")
+    got = spectrum(pepmass="100", ionization="ESI", precursor_type="[M+H]+")
+    assert got.adduct == "[M+H]+"
+    got = spectrum(pepmass="100", adduct="[M+CH3COO]-/[M-CH3]-")
+    assert (got.adduct, got.metadata["adduct_as_given"]) == (None, "[M+CH3COO]-/[M-CH3]-")
+    assert spectrum(pepmass="100", adduct="M", ionmode="positive").adduct == "[M]+"
 
 
 @pytest.mark.parametrize(
@@ -140,40 +136,19 @@ def test_retention_times_have_the_unit_of_their_field(key: str, value: str, kept
     assert spectrum(pepmass="100", **{key: value}).metadata["retention_time"] == kept
 
 
-def test_two_values_of_one_field() -> None:
-    record = Record("test", mz=np.array([50.0]), intensities=np.array([1.0]))
-    for key, value in (("pepmass", "100"), ("adduct", "M+H"), ("adduct", "[M+H]+")):
-        record.add(key, value)
+def test_several_values_of_one_field() -> None:
+    record = record_of(("pepmass", "100"), ("adduct", "M+H"), ("adduct", "[M+H]+"))
     assert to_spectrum(record).adduct == "[M+H]+"  # the same, spelt twice
     record.add("adduct", "[M+Na]+")
     with pytest.raises(SpectrumError, match="states two adducts"):
         to_spectrum(record)
-
-
-def test_the_word_ionization_is_no_adduct() -> None:
-    got = spectrum(pepmass="100", ionization="ESI", precursor_type="[M+H]+")
-    assert got.adduct == "[M+H]+"
-
-
-def test_an_adduct_that_is_two_is_none_and_is_kept() -> None:
-    got = spectrum(pepmass="100", adduct="[M+CH3COO]-/[M-CH3]-")
-    assert got.adduct is None
-    assert got.metadata["adduct_as_given"] == "[M+CH3COO]-/[M-CH3]-"
-
-
-def test_a_bare_m_takes_its_charge_from_the_ion_mode() -> None:
-    assert spectrum(pepmass="100", adduct="M", ionmode="positive").adduct == "[M]+"
-
-
-def test_names_are_unified_and_the_first_value_stays() -> None:
     got = spectrum(pepmass="100", **{"Ion Mode": "Positive", "COMPUTED_SMILES": "CCO"})
-    assert got.metadata["ionmode"] == "positive"
-    assert got.metadata["smiles"] == "CCO"
-    record = Record("test")
-    record.add("SMILES", "n/a")
-    record.add("smiles", "CCO")
-    record.add("smiles", "CCC")
+    assert (got.metadata["ionmode"], got.metadata["smiles"]) == ("positive", "CCO")
+    record = record_of(("SMILES", "n/a"), ("smiles", "CCO"), ("smiles", "CCC"))
     assert record.fields["smiles"] == "CCO"
+    # Another name of a field may say more.
+    record = record_of(("pepmass", "100"), ("smiles", "OCC"), ("computed SMILES", "CCO"))
+    assert to_spectrum(record).metadata["smiles"] == "OCC"
 
 
 @pytest.mark.parametrize("text", ["1e999", "inf", "-inf eV", "Infinity", "1" * 5000, "1e39 V"])
@@ -193,18 +168,13 @@ def test_an_energy_in_words_is_kept_as_it_is(text: str) -> None:
 
 
 def test_fields_past_the_bounds_are_not_kept() -> None:
-    record = Record("test", mz=np.array([50.0]), intensities=np.array([1.0]))
-    for number in range(20_000):
-        record.add(f"key{number}", "1")
+    record = record_of(*((f"key{number}", "1") for number in range(20_000)))
     assert len(record.fields) == 10_000
     assert record.fault == "has more than 10,000 fields"
-    record = Record("test")
-    for _ in range(5_000):
-        record.add("adduct", "x" * 1_000)
+    record = record_of(*[("adduct", "x" * 1_000)] * 5_000)
     assert sum(map(len, record.values("adduct"))) <= 4_000_000
     assert record.fault == "has fields of more than 4,000,000 characters"
-    record = Record("test")
-    record.add("k" * 2_000, "1")
+    record = record_of(("k" * 2_000, "1"))
     assert record.fields == {}
     assert "longer than 1,000 characters" in str(record.fault)
 
@@ -221,20 +191,11 @@ def test_fields_past_the_bounds_are_not_kept() -> None:
     ],
 )
 def test_a_record_is_one_thing(key: str, first: str, second: str, what: str) -> None:
-    record = Record("test", mz=np.array([50.0]), intensities=np.array([1.0]))
-    for name, value in (("pepmass", "100"), (key, "N/A"), (key, first), (key.upper(), first)):
-        record.add(name, value)
+    record = record_of(("pepmass", "100"), (key, "N/A"), (key, first), (key.upper(), first))
     assert record.fault is None  # said twice, the same
     record.add(key, second)
     with pytest.raises(SpectrumError, match=f"states two {what}, '{first}' and '{second}'"):
         to_spectrum(record)
-
-
-def test_another_name_of_a_field_may_say_more() -> None:
-    record = Record("test", mz=np.array([50.0]), intensities=np.array([1.0]))
-    for name, value in (("pepmass", "100"), ("smiles", "OCC"), ("computed SMILES", "CCO")):
-        record.add(name, value)
-    assert to_spectrum(record).metadata["smiles"] == "OCC"
 
 
 def test_a_chain_of_precursors_tells_the_level() -> None:

@@ -1,3 +1,7 @@
+"""Numbers, charges and peaks as files write them."""
+
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -6,7 +10,83 @@ from hypothesis import strategies as st
 from mzseek.core.errors import SpectrumError
 from mzseek.io.sources import MAX_PEAKS
 from mzseek.spectra import clean_peaks
-from mzseek.spectra.parsing import looks_like_profile, merge_duplicates, parse_peak_lines
+from mzseek.spectra.parsing import (
+    is_nothing,
+    leading_number,
+    looks_like_profile,
+    merge_duplicates,
+    parse_charge,
+    parse_ion_mode,
+    parse_number,
+    parse_peak_lines,
+    shorten,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("445.12", 445.12), ("445,12", 445.12), ("1e3", 1000.0), ("1,5E-3", 0.0015), (" 7 ", 7.0),
+     (".5", 0.5), ("-3", -3.0), ("+3.", 3.0)],
+)  # fmt: skip
+def test_numbers_as_people_write_them(text: str, value: float) -> None:
+    assert parse_number(text, "x") == value
+
+
+@pytest.mark.parametrize("text", ["1,234.5", "1,234,567", "1_000", "12a", "", "0x10", "1 2", "--1"])
+def test_what_could_mean_two_things_is_refused(text: str) -> None:
+    with pytest.raises(SpectrumError, match=r"x .* is not a number"):
+        parse_number(text, "x")
+
+
+def test_thousands_or_decimals() -> None:
+    assert parse_number("1,234", "x", decimal_comma=True) == 1.234
+    assert parse_number("445,123", "x", limit=20_000) == 445.123  # no m/z of 445,123
+    for limit in (None, 20_000):
+        with pytest.raises(SpectrumError, match="could be 1234 or a decimal comma"):
+            parse_number("1,234", "x", limit=limit)
+    # These are refused with the peak, not with the number.
+    assert math.isnan(parse_number("NaN", "x"))
+    assert parse_number("inf", "x") == math.inf
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("1+", (1, True)), ("+1", (1, True)), ("1", (1, False)), ("2-", (-2, True)),
+     ("-2", (-2, True)), ("+", (1, True)), ("--", (-2, True)), ("0", None), ("0+", None)],
+)  # fmt: skip
+def test_charges(text: str, expected: tuple[int, bool] | None) -> None:
+    assert parse_charge(text) == expected
+
+
+@pytest.mark.parametrize("text", ["1+ and 2+", "one", "+-", "1.5", "2+,3+", "9" * 5000])
+def test_charges_that_are_not_one(text: str) -> None:
+    with pytest.raises(SpectrumError, match="is not one charge"):
+        parse_charge(text)
+
+
+def test_ion_modes_words_for_nothing_and_quotations() -> None:
+    modes = {"Positive ESI": "positive", "P": "positive", "+": "positive", "NEGATIVE": "negative",
+             "-": "negative", "": None, "both": None}  # fmt: skip
+    assert {text: parse_ion_mode(text) for text in modes} == modes
+    assert all(is_nothing(text) for text in ("", " N/A", "null", "Unknown", "?"))
+    assert not is_nothing("0")
+    assert shorten("a  b\n" * 1_000_000, 8) == "a b a b…"
+    assert shorten("short  text") == "short text"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("30", 30.0), ("30 eV", 30.0), ("30eV", 30.0), ("35 % (nominal)", 35.0), ("35%", 35.0),
+     ("-5,5 V", -5.5), ("1e3", 1000.0), ("", None), ("  ", None), ("ramp 20-35", None),
+     ("HCD", None), ("nan", None), ("NaN eV", None), ("1,234", None)],
+)  # fmt: skip
+def test_numbers_that_a_text_begins_with(text: str, expected: float | None) -> None:
+    assert leading_number(text) == expected
+
+
+@pytest.mark.parametrize("text", ["inf", "-Infinity", "1e999", "1e999 eV", "9" * 5000, "1e39"])
+def test_what_is_past_all_bounds_is_infinite(text: str) -> None:
+    assert abs(leading_number(text) or 0) == math.inf
 
 
 def parse(*lines: str) -> list[tuple[float, float]]:
@@ -36,9 +116,6 @@ def test_four_numbers_could_be_two_peaks() -> None:
     with pytest.raises(SpectrumError, match="one peak with more columns, or several"):
         parse("100.0 1 150.0 2")
     assert parse("100.0 1 150.0") == [(100.0, 1.0)]
-
-
-def test_columns_are_counted_line_by_line() -> None:
     # Six tokens in three lines, but not two in each: must not be read as three peaks.
     with pytest.raises(SpectrumError, match=r"line 1: '100.5' is no peak"):
         parse("100.5", "1 2 3", "4 5")
@@ -77,13 +154,13 @@ def test_floor_is_relative_to_the_largest() -> None:
         ([], [], "has no peaks"),
         ([50.0], [1.0, 2.0], "1 m/z values but 2 intensities"),
         ([50.0, np.nan], [1, 1], r"peak 2 \(m/z nan, 1\) is not finite"),
-        ([50.0, 60.0], [1, np.nan], "is not finite"),
         ([50.0, 60.0], [1, np.inf], "is not finite"),
         ([0.0], [1], "no positive m/z"),
-        ([-5.0], [1], "no positive m/z"),
         ([1e9], [1], "past m/z 20,000"),
         ([50.0], [-1], "negative intensity"),
         ([50.0], [0], "no peak of positive intensity"),
+        ([50.0, 60.0], [1.0, 1e308], r"is past 1e\+30"),
+        ([50.0, 60.0], [1.0, 1.01e30], r"is past 1e\+30"),
         (np.ones(MAX_PEAKS + 1), np.ones(MAX_PEAKS + 1), "at most 100,000"),
     ],
 )
@@ -92,23 +169,13 @@ def test_what_no_instrument_measures(mz, intensities, message: str) -> None:
         clean_peaks(mz, intensities)
 
 
-@pytest.mark.parametrize("bad", [1e308, 1.01e30])
-def test_intensities_beyond_all_bounds_are_refused(bad: float) -> None:
-    with pytest.raises(SpectrumError, match="is past 1e\\+30"):
-        clean_peaks([50.0, 60.0], [1.0, bad])
-
-
 def test_duplicates_are_one_peak_of_the_largest_intensity() -> None:
     mz, intensities = merge_duplicates(
         np.array([50.0, 50.0, 50.000001, 60.0, 60.0001]), np.array([1.0, 2.0, 3.0, 5.0, 4.0])
     )
     assert mz.tolist() == [50.000001, 60.0, 60.0001]  # 1.7 ppm apart are two peaks
     assert intensities.tolist() == [3.0, 5.0, 4.0]
-
-
-def test_peaks_without_duplicates_stay_the_same_objects() -> None:
-    mz, intensities = np.array([50.0, 60.0]), np.array([1.0, 2.0])
-    assert merge_duplicates(mz, intensities)[0] is mz
+    assert merge_duplicates(mz, intensities)[0] is mz  # without duplicates
 
 
 def test_profiles_are_told_by_their_shape() -> None:
