@@ -15,6 +15,8 @@ import pytest
 
 import mzseek
 
+pytestmark = pytest.mark.slow
+
 LOSS_OPTIONS = '''
 
 @dataclass(frozen=True)

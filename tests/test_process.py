@@ -11,6 +11,7 @@ import pytest
 SCRIPT = Path(__file__).with_name("process_state.py")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_the_process_is_left_as_it_was(jobs: int, small_set, tmp_path: Path) -> None:
     """Settings that outlive a call are the command line's, or those of processes of our own."""

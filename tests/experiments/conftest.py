@@ -38,6 +38,13 @@ footnotes: ["A note."]
 WHOLE = Scale("paper", protocol="auto")  # the paper's warm-up is longer than these runs
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests of experiments that are really run as slow."""
+    for item in items:
+        if {"ran", "smoked"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
+
+
 def as_published(experiment: Experiment) -> Results:
     """The table as the paper prints it, in the same form."""
     cells: dict[str, dict[str, Cell]] = {}

@@ -317,6 +317,7 @@ for write in (safetensors, numpy, arrow, parquet, text, zipped):
 """
 
 
+@pytest.mark.slow
 def test_every_library_that_writes_is_understood_on_a_full_disk(small_disk) -> None:
     disk = small_disk(1_000)
     done = subprocess.run([sys.executable, "-c", REAL, str(disk)], capture_output=True, text=True)

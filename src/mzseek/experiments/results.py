@@ -1,5 +1,6 @@
 """Results of an experiment, its claims, and its table as Markdown, LaTeX and CSV."""
 
+import contextlib
 import csv
 import io
 import json
@@ -28,7 +29,7 @@ CHANCE = "chance "  # before the name of a metric: what an order at random reach
 
 
 def read_values_file(file: Path, run: Run) -> dict[str, Any] | None:
-    """What a file holds of a run; None if there is none, or the run was made anew meanwhile."""
+    """Read the values of a run; None if there are none, or the run was made anew meanwhile."""
     if not file.exists():
         return None
     kept = read_object(file, ExperimentError, "delete it, and it is measured again")
@@ -36,7 +37,7 @@ def read_values_file(file: Path, run: Run) -> dict[str, Any] | None:
 
 
 def write_values_file(file: Path, run: Run, values: Mapping[str, Any]) -> None:
-    """Keep what was measured of a run."""
+    """Write the values of a run."""
     facts = {"run": run.identity, "values": values}
     file.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(file) as partial:
@@ -44,14 +45,7 @@ def write_values_file(file: Path, run: Run, values: Mapping[str, Any]) -> None:
 
 
 class Measured:
-    """Numbers of one run.
-
-    Parameters
-    ----------
-    run : Run
-    file : Path
-        Where they are kept.
-    """
+    """Numbers of one run, kept in a file."""
 
     def __init__(self, run: Run, file: Path) -> None:
         self._run, self._file = run, file
@@ -60,7 +54,7 @@ class Measured:
     def value(
         self, metric: str, candidates: str, fold: str, similarity: str | None = None
     ) -> float | None:
-        """A metric's mean over a fold, from the checkpoint that was best by it on validation.
+        """Return a metric's mean over a fold, from the checkpoint that was best on validation.
 
         None where the model has no such number.
         """
@@ -98,13 +92,7 @@ class Measured:
 class Cell:
     """Measured values of a cell, one for each seed, as fractions where the column is in percent.
 
-    Attributes
-    ----------
-    values : tuple of float
-    chosen : mapping
-        What was tuned, and chosen: learning rate, temperature.
-    text : str
-        Instead of a number, such as bits.
+    ``chosen`` is what was tuned (learning rate, temperature); ``text`` stands instead of a number.
     """
 
     values: tuple[float, ...] = ()
@@ -122,7 +110,7 @@ class Cell:
         return statistics.stdev(self.values) if len(self.values) > 1 else None
 
     def shown(self, column: Column) -> str:
-        """As people read it."""
+        """Format it."""
         if self.text or not self.values:
             return self.text or "–"
         return shown_number(in_units(self.mean, column), in_units(self.sd, column), column)
@@ -132,20 +120,9 @@ class Cell:
 class Results:
     """A table that was measured.
 
-    Attributes
-    ----------
-    experiment : Experiment
-        As the scale has it.
-    scale : str
-    cells : mapping of row to mapping of column to Cell
-    reduced : list of str
-        What the scale leaves out.
-    failed : mapping of str to str
-        Trials that have failed, and why.
-    facts : mapping
-        Data, versions, time.
-    series : mapping
-        What is drawn beside the table: curves, distributions.
+    ``experiment`` is as the scale has it, ``cells`` are by row and column, ``reduced`` says what
+    the scale leaves out, ``failed`` which trials have failed and why, ``facts`` have data, versions
+    and time, and ``series`` is what is drawn beside the table: curves, distributions.
     """
 
     experiment: Experiment
@@ -157,23 +134,23 @@ class Results:
     series: Mapping[str, Any] = field(default_factory=dict)
 
     def cell(self, row: str, column: str) -> Cell | None:
-        """What was measured there, if anything."""
+        """Return what was measured there, if anything."""
         found = self.cells.get(row, {}).get(column)
         return found if found is not None and (found.values or found.text) else None
 
     def published(self, row: str, column: str) -> Number | None:
-        """What the paper prints there, if anything."""
+        """Return the number that the paper prints there, if any."""
         return self.experiment.published.get(row, {}).get(column)
 
     def printed(self, row: str, column: str) -> str:
-        """The same as people read it: a number, or a text such as bits; empty if there is none."""
+        """Return what the paper prints there as text; empty if there is nothing."""
         text, number = self.experiment.texts.get(row, {}).get(column), self.published(row, column)
         if text is not None or number is None:
             return text or ""
         return shown_number(*number, self.experiment.column(column))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data."""
         return {
             "experiment": self.experiment.name,
             "scale": self.scale,
@@ -194,12 +171,12 @@ class Results:
 
 
 def in_units(value: float | None, column: Column) -> float | None:
-    """A value as its column is read."""
+    """Convert a value to the unit of its column."""
     return value if value is None or column.unit != "%" else 100 * value
 
 
 def shown_number(mean: float | None, sd: float | None, column: Column) -> str:
-    """A mean with its standard deviation, as printed."""
+    """Format a mean with its standard deviation."""
     if mean is None or math.isnan(mean):
         return "–"
     digits = 2 if column.unit == "%" else 1 if abs(mean) >= 10 else 3
@@ -209,20 +186,12 @@ def shown_number(mean: float | None, sd: float | None, column: Column) -> str:
 
 HOLDS, FAILS, UNTESTED = "holds here", "does not hold here", "not tested"
 Others = Mapping[str, Results]
+Outcome = tuple[bool, str]  # whether a claim holds, and the numbers that decide it
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What numbers say of a claim.
-
-    Attributes
-    ----------
-    claim : Claim
-    state : str
-        `HOLDS`, `FAILS` or `UNTESTED`.
-    because : str
-        The numbers that decided it.
-    """
+    """Whether a claim holds (`HOLDS`, `FAILS` or `UNTESTED`), and because of which numbers."""
 
     claim: Claim
     state: str
@@ -236,29 +205,21 @@ class Untested(Exception):
 def verdicts(
     results: Results, others: Others | None = None, *, tested: bool = True
 ) -> list[Verdict]:
-    """What these results say of the experiment's claims.
+    """Judge an experiment's claims by its results.
 
-    Parameters
-    ----------
-    results : Results
-    others : mapping of str to Results, optional
-        Other experiments, which claims across tables need.
-    tested : bool
-        Whether the numbers mean something; else no claim is said to hold or not.
+    ``others`` are results of other experiments, which claims across tables need; unless ``tested``,
+    the numbers mean nothing, and no claim is said to hold or not.
     """
     found = []
     for claim in results.experiment.claims:
-        check = choose(
-            CLAIM_CHECKS, claim.kind, f"{results.experiment.name}: claim", ExperimentError
-        )
+        where = f"{results.experiment.name}: claim"
+        check = choose(CLAIM_CHECKS, claim.kind, where, ExperimentError)
         try:
             holds, because = check(results, others or {}, **claim.details)
         except Untested as missing:
             found.append(Verdict(claim, UNTESTED, str(missing)))
         except TypeError as error:
-            raise ExperimentError(
-                f"{results.experiment.name}: claim {claim.says!r}: {error}"
-            ) from error
+            raise ExperimentError(f"{where} {claim.says!r}: {error}") from error
         else:
             state = (HOLDS if holds else FAILS) if tested else UNTESTED
             note = "" if tested else f"; at scale {results.scale} it says nothing"
@@ -269,124 +230,94 @@ def verdicts(
 def _best(
     results: Results, _: Others, *, column: str, row: Any, among: Sequence[Any] | None = None,
     lowest: bool = False,
-) -> tuple[bool, str]:  # fmt: skip
+) -> Outcome:  # fmt: skip
     """A row, or one of several, has the highest mean of a column, or the lowest."""
-    winners = [str(one) for one in (row if isinstance(row, list) else [row])]
+    winners = _keys(row)
     rows = among or [
         other.key
         for other in results.experiment.rows
         if not other.control and not other.literature and results.cell(other.key, column)
     ]
-    means = {str(one): _mean(results, str(one), column) for one in rows}
-    for winner in winners:
-        means.setdefault(winner, _mean(results, winner, column))
+    means = {key: _mean(results, key, column) for key in (*map(str, rows), *winners)}
     if len(means) < 2:
         raise Untested("there is nothing to compare with")
-    order = sorted(means, key=lambda one: means[one] if lowest else -means[one])
+    order = sorted(means, key=lambda key: means[key] if lowest else -means[key])
     if means[order[0]] == means[order[1]]:
         raise Untested(f"{order[0]} and {order[1]} are equal")
-    shown = ", ".join(f"{one} {_text(results, column, means[one])}" for one in order[:3])
+    shown = ", ".join(f"{key} {_text(results, column, means[key])}" for key in order[:3])
     return order[0] in winners, shown
 
 
-def _above(results: Results, _: Others, *, column: str, row: Any, than: Any) -> tuple[bool, str]:
+def _above(results: Results, _: Others, *, column: str, row: Any, than: Any) -> Outcome:
     """One or several rows are above others in a column."""
-    rows = [str(one) for one in (row if isinstance(row, list) else [row])]
-    lower = [str(one) for one in (than if isinstance(than, list) else [than])]
-    high = {one: _mean(results, one, column) for one in rows}
-    low = {one: _mean(results, one, column) for one in lower}
+    high = {key: _mean(results, key, column) for key in _keys(row)}
+    low = {key: _mean(results, key, column) for key in _keys(than)}
     worst, best = min(high, key=lambda k: high[k]), max(low, key=lambda k: low[k])
-    shown = (
-        f"{worst} {_text(results, column, high[worst])}, {best} {_text(results, column, low[best])}"
-    )
-    return high[worst] > low[best], shown
+    shown = f"{worst} {_text(results, column, high[worst])}"
+    return high[worst] > low[best], f"{shown}, {best} {_text(results, column, low[best])}"
 
 
 def _opposed(
     results: Results, _: Others, *, columns: Sequence[str], rows: Sequence[Any] | None = None
-) -> tuple[bool, str]:
+) -> Outcome:
     """Over rows, the one column falls as the other rises."""
-    x, y = columns
-    keys = [
-        str(row)
-        for row in rows or [r.key for r in results.experiment.rows if not r.control]
-        if results.cell(str(row), x) and results.cell(str(row), y)
-    ]
-    return _correlation(
-        [_mean(results, k, x) for k in keys], [_mean(results, k, y) for k in keys], -1
-    )
+    rows = rows or [row.key for row in results.experiment.rows if not row.control]
+    pairs = _measured_rows(results, columns, rows).values()
+    return _correlation([x for x, _ in pairs], [y for _, y in pairs], -1)
 
 
-def _rising(results: Results, _: Others, *, column: str, rows: Sequence[Any]) -> tuple[bool, str]:
+def _rising(results: Results, _: Others, *, column: str, rows: Sequence[Any]) -> Outcome:
     """A column rises along rows."""
-    keys = [str(row) for row in rows if results.cell(str(row), column)]
-    values = [_mean(results, key, column) for key in keys]
-    holds, shown = _correlation(list(range(len(keys))), values, 1)
+    values = [value for (value,) in _measured_rows(results, [column], rows).values()]
+    holds, shown = _correlation(list(range(len(values))), values, 1)
     return holds, f"{', '.join(_text(results, column, value) for value in values)}; {shown}"
 
 
 def _related(
     results: Results, others: Others, *, x: Any, y: Any, sign: int, rows: Sequence[Any]
-) -> tuple[bool, str]:
+) -> Outcome:
     """Over rows, one quantity goes with another; either may be a difference or another table's."""
     pairs = []
     for row in rows:
-        try:
+        with contextlib.suppress(Untested):
             pairs.append((_quantity(results, others, x, row), _quantity(results, others, y, row)))
-        except Untested:
-            continue
     return _correlation([a for a, _ in pairs], [b for _, b in pairs], sign)
 
 
-def _equal(results: Results, _: Others, *, column: str) -> tuple[bool, str]:
+def _equal(results: Results, _: Others, *, column: str) -> Outcome:
     """Every row has what the paper prints."""
     wrong = []
-    for row, texts in results.experiment.texts.items():
-        if column not in texts:
+    experiment = results.experiment
+    for row in (*experiment.texts, *experiment.published):
+        text, number = experiment.texts.get(row, {}).get(column), results.published(row, column)
+        if text is None and number is None:
             continue
         cell = results.cell(row, column)
         if cell is None:
             raise Untested(f"{row} was not measured")
-        if cell.text != texts[column]:
-            wrong.append(f"{row}: {cell.text}, published {texts[column]}")
-    for row, values in results.experiment.published.items():
-        if column not in values:
-            continue
-        cell = results.cell(row, column)
-        if cell is None:
-            raise Untested(f"{row} was not measured")
-        here = in_units(cell.mean, results.experiment.column(column))
-        if abs((here or 0.0) - values[column][0]) > 1e-9:
-            wrong.append(f"{row}: {here:g}, published {values[column][0]:g}")
-    return not wrong, "; ".join(wrong) or "all are equal"
+        here = in_units(cell.mean, experiment.column(column)) or 0.0
+        if text is not None and cell.text != text:
+            wrong.append(f"{row}: {cell.text}, published {text}")
+        if text is None and number is not None and abs(here - number[0]) > 1e-9:
+            wrong.append(f"{row}: {here:g}, published {number[0]:g}")
+    return not wrong, "; ".join(dict.fromkeys(wrong)) or "all are equal"
 
 
-def _never_exceeds(results: Results, _: Others, *, column: str, bound: str) -> tuple[bool, str]:
+def _never_exceeds(results: Results, _: Others, *, column: str, bound: str) -> Outcome:
     """In every row, a column is at most another one."""
-    pairs = {
-        row.key: (_mean(results, row.key, column), _mean(results, row.key, bound))
-        for row in results.experiment.rows
-        if results.cell(row.key, column) and results.cell(row.key, bound)
-    }
-    if not pairs:
-        raise Untested(f"{column} was not measured")
+    pairs = _some_rows(results, [column, bound])
     tight = max(pairs, key=lambda key: pairs[key][0] - pairs[key][1])
     value, most = pairs[tight]
-    shown = (
-        f"closest in {tight}: {_text(results, column, value)}, bound {_text(results, bound, most)}"
-    )
-    return value <= most + 1e-9, shown
+    shown = f"{_text(results, column, value)}, bound {_text(results, bound, most)}"
+    return value <= most + 1e-9, f"closest in {tight}: {shown}"
 
 
 def _within(
     results: Results, _: Others, *, column: str, least: float | None = None,
     most: float | None = None, rows: Sequence[Any] | None = None,
-) -> tuple[bool, str]:  # fmt: skip
+) -> Outcome:  # fmt: skip
     """In every row, or in those named, a column is at least and at most so much."""
-    keys = [str(row) for row in rows or [row.key for row in results.experiment.rows]]
-    means = {key: _mean(results, key, column) for key in keys if results.cell(key, column)}
-    if not means:
-        raise Untested(f"{column} was not measured")
+    means = {key: value for key, (value,) in _some_rows(results, [column], rows).items()}
     low, high = (pick(means, key=lambda key: means[key]) for pick in (min, max))
     shown = f"from {_text(results, column, means[low])} ({low})"
     shown += f" to {_text(results, column, means[high])} ({high})"
@@ -396,7 +327,7 @@ def _within(
 
 def _beside(
     results: Results, _: Others, *, rows: Mapping[Any, Any], by: float, at_least: bool = False
-) -> tuple[bool, str]:
+) -> Outcome:
     """In every column, rows have the values of others, or at least these."""
     worst, shown = -1.0, ""
     for row, other in rows.items():
@@ -410,23 +341,17 @@ def _beside(
     return worst <= by, f"farthest in {shown}"
 
 
-def _differ(results: Results, _: Others, *, columns: Sequence[str]) -> tuple[bool, str]:
+def _differ(results: Results, _: Others, *, columns: Sequence[str]) -> Outcome:
     """In some row, two columns are not the same."""
     x, y = columns
-    pairs = {
-        row.key: (_mean(results, row.key, x), _mean(results, row.key, y))
-        for row in results.experiment.rows
-        if results.cell(row.key, x) and results.cell(row.key, y)
-    }
-    if not pairs:
-        raise Untested(f"{x} and {y} were not measured")
+    pairs = _some_rows(results, columns)
     shown = ", ".join(
         f"{row}: {_text(results, x, a)} and {_text(results, y, b)}" for row, (a, b) in pairs.items()
     )
     return any(a != b for a, b in pairs.values()), shown
 
 
-CLAIM_CHECKS: dict[str, Callable[..., tuple[bool, str]]] = {
+CLAIM_CHECKS: dict[str, Callable[..., Outcome]] = {
     "best": _best,
     "above": _above,
     "opposed": _opposed,
@@ -438,6 +363,31 @@ CLAIM_CHECKS: dict[str, Callable[..., tuple[bool, str]]] = {
     "beside": _beside,
     "differ": _differ,
 }
+
+
+def _keys(rows: Any) -> list[str]:
+    return [str(row) for row in (rows if isinstance(rows, list) else [rows])]
+
+
+def _measured_rows(
+    results: Results, columns: Sequence[str], rows: Sequence[Any] | None = None
+) -> dict[str, tuple[float, ...]]:
+    """Return the means of columns in the rows (all by default) that have them all."""
+    keys = map(str, rows or [row.key for row in results.experiment.rows])
+    return {
+        key: tuple(_mean(results, key, column) for column in columns)
+        for key in keys
+        if all(results.cell(key, column) for column in columns)
+    }
+
+
+def _some_rows(
+    results: Results, columns: Sequence[str], rows: Sequence[Any] | None = None
+) -> dict[str, tuple[float, ...]]:
+    found = _measured_rows(results, columns, rows)
+    if not found:
+        raise Untested(f"{' and '.join(columns)}: not measured")
+    return found
 
 
 def _quantity(results: Results, others: Others, what: Any, row: Any) -> float:
@@ -452,7 +402,7 @@ def _quantity(results: Results, others: Others, what: Any, row: Any) -> float:
     return _mean(other, str(row), what["column"])
 
 
-def _correlation(x: Sequence[float], y: Sequence[float], sign: int) -> tuple[bool, str]:
+def _correlation(x: Sequence[float], y: Sequence[float], sign: int) -> Outcome:
     if len(x) < 3:
         raise Untested(f"{len(x)} points, expected at least 3")
     if len(set(x)) < 2 or len(set(y)) < 2:
@@ -482,7 +432,7 @@ _TEX = str.maketrans({
 
 
 def markdown(results: Results, verdicts: list[Verdict]) -> str:
-    """The table with published numbers in brackets, footnotes, and what became of the claims."""
+    """Write the table with published numbers in brackets, footnotes and verdicts."""
     experiment = results.experiment
     lines = [f"# {visible(experiment.title)}", "", *_about(results), ""]
     heads = [_head(column) for column in experiment.columns]
@@ -501,7 +451,7 @@ def markdown(results: Results, verdicts: list[Verdict]) -> str:
 
 
 def latex(results: Results) -> str:
-    """The measured table in booktabs' form, the published numbers in brackets."""
+    """Write the table for booktabs, the published numbers in brackets."""
     experiment = results.experiment
     columns = experiment.columns
     heads = " & ".join(tex(_head(column)) for column in columns)
@@ -516,7 +466,7 @@ def latex(results: Results) -> str:
 
 
 def comma_separated(results: Results) -> str:
-    """One line for each cell, in the units of the paper."""
+    """Write one line for each cell, in the units of the paper."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(
@@ -545,7 +495,7 @@ def comma_separated(results: Results) -> str:
 
 
 def as_rows(results: Results) -> dict[str, Any]:
-    """The table as texts, for a page."""
+    """Return the table as texts, for a page."""
     experiment = results.experiment
     rows = []
     for row in experiment.rows:
@@ -559,7 +509,7 @@ def as_rows(results: Results) -> dict[str, Any]:
 
 
 def tex(text: str) -> str:
-    r"""A text as LaTeX shows it.
+    r"""Escape a text for LaTeX.
 
     Examples
     --------
