@@ -149,7 +149,7 @@ def test_a_lock_does_not_live_on_in_processes_that_were_forked_off(tmp_path: Pat
     ) as holder:
         assert holder.stdout is not None
         child = int(holder.stdout.readline())
-        assert_refused(tmp_path / "out", "", BusyError)
+        assert_refused(tmp_path / "out", "forking", BusyError)
         holder.kill()
         holder.wait(10)
     os.kill(child, 0)  # it is there
